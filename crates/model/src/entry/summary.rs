@@ -1,0 +1,61 @@
+//! Statistics over entries: what `transcript.stop` reports.
+
+use std::collections::BTreeMap;
+
+use super::{EntrySource, EntryType, TranscriptEntry};
+use crate::json::JsonString;
+use crate::{Timestamp, Vocabulary};
+
+/// How many entries there were, of which types, from which sources, from when to when (R28).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TranscriptSummary {
+    /// All of them.
+    pub total_entries: u64,
+    /// By type; types that did not occur are left out.
+    pub entries_by_type: BTreeMap<EntryType, u64>,
+    /// By source.
+    pub entries_by_source: BTreeMap<EntrySource, u64>,
+    /// Sources in the order in which they were first seen.
+    pub sources: Vec<EntrySource>,
+    /// The time of the first entry, in the order in which they came.
+    pub first_timestamp: Option<Timestamp>,
+    /// The time of the last entry, in the order in which they came.
+    pub last_timestamp: Option<Timestamp>,
+}
+
+impl TranscriptSummary {
+    /// Counts one entry.
+    pub fn push(&mut self, entry: &TranscriptEntry) {
+        self.total_entries += 1;
+        *self.entries_by_type.entry(entry.entry_type()).or_default() += 1;
+        let of_source = self.entries_by_source.entry(entry.source().clone()).or_default();
+        if *of_source == 0 {
+            self.sources.push(entry.source().clone());
+        }
+        *of_source += 1;
+        self.first_timestamp.get_or_insert_with(|| entry.timestamp().clone());
+        self.last_timestamp = Some(entry.timestamp().clone());
+    }
+}
+
+impl serde::Serialize for TranscriptSummary {
+    fn serialize<S: serde::Serializer>(&self, out: S) -> Result<S::Ok, S::Error> {
+        use serde::ser::SerializeStruct;
+        let text = |source: &EntrySource| source.to_json().to_text().into_owned();
+        let time = |time: &Option<Timestamp>| {
+            time.as_ref().map(|time| JsonString::to_text(time.as_json()).into_owned())
+        };
+        let by_type: BTreeMap<_, _> =
+            self.entries_by_type.iter().map(|(word, count)| (word.as_str(), count)).collect();
+        let by_source: BTreeMap<_, _> =
+            self.entries_by_source.iter().map(|(source, count)| (text(source), count)).collect();
+        let mut object = out.serialize_struct("TranscriptSummary", 6)?;
+        object.serialize_field("total_entries", &self.total_entries)?;
+        object.serialize_field("entries_by_type", &by_type)?;
+        object.serialize_field("entries_by_source", &by_source)?;
+        object.serialize_field("sources", &self.sources.iter().map(text).collect::<Vec<_>>())?;
+        object.serialize_field("first_timestamp", &time(&self.first_timestamp))?;
+        object.serialize_field("last_timestamp", &time(&self.last_timestamp))?;
+        object.end()
+    }
+}

@@ -1,0 +1,229 @@
+//! Drafts: events that have no seq yet, already proven fit to be written.
+
+use std::str::from_utf8;
+
+use super::envelope::{optional_run_id, read_number};
+use super::{EventType, ExchangeEvent, Payload};
+use crate::json::{Extra, Fields, JsonString, RawJson, depth};
+use crate::limits::{DEPTH_MAX, LINE_BYTES_MAX};
+use crate::word::{Vocabulary, Word};
+use crate::{Error, RunId, Seq, Timestamp};
+
+/// An event before the journal gives it a seq.
+///
+/// A draft exists only when a writer may emit it: a type of the ten, a payload of the right shape, words from the
+/// vocabularies. What it carries from others stays raw.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Draft {
+    event_type: EventType,
+    parent_run_id: Option<RunId>,
+    child_run_id: Option<RunId>,
+    path: JsonString,
+    iteration: u64,
+    timestamp: Option<Timestamp>,
+    payload: RawJson,
+    extra: Extra,
+}
+
+/// The envelope fields that a draft sets by name and so never carries as extra ones.
+const ENVELOPE_FIELDS: [&str; 9] =
+    ["seq", "run_id", "parent_run_id", "child_run_id", "type", "path", "iteration", "timestamp", "payload"];
+
+impl Draft {
+    /// Makes a draft at run level, iteration 0, without a time; the journal fills in the time.
+    ///
+    /// # Errors
+    /// When the payload does not fit the type, or uses a word outside its vocabulary.
+    pub fn new(event_type: EventType, payload: &Payload) -> Result<Self, Error> {
+        Self::from_raw_payload(event_type, payload.to_json())
+    }
+
+    /// Makes a draft from a payload that is JSON already; its bytes are written as they are.
+    ///
+    /// # Errors
+    /// As [`Draft::new`].
+    pub fn from_raw_payload(event_type: EventType, payload: RawJson) -> Result<Self, Error> {
+        // Blocks put together from values that were each shallow enough can be too deep as a whole.
+        check_depth(payload.as_str(), DEPTH_MAX)?;
+        Self::from_shallow_payload(event_type, payload)
+    }
+
+    fn from_shallow_payload(event_type: EventType, payload: RawJson) -> Result<Self, Error> {
+        Payload::read_to_write(event_type, &payload)?;
+        Ok(Self {
+            event_type,
+            parent_run_id: None,
+            child_run_id: None,
+            path: "".into(),
+            iteration: 0,
+            timestamp: None,
+            payload,
+            extra: Extra::default(),
+        })
+    }
+
+    /// Reads a line as somebody sends it for `run`: an event without `seq`.
+    ///
+    /// `run_id`, `path`, `iteration` and `timestamp` may be left out. Payload and unknown envelope fields are kept
+    /// as they came.
+    ///
+    /// # Errors
+    /// The first thing that is wrong with it; nothing has been written then.
+    pub fn parse(line: &[u8], run: RunId) -> Result<Self, Error> {
+        if line.len() >= LINE_BYTES_MAX {
+            return Err(Error::TooLong { bytes: line.len() as u64 });
+        }
+        let text = from_utf8(line).map_err(|source| Error::NotUtf8 { offset: source.valid_up_to() })?;
+        if text.trim().is_empty() {
+            return Err(Error::Empty);
+        }
+        let mut fields = Fields::parse(text)?;
+        if let Some(field) = fields.duplicate() {
+            return Err(Error::DuplicateField { field: field.into_owned().into() });
+        }
+        if fields.has("seq") {
+            return Err(Error::ForbiddenField {
+                field: "seq",
+                reason: "the journal numbers events as it writes them",
+            });
+        }
+        check_depth(text, DEPTH_MAX + 1)?;
+        match optional_run_id(&mut fields, "run_id")? {
+            Some(found) if found != run => return Err(Error::OtherRun { wanted: run, found }),
+            Some(_) | None => {}
+        }
+        Self::from_fields(fields)
+    }
+
+    fn from_fields(mut fields: Fields<'_>) -> Result<Self, Error> {
+        let word = fields.take_string("type")?.ok_or(Error::MissingField { field: "type" })?;
+        let Some(event_type) = EventType::find(&word.to_text()) else {
+            return Err(Error::UnknownEventType { found: word });
+        };
+        let payload = fields.take_json("payload")?.unwrap_or_else(RawJson::null);
+        let draft = Self::from_shallow_payload(event_type, payload)?;
+        let iteration = fields.take("iteration")?.map_or(Some(0), read_number);
+        Ok(Self {
+            parent_run_id: optional_run_id(&mut fields, "parent_run_id")?,
+            child_run_id: optional_run_id(&mut fields, "child_run_id")?,
+            path: fields.take_string("path")?.unwrap_or_else(|| "".into()),
+            iteration: iteration
+                .ok_or(Error::WrongField { field: "iteration", wanted: "a whole number from 0" })?,
+            timestamp: match fields.take_nullable_string("timestamp")? {
+                Some(text) => Some(Timestamp::parse(&text.to_text())?),
+                None => None,
+            },
+            extra: fields.into_extra(),
+            ..draft
+        })
+    }
+
+    /// Places the draft in a step.
+    #[must_use]
+    pub fn at(self, path: impl Into<JsonString>) -> Self {
+        Self { path: path.into(), ..self }
+    }
+
+    /// Sets how often the loop or retry around it has come round.
+    #[must_use]
+    pub fn in_iteration(self, iteration: u64) -> Self {
+        Self { iteration, ..self }
+    }
+
+    /// Sets the time.
+    #[must_use]
+    pub fn at_time(self, timestamp: Timestamp) -> Self {
+        Self { timestamp: Some(timestamp), ..self }
+    }
+
+    /// Names the run that called this one.
+    #[must_use]
+    pub fn child_of(self, parent: RunId) -> Self {
+        Self { parent_run_id: Some(parent), ..self }
+    }
+
+    /// Names the run that this event calls.
+    #[must_use]
+    pub fn calling(self, child: RunId) -> Self {
+        Self { child_run_id: Some(child), ..self }
+    }
+
+    /// Adds an envelope field of its own.
+    ///
+    /// # Errors
+    /// [`Error::DuplicateField`] for a name that the envelope has already.
+    pub fn with_field(mut self, name: &str, value: RawJson) -> Result<Self, Error> {
+        if ENVELOPE_FIELDS.contains(&name) || self.extra.get(name).is_some() {
+            return Err(Error::DuplicateField { field: name.to_owned().into() });
+        }
+        self.extra.push(name, value);
+        Ok(self)
+    }
+
+    /// Returns the draft's type.
+    #[must_use]
+    pub fn event_type(&self) -> EventType {
+        self.event_type
+    }
+
+    /// Returns the draft's time, when it has one.
+    #[must_use]
+    pub fn timestamp(&self) -> Option<&Timestamp> {
+        self.timestamp.as_ref()
+    }
+
+    /// Writes everything but the seq, so that the lock under which seq is given is held for as short as can be.
+    #[must_use]
+    pub fn encode(self, run: RunId, now: impl FnOnce() -> Timestamp) -> EncodedDraft {
+        let event = ExchangeEvent {
+            seq: Seq::FIRST,
+            run_id: run,
+            parent_run_id: self.parent_run_id,
+            child_run_id: self.child_run_id,
+            event_type: Word::Known(self.event_type),
+            path: self.path,
+            iteration: self.iteration,
+            timestamp: self.timestamp.unwrap_or_else(now),
+            payload: self.payload,
+            extra: self.extra,
+        };
+        let mut tail = String::with_capacity(256 + event.payload.as_str().len());
+        event.write_after_seq(&mut tail);
+        EncodedDraft { event, tail }
+    }
+}
+
+fn check_depth(text: &str, depth_max: usize) -> Result<(), Error> {
+    let found = depth(text);
+    if found > depth_max { Err(Error::TooDeep { depth: found }) } else { Ok(()) }
+}
+
+/// A draft whose line is ready but for its seq.
+#[derive(Debug)]
+pub struct EncodedDraft {
+    event: ExchangeEvent,
+    tail: String,
+}
+
+impl EncodedDraft {
+    /// Appends the line with `seq` and its newline.
+    pub fn write_line(&self, seq: Seq, out: &mut Vec<u8>) {
+        out.extend_from_slice(b"{\"seq\":");
+        out.extend_from_slice(seq.to_string().as_bytes());
+        out.extend_from_slice(self.tail.as_bytes());
+        out.push(b'\n');
+    }
+
+    /// Returns how many bytes the line has at most.
+    #[must_use]
+    pub fn line_bytes_max(&self) -> usize {
+        const AROUND_SEQ: usize = 7 + 20 + 1;
+        self.tail.len() + AROUND_SEQ
+    }
+
+    /// Returns the event that the line with `seq` stands for.
+    #[must_use]
+    pub fn into_event(self, seq: Seq) -> ExchangeEvent {
+        ExchangeEvent { seq, ..self.event }
+    }
+}

@@ -1,0 +1,100 @@
+//! The envelope of a line, borrowed from it: one serde pass, values raw at the leaves.
+
+use std::str::from_utf8;
+
+use serde_json::value::RawValue;
+
+use super::ExchangeEvent;
+use super::words::EventType;
+use crate::json::{Fields, JsonString, RawJson};
+use crate::word::Word;
+use crate::{Error, RunId, Seq, Timestamp};
+
+/// A line's envelope, borrowed from the line. Readers that only count or check need no more.
+pub struct Envelope<'a> {
+    /// The line's number.
+    pub seq: Seq,
+    /// The run it belongs to.
+    pub run_id: RunId,
+    /// Its type.
+    pub event_type: Word<EventType>,
+    parent_run_id: Option<RunId>,
+    child_run_id: Option<RunId>,
+    path: &'a RawValue,
+    iteration: u64,
+    timestamp: &'a RawValue,
+    payload: Option<&'a RawValue>,
+    rest: Fields<'a>,
+}
+
+impl<'a> Envelope<'a> {
+    /// Reads the envelope of a line and proves that the whole line is JSON.
+    ///
+    /// # Errors
+    /// When the line is no JSON object, or an envelope field is missing, twice there, or of the wrong kind.
+    pub fn parse(line: &'a [u8]) -> Result<Self, Error> {
+        let text = from_utf8(line).map_err(|source| Error::NotUtf8 { offset: source.valid_up_to() })?;
+        let mut fields = Fields::parse(text)?;
+        let seq = required(fields.take("seq")?, "seq")?;
+        let run_id = required(fields.take("run_id")?, "run_id")?;
+        Ok(Self {
+            seq: read_number(seq)
+                .and_then(Seq::new)
+                .ok_or(Error::WrongField { field: "seq", wanted: "a whole number from 1" })?,
+            run_id: read_run_id(run_id, "run_id")?.ok_or(Error::MissingField { field: "run_id" })?,
+            parent_run_id: optional_run_id(&mut fields, "parent_run_id")?,
+            child_run_id: optional_run_id(&mut fields, "child_run_id")?,
+            event_type: Word::read(required(fields.take_string("type")?, "type")?),
+            path: string(required(fields.take("path")?, "path")?, "path")?,
+            iteration: read_number(required(fields.take("iteration")?, "iteration")?)
+                .ok_or(Error::WrongField { field: "iteration", wanted: "a whole number from 0" })?,
+            timestamp: string(required(fields.take("timestamp")?, "timestamp")?, "timestamp")?,
+            payload: fields.take("payload")?,
+            rest: fields,
+        })
+    }
+}
+
+impl From<Envelope<'_>> for ExchangeEvent {
+    fn from(envelope: Envelope<'_>) -> Self {
+        let keep = |raw| JsonString::from_raw(raw).expect("`Envelope::parse` has seen that it is a string");
+        Self {
+            seq: envelope.seq,
+            run_id: envelope.run_id,
+            parent_run_id: envelope.parent_run_id,
+            child_run_id: envelope.child_run_id,
+            event_type: envelope.event_type,
+            path: keep(envelope.path),
+            iteration: envelope.iteration,
+            timestamp: Timestamp::from_record(keep(envelope.timestamp)),
+            payload: envelope.payload.map_or_else(RawJson::null, RawJson::from_raw),
+            extra: envelope.rest.into_extra(),
+        }
+    }
+}
+
+fn required<T>(value: Option<T>, field: &'static str) -> Result<T, Error> {
+    value.ok_or(Error::MissingField { field })
+}
+
+fn string<'a>(raw: &'a RawValue, field: &'static str) -> Result<&'a RawValue, Error> {
+    if raw.get().starts_with('"') { Ok(raw) } else { Err(Error::WrongField { field, wanted: "a string" }) }
+}
+
+/// Reads a whole number that is written as digits alone; `1.0` and `1e3` are not how we count.
+pub(super) fn read_number(raw: &RawValue) -> Option<u64> {
+    raw.get().parse().ok()
+}
+
+/// Reads a run's id; null and the empty string, which other writers use for "none", count as absent.
+pub(super) fn read_run_id(raw: &RawValue, field: &'static str) -> Result<Option<RunId>, Error> {
+    if matches!(raw.get(), "null" | "\"\"") {
+        return Ok(None);
+    }
+    let string = JsonString::from_raw(raw).ok_or(Error::WrongField { field, wanted: "a UUID" })?;
+    RunId::parse(&string.to_text()).map(Some)
+}
+
+pub(super) fn optional_run_id(fields: &mut Fields<'_>, field: &'static str) -> Result<Option<RunId>, Error> {
+    fields.take(field)?.map_or(Ok(None), |raw| read_run_id(raw, field))
+}

@@ -1,0 +1,132 @@
+//! The exchange event: one line of a transcript (001, 002).
+
+mod block;
+mod draft;
+mod envelope;
+mod payload;
+mod words;
+
+pub use block::{BlockContent, ContentBlock};
+pub use draft::{Draft, EncodedDraft};
+pub use envelope::Envelope;
+pub use payload::{MessagePayload, Payload, StepPayload, ToolPayload};
+pub use words::{BlockType, EventType, Fidelity, Role};
+
+use crate::json::{Extra, JsonString, ObjectWriter, RawJson};
+use crate::word::Word;
+use crate::{Error, RunId, Seq, Timestamp};
+
+/// One line of a run's transcript: the unit of the record, of replay and of fan-out.
+///
+/// The payload stays raw, so that reading and writing an event changes none of its bytes; [`ExchangeEvent::payload`]
+/// gives its meaning.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ExchangeEvent {
+    /// Its place in the file.
+    pub seq: Seq,
+    /// The run it belongs to.
+    pub run_id: RunId,
+    /// The run that called this one.
+    pub parent_run_id: Option<RunId>,
+    /// The run that this event calls or sees the end of.
+    pub child_run_id: Option<RunId>,
+    /// What happened.
+    pub event_type: Word<EventType>,
+    /// The step it happened in: names joined by dots, a dot inside a name written `\.`; empty at run level.
+    pub path: JsonString,
+    /// How often the innermost loop or retry has come round before.
+    pub iteration: u64,
+    /// When it happened. Not an order: that is `seq`.
+    pub timestamp: Timestamp,
+    /// What it carries, as it came.
+    pub payload: RawJson,
+    /// Envelope fields that 002 does not name, ours (`loop`, `attempt`, `evidence`, …) and others'.
+    pub extra: Extra,
+}
+
+/// What a tolerant reader met and did not know.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Unknowns {
+    /// Whether the event's type is none of the ten.
+    pub event_type: bool,
+    /// How many blocks have a type that is none of the six.
+    pub block_types: usize,
+}
+
+impl ExchangeEvent {
+    /// Reads one line, tolerantly: unknown types and fields are kept (R52, R53).
+    ///
+    /// # Errors
+    /// When the line is no JSON object or lacks an envelope field; never for an unknown type.
+    pub fn parse(line: &[u8]) -> Result<Self, Error> {
+        Ok(Self::from(Envelope::parse(line)?))
+    }
+
+    /// Reads one line and refuses words that we don't know.
+    ///
+    /// # Errors
+    /// As [`ExchangeEvent::parse`], or an error for which [`Error::is_unknown_type`] holds.
+    pub fn parse_strict(line: &[u8]) -> Result<Self, Error> {
+        let event = Self::parse(line)?;
+        if let Word::Unknown(found) = event.event_type {
+            return Err(Error::UnknownEventType { found });
+        }
+        for block in event.payload().blocks() {
+            if let BlockContent::Unknown(found) = &block.content {
+                return Err(Error::UnknownBlockType { found: found.clone() });
+            }
+        }
+        Ok(event)
+    }
+
+    /// Returns what the payload means.
+    #[must_use]
+    pub fn payload(&self) -> Payload {
+        Payload::read(&self.payload)
+    }
+
+    /// Says what about the event a tolerant reader did not know.
+    #[must_use]
+    pub fn unknowns(&self) -> Unknowns {
+        let is_unknown = |block: &&ContentBlock| matches!(block.content, BlockContent::Unknown(_));
+        Unknowns {
+            event_type: self.event_type.known().is_none(),
+            block_types: self.payload().blocks().iter().filter(is_unknown).count(),
+        }
+    }
+
+    /// Returns the loop indices around the event, outermost first (`loop`).
+    #[must_use]
+    pub fn loop_indices(&self) -> Option<Vec<u64>> {
+        self.extra.get("loop")?.read().ok()
+    }
+
+    /// Returns which attempt of its step the event belongs to (`attempt`).
+    #[must_use]
+    pub fn attempt(&self) -> Option<u64> {
+        self.extra.get("attempt")?.read().ok()
+    }
+
+    /// Returns the event as a line of JSON in the canonical order of fields, without a newline.
+    #[must_use]
+    pub fn to_line(&self) -> String {
+        let mut out = String::with_capacity(256 + self.payload.as_str().len());
+        out.push_str("{\"seq\":");
+        out.push_str(&self.seq.to_string());
+        self.write_after_seq(&mut out);
+        out
+    }
+
+    fn write_after_seq(&self, out: &mut String) {
+        let mut object = ObjectWriter::resume(out);
+        object.word("run_id", &self.run_id);
+        object.optional("parent_run_id", self.parent_run_id.as_ref(), ObjectWriter::word);
+        object.optional("child_run_id", self.child_run_id.as_ref(), ObjectWriter::word);
+        object.string("type", &self.event_type.to_json());
+        object.string("path", &self.path);
+        object.number("iteration", self.iteration);
+        object.string("timestamp", self.timestamp.as_json());
+        object.json("payload", &self.payload);
+        object.finish(&self.extra);
+    }
+}

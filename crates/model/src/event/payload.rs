@@ -1,0 +1,338 @@
+//! Payloads: what an event carries, told apart by shape (R51).
+
+use serde_json::value::RawValue;
+
+use super::block::{ContentBlock, check_fidelity};
+use super::words::{EventType, Fidelity, Role};
+use crate::json::{Extra, Fields, JsonString, ObjectWriter, RawJson};
+use crate::word::{Vocabulary, Word};
+use crate::{CallId, Error};
+
+/// What an event carries.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Payload {
+    /// `null`, which run events may carry, or no payload at all.
+    Null,
+    /// A bare array of blocks; read, never written.
+    Blocks(Vec<ContentBlock>),
+    /// An object with `role`.
+    Message(MessagePayload),
+    /// An object with `call_id`.
+    Tool(ToolPayload),
+    /// An object with `kind`.
+    Step(StepPayload),
+    /// Anything else, kept as it came.
+    Other(RawJson),
+}
+
+/// The payload of run and step events.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StepPayload {
+    /// The step's name, or the run's.
+    pub name: JsonString,
+    /// What kind of step: agent, command, turn, approval, …; the list is open (R54).
+    pub kind: JsonString,
+    /// Why it failed.
+    pub error: Option<JsonString>,
+    /// Its real output (R43).
+    pub result: Option<RawJson>,
+    /// Fields that we don't know.
+    pub extra: Extra,
+}
+
+/// The payload of message events.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MessagePayload {
+    /// Who speaks.
+    pub role: Word<Role>,
+    /// What is said, in order.
+    pub blocks: Vec<ContentBlock>,
+    /// Fields that we don't know, and those that EVENTS adds: `id`, `response`, `model`, `usage`, ….
+    pub extra: Extra,
+}
+
+/// The payload of tool events.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ToolPayload {
+    /// The tool's name.
+    pub name: JsonString,
+    /// Pairs the call with its result (R46).
+    pub call_id: CallId,
+    /// The arguments, as they came; `None` where the record leaves them out.
+    pub input: Option<RawJson>,
+    /// The output, as it came; `None` where the record leaves it out.
+    pub output: Option<RawJson>,
+    /// Why it failed.
+    pub error: Option<JsonString>,
+    /// Where it was seen.
+    pub fidelity: Option<Word<Fidelity>>,
+    /// Fields that we don't know, and those that EVENTS adds: `outcome`, `exit_code`, `class`, ….
+    pub extra: Extra,
+}
+
+impl StepPayload {
+    /// Makes a payload with a name and a kind.
+    #[must_use]
+    pub fn new(name: impl Into<JsonString>, kind: impl Into<JsonString>) -> Self {
+        Self { name: name.into(), kind: kind.into(), error: None, result: None, extra: Extra::default() }
+    }
+}
+
+impl Payload {
+    /// Reads a payload by its shape: array, then `role`, then `call_id`, then `kind`, else anything.
+    ///
+    /// Never fails: an object that has the mark of a shape and not its fields, or one of them twice, is
+    /// [`Payload::Other`], with every byte kept.
+    #[must_use]
+    pub fn read(raw: &RawJson) -> Self {
+        if raw.is_null() {
+            return Self::Null;
+        }
+        Self::read_shape(raw.as_str()).unwrap_or_else(|_| Self::Other(raw.clone()))
+    }
+
+    pub(super) fn read_shape(text: &str) -> Result<Self, Error> {
+        if text.starts_with('[') {
+            return read_blocks(text).map(Self::Blocks);
+        }
+        let mut fields = Fields::parse(text)?;
+        if fields.has("role") {
+            MessagePayload::read(&mut fields).map(|read| Self::Message(read.with_extra(fields)))
+        } else if fields.has("call_id") {
+            ToolPayload::read(&mut fields).map(|read| Self::Tool(read.with_extra(fields)))
+        } else if fields.has("kind") {
+            StepPayload::read(&mut fields).map(|read| Self::Step(read.with_extra(fields)))
+        } else {
+            Err(Error::MissingField { field: "kind" })
+        }
+    }
+
+    /// Returns the payload as JSON: known fields in the order of 002, then the others in theirs.
+    #[must_use]
+    pub fn to_json(&self) -> RawJson {
+        let mut out = String::new();
+        match self {
+            Self::Null => return RawJson::null(),
+            Self::Other(raw) => return raw.clone(),
+            Self::Blocks(blocks) => write_blocks(&mut out, blocks),
+            Self::Message(message) => message.write(&mut out),
+            Self::Tool(tool) => tool.write(&mut out),
+            Self::Step(step) => step.write(&mut out),
+        }
+        RawJson::trusted(out)
+    }
+
+    /// Returns the blocks of a message, or of a bare array.
+    #[must_use]
+    pub fn blocks(&self) -> &[ContentBlock] {
+        match self {
+            Self::Blocks(blocks) | Self::Message(MessagePayload { blocks, .. }) => blocks,
+            Self::Null | Self::Tool(_) | Self::Step(_) | Self::Other(_) => &[],
+        }
+    }
+
+    /// Reads a payload that a writer is about to emit, and says what is wrong with it.
+    ///
+    /// # Errors
+    /// The first thing that the closed vocabulary of writers does not allow with `event_type`.
+    pub fn read_to_write(event_type: EventType, raw: &RawJson) -> Result<Self, Error> {
+        use EventType as E;
+        let text = raw.as_str();
+        let payload = match event_type {
+            E::RunStarted | E::RunCompleted if raw.is_null() => Self::Null,
+            E::RunStarted
+            | E::RunCompleted
+            | E::StepStarted
+            | E::StepCompleted
+            | E::CallWorkflowStarted
+            | E::CallWorkflowCompleted => {
+                let mut fields = object_of(event_type, text, "an object with `name` and `kind`")?;
+                // R51: whoever decodes by shape would take such a step for a message or a call.
+                for (field, reason) in
+                    [("role", "it marks a message"), ("call_id", "it marks a call; use `tool_call_id`")]
+                {
+                    if fields.has(field) {
+                        return Err(Error::ForbiddenField { field, reason });
+                    }
+                }
+                Self::Step(StepPayload::read(&mut fields)?.with_extra(fields))
+            }
+            E::MessageUser | E::MessageAssistant => {
+                let mut fields = object_of(event_type, text, "an object with `role` and `blocks`")?;
+                Self::Message(MessagePayload::read(&mut fields)?.with_extra(fields))
+            }
+            E::ToolCall | E::ToolResult => {
+                let mut fields =
+                    object_of(event_type, text, "an object with `name`, `call_id` and `fidelity`")?;
+                if fields.has("role") {
+                    return Err(Error::ForbiddenField { field: "role", reason: "it marks a message" });
+                }
+                Self::Tool(ToolPayload::read(&mut fields)?.with_extra(fields))
+            }
+        };
+        payload.check(event_type)?;
+        Ok(payload)
+    }
+
+    /// Checks the words and required fields of a payload whose shape fits its type.
+    fn check(&self, event_type: EventType) -> Result<(), Error> {
+        match self {
+            Self::Message(message) => message.check(event_type),
+            Self::Tool(tool) => tool.check(event_type),
+            Self::Null | Self::Step(_) | Self::Blocks(_) | Self::Other(_) => Ok(()),
+        }
+    }
+}
+
+fn object_of<'a>(event_type: EventType, text: &'a str, wanted: &'static str) -> Result<Fields<'a>, Error> {
+    Fields::parse(text).map_err(|error| {
+        if error == Error::NotAnObject { Error::WrongPayload { event_type, wanted } } else { error }
+    })
+}
+
+fn required<T>(value: Option<T>, field: &'static str) -> Result<T, Error> {
+    value.ok_or(Error::MissingField { field })
+}
+
+fn read_blocks(text: &str) -> Result<Vec<ContentBlock>, Error> {
+    let raws: Vec<&RawValue> = serde_json::from_str(text).map_err(|source| Error::not_json(&source))?;
+    raws.into_iter().map(ContentBlock::read).collect()
+}
+
+fn write_blocks(out: &mut String, blocks: &[ContentBlock]) {
+    out.push('[');
+    for (index, block) in blocks.iter().enumerate() {
+        if index > 0 {
+            out.push(',');
+        }
+        block.write(out);
+    }
+    out.push(']');
+}
+
+impl StepPayload {
+    fn read(fields: &mut Fields<'_>) -> Result<Self, Error> {
+        Ok(Self {
+            name: required(fields.take_string("name")?, "name")?,
+            kind: required(fields.take_string("kind")?, "kind")?,
+            error: fields.take_nullable_string("error")?,
+            result: fields.take_json("result")?,
+            extra: Extra::default(),
+        })
+    }
+
+    fn with_extra(self, rest: Fields<'_>) -> Self {
+        Self { extra: rest.into_extra(), ..self }
+    }
+
+    fn write(&self, out: &mut String) {
+        let mut object = ObjectWriter::begin(out);
+        object.string("name", &self.name);
+        object.string("kind", &self.kind);
+        object.optional("error", self.error.as_ref(), ObjectWriter::string);
+        object.optional("result", self.result.as_ref(), ObjectWriter::json);
+        object.finish(&self.extra);
+    }
+}
+
+impl MessagePayload {
+    /// Makes a message without extra fields.
+    #[must_use]
+    pub fn new(role: Role, blocks: Vec<ContentBlock>) -> Self {
+        Self { role: Word::Known(role), blocks, extra: Extra::default() }
+    }
+
+    fn read(fields: &mut Fields<'_>) -> Result<Self, Error> {
+        let role = required(fields.take_string("role")?, "role")?;
+        let blocks = required(fields.take("blocks")?, "blocks")?;
+        Ok(Self { role: Word::read(role), blocks: read_blocks(blocks.get())?, extra: Extra::default() })
+    }
+
+    fn with_extra(self, rest: Fields<'_>) -> Self {
+        Self { extra: rest.into_extra(), ..self }
+    }
+
+    fn write(&self, out: &mut String) {
+        let mut object = ObjectWriter::begin(out);
+        object.string("role", &self.role.to_json());
+        let mut blocks = String::new();
+        write_blocks(&mut blocks, &self.blocks);
+        object.json("blocks", &RawJson::trusted(blocks));
+        object.finish(&self.extra);
+    }
+
+    fn check(&self, event_type: EventType) -> Result<(), Error> {
+        let wanted = if event_type == EventType::MessageUser { Role::User } else { Role::Assistant };
+        match &self.role {
+            Word::Unknown(found) => {
+                return Err(Error::UnknownWord { vocabulary: Role::NAME, found: found.clone() });
+            }
+            Word::Known(role) if *role != wanted => {
+                return Err(Error::WrongField { field: "role", wanted: wanted.as_str() });
+            }
+            Word::Known(_) => {}
+        }
+        self.blocks.iter().try_for_each(ContentBlock::check)
+    }
+}
+
+impl ToolPayload {
+    /// Makes the payload of a call.
+    #[must_use]
+    pub fn call(name: impl Into<JsonString>, call_id: CallId, input: RawJson, fidelity: Fidelity) -> Self {
+        Self {
+            name: name.into(),
+            call_id,
+            input: Some(input),
+            output: Some(RawJson::null()),
+            error: None,
+            fidelity: Some(Word::Known(fidelity)),
+            extra: Extra::default(),
+        }
+    }
+
+    /// Makes the payload of a result.
+    #[must_use]
+    pub fn result(name: impl Into<JsonString>, call_id: CallId, output: RawJson, fidelity: Fidelity) -> Self {
+        let call = Self::call(name, call_id, RawJson::null(), fidelity);
+        Self { output: Some(output), ..call }
+    }
+
+    fn read(fields: &mut Fields<'_>) -> Result<Self, Error> {
+        Ok(Self {
+            name: required(fields.take_string("name")?, "name")?,
+            call_id: CallId(required(fields.take_string("call_id")?, "call_id")?),
+            input: fields.take_json("input")?,
+            output: fields.take_json("output")?,
+            error: fields.take_nullable_string("error")?,
+            fidelity: fields.take_string("fidelity")?.map(Word::read),
+            extra: Extra::default(),
+        })
+    }
+
+    fn with_extra(self, rest: Fields<'_>) -> Self {
+        Self { extra: rest.into_extra(), ..self }
+    }
+
+    fn write(&self, out: &mut String) {
+        let mut object = ObjectWriter::begin(out);
+        object.string("name", &self.name);
+        object.string("call_id", &self.call_id.0);
+        object.optional("input", self.input.as_ref(), ObjectWriter::json);
+        object.optional("output", self.output.as_ref(), ObjectWriter::json);
+        object.optional("error", self.error.as_ref(), ObjectWriter::string);
+        object.optional("fidelity", self.fidelity.as_ref(), |object, name, word| {
+            object.string(name, &word.to_json());
+        });
+        object.finish(&self.extra);
+    }
+
+    fn check(&self, event_type: EventType) -> Result<(), Error> {
+        if event_type == EventType::ToolCall {
+            required(self.input.as_ref(), "input")?;
+        } else {
+            required(self.output.as_ref(), "output")?;
+        }
+        check_fidelity(self.fidelity.as_ref())
+    }
+}

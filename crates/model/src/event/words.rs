@@ -1,0 +1,75 @@
+//! The closed vocabularies of the exchange transcript (002): ten event types, six block types, two fidelities.
+
+use crate::word::vocabulary;
+
+vocabulary! {
+    /// The type of an event. There are ten, and no writer emits another (R42).
+    EventType, "event type" {
+        /// A run begins.
+        RunStarted = "run.started",
+        /// A run ends. Never invented: a session that can be resumed has no end.
+        RunCompleted = "run.completed",
+        /// A step begins.
+        StepStarted = "step.started",
+        /// A step ends, or an instant fact happened.
+        StepCompleted = "step.completed",
+        /// A child run begins, as its parent sees it.
+        CallWorkflowStarted = "step.call_workflow.started",
+        /// A child run ends, as its parent sees it.
+        CallWorkflowCompleted = "step.call_workflow.completed",
+        /// A prompt.
+        MessageUser = "message.user",
+        /// A response.
+        MessageAssistant = "message.assistant",
+        /// A tool is called.
+        ToolCall = "tool.call",
+        /// A tool has answered.
+        ToolResult = "tool.result",
+    }
+}
+
+impl EventType {
+    /// Tells whether events of this type begin something that can end.
+    #[must_use]
+    pub fn is_start(self) -> bool {
+        matches!(self, Self::RunStarted | Self::StepStarted | Self::CallWorkflowStarted)
+    }
+}
+
+vocabulary! {
+    /// The type of a content block. There are six (R47).
+    BlockType, "block type" {
+        /// Plain text.
+        Text = "text",
+        /// Reasoning.
+        Thinking = "thinking",
+        /// A tool invocation.
+        ToolUse = "tool_use",
+        /// A tool's output.
+        ToolResult = "tool_result",
+        /// A shell command that a step ran.
+        Command = "command",
+        /// A chunk of a provider's stream; reserved, none of our own writers emits it (R81).
+        Stream = "stream",
+    }
+}
+
+vocabulary! {
+    /// Where a block or a call was seen (R50).
+    Fidelity, "fidelity" {
+        /// At our own seam: authoritative.
+        Router = "router",
+        /// As the agent reported it.
+        AgentEmitted = "agent_emitted",
+    }
+}
+
+vocabulary! {
+    /// Who speaks in a message.
+    Role, "role" {
+        /// The user, or who prompts on a user's behalf.
+        User = "user",
+        /// The model.
+        Assistant = "assistant",
+    }
+}

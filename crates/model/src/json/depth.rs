@@ -1,0 +1,69 @@
+//! How deep a JSON text nests, counted without recursion and without trusting the text to be valid.
+
+/// Returns how many arrays and objects enclose the innermost one of `text`: 0 for a scalar, 1 for `[]`.
+///
+/// `RawValue` accepts a depth of 100,000 and many readers of our files do not, so the edge asks first.
+///
+/// ```
+/// assert_eq!(steno_model::json::depth(r#"{"a":["[[["]}"#), 2);
+/// ```
+#[must_use]
+pub fn depth(text: &str) -> usize {
+    let bytes = text.as_bytes();
+    let (mut now, mut deepest, mut at) = (0_usize, 0_usize, 0_usize);
+    while let Some(&byte) = bytes.get(at) {
+        match byte {
+            b'"' => at = string_end(bytes, at),
+            b'[' | b'{' => {
+                now += 1;
+                deepest = deepest.max(now);
+            }
+            b']' | b'}' => now = now.saturating_sub(1),
+            _ => {}
+        }
+        at += 1;
+    }
+    deepest
+}
+
+/// Returns the position of the quote that ends the string opened at `start`, or the end of the text.
+fn string_end(bytes: &[u8], start: usize) -> usize {
+    let mut at = start + 1;
+    while let Some(found) = bytes.get(at..).and_then(|rest| memchr::memchr2(b'"', b'\\', rest)) {
+        if bytes[at + found] == b'"' {
+            return at + found;
+        }
+        at += found + 2;
+    }
+    bytes.len()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(text: &str, want: usize) {
+        assert_eq!(depth(text), want, "{text}");
+    }
+
+    #[test]
+    fn brackets_in_strings_do_not_count() {
+        check("1", 0);
+        check("[]", 1);
+        check(r#"{"a\"[":[{"b":"]]"}]}"#, 3);
+        check(r#""\\""#, 0);
+        check(r#"["\\",[]]"#, 2);
+    }
+
+    #[test]
+    fn a_bomb_is_counted_without_recursion() {
+        check(&"[".repeat(100_000), 100_000);
+    }
+
+    #[test]
+    fn an_unterminated_string_ends_the_count() {
+        check(r#"["abc[["#, 1);
+        check(r#"["abc\"#, 1);
+    }
+}

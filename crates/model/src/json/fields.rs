@@ -1,0 +1,229 @@
+//! A JSON object split into its fields, in order, every value raw.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
+use serde_json::value::RawValue;
+
+use super::string::decode;
+use super::{JsonString, RawJson};
+use crate::Error;
+
+/// A field's name as the token it came in.
+#[derive(Clone, Copy)]
+pub struct Key<'a>(&'a str);
+
+impl<'a> Key<'a> {
+    /// Decodes the name; borrowed when it has no escape.
+    #[must_use]
+    pub fn text(self) -> Cow<'a, str> {
+        decode(self.0)
+    }
+
+    /// Tells whether the name is `text`, however it is spelled.
+    #[must_use]
+    pub fn is(self, text: &str) -> bool {
+        self.text() == text
+    }
+
+    /// Returns the token with its quotes.
+    #[must_use]
+    pub fn as_raw(self) -> &'a str {
+        self.0
+    }
+}
+
+/// The fields of one JSON object, in the order in which they came, duplicates included.
+pub struct Fields<'a>(Vec<(Key<'a>, &'a RawValue)>);
+
+impl<'a> Fields<'a> {
+    /// Splits `text`, which must be one JSON object.
+    ///
+    /// # Errors
+    /// [`Error::NotJson`] when it is no JSON, [`Error::NotAnObject`] when it is another kind of value.
+    pub fn parse(text: &'a str) -> Result<Self, Error> {
+        serde_json::from_str(text)
+            .map_err(|source| if source.is_data() { Error::NotAnObject } else { Error::not_json(&source) })
+    }
+
+    /// Takes the field called `name` out and leaves the rest.
+    ///
+    /// # Errors
+    /// [`Error::DuplicateField`] when there is more than one: readers would disagree on which of them counts.
+    pub fn take(&mut self, name: &'static str) -> Result<Option<&'a RawValue>, Error> {
+        let mut found = None;
+        for index in (0..self.0.len()).rev() {
+            if self.0[index].0.is(name) && found.replace(self.0.remove(index).1).is_some() {
+                return Err(Error::DuplicateField { field: name.into() });
+            }
+        }
+        Ok(found)
+    }
+
+    /// Takes the field called `name`, which has to be a string.
+    ///
+    /// # Errors
+    /// [`Error::WrongField`] when it is none, or as [`Fields::take`].
+    pub fn take_string(&mut self, name: &'static str) -> Result<Option<JsonString>, Error> {
+        let Some(raw) = self.take(name)? else { return Ok(None) };
+        let string = JsonString::from_raw(raw);
+        string.map(Some).ok_or(Error::WrongField { field: name, wanted: "a string" })
+    }
+
+    /// Takes the field called `name`, a string or null; null counts as absent.
+    ///
+    /// # Errors
+    /// As [`Fields::take_string`].
+    pub fn take_nullable_string(&mut self, name: &'static str) -> Result<Option<JsonString>, Error> {
+        match self.take(name)? {
+            None => Ok(None),
+            Some(raw) if raw.get() == "null" => Ok(None),
+            Some(raw) => match JsonString::from_raw(raw) {
+                Some(string) => Ok(Some(string)),
+                None => Err(Error::WrongField { field: name, wanted: "a string or null" }),
+            },
+        }
+    }
+
+    /// Takes the field called `name` as any value.
+    ///
+    /// # Errors
+    /// As [`Fields::take`].
+    pub fn take_json(&mut self, name: &'static str) -> Result<Option<RawJson>, Error> {
+        Ok(self.take(name)?.map(RawJson::from_raw))
+    }
+
+    /// Tells whether a field called `name` is there.
+    #[must_use]
+    pub fn has(&self, name: &str) -> bool {
+        self.0.iter().any(|(key, _)| key.is(name))
+    }
+
+    /// Returns the first name that occurs twice.
+    #[must_use]
+    pub fn duplicate(&self) -> Option<Cow<'a, str>> {
+        let texts: Vec<_> = self.0.iter().map(|(key, _)| key.text()).collect();
+        let twice = |index: &usize| texts[..*index].contains(&texts[*index]);
+        (1..texts.len()).find(twice).map(|index| texts[index].clone())
+    }
+
+    /// Iterates over the fields, in order.
+    pub fn iter(&self) -> impl Iterator<Item = (Key<'a>, &'a RawValue)> + '_ {
+        self.0.iter().copied()
+    }
+
+    /// Keeps what has not been taken.
+    #[must_use]
+    pub fn into_extra(self) -> Extra {
+        let keep =
+            |(key, value): (Key<'_>, &RawValue)| (JsonString::from_token(key.0), RawJson::from_raw(value));
+        Extra(self.0.into_iter().map(keep).collect())
+    }
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for Fields<'a> {
+    fn deserialize<D: Deserializer<'de>>(source: D) -> Result<Self, D::Error> {
+        source.deserialize_map(FieldsVisitor)
+    }
+}
+
+struct FieldsVisitor;
+
+impl<'de> Visitor<'de> for FieldsVisitor {
+    type Value = Fields<'de>;
+
+    fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("a JSON object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Fields<'de>, A::Error> {
+        let mut fields = Vec::with_capacity(12);
+        // A raw key, because a key may hold a lone surrogate too, which no `str` can.
+        while let Some(key) = map.next_key::<&RawValue>()? {
+            fields.push((Key(key.get()), map.next_value()?));
+        }
+        Ok(Fields(fields))
+    }
+}
+
+/// Fields that a type does not know, kept in order and written back after the ones it knows.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Extra(Vec<(JsonString, RawJson)>);
+
+impl Extra {
+    /// Returns the last value under `name`: what a reader that keeps one of several would see.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&RawJson> {
+        self.0.iter().rev().find(|(key, _)| key.is(name)).map(|(_, value)| value)
+    }
+
+    /// Adds a field at the end.
+    pub fn push(&mut self, name: &str, value: RawJson) {
+        self.0.push((name.into(), value));
+    }
+
+    /// Iterates over the fields, in order.
+    pub fn iter(&self) -> impl Iterator<Item = (&JsonString, &RawJson)> {
+        self.0.iter().map(|(key, value)| (key, value))
+    }
+
+    /// Returns the fields, in order.
+    #[must_use]
+    pub fn into_pairs(self) -> Vec<(JsonString, RawJson)> {
+        self.0
+    }
+
+    /// Returns how many fields there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Tells whether there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_keep_order_and_duplicates() {
+        let fields = Fields::parse(r#"{"b":1,"a":[2],"b":3}"#).unwrap();
+        assert_eq!(fields.duplicate().as_deref(), Some("b"));
+        let all: Vec<_> = fields.iter().map(|(key, value)| (key.text(), value.get())).collect();
+        assert_eq!(all, [("b".into(), "1"), ("a".into(), "[2]"), ("b".into(), "3")]);
+    }
+
+    #[test]
+    fn a_name_is_known_however_it_is_spelled() {
+        let mut fields = Fields::parse(r#"{"\u0073eq":1,"seq":2}"#).unwrap();
+        assert_eq!(fields.duplicate().as_deref(), Some("seq"));
+        assert_eq!(fields.take("seq").unwrap_err(), Error::DuplicateField { field: "seq".into() });
+    }
+
+    #[test]
+    fn what_is_not_taken_is_extra() {
+        let mut fields = Fields::parse(r#"{"x":1,"\ud800":2,"name":"n"}"#).unwrap();
+        assert_eq!(fields.take_string("name").unwrap(), Some("n".into()));
+        assert!(!fields.has("name") && fields.has("x"));
+        let extra = fields.into_extra();
+        assert_eq!(extra.get("x"), Some(&RawJson::from(1_u64)));
+        let keys: Vec<_> = extra.iter().map(|(key, _)| key.as_raw()).collect();
+        assert_eq!((keys, extra.len(), extra.is_empty()), (vec![r#""x""#, r#""\ud800""#], 2, false));
+    }
+
+    #[test]
+    fn other_shapes_are_told_apart() {
+        assert_eq!(Fields::parse("[1]").err(), Some(Error::NotAnObject));
+        assert_eq!(Fields::parse("7").err(), Some(Error::NotAnObject));
+        assert!(matches!(Fields::parse("{"), Err(Error::NotJson { .. })));
+        let mut fields = Fields::parse(r#"{"name":1}"#).unwrap();
+        let wrong = Error::WrongField { field: "name", wanted: "a string" };
+        assert_eq!(fields.take_string("name"), Err(wrong));
+    }
+}

@@ -1,0 +1,16 @@
+//! JSON kept as it came: raw values, raw strings, objects split into raw fields.
+//!
+//! `serde_json::Value` changes what it parses (big integers, duplicate keys, key order) and `String` refuses lone
+//! surrogates. What comes from others therefore stays text here, proven to be JSON and nothing more.
+
+mod depth;
+mod fields;
+mod raw;
+mod string;
+mod write;
+
+pub use depth::depth;
+pub use fields::{Extra, Fields, Key};
+pub use raw::RawJson;
+pub use string::JsonString;
+pub use write::ObjectWriter;

@@ -1,0 +1,152 @@
+//! A JSON value kept as the text it came in.
+
+use std::fmt;
+
+use serde_json::value::RawValue;
+
+use super::depth;
+use crate::{Error, limits::DEPTH_MAX};
+
+/// A JSON value as text: big integers, key order, duplicate keys, lone surrogates and NUL escapes stay as they are.
+///
+/// The text is valid JSON, nests no deeper than [`DEPTH_MAX`], and holds no line break, so it can stand inside a
+/// line of JSONL. Line breaks between tokens (pretty-printed input) become spaces; inside strings JSON has none.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct RawJson(Box<str>);
+
+impl RawJson {
+    /// Parses `text` as one JSON value.
+    ///
+    /// # Errors
+    /// [`Error::NotJson`] when it is none, [`Error::TooDeep`] when it nests deeper than [`DEPTH_MAX`].
+    pub fn parse(text: &str) -> Result<Self, Error> {
+        let raw: &RawValue = serde_json::from_str(text).map_err(|source| Error::not_json(&source))?;
+        let found = depth(raw.get());
+        if found > DEPTH_MAX {
+            return Err(Error::TooDeep { depth: found });
+        }
+        Ok(Self::from_raw(raw))
+    }
+
+    /// Keeps what a serde pass has already proven to be JSON.
+    #[must_use]
+    pub fn from_raw(raw: &RawValue) -> Self {
+        let text = raw.get();
+        if memchr::memchr2(b'\n', b'\r', text.as_bytes()).is_some() {
+            return Self(text.replace(['\n', '\r'], " ").into());
+        }
+        Self(text.into())
+    }
+
+    /// Returns JSON's `null`.
+    #[must_use]
+    pub fn null() -> Self {
+        Self("null".into())
+    }
+
+    /// Wraps text that this crate itself has put together as JSON.
+    pub(crate) fn trusted(text: String) -> Self {
+        debug_assert!(serde_json::from_str::<&RawValue>(&text).is_ok(), "our own JSON: {text}");
+        Self(text.into())
+    }
+
+    /// Returns the text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Tells whether the value is `null`.
+    #[must_use]
+    pub fn is_null(&self) -> bool {
+        &*self.0 == "null"
+    }
+
+    /// Reads the value as a type of the caller's.
+    ///
+    /// # Errors
+    /// [`Error::NotJson`] with serde's words when the value has another shape.
+    pub fn read<'a, T: serde::Deserialize<'a>>(&'a self) -> Result<T, Error> {
+        serde_json::from_str(&self.0).map_err(|source| Error::not_json(&source))
+    }
+}
+
+impl fmt::Debug for RawJson {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "RawJson({})", self.0)
+    }
+}
+
+impl fmt::Display for RawJson {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(&self.0)
+    }
+}
+
+impl serde::Serialize for RawJson {
+    fn serialize<S: serde::Serializer>(&self, out: S) -> Result<S::Ok, S::Error> {
+        let raw: &RawValue = serde_json::from_str(&self.0).map_err(serde::ser::Error::custom)?;
+        raw.serialize(out)
+    }
+}
+
+macro_rules! from_number {
+    ($($number:ty),*) => {$(
+        impl From<$number> for RawJson {
+            fn from(number: $number) -> Self {
+                Self::trusted(number.to_string())
+            }
+        }
+    )*};
+}
+from_number!(u64, i64, u32, i32, bool);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_comes_in_comes_out() {
+        for text in [
+            "123456789012345678901234567890",
+            "1e400",
+            r#"{"b":1,"a":2,"b":3}"#,
+            r#""\ud800 \u0000 \u00e9""#,
+            r#"{"\udfff":null}"#,
+            "-0.0",
+        ] {
+            assert_eq!(RawJson::parse(text).unwrap().as_str(), text);
+        }
+    }
+
+    #[test]
+    fn line_breaks_between_tokens_become_spaces() {
+        assert_eq!(RawJson::parse("{\r\n\"a\":\n1}").unwrap().as_str(), "{  \"a\": 1}");
+    }
+
+    #[test]
+    fn depth_has_a_limit_that_is_reached() {
+        let nested = |levels: usize| format!("{}{}", "[".repeat(levels), "]".repeat(levels));
+        assert!(RawJson::parse(&nested(DEPTH_MAX)).is_ok());
+        assert_eq!(RawJson::parse(&nested(DEPTH_MAX + 1)), Err(Error::TooDeep { depth: DEPTH_MAX + 1 }));
+    }
+
+    #[test]
+    fn garbage_is_not_json() {
+        for text in ["", "{", "01", "\"\u{1}\"", "{} {}", "nul"] {
+            assert!(matches!(RawJson::parse(text), Err(Error::NotJson { .. })), "{text}");
+        }
+    }
+
+    #[test]
+    fn serde_writes_it_verbatim() {
+        let raw = RawJson::parse(r#"{"n":10000000000000000000000,"n":1}"#).unwrap();
+        assert_eq!(serde_json::to_string(&raw).unwrap(), raw.as_str());
+    }
+
+    #[test]
+    fn a_wrong_shape_is_an_error_and_a_right_one_is_read() {
+        assert_eq!(RawJson::from(7_u64).read::<u64>().unwrap(), 7);
+        assert!(RawJson::null().read::<u64>().is_err());
+    }
+}

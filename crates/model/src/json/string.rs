@@ -1,0 +1,183 @@
+//! A JSON string kept as its token, escapes and all.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde_json::value::RawValue;
+
+use super::RawJson;
+
+/// A JSON string as the token it came in, quotes included.
+///
+/// Rust's `String` cannot hold a lone surrogate, and decoding followed by encoding would respell escapes; the token
+/// comes out as it went in. [`JsonString::to_text`] decodes it for people.
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct JsonString(Box<str>);
+
+impl JsonString {
+    /// Encodes `text` as a JSON string.
+    #[must_use]
+    pub fn from_text(text: &str) -> Self {
+        Self(serde_json::Value::from(text).to_string().into())
+    }
+
+    /// Keeps `raw` when it is a string token.
+    #[must_use]
+    pub fn from_raw(raw: &RawValue) -> Option<Self> {
+        raw.get().starts_with('"').then(|| Self(raw.get().into()))
+    }
+
+    /// Wraps a string token that a serde pass has proven to be one.
+    pub(super) fn from_token(token: &str) -> Self {
+        Self(token.into())
+    }
+
+    /// Returns the token with its quotes.
+    #[must_use]
+    pub fn as_raw(&self) -> &str {
+        &self.0
+    }
+
+    /// Returns the token as a value.
+    #[must_use]
+    pub fn to_json(&self) -> RawJson {
+        RawJson::trusted(self.0.to_string())
+    }
+
+    /// Decodes the string; a lone surrogate becomes U+FFFD.
+    #[must_use]
+    pub fn to_text(&self) -> Cow<'_, str> {
+        decode(&self.0)
+    }
+
+    /// Tells whether the decoded string is `text`, without allocating when there is no escape.
+    #[must_use]
+    pub fn is(&self, text: &str) -> bool {
+        self.to_text() == text
+    }
+
+    /// Tells whether the string is empty.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        &*self.0 == "\"\""
+    }
+}
+
+/// Decodes a string token; borrowed when there is no escape in it.
+pub(super) fn decode(token: &str) -> Cow<'_, str> {
+    let inner = token.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).unwrap_or(token);
+    if memchr::memchr(b'\\', inner.as_bytes()).is_none() {
+        return Cow::Borrowed(inner);
+    }
+    let mut out = String::with_capacity(inner.len());
+    let mut rest = inner;
+    while let Some(at) = memchr::memchr(b'\\', rest.as_bytes()) {
+        out.push_str(&rest[..at]);
+        let (decoded, used) = escape(&rest[at..]);
+        out.push(decoded);
+        rest = &rest[at + used..];
+    }
+    out.push_str(rest);
+    Cow::Owned(out)
+}
+
+/// Decodes the escape that `text` begins with; returns the character and how many bytes it took.
+fn escape(text: &str) -> (char, usize) {
+    let plain = |decoded| (decoded, 2);
+    match text.as_bytes().get(1) {
+        Some(b'n') => plain('\n'),
+        Some(b't') => plain('\t'),
+        Some(b'r') => plain('\r'),
+        Some(b'b') => plain('\u{8}'),
+        Some(b'f') => plain('\u{c}'),
+        Some(b'u') => unicode_escape(text),
+        Some(&other) if other.is_ascii() => plain(char::from(other)),
+        _ => (char::REPLACEMENT_CHARACTER, 1),
+    }
+}
+
+/// Decodes `\uXXXX`, or two of them that form a surrogate pair.
+fn unicode_escape(text: &str) -> (char, usize) {
+    let unit = |at: usize| {
+        let escape = text.get(at..at + 6)?;
+        u16::from_str_radix(escape.strip_prefix("\\u")?, 16).ok()
+    };
+    let Some(first) = unit(0) else { return (char::REPLACEMENT_CHARACTER, text.len().min(2)) };
+    let pair = [first, unit(6).unwrap_or(0)];
+    let mut decoded = char::decode_utf16(pair);
+    match decoded.next() {
+        Some(Ok(one)) => (one, if one.len_utf16() == 2 { 12 } else { 6 }),
+        _ => (char::REPLACEMENT_CHARACTER, 6),
+    }
+}
+
+impl From<&str> for JsonString {
+    fn from(text: &str) -> Self {
+        Self::from_text(text)
+    }
+}
+
+impl From<String> for JsonString {
+    fn from(text: String) -> Self {
+        Self::from_text(&text)
+    }
+}
+
+impl fmt::Debug for JsonString {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(&self.0)
+    }
+}
+
+impl fmt::Display for JsonString {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(&self.to_text())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[track_caller]
+    fn check(token: &str, want: &str) {
+        let raw: &RawValue = serde_json::from_str(token).unwrap();
+        let string = JsonString::from_raw(raw).unwrap();
+        assert_eq!(string.to_text(), want, "{token}");
+        assert_eq!(string.as_raw(), token);
+    }
+
+    #[test]
+    fn escapes_are_decoded_and_the_token_stays() {
+        check(r#""plain é""#, "plain é");
+        check(r#""a\"\\\/\b\f\n\r\t""#, "a\"\\/\u{8}\u{c}\n\r\t");
+        check(r#""\u0000\u00e9\u20AC""#, "\0é€");
+        check(r#""\ud83d\ude00!""#, "😀!");
+    }
+
+    #[test]
+    fn lone_surrogates_become_replacement_characters() {
+        check(r#""\ud800""#, "\u{fffd}");
+        check(r#""\ud800x""#, "\u{fffd}x");
+        check(r#""\ud800\ud83d\ude00""#, "\u{fffd}😀");
+        check(r#""\udc00\u0041""#, "\u{fffd}A");
+    }
+
+    #[test]
+    fn only_string_tokens_are_strings() {
+        let raw: &RawValue = serde_json::from_str("12").unwrap();
+        assert_eq!(JsonString::from_raw(raw), None);
+    }
+
+    proptest! {
+        #[test]
+        fn text_survives_encoding(text in any::<String>()) {
+            let string = JsonString::from_text(&text);
+            prop_assert_eq!(string.to_text(), text.as_str());
+            prop_assert!(string.is(&text));
+            prop_assert_eq!(string.is_empty(), text.is_empty());
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! Puts a JSON object together field by field, raw values verbatim.
+
+use std::fmt::Write as _;
+
+use super::{Extra, JsonString, RawJson};
+
+/// Writes one JSON object to the end of a string.
+///
+/// Names given here are our own and need no escape.
+pub struct ObjectWriter<'a> {
+    out: &'a mut String,
+    next: char,
+}
+
+impl<'a> ObjectWriter<'a> {
+    /// Begins an object at the end of `out`.
+    pub fn begin(out: &'a mut String) -> Self {
+        Self { out, next: '{' }
+    }
+
+    /// Goes on with an object whose first fields are already written.
+    pub fn resume(out: &'a mut String) -> Self {
+        Self { out, next: ',' }
+    }
+
+    fn key(&mut self, name: &str) {
+        debug_assert!(
+            name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_' || byte == b'0'),
+            "{name}"
+        );
+        self.out.push(self.next);
+        self.out.push('"');
+        self.out.push_str(name);
+        self.out.push_str("\":");
+        self.next = ',';
+    }
+
+    /// Writes a value that is JSON already.
+    pub fn json(&mut self, name: &str, value: &RawJson) {
+        self.raw(name, value.as_str());
+    }
+
+    /// Writes a string that is a token already.
+    pub fn string(&mut self, name: &str, value: &JsonString) {
+        self.raw(name, value.as_raw());
+    }
+
+    /// Writes text of our own that needs no escape: an id, a word of a vocabulary, a time.
+    pub fn word<T: std::fmt::Display + ?Sized>(&mut self, name: &str, word: &T) {
+        self.key(name);
+        write!(self.out, "\"{word}\"").expect("a String takes every write");
+    }
+
+    /// Writes a number.
+    pub fn number(&mut self, name: &str, number: u64) {
+        self.key(name);
+        write!(self.out, "{number}").expect("a String takes every write");
+    }
+
+    /// Writes a value only when it is there.
+    pub fn optional<T>(&mut self, name: &str, value: Option<&T>, write: impl FnOnce(&mut Self, &str, &T)) {
+        if let Some(value) = value {
+            write(self, name, value);
+        }
+    }
+
+    fn raw(&mut self, name: &str, text: &str) {
+        self.key(name);
+        self.out.push_str(text);
+    }
+
+    /// Writes fields that are kept for somebody else, then ends the object.
+    pub fn finish(mut self, extra: &Extra) {
+        for (key, value) in extra.iter() {
+            self.out.push(self.next);
+            self.out.push_str(key.as_raw());
+            self.out.push(':');
+            self.out.push_str(value.as_str());
+            self.next = ',';
+        }
+        if self.next == '{' {
+            self.out.push('{');
+        }
+        self.out.push('}');
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_object_is_written_in_order() {
+        let mut out = String::new();
+        let mut object = ObjectWriter::begin(&mut out);
+        object.number("seq", 7);
+        object.word("type", "run.started");
+        object.string("name", &"a\"b".into());
+        object.optional("error", None::<&JsonString>, ObjectWriter::string);
+        let mut extra = Extra::default();
+        extra.push("é\n", RawJson::null());
+        object.finish(&extra);
+        assert_eq!(out, r#"{"seq":7,"type":"run.started","name":"a\"b","é\n":null}"#);
+    }
+
+    #[test]
+    fn an_empty_object_has_both_braces() {
+        let mut out = String::new();
+        ObjectWriter::begin(&mut out).finish(&Extra::default());
+        assert_eq!(out, "{}");
+    }
+}

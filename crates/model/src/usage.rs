@@ -1,0 +1,88 @@
+//! Token usage as providers report it: their names, their nesting, nothing added up that they did not add up.
+
+use crate::json::{Fields, JsonString, RawJson};
+
+/// A provider's usage report. Names are the provider's own (R89).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Usage(Vec<(JsonString, RawJson)>);
+
+impl Usage {
+    /// Reads a usage object; `None` when the value is no object.
+    #[must_use]
+    pub fn read(raw: &RawJson) -> Option<Self> {
+        let fields = Fields::parse(raw.as_str()).ok()?;
+        Some(Self(fields.into_extra().into_pairs()))
+    }
+
+    /// Returns a count by its name; `None` when it is absent or not a whole number.
+    #[must_use]
+    pub fn count(&self, name: &str) -> Option<u64> {
+        self.0.iter().rev().find(|(key, _)| key.is(name)).and_then(|(_, value)| value.read().ok())
+    }
+
+    /// Iterates over the counts, in the provider's order; what is no whole number is left out.
+    pub fn counts(&self) -> impl Iterator<Item = (&JsonString, u64)> {
+        self.0.iter().filter_map(|(key, value)| Some((key, value.read().ok()?)))
+    }
+
+    /// Takes the larger of both counts, name by name.
+    ///
+    /// The records of one response repeat and refine its usage, so that a sum would count it twice.
+    #[must_use]
+    pub fn max(mut self, other: Self) -> Self {
+        for (key, value) in other.0 {
+            match self.0.iter_mut().find(|(known, _)| *known == key) {
+                None => self.0.push((key, value)),
+                Some((_, kept)) => {
+                    if value.read::<u64>().ok() > kept.read::<u64>().ok() {
+                        *kept = value;
+                    }
+                }
+            }
+        }
+        self
+    }
+
+    /// Returns the report as JSON, what is no count included.
+    #[must_use]
+    pub fn to_json(&self) -> RawJson {
+        let fields: Vec<_> = self.0.iter().map(|(key, value)| format!("{}:{value}", key.as_raw())).collect();
+        RawJson::trusted(format!("{{{}}}", fields.join(",")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn usage(text: &str) -> Usage {
+        Usage::read(&RawJson::parse(text).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn names_and_nesting_are_the_providers() {
+        let text = r#"{"input_tokens":12,"cache":{"read":3},"service_tier":"standard"}"#;
+        let read = usage(text);
+        assert_eq!(
+            (read.count("input_tokens"), read.count("cache"), read.count("x")),
+            (Some(12), None, None)
+        );
+        assert_eq!(
+            read.counts().map(|(key, count)| (key.to_string(), count)).collect::<Vec<_>>(),
+            [("input_tokens".into(), 12)]
+        );
+        assert_eq!(read.to_json().as_str(), text);
+    }
+
+    #[test]
+    fn records_of_one_response_are_not_summed() {
+        let both = usage(r#"{"input_tokens":12,"output_tokens":1}"#)
+            .max(usage(r#"{"output_tokens":72,"input_tokens":12,"x":1}"#));
+        assert_eq!(both.to_json().as_str(), r#"{"input_tokens":12,"output_tokens":72,"x":1}"#);
+    }
+
+    #[test]
+    fn what_is_no_object_is_no_usage() {
+        assert_eq!(Usage::read(&RawJson::null()), None);
+    }
+}

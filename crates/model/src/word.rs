@@ -1,0 +1,91 @@
+//! Closed vocabularies: what we write comes from a list; what we read may be newer than the list.
+
+use std::fmt;
+
+use crate::json::JsonString;
+
+/// A closed list of words, each spelled one way on the wire.
+pub trait Vocabulary: Copy + Eq + 'static {
+    /// What the vocabulary is called in messages.
+    const NAME: &'static str;
+    /// Every word, in the order in which documents list them.
+    const ALL: &'static [Self];
+
+    /// Returns the word's spelling.
+    fn as_str(self) -> &'static str;
+
+    /// Finds a word by its spelling.
+    #[must_use]
+    fn find(text: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|word| word.as_str() == text)
+    }
+}
+
+/// A word of a vocabulary as it was read: known, or kept with its text intact (R52).
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Word<V> {
+    /// One of ours.
+    Known(V),
+    /// One that we don't know, as its JSON string.
+    Unknown(JsonString),
+}
+
+impl<V: Vocabulary> Word<V> {
+    /// Reads a word.
+    #[must_use]
+    pub fn read(text: JsonString) -> Self {
+        V::find(&text.to_text()).map_or(Self::Unknown(text), Self::Known)
+    }
+
+    /// Returns the word when it is one of ours.
+    #[must_use]
+    pub fn known(&self) -> Option<V> {
+        match self {
+            Self::Known(word) => Some(*word),
+            Self::Unknown(_) => None,
+        }
+    }
+
+    /// Returns the word as a JSON string.
+    #[must_use]
+    pub fn to_json(&self) -> JsonString {
+        match self {
+            Self::Known(word) => word.as_str().into(),
+            Self::Unknown(text) => text.clone(),
+        }
+    }
+}
+
+impl<V: Vocabulary> fmt::Display for Word<V> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Known(word) => out.write_str(word.as_str()),
+            Self::Unknown(text) => fmt::Display::fmt(text, out),
+        }
+    }
+}
+
+/// Declares an enum as a vocabulary: variants, spellings, documentation.
+macro_rules! vocabulary {
+    ($(#[$meta:meta])* $name:ident, $called:literal { $($(#[$doc:meta])* $variant:ident = $text:literal),+ $(,)? }) => {
+        $(#[$meta])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub enum $name { $($(#[$doc])* $variant),+ }
+
+        impl $crate::Vocabulary for $name {
+            const NAME: &'static str = $called;
+            const ALL: &'static [Self] = &[$(Self::$variant),+];
+
+            fn as_str(self) -> &'static str {
+                match self { $(Self::$variant => $text),+ }
+            }
+        }
+
+        impl std::fmt::Display for $name {
+            fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                out.write_str($crate::Vocabulary::as_str(*self))
+            }
+        }
+    };
+}
+pub(crate) use vocabulary;
