@@ -1,0 +1,70 @@
+//! A live stream without gaps: what a subscription missed is read back from the file.
+
+use std::sync::Arc;
+
+use steno_model::{ExchangeEvent, RunId, Seq};
+
+use crate::error::Error;
+use crate::fanout::Subscription;
+use crate::reader::Reader;
+use crate::store::Store;
+
+/// Every event of a run from a number on, in order, without a gap, for as long as its recorder is open.
+pub struct CatchUp {
+    live: Subscription,
+    reader: Reader,
+    next: Seq,
+    /// Whether the file has events that were not passed on.
+    behind: bool,
+    /// A live event that was received and not yet passed on.
+    ahead: Option<Arc<ExchangeEvent>>,
+    ended: bool,
+}
+
+impl CatchUp {
+    pub(crate) fn new(live: Subscription, store: &Store, run: RunId, from: Seq) -> Result<Self, Error> {
+        let reader = Reader::open(store, run)?;
+        Ok(Self { live, reader, next: from, behind: true, ahead: None, ended: false })
+    }
+
+    /// Waits for the next event; `None` after the recorder was closed and everything was passed on.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub fn recv(&mut self) -> Result<Option<Arc<ExchangeEvent>>, Error> {
+        loop {
+            if self.behind {
+                if let Some(event) = self.read_file()? {
+                    return Ok(Some(event));
+                }
+                self.behind = false;
+            }
+            if let Some(event) = self.ahead.take_if(|event| event.seq <= self.next) {
+                if event.seq == self.next {
+                    self.next = self.next.next();
+                    return Ok(Some(event));
+                }
+            } else if self.ended {
+                return Ok(None);
+            } else if let Some(event) = self.live.recv() {
+                // Disk first: an event that comes live is in the file, and so are those before it.
+                self.behind = event.seq > self.next;
+                self.ahead = Some(event);
+            } else {
+                // What was missed last is only in the file.
+                (self.ended, self.behind) = (true, true);
+            }
+        }
+    }
+
+    /// Reads the event that comes next from the file; `None` when the file has no more.
+    fn read_file(&mut self) -> Result<Option<Arc<ExchangeEvent>>, Error> {
+        while let Some(recorded) = self.reader.read_next()? {
+            if recorded.event.seq >= self.next {
+                self.next = recorded.event.seq.next();
+                return Ok(Some(Arc::new(recorded.event)));
+            }
+        }
+        Ok(None)
+    }
+}

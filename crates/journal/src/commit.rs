@@ -1,0 +1,173 @@
+//! Shared syncs: a few threads sync the files that writers wait on, each sync for all who wait by then.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Weak};
+
+use crate::error::Error;
+use crate::sync::{Condvar, Mutex, lock, thread, wait};
+
+/// How many threads sync, however many files are open.
+const THREADS_MAX: usize = 4;
+
+/// Records that are acknowledged by the same sync.
+#[derive(Default)]
+pub(crate) struct Batch {
+    outcome: Mutex<Option<Result<(), Error>>>,
+    done: Condvar,
+}
+
+impl Batch {
+    /// Waits until the batch is synced.
+    pub(crate) fn wait(&self) -> Result<(), Error> {
+        let mut outcome = lock(&self.outcome);
+        loop {
+            if let Some(outcome) = &*outcome {
+                return outcome.clone();
+            }
+            outcome = wait(&self.done, outcome);
+        }
+    }
+
+    /// Tells everyone who waits how it went.
+    pub(crate) fn finish(&self, outcome: Result<(), Error>) {
+        *lock(&self.outcome) = Some(outcome);
+        self.done.notify_all();
+    }
+
+    /// Returns how it went, when that is known.
+    pub(crate) fn poll(&self) -> Option<Result<(), Error>> {
+        lock(&self.outcome).clone()
+    }
+}
+
+/// Something that commit threads sync.
+pub(crate) trait Commit: Send + Sync {
+    /// Syncs for all who wait by now; returns whether more are waiting already.
+    fn commit(&self) -> bool;
+
+    /// Called now and then when there is nothing to sync.
+    #[cfg_attr(feature = "shuttle", expect(dead_code, reason = "there is no time under shuttle"))]
+    fn idle(&self);
+}
+
+/// The threads, for as long as somebody holds this handle.
+pub(crate) struct CommitPool {
+    shared: Arc<Shared>,
+}
+
+#[derive(Default)]
+struct Shared {
+    state: Mutex<State>,
+    work: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    queue: VecDeque<Arc<dyn Commit>>,
+    watched: Vec<Weak<dyn Commit>>,
+    threads: usize,
+    waiting: usize,
+    stopped: bool,
+}
+
+impl CommitPool {
+    pub(crate) fn new() -> Arc<Self> {
+        Arc::new(Self { shared: Arc::default() })
+    }
+
+    /// Has a file synced soon. The caller makes sure that it is queued once at a time.
+    pub(crate) fn push(&self, file: Arc<dyn Commit>) {
+        let mut state = lock(&self.shared.state);
+        state.queue.push_back(file);
+        if state.waiting == 0 && state.threads < THREADS_MAX {
+            state.start_thread(&self.shared);
+        }
+        drop(state);
+        self.shared.work.notify_one();
+    }
+
+    /// Has a file looked at when it is idle.
+    pub(crate) fn watch(&self, file: Weak<dyn Commit>) {
+        let mut state = lock(&self.shared.state);
+        state.watched.retain(|known| known.strong_count() > 0);
+        state.watched.push(file);
+        // Without a thread nobody would notice that a run is idle.
+        if state.threads == 0 && cfg!(not(feature = "shuttle")) {
+            state.start_thread(&self.shared);
+        }
+    }
+
+    /// Returns how many threads there are.
+    pub(crate) fn threads(&self) -> usize {
+        lock(&self.shared.state).threads
+    }
+}
+
+impl Drop for CommitPool {
+    fn drop(&mut self) {
+        // Threads are not joined: the last handle may be dropped by one of them.
+        lock(&self.shared.state).stopped = true;
+        self.shared.work.notify_all();
+    }
+}
+
+impl State {
+    fn start_thread(&mut self, shared: &Arc<Shared>) {
+        self.threads += 1;
+        let shared = Arc::clone(shared);
+        thread::spawn(move || shared.run());
+    }
+}
+
+impl Shared {
+    fn run(&self) {
+        while let Some(file) = self.next() {
+            if file.commit() {
+                // To the back of the queue, so that a busy run does not starve the others.
+                lock(&self.state).queue.push_back(file);
+            }
+        }
+    }
+
+    fn next(&self) -> Option<Arc<dyn Commit>> {
+        let mut state = lock(&self.state);
+        loop {
+            if let Some(file) = state.queue.pop_front() {
+                return Some(file);
+            }
+            if state.stopped {
+                state.threads -= 1;
+                return None;
+            }
+            state.waiting += 1;
+            state = self.wait(state);
+            state.waiting -= 1;
+        }
+    }
+
+    #[cfg(feature = "shuttle")]
+    fn wait<'a>(&'a self, state: crate::sync::MutexGuard<'a, State>) -> crate::sync::MutexGuard<'a, State> {
+        wait(&self.work, state)
+    }
+
+    /// Waits for work; when there is none for a while, has the watched files look whether they are idle.
+    #[cfg(not(feature = "shuttle"))]
+    fn wait<'a>(&'a self, state: crate::sync::MutexGuard<'a, State>) -> crate::sync::MutexGuard<'a, State> {
+        use std::sync::PoisonError;
+        const LOOK_INTERVAL: std::time::Duration = std::time::Duration::from_secs(1);
+        if state.watched.is_empty() {
+            return wait(&self.work, state);
+        }
+        let waited = self.work.wait_timeout(state, LOOK_INTERVAL);
+        let (state, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
+        if !timeout.timed_out() {
+            return state;
+        }
+        let watched: Vec<_> = state.watched.iter().filter_map(Weak::upgrade).collect();
+        drop(state);
+        for file in watched {
+            file.idle();
+        }
+        lock(&self.state)
+    }
+}

@@ -1,0 +1,266 @@
+//! The disk behind a trait, so that tests can lose, tear and reorder what was not synced.
+//!
+//! The trait knows appending, syncing, renaming and locking; what to do when one of them fails is the callers'.
+
+mod real;
+
+use std::fmt;
+use std::io;
+use std::sync::Arc;
+
+pub use real::RealDisk;
+
+use crate::names::StorePath;
+
+/// The directory tree of one store.
+pub trait Disk: Send + Sync {
+    /// Makes a directory with mode 0700 unless it is there, and syncs the directory it lies in.
+    ///
+    /// # Errors
+    /// What the system says.
+    fn make_dir(&self, dir: &StorePath) -> io::Result<()>;
+
+    /// Opens a file to append, and makes it with mode 0600 when it is not there.
+    ///
+    /// # Errors
+    /// [`NotRegular`] inside the error when something else stands there; else what the system says.
+    fn open_append(&self, path: &StorePath) -> io::Result<Arc<dyn DiskFile>>;
+
+    /// Opens a file to read; `None` when it is not there.
+    ///
+    /// # Errors
+    /// As [`Disk::open_append`].
+    fn open_read(&self, path: &StorePath) -> io::Result<Option<Arc<dyn DiskFile>>>;
+
+    /// Opens an existing file to write over bytes that it has.
+    ///
+    /// # Errors
+    /// As [`Disk::open_append`].
+    fn open_overwrite(&self, path: &StorePath) -> io::Result<Arc<dyn DiskFile>>;
+
+    /// Makes a file with mode 0600, empty also when one was there.
+    ///
+    /// # Errors
+    /// As [`Disk::open_append`].
+    fn create(&self, path: &StorePath) -> io::Result<Arc<dyn DiskFile>>;
+
+    /// Renames a file, over another one if need be.
+    ///
+    /// # Errors
+    /// What the system says.
+    fn rename(&self, from: &StorePath, to: &StorePath) -> io::Result<()>;
+
+    /// Makes the names in a directory survive a power cut.
+    ///
+    /// # Errors
+    /// What the system says.
+    fn sync_dir(&self, dir: &StorePath) -> io::Result<()>;
+
+    /// Lists the names in a directory; none when it is not there.
+    ///
+    /// # Errors
+    /// What the system says.
+    fn list(&self, dir: &StorePath) -> io::Result<Vec<String>>;
+
+    /// Returns what stands at a path now; `None` when nothing does.
+    ///
+    /// # Errors
+    /// What the system says.
+    fn identity(&self, path: &StorePath) -> io::Result<Option<Identity>>;
+
+    /// Takes the lock of a file for as long as the guard lives; `None` when somebody else holds it.
+    ///
+    /// # Errors
+    /// As [`Disk::open_append`].
+    fn try_lock(&self, path: &StorePath) -> io::Result<Option<Box<dyn LockGuard>>>;
+
+    /// Tells whether somebody holds the lock of a file.
+    ///
+    /// # Errors
+    /// As [`Disk::open_append`].
+    fn is_locked(&self, path: &StorePath) -> io::Result<bool>;
+
+    /// Returns a path of the host to watch for changes below a directory; `None` where nobody can watch.
+    fn host_path(&self, dir: &StorePath) -> Option<std::path::PathBuf>;
+}
+
+/// An open file.
+pub trait DiskFile: Send + Sync {
+    /// Writes at the end, perhaps not everything; returns how many bytes.
+    ///
+    /// # Errors
+    /// What the system says.
+    fn append(&self, bytes: &[u8]) -> io::Result<usize>;
+
+    /// Writes over bytes at an offset, perhaps not all; returns how many.
+    ///
+    /// # Errors
+    /// What the system says.
+    fn overwrite(&self, bytes: &[u8], offset: u64) -> io::Result<usize>;
+
+    /// Reads at an offset; 0 at the end.
+    ///
+    /// # Errors
+    /// What the system says.
+    fn read_at(&self, into: &mut [u8], offset: u64) -> io::Result<usize>;
+
+    /// Makes content and length survive a power cut.
+    ///
+    /// # Errors
+    /// What the system says. The content's fate is unknown then, and a second sync that succeeds proves nothing.
+    fn sync(&self) -> io::Result<()>;
+
+    /// Cuts the file.
+    ///
+    /// # Errors
+    /// What the system says.
+    fn truncate(&self, len: u64) -> io::Result<()>;
+
+    /// Returns what the handle stands for.
+    ///
+    /// # Errors
+    /// What the system says.
+    fn identity(&self) -> io::Result<Identity>;
+}
+
+/// A lock that is held until it is dropped, and the small file that it is a lock of.
+pub trait LockGuard: Send + Sync {
+    /// Returns what the holder before has left in the lock file.
+    ///
+    /// # Errors
+    /// What the system says.
+    fn read(&self) -> io::Result<String>;
+
+    /// Replaces the content of the lock file and syncs it.
+    ///
+    /// # Errors
+    /// What the system says.
+    fn write(&self, text: &str) -> io::Result<()>;
+}
+
+/// What tells one file from another, however its name changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Identity {
+    /// The device it lies on.
+    pub device: u64,
+    /// Its number there. File systems give a deleted file's number to the next one at once.
+    pub inode: u64,
+    /// How many names it has; 0 when it was deleted.
+    pub links: u64,
+    /// How long it is.
+    pub size_bytes: u64,
+}
+
+impl Identity {
+    /// Tells whether both are the same file.
+    #[must_use]
+    pub fn is_same_file(&self, other: &Self) -> bool {
+        (self.device, self.inode) == (other.device, other.inode)
+    }
+}
+
+/// The cause inside an [`io::Error`] when there is something else where a regular file of ours should be.
+#[derive(Clone, Copy, Debug)]
+pub struct NotRegular {
+    /// What it is, with its article.
+    pub found: &'static str,
+}
+
+impl fmt::Display for NotRegular {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{} stands where a regular file of ours should be", self.found)
+    }
+}
+
+impl std::error::Error for NotRegular {}
+
+impl From<NotRegular> for io::Error {
+    fn from(cause: NotRegular) -> Self {
+        Self::other(cause)
+    }
+}
+
+/// Writes all bytes at the end: interrupted calls are made again, short ones go on, and a write of nothing fails.
+///
+/// # Errors
+/// What the system says; part of the bytes may be in the file then.
+pub fn append_all(file: &dyn DiskFile, bytes: &[u8]) -> io::Result<()> {
+    write_all(bytes, |rest, _| file.append(rest))
+}
+
+/// Writes all bytes over others, with the same care as [`append_all`].
+///
+/// # Errors
+/// What the system says; part of the bytes may be in the file then.
+pub fn overwrite_all(file: &dyn DiskFile, bytes: &[u8], offset: u64) -> io::Result<()> {
+    write_all(bytes, |rest, done| file.overwrite(rest, offset + done as u64))
+}
+
+fn write_all(bytes: &[u8], mut write: impl FnMut(&[u8], usize) -> io::Result<usize>) -> io::Result<()> {
+    let mut done = 0;
+    while done < bytes.len() {
+        match write(&bytes[done..], done) {
+            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+            Ok(count) => done += count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+/// Reads into the buffer until it is full or the file ends; returns how many bytes.
+///
+/// # Errors
+/// What the system says.
+pub fn read_full(file: &dyn DiskFile, into: &mut [u8], offset: u64) -> io::Result<usize> {
+    let mut done = 0;
+    while done < into.len() {
+        match file.read_at(&mut into[done..], offset + done as u64) {
+            Ok(0) => break,
+            Ok(count) => done += count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(done)
+}
+
+/// Syncs a file. Every sync of the journal goes through here or [`sync_dir`].
+///
+/// # Errors
+/// What the system says; never asked twice, since the second answer may be a false yes.
+pub fn sync_file(file: &dyn DiskFile) -> io::Result<()> {
+    if cfg!(feature = "mutant-no-fsync") {
+        return Ok(());
+    }
+    let first = file.sync();
+    if cfg!(feature = "mutant-fsync-retried") && first.is_err() {
+        return file.sync();
+    }
+    first
+}
+
+/// Syncs a directory.
+///
+/// # Errors
+/// What the system says.
+pub fn sync_dir(disk: &dyn Disk, dir: &StorePath) -> io::Result<()> {
+    if cfg!(feature = "mutant-no-dir-fsync") {
+        return Ok(());
+    }
+    disk.sync_dir(dir)
+}
+
+/// Puts a whole file in place: temporary name, sync, rename, sync of the directory.
+///
+/// # Errors
+/// What the system says; the old file, if there was one, is untouched then.
+pub fn replace_file(disk: &dyn Disk, path: &StorePath, bytes: &[u8]) -> io::Result<()> {
+    let temporary = path.temporary();
+    let file = disk.create(&temporary)?;
+    append_all(&*file, bytes)?;
+    sync_file(&*file)?;
+    disk.rename(&temporary, path)?;
+    sync_dir(disk, &path.dir())
+}

@@ -1,0 +1,312 @@
+//! The disk of the operating system, opened below one directory handle.
+//!
+//! Links are refused, devices and pipes too, and nothing that is opened can hang: a FIFO in place of a log would
+//! block a plain open for ever.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rustix::fs::{self, AtFlags, FileType, FlockOperation, Mode, OFlags, Stat};
+use rustix::io::Errno;
+
+use super::{Disk, DiskFile, Identity, LockGuard, NotRegular};
+use crate::names::StorePath;
+
+const FILE_MODE: Mode = Mode::from_raw_mode(0o600);
+const DIR_MODE: Mode = Mode::from_raw_mode(0o700);
+const LOCK_TEXT_BYTES_MAX: usize = 4096;
+
+/// A store's directory on the real disk.
+#[derive(Debug)]
+pub struct RealDisk {
+    root: OwnedFd,
+    path: PathBuf,
+}
+
+impl RealDisk {
+    /// Opens the directory; `None` when it is not there.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn open(path: &Path) -> io::Result<Option<Self>> {
+        match fs::open(path, OFlags::DIRECTORY | OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()) {
+            Ok(root) => Ok(Some(Self { root, path: path.to_owned() })),
+            Err(Errno::NOENT) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Opens the directory, and makes it with mode 0700 when it is not there.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn create(path: &Path) -> io::Result<Self> {
+        if let Some(disk) = Self::open(path)? {
+            return Ok(disk);
+        }
+        let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        std::fs::create_dir_all(parent)?;
+        match fs::mkdir(path, DIR_MODE) {
+            Ok(()) => {
+                // Whatever the umask took away, the owner needs all three.
+                fs::chmod(path, DIR_MODE)?;
+                fs::fsync(fs::open(parent, OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?)?;
+            }
+            Err(Errno::EXIST) => {}
+            Err(error) => return Err(error.into()),
+        }
+        Self::open(path)?.ok_or_else(|| io::ErrorKind::NotFound.into())
+    }
+
+    fn stat(&self, path: &StorePath) -> io::Result<Option<Stat>> {
+        match fs::statat(&self.root, path.as_str(), AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(stat) => Ok(Some(stat)),
+            Err(Errno::NOENT) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Opens below the root without following any link, and proves that it is a regular file of ours.
+    fn open_file(&self, path: &StorePath, flags: OFlags) -> io::Result<RealFile> {
+        let flags = flags | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOFOLLOW;
+        let fd = match open_beneath(self.root.as_fd(), path.as_str(), flags) {
+            Ok(fd) => fd,
+            // A link gives ELOOP and a FIFO without a reader ENXIO; say what it is instead.
+            Err(error @ (Errno::LOOP | Errno::NXIO | Errno::ISDIR)) => {
+                self.stat(path)?.map_or(Ok(()), |stat| check_regular(&stat))?;
+                return Err(error.into());
+            }
+            Err(error) => return Err(error.into()),
+        };
+        check_regular(&fs::fstat(&fd)?)?;
+        Ok(RealFile { fd })
+    }
+
+    /// Opens a file that may have to be made; a new one gets its mode whatever the umask is.
+    fn open_or_make(&self, path: &StorePath, flags: OFlags) -> io::Result<RealFile> {
+        match self.open_file(path, flags) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            opened => return opened,
+        }
+        match self.open_file(path, flags | OFlags::CREATE | OFlags::EXCL) {
+            Ok(file) => {
+                fs::fchmod(&file.fd, FILE_MODE)?;
+                Ok(file)
+            }
+            // Somebody else has made it in between.
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => self.open_file(path, flags),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+#[cfg(not(target_vendor = "apple"))]
+fn sync_content(fd: BorrowedFd<'_>) -> Result<(), Errno> {
+    fs::fdatasync(fd)
+}
+
+/// Apple's fsync stops at the drive's cache; only this call goes through it.
+#[cfg(target_vendor = "apple")]
+fn sync_content(fd: BorrowedFd<'_>) -> Result<(), Errno> {
+    fs::fcntl_fullfsync(fd)
+}
+
+#[cfg(target_os = "linux")]
+fn open_beneath(root: BorrowedFd<'_>, path: &str, flags: OFlags) -> Result<OwnedFd, Errno> {
+    let resolve = fs::ResolveFlags::BENEATH | fs::ResolveFlags::NO_SYMLINKS;
+    match fs::openat2(root, path, flags, creation_mode(flags), resolve) {
+        // A kernel or a sandbox without openat2.
+        Err(Errno::NOSYS | Errno::PERM) => open_by_parts(root, path, flags),
+        opened => opened,
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn open_beneath(root: BorrowedFd<'_>, path: &str, flags: OFlags) -> Result<OwnedFd, Errno> {
+    open_by_parts(root, path, flags)
+}
+
+/// Walks the path one directory at a time, following no link.
+fn open_by_parts(root: BorrowedFd<'_>, path: &str, flags: OFlags) -> Result<OwnedFd, Errno> {
+    let dir_flags = OFlags::DIRECTORY | OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let mut dir: Option<OwnedFd> = None;
+    let mut rest = path;
+    while let Some((first, after)) = rest.split_once('/') {
+        let from = dir.as_ref().map_or(root, AsFd::as_fd);
+        dir = Some(fs::openat(from, first, dir_flags, Mode::empty())?);
+        rest = after;
+    }
+    fs::openat(dir.as_ref().map_or(root, AsFd::as_fd), rest, flags, creation_mode(flags))
+}
+
+/// `openat2` refuses a mode when nothing is to be created.
+fn creation_mode(flags: OFlags) -> Mode {
+    if flags.contains(OFlags::CREATE) { FILE_MODE } else { Mode::empty() }
+}
+
+fn check_regular(stat: &Stat) -> Result<(), NotRegular> {
+    let found = match FileType::from_raw_mode(stat.st_mode) {
+        FileType::RegularFile if stat.st_uid == rustix::process::geteuid().as_raw() => return Ok(()),
+        FileType::RegularFile => "somebody else's file",
+        FileType::Symlink => "a symbolic link",
+        FileType::Fifo => "a FIFO",
+        FileType::Directory => "a directory",
+        FileType::Socket => "a socket",
+        FileType::CharacterDevice | FileType::BlockDevice => "a device",
+        FileType::Unknown => "something unknown",
+    };
+    Err(NotRegular { found })
+}
+
+#[expect(clippy::unnecessary_cast, reason = "the widths of these fields differ between systems")]
+fn identity_of(stat: &Stat) -> Identity {
+    Identity {
+        device: stat.st_dev as u64,
+        inode: stat.st_ino as u64,
+        links: stat.st_nlink as u64,
+        size_bytes: u64::try_from(stat.st_size).unwrap_or(0),
+    }
+}
+
+impl Disk for RealDisk {
+    fn make_dir(&self, dir: &StorePath) -> io::Result<()> {
+        match fs::mkdirat(&self.root, dir.as_str(), DIR_MODE) {
+            Ok(()) => {
+                fs::chmodat(&self.root, dir.as_str(), DIR_MODE, AtFlags::empty())?;
+                self.sync_dir(&dir.dir())
+            }
+            Err(Errno::EXIST) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn open_append(&self, path: &StorePath) -> io::Result<Arc<dyn DiskFile>> {
+        Ok(Arc::new(self.open_or_make(path, OFlags::WRONLY | OFlags::APPEND)?))
+    }
+
+    fn open_read(&self, path: &StorePath) -> io::Result<Option<Arc<dyn DiskFile>>> {
+        match self.open_file(path, OFlags::RDONLY) {
+            Ok(file) => Ok(Some(Arc::new(file))),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn open_overwrite(&self, path: &StorePath) -> io::Result<Arc<dyn DiskFile>> {
+        Ok(Arc::new(self.open_file(path, OFlags::WRONLY)?))
+    }
+
+    fn create(&self, path: &StorePath) -> io::Result<Arc<dyn DiskFile>> {
+        let file = self.open_or_make(path, OFlags::WRONLY | OFlags::APPEND)?;
+        fs::ftruncate(&file.fd, 0)?;
+        Ok(Arc::new(file))
+    }
+
+    fn rename(&self, from: &StorePath, to: &StorePath) -> io::Result<()> {
+        Ok(fs::renameat(&self.root, from.as_str(), &self.root, to.as_str())?)
+    }
+
+    fn sync_dir(&self, dir: &StorePath) -> io::Result<()> {
+        let name = if dir.as_str().is_empty() { "." } else { dir.as_str() };
+        let flags = OFlags::DIRECTORY | OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+        Ok(fs::fsync(fs::openat(&self.root, name, flags, Mode::empty())?)?)
+    }
+
+    fn list(&self, dir: &StorePath) -> io::Result<Vec<String>> {
+        let name = if dir.as_str().is_empty() { "." } else { dir.as_str() };
+        let flags = OFlags::DIRECTORY | OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+        let fd = match fs::openat(&self.root, name, flags, Mode::empty()) {
+            Ok(fd) => fd,
+            Err(Errno::NOENT) => return Ok(Vec::new()),
+            Err(error) => return Err(error.into()),
+        };
+        let mut names = Vec::new();
+        for entry in fs::Dir::read_from(fd)? {
+            let entry = entry?;
+            // A name that is no UTF-8 is none of ours; it still counts as something that is there.
+            let name = entry.file_name().to_string_lossy().into_owned();
+            if name != "." && name != ".." {
+                names.push(name);
+            }
+        }
+        names.sort_unstable();
+        Ok(names)
+    }
+
+    fn identity(&self, path: &StorePath) -> io::Result<Option<Identity>> {
+        Ok(self.stat(path)?.as_ref().map(identity_of))
+    }
+
+    fn try_lock(&self, path: &StorePath) -> io::Result<Option<Box<dyn LockGuard>>> {
+        let file = self.open_or_make(path, OFlags::RDWR)?;
+        match fs::flock(&file.fd, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => Ok(Some(Box::new(file))),
+            Err(Errno::WOULDBLOCK) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn is_locked(&self, path: &StorePath) -> io::Result<bool> {
+        let file = match self.open_file(path, OFlags::RDONLY) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+            Err(error) => return Err(error),
+        };
+        match fs::flock(&file.fd, FlockOperation::NonBlockingLockShared) {
+            Ok(()) => Ok(false),
+            Err(Errno::WOULDBLOCK) => Ok(true),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn host_path(&self, dir: &StorePath) -> Option<PathBuf> {
+        Some(self.path.join(dir.as_str()))
+    }
+}
+
+struct RealFile {
+    fd: OwnedFd,
+}
+
+impl DiskFile for RealFile {
+    fn append(&self, bytes: &[u8]) -> io::Result<usize> {
+        Ok(rustix::io::write(&self.fd, bytes)?)
+    }
+
+    fn overwrite(&self, bytes: &[u8], offset: u64) -> io::Result<usize> {
+        Ok(rustix::io::pwrite(&self.fd, bytes, offset)?)
+    }
+
+    fn read_at(&self, into: &mut [u8], offset: u64) -> io::Result<usize> {
+        Ok(rustix::io::pread(&self.fd, into, offset)?)
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        Ok(sync_content(self.fd.as_fd())?)
+    }
+
+    fn truncate(&self, len: u64) -> io::Result<()> {
+        Ok(fs::ftruncate(&self.fd, len)?)
+    }
+
+    fn identity(&self) -> io::Result<Identity> {
+        Ok(identity_of(&fs::fstat(&self.fd)?))
+    }
+}
+
+impl LockGuard for RealFile {
+    fn read(&self) -> io::Result<String> {
+        let mut text = vec![0; LOCK_TEXT_BYTES_MAX];
+        let read = super::read_full(self, &mut text, 0)?;
+        text.truncate(read);
+        Ok(String::from_utf8_lossy(&text).into_owned())
+    }
+
+    fn write(&self, text: &str) -> io::Result<()> {
+        super::overwrite_all(self, text.as_bytes(), 0)?;
+        self.truncate(text.len() as u64)?;
+        self.sync()
+    }
+}

@@ -1,0 +1,91 @@
+//! Follows a transcript that another process writes: the file is the bus.
+
+use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
+
+use notify::{RecommendedWatcher, RecursiveMode, Watcher as _};
+use steno_model::{RunId, Seq};
+
+use crate::error::Error;
+use crate::names::StorePath;
+use crate::reader::{Reader, Recorded};
+use crate::store::Store;
+
+/// How often a file is looked at where the system tells nobody about changes.
+const POLL_INTERVAL: Duration = Duration::from_millis(250);
+
+/// Events of one run from a number on: those in the file, then each as it is written.
+pub struct Follower {
+    store: Store,
+    reader: Reader,
+    from: Seq,
+    watch: Option<Watch>,
+}
+
+struct Watch {
+    _watcher: RecommendedWatcher,
+    changed: Receiver<()>,
+}
+
+impl Follower {
+    /// Opens a run that exists.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchRun`], or what the system says.
+    pub fn open(store: &Store, run: RunId, from: Seq) -> Result<Self, Error> {
+        // Watching begins before the first read, so that nothing falls between the two.
+        let watch = Watch::start(store);
+        Ok(Self { store: store.clone(), reader: Reader::open(store, run)?, from, watch })
+    }
+
+    /// Returns the next event that is in the file; `None` when there is no more yet.
+    ///
+    /// # Errors
+    /// As [`Reader::read_next`].
+    pub fn read_next(&mut self) -> Result<Option<Recorded>, Error> {
+        while let Some(recorded) = self.reader.read_next()? {
+            if recorded.event.seq >= self.from {
+                return Ok(Some(recorded));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Waits until the file may have grown, at most so long.
+    ///
+    /// # Errors
+    /// When the file was deleted, replaced, or has become shorter than what was read.
+    pub fn wait(&self, at_most: Duration) -> Result<(), Error> {
+        match &self.watch {
+            Some(watch) => {
+                // Told of a change or not, the file is read again: a lost notice costs time and no event.
+                watch.changed.recv_timeout(at_most).ok();
+                while watch.changed.try_recv().is_ok() {}
+            }
+            None => std::thread::sleep(at_most.min(POLL_INTERVAL)),
+        }
+        self.reader.check_in_place(&**self.store.disk())
+    }
+}
+
+impl Watch {
+    /// Watches the transcripts; `None` where that is not possible (no such call, no more watches).
+    fn start(store: &Store) -> Option<Self> {
+        let dir = store.disk().host_path(&StorePath::transcripts())?;
+        let (send, changed) = channel();
+        let tell = move |_: notify::Result<notify::Event>| {
+            send.send(()).ok();
+        };
+        let started = notify::recommended_watcher(tell).and_then(|mut watcher| {
+            watcher.watch(&dir, RecursiveMode::NonRecursive)?;
+            Ok(Self { _watcher: watcher, changed })
+        });
+        match started {
+            Ok(watch) => Some(watch),
+            Err(error) => {
+                tracing::debug!(%error, "no watch on the transcripts; looking at the file now and then");
+                None
+            }
+        }
+    }
+}

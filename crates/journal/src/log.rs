@@ -1,0 +1,339 @@
+//! One growing file: append under a lock, sync for many at once, stop at the first failure.
+
+use std::io;
+use std::sync::Arc;
+
+use steno_model::{Epoch, Seq};
+
+use crate::commit::{Batch, Commit};
+use crate::disk::{Disk, DiskFile, sync_file};
+use crate::error::Error;
+use crate::names::StorePath;
+use crate::recovery;
+use crate::seal::Prefix;
+use crate::sync::{Mutex, lock};
+use crate::tail::{AppendError, Tail};
+
+/// How much an acknowledgement promises.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Level {
+    /// The whole line is written: it survives the death of the process.
+    Written,
+    /// The line is synced: it survives a power cut.
+    Synced,
+}
+
+/// A growing file and everyone who waits on it.
+pub(crate) struct Log {
+    disk: Arc<dyn Disk>,
+    path: StorePath,
+    epoch: Epoch,
+    file: Arc<dyn DiskFile>,
+    /// Reads the same file also after its name is gone.
+    reader: Arc<dyn DiskFile>,
+    state: Mutex<State>,
+    /// Held over each sync and what follows from it: the system tells a sync's failure once, to whoever asks first.
+    syncing: Mutex<()>,
+    #[cfg(feature = "mutant-seq-outside-lock")]
+    taken: std::sync::atomic::AtomicU64,
+}
+
+struct State {
+    tail: Tail,
+    batch: Arc<Batch>,
+    batch_len: usize,
+    queued: bool,
+    health: Health,
+    refused: Refused,
+}
+
+enum Health {
+    Good,
+    Failed(Error),
+}
+
+/// Records that were refused since the last note about it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Refused {
+    pub(crate) count: u64,
+    pub(crate) cause: String,
+}
+
+/// A record that is written and perhaps not yet synced.
+pub struct Pending {
+    seq: Seq,
+    batch: Option<Arc<Batch>>,
+}
+
+impl Pending {
+    /// Returns the record's number.
+    #[must_use]
+    pub fn seq(&self) -> Seq {
+        self.seq
+    }
+
+    /// Waits until the record has the level that was asked for.
+    ///
+    /// # Errors
+    /// When the sync failed: the record may or may not survive, and is not acknowledged.
+    pub fn wait(self) -> Result<Seq, Error> {
+        self.batch.map_or(Ok(()), |batch| batch.wait())?;
+        Ok(self.seq)
+    }
+
+    /// Tells whether waiting would return at once.
+    #[must_use]
+    pub fn is_done(&self) -> bool {
+        self.batch.as_ref().is_none_or(|batch| batch.poll().is_some())
+    }
+}
+
+/// What a log is opened with.
+pub(crate) struct LogParts {
+    pub(crate) disk: Arc<dyn Disk>,
+    pub(crate) path: StorePath,
+    pub(crate) epoch: Epoch,
+    pub(crate) prefix: Prefix,
+}
+
+/// A line that is written.
+pub(crate) struct Appended<R> {
+    /// To wait on.
+    pub(crate) pending: Pending,
+    /// What the caller wanted from under the lock.
+    pub(crate) kept: R,
+    /// Whether the log has to be queued for a commit.
+    pub(crate) queue: bool,
+    /// What was refused before this line, and is not yet noted.
+    pub(crate) refused: Option<Refused>,
+}
+
+impl Log {
+    /// Opens the file to append; a new one is synced, and so is its directory, before anything is acknowledged.
+    pub(crate) fn open(parts: LogParts) -> Result<Self, Error> {
+        let LogParts { disk, path, epoch, prefix } = parts;
+        let failed = |doing| {
+            let path = path.clone();
+            move |source| Error::io(doing, &path, source)
+        };
+        let file = disk.open_append(&path).map_err(failed("open"))?;
+        sync_file(&*file).map_err(failed("sync"))?;
+        crate::disk::sync_dir(&*disk, &path.dir()).map_err(failed("sync the directory of"))?;
+        let reader = disk.open_read(&path).map_err(failed("open"))?;
+        let reader = reader.ok_or_else(|| failed("open")(io::ErrorKind::NotFound.into()))?;
+        #[cfg(feature = "mutant-seq-outside-lock")]
+        let taken = prefix.seq_last.map_or(0, Seq::get).into();
+        let state = Mutex::new(State {
+            tail: Tail::new(Arc::clone(&file), prefix),
+            batch: Arc::default(),
+            batch_len: 0,
+            queued: false,
+            health: Health::Good,
+            refused: Refused::default(),
+        });
+        Ok(Self {
+            disk,
+            path,
+            epoch,
+            file,
+            reader,
+            state,
+            syncing: Mutex::new(()),
+            #[cfg(feature = "mutant-seq-outside-lock")]
+            taken,
+        })
+    }
+
+    /// Appends one line. `under_lock` runs before the next line can be written, and so keeps the file's order.
+    pub(crate) fn append<R>(
+        &self,
+        level: Level,
+        render: impl FnOnce(Seq, &mut Vec<u8>),
+        under_lock: impl FnOnce() -> R,
+    ) -> Result<Appended<R>, Error> {
+        let taken = self.seq_outside_lock();
+        let mut state = lock(&self.state);
+        if let Health::Failed(error) = &state.health {
+            return Err(error.clone());
+        }
+        let appended = match taken {
+            Some(seq) => state.tail.append_as(seq, render),
+            None => state.tail.append(render),
+        };
+        let seq = appended.map_err(|error| self.append_failed(&mut state, error))?;
+        let (batch, queue) = state.join(level);
+        let refused = (state.refused.count > 0).then(|| std::mem::take(&mut state.refused));
+        let kept = under_lock();
+        drop(state);
+        if level == Level::Written {
+            self.check_not_deleted()?;
+        }
+        Ok(Appended { pending: Pending { seq, batch }, kept, queue, refused })
+    }
+
+    /// The fault of taking a number before the lock, kept to show that the tests find it.
+    #[cfg(feature = "mutant-seq-outside-lock")]
+    fn seq_outside_lock(&self) -> Option<Seq> {
+        Seq::new(self.taken.fetch_add(1, std::sync::atomic::Ordering::SeqCst) + 1)
+    }
+
+    #[cfg(not(feature = "mutant-seq-outside-lock"))]
+    #[expect(clippy::unused_self, reason = "the mutant needs it")]
+    fn seq_outside_lock(&self) -> Option<Seq> {
+        None
+    }
+
+    fn append_failed(&self, state: &mut State, error: AppendError) -> Error {
+        match error {
+            AppendError::NoRoom(source) => {
+                state.refused.count += 1;
+                state.refused.cause = source.to_string();
+                Error::NoRoom { path: self.path.clone(), source: Arc::new(source) }
+            }
+            AppendError::Lost(source) => {
+                let error =
+                    Error::Poisoned { path: self.path.clone(), what: "written", source: Arc::new(source) };
+                state.health = Health::Failed(error.clone());
+                error
+            }
+        }
+    }
+
+    /// Takes what was refused and not yet noted, unless there is nothing.
+    pub(crate) fn take_refused(&self) -> Option<Refused> {
+        let refused = std::mem::take(&mut lock(&self.state).refused);
+        (refused.count > 0).then_some(refused)
+    }
+
+    /// Puts back what could not be noted.
+    pub(crate) fn put_back_refused(&self, refused: &Refused) {
+        let mut state = lock(&self.state);
+        state.refused.count += refused.count;
+        if state.refused.cause.is_empty() {
+            state.refused.cause.clone_from(&refused.cause);
+        }
+    }
+
+    /// Returns how long the file is now.
+    pub(crate) fn len(&self) -> u64 {
+        lock(&self.state).tail.prefix.len
+    }
+
+    /// Returns what the file holds now.
+    pub(crate) fn prefix(&self) -> Prefix {
+        lock(&self.state).tail.prefix.clone()
+    }
+
+    /// Syncs everything written so far, for all who wait too; returns what is synced.
+    pub(crate) fn sync_now(&self) -> Result<Prefix, Error> {
+        let (batch, prefix) = {
+            let mut state = lock(&self.state);
+            (state.take_batch(), state.tail.prefix.clone())
+        };
+        let outcome = self.sync_once();
+        batch.finish(outcome.clone());
+        outcome.map(|()| prefix)
+    }
+
+    /// Refuses everything from now on; returns false when that was so before.
+    pub(crate) fn close(&self, why: Error) -> bool {
+        let mut state = lock(&self.state);
+        match state.health {
+            Health::Failed(_) => false,
+            Health::Good => {
+                state.health = Health::Failed(why);
+                true
+            }
+        }
+    }
+
+    /// Syncs the file and makes sure that it is still the one at its path. After a failure nothing succeeds.
+    fn sync_once(&self) -> Result<(), Error> {
+        let _alone = lock(&self.syncing);
+        if let Health::Failed(error @ (Error::Poisoned { .. } | Error::Vanished { .. })) =
+            &lock(&self.state).health
+        {
+            return Err(error.clone());
+        }
+        let outcome = match sync_file(&*self.file) {
+            Err(source) => {
+                Err(Error::Poisoned { path: self.path.clone(), what: "synced", source: Arc::new(source) })
+            }
+            Ok(()) if self.is_in_place() => Ok(()),
+            Ok(()) => Err(self.keep_orphan()),
+        };
+        if let Err(error) = &outcome {
+            let mut state = lock(&self.state);
+            state.health = Health::Failed(error.clone());
+            state.take_batch().finish(Err(error.clone()));
+        }
+        outcome
+    }
+
+    fn is_in_place(&self) -> bool {
+        let (Ok(open), Ok(Some(named))) = (self.file.identity(), self.disk.identity(&self.path)) else {
+            return false;
+        };
+        open.links > 0 && open.is_same_file(&named)
+    }
+
+    /// Looks whether the file still has a name; a `written` record must survive the death of the process.
+    fn check_not_deleted(&self) -> Result<(), Error> {
+        if self.file.identity().is_ok_and(|open| open.links > 0) {
+            return Ok(());
+        }
+        let _alone = lock(&self.syncing);
+        let mut state = lock(&self.state);
+        if let Health::Failed(error) = &state.health {
+            return Err(error.clone());
+        }
+        drop(state);
+        let error = self.keep_orphan();
+        state = lock(&self.state);
+        state.health = Health::Failed(error.clone());
+        Err(error)
+    }
+
+    /// Copies what was recorded into a file whose name is gone to a file with a name.
+    fn keep_orphan(&self) -> Error {
+        let len = self.len();
+        let to = self.path.orphan(self.epoch);
+        let kept = match recovery::copy_aside(&*self.disk, &*self.reader, &to, len) {
+            Ok(()) => Some(to),
+            Err(error) => {
+                tracing::error!(path = %self.path, %error, "what was recorded could not be kept");
+                None
+            }
+        };
+        Error::Vanished { path: self.path.clone(), kept }
+    }
+}
+
+impl State {
+    /// Enters the batch that the next sync acknowledges; says whether the file has to be queued for it.
+    fn join(&mut self, level: Level) -> (Option<Arc<Batch>>, bool) {
+        if level == Level::Written {
+            return (None, false);
+        }
+        self.batch_len += 1;
+        let queue = !std::mem::replace(&mut self.queued, true);
+        (Some(Arc::clone(&self.batch)), queue)
+    }
+
+    fn take_batch(&mut self) -> Arc<Batch> {
+        self.batch_len = 0;
+        std::mem::take(&mut self.batch)
+    }
+}
+
+impl Commit for Log {
+    fn commit(&self) -> bool {
+        // What a failure means is kept in `health`, and told to those who wait.
+        self.sync_now().ok();
+        let mut state = lock(&self.state);
+        state.queued = state.batch_len > 0;
+        state.queued
+    }
+
+    fn idle(&self) {}
+}

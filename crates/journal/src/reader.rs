@@ -1,0 +1,130 @@
+//! Reads a run's events from its file. Readers never repair.
+
+use std::sync::Arc;
+
+use steno_model::{ExchangeEvent, RunId, Seq};
+
+use crate::disk::{Disk, DiskFile};
+use crate::error::{Damage, Error};
+use crate::lines::{Lines, Piece};
+use crate::names::{RunFile, StorePath};
+use crate::store::Store;
+
+/// An event and the line it was read from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Recorded {
+    /// Where the line begins.
+    pub offset: u64,
+    /// The line's bytes, without its newline.
+    pub line: Vec<u8>,
+    /// What it says.
+    pub event: ExchangeEvent,
+}
+
+/// Reads the good lines of a transcript in order. At the end it can be asked again for what came since.
+pub struct Reader {
+    path: StorePath,
+    run: Option<RunId>,
+    lines: Lines,
+    seq_last: Option<Seq>,
+    rest_bytes: u64,
+}
+
+impl Reader {
+    /// Opens a run's transcript.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchRun`], or what the system says.
+    pub fn open(store: &Store, run: RunId) -> Result<Self, Error> {
+        let path = RunFile::Transcript(run).path();
+        let file = store.disk().open_read(&path).map_err(|source| Error::io("open", &path, source))?;
+        let file = file.ok_or(Error::NoSuchRun { run })?;
+        #[cfg(feature = "mutant-reader-repairs")]
+        repair(&**store.disk(), run);
+        Ok(Self::of_file(file, path, Some(run)))
+    }
+
+    /// Reads a transcript that lies outside any store; its first line says which run it is.
+    #[must_use]
+    pub fn of_file(file: Arc<dyn DiskFile>, path: StorePath, run: Option<RunId>) -> Self {
+        Self { path, run, lines: Lines::new(file, 0), seq_last: None, rest_bytes: 0 }
+    }
+
+    /// Returns the next event; `None` at the end of the good lines.
+    ///
+    /// # Errors
+    /// [`Error::Damaged`] at a line that is no event or has the wrong number, and again when asked again.
+    pub fn read_next(&mut self) -> Result<Option<Recorded>, Error> {
+        let path = &self.path;
+        let damaged = |offset, why| Error::Damaged { path: path.clone(), offset, why };
+        let place = self.lines.offset();
+        match self.lines.next().map_err(|source| Error::io("read", path, source))? {
+            Piece::End { rest, .. } => {
+                self.rest_bytes = rest.len() as u64;
+                Ok(None)
+            }
+            Piece::TooLong { offset } => Err(damaged(offset, Damage::TooLong)),
+            Piece::Line { offset, bytes } => {
+                let read = read_line(bytes, self.run, self.seq_last);
+                match read {
+                    Ok(event) => {
+                        self.run = Some(event.run_id);
+                        self.seq_last = Some(event.seq);
+                        Ok(Some(Recorded { offset, line: bytes.to_vec(), event }))
+                    }
+                    Err(why) => {
+                        let error = damaged(offset, why);
+                        self.lines.go_back_to(place);
+                        Err(error)
+                    }
+                }
+            }
+        }
+    }
+
+    /// Returns how many unterminated bytes stood at the end when it was last reached.
+    #[must_use]
+    pub fn rest_bytes(&self) -> u64 {
+        self.rest_bytes
+    }
+
+    /// Returns the number of the last event that was read.
+    #[must_use]
+    pub fn seq_last(&self) -> Option<Seq> {
+        self.seq_last
+    }
+
+    /// Tells whether the file is still what was read: as long at least, and at its path.
+    pub(crate) fn check_in_place(&self, disk: &dyn Disk) -> Result<(), Error> {
+        let failed = |source| Error::io("look at", &self.path, source);
+        let open = self.lines.file().identity().map_err(failed)?;
+        let named = disk.identity(&self.path).map_err(failed)?;
+        if open.size_bytes < self.lines.offset() {
+            return Err(Error::Shrunk { path: self.path.clone() });
+        }
+        match named {
+            Some(named) if named.is_same_file(&open) => Ok(()),
+            Some(_) | None => Err(Error::Vanished { path: self.path.clone(), kept: None }),
+        }
+    }
+}
+
+fn read_line(line: &[u8], run: Option<RunId>, seq_last: Option<Seq>) -> Result<ExchangeEvent, Damage> {
+    let event = ExchangeEvent::parse(line)?;
+    let wanted = Seq::after(seq_last);
+    if run.is_some_and(|run| run != event.run_id) {
+        return Err(Damage::Stranger { found: event.run_id.to_string() });
+    }
+    if event.seq != wanted {
+        return Err(Damage::OutOfOrder { wanted: wanted.get(), found: event.seq.get() });
+    }
+    Ok(event)
+}
+
+/// The fault of a reader that means well, kept to show that the tests find it.
+#[cfg(feature = "mutant-reader-repairs")]
+fn repair(disk: &dyn Disk, run: RunId) {
+    if let Ok(found) = crate::recovery::inspect(disk, run) {
+        crate::recovery::apply(disk, &found, jiff::Timestamp::now()).ok();
+    }
+}

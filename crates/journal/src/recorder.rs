@@ -1,0 +1,295 @@
+//! The recorder of one run: record, subscribe, close (R66).
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use steno_model::limits::LINE_BYTES_MAX;
+use steno_model::{Draft, Epoch, RunId, Seq, Timestamp};
+
+use crate::catch_up::CatchUp;
+use crate::commit::{Commit, CommitPool};
+use crate::error::Error;
+use crate::fanout::{FanOut, Missed, Subscription};
+use crate::lease::Lease;
+use crate::log::{Level, Log, LogParts, Pending, Refused};
+use crate::names::RunFile;
+use crate::note::{Noted, write_note};
+use crate::recovery;
+use crate::seal::Seal;
+use crate::side;
+use crate::store::Store;
+use crate::sync::{Mutex, lock};
+
+/// What recorders are opened with.
+#[derive(Clone)]
+pub struct Options {
+    /// After how long without a new event a run is sealed.
+    pub seal_idle: Duration,
+    /// Where the time comes from.
+    pub clock: fn() -> jiff::Timestamp,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { seal_idle: Duration::from_secs(30), clock: jiff::Timestamp::now }
+    }
+}
+
+/// The write side of a store: opens recorders that share a few commit threads.
+#[derive(Clone)]
+pub struct Journal {
+    pub(crate) store: Store,
+    pub(crate) pool: Arc<CommitPool>,
+    pub(crate) options: Options,
+}
+
+impl Journal {
+    /// Makes the write side of a store.
+    #[must_use]
+    pub fn new(store: Store, options: Options) -> Self {
+        Self { store, pool: CommitPool::new(), options }
+    }
+
+    /// Returns the store.
+    #[must_use]
+    pub fn store(&self) -> &Store {
+        &self.store
+    }
+
+    /// Returns how many commit threads there are.
+    #[must_use]
+    pub fn commit_threads(&self) -> usize {
+        self.pool.threads()
+    }
+
+    /// Opens a run to append: takes its lock, recovers what a crash left, goes on after its last event.
+    ///
+    /// # Errors
+    /// [`Error::Held`] when somebody else writes to it, [`Error::Damaged`] or [`Error::SealBroken`] when it must
+    /// not be appended to, or what the system says.
+    pub fn record(&self, run: RunId) -> Result<Recorder, Error> {
+        let disk = Arc::clone(self.store.disk());
+        let now = (self.options.clock)();
+        let lease = Lease::take(&*disk, &RunFile::Lock(run).path(), now)?;
+        let found = recovery::inspect(&*disk, run)?;
+        recovery::apply(&*disk, &found, now)?;
+        let prefix = found.into_prefix();
+        let sealed = prefix.len;
+        let path = RunFile::Transcript(run).path();
+        let epoch = lease.epoch;
+        let log = Log::open(LogParts { disk, path, epoch, prefix })?;
+        let inner = Arc::new(Inner {
+            run,
+            epoch,
+            store: self.store.clone(),
+            log,
+            fan_out: FanOut::default(),
+            sealing: Mutex::new(Sealing { sealed, seen: sealed, since: Instant::now() }),
+            lease: Mutex::new(Some(lease)),
+            options: self.options.clone(),
+        });
+        let watched: Arc<dyn Commit> = Arc::<Inner>::clone(&inner);
+        self.pool.watch(Arc::downgrade(&watched));
+        Ok(Recorder { inner, pool: Arc::clone(&self.pool) })
+    }
+}
+
+/// The one writer of a run. Threads share it by reference.
+pub struct Recorder {
+    inner: Arc<Inner>,
+    pool: Arc<CommitPool>,
+}
+
+struct Inner {
+    run: RunId,
+    epoch: Epoch,
+    store: Store,
+    log: Log,
+    fan_out: FanOut,
+    sealing: Mutex<Sealing>,
+    lease: Mutex<Option<Lease>>,
+    options: Options,
+}
+
+/// How far seals reach, and since when the file has not grown.
+struct Sealing {
+    sealed: u64,
+    seen: u64,
+    since: Instant,
+}
+
+impl Recorder {
+    /// Returns the run.
+    #[must_use]
+    pub fn run(&self) -> RunId {
+        self.inner.run
+    }
+
+    /// Returns the number of this opening of the run.
+    #[must_use]
+    pub fn epoch(&self) -> Epoch {
+        self.inner.epoch
+    }
+
+    /// Returns the number of the last event.
+    #[must_use]
+    pub fn seq_last(&self) -> Option<Seq> {
+        self.inner.log.prefix().seq_last
+    }
+
+    /// Records an event and waits until it has the level asked for.
+    ///
+    /// # Errors
+    /// [`Error::NoRoom`] when the disk is full: nothing was written, and the next one may succeed. Any other error
+    /// stops the recorder for good.
+    pub fn record(&self, draft: Draft, level: Level) -> Result<Seq, Error> {
+        self.append(draft, level)?.wait()
+    }
+
+    /// Writes an event and returns without waiting for its sync, so that one thread can keep many in flight.
+    ///
+    /// # Errors
+    /// As [`Recorder::record`].
+    pub fn append(&self, draft: Draft, level: Level) -> Result<Pending, Error> {
+        let inner = &self.inner;
+        let encoded = draft.encode(inner.run, || Timestamp::from_instant((inner.options.clock)()));
+        if encoded.line_bytes_max() > LINE_BYTES_MAX {
+            return Err(Error::TooLong { bytes: encoded.line_bytes_max() as u64 });
+        }
+        let render = |seq, line: &mut Vec<u8>| encoded.write_line(seq, line);
+        let appended = inner.log.append(level, render, || inner.fan_out.enter())?;
+        if appended.queue {
+            self.pool.push(Arc::<Inner>::clone(inner));
+        }
+        let (mut subscribers, pending) = (appended.kept, appended.pending);
+        subscribers.deliver(|| encoded.into_event(pending.seq()));
+        drop(subscribers);
+        if let Some(refused) = appended.refused {
+            inner.note_refused(&refused, pending.seq().get() - 1);
+        }
+        Ok(pending)
+    }
+
+    /// Listens to what is recorded from now on.
+    #[must_use]
+    pub fn subscribe(&self) -> Subscription {
+        self.inner.fan_out.subscribe(self.inner.epoch)
+    }
+
+    /// Reads from event `from` on, first from the file, then live, and from the file again what was missed live.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn catch_up(&self, from: Seq) -> Result<CatchUp, Error> {
+        CatchUp::new(self.subscribe(), &self.inner.store, self.inner.run, from)
+    }
+
+    /// Notes that somebody upstream could not hand over everything it saw.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn note_dropped(&self, count: u64, cause: &str) -> Result<(), Error> {
+        let seq_last = self.seq_last().map_or(0, Seq::get);
+        self.inner.note(Noted::Dropped { count, seq_last, cause: cause.to_owned() })
+    }
+
+    /// Seals what has been recorded so far; `None` when the last seal covers it already.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn seal(&self) -> Result<Option<Seal>, Error> {
+        self.inner.seal()
+    }
+
+    /// Seals the run when nothing has been recorded for a while; commit threads do this by themselves.
+    pub fn seal_if_idle(&self, now: Instant) {
+        self.inner.seal_if_idle(now);
+    }
+
+    /// Syncs and seals what was recorded, ends the subscriptions, gives the lock back. Doing it again does nothing.
+    ///
+    /// # Errors
+    /// What went wrong; the recorder is closed all the same.
+    pub fn close(&self) -> Result<(), Error> {
+        self.inner.close()
+    }
+}
+
+impl Drop for Recorder {
+    fn drop(&mut self) {
+        if let Err(error) = self.close() {
+            tracing::error!(run = %self.inner.run, %error, "closing a run failed");
+        }
+    }
+}
+
+impl Inner {
+    fn note(&self, what: Noted) -> Result<(), Error> {
+        write_note(&**self.store.disk(), self.run, (self.options.clock)(), what)
+    }
+
+    fn note_refused(&self, refused: &Refused, seq_last: u64) {
+        let noted = Noted::Refused { count: refused.count, seq_last, cause: refused.cause.clone() };
+        if let Err(error) = self.note(noted) {
+            tracing::warn!(run = %self.run, %error, count = refused.count, "refusals could not be noted yet");
+            self.log.put_back_refused(refused);
+        }
+    }
+
+    fn seal(&self) -> Result<Option<Seal>, Error> {
+        let mut sealing = lock(&self.sealing);
+        let prefix = self.log.sync_now()?;
+        if prefix.len == sealing.sealed {
+            return Ok(None);
+        }
+        let seal = Seal::new(self.run, &prefix, (self.options.clock)());
+        side::append_line(&**self.store.disk(), &RunFile::Seals(self.run).path(), &seal.to_line())?;
+        sealing.sealed = prefix.len;
+        Ok(Some(seal))
+    }
+
+    fn seal_if_idle(&self, now: Instant) {
+        let len = self.log.len();
+        let due = {
+            let mut sealing = lock(&self.sealing);
+            if sealing.seen != len {
+                (sealing.seen, sealing.since) = (len, now);
+            }
+            sealing.sealed < len && now.saturating_duration_since(sealing.since) >= self.options.seal_idle
+        };
+        if due && let Err(error) = self.seal() {
+            tracing::warn!(run = %self.run, %error, "an idle run could not be sealed");
+        }
+    }
+
+    fn close(&self) -> Result<(), Error> {
+        let Some(lease) = lock(&self.lease).take() else { return Ok(()) };
+        let was_good = self.log.close(Error::Closed);
+        let sealed = if was_good { self.seal().map(|_| ()) } else { Ok(()) };
+        if let Some(refused) = self.log.take_refused() {
+            self.note_refused(&refused, self.log.prefix().seq_last.map_or(0, Seq::get));
+        }
+        for missed in self.fan_out.close() {
+            if let Err(error) = self.note(lagged(missed)) {
+                tracing::warn!(run = %self.run, %error, "a slow subscriber could not be noted");
+            }
+        }
+        drop(lease);
+        sealed
+    }
+}
+
+fn lagged(missed: Missed) -> Noted {
+    let (first, last) = missed.range.map_or((0, 0), |(first, last)| (first.get(), last.get()));
+    Noted::Lagged { count: missed.count, seq_first: first, seq_last: last }
+}
+
+impl Commit for Inner {
+    fn commit(&self) -> bool {
+        self.log.commit()
+    }
+
+    fn idle(&self) {
+        self.seal_if_idle(Instant::now());
+    }
+}

@@ -1,0 +1,204 @@
+//! Recovery after a crash: `inspect` says what would be done, `apply` does just that.
+//!
+//! A torn tail is copied aside, synced, and only then cut off. Bytes that no seal vouches for are written again in
+//! place and synced: after a failed sync the page cache may hold what the disk does not, and reading proves nothing.
+//! Every step can be killed and done again.
+
+use steno_model::{RunId, Seq};
+
+use crate::check::TranscriptLines;
+use crate::disk::{self, Disk, append_all, sync_dir, sync_file};
+use crate::error::Error;
+use crate::names::{RunFile, StorePath};
+use crate::note::{Noted, read_notes, write_note};
+use crate::scan::{Ending, Scan, scan};
+use crate::seal::{Prefix, Seal, hex, read_seals};
+use crate::side;
+
+/// What a run's transcript holds, and what opening it to append would do to it.
+pub struct Inspection {
+    run: RunId,
+    good: Prefix,
+    sealed: u64,
+    ending: Ending,
+}
+
+impl Inspection {
+    /// Returns how many bytes the good prefix has.
+    #[must_use]
+    pub fn good_bytes(&self) -> u64 {
+        self.good.len
+    }
+
+    /// Returns the number of the last good event.
+    #[must_use]
+    pub fn seq_last(&self) -> Option<Seq> {
+        self.good.seq_last
+    }
+
+    /// Returns how many bytes seals vouch for.
+    #[must_use]
+    pub fn sealed_bytes(&self) -> u64 {
+        self.sealed
+    }
+
+    /// Returns what comes after the good prefix.
+    #[must_use]
+    pub fn ending(&self) -> Ending {
+        self.ending
+    }
+
+    /// Tells whether `apply` would change anything.
+    #[must_use]
+    pub fn is_clean(&self) -> bool {
+        self.ending == Ending::Whole && self.sealed == self.good.len
+    }
+
+    pub(crate) fn into_prefix(self) -> Prefix {
+        self.good
+    }
+}
+
+/// Looks at a run's transcript without changing anything; a run without one is empty.
+///
+/// # Errors
+/// [`Error::Damaged`] or [`Error::SealBroken`] when it must not be appended to.
+pub fn inspect(disk: &dyn Disk, run: RunId) -> Result<Inspection, Error> {
+    let path = RunFile::Transcript(run).path();
+    let seals = read_seals(disk, run)?;
+    let file = disk.open_read(&path).map_err(|source| Error::io("open", &path, source))?;
+    let found = match file {
+        Some(file) => scan(file, &path, &TranscriptLines(run), seals)?,
+        None if seals.is_empty() => {
+            Scan { good: Prefix::default(), sealed: 0, seals_held: 0, ending: Ending::Whole }
+        }
+        None => {
+            return Err(Error::SealBroken { path, bytes: seals[0].bytes, why: "the file is not there" });
+        }
+    };
+    Ok(Inspection { run, good: found.good, sealed: found.sealed, ending: found.ending })
+}
+
+/// Does what the inspection said: keeps and cuts a torn tail, writes the unsealed part again, seals the result.
+///
+/// # Errors
+/// What the system says; doing it again later is safe.
+pub fn apply(disk: &dyn Disk, found: &Inspection, now: jiff::Timestamp) -> Result<(), Error> {
+    let path = RunFile::Transcript(found.run).path();
+    if let Ending::Torn { offset, len } = found.ending {
+        let kept = keep_torn(disk, &path, offset, len)?;
+        note_once(disk, found, &kept, now)?;
+        cut(disk, &path, offset)?;
+    }
+    if found.sealed < found.good.len {
+        make_durable(disk, &path, found.sealed, found.good.len)?;
+        let seal = Seal::new(found.run, &found.good, now);
+        side::append_line(disk, &RunFile::Seals(found.run).path(), &seal.to_line())?;
+    }
+    Ok(())
+}
+
+/// Notes the recovery, unless a recovery that was killed after its note has done so.
+fn note_once(
+    disk: &dyn Disk,
+    found: &Inspection,
+    kept: &StorePath,
+    now: jiff::Timestamp,
+) -> Result<(), Error> {
+    let Ending::Torn { offset, len } = found.ending else { return Ok(()) };
+    let name = kept.file_name().to_owned();
+    let noted = read_notes(disk, found.run)?
+        .iter()
+        .any(|note| matches!(&note.what, Noted::Recovered { kept, .. } if *kept == name));
+    if noted {
+        return Ok(());
+    }
+    let seq_last = found.good.seq_last.map_or(0, Seq::get);
+    write_note(disk, found.run, now, Noted::Recovered { offset, bytes: len, kept: name, seq_last })
+}
+
+/// Copies a torn tail to a file of its own and syncs it.
+pub(crate) fn keep_torn(
+    disk: &dyn Disk,
+    path: &StorePath,
+    offset: u64,
+    len: u64,
+) -> Result<StorePath, Error> {
+    use sha2::{Digest, Sha256};
+    let failed = |doing| move |source| Error::io(doing, path, source);
+    let bytes = read_range(disk, path, offset, len)?;
+    let kept = path.torn(offset, &hex(&Sha256::new_with_prefix(&bytes)));
+    // The name holds the hash, so a file of that name and length is this tail, kept before a crash.
+    let there = disk.identity(&kept).map_err(failed("look at"))?;
+    if there.is_none_or(|found| found.size_bytes != len) {
+        disk::replace_file(disk, &kept, &bytes).map_err(failed("keep the torn tail of"))?;
+    }
+    Ok(kept)
+}
+
+/// Cuts a file at an offset and syncs it.
+pub(crate) fn cut(disk: &dyn Disk, path: &StorePath, len: u64) -> Result<(), Error> {
+    let failed = |doing| move |source| Error::io(doing, path, source);
+    let file = disk.open_append(path).map_err(failed("open"))?;
+    file.truncate(len).map_err(failed("cut"))?;
+    sync_file(&*file).map_err(failed("sync"))
+}
+
+/// Writes bytes of a file over themselves, so that the next sync gives the disk what reading showed.
+pub(crate) fn write_again(disk: &dyn Disk, path: &StorePath, from: u64, to: u64) -> Result<(), Error> {
+    const PIECE_BYTES: u64 = 1024 * 1024;
+    let failed = |doing| move |source| Error::io(doing, path, source);
+    let file = disk.open_overwrite(path).map_err(failed("open"))?;
+    let mut offset = from;
+    while offset < to {
+        let bytes = read_range(disk, path, offset, PIECE_BYTES.min(to - offset))?;
+        disk::overwrite_all(&*file, &bytes, offset).map_err(failed("write"))?;
+        offset += bytes.len() as u64;
+    }
+    Ok(())
+}
+
+/// Writes bytes of a file over themselves and syncs them, and its name too.
+pub(crate) fn make_durable(disk: &dyn Disk, path: &StorePath, from: u64, to: u64) -> Result<(), Error> {
+    let failed = |doing| move |source| Error::io(doing, path, source);
+    write_again(disk, path, from, to)?;
+    let file = disk.open_append(path).map_err(failed("open"))?;
+    sync_file(&*file).map_err(failed("sync"))?;
+    sync_dir(disk, &path.dir()).map_err(failed("sync the directory of"))
+}
+
+/// Copies everything that a handle can read into a new file, synced.
+pub(crate) fn copy_aside(
+    disk: &dyn Disk,
+    from: &dyn disk::DiskFile,
+    to: &StorePath,
+    len: u64,
+) -> Result<(), std::io::Error> {
+    const PIECE_BYTES: usize = 1024 * 1024;
+    let file = disk.create(to)?;
+    let mut piece = vec![0; PIECE_BYTES];
+    let mut offset = 0;
+    while offset < len {
+        let read = disk::read_full(from, &mut piece, offset)?;
+        if read == 0 {
+            return Err(std::io::ErrorKind::UnexpectedEof.into());
+        }
+        append_all(&*file, &piece[..read])?;
+        offset += read as u64;
+    }
+    sync_file(&*file)?;
+    sync_dir(disk, &to.dir())
+}
+
+fn read_range(disk: &dyn Disk, path: &StorePath, offset: u64, len: u64) -> Result<Vec<u8>, Error> {
+    let failed = |source| Error::io("read", path, source);
+    let file = disk.open_read(path).map_err(failed)?;
+    let file = file.ok_or_else(|| failed(std::io::ErrorKind::NotFound.into()))?;
+    let mut bytes =
+        vec![0; usize::try_from(len).map_err(|_| failed(std::io::ErrorKind::OutOfMemory.into()))?];
+    let read = disk::read_full(&*file, &mut bytes, offset).map_err(failed)?;
+    if read < bytes.len() {
+        return Err(failed(std::io::ErrorKind::UnexpectedEof.into()));
+    }
+    Ok(bytes)
+}

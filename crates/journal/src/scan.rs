@@ -1,0 +1,106 @@
+//! Finds the good prefix of a file, and what comes after it: nothing, a torn tail, or damage.
+
+use std::sync::Arc;
+
+use crate::check::LineCheck;
+use crate::disk::DiskFile;
+use crate::error::{Damage, Error};
+use crate::lines::{Lines, Piece};
+use crate::names::StorePath;
+use crate::seal::{Prefix, Seal, SealCheck};
+
+/// What a file holds.
+pub(crate) struct Scan {
+    /// The newline-terminated lines that parse, each with the number after the one before.
+    pub(crate) good: Prefix,
+    /// How many bytes of it a seal vouches for.
+    pub(crate) sealed: u64,
+    /// How many seals held.
+    pub(crate) seals_held: u64,
+    /// What comes after it.
+    pub(crate) ending: Ending,
+}
+
+/// What comes after the good prefix.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// Nothing.
+    Whole,
+    /// Bytes that a crash left behind: never acknowledged, because the newline is the commit mark.
+    Torn {
+        /// Where they begin.
+        offset: u64,
+        /// How many there are.
+        len: u64,
+    },
+}
+
+/// Reads the whole file and compares it with its seals.
+///
+/// # Errors
+/// [`Error::Damaged`] when bad bytes are not a torn tail, [`Error::SealBroken`] when a seal does not hold.
+pub(crate) fn scan(
+    file: Arc<dyn DiskFile>,
+    path: &StorePath,
+    check: &dyn LineCheck,
+    seals: Vec<Seal>,
+) -> Result<Scan, Error> {
+    let mut lines = Lines::new(file, 0);
+    let mut good = Prefix::default();
+    let mut seals = SealCheck::new(path, seals);
+    seals.at(&good)?;
+    let ending = loop {
+        let damaged = |offset, why| Error::Damaged { path: path.clone(), offset, why };
+        match lines.next().map_err(|source| Error::io("read", path, source))? {
+            Piece::End { rest: [], .. } => break Ending::Whole,
+            Piece::End { offset, rest } => break Ending::Torn { offset, len: rest.len() as u64 },
+            Piece::TooLong { offset } => return Err(damaged(offset, Damage::TooLong)),
+            Piece::Line { offset, bytes } => match check_next(check, bytes, &good) {
+                Ok(seq) => {
+                    good.push_line(seq, bytes);
+                    seals.at(&good)?;
+                }
+                Err(why) => {
+                    let hole = bytes.contains(&0).then_some(offset);
+                    break torn_hole(lines, path, check, hole)?.ok_or_else(|| damaged(offset, why))?;
+                }
+            },
+        }
+    };
+    seals.finish()?;
+    Ok(Scan { good, sealed: seals.sealed, seals_held: seals.held, ending })
+}
+
+fn check_next(check: &dyn LineCheck, line: &[u8], good: &Prefix) -> Result<Option<steno_model::Seq>, Damage> {
+    let seq = check.seq(line)?;
+    let wanted = steno_model::Seq::after(good.seq_last);
+    match seq {
+        Some(found) if found != wanted => {
+            Err(Damage::OutOfOrder { wanted: wanted.get(), found: found.get() })
+        }
+        Some(_) | None => Ok(seq),
+    }
+}
+
+/// Decides about a terminated bad line: a hole of NULs with nothing good after it is a torn tail, the rest damage.
+///
+/// Blocks that were not synced come back as zeros after a power cut, and a newline written after them may survive.
+fn torn_hole(
+    mut lines: Lines,
+    path: &StorePath,
+    check: &dyn LineCheck,
+    hole: Option<u64>,
+) -> Result<Option<Ending>, Error> {
+    let Some(begin) = hole else { return Ok(None) };
+    let mut only_holes = true;
+    loop {
+        match lines.next().map_err(|source| Error::io("read", path, source))? {
+            Piece::Line { bytes, .. } => only_holes &= bytes.contains(&0) && check.seq(bytes).is_err(),
+            Piece::TooLong { .. } => return Ok(None),
+            Piece::End { offset, rest } => {
+                let end = offset + rest.len() as u64;
+                return Ok(only_holes.then_some(Ending::Torn { offset: begin, len: end - begin }));
+            }
+        }
+    }
+}

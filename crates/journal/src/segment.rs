@@ -1,0 +1,334 @@
+//! Spines in segments: rotation by bytes and records, each closed segment sealed by a meta file (R115 to R117).
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use steno_model::{Epoch, SPINE_SCHEMA_VERSION, Seq, SpineDraft, ThreadId, Timestamp};
+
+use crate::check::SpineLines;
+use crate::commit::Commit;
+use crate::disk::{self, Disk, read_full};
+use crate::error::{Damage, Error};
+use crate::lease::Lease;
+use crate::log::{Level, Log, LogParts, Pending};
+use crate::names::{SegmentIndex, SegmentName, StorePath};
+use crate::recorder::Journal;
+use crate::recovery;
+use crate::scan::{Ending, scan};
+use crate::seal::{Prefix, hex};
+use crate::side::json_line;
+use crate::sync::{Mutex, lock};
+
+const META_BYTES_MAX: usize = 64 * 1024;
+
+/// When a segment is full.
+#[derive(Clone, Copy, Debug)]
+pub struct Rotation {
+    /// At how many bytes.
+    pub bytes_max: u64,
+    /// At how many records.
+    pub records_max: u64,
+}
+
+impl Default for Rotation {
+    fn default() -> Self {
+        Self { bytes_max: 5 * 1024 * 1024, records_max: 5_000 }
+    }
+}
+
+/// What a closed segment's meta file says (R117).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SegmentMeta {
+    /// The spine's schema version.
+    pub schema_version: String,
+    /// The thread.
+    pub thread_id: String,
+    /// Which segment.
+    pub segment_index: u32,
+    /// The number of its first record.
+    pub min_seq: u64,
+    /// The number of its last record.
+    pub max_seq: u64,
+    /// How many records.
+    pub record_count: u64,
+    /// How many bytes.
+    pub bytes: u64,
+    /// Their SHA-256 in lower-case hex.
+    pub sha256: String,
+    /// When its first record was about to be written; on recovery, when that record says it was.
+    pub created_at: String,
+    /// When it was sealed.
+    pub closed_at: String,
+}
+
+/// The one writer of a thread's spine.
+pub struct SpineWriter {
+    journal: Journal,
+    thread: ThreadId,
+    rotation: Rotation,
+    epoch: Epoch,
+    state: Mutex<State>,
+}
+
+struct State {
+    lease: Option<Lease>,
+    open: Option<OpenSegment>,
+    index_next: SegmentIndex,
+    seq_last: Option<Seq>,
+}
+
+struct OpenSegment {
+    index: SegmentIndex,
+    log: Arc<Log>,
+    seq_first: Seq,
+    created_at: String,
+}
+
+impl Journal {
+    /// Opens a thread's spine to append: repairs and seals what a crash left open, goes on in a new segment.
+    ///
+    /// # Errors
+    /// [`Error::Held`], [`Error::Damaged`], or what the system says.
+    pub fn spine(&self, thread: &ThreadId, rotation: Rotation) -> Result<SpineWriter, Error> {
+        let disk = self.store.disk();
+        for dir in [StorePath::spine(), StorePath::spine_of(thread)] {
+            disk.make_dir(&dir).map_err(|source| Error::io("make", &dir, source))?;
+        }
+        let lease = Lease::take(&**disk, &StorePath::spine_lock(thread), (self.options.clock)())?;
+        let (index_next, seq_last) = recover(&**disk, thread, (self.options.clock)())?;
+        let epoch = lease.epoch;
+        let state = Mutex::new(State { lease: Some(lease), open: None, index_next, seq_last });
+        Ok(SpineWriter { journal: self.clone(), thread: thread.clone(), rotation, epoch, state })
+    }
+}
+
+impl SpineWriter {
+    /// Appends a record and waits until it has the level asked for.
+    ///
+    /// # Errors
+    /// As [`crate::Recorder::record`].
+    pub fn record(&self, draft: &SpineDraft, level: Level) -> Result<Seq, Error> {
+        self.append(draft, level)?.wait()
+    }
+
+    /// Appends a record without waiting for its sync.
+    ///
+    /// # Errors
+    /// As [`crate::Recorder::record`].
+    pub fn append(&self, draft: &SpineDraft, level: Level) -> Result<Pending, Error> {
+        let mut state = lock(&self.state);
+        if state.lease.is_none() {
+            return Err(Error::Closed);
+        }
+        if state.open.as_ref().is_some_and(|open| self.is_full(open)) {
+            self.seal_open(&mut state)?;
+        }
+        let log = if let Some(open) = &state.open {
+            Arc::clone(&open.log)
+        } else {
+            let opened = self.open_next(&state)?;
+            Arc::clone(&state.open.insert(opened).log)
+        };
+        let render = |seq: Seq, line: &mut Vec<u8>| draft.write_line(&self.thread, seq, line);
+        let appended = log.append(level, render, || ())?;
+        if appended.queue {
+            self.journal.pool.push(log as Arc<dyn Commit>);
+        }
+        state.seq_last = Some(appended.pending.seq());
+        Ok(appended.pending)
+    }
+
+    /// Seals the open segment and gives the lock back. Doing it again does nothing.
+    ///
+    /// # Errors
+    /// What the system says; the segment stays unsealed then, and is sealed when the spine is opened again.
+    pub fn close(&self) -> Result<(), Error> {
+        let mut state = lock(&self.state);
+        let Some(lease) = state.lease.take() else { return Ok(()) };
+        let sealed = self.seal_open(&mut state);
+        drop(lease);
+        sealed
+    }
+
+    fn is_full(&self, open: &OpenSegment) -> bool {
+        let prefix = open.log.prefix();
+        let records = prefix.seq_last.map_or(0, |last| last.get() + 1 - open.seq_first.get());
+        records > 0 && (prefix.len >= self.rotation.bytes_max || records >= self.rotation.records_max)
+    }
+
+    fn open_next(&self, state: &State) -> Result<OpenSegment, Error> {
+        let index = state.index_next;
+        let disk = Arc::clone(self.journal.store.disk());
+        let path = SegmentName::Records(index).path(&self.thread);
+        let prefix = Prefix { seq_last: state.seq_last, ..Prefix::default() };
+        let log = Arc::new(Log::open(LogParts { disk, path, epoch: self.epoch, prefix })?);
+        let created_at = Timestamp::from_instant((self.journal.options.clock)()).to_string();
+        Ok(OpenSegment { index, log, seq_first: Seq::after(state.seq_last), created_at })
+    }
+
+    fn seal_open(&self, state: &mut State) -> Result<(), Error> {
+        let Some(open) = &state.open else { return Ok(()) };
+        let prefix = open.log.sync_now()?;
+        if prefix.len > 0 {
+            let closed_at = (self.journal.options.clock)();
+            let made =
+                Made { index: open.index, seq_first: open.seq_first, created_at: open.created_at.clone() };
+            write_meta(&**self.journal.store.disk(), &self.thread, &made, &prefix, closed_at)?;
+            state.index_next = open.index.next();
+        }
+        state.open = None;
+        Ok(())
+    }
+}
+
+impl Drop for SpineWriter {
+    fn drop(&mut self) {
+        if let Err(error) = self.close() {
+            tracing::error!(thread = %self.thread, %error, "closing a spine failed");
+        }
+    }
+}
+
+struct Made {
+    index: SegmentIndex,
+    seq_first: Seq,
+    created_at: String,
+}
+
+fn write_meta(
+    disk: &dyn Disk,
+    thread: &ThreadId,
+    made: &Made,
+    prefix: &Prefix,
+    closed_at: jiff::Timestamp,
+) -> Result<(), Error> {
+    let path = SegmentName::Meta(made.index).path(thread);
+    let max_seq = prefix.seq_last.map_or(0, Seq::get);
+    let meta = SegmentMeta {
+        schema_version: SPINE_SCHEMA_VERSION.to_owned(),
+        thread_id: thread.to_string(),
+        segment_index: made.index.0,
+        min_seq: made.seq_first.get(),
+        max_seq,
+        record_count: max_seq + 1 - made.seq_first.get(),
+        bytes: prefix.len,
+        sha256: hex(&prefix.hash),
+        created_at: made.created_at.clone(),
+        closed_at: Timestamp::from_instant(closed_at).to_string(),
+    };
+    disk::replace_file(disk, &path, format!("{}\n", json_line(&meta)).as_bytes())
+        .map_err(|source| Error::io("write", &path, source))
+}
+
+/// Repairs and seals segments without a meta file; returns the index to go on with and the last number.
+fn recover(
+    disk: &dyn Disk,
+    thread: &ThreadId,
+    now: jiff::Timestamp,
+) -> Result<(SegmentIndex, Option<Seq>), Error> {
+    let mut index = SegmentIndex(0);
+    let mut seq_last = None;
+    loop {
+        let path = SegmentName::Records(index).path(thread);
+        let file = disk.open_read(&path).map_err(|source| Error::io("open", &path, source))?;
+        let meta = read_meta(disk, thread, index)?;
+        match (file, meta) {
+            (None, None) => {
+                check_none_after(disk, thread, index)?;
+                return Ok((index, seq_last));
+            }
+            (None, Some(_)) => {
+                return Err(Error::SealBroken { path, bytes: 0, why: "the file is not there" });
+            }
+            // Sealed: its meta file vouches for it; comparing the two is the validator's work.
+            (Some(_), Some(meta)) => seq_last = Seq::new(meta.max_seq),
+            (Some(file), None) => {
+                let check = SpineLines(thread.clone());
+                let found = scan_from(file, &path, &check, seq_last)?;
+                if let Ending::Torn { offset, len } = found.1 {
+                    recovery::keep_torn(disk, &path, offset, len)?;
+                    recovery::cut(disk, &path, offset)?;
+                }
+                if found.0.len == 0 {
+                    // Nothing in it yet: it is gone on with, since a meta file of no records has no numbers.
+                    return Ok((index, seq_last));
+                }
+                recovery::make_durable(disk, &path, 0, found.0.len)?;
+                let made =
+                    Made { index, seq_first: Seq::after(seq_last), created_at: first_time(disk, &path)? };
+                write_meta(disk, thread, &made, &found.0, now)?;
+                seq_last = found.0.seq_last;
+            }
+        }
+        index = index.next();
+    }
+}
+
+/// Makes sure that no segment stands beyond a missing one: going on there would mix two histories.
+fn check_none_after(disk: &dyn Disk, thread: &ThreadId, index: SegmentIndex) -> Result<(), Error> {
+    let dir = StorePath::spine_of(thread);
+    let names = disk.list(&dir).map_err(|source| Error::io("list", &dir, source))?;
+    let later = names.iter().filter_map(|name| SegmentName::parse(name)).any(|name| match name {
+        SegmentName::Records(found) | SegmentName::Meta(found) => found > index,
+    });
+    if !later {
+        return Ok(());
+    }
+    let path = SegmentName::Records(index).path(thread);
+    Err(Error::SealBroken { path, bytes: 0, why: "the file is not there, and later segments are" })
+}
+
+/// Scans a segment whose first record follows `seq_last`.
+fn scan_from(
+    file: Arc<dyn disk::DiskFile>,
+    path: &StorePath,
+    check: &SpineLines,
+    seq_last: Option<Seq>,
+) -> Result<(Prefix, Ending), Error> {
+    struct Shifted<'a>(&'a SpineLines, u64);
+    impl crate::check::LineCheck for Shifted<'_> {
+        fn seq(&self, line: &[u8]) -> Result<Option<Seq>, Damage> {
+            let seq = self.0.seq(line)?.map_or(0, Seq::get);
+            let within = seq.checked_sub(self.1).and_then(Seq::new);
+            within.map(Some).ok_or(Damage::OutOfOrder { wanted: self.1 + 1, found: seq })
+        }
+    }
+    let before = seq_last.map_or(0, Seq::get);
+    let found = scan(file, path, &Shifted(check, before), Vec::new())?;
+    let last = found.good.seq_last.and_then(|within| Seq::new(within.get() + before)).or(seq_last);
+    Ok((Prefix { seq_last: last, ..found.good }, found.ending))
+}
+
+fn first_time(disk: &dyn Disk, path: &StorePath) -> Result<String, Error> {
+    let failed = |source| Error::io("read", path, source);
+    let Some(file) = disk.open_read(path).map_err(failed)? else { return Ok(String::new()) };
+    let mut lines = crate::lines::Lines::new(file, 0);
+    match lines.next().map_err(failed)? {
+        crate::lines::Piece::Line { bytes, .. } => {
+            let record = steno_model::SpineRecord::parse(bytes);
+            Ok(record.map(|record| record.timestamp.to_string()).unwrap_or_default())
+        }
+        crate::lines::Piece::End { .. } | crate::lines::Piece::TooLong { .. } => Ok(String::new()),
+    }
+}
+
+/// Reads a segment's meta file; `None` when the segment is unsealed.
+///
+/// # Errors
+/// [`Error::Damaged`] when the file is no meta file.
+pub fn read_meta(
+    disk: &dyn Disk,
+    thread: &ThreadId,
+    index: SegmentIndex,
+) -> Result<Option<SegmentMeta>, Error> {
+    let path = SegmentName::Meta(index).path(thread);
+    let failed = |source| Error::io("read", &path, source);
+    let Some(file) = disk.open_read(&path).map_err(failed)? else { return Ok(None) };
+    let mut bytes = vec![0; META_BYTES_MAX];
+    let read = read_full(&*file, &mut bytes, 0).map_err(failed)?;
+    serde_json::from_slice(&bytes[..read]).map(Some).map_err(|error| Error::Damaged {
+        path: path.clone(),
+        offset: 0,
+        why: steno_model::Error::NotJson { reason: error.to_string() }.into(),
+    })
+}

@@ -1,0 +1,122 @@
+//! The store as a whole: its format version, its directories, the runs in it.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use steno_model::RunId;
+
+use crate::disk::{self, Disk, read_full};
+use crate::error::Error;
+use crate::names::{RunFile, StorePath};
+use crate::side::json_line;
+
+/// The newest format that this program writes and reads.
+pub const STORE_VERSION: u64 = 1;
+
+const FORMAT_NAME: &str = "steno.store";
+const FORMAT_FILE_BYTES_MAX: usize = 4096;
+
+/// What may stand in a directory that is to become a store: what a store has, and what file systems put there.
+const KNOWN_NAMES: [&str; 7] =
+    ["transcripts", "locks", "spine", "vault", "index.db", "lost+found", "config.toml"];
+
+#[derive(Serialize, Deserialize)]
+struct FormatFile {
+    format: String,
+    version: u64,
+}
+
+/// An open store.
+#[derive(Clone)]
+pub struct Store {
+    disk: Arc<dyn Disk>,
+}
+
+impl Store {
+    /// Opens a store to write, and makes what is missing of it.
+    ///
+    /// # Errors
+    /// [`Error::NotAStore`] for a directory of other things, [`Error::StoreTooNew`], or what the system says.
+    pub fn create(disk: Arc<dyn Disk>) -> Result<Self, Error> {
+        let path = StorePath::format();
+        if !check_format(&*disk)? {
+            check_no_strangers(&*disk)?;
+            let format = FormatFile { format: FORMAT_NAME.to_owned(), version: STORE_VERSION };
+            disk::replace_file(&*disk, &path, format!("{}\n", json_line(&format)).as_bytes())
+                .map_err(|source| Error::io("write", &path, source))?;
+        }
+        for dir in [StorePath::transcripts(), StorePath::locks()] {
+            disk.make_dir(&dir).map_err(|source| Error::io("make", &dir, source))?;
+        }
+        Ok(Self { disk })
+    }
+
+    /// Opens a store to read; a directory without one is an empty store.
+    ///
+    /// # Errors
+    /// As [`Store::create`].
+    pub fn open(disk: Arc<dyn Disk>) -> Result<Self, Error> {
+        if !check_format(&*disk)? {
+            check_no_strangers(&*disk)?;
+        }
+        Ok(Self { disk })
+    }
+
+    /// Returns the disk that the store lies on.
+    #[must_use]
+    pub fn disk(&self) -> &Arc<dyn Disk> {
+        &self.disk
+    }
+
+    /// Lists the runs, in the order of their ids.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn runs(&self) -> Result<Vec<RunId>, Error> {
+        let dir = StorePath::transcripts();
+        let names = self.disk.list(&dir).map_err(|source| Error::io("list", &dir, source))?;
+        let run = |name: String| match RunFile::parse(&format!("{dir}/{name}")) {
+            Some(RunFile::Transcript(run)) => Some(run),
+            Some(RunFile::Seals(_) | RunFile::Notes(_) | RunFile::Lock(_)) | None => None,
+        };
+        Ok(names.into_iter().filter_map(run).collect())
+    }
+
+    /// Tells whether somebody writes to a run now.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn is_held(&self, run: RunId) -> Result<bool, Error> {
+        let path = RunFile::Lock(run).path();
+        self.disk.is_locked(&path).map_err(|source| Error::io("look at", &path, source))
+    }
+}
+
+/// Checks the format file; false when there is none.
+fn check_format(disk: &dyn Disk) -> Result<bool, Error> {
+    let path = StorePath::format();
+    let failed = |source| Error::io("read", &path, source);
+    let Some(file) = disk.open_read(&path).map_err(failed)? else { return Ok(false) };
+    let mut bytes = vec![0; FORMAT_FILE_BYTES_MAX];
+    let read = read_full(&*file, &mut bytes, 0).map_err(failed)?;
+    let bad = |why: String| Error::BadFormatFile { why };
+    let format: FormatFile =
+        serde_json::from_slice(&bytes[..read]).map_err(|error| bad(error.to_string()))?;
+    match (format.format.as_str(), format.version) {
+        (FORMAT_NAME, STORE_VERSION) => Ok(true),
+        (FORMAT_NAME, found) if found > STORE_VERSION => {
+            Err(Error::StoreTooNew { found, known: STORE_VERSION })
+        }
+        (FORMAT_NAME, found) => Err(bad(format!("there never was a version {found}"))),
+        (other, _) => Err(bad(format!("it names the format `{other}`"))),
+    }
+}
+
+fn check_no_strangers(disk: &dyn Disk) -> Result<(), Error> {
+    let root = StorePath::root();
+    let names = disk.list(&root).map_err(|source| Error::io("list", &root, source))?;
+    let stranger = |name: &String| {
+        !KNOWN_NAMES.contains(&name.as_str()) && !name.starts_with(StorePath::format().as_str())
+    };
+    names.into_iter().find(stranger).map_or(Ok(()), |found| Err(Error::NotAStore { found }))
+}

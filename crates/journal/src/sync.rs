@@ -1,0 +1,28 @@
+//! Locks and threads, in one place so that shuttle can stand in for them and try many interleavings.
+
+use std::sync::PoisonError;
+
+#[cfg(not(feature = "shuttle"))]
+pub(crate) use std::{
+    sync::{Condvar, Mutex, MutexGuard},
+    thread,
+};
+
+#[cfg(feature = "shuttle")]
+pub(crate) use shuttle::{
+    sync::{Condvar, Mutex, MutexGuard},
+    thread,
+};
+
+/// Locks, whether or not another thread panicked while it held the lock.
+///
+/// State behind our locks is made consistent before anything that could panic, and refusing to record because some
+/// caller's thread died would lose what the others have to say.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Waits on a condition, with the same view of panics as [`lock`].
+pub(crate) fn wait<'a, T>(condition: &Condvar, guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
+    condition.wait(guard).unwrap_or_else(PoisonError::into_inner)
+}

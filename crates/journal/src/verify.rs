@@ -1,0 +1,98 @@
+//! Checks a transcript from its first byte to its last: lines, numbers, seals.
+
+use std::cell::Cell;
+use std::sync::Arc;
+
+use steno_model::{Envelope, RunId, Seq};
+
+use crate::check::LineCheck;
+use crate::disk::DiskFile;
+use crate::error::{Damage, Error};
+use crate::names::{RunFile, StorePath};
+use crate::scan::{Ending, scan};
+use crate::seal::{Seal, read_seals};
+use crate::store::Store;
+
+/// What a transcript that passed its check holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Checked {
+    /// The run, unless the file is empty.
+    pub run: Option<RunId>,
+    /// How many events.
+    pub events: u64,
+    /// How many bytes the events take.
+    pub bytes: u64,
+    /// How many seals hold, those expected from elsewhere included.
+    pub seals: u64,
+    /// How many bytes seals vouch for.
+    pub sealed_bytes: u64,
+    /// How many events have a type that we don't know.
+    pub unknown_types: u64,
+    /// What comes after the events.
+    pub ending: Ending,
+}
+
+/// Checks a run of a store against its seals, and against others kept elsewhere.
+///
+/// # Errors
+/// [`Error::Damaged`] or [`Error::SealBroken`] with the place, [`Error::NoSuchRun`], or what the system says.
+pub fn check_run(store: &Store, run: RunId, expected: Vec<Seal>) -> Result<Checked, Error> {
+    let path = RunFile::Transcript(run).path();
+    // Seals first: one that is made while the file is read covers no more than what will be read.
+    let mut seals = read_seals(&**store.disk(), run)?;
+    let file = store.disk().open_read(&path).map_err(|source| Error::io("open", &path, source))?;
+    seals.extend(expected);
+    match file {
+        Some(file) => check_file(file, &path, Some(run), seals),
+        None => match seals.first() {
+            Some(seal) => Err(Error::SealBroken { path, bytes: seal.bytes, why: "the file is not there" }),
+            None => Err(Error::NoSuchRun { run }),
+        },
+    }
+}
+
+/// Checks a transcript file wherever it lies; without a run, its first line says which one it is.
+///
+/// # Errors
+/// As [`check_run`].
+pub fn check_file(
+    file: Arc<dyn DiskFile>,
+    path: &StorePath,
+    run: Option<RunId>,
+    seals: Vec<Seal>,
+) -> Result<Checked, Error> {
+    let lines = CountedLines { run: Cell::new(run), unknown_types: Cell::new(0) };
+    let found = scan(file, path, &lines, seals)?;
+    Ok(Checked {
+        run: lines.run.get(),
+        events: found.good.seq_last.map_or(0, Seq::get),
+        bytes: found.good.len,
+        seals: found.seals_held,
+        sealed_bytes: found.sealed,
+        unknown_types: lines.unknown_types.get(),
+        ending: found.ending,
+    })
+}
+
+/// Lines of one run, which the first one names, with a count of what we don't know.
+struct CountedLines {
+    run: Cell<Option<RunId>>,
+    unknown_types: Cell<u64>,
+}
+
+impl LineCheck for CountedLines {
+    fn seq(&self, line: &[u8]) -> Result<Option<Seq>, Damage> {
+        let envelope = Envelope::parse(line)?;
+        match self.run.get() {
+            Some(run) if run != envelope.run_id => {
+                return Err(Damage::Stranger { found: envelope.run_id.to_string() });
+            }
+            Some(_) => {}
+            None => self.run.set(Some(envelope.run_id)),
+        }
+        if envelope.event_type.known().is_none() {
+            self.unknown_types.set(self.unknown_types.get() + 1);
+        }
+        Ok(Some(envelope.seq))
+    }
+}

@@ -1,0 +1,130 @@
+//! Subscribers: order, bounds, drops, ends.
+
+use std::sync::mpsc::channel;
+
+use steno_journal::{Level, Noted, SUBSCRIBER_QUEUE_LEN_MAX, read_notes};
+use steno_model::Seq;
+use steno_testkit::sample::message;
+
+use crate::kit::{bench, lines, run};
+
+#[test]
+fn subscribers_see_the_files_order_and_share_events() {
+    let bench = bench();
+    let (mut one, mut two) = (bench.recorder.subscribe(), bench.recorder.subscribe());
+    for number in 1..=100 {
+        bench.recorder.record(message(&number.to_string(), 300), Level::Written).unwrap();
+    }
+    for number in 1..=100 {
+        let (first, second) = (one.recv().unwrap(), two.recv().unwrap());
+        assert_eq!(first.seq.get(), number);
+        assert!(std::sync::Arc::ptr_eq(&first, &second), "no copy per subscriber");
+    }
+    assert_eq!((one.try_recv(), one.epoch()), (None, bench.recorder.epoch()));
+}
+
+#[test]
+fn an_event_is_on_disk_before_a_subscriber_has_it() {
+    let bench = bench();
+    let mut live = bench.recorder.subscribe();
+    bench.recorder.record(message("m", 300), Level::Written).unwrap();
+    let event = live.recv().unwrap();
+    assert_eq!(lines(bench.journal.store(), run()), [event.to_line()]);
+}
+
+#[test]
+fn a_full_queue_drops_the_newest_and_counts() {
+    let bench = bench();
+    let mut live = bench.recorder.subscribe();
+    let total = SUBSCRIBER_QUEUE_LEN_MAX as u64 + 50;
+    for number in 1..=total {
+        bench.recorder.record(message(&number.to_string(), 300), Level::Written).unwrap();
+    }
+    let missed = live.missed();
+    let first = SUBSCRIBER_QUEUE_LEN_MAX as u64 + 1;
+    assert_eq!(
+        (missed.count, missed.range),
+        (50, Some((Seq::new(first).unwrap(), Seq::new(total).unwrap())))
+    );
+    bench.recorder.close().unwrap();
+    let mut got = Vec::new();
+    while let Some(event) = live.recv() {
+        got.push(event.seq.get());
+    }
+    assert_eq!(got, (1..first).collect::<Vec<_>>());
+    let notes = read_notes(&**bench.journal.store().disk(), run()).unwrap();
+    assert_eq!(notes[0].what, Noted::Lagged { count: 50, seq_first: first, seq_last: total });
+}
+
+#[test]
+fn what_a_subscriber_missed_is_noted_also_when_it_left_early() {
+    let bench = bench();
+    let live = bench.recorder.subscribe();
+    for number in 0..=SUBSCRIBER_QUEUE_LEN_MAX {
+        bench.recorder.record(message(&number.to_string(), 300), Level::Written).unwrap();
+    }
+    drop(live);
+    bench.recorder.record(message("after", 300), Level::Written).unwrap();
+    bench.recorder.close().unwrap();
+    assert_eq!(read_notes(&**bench.journal.store().disk(), run()).unwrap().len(), 1);
+}
+
+#[test]
+fn closing_ends_subscribers_after_what_they_have_queued() {
+    let bench = bench();
+    let mut live = bench.recorder.subscribe();
+    bench.recorder.record(message("m", 300), Level::Written).unwrap();
+    bench.recorder.close().unwrap();
+    assert!(live.recv().is_some());
+    assert!(live.recv().is_none() && live.recv().is_none());
+    assert!(bench.recorder.subscribe().recv().is_none(), "a subscription to a closed recorder has ended");
+}
+
+#[test]
+fn a_closed_subscription_gets_nothing_more_and_closing_again_is_harmless() {
+    let bench = bench();
+    let mut live = bench.recorder.subscribe();
+    live.close();
+    live.close();
+    bench.recorder.record(message("m", 300), Level::Written).unwrap();
+    assert_eq!(live.recv(), None);
+}
+
+#[test]
+fn a_blocked_subscriber_is_woken_by_an_event_and_by_the_end() {
+    let bench = bench();
+    let mut live = bench.recorder.subscribe();
+    let (send, received) = channel();
+    let waiting = std::thread::spawn(move || {
+        while let Some(event) = live.recv() {
+            send.send(event.seq.get()).unwrap();
+        }
+    });
+    bench.recorder.record(message("m", 300), Level::Synced).unwrap();
+    assert_eq!(received.recv().unwrap(), 1);
+    bench.recorder.close().unwrap();
+    waiting.join().unwrap();
+}
+
+/// R69: the subscriber takes one event for every ten that the producer has recorded.
+#[test]
+fn a_subscriber_at_a_tenth_of_the_rate_blocks_nobody() {
+    const EVENTS: u64 = 10_000;
+    let bench = bench();
+    let mut live = bench.recorder.subscribe();
+    let mut got = Vec::new();
+    for number in 1..=EVENTS {
+        bench.recorder.record(message(&number.to_string(), 300), Level::Written).unwrap();
+        if number % 10 == 0 {
+            got.extend(live.try_recv().map(|event| event.seq.get()));
+        }
+    }
+    bench.recorder.close().unwrap();
+    while let Some(event) = live.recv() {
+        got.push(event.seq.get());
+    }
+    assert_eq!(lines(bench.journal.store(), run()).len() as u64, EVENTS);
+    assert!(got.windows(2).all(|pair| pair[0] < pair[1]), "in order");
+    assert_eq!(got.len() as u64 + live.missed().count, EVENTS, "what was not delivered was counted");
+    assert!(live.missed().count > EVENTS / 2, "the subscriber was too slow indeed");
+}

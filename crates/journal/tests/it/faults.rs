@@ -1,0 +1,170 @@
+//! Full disks, failing disks, files that vanish: a clear error, and nothing lost.
+
+use steno_journal::{Error, Level, Noted, RunFile, read_notes};
+use steno_testkit::sample::message;
+use steno_testkit::sim_disk::{Call, Fault};
+
+use crate::kit::{bench, label, lines, newlines, run, transcript};
+
+const EIO: i32 = 5;
+const EFBIG: i32 = 27;
+const ENOSPC: i32 = 28;
+const EROFS: i32 = 30;
+const EDQUOT: i32 = 122;
+
+#[test]
+fn without_room_a_record_is_refused_whole_and_later_ones_go_on() {
+    for (error, level) in [(ENOSPC, Level::Synced), (EDQUOT, Level::Written), (EFBIG, Level::Synced)] {
+        let bench = bench();
+        bench.recorder.record(message("one", 300), level).unwrap();
+        let before = transcript(&bench.disk);
+        bench.disk.plan(Fault::Fail { kind: Call::Write, nth: 1, error });
+        let refused = bench.recorder.record(message("refused", 300), level);
+        assert!(matches!(refused, Err(Error::NoRoom { .. })), "{refused:?}");
+        assert_eq!((transcript(&bench.disk), bench.disk.fired()), (before, 1));
+        assert_eq!(
+            bench.recorder.record(message("two", 300), level).unwrap().get(),
+            2,
+            "the number was not used up"
+        );
+        bench.recorder.close().unwrap();
+        let notes = read_notes(&bench.disk, run()).unwrap();
+        assert!(matches!(notes[0].what, Noted::Refused { count: 1, seq_last: 1, .. }), "{notes:?}");
+    }
+}
+
+#[test]
+fn a_disk_that_fills_inside_a_line_leaves_no_part_of_it() {
+    let bench = bench();
+    bench.recorder.record(message("one", 300), Level::Synced).unwrap();
+    let used: usize = bench.disk.snapshot().iter().map(|(_, bytes)| bytes.len()).sum();
+    let before = transcript(&bench.disk);
+    for room in [0, 1, 150, 299] {
+        bench.disk.set_room(Some((used + room) as u64));
+        let refused = bench.recorder.record(message("refused", 400), Level::Synced);
+        assert!(matches!(refused, Err(Error::NoRoom { .. })), "{refused:?}");
+        assert_eq!(transcript(&bench.disk), before, "with room for {room} bytes");
+    }
+    bench.disk.set_room(None);
+    bench.recorder.record(message("two", 300), Level::Synced).unwrap();
+    bench.recorder.close().unwrap();
+    let notes = read_notes(&bench.disk, run()).unwrap();
+    assert!(matches!(notes[0].what, Noted::Refused { count: 4, .. }), "{notes:?}");
+    assert_eq!(
+        lines(bench.journal.store(), run()).iter().map(|line| label(line)).collect::<Vec<_>>(),
+        ["one", "two"]
+    );
+}
+
+#[test]
+fn refusals_are_noted_on_close_when_no_record_followed() {
+    let bench = bench();
+    bench.disk.plan(Fault::Fail { kind: Call::Write, nth: 1, error: ENOSPC });
+    assert!(bench.recorder.record(message("refused", 300), Level::Synced).is_err());
+    bench.recorder.close().unwrap();
+    let notes = read_notes(&bench.disk, run()).unwrap();
+    assert!(matches!(notes[0].what, Noted::Refused { count: 1, seq_last: 0, .. }), "{notes:?}");
+}
+
+#[test]
+fn short_and_interrupted_writes_go_on() {
+    let bench = bench();
+    bench.disk.make_writes_short(2);
+    for number in 0..200 {
+        bench.recorder.record(message(&number.to_string(), 700), Level::Written).unwrap();
+    }
+    let labels: Vec<_> = lines(bench.journal.store(), run()).iter().map(|line| label(line)).collect();
+    assert_eq!(labels, (0..200).map(|number: i32| number.to_string()).collect::<Vec<_>>());
+}
+
+#[test]
+fn any_other_failed_write_stops_the_writer_for_good() {
+    for error in [EIO, EROFS] {
+        let bench = bench();
+        bench.recorder.record(message("one", 300), Level::Synced).unwrap();
+        bench.disk.plan(Fault::Fail { kind: Call::Write, nth: 1, error });
+        for _ in 0..2 {
+            let refused = bench.recorder.record(message("refused", 300), Level::Synced);
+            assert!(matches!(refused, Err(Error::Poisoned { what: "written", .. })), "{refused:?}");
+        }
+        assert_eq!(bench.disk.fired(), 1);
+        bench.recorder.close().unwrap();
+        let again = bench.journal.record(run()).unwrap();
+        assert_eq!(again.record(message("two", 300), Level::Synced).unwrap().get(), 2);
+    }
+}
+
+#[test]
+fn everyone_who_waits_on_a_failed_sync_is_told() {
+    let bench = bench();
+    bench.disk.plan(Fault::Fail { kind: Call::Sync, nth: 1, error: EIO });
+    let pending: Vec<_> = (0..20)
+        .filter_map(|number| bench.recorder.append(message(&number.to_string(), 300), Level::Synced).ok())
+        .collect();
+    assert!(!pending.is_empty());
+    for one in pending {
+        assert!(matches!(one.wait(), Err(Error::Poisoned { what: "synced", .. })));
+    }
+}
+
+#[test]
+fn a_file_deleted_under_its_writer_is_noticed_and_kept() {
+    for level in [Level::Synced, Level::Written] {
+        let bench = bench();
+        let path = RunFile::Transcript(run()).path();
+        bench.recorder.record(message("one", 300), level).unwrap();
+        let mut held = transcript(&bench.disk);
+        bench.disk.delete(&path);
+        let refused = bench.recorder.record(message("two", 300), level);
+        let Err(Error::Vanished { kept: Some(kept), .. }) = &refused else { panic!("{refused:?}") };
+        let content = bench.disk.content(kept).unwrap();
+        assert!(content.starts_with(&held));
+        held.extend_from_slice(&content[held.len()..]);
+        assert_eq!(newlines(&content), 2, "the last one too");
+        assert!(matches!(bench.recorder.record(message("three", 300), level), Err(Error::Vanished { .. })));
+        assert_eq!(bench.disk.content(&path), None, "no second history is begun at its place");
+    }
+}
+
+#[test]
+fn a_file_replaced_under_its_writer_is_noticed_at_the_next_commit() {
+    let bench = bench();
+    let path = RunFile::Transcript(run()).path();
+    bench.recorder.record(message("one", 300), Level::Synced).unwrap();
+    bench.disk.delete(&path);
+    bench.disk.tamper(&path, b"something else\n");
+    let refused = bench.recorder.record(message("two", 300), Level::Synced);
+    assert!(matches!(refused, Err(Error::Vanished { kept: Some(_), .. })), "{refused:?}");
+    assert_eq!(bench.disk.content(&path).unwrap(), b"something else\n");
+}
+
+#[test]
+fn what_cannot_be_kept_is_said_to_be_not_kept() {
+    let bench = bench();
+    bench.recorder.record(message("one", 300), Level::Synced).unwrap();
+    bench.disk.delete(&RunFile::Transcript(run()).path());
+    bench.disk.plan(Fault::Fail { kind: Call::Create, nth: 1, error: ENOSPC });
+    let refused = bench.recorder.record(message("two", 300), Level::Synced);
+    assert!(matches!(refused, Err(Error::Vanished { kept: None, .. })), "{refused:?}");
+    assert!(refused.unwrap_err().to_string().contains("could not be kept"));
+}
+
+#[test]
+fn drops_upstream_are_noted() {
+    let bench = bench();
+    bench.recorder.record(message("one", 300), Level::Synced).unwrap();
+    bench.recorder.note_dropped(7, "the queue was full").unwrap();
+    let notes = read_notes(&bench.disk, run()).unwrap();
+    let want = Noted::Dropped { count: 7, seq_last: 1, cause: "the queue was full".into() };
+    assert_eq!(notes[0].what, want);
+}
+
+#[test]
+fn a_run_that_cannot_be_made_is_an_error_and_leaves_its_lock_free() {
+    let bench = bench();
+    bench.recorder.close().unwrap();
+    bench.disk.plan(Fault::Fail { kind: Call::SyncDir, nth: 2, error: EIO });
+    assert!(matches!(bench.journal.record(run()).err(), Some(Error::Io { .. })));
+    assert_eq!(bench.disk.fired(), 1);
+    assert!(bench.journal.record(run()).is_ok());
+}

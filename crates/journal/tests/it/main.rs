@@ -1,0 +1,22 @@
+//! What the journal promises, each promise shown.
+
+#![expect(clippy::unwrap_used, reason = "a test that meets an error has failed")]
+
+mod kit;
+
+mod catching_up;
+mod concurrency;
+mod crashes;
+mod cuts;
+mod fan_out;
+mod faults;
+mod following;
+mod real_disk;
+mod recording;
+mod recovering;
+mod sealing;
+mod segments;
+#[cfg(feature = "shuttle")]
+mod shuttle;
+mod stores;
+mod verifying;

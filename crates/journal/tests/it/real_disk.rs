@@ -1,0 +1,144 @@
+//! The disk of the operating system: modes, links, pipes, directories, locks.
+
+use std::fs;
+use std::os::unix::fs::{FileTypeExt, PermissionsExt, symlink};
+use std::path::Path;
+use std::sync::Arc;
+
+use steno_journal::disk::{Disk, RealDisk};
+use steno_journal::{Error, Journal, Level, Options, RunFile, Seal, Store, check_run, read_seals};
+use steno_testkit::sample::message;
+
+use crate::kit::run;
+
+fn journal(root: &Path) -> Journal {
+    let disk = Arc::new(RealDisk::create(root).unwrap());
+    Journal::new(Store::create(disk).unwrap(), Options::default())
+}
+
+fn mode(path: &Path) -> u32 {
+    fs::metadata(path).unwrap().permissions().mode() & 0o777
+}
+
+#[test]
+fn a_store_is_its_owners_alone() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().join("deep/er/store");
+    let journal = journal(&root);
+    let recorder = journal.record(run()).unwrap();
+    recorder.record(message("one", 300), Level::Synced).unwrap();
+    recorder.note_dropped(1, "to have a notes file").unwrap();
+    recorder.close().unwrap();
+    for dir in ["", "transcripts", "locks"] {
+        assert_eq!(mode(&root.join(dir)), 0o700, "{dir}");
+    }
+    let files =
+        [RunFile::Transcript(run()), RunFile::Seals(run()), RunFile::Notes(run()), RunFile::Lock(run())];
+    for path in files.map(RunFile::path).iter().map(steno_journal::StorePath::as_str).chain(["format.json"]) {
+        assert_eq!(mode(&root.join(path)), 0o600, "{path}");
+    }
+}
+
+#[test]
+fn what_is_recorded_can_be_checked_and_the_run_goes_on() {
+    let dir = tempfile::tempdir().unwrap();
+    for count in 1..=3_u64 {
+        let journal = journal(dir.path());
+        let recorder = journal.record(run()).unwrap();
+        assert_eq!(recorder.record(message("m", 300), Level::Synced).unwrap().get(), count);
+        recorder.close().unwrap();
+        let seals: Vec<Seal> = read_seals(&**journal.store().disk(), run()).unwrap();
+        let checked = check_run(journal.store(), run(), seals).unwrap();
+        assert_eq!((checked.events, checked.seals, checked.sealed_bytes), (count, count * 2, checked.bytes));
+    }
+}
+
+#[track_caller]
+fn check_refused(make: impl Fn(&Path), want: &str) {
+    let dir = tempfile::tempdir().unwrap();
+    let journal = journal(dir.path());
+    let path = dir.path().join(RunFile::Transcript(run()).path().as_str());
+    make(&path);
+    let error = journal.record(run()).err().unwrap();
+    assert!(matches!(error, Error::NotRegular { .. }), "{error:?}");
+    assert!(error.to_string().contains(want), "{error}");
+}
+
+#[test]
+fn links_pipes_and_directories_are_not_taken_for_files() {
+    check_refused(|path| symlink("/etc/passwd", path).unwrap(), "a symbolic link");
+    check_refused(|path| symlink("dangling", path).unwrap(), "a symbolic link");
+    check_refused(|path| fs::create_dir(path).unwrap(), "a directory");
+    check_refused(
+        |path| {
+            let made = std::process::Command::new("mkfifo").arg(path).status().unwrap();
+            assert!(made.success() && fs::metadata(path).unwrap().file_type().is_fifo());
+        },
+        "a FIFO",
+    );
+}
+
+#[test]
+fn a_link_in_place_of_a_directory_is_not_followed() {
+    let dir = tempfile::tempdir().unwrap();
+    let elsewhere = tempfile::tempdir().unwrap();
+    let journal = journal(dir.path());
+    fs::remove_dir(dir.path().join("transcripts")).unwrap();
+    symlink(elsewhere.path(), dir.path().join("transcripts")).unwrap();
+    assert!(journal.record(run()).is_err());
+    assert_eq!(fs::read_dir(elsewhere.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn a_second_writer_in_the_same_process_is_held_off_too() {
+    let dir = tempfile::tempdir().unwrap();
+    let first = journal(dir.path());
+    let recorder = first.record(run()).unwrap();
+    let second = journal(dir.path());
+    assert!(matches!(second.record(run()).err(), Some(Error::Held { .. })));
+    assert!(second.store().is_held(run()).unwrap());
+    drop(recorder);
+    assert!(!second.store().is_held(run()).unwrap());
+    assert!(second.record(run()).is_ok());
+}
+
+#[test]
+fn a_deleted_file_is_noticed_on_the_real_disk() {
+    for level in [Level::Synced, Level::Written] {
+        let dir = tempfile::tempdir().unwrap();
+        let journal = journal(dir.path());
+        let recorder = journal.record(run()).unwrap();
+        recorder.record(message("one", 300), level).unwrap();
+        let path = dir.path().join(RunFile::Transcript(run()).path().as_str());
+        let held = fs::read(&path).unwrap();
+        fs::remove_file(&path).unwrap();
+        let refused = recorder.record(message("two", 300), level);
+        let Err(Error::Vanished { kept: Some(kept), .. }) = refused else { panic!("{refused:?}") };
+        assert!(fs::read(dir.path().join(kept.as_str())).unwrap().starts_with(&held));
+    }
+}
+
+#[test]
+fn a_missing_directory_is_no_store_to_read_and_an_empty_list() {
+    let dir = tempfile::tempdir().unwrap();
+    assert!(RealDisk::open(&dir.path().join("nothing")).unwrap().is_none());
+    let disk = RealDisk::open(dir.path()).unwrap().unwrap();
+    let store = Store::open(Arc::new(disk)).unwrap();
+    assert_eq!(store.runs().unwrap(), []);
+    assert!(!store.is_held(run()).unwrap());
+}
+
+#[test]
+fn renaming_and_identities_work_below_the_root() {
+    let dir = tempfile::tempdir().unwrap();
+    let disk = RealDisk::create(dir.path()).unwrap();
+    let (from, to) = (RunFile::Notes(run()).path(), RunFile::Seals(run()).path());
+    disk.make_dir(&from.dir()).unwrap();
+    let file = disk.create(&from).unwrap();
+    steno_journal::disk::append_all(&*file, b"abc").unwrap();
+    disk.rename(&from, &to).unwrap();
+    let open = file.identity().unwrap();
+    assert!(disk.identity(&to).unwrap().unwrap().is_same_file(&open));
+    assert_eq!((open.size_bytes, open.links), (3, 1));
+    assert_eq!(disk.identity(&from).unwrap(), None);
+}

@@ -1,0 +1,118 @@
+//! Record, close, reopen: numbers, order, files.
+
+use steno_journal::{Error, Level, RunFile};
+use steno_model::{ExchangeEvent, Seq};
+use steno_testkit::sample::{message, run_id, run_started};
+
+use crate::kit::{bench, journal_on, label, lines, run, transcript};
+
+#[test]
+fn seq_counts_from_one_in_file_order() {
+    let bench = bench();
+    assert_eq!(bench.recorder.seq_last(), None);
+    assert_eq!(bench.recorder.record(run_started(), Level::Synced).unwrap(), Seq::FIRST);
+    for number in 2..=20 {
+        let level = if number % 2 == 0 { Level::Written } else { Level::Synced };
+        let seq = bench.recorder.record(message(&format!("m{number}"), 300), level).unwrap();
+        assert_eq!(seq.get(), number);
+    }
+    let lines = lines(bench.journal.store(), run());
+    let seqs: Vec<_> =
+        lines.iter().map(|line| ExchangeEvent::parse(line.as_bytes()).unwrap().seq.get()).collect();
+    assert_eq!(seqs, (1..=20).collect::<Vec<_>>());
+}
+
+#[test]
+fn a_reopened_run_goes_on_after_its_last_number() {
+    let bench = bench();
+    bench.recorder.record(message("one", 300), Level::Synced).unwrap();
+    bench.recorder.close().unwrap();
+    let again = bench.journal.record(run()).unwrap();
+    assert_eq!(again.seq_last(), Some(Seq::FIRST));
+    assert_eq!(again.record(message("two", 300), Level::Synced).unwrap().get(), 2);
+    let labels: Vec<_> = lines(bench.journal.store(), run()).iter().map(|line| label(line)).collect();
+    assert_eq!(labels, ["one", "two"]);
+}
+
+#[test]
+fn each_opening_has_an_epoch_of_its_own() {
+    let bench = bench();
+    let first = bench.recorder.epoch();
+    bench.recorder.close().unwrap();
+    let second = bench.journal.record(run()).unwrap().epoch();
+    assert!(second > first);
+    bench.disk.tamper(&RunFile::Lock(run()).path(), b"gar\0bled");
+    assert!(bench.journal.record(run()).unwrap().epoch() > second);
+}
+
+#[test]
+fn a_second_writer_is_told_that_the_run_is_held() {
+    let bench = bench();
+    assert!(bench.journal.store().is_held(run()).unwrap());
+    assert!(matches!(bench.journal.record(run()), Err(Error::Held { .. })));
+    bench.recorder.close().unwrap();
+    assert!(!bench.journal.store().is_held(run()).unwrap());
+    assert!(bench.journal.record(run()).is_ok());
+}
+
+#[test]
+fn close_is_idempotent_and_nothing_is_recorded_after_it() {
+    let bench = bench();
+    bench.recorder.record(message("one", 300), Level::Written).unwrap();
+    for _ in 0..3 {
+        bench.recorder.close().unwrap();
+    }
+    let before = transcript(&bench.disk);
+    assert!(matches!(bench.recorder.record(message("late", 300), Level::Written), Err(Error::Closed)));
+    assert_eq!(transcript(&bench.disk), before);
+}
+
+#[test]
+fn runs_are_files_of_their_own() {
+    let bench = bench();
+    let other = bench.journal.record(run_id(2)).unwrap();
+    bench.recorder.record(message("a", 300), Level::Synced).unwrap();
+    other.record(message("b", 300), Level::Synced).unwrap();
+    assert_eq!(bench.journal.store().runs().unwrap(), [run_id(1), run_id(2)]);
+    assert_eq!(label(&lines(bench.journal.store(), run_id(2))[0]), "b");
+}
+
+#[test]
+fn a_thousand_open_runs_are_not_a_thousand_threads() {
+    let bench = bench();
+    let recorders: Vec<_> = (2..1_002).map(|number| bench.journal.record(run_id(number)).unwrap()).collect();
+    let pending: Vec<_> =
+        recorders.iter().map(|one| one.append(message("m", 300), Level::Synced).unwrap()).collect();
+    for one in pending {
+        assert_eq!(one.wait().unwrap(), Seq::FIRST);
+    }
+    assert!(bench.journal.commit_threads() <= 4, "{} threads", bench.journal.commit_threads());
+}
+
+#[test]
+fn a_line_that_is_too_long_is_refused_and_nothing_is_written() {
+    let bench = bench();
+    let long = message("long", steno_model::limits::LINE_BYTES_MAX + 1);
+    assert!(matches!(bench.recorder.record(long, Level::Synced), Err(Error::TooLong { .. })));
+    assert_eq!(transcript(&bench.disk), b"");
+    assert_eq!(bench.recorder.record(message("m", 300), Level::Synced).unwrap(), Seq::FIRST);
+}
+
+#[test]
+fn a_missing_time_is_filled_in_by_the_clock() {
+    let bench = bench();
+    let draft = steno_model::Draft::parse(br#"{"type":"run.started"}"#, run()).unwrap();
+    bench.recorder.record(draft, Level::Synced).unwrap();
+    let line = &lines(bench.journal.store(), run())[0];
+    assert!(line.contains(r#""timestamp":"2026-06-08T08:14:42.123Z""#), "{line}");
+}
+
+#[test]
+fn the_store_outlives_the_process_that_made_it() {
+    let bench = bench();
+    bench.recorder.record(message("one", 300), Level::Synced).unwrap();
+    let disk = bench.disk.die(steno_testkit::sim_disk::Death::Kill);
+    drop(bench);
+    let journal = journal_on(&disk).unwrap();
+    assert_eq!(journal.record(run()).unwrap().seq_last(), Some(Seq::FIRST));
+}

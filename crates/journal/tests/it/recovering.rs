@@ -1,0 +1,116 @@
+//! Recovery: what is noted, what is kept, what readers leave alone.
+
+use std::sync::Arc;
+
+use steno_journal::{Error, Level, Noted, Reader, RunFile, Store, StorePath, read_notes};
+use steno_testkit::sample::message;
+use steno_testkit::sim_disk::SimDisk;
+
+use crate::kit::{Bench, bench, journal_on, newlines, run, transcript};
+
+fn torn_run() -> SimDisk {
+    let Bench { disk, journal, recorder } = bench();
+    recorder.record(message("one", 300), Level::Synced).unwrap();
+    recorder.close().unwrap();
+    drop((recorder, journal));
+    let mut bytes = transcript(&disk);
+    bytes.extend_from_slice(b"{\"seq\":2,\"run_id");
+    disk.tamper(&RunFile::Transcript(run()).path(), &bytes);
+    disk
+}
+
+#[test]
+fn readers_never_repair() {
+    let disk = torn_run();
+    let before = disk.snapshot();
+    let store = Store::open(Arc::new(disk.clone())).unwrap();
+    let mut reader = Reader::open(&store, run()).unwrap();
+    assert!(reader.read_next().unwrap().is_some());
+    assert!(reader.read_next().unwrap().is_none());
+    assert_eq!(reader.rest_bytes(), 16);
+    steno_journal::check_run(&store, run(), Vec::new()).unwrap();
+    assert_eq!(disk.snapshot(), before);
+}
+
+#[test]
+fn a_recovery_is_noted_once() {
+    let disk = torn_run();
+    for _ in 0..2 {
+        journal_on(&disk).unwrap().record(run()).unwrap().close().unwrap();
+    }
+    let notes = read_notes(&disk, run()).unwrap();
+    let [note] = &notes[..] else { panic!("{notes:?}") };
+    let Noted::Recovered { bytes: 16, seq_last: 1, kept, .. } = &note.what else { panic!("{note:?}") };
+    let torn = disk.snapshot().into_iter().find(|(name, _)| name.ends_with(kept)).unwrap();
+    assert_eq!(torn.1, b"{\"seq\":2,\"run_id");
+}
+
+#[test]
+fn a_complete_object_without_its_newline_was_never_acknowledged() {
+    let Bench { disk, recorder, .. } = bench();
+    recorder.record(message("one", 300), Level::Synced).unwrap();
+    recorder.close().unwrap();
+    let whole = transcript(&disk);
+    let second = String::from_utf8(whole.clone()).unwrap().replace("{\"seq\":1,", "{\"seq\":2,");
+    disk.tamper(&RunFile::Transcript(run()).path(), &[&whole, second.trim_end().as_bytes()].concat());
+    let again = journal_on(&disk).unwrap().record(run()).unwrap();
+    assert_eq!(again.seq_last().map(steno_model::Seq::get), Some(1));
+    assert_eq!(transcript(&disk), whole);
+}
+
+#[test]
+fn a_torn_seal_is_moved_aside_and_the_run_goes_on() {
+    let Bench { disk, recorder, .. } = bench();
+    recorder.record(message("one", 300), Level::Synced).unwrap();
+    recorder.close().unwrap();
+    let seals = RunFile::Seals(run()).path();
+    let whole = disk.content(&seals).unwrap();
+    disk.tamper(&seals, &[&whole[..], b"{\"run_id\":\"0000"].concat());
+    let again = journal_on(&disk).unwrap().record(run()).unwrap();
+    again.record(message("two", 300), Level::Synced).unwrap();
+    again.close().unwrap();
+    let now = disk.content(&seals).unwrap();
+    assert!(now.starts_with(&whole) && newlines(&now) == 2);
+    assert!(
+        disk.snapshot()
+            .iter()
+            .any(|(name, bytes)| name.contains("seals.jsonl.torn-") && bytes == b"{\"run_id\":\"0000")
+    );
+}
+
+#[test]
+fn a_damaged_seals_file_is_named() {
+    let Bench { disk, recorder, .. } = bench();
+    recorder.record(message("one", 300), Level::Synced).unwrap();
+    recorder.close().unwrap();
+    let path = RunFile::Seals(run()).path();
+    disk.tamper(&path, b"not a seal\n");
+    let opened = journal_on(&disk).unwrap().record(run());
+    assert!(matches!(opened.err(), Some(Error::Damaged { path: found, offset: 0, .. }) if found == path));
+}
+
+#[test]
+fn a_sealed_file_that_is_gone_is_not_begun_anew() {
+    let Bench { disk, recorder, .. } = bench();
+    recorder.record(message("one", 300), Level::Synced).unwrap();
+    recorder.close().unwrap();
+    disk.delete(&RunFile::Transcript(run()).path());
+    let opened = journal_on(&disk).unwrap().record(run());
+    assert!(matches!(opened.err(), Some(Error::SealBroken { .. })));
+    assert_eq!(disk.content(&RunFile::Transcript(run()).path()), None);
+}
+
+#[test]
+fn recovery_without_room_changes_nothing_and_says_so() {
+    let disk = torn_run();
+    let before = transcript(&disk);
+    let used: usize = disk.snapshot().iter().map(|(_, bytes)| bytes.len()).sum();
+    disk.set_room(Some(used as u64 + 90));
+    let opened = journal_on(&disk).unwrap().record(run());
+    assert!(matches!(opened.err(), Some(Error::Io { .. })));
+    assert_eq!(transcript(&disk), before);
+    disk.set_room(None);
+    assert!(journal_on(&disk).unwrap().record(run()).is_ok());
+    let temporary = |name: &str| name.contains(".tmp-") && !name.starts_with(StorePath::format().as_str());
+    assert!(disk.snapshot().iter().all(|(name, _)| !temporary(name)), "what was begun was finished");
+}

@@ -1,0 +1,123 @@
+//! The commit queue and fan-out under shuttle: many interleavings of a few threads.
+
+use std::sync::Arc;
+
+use shuttle::thread;
+use steno_journal::{Level, Noted, Reader, read_notes};
+use steno_testkit::sample::message;
+
+use crate::kit::{bench, label, run};
+
+const ITERATIONS: usize = 2_000;
+const THREADS: usize = 3;
+const EVENTS_EACH: usize = 3;
+
+fn explore(test: impl Fn() + Send + Sync + Clone + 'static) {
+    shuttle::check_random(test.clone(), ITERATIONS);
+    shuttle::check_pct(test, ITERATIONS, 3);
+}
+
+/// File order is seq order, without gap or duplicate, and what is acknowledged as synced is synced.
+#[test]
+fn shuttle_order_and_acknowledgement() {
+    explore(|| {
+        let bench = bench();
+        let disk = bench.disk.clone();
+        let recorder = Arc::new(bench.recorder);
+        let writers: Vec<_> = (0..THREADS)
+            .map(|writer| {
+                let recorder = Arc::clone(&recorder);
+                thread::spawn(move || {
+                    let mut acknowledged = Vec::new();
+                    for event in 0..EVENTS_EACH {
+                        let level = if event == 0 { Level::Written } else { Level::Synced };
+                        let draft = message(&format!("{writer}:{event}"), 300);
+                        acknowledged.push((recorder.record(draft, level).unwrap(), level));
+                    }
+                    acknowledged
+                })
+            })
+            .collect();
+        let acknowledged: Vec<_> = writers.into_iter().flat_map(|writer| writer.join().unwrap()).collect();
+        let mut seqs: Vec<_> = acknowledged.iter().map(|(seq, _)| seq.get()).collect();
+        seqs.sort_unstable();
+        assert_eq!(seqs, (1..=(THREADS * EVENTS_EACH) as u64).collect::<Vec<_>>());
+        // The power goes: what was acknowledged as synced is there.
+        let synced =
+            acknowledged.iter().filter(|(_, level)| *level == Level::Synced).map(|(seq, _)| seq.get()).max();
+        let after = disk.die(steno_testkit::sim_disk::Death::PowerCut);
+        let store = steno_journal::Store::open(Arc::new(after)).unwrap();
+        let mut reader = Reader::open(&store, run()).unwrap();
+        while let Some(recorded) = reader.read_next().ok().flatten() {
+            assert!(!label(std::str::from_utf8(&recorded.line).unwrap()).is_empty());
+        }
+        assert!(reader.seq_last().map(steno_model::Seq::get) >= synced);
+    });
+}
+
+/// Subscribers see a prefix of the file in its order; closing while others record ends everything.
+#[test]
+fn shuttle_fan_out_and_close() {
+    explore(|| {
+        let bench = bench();
+        let store = bench.journal.store().clone();
+        let recorder = Arc::new(bench.recorder);
+        let mut live = recorder.subscribe();
+        let listener = thread::spawn(move || {
+            let mut got = Vec::new();
+            while let Some(event) = live.recv() {
+                got.push(event.seq.get());
+            }
+            got
+        });
+        let writers: Vec<_> = (0..2)
+            .map(|writer| {
+                let recorder = Arc::clone(&recorder);
+                thread::spawn(move || {
+                    let level = if writer == 0 { Level::Written } else { Level::Synced };
+                    (0..2).take_while(|_| recorder.record(message("m", 300), level).is_ok()).count()
+                })
+            })
+            .collect();
+        recorder.close().unwrap();
+        let acknowledged: usize = writers.into_iter().map(|writer| writer.join().unwrap()).sum();
+        let got = listener.join().unwrap();
+        assert_eq!(got, (1..=got.len() as u64).collect::<Vec<_>>());
+        let mut reader = Reader::open(&store, run()).unwrap();
+        while reader.read_next().unwrap().is_some() {}
+        let recorded = reader.seq_last().map_or(0, steno_model::Seq::get);
+        assert!(recorded >= acknowledged as u64);
+        assert!(got.len() as u64 <= recorded);
+        assert!(
+            read_notes(&**store.disk(), run())
+                .unwrap()
+                .iter()
+                .all(|note| !matches!(note.what, Noted::Refused { .. }))
+        );
+    });
+}
+
+/// Many runs share the commit threads and none is forgotten.
+#[test]
+fn shuttle_runs_share_commit_threads() {
+    explore(|| {
+        let bench = bench();
+        let recorders: Vec<_> = (2..5)
+            .map(|number| bench.journal.record(steno_testkit::sample::run_id(number)).unwrap())
+            .collect();
+        let writers: Vec<_> = recorders
+            .into_iter()
+            .map(|recorder| {
+                thread::spawn(move || {
+                    for _ in 0..2 {
+                        recorder.record(message("m", 300), Level::Synced).unwrap();
+                    }
+                    recorder.close().unwrap();
+                })
+            })
+            .collect();
+        for writer in writers {
+            writer.join().unwrap();
+        }
+    });
+}

@@ -1,0 +1,80 @@
+//! The store's format file: made, read, refused.
+
+use std::sync::Arc;
+
+use steno_journal::{Error, Store, StorePath};
+use steno_testkit::sim_disk::{Call, Death, Fault, SimDisk};
+
+fn create(disk: &SimDisk) -> Result<Store, Error> {
+    Store::create(Arc::new(disk.clone()))
+}
+
+#[test]
+fn a_new_store_has_its_format_version() {
+    let disk = SimDisk::new(1);
+    create(&disk).unwrap();
+    let text = disk.content(&StorePath::format()).unwrap();
+    assert_eq!(text, b"{\"format\":\"steno.store\",\"version\":1}\n");
+    create(&disk).unwrap();
+    assert_eq!(disk.content(&StorePath::format()).unwrap(), text);
+}
+
+#[test]
+fn a_newer_store_is_refused_by_writers_and_readers() {
+    let disk = SimDisk::new(1);
+    disk.tamper(&StorePath::format(), b"{\"format\":\"steno.store\",\"version\":2,\"x\":1}");
+    for opened in [create(&disk), Store::open(Arc::new(disk.clone()))] {
+        assert!(matches!(opened.err(), Some(Error::StoreTooNew { found: 2, known: 1 })));
+    }
+}
+
+#[test]
+fn a_format_file_of_something_else_is_refused() {
+    for text in [
+        &b"{}"[..],
+        b"",
+        b"{\"format\":\"other\",\"version\":1}",
+        b"{\"format\":\"steno.store\",\"version\":0}",
+    ] {
+        let disk = SimDisk::new(1);
+        disk.tamper(&StorePath::format(), text);
+        assert!(matches!(create(&disk).err(), Some(Error::BadFormatFile { .. })));
+    }
+}
+
+#[test]
+fn a_directory_of_other_things_does_not_become_a_store() {
+    let disk = SimDisk::new(1);
+    disk.tamper(&steno_journal::RunFile::Notes(steno_testkit::sample::run_id(1)).path(), b"");
+    create(&disk).unwrap();
+    let other = SimDisk::new(1);
+    other.tamper(&StorePath::locks(), b"");
+    other.tamper(&StorePath::spine_of(&steno_model::ThreadId::parse("t").unwrap()).torn(1, "x"), b"");
+    create(&other).unwrap();
+    let stranger = SimDisk::new(1);
+    stranger.tamper(&StorePath::transcripts().torn(0, "thesis"), b"mine");
+    assert!(matches!(create(&stranger).err(), Some(Error::NotAStore { found }) if found.contains("thesis")));
+}
+
+#[test]
+fn a_crash_while_the_store_is_made_leaves_a_store_that_can_be_made() {
+    for call in 1..12 {
+        let disk = SimDisk::new(call);
+        disk.plan(Fault::DieAt { call });
+        let made = create(&disk);
+        for death in [Death::Kill, Death::PowerCut] {
+            create(&disk.die(death)).unwrap();
+        }
+        if made.is_ok() {
+            return;
+        }
+    }
+    panic!("the store is made within eleven calls");
+}
+
+#[test]
+fn a_store_that_cannot_be_written_is_an_error() {
+    let disk = SimDisk::new(1);
+    disk.plan(Fault::Fail { kind: Call::Create, nth: 1, error: 30 });
+    assert!(matches!(create(&disk).err(), Some(Error::Io { doing: "write", .. })));
+}

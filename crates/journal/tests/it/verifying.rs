@@ -1,0 +1,77 @@
+//! Checking a whole transcript, with its own seals and with seals kept elsewhere.
+
+use std::sync::Arc;
+
+use steno_journal::disk::Disk;
+use steno_journal::{Ending, Error, Level, RunFile, check_file, check_run, read_seals};
+use steno_testkit::sample::{message, run_id};
+
+use crate::kit::{Bench, bench, run, transcript};
+
+fn recorded() -> Bench {
+    let bench = bench();
+    bench.recorder.record(message("one", 300), Level::Synced).unwrap();
+    bench.recorder.close().unwrap();
+    let again = bench.journal.record(run()).unwrap();
+    again.record(message("two", 300), Level::Synced).unwrap();
+    Bench { recorder: again, ..bench }
+}
+
+#[test]
+fn a_good_run_is_counted_and_its_unsealed_tail_is_named() {
+    let bench = recorded();
+    let checked = check_run(bench.journal.store(), run(), Vec::new()).unwrap();
+    assert_eq!((checked.run, checked.events, checked.seals), (Some(run()), 2, 1));
+    assert_eq!(checked.bytes, transcript(&bench.disk).len() as u64);
+    assert!(checked.sealed_bytes < checked.bytes);
+    assert_eq!((checked.unknown_types, checked.ending), (0, Ending::Whole));
+}
+
+#[test]
+fn unknown_types_are_counted_and_are_no_damage() {
+    let bench = recorded();
+    let text = String::from_utf8(transcript(&bench.disk)).unwrap();
+    let third = text
+        .lines()
+        .last()
+        .unwrap()
+        .replace("\"seq\":2", "\"seq\":3")
+        .replace("message.assistant", "hologram.shown");
+    bench.disk.tamper(&RunFile::Transcript(run()).path(), format!("{text}{third}\n").as_bytes());
+    let checked = check_run(bench.journal.store(), run(), Vec::new()).unwrap();
+    assert_eq!((checked.events, checked.unknown_types), (3, 1));
+}
+
+#[test]
+fn cutting_at_a_line_shows_only_against_seals_kept_elsewhere() {
+    let bench = recorded();
+    bench.recorder.close().unwrap();
+    let expected = read_seals(&bench.disk, run()).unwrap();
+    let whole = transcript(&bench.disk);
+    let first = whole.iter().position(|byte| *byte == b'\n').unwrap() + 1;
+    // Somebody cuts the file and its seals alike.
+    bench.disk.tamper(&RunFile::Transcript(run()).path(), &whole[..first]);
+    bench.disk.tamper(&RunFile::Seals(run()).path(), format!("{}\n", expected[0].to_line()).as_bytes());
+    assert!(check_run(bench.journal.store(), run(), Vec::new()).is_ok());
+    assert!(matches!(check_run(bench.journal.store(), run(), expected), Err(Error::SealBroken { .. })));
+}
+
+#[test]
+fn a_missing_run_is_told_from_one_that_should_be_there() {
+    let bench = recorded();
+    let missing = check_run(bench.journal.store(), run_id(9), Vec::new());
+    assert!(matches!(missing, Err(Error::NoSuchRun { .. })));
+    bench.recorder.close().unwrap();
+    let expected = read_seals(&bench.disk, run()).unwrap();
+    let gone = check_run(bench.journal.store(), run_id(9), expected);
+    assert!(matches!(gone, Err(Error::SealBroken { .. })));
+}
+
+#[test]
+fn a_file_alone_says_which_run_it_is() {
+    let bench = recorded();
+    let path = RunFile::Transcript(run()).path();
+    let open = || Arc::clone(&bench.disk.open_read(&path).unwrap().unwrap());
+    assert_eq!(check_file(open(), &path, None, Vec::new()).unwrap().run, Some(run()));
+    assert!(check_file(open(), &path, Some(run_id(9)), Vec::new()).is_err());
+}

@@ -1,0 +1,7 @@
+//! The workspace looked after as a whole: `architecture` compares the crates with the table in
+//! `ARCHITECTURE.md`, `tidy` checks those rules of `STYLE.md` that need no compiler. `source` tells code, text
+//! and comments apart for it. Every check is shown to fire on a sample that breaks it.
+
+mod architecture;
+mod source;
+mod tidy;
