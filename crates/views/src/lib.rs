@@ -1,1 +1,43 @@
-//! temporary
+//! Views: questions to the record, answered by folding over its events.
+//!
+//! A view is a fold: `push` an event, then `finish`. It reads a file and a live subscription alike, and none can
+//! write. What is here:
+//!
+//! - [`tree`]: [`tree::TreeBuilder`] makes the step tree of one run, [`tree::join()`] joins several runs into one
+//!   tree, [`tree::text()`] and [`tree::export()`] show it as lines and as JSON.
+//! - [`summary`]: [`summary::RunSummary`], one run in a list of runs.
+//! - [`visible()`]: makes foreign text harmless for a terminal.
+//!
+//! ```
+//! use std::collections::BTreeMap;
+//! use steno_model::{ExchangeEvent, RunId};
+//! use steno_views::tree::{TreeBuilder, join, text};
+//!
+//! let transcript = br#"{"seq":1,"run_id":"550e8400-e29b-41d4-a716-446655440000","type":"run.started","path":"","iteration":0,"timestamp":"2026-06-08T08:14:42Z","payload":{"name":"review","kind":"workflow"}}
+//! {"seq":2,"run_id":"550e8400-e29b-41d4-a716-446655440000","type":"step.started","path":"test","iteration":0,"timestamp":"2026-06-08T08:14:43Z","payload":{"name":"test","kind":"command"}}"#;
+//! let run = RunId::parse("550e8400-e29b-41d4-a716-446655440000")?;
+//! let mut builder = TreeBuilder::new(run);
+//! for line in transcript.split(|&byte| byte == b'\n') {
+//!     builder.push(&ExchangeEvent::parse(line)?);
+//! }
+//! let joined = join(run, BTreeMap::from([(run, builder.finish())]));
+//! assert_eq!(text(&joined), "run 550e8400… review  open  2 events\n└─ test · command  open\n");
+//! # Ok::<(), steno_model::Error>(())
+//! ```
+//!
+//! # Promises
+//! - Pure: no file, network, clock, thread or environment. The same events give the same bytes on any machine.
+//! - No event makes a view fail or panic; what it does not know is counted or kept.
+//! - Nothing is inferred: a missing end is open, an absent field is null, a child run that cannot be found is said
+//!   to be missing.
+//! - Views work in one pass, and none recurses into what it reads.
+
+mod fields;
+pub mod summary;
+#[cfg(test)]
+mod testing;
+pub mod tree;
+mod visible;
+mod wire;
+
+pub use visible::{Lines, visible};

@@ -1,0 +1,82 @@
+//! Single fields of an event, read by name and not by shape.
+//!
+//! A view knows from the event's type what it looks for. Reading by name finds the name of a step also where the
+//! payload as a whole has a shape that 002 does not know.
+
+use serde_json::value::RawValue;
+use steno_model::json::{Fields, JsonString};
+use steno_model::{ExchangeEvent, RunId};
+
+/// The top-level fields of a payload; none when it is no object.
+pub(crate) struct PayloadFields<'a>(Option<Fields<'a>>);
+
+impl<'a> PayloadFields<'a> {
+    pub(crate) fn of(event: &'a ExchangeEvent) -> Self {
+        Self::parse(event.payload.as_str())
+    }
+
+    fn parse(text: &'a str) -> Self {
+        Self(Fields::parse(text).ok())
+    }
+
+    /// Returns the last field called `name`: what a reader that keeps one of several would see.
+    fn raw(&self, name: &str) -> Option<&'a RawValue> {
+        self.0.as_ref()?.iter().filter(|(key, _)| key.is(name)).last().map(|(_, value)| value)
+    }
+
+    /// Returns the field called `name` when it is a string.
+    pub(crate) fn string(&self, name: &str) -> Option<JsonString> {
+        self.raw(name).and_then(JsonString::from_raw)
+    }
+
+    /// Returns the fields of the object called `name`.
+    pub(crate) fn object(&self, name: &str) -> Self {
+        self.raw(name).map_or(Self(None), |raw| Self::parse(raw.get()))
+    }
+
+    /// Returns why something failed: the text of `error`, or its JSON where it is no string.
+    ///
+    /// Null, false and the empty string are how writers say that nothing failed.
+    pub(crate) fn error(&self) -> Option<JsonString> {
+        let raw = self.raw("error")?;
+        match raw.get() {
+            "null" | "false" | "\"\"" => None,
+            text => Some(JsonString::from_raw(raw).unwrap_or_else(|| text.into())),
+        }
+    }
+}
+
+/// Returns the session that an event's run records from outside, when the envelope names one.
+pub(crate) fn session_run_id(event: &ExchangeEvent) -> Option<RunId> {
+    let text: String = event.extra.get("session_run_id")?.read().ok()?;
+    RunId::parse(&text).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check_error(payload: &str, want: Option<&str>) {
+        assert_eq!(PayloadFields::parse(payload).error(), want.map(JsonString::from), "{payload}");
+    }
+
+    #[test]
+    fn an_error_is_anything_but_a_word_for_none() {
+        check_error(r#"{"error":"exit 1"}"#, Some("exit 1"));
+        check_error(r#"{"error":{"code":5}}"#, Some(r#"{"code":5}"#));
+        for none in ["{}", "null", "[1]", r#"{"error":null}"#, r#"{"error":""}"#, r#"{"error":false}"#] {
+            check_error(none, None);
+        }
+    }
+
+    #[test]
+    fn fields_are_found_in_objects_only() {
+        let fields = PayloadFields::parse(r#"{"a":1,"a":"x","source":{"b":"y"}}"#);
+        assert_eq!(fields.string("a"), Some("x".into()));
+        assert_eq!(fields.object("source").string("b"), Some("y".into()));
+        assert_eq!(fields.object("a").string("b"), None);
+        assert_eq!(fields.object("none").string("b"), None);
+        assert_eq!(fields.string("source"), None);
+    }
+}

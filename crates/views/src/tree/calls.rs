@@ -1,0 +1,74 @@
+//! Which calls have a result, and which reports of a call are the same call seen twice (R46, R50).
+
+use std::collections::HashMap;
+
+use steno_model::json::JsonString;
+use steno_model::{CallId, Fidelity, Word};
+
+/// Which half of a call an event reports.
+#[derive(Clone, Copy)]
+pub(super) enum Half {
+    Call,
+    Result,
+}
+
+/// How often each channel has reported one half of a call id.
+///
+/// Some providers use an id again for the next call, so that an id alone does not make two reports one call. Two
+/// channels that report the same id do: the n-th of one is the n-th of the other.
+#[derive(Clone, Copy, Default)]
+struct Reports {
+    router: u64,
+    agent: u64,
+    other: u64,
+}
+
+impl Reports {
+    fn distinct(self) -> u64 {
+        self.router.max(self.agent).max(self.other)
+    }
+}
+
+#[derive(Clone, Default)]
+struct Halves {
+    calls: Reports,
+    results: Reports,
+}
+
+/// All call ids of a run.
+#[derive(Clone, Default)]
+pub(super) struct Calls {
+    order: Vec<JsonString>,
+    by_id: HashMap<String, Halves>,
+}
+
+impl Calls {
+    /// Takes a report down and returns how many calls or results it adds: one, or none when another channel has
+    /// reported it already.
+    pub(super) fn report(&mut self, half: Half, id: &JsonString, fidelity: Option<&JsonString>) -> u64 {
+        let halves = self.by_id.entry(id.to_text().into_owned()).or_insert_with(|| {
+            self.order.push(id.clone());
+            Halves::default()
+        });
+        let reports = match half {
+            Half::Call => &mut halves.calls,
+            Half::Result => &mut halves.results,
+        };
+        let before = reports.distinct();
+        match fidelity.map(|word| Word::read(word.clone())) {
+            Some(Word::Known(Fidelity::Router)) => reports.router += 1,
+            Some(Word::Known(Fidelity::AgentEmitted)) => reports.agent += 1,
+            Some(Word::Unknown(_)) | None => reports.other += 1,
+        }
+        reports.distinct() - before
+    }
+
+    /// Returns the ids that were called more often than answered, in the order of their first appearance.
+    pub(super) fn dangling(&self) -> Vec<CallId> {
+        let dangles = |id: &&JsonString| {
+            let halves = self.by_id.get(&*id.to_text());
+            halves.is_some_and(|halves| halves.calls.distinct() > halves.results.distinct())
+        };
+        self.order.iter().filter(dangles).cloned().map(CallId).collect()
+    }
+}

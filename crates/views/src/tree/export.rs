@@ -1,0 +1,290 @@
+//! A joined tree as JSON: nodes with children, each of one shape by its `node` field.
+//!
+//! No field is ever left out: null says that the record does not have it. Texts are the tokens that were read.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use steno_model::{CallId, RunId, Seq};
+
+use super::walk::{Node, Visit, Walk};
+use super::{Child, Join, Joined, RunTree, State, Step};
+use crate::wire::Verbatim;
+
+/// How many levels are nested. A deeper node stands among the children of its ancestor at the last level but one,
+/// in the order of the tree; its `depth` and `below` say where it belongs.
+///
+/// A node nests two levels of JSON, and readers like `serde_json` and jq give up at 128 or 256.
+const LEVELS_NESTED_MAX: usize = 60;
+
+/// Returns the tree as JSON for serde: the root as an object with everything else below it in `children`.
+///
+/// The types of this file say which fields there are. JSON nests no deeper than a line of a transcript, however
+/// deep the tree is.
+#[must_use]
+#[expect(clippy::missing_panics_doc, reason = "every walk begins with the root")]
+pub fn export(joined: &Joined) -> impl Serialize {
+    let mut open: Vec<NodeExport<'_>> = Vec::new();
+    for visit in Walk::new(joined) {
+        close_to(&mut open, visit.depth.min(LEVELS_NESTED_MAX));
+        open.push(NodeExport::new(joined, visit));
+    }
+    close_to(&mut open, 1);
+    open.pop().expect("a walk begins with the root")
+}
+
+/// A node of the tree.
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+enum NodeExport<'a> {
+    /// `"node": "run"`
+    Run(Box<RunExport<'a>>),
+    /// `"node": "step"`
+    Step(Box<StepExport<'a>>),
+    /// `"node": "absent"`
+    Absent(Box<AbsentExport<'a>>),
+}
+
+/// What a node stands below.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+struct Below {
+    /// The run.
+    run_id: RunId,
+    /// The first event of the step in that run; null at run level.
+    seq: Option<Seq>,
+}
+
+/// A run and what is below it.
+#[derive(Debug, Serialize)]
+struct RunExport<'a> {
+    /// `run`
+    node: &'static str,
+    /// 0 for the root.
+    depth: usize,
+    /// What it stands below; null for the root.
+    below: Option<Below>,
+    /// How it came there; null for the root.
+    join: Option<Join>,
+    /// The run.
+    run_id: RunId,
+    /// The run that called it, as its own events say.
+    parent_run_id: Option<RunId>,
+    /// The session that it records from outside.
+    session_run_id: Option<RunId>,
+    /// Its name.
+    name: Option<Verbatim<'a>>,
+    /// Its kind.
+    kind: Option<Verbatim<'a>>,
+    /// `open`, `completed` or `failed`.
+    state: State,
+    /// Why it failed.
+    error: Option<Verbatim<'a>>,
+    /// The time of its first event.
+    started_at: Option<Verbatim<'a>>,
+    /// The time of its end.
+    ended_at: Option<Verbatim<'a>>,
+    /// The number of its last event.
+    seq_last: Option<Seq>,
+    /// How many events it has.
+    events: u64,
+    /// Messages at run level, in no step.
+    messages: u64,
+    /// Calls at run level.
+    calls: u64,
+    /// Results at run level.
+    results: u64,
+    /// The calls of the whole run that have no result.
+    dangling_calls: Vec<Verbatim<'a>>,
+    /// Types that are none of the ten.
+    unknown_types: Vec<UnknownTypeExport<'a>>,
+    /// How many lines named another run.
+    foreign_events: u64,
+    /// Steps, then runs.
+    children: Vec<NodeExport<'a>>,
+}
+
+/// An event type that is none of the ten.
+#[derive(Debug, Serialize)]
+struct UnknownTypeExport<'a> {
+    /// The type.
+    #[serde(rename = "type")]
+    event_type: Verbatim<'a>,
+    /// How many events there are of it.
+    events: u64,
+}
+
+/// A step and what is below it.
+#[derive(Debug, Serialize)]
+struct StepExport<'a> {
+    /// `step`
+    node: &'static str,
+    /// How far it is from the root.
+    depth: usize,
+    /// What it stands below.
+    below: Below,
+    /// Its path.
+    path: Verbatim<'a>,
+    /// Its name.
+    name: Option<Verbatim<'a>>,
+    /// Its kind.
+    kind: Option<Verbatim<'a>>,
+    /// How often the innermost loop or retry has come round before.
+    iteration: u64,
+    /// The indices of the loops around it, outermost first.
+    #[serde(rename = "loop")]
+    loop_indices: Option<&'a [u64]>,
+    /// Which attempt it is.
+    attempt: Option<u64>,
+    /// The call that it belongs to.
+    tool_call_id: Option<Verbatim<'a>>,
+    /// `open`, `completed` or `failed`.
+    state: State,
+    /// Why it failed.
+    error: Option<Verbatim<'a>>,
+    /// The event that began it; null for an instant step.
+    seq_started: Option<Seq>,
+    /// The event that ended it.
+    seq_completed: Option<Seq>,
+    /// When it began.
+    started_at: Option<Verbatim<'a>>,
+    /// When it ended.
+    ended_at: Option<Verbatim<'a>>,
+    /// The run that it calls.
+    child_run_id: Option<RunId>,
+    /// Messages in it, inner steps left out.
+    messages: u64,
+    /// Calls in it.
+    calls: u64,
+    /// Results in it.
+    results: u64,
+    /// Steps, then runs.
+    children: Vec<NodeExport<'a>>,
+}
+
+/// A run that is named here and not nested here.
+#[derive(Debug, Serialize)]
+struct AbsentExport<'a> {
+    /// `absent`
+    node: &'static str,
+    /// How far it is from the root.
+    depth: usize,
+    /// What it stands below; null for a root that is missing.
+    below: Option<Below>,
+    /// `missing`, `cycle` or `elsewhere`.
+    join: Join,
+    /// The run.
+    run_id: RunId,
+    /// Always empty: what is known of the run stands at its own place.
+    children: Vec<NodeExport<'a>>,
+}
+
+/// Hands finished nodes to their parents until only `len` are open.
+fn close_to(open: &mut Vec<NodeExport<'_>>, len: usize) {
+    while open.len() > len {
+        let Some(done) = open.pop() else { return };
+        if let Some(parent) = open.last_mut() {
+            parent.children_mut().push(done);
+        }
+    }
+}
+
+impl<'a> NodeExport<'a> {
+    fn new(joined: &'a Joined, visit: Visit<'a>) -> Self {
+        let depth = visit.depth;
+        match visit.node {
+            Node::Run { run, below } => Self::Run(Box::new(RunExport {
+                join: below.map(|child| child.join),
+                below: below.map(|child| Below::of_child(joined, &child)),
+                depth,
+                ..RunExport::of(run)
+            })),
+            Node::Step { run, id: _, step } => {
+                let seq = step.parent.and_then(|parent| run.step(parent)).and_then(Step::seq_first);
+                let below = Below { run_id: run.run_id, seq };
+                Self::Step(Box::new(StepExport::of(step, below, depth)))
+            }
+            Node::Absent { run_id, join, below } => {
+                let below = below.map(|child| Below::of_child(joined, &child));
+                let children = Vec::new();
+                Self::Absent(Box::new(AbsentExport { node: "absent", depth, below, join, run_id, children }))
+            }
+        }
+    }
+
+    fn children_mut(&mut self) -> &mut Vec<Self> {
+        match self {
+            Self::Run(run) => &mut run.children,
+            Self::Step(step) => &mut step.children,
+            Self::Absent(absent) => &mut absent.children,
+        }
+    }
+}
+
+impl Below {
+    fn of_child(joined: &Joined, child: &Child) -> Self {
+        let step = child.step.and_then(|step| joined.run(child.parent)?.step(step));
+        Self { run_id: child.parent, seq: step.and_then(Step::seq_first) }
+    }
+}
+
+impl<'a> RunExport<'a> {
+    fn of(run: &'a RunTree) -> Self {
+        Self {
+            node: "run",
+            depth: 0,
+            below: None,
+            join: None,
+            run_id: run.run_id,
+            parent_run_id: run.parent_run_id,
+            session_run_id: run.session_run_id,
+            name: Verbatim::text(run.name.as_ref()),
+            kind: Verbatim::text(run.kind.as_ref()),
+            state: run.state,
+            error: Verbatim::text(run.error.as_ref()),
+            started_at: Verbatim::time(run.started_at.as_ref()),
+            ended_at: Verbatim::time(run.ended_at.as_ref()),
+            seq_last: run.seq_last,
+            events: run.events,
+            messages: run.counts.messages,
+            calls: run.counts.calls,
+            results: run.counts.results,
+            dangling_calls: run.dangling.iter().map(|CallId(id)| id.into()).collect(),
+            unknown_types: unknown_types(&run.unknown_types),
+            foreign_events: run.foreign_events,
+            children: Vec::new(),
+        }
+    }
+}
+
+fn unknown_types(counts: &BTreeMap<steno_model::json::JsonString, u64>) -> Vec<UnknownTypeExport<'_>> {
+    let export = |(event_type, &events)| UnknownTypeExport { event_type: Verbatim::from(event_type), events };
+    counts.iter().map(export).collect()
+}
+
+impl<'a> StepExport<'a> {
+    fn of(step: &'a Step, below: Below, depth: usize) -> Self {
+        Self {
+            node: "step",
+            depth,
+            below,
+            path: (&step.path).into(),
+            name: Verbatim::text(step.name.as_ref()),
+            kind: Verbatim::text(step.kind.as_ref()),
+            iteration: step.iteration,
+            loop_indices: step.loop_indices.as_deref(),
+            attempt: step.attempt,
+            tool_call_id: Verbatim::text(step.tool_call_id.as_ref()),
+            state: step.state,
+            error: Verbatim::text(step.error.as_ref()),
+            seq_started: step.seq_started,
+            seq_completed: step.seq_completed,
+            started_at: Verbatim::time(step.started_at.as_ref()),
+            ended_at: Verbatim::time(step.ended_at.as_ref()),
+            child_run_id: step.child_run_id,
+            messages: step.counts.messages,
+            calls: step.counts.calls,
+            results: step.counts.results,
+            children: Vec::new(),
+        }
+    }
+}

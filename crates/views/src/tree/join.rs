@@ -1,0 +1,207 @@
+//! Joins the trees of several runs into one, from both sides: what a parent's events link, what a child's own
+//! events claim. Without recursion, so that runs may nest as deep as they like.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use steno_model::RunId;
+
+use super::{RunTree, StepId};
+
+/// How a run came to its place below another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Join {
+    /// The parent's events name it; it is nested here.
+    Linked,
+    /// Only its own events name the parent; it is nested here.
+    Unlinked,
+    /// The parent's events name it, and it is not among the runs.
+    Missing,
+    /// It is a run around this place: its own ancestor. Cut here.
+    Cycle,
+    /// It is nested at another place, to which it belongs or where it was named first.
+    Elsewhere,
+}
+
+/// A run below a step, or below a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Child {
+    /// The child.
+    pub run_id: RunId,
+    /// The run that it stands below.
+    pub parent: RunId,
+    /// The step of the parent that it stands below; `None` at run level.
+    pub step: Option<StepId>,
+    /// How it came there.
+    pub join: Join,
+}
+
+impl Child {
+    /// Tells whether the child's own tree is nested at this place.
+    #[must_use]
+    pub fn is_nested(&self) -> bool {
+        match self.join {
+            Join::Linked | Join::Unlinked => true,
+            Join::Missing | Join::Cycle | Join::Elsewhere => false,
+        }
+    }
+}
+
+/// Several runs as one tree. Every run that can be reached from the root is nested exactly once.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Joined {
+    /// The run at the top; it may be missing from the runs.
+    pub root: RunId,
+    runs: BTreeMap<RunId, RunTree>,
+    children: BTreeMap<(RunId, Option<StepId>), Vec<Child>>,
+    outside: Vec<RunId>,
+}
+
+impl Joined {
+    /// Returns a run of the set.
+    #[must_use]
+    pub fn run(&self, run_id: RunId) -> Option<&RunTree> {
+        self.runs.get(&run_id)
+    }
+
+    /// Iterates over all runs of the set, those outside the tree included.
+    pub fn runs(&self) -> impl Iterator<Item = &RunTree> {
+        self.runs.values()
+    }
+
+    /// Returns the runs directly below a step, or with `None` those below the run itself.
+    #[must_use]
+    pub fn children(&self, run_id: RunId, step: Option<StepId>) -> &[Child] {
+        self.children.get(&(run_id, step)).map_or(&[], Vec::as_slice)
+    }
+
+    /// Returns the runs of the set that cannot be reached from the root.
+    #[must_use]
+    pub fn outside(&self) -> &[RunId] {
+        &self.outside
+    }
+}
+
+/// Joins `runs` into one tree below `root`.
+///
+/// A run goes below the step that links it; one that several runs link goes to the run that it calls its parent
+/// itself, else to the first. One that names its parent and is linked nowhere in it goes below that run as
+/// [`Join::Unlinked`].
+#[must_use]
+pub fn join(root: RunId, runs: BTreeMap<RunId, RunTree>) -> Joined {
+    let mut joiner = Joiner::new(root, &runs);
+    joiner.place_all();
+    let outside = runs.keys().filter(|run_id| !joiner.places.contains_key(run_id)).copied().collect();
+    let mut children: BTreeMap<_, Vec<Child>> = BTreeMap::new();
+    for child in joiner.children {
+        children.entry((child.parent, child.step)).or_default().push(child);
+    }
+    Joined { root, runs, children, outside }
+}
+
+struct Joiner<'a> {
+    runs: &'a BTreeMap<RunId, RunTree>,
+    /// The runs that name a run as their parent, oldest first.
+    claims: BTreeMap<RunId, Vec<RunId>>,
+    /// Where each run was placed: below which other.
+    places: BTreeMap<RunId, Option<RunId>>,
+    children: Vec<Child>,
+    /// Children that were left to the run which they call their parent, by their number in `children`.
+    left: VecDeque<usize>,
+    queue: VecDeque<RunId>,
+}
+
+impl<'a> Joiner<'a> {
+    fn new(root: RunId, runs: &'a BTreeMap<RunId, RunTree>) -> Self {
+        let mut claims: BTreeMap<RunId, Vec<RunId>> = BTreeMap::new();
+        for run in runs.values() {
+            if let Some(parent) = run.parent_run_id {
+                claims.entry(parent).or_default().push(run.run_id);
+            }
+        }
+        let age = |run_id: &RunId| {
+            let started_at = runs.get(run_id).and_then(|run| run.started_at.as_ref());
+            (started_at.and_then(steno_model::Timestamp::instant), *run_id)
+        };
+        for claimants in claims.values_mut() {
+            claimants.sort_by_key(age);
+        }
+        Self {
+            runs,
+            claims,
+            places: BTreeMap::from([(root, None)]),
+            children: Vec::new(),
+            left: VecDeque::new(),
+            queue: VecDeque::from([root]),
+        }
+    }
+
+    fn place_all(&mut self) {
+        loop {
+            while let Some(run_id) = self.queue.pop_front() {
+                self.place_children(run_id);
+            }
+            // The run that a child calls its parent may itself be out of reach. Then the child stays where it is
+            // linked after all: a tree that says "elsewhere" and has no elsewhere would lose it.
+            let Some(index) = self.left.pop_front() else { return };
+            let child = self.children[index];
+            if !self.places.contains_key(&child.run_id) {
+                self.children[index].join = Join::Linked;
+                self.place(child.run_id, child.parent);
+            }
+        }
+    }
+
+    fn place_children(&mut self, parent: RunId) {
+        let runs = self.runs;
+        let links = runs.get(&parent).map_or(&[][..], |run| &run.links);
+        for link in links {
+            self.add(Child { run_id: link.run_id, parent, step: link.step, join: Join::Linked });
+        }
+        let linked: BTreeSet<RunId> = links.iter().map(|link| link.run_id).collect();
+        for run_id in self.claims.remove(&parent).unwrap_or_default() {
+            if !linked.contains(&run_id) {
+                self.add(Child { run_id, parent, step: None, join: Join::Unlinked });
+            }
+        }
+    }
+
+    /// Decides how `child` stands at its place, and nests it there when it can be.
+    fn add(&mut self, mut child: Child) {
+        let Some(run) = self.runs.get(&child.run_id) else {
+            child.join = Join::Missing;
+            self.children.push(child);
+            return;
+        };
+        let claims_another = run
+            .parent_run_id
+            .is_some_and(|claimed| claimed != child.parent && self.runs.contains_key(&claimed));
+        if self.places.contains_key(&child.run_id) {
+            let around = self.is_around(child.run_id, child.parent);
+            child.join = if around { Join::Cycle } else { Join::Elsewhere };
+        } else if claims_another {
+            child.join = Join::Elsewhere;
+            self.left.push_back(self.children.len());
+        } else {
+            self.place(child.run_id, child.parent);
+        }
+        self.children.push(child);
+    }
+
+    fn place(&mut self, run_id: RunId, parent: RunId) {
+        self.places.insert(run_id, Some(parent));
+        self.queue.push_back(run_id);
+    }
+
+    /// Tells whether `run_id` is `inner` or one of the runs around it.
+    fn is_around(&self, run_id: RunId, inner: RunId) -> bool {
+        let mut at = Some(inner);
+        while let Some(outer) = at {
+            if outer == run_id {
+                return true;
+            }
+            at = self.places.get(&outer).copied().flatten();
+        }
+        false
+    }
+}

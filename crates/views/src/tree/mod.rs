@@ -1,0 +1,187 @@
+//! The step tree of a run, and the join of several runs into one tree (R57 to R59, R75).
+//!
+//! A run's tree comes from [`TreeBuilder`], several are joined by [`join()`], and [`text`] and [`export`] show the
+//! result. Steps lie in one list and name each other by [`StepId`], so that no depth can overflow a stack.
+
+mod build;
+mod calls;
+mod export;
+mod join;
+mod pairs;
+mod path;
+mod place;
+#[cfg(test)]
+mod tests;
+mod text;
+mod walk;
+
+use std::collections::BTreeMap;
+
+use steno_model::json::JsonString;
+use steno_model::{CallId, RunId, Seq, Timestamp};
+
+pub use build::TreeBuilder;
+pub use export::export;
+pub use join::{Child, Join, Joined, join};
+pub use path::StepPath;
+pub use text::text;
+
+/// What is known about the end of a run or a step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum State {
+    /// No end has been recorded.
+    Open,
+    /// It ended, and no error was given.
+    Completed,
+    /// It ended with an error.
+    Failed,
+}
+
+/// Names a step of one [`RunTree`]: steps are numbered in the order in which they appear.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct StepId(usize);
+
+/// How many events of each sort are located in a step, or at run level; what lies in inner steps is not added.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Events of type `message.user` and `message.assistant`.
+    pub messages: u64,
+    /// Calls; one that both the router and the agent report is one (R50).
+    pub calls: u64,
+    /// Results, counted like calls.
+    pub results: u64,
+}
+
+/// One execution of a step. Every iteration and every attempt is a step of its own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Step {
+    /// The step around it; `None` at run level.
+    pub parent: Option<StepId>,
+    /// The steps in it, in the order in which they appear.
+    pub children: Vec<StepId>,
+    /// Its path as recorded; [`StepPath`] splits it.
+    pub path: JsonString,
+    /// Its name; `None` where the payload gives none.
+    pub name: Option<JsonString>,
+    /// Its kind; `None` where the payload gives none.
+    pub kind: Option<JsonString>,
+    /// How often the innermost loop or retry has come round before.
+    pub iteration: u64,
+    /// The indices of the loops around it, outermost first; `None` where the record has no `loop`.
+    pub loop_indices: Option<Vec<u64>>,
+    /// Which attempt it is; `None` where the record has no `attempt`.
+    pub attempt: Option<u64>,
+    /// The call that it belongs to.
+    pub tool_call_id: Option<JsonString>,
+    /// The event that began it; `None` for an instant step, which has only an end.
+    pub seq_started: Option<Seq>,
+    /// The event that ended it.
+    pub seq_completed: Option<Seq>,
+    /// The time of the event that began it.
+    pub started_at: Option<Timestamp>,
+    /// The time of the event that ended it.
+    pub ended_at: Option<Timestamp>,
+    /// What is known about its end.
+    pub state: State,
+    /// Why it failed.
+    pub error: Option<JsonString>,
+    /// The run that it calls.
+    pub child_run_id: Option<RunId>,
+    /// What is located in it.
+    pub counts: Counts,
+}
+
+impl Step {
+    /// Returns the first event of the step.
+    #[must_use]
+    pub fn seq_first(&self) -> Option<Seq> {
+        self.seq_started.or(self.seq_completed)
+    }
+}
+
+/// A run that an event names as its child.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Link {
+    /// The child.
+    pub run_id: RunId,
+    /// The step that names it; `None` when it is named at run level.
+    pub step: Option<StepId>,
+}
+
+/// The steps of one run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RunTree {
+    /// The run.
+    pub run_id: RunId,
+    /// The run that called it, as its own events say.
+    pub parent_run_id: Option<RunId>,
+    /// The session that the run belongs to, for a run that records a session from outside.
+    pub session_run_id: Option<RunId>,
+    /// Its name, from `run.started`.
+    pub name: Option<JsonString>,
+    /// Its kind, from `run.started`.
+    pub kind: Option<JsonString>,
+    /// What is known about its end; a `run.started` after a `run.completed` opens it again.
+    pub state: State,
+    /// Why it failed.
+    pub error: Option<JsonString>,
+    /// The time of its first event.
+    pub started_at: Option<Timestamp>,
+    /// The time of `run.completed`.
+    pub ended_at: Option<Timestamp>,
+    /// The number of its last event.
+    pub seq_last: Option<Seq>,
+    /// How many events were folded.
+    pub events: u64,
+    /// What is located at run level, in no step.
+    pub counts: Counts,
+    /// The steps at run level, in the order in which they appear.
+    pub roots: Vec<StepId>,
+    /// The runs that it names as its children, in order.
+    pub links: Vec<Link>,
+    /// The calls that have no result, in the order of their first appearance.
+    pub dangling: Vec<CallId>,
+    /// How many events there are of every type that is none of the ten.
+    pub unknown_types: BTreeMap<JsonString, u64>,
+    /// How many events named another run and were left out.
+    pub foreign_events: u64,
+    steps: Vec<Step>,
+}
+
+impl RunTree {
+    fn new(run_id: RunId) -> Self {
+        Self {
+            run_id,
+            parent_run_id: None,
+            session_run_id: None,
+            name: None,
+            kind: None,
+            state: State::Open,
+            error: None,
+            started_at: None,
+            ended_at: None,
+            seq_last: None,
+            events: 0,
+            counts: Counts::default(),
+            roots: Vec::new(),
+            links: Vec::new(),
+            dangling: Vec::new(),
+            unknown_types: BTreeMap::new(),
+            foreign_events: 0,
+            steps: Vec::new(),
+        }
+    }
+
+    /// Returns a step; `None` for an id of another tree that has more steps.
+    #[must_use]
+    pub fn step(&self, id: StepId) -> Option<&Step> {
+        self.steps.get(id.0)
+    }
+
+    /// Iterates over all steps, in the order in which they appear.
+    #[must_use]
+    pub fn steps(&self) -> impl ExactSizeIterator<Item = (StepId, &Step)> {
+        self.steps.iter().enumerate().map(|(index, step)| (StepId(index), step))
+    }
+}

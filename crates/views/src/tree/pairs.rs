@@ -1,0 +1,86 @@
+//! Finds the open step that an end belongs to.
+
+use std::collections::HashMap;
+
+use steno_model::RunId;
+
+use super::StepId;
+use super::place::Spot;
+
+/// What a step's start and end have in common.
+///
+/// `iteration` counts only where no loop indices are given, because they say the same and more.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub(super) struct Identity {
+    spot: Spot,
+    who: Who,
+}
+
+#[derive(Clone, PartialEq, Eq, Hash)]
+enum Who {
+    Call(String),
+    Name(Option<String>),
+}
+
+impl Identity {
+    pub(super) fn new(spot: &Spot, tool_call_id: Option<String>, name: Option<String>) -> Self {
+        let iteration = if spot.loop_indices.is_some() { 0 } else { spot.iteration };
+        let who = tool_call_id.map_or(Who::Name(name), Who::Call);
+        Self { spot: Spot { iteration, ..spot.clone() }, who }
+    }
+}
+
+/// The steps that have a start and no end yet.
+#[derive(Clone, Default)]
+pub(super) struct Pairs {
+    by_identity: HashMap<Identity, Vec<StepId>>,
+    by_child: HashMap<RunId, Vec<StepId>>,
+    opened: HashMap<StepId, (Identity, Option<RunId>)>,
+}
+
+impl Pairs {
+    pub(super) fn open(&mut self, step: StepId, identity: Identity, child: Option<RunId>) {
+        self.by_identity.entry(identity.clone()).or_default().push(step);
+        if let Some(child) = child {
+            self.by_child.entry(child).or_default().push(step);
+        }
+        self.opened.insert(step, (identity, child));
+    }
+
+    /// Takes out the step that an end belongs to: the latest one that fits.
+    pub(super) fn close(&mut self, identity: &Identity, child: Option<RunId>) -> Option<StepId> {
+        let step = self.find(identity, child)?;
+        let (identity, child) = self.opened.remove(&step)?;
+        remove(&mut self.by_identity, &identity, step);
+        if let Some(child) = child {
+            remove(&mut self.by_child, &child, step);
+        }
+        Some(step)
+    }
+
+    fn find(&self, identity: &Identity, child: Option<RunId>) -> Option<StepId> {
+        let opened = |step: &&StepId| self.opened.get(step);
+        if let Some(callers) = child.and_then(|child| self.by_child.get(&child)) {
+            // A child run is its caller's whatever the path says: an agent may report the end a turn later. Only a
+            // child that was called twice leaves a choice.
+            let same = |step: &&StepId| opened(step).is_some_and(|(known, _)| known == identity);
+            return callers.iter().rfind(same).or(callers.last()).copied();
+        }
+        // Two different children are two steps, however alike they look otherwise.
+        let fits = |step: &&StepId| {
+            opened(step).is_some_and(|(_, known_child)| known_child.is_none() || child.is_none())
+        };
+        self.by_identity.get(identity)?.iter().rfind(fits).copied()
+    }
+}
+
+fn remove<K: Eq + std::hash::Hash>(map: &mut HashMap<K, Vec<StepId>>, key: &K, step: StepId) {
+    if let Some(steps) = map.get_mut(key) {
+        if let Some(at) = steps.iter().rposition(|&kept| kept == step) {
+            steps.remove(at);
+        }
+        if steps.is_empty() {
+            map.remove(key);
+        }
+    }
+}

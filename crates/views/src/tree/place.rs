@@ -1,0 +1,241 @@
+//! Finds the step around an event: from its path, its loop indices, its iteration and its attempt.
+//!
+//! A step whose name is its path's last name *is* that place. Any other step is a guest there: an approval, a retry,
+//! an unknown record. Guests hang below the place, and own a path only where no place does.
+
+use std::collections::HashMap;
+
+use steno_model::ExchangeEvent;
+use steno_model::json::JsonString;
+
+use super::{State, StepId, StepPath};
+
+/// How many outer loops are tried when looking for the step around an event.
+const LOOPS_MAX: usize = 64;
+
+/// A path that has occurred in the run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct PathId(usize);
+
+/// Where an event says that it happened.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Spot {
+    pub(super) path: PathId,
+    pub(super) loop_indices: Option<Vec<u64>>,
+    pub(super) iteration: u64,
+    pub(super) attempt: Option<u64>,
+}
+
+/// Whether a step is the place that its path names.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Standing {
+    Place,
+    Guest,
+}
+
+#[derive(Clone)]
+struct PathNode {
+    name: String,
+    /// `None` at run level.
+    parent: Option<PathId>,
+    has_steps: bool,
+}
+
+/// The steps at one path that have the same standing and come from the same round.
+#[derive(Clone, PartialEq, Eq, Hash)]
+struct Group {
+    standing: Standing,
+    path: PathId,
+    /// `None` for steps of any loop.
+    loop_indices: Option<Vec<u64>>,
+    round: Round,
+}
+
+/// How closely steps of one group agree about iteration and attempt.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+enum Round {
+    Any,
+    Iteration(u64),
+    Attempt(u64, Option<u64>),
+}
+
+#[derive(Clone)]
+struct Steps {
+    latest: StepId,
+    /// In order; closed steps are taken out when they come to light at the end, so that asking stays cheap.
+    open: Vec<StepId>,
+}
+
+/// Every path of a run, and the steps at it.
+#[derive(Clone)]
+pub(super) struct Places {
+    paths: Vec<PathNode>,
+    by_token: HashMap<JsonString, PathId>,
+    by_name: HashMap<(PathId, String), PathId>,
+    groups: HashMap<Group, Steps>,
+    is_open: Vec<bool>,
+}
+
+impl Places {
+    const RUN_LEVEL: PathId = PathId(0);
+
+    pub(super) fn new() -> Self {
+        Self {
+            paths: vec![PathNode { name: String::new(), parent: None, has_steps: false }],
+            by_token: HashMap::new(),
+            by_name: HashMap::new(),
+            groups: HashMap::new(),
+            is_open: Vec::new(),
+        }
+    }
+
+    pub(super) fn spot(&mut self, event: &ExchangeEvent) -> Spot {
+        Spot {
+            path: self.path(&event.path),
+            loop_indices: event.loop_indices(),
+            iteration: event.iteration,
+            attempt: event.attempt(),
+        }
+    }
+
+    fn path(&mut self, token: &JsonString) -> PathId {
+        if let Some(&known) = self.by_token.get(token) {
+            return known;
+        }
+        let mut path = Self::RUN_LEVEL;
+        for name in StepPath::parse(&token.to_text()).names() {
+            let next = PathId(self.paths.len());
+            let found = *self.by_name.entry((path, name.clone())).or_insert(next);
+            if found == next {
+                self.paths.push(PathNode { name: name.clone(), parent: Some(path), has_steps: false });
+            }
+            path = found;
+        }
+        self.by_token.insert(token.clone(), path);
+        path
+    }
+
+    /// Tells whether a step called `name` is the place `path`; one without a name can be nothing else.
+    pub(super) fn standing(&self, path: PathId, name: Option<&str>) -> Standing {
+        match name {
+            Some(name) if name != self.paths[path.0].name => Standing::Guest,
+            Some(_) | None => Standing::Place,
+        }
+    }
+
+    /// Takes down the step that comes next; one that is not open owns its path only as a place.
+    pub(super) fn add(&mut self, step: StepId, spot: &Spot, standing: Standing, state: State) {
+        let is_open = state == State::Open;
+        debug_assert_eq!(step.0, self.is_open.len(), "steps are added in order");
+        self.is_open.push(is_open);
+        if spot.path == Self::RUN_LEVEL || (standing == Standing::Guest && !is_open) {
+            return;
+        }
+        self.paths[spot.path.0].has_steps = true;
+        let loops = spot.loop_indices.clone().unwrap_or_default();
+        for loop_indices in [Some(loops), None] {
+            for round in
+                [Round::Any, Round::Iteration(spot.iteration), Round::Attempt(spot.iteration, spot.attempt)]
+            {
+                let group = Group { standing, path: spot.path, loop_indices: loop_indices.clone(), round };
+                let steps = self.groups.entry(group).or_insert(Steps { latest: step, open: Vec::new() });
+                steps.latest = step;
+                if is_open {
+                    steps.open.push(step);
+                }
+            }
+        }
+    }
+
+    pub(super) fn close(&mut self, step: StepId) {
+        self.is_open[step.0] = false;
+    }
+
+    /// Returns the step that an event at `spot` is located in: the one at its path, else the nearest around it.
+    pub(super) fn owner(&mut self, spot: &Spot) -> Option<StepId> {
+        let here = |places: &mut Self, standing| places.at(standing, spot, Self::here);
+        here(self, Standing::Place).or_else(|| here(self, Standing::Guest)).or_else(|| self.above(spot))
+    }
+
+    /// Returns the step around a step at `spot`.
+    pub(super) fn parent(&mut self, spot: &Spot, standing: Standing) -> Option<StepId> {
+        match standing {
+            Standing::Place => self.above(spot),
+            Standing::Guest => self.at(Standing::Place, spot, Self::here).or_else(|| self.above(spot)),
+        }
+    }
+
+    /// Returns the nearest step at a path around that of `spot`.
+    fn above(&mut self, spot: &Spot) -> Option<StepId> {
+        let mut outer = spot.clone();
+        while let Some(path) = self.paths[outer.path.0].parent {
+            outer.path = path;
+            for standing in [Standing::Place, Standing::Guest] {
+                if let Some(found) = self.at(standing, &outer, Self::around) {
+                    return Some(found);
+                }
+            }
+        }
+        None
+    }
+
+    /// Returns the step at the path of `spot` whose loop indices begin those of `spot`, closest loop first.
+    ///
+    /// An event without loop indices belongs to any loop, for want of better knowledge.
+    fn at(
+        &mut self,
+        standing: Standing,
+        spot: &Spot,
+        choose: fn(&mut Self, &Group, &Spot) -> Option<StepId>,
+    ) -> Option<StepId> {
+        if !self.paths[spot.path.0].has_steps {
+            return None;
+        }
+        let mut group = Group { standing, path: spot.path, loop_indices: None, round: Round::Any };
+        let indices = spot.loop_indices.as_deref().unwrap_or_default();
+        for len in std::iter::once(indices.len()).chain((0..indices.len().min(LOOPS_MAX)).rev()) {
+            group.loop_indices = Some(indices[..len].to_vec());
+            if let Some(found) = choose(self, &group, spot) {
+                return Some(found);
+            }
+        }
+        group.loop_indices = None;
+        if spot.loop_indices.is_none() { choose(self, &group, spot) } else { None }
+    }
+
+    /// Chooses for an event at the step's own path: there, iteration and attempt are those of the step.
+    fn here(&mut self, group: &Group, spot: &Spot) -> Option<StepId> {
+        let rounds =
+            [Round::Attempt(spot.iteration, spot.attempt), Round::Iteration(spot.iteration), Round::Any];
+        rounds.into_iter().find_map(|round| {
+            let group = Group { round, ..group.clone() };
+            self.latest_open(&group).or_else(|| self.latest(&group))
+        })
+    }
+
+    /// Chooses for an event further in: its iteration may be that of an inner loop, and agree with that of a step
+    /// which ended long ago. So an open step comes before one with the same iteration.
+    fn around(&mut self, group: &Group, spot: &Spot) -> Option<StepId> {
+        let same = Group { round: Round::Iteration(spot.iteration), ..group.clone() };
+        let any = Group { round: Round::Any, ..group.clone() };
+        self.latest_open(&same)
+            .or_else(|| self.latest_open(&any))
+            .or_else(|| self.latest(&same))
+            .or_else(|| self.latest(&any))
+    }
+
+    fn latest(&self, group: &Group) -> Option<StepId> {
+        self.groups.get(group).map(|steps| steps.latest)
+    }
+
+    fn latest_open(&mut self, group: &Group) -> Option<StepId> {
+        let steps = self.groups.get_mut(group)?;
+        while let Some(&last) = steps.open.last() {
+            if self.is_open[last.0] {
+                return Some(last);
+            }
+            steps.open.pop();
+        }
+        None
+    }
+}

@@ -1,0 +1,190 @@
+//! Several runs as one tree: from either side, with what is missing, in circles, and deep.
+
+use proptest::prelude::*;
+use steno_model::Timestamp;
+use steno_model::json::depth;
+use steno_model::limits::DEPTH_MAX;
+
+use super::super::{Child, Join, Joined, RunTree, StepId, export, join, text};
+use super::{fold, join_runs};
+use crate::testing::{run_id, time};
+
+type Runs<'a> = &'a [(u32, &'a [&'a str])];
+
+fn child(run: u32, parent: u32, step: Option<usize>, join: Join) -> Child {
+    Child { run_id: run_id(run), parent: run_id(parent), step: step.map(StepId), join }
+}
+
+fn children(joined: &Joined) -> Vec<Child> {
+    let places = joined.runs().flat_map(|run| {
+        let steps = run.steps().map(|(step, _)| Some(step));
+        std::iter::once(None).chain(steps).map(|step| (run.run_id, step))
+    });
+    places.flat_map(|(run_id, step)| joined.children(run_id, step)).copied().collect()
+}
+
+#[track_caller]
+fn check(runs: Runs<'_>, want: &[Child], outside: &[u32]) {
+    let joined = join_runs(runs);
+    assert_eq!(children(&joined), want, "{runs:?}");
+    let outside: Vec<_> = outside.iter().map(|&run| run_id(run)).collect();
+    assert_eq!(joined.outside(), outside, "{runs:?}");
+}
+
+#[test]
+fn a_child_hangs_below_the_step_that_links_it() {
+    check(
+        &[(1, &["> a", ">> a.call child=2"]), (2, &["run - parent=1"])],
+        &[child(2, 1, Some(1), Join::Linked)],
+        &[],
+    );
+    check(&[(1, &[">> a child=2"]), (2, &["run"])], &[child(2, 1, Some(0), Join::Linked)], &[]);
+}
+
+#[test]
+fn a_child_that_only_names_its_parent_is_unlinked() {
+    check(&[(1, &["run"]), (2, &["run - parent=1"])], &[child(2, 1, None, Join::Unlinked)], &[]);
+}
+
+#[test]
+fn unlinked_children_stand_by_age() {
+    let child_at = |run, seq| RunTree {
+        started_at: Some(Timestamp::parse(&time(seq)).unwrap()),
+        ..fold(run, &["run - parent=1"])
+    };
+    let trees = [fold(1, &["run"]), child_at(2, 20), child_at(3, 10), child_at(4, 10)];
+    let joined = join(run_id(1), trees.into_iter().map(|tree| (tree.run_id, tree)).collect());
+    let order: Vec<_> = joined.children(run_id(1), None).iter().map(|child| child.run_id).collect();
+    assert_eq!(order, [run_id(3), run_id(4), run_id(2)]);
+}
+
+#[test]
+fn a_link_without_a_run_is_missing() {
+    check(
+        &[(1, &[">> a child=2", "u - child=3"])],
+        &[child(3, 1, None, Join::Missing), child(2, 1, Some(0), Join::Missing)],
+        &[],
+    );
+}
+
+#[test]
+fn a_run_that_nothing_leads_to_is_outside() {
+    check(&[(1, &["run"]), (2, &["run - parent=9"]), (3, &["run"])], &[], &[2, 3]);
+    check(&[(2, &["run - parent=1"]), (1, &["run"])], &[], &[1]);
+}
+
+#[test]
+fn a_run_linked_twice_is_nested_once() {
+    check(
+        &[(1, &[">> a child=2", ">> b child=2"]), (2, &["run"])],
+        &[child(2, 1, Some(0), Join::Linked), child(2, 1, Some(1), Join::Elsewhere)],
+        &[],
+    );
+}
+
+#[test]
+fn a_run_linked_by_two_runs_goes_to_the_one_it_calls_its_parent() {
+    check(
+        &[(1, &[">> a child=2", ">> b child=3"]), (2, &[">> c child=3"]), (3, &["run - parent=2"])],
+        &[
+            child(2, 1, Some(0), Join::Linked),
+            child(3, 1, Some(1), Join::Elsewhere),
+            child(3, 2, Some(0), Join::Linked),
+        ],
+        &[],
+    );
+}
+
+#[test]
+fn a_run_whose_parent_is_out_of_reach_stays_where_it_is_linked() {
+    check(
+        &[(1, &[">> a child=2"]), (2, &["run - parent=3"]), (3, &["run"])],
+        &[child(2, 1, Some(0), Join::Linked)],
+        &[3],
+    );
+}
+
+#[test]
+fn circles_are_cut() {
+    check(&[(1, &[">> a child=1"])], &[child(1, 1, Some(0), Join::Cycle)], &[]);
+    check(&[(1, &["run - parent=1"])], &[child(1, 1, None, Join::Cycle)], &[]);
+    check(
+        &[(1, &[">> a child=2"]), (2, &[">> b child=3"]), (3, &[">> c child=1"])],
+        &[
+            child(2, 1, Some(0), Join::Linked),
+            child(3, 2, Some(0), Join::Linked),
+            child(1, 3, Some(0), Join::Cycle),
+        ],
+        &[],
+    );
+    check(
+        &[(1, &["run - parent=2"]), (2, &["run - parent=1"])],
+        &[child(2, 1, None, Join::Unlinked), child(1, 2, None, Join::Cycle)],
+        &[],
+    );
+    check(&[(1, &["run"]), (2, &["run - parent=3"]), (3, &["run - parent=2"])], &[], &[2, 3]);
+}
+
+#[test]
+fn a_root_that_is_missing_is_said_to_be() {
+    let joined = join(run_id(1), [].into());
+    assert_eq!(text(&joined), "run 00000001…  missing\n");
+    assert_eq!(joined.run(run_id(1)), None);
+}
+
+const LEVELS: u32 = 1000;
+
+#[track_caller]
+fn check_deep(joined: &Joined, nodes: usize) {
+    let text = text(joined);
+    assert_eq!(text.lines().count(), nodes);
+    // Lines are drawn for 64 levels, then the depth is a number.
+    assert!(text.lines().nth(64).unwrap().starts_with(&format!("{}└─ ", "   ".repeat(63))));
+    assert!(text.lines().nth(65).unwrap().starts_with("[65] └─ "));
+    let json = serde_json::to_string(&export(joined)).unwrap();
+    assert_eq!(json.matches("\"node\":").count(), nodes);
+    assert!(depth(&json) <= DEPTH_MAX, "{}", depth(&json));
+    serde_json::from_str::<serde_json::Value>(&json).unwrap();
+}
+
+#[test]
+fn a_thousand_runs_nest() {
+    let runs: Vec<_> = (1..=LEVELS).map(|run| (run, [format!(">> call child={}", run + 1)])).collect();
+    let runs: Vec<_> = runs.iter().map(|(run, lines)| (*run, lines.as_slice())).collect();
+    let joined = join_runs(&runs);
+    assert!(joined.outside().is_empty());
+    check_deep(&joined, 2 * LEVELS as usize + 1);
+}
+
+#[test]
+fn a_thousand_steps_nest() {
+    let lines: Vec<_> =
+        (1..=LEVELS as usize).map(|level| format!("> {}", vec!["s"; level].join("."))).collect();
+    check_deep(&join_runs(&[(1, &lines)]), LEVELS as usize + 1);
+}
+
+proptest! {
+    #[test]
+    fn every_run_is_nested_once_where_it_belongs(
+        relations in prop::collection::vec((any::<prop::sample::Index>(), any::<bool>(), any::<bool>()), 0..30),
+    ) {
+        // Run 1 is the root; each further run has an earlier one as its parent and is named from one side or both.
+        let mut runs = vec![vec!["run".to_owned()]];
+        let mut want = Vec::new();
+        for (number, (parent, is_linked, is_claimed)) in (2_u32..).zip(&relations) {
+            let parent = parent.index(runs.len());
+            let claim = if *is_claimed || !is_linked { format!(" - parent={}", parent + 1) } else { String::new() };
+            let step = is_linked.then(|| {
+                runs[parent].push(format!(">> call-{number} child={number}"));
+                runs[parent].len() - 2
+            });
+            let join = if *is_linked { Join::Linked } else { Join::Unlinked };
+            want.push(child(number, u32::try_from(parent).unwrap() + 1, step, join));
+            runs.push(vec![format!("run{claim}")]);
+        }
+        let runs: Vec<_> = (1..).zip(runs.iter().map(Vec::as_slice)).collect();
+        let mut found = children(&join_runs(&runs));
+        found.sort_by_key(|child| child.run_id);
+        prop_assert_eq!(found, want);
+    }
+}

@@ -1,0 +1,67 @@
+//! Claims about trees. An outline is what they are checked against: a step a line, inner ones indented.
+
+mod fold;
+mod joined;
+mod replay;
+mod shown;
+mod wild;
+
+use std::collections::BTreeMap;
+
+use super::{Counts, Joined, RunTree, State, Step, TreeBuilder, join};
+use crate::testing::{events, run_id};
+
+/// Folds a run given in the notation of [`crate::testing`].
+fn fold<S: AsRef<str>>(run: u32, lines: &[S]) -> RunTree {
+    let mut builder = TreeBuilder::new(run_id(run));
+    for event in &events(run, lines) {
+        builder.push(event);
+    }
+    builder.finish()
+}
+
+/// Joins runs given in the notation of [`crate::testing`], below the first.
+fn join_runs<S: AsRef<str>>(runs: &[(u32, &[S])]) -> Joined {
+    let trees: BTreeMap<_, _> = runs.iter().map(|(run, lines)| (run_id(*run), fold(*run, lines))).collect();
+    join(run_id(runs[0].0), trees)
+}
+
+/// Returns a line for each step of a run: `path:name #iteration @loop ^attempt seqs counts state`.
+fn outline(tree: &RunTree) -> Vec<String> {
+    let mut lines = Vec::new();
+    let mut stack: Vec<_> = tree.roots.iter().rev().map(|&id| (0, id)).collect();
+    while let Some((depth, id)) = stack.pop() {
+        let step = tree.step(id).unwrap();
+        lines.push(format!("{}{}", "  ".repeat(depth), outline_step(step)));
+        stack.extend(step.children.iter().rev().map(|&id| (depth + 1, id)));
+    }
+    lines
+}
+
+fn outline_step(step: &Step) -> String {
+    let mut words = vec![match &step.name {
+        Some(name) => format!("{}:{name}", step.path),
+        None => step.path.to_string(),
+    }];
+    if step.iteration > 0 {
+        words.push(format!("#{}", step.iteration));
+    }
+    words.extend(step.loop_indices.as_ref().map(|indices| format!("@{indices:?}")));
+    words.extend(step.attempt.map(|attempt| format!("^{attempt}")));
+    let seq = |seq: Option<steno_model::Seq>| seq.map(|seq| seq.to_string()).unwrap_or_default();
+    words.push(format!("{}..{}", seq(step.seq_started), seq(step.seq_completed)));
+    words.push(outline_counts(step.counts));
+    words.push(match (step.state, &step.error) {
+        (State::Open, None) => "open".into(),
+        (State::Completed, None) => String::new(),
+        (State::Failed, Some(error)) => format!("failed: {error}"),
+        (State::Open | State::Completed, Some(_)) | (State::Failed, None) => "contradiction".into(),
+    });
+    words.retain(|word| !word.is_empty());
+    words.join(" ")
+}
+
+fn outline_counts(counts: Counts) -> String {
+    let Counts { messages, calls, results } = counts;
+    if counts == Counts::default() { String::new() } else { format!("{messages}m{calls}c{results}r") }
+}

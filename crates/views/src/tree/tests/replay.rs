@@ -1,0 +1,325 @@
+//! What is recorded of an execution gives back the tree of what ran (R75).
+//!
+//! A plan is performed on paper: it says which steps there are, and its events come in an order that a real
+//! execution could give. Branches and iterations that run side by side are shuffled into each other.
+
+use proptest::prelude::*;
+
+use super::super::StepPath;
+use super::{fold, outline};
+
+/// A step and what happens in it.
+#[derive(Clone, Debug)]
+struct Plan {
+    rounds: Rounds,
+    order: Order,
+    fate: Fate,
+    messages: usize,
+    guests: Vec<Guest>,
+    steps: Vec<Plan>,
+}
+
+/// How often a step, or what is in it, is done.
+#[derive(Clone, Copy, Debug)]
+enum Rounds {
+    Once,
+    /// The inner steps run so many times.
+    Loop(u64),
+    /// The step itself fails so many times before its last attempt.
+    Retry(u64),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Order {
+    OneByOne,
+    SideBySide,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Fate {
+    Completes,
+    Fails,
+    StaysOpen,
+}
+
+/// A step that happens at another's place.
+#[derive(Clone, Copy, Debug)]
+enum Guest {
+    Approval,
+    PendingApproval,
+    Retry,
+}
+
+/// How loops are recorded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Dialect {
+    /// With the extra field `loop`, which tells iterations apart that run side by side.
+    Indices,
+    /// With `iteration` alone, as 002 has it. It can only say what happens one by one and comes to an end.
+    IterationOnly,
+}
+
+/// Where a step is performed.
+#[derive(Clone)]
+struct Around {
+    parent: Option<usize>,
+    path: Vec<String>,
+    loops: Vec<u64>,
+}
+
+/// A step that ran.
+struct Ran {
+    parent: Option<usize>,
+    label: String,
+    started: Option<usize>,
+    completed: Option<usize>,
+    messages: usize,
+    ending: &'static str,
+}
+
+#[derive(Clone, Copy)]
+enum Moment {
+    Start,
+    End,
+    Message,
+}
+
+/// A line of the record and the step that it is about.
+struct Line {
+    step: usize,
+    moment: Moment,
+    text: String,
+}
+
+struct Stage {
+    dialect: Dialect,
+    ran: Vec<Ran>,
+    seed: u64,
+}
+
+impl Stage {
+    fn perform(&mut self, plan: &Plan, name: &str, around: &Around) -> Vec<Line> {
+        let Rounds::Retry(failures) = plan.rounds else { return self.attempt(plan, name, around, None) };
+        let mut lines = Vec::new();
+        for attempt in 1..=failures {
+            let failing = Plan { fate: Fate::Fails, ..plan.clone() };
+            lines.extend(self.attempt(&failing, name, around, Some(attempt)));
+        }
+        lines.extend(self.attempt(plan, name, around, Some(failures + 1)));
+        lines
+    }
+
+    fn attempt(&mut self, plan: &Plan, name: &str, around: &Around, attempt: Option<u64>) -> Vec<Line> {
+        let mut inner = around.clone();
+        inner.path.push(name.to_owned());
+        let spot = self.spot(&inner, attempt);
+        let step =
+            self.begin(around.parent, format!("{}:{name}{}", path(&inner.path), self.shown(&inner, attempt)));
+        inner.parent = Some(step);
+        let mut threads = Vec::new();
+        let message = |_| Line { step, moment: Moment::Message, text: format!("a {spot}") };
+        threads.push((0..plan.messages).map(message).collect());
+        for guest in &plan.guests {
+            threads.push(self.guest(*guest, &inner, attempt));
+        }
+        let rounds = if let Rounds::Loop(rounds) = plan.rounds { rounds } else { 0 };
+        for index in 0..rounds {
+            let mut round = inner.clone();
+            round.loops.push(index);
+            threads.push(self.steps(plan, &round));
+        }
+        if rounds == 0 {
+            threads.push(self.steps(plan, &inner));
+        }
+        let mut lines = vec![Line { step, moment: Moment::Start, text: format!("> {spot}") }];
+        lines.extend(self.weave(threads, plan.order));
+        lines.extend(self.end(step, plan.fate, &format!("< {spot}")));
+        lines
+    }
+
+    fn steps(&mut self, plan: &Plan, around: &Around) -> Vec<Line> {
+        const NAMES: [&str; 4] = ["a", "b.c", r"d\", "é"];
+        // Side by side, two steps of one name cannot be told apart; one by one they can.
+        let distinct = if self.dialect == Dialect::Indices { NAMES.len() } else { 2 };
+        let named = plan.steps.iter().zip((0..distinct).cycle());
+        let threads = named.map(|(step, index)| self.perform(step, NAMES[index], around)).collect();
+        self.weave(threads, plan.order)
+    }
+
+    fn guest(&mut self, guest: Guest, host: &Around, attempt: Option<u64>) -> Vec<Line> {
+        let id = self.ran.len();
+        match guest {
+            Guest::Retry => {
+                let label = format!("{}:retry-{id}{}", path(&host.path), self.shown(host, attempt));
+                let step = self.begin(host.parent, label);
+                let text = format!("< {} name=retry-{id}", self.spot(host, attempt));
+                self.end(step, Fate::Fails, &text)
+            }
+            Guest::Approval | Guest::PendingApproval => {
+                let mut door = host.clone();
+                door.path.push("approval".into());
+                let label = format!("{}:same-name{}", path(&door.path), self.shown(&door, None));
+                let step = self.begin(host.parent, label);
+                let words = format!("{} name=same-name call=call-{id}", self.spot(&door, None));
+                let mut lines = vec![Line { step, moment: Moment::Start, text: format!("> {words}") }];
+                let pending = matches!(guest, Guest::PendingApproval);
+                let fate = if pending { Fate::StaysOpen } else { Fate::Completes };
+                lines.extend(self.end(step, fate, &format!("< {words}")));
+                lines
+            }
+        }
+    }
+
+    fn begin(&mut self, parent: Option<usize>, label: String) -> usize {
+        self.ran.push(Ran { parent, label, started: None, completed: None, messages: 0, ending: "" });
+        self.ran.len() - 1
+    }
+
+    fn end(&mut self, step: usize, fate: Fate, words: &str) -> Vec<Line> {
+        let (ending, text) = match fate {
+            Fate::StaysOpen => (" open", None),
+            Fate::Completes => ("", Some(words.to_owned())),
+            Fate::Fails => (" failed: boom", Some(format!("{words} error=boom"))),
+        };
+        self.ran[step].ending = ending;
+        text.map(|text| Line { step, moment: Moment::End, text }).into_iter().collect()
+    }
+
+    /// Writes where something happens in the notation of events.
+    fn spot(&self, at: &Around, attempt: Option<u64>) -> String {
+        let mut words = vec![path(&at.path)];
+        if let Some(iteration) = at.loops.last() {
+            words.push(format!("it={iteration}"));
+        }
+        if self.dialect == Dialect::Indices && !at.loops.is_empty() {
+            let indices: Vec<_> = at.loops.iter().map(u64::to_string).collect();
+            words.push(format!("loop={}", indices.join(",")));
+        }
+        words.extend(attempt.map(|attempt| format!("try={attempt}")));
+        words.join(" ")
+    }
+
+    /// Writes the same in the notation of outlines.
+    fn shown(&self, at: &Around, attempt: Option<u64>) -> String {
+        let mut words = vec![String::new()];
+        if let Some(iteration) = at.loops.last().filter(|&&iteration| iteration > 0) {
+            words.push(format!("#{iteration}"));
+        }
+        if self.dialect == Dialect::Indices && !at.loops.is_empty() {
+            words.push(format!("@{:?}", at.loops));
+        }
+        words.extend(attempt.map(|attempt| format!("^{attempt}")));
+        words.join(" ")
+    }
+
+    /// Puts threads behind each other, or shuffles them into each other; each keeps its own order.
+    fn weave(&mut self, threads: Vec<Vec<Line>>, order: Order) -> Vec<Line> {
+        if order == Order::OneByOne || self.dialect == Dialect::IterationOnly {
+            return threads.into_iter().flatten().collect();
+        }
+        let mut threads: Vec<_> = threads.into_iter().map(Vec::into_iter).collect();
+        let mut out = Vec::new();
+        while !threads.is_empty() {
+            self.seed =
+                self.seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            let index = usize::try_from(self.seed >> 33).unwrap() % threads.len();
+            match threads[index].next() {
+                Some(line) => out.push(line),
+                None => drop(threads.swap_remove(index)),
+            }
+        }
+        out
+    }
+
+    /// Returns the outline of what ran, once it is known which line is which event.
+    fn outline(&self) -> Vec<String> {
+        let mut order: Vec<usize> = (0..self.ran.len()).collect();
+        order.sort_by_key(|&step| self.ran[step].started.or(self.ran[step].completed));
+        let mut out = Vec::new();
+        let below = |parent: Option<usize>| {
+            order.iter().copied().filter(move |&step| self.ran[step].parent == parent)
+        };
+        let mut stack: Vec<_> = below(None).map(|step| (0, step)).collect();
+        stack.reverse();
+        while let Some((depth, step)) = stack.pop() {
+            let ran = &self.ran[step];
+            let seq = |seq: Option<usize>| seq.map(|seq| seq.to_string()).unwrap_or_default();
+            let counts = if ran.messages > 0 { format!(" {}m0c0r", ran.messages) } else { String::new() };
+            let seqs = format!("{}..{}", seq(ran.started), seq(ran.completed));
+            out.push(format!("{}{} {seqs}{counts}{}", "  ".repeat(depth), ran.label, ran.ending));
+            let mut inner: Vec<_> = below(Some(step)).map(|step| (depth + 1, step)).collect();
+            inner.reverse();
+            stack.extend(inner);
+        }
+        out
+    }
+}
+
+fn path(names: &[String]) -> String {
+    names.iter().cloned().collect::<StepPath>().to_string()
+}
+
+fn check(plans: &[Plan], dialect: Dialect, seed: u64) {
+    let mut stage = Stage { dialect, ran: Vec::new(), seed };
+    let around = Around { parent: None, path: Vec::new(), loops: Vec::new() };
+    let run = Plan {
+        rounds: Rounds::Once,
+        order: Order::SideBySide,
+        fate: Fate::Completes,
+        messages: 0,
+        guests: Vec::new(),
+        steps: plans.to_vec(),
+    };
+    let lines = stage.steps(&run, &around);
+    for (seq, line) in (1..).zip(&lines) {
+        let ran = &mut stage.ran[line.step];
+        match line.moment {
+            Moment::Start => ran.started = Some(seq),
+            Moment::End => ran.completed = Some(seq),
+            Moment::Message => ran.messages += 1,
+        }
+    }
+    let texts: Vec<_> = lines.iter().map(|line| line.text.as_str()).collect();
+    assert_eq!(outline(&fold(1, &texts)), stage.outline(), "{texts:#?}");
+}
+
+fn plans(dialect: Dialect) -> impl Strategy<Value = Vec<Plan>> {
+    let rounds = prop_oneof![
+        2 => Just(Rounds::Once),
+        1 => (1_u64..4).prop_map(Rounds::Loop),
+        1 => (1_u64..3).prop_map(Rounds::Retry),
+    ];
+    let order = prop_oneof![Just(Order::OneByOne), Just(Order::SideBySide)];
+    // An iteration that never ends cannot be told from the next one without loop indices.
+    let open = u32::from(dialect == Dialect::Indices);
+    let fate = prop_oneof![3 => Just(Fate::Completes), 1 => Just(Fate::Fails), open => Just(Fate::StaysOpen)];
+    let guest = prop_oneof![Just(Guest::Approval), Just(Guest::PendingApproval), Just(Guest::Retry)];
+    let own = (rounds, order, fate, 0_usize..3, prop::collection::vec(guest, 0..3));
+    let plan = |((rounds, order, fate, messages, guests), steps)| Plan {
+        rounds,
+        order,
+        fate,
+        messages,
+        guests,
+        steps,
+    };
+    let leaf = own.clone().prop_map(move |own| plan((own, Vec::new())));
+    let tree = leaf.prop_recursive(4, 24, 4, move |inner| {
+        (own.clone(), prop::collection::vec(inner, 0..4)).prop_map(plan)
+    });
+    prop::collection::vec(tree, 1..4)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    #[test]
+    fn the_tree_is_what_ran(plans in plans(Dialect::Indices), seed in any::<u64>()) {
+        check(&plans, Dialect::Indices, seed);
+    }
+
+    #[test]
+    fn the_tree_is_what_ran_where_only_iterations_are_recorded(plans in plans(Dialect::IterationOnly)) {
+        check(&plans, Dialect::IterationOnly, 0);
+    }
+}

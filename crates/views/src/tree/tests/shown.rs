@@ -1,0 +1,168 @@
+//! The tree as people and programs see it.
+
+use std::collections::BTreeMap;
+
+use steno_model::ExchangeEvent;
+
+use super::super::{Joined, RunTree, TreeBuilder, export, join, text};
+use super::join_runs;
+
+type Runs<'a> = &'a [(u32, &'a [&'a str])];
+
+#[track_caller]
+fn check(runs: Runs<'_>, want: &[&str]) {
+    let text = text(&join_runs(runs));
+    assert_eq!(text.lines().collect::<Vec<_>>(), want, "{runs:?}");
+}
+
+#[test]
+fn a_tree_is_drawn() {
+    check(
+        &[
+            (
+                1,
+                &[
+                    "run - name=review",
+                    "> turn-0001 kind=turn",
+                    "u turn-0001",
+                    "a turn-0001",
+                    "c turn-0001 call=a",
+                    "r turn-0001 call=a",
+                    "c turn-0001 call=b",
+                    "> turn-0001.loop kind=while",
+                    "> turn-0001.loop.body it=2",
+                    "< turn-0001.loop.body it=2 error=exit_1",
+                    ">> turn-0001.subagent name=explore kind=subagent child=2",
+                    "> turn-0002 kind=turn",
+                    "end",
+                ],
+            ),
+            (
+                2,
+                &[
+                    "run - name=child parent=1",
+                    "> a kind=agent loop=0 try=1",
+                    "> b loop=0,3",
+                    "end - error=no",
+                ],
+            ),
+            (3, &["run - parent=1", "r -", "future.type"]),
+        ],
+        &[
+            "run 00000001… review  completed  13 events  1 call without result",
+            "├─ turn-0001 · turn  2 messages, 2 calls, 1 result  open",
+            "│  ├─ turn-0001.loop · while  open",
+            "│  │  └─ turn-0001.loop.body · command  iteration 2  failed: exit 1",
+            "│  └─ explore · subagent  open",
+            "│     └─ child run 00000002… child  failed: no  4 events",
+            "│        ├─ a · agent  iteration 0  attempt 1  open",
+            "│        └─ b · command  iteration 0.3  open",
+            "├─ turn-0002 · turn  open",
+            "└─ child run 00000003…  open  3 events  1 event of unknown type  unlinked",
+        ],
+    );
+}
+
+#[test]
+fn runs_that_are_not_nested_say_why() {
+    check(
+        &[(1, &[">> a child=1", ">> b child=2", ">> c child=3", ">> d child=2"]), (2, &["end"])],
+        &[
+            "run 00000001…  open  4 events",
+            "├─ a · command  open",
+            "│  └─ child run 00000001…  cycle: it is one of the runs around this place",
+            "├─ b · command  open",
+            "│  └─ child run 00000002…  completed  1 event",
+            "├─ c · command  open",
+            "│  └─ child run 00000003…  missing",
+            "└─ d · command  open",
+            "   └─ child run 00000002…  shown elsewhere",
+        ],
+    );
+}
+
+fn fold_line(line: &str) -> RunTree {
+    let event = ExchangeEvent::parse(line.as_bytes()).unwrap();
+    let mut builder = TreeBuilder::new(event.run_id);
+    builder.push(&event);
+    builder.finish()
+}
+
+fn join_line(line: &str) -> Joined {
+    let tree = fold_line(line);
+    join(tree.run_id, BTreeMap::from([(tree.run_id, tree)]))
+}
+
+#[test]
+fn run_ids_that_begin_alike_are_shown_longer() {
+    let line = |id: &str| {
+        format!(r#"{{"seq":1,"run_id":"{id}","type":"run.started","path":"","iteration":0,"timestamp":""}}"#)
+    };
+    let ids = ["01988a3c-1111-7000-8000-000000000000", "01988a3c-1122-7000-8000-000000000000"];
+    let [first, second] = ids.map(|id| fold_line(&line(id)));
+    let joined = join(first.run_id, [(first.run_id, first), (second.run_id, second)].into());
+    assert_eq!(text(&joined), "run 01988a3c-111…  open  1 event\n");
+}
+
+/// A step whose every text is hostile: OSC 52, OSC 8, CSI 2J, C1 CSI, bidi override, line breaks.
+const HOSTILE: &str = r#"{"seq":1,"run_id":"00000001-0000-4000-8000-000000000000","type":"step.completed","path":"a\u001b]52;c;cm0=\u0007","iteration":0,"timestamp":"\u001b[2J","payload":{"name":"\u001b]8;;http://x\u001b\\y","kind":"\u009b2J\u202e","error":"one\ntwo\r\t\u007f"}}"#;
+
+#[test]
+fn hostile_text_is_made_visible() {
+    let want = "run 00000001…  open  1 event\n\
+        └─ \\u{1b}]8;;http://x\\u{1b}\\y · \\u{9b}2J\\u{202e}  failed: one\\u{a}two\\u{d}\\u{9}\\u{7f}\n";
+    assert_eq!(text(&join_line(HOSTILE)), want);
+}
+
+#[test]
+fn long_text_is_cut_in_lines_and_whole_in_json() {
+    let error = "é".repeat(10_000);
+    let joined = join_runs(&[(1, &[format!("< a error={error}")])]);
+    let want = format!("run 00000001…  open  1 event\n└─ a · command  failed: {}…\n", "é".repeat(200));
+    assert_eq!(text(&joined), want);
+    assert!(serde_json::to_string(&export(&joined)).unwrap().contains(&error));
+}
+
+#[test]
+fn steps_without_a_name_have_a_label() {
+    let line = r#"{"seq":1,"run_id":"00000001-0000-4000-8000-000000000000","type":"step.started","path":"PATH","iteration":0,"timestamp":"","payload":7}"#;
+    let at_run_level = join_line(&line.replace("PATH", ""));
+    assert_eq!(text(&at_run_level), "run 00000001…  open  1 event\n└─ step without name  open\n");
+    assert_eq!(
+        text(&join_line(&line.replace("PATH", "a.b"))),
+        "run 00000001…  open  1 event\n└─ a.b  open\n"
+    );
+}
+
+#[test]
+fn the_json_form_leaves_no_field_out() {
+    let joined = join_runs(&[(1, &["run - name=r", "> a loop=0 try=1", ">> b child=2", "c -", "x.y"])]);
+    assert_eq!(serde_json::to_string(&export(&joined)).unwrap(), WANT_JSON.replace('\n', ""));
+}
+
+const WANT_JSON: &str = r#"{
+"node":"run","depth":0,"below":null,"join":null,
+"run_id":"00000001-0000-4000-8000-000000000000","parent_run_id":null,"session_run_id":null,
+"name":"r","kind":"command","state":"open","error":null,
+"started_at":"2026-06-08T00:00:01Z","ended_at":null,"seq_last":5,"events":5,
+"messages":0,"calls":1,"results":0,"dangling_calls":["call-1"],
+"unknown_types":[{"type":"x.y","events":1}],"foreign_events":0,"children":[
+{"node":"step","depth":1,"below":{"run_id":"00000001-0000-4000-8000-000000000000","seq":null},
+"path":"a","name":"a","kind":"command","iteration":0,"loop":[0],"attempt":1,"tool_call_id":null,
+"state":"open","error":null,"seq_started":2,"seq_completed":null,
+"started_at":"2026-06-08T00:00:02Z","ended_at":null,"child_run_id":null,
+"messages":0,"calls":0,"results":0,"children":[]},
+{"node":"step","depth":1,"below":{"run_id":"00000001-0000-4000-8000-000000000000","seq":null},
+"path":"b","name":"b","kind":"command","iteration":0,"loop":null,"attempt":null,"tool_call_id":null,
+"state":"open","error":null,"seq_started":3,"seq_completed":null,
+"started_at":"2026-06-08T00:00:03Z","ended_at":null,"child_run_id":"00000002-0000-4000-8000-000000000000",
+"messages":0,"calls":0,"results":0,"children":[
+{"node":"absent","depth":2,"below":{"run_id":"00000001-0000-4000-8000-000000000000","seq":3},
+"join":"missing","run_id":"00000002-0000-4000-8000-000000000000","children":[]}]}]}"#;
+
+#[test]
+fn texts_come_out_as_the_tokens_they_were() {
+    let line = HOSTILE.replace(r"\u202e", r"\ud800");
+    let json = serde_json::to_string(&export(&join_line(&line))).unwrap();
+    assert!(json.contains(r#""kind":"\u009b2J\ud800""#), "{json}");
+}

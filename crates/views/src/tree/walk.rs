@@ -1,0 +1,77 @@
+//! Visits a joined tree from the top, each node before what is below it, without recursion.
+
+use steno_model::RunId;
+
+use super::{Child, Join, Joined, RunTree, Step, StepId};
+
+/// A node of a joined tree.
+#[derive(Clone, Copy)]
+pub(super) enum Node<'a> {
+    /// A run; `below` is `None` for the root.
+    Run { run: &'a RunTree, below: Option<Child> },
+    /// A step of a run.
+    Step { run: &'a RunTree, id: StepId, step: &'a Step },
+    /// A run that is named here and not nested here; `below` is `None` for a root that is missing.
+    Absent { run_id: RunId, join: Join, below: Option<Child> },
+}
+
+/// A node and where it stands.
+#[derive(Clone, Copy)]
+pub(super) struct Visit<'a> {
+    pub(super) node: Node<'a>,
+    /// 0 for the root.
+    pub(super) depth: usize,
+    /// Whether it is the last one below its parent.
+    pub(super) is_last: bool,
+}
+
+pub(super) struct Walk<'a> {
+    joined: &'a Joined,
+    stack: Vec<Visit<'a>>,
+}
+
+impl<'a> Walk<'a> {
+    pub(super) fn new(joined: &'a Joined) -> Self {
+        let node = match joined.run(joined.root) {
+            Some(run) => Node::Run { run, below: None },
+            None => Node::Absent { run_id: joined.root, join: Join::Missing, below: None },
+        };
+        Self { joined, stack: vec![Visit { node, depth: 0, is_last: true }] }
+    }
+
+    /// Puts the nodes below one on the stack, so that the first is visited next.
+    fn descend(&mut self, steps: &'a [StepId], run: &'a RunTree, id: Option<StepId>, depth: usize) {
+        let children = self.joined.children(run.run_id, id);
+        let bottom = self.stack.len();
+        for child in children.iter().rev() {
+            let below = Some(*child);
+            let node = match self.joined.run(child.run_id) {
+                Some(run) if child.is_nested() => Node::Run { run, below },
+                Some(_) | None => Node::Absent { run_id: child.run_id, join: child.join, below },
+            };
+            self.stack.push(Visit { node, depth, is_last: false });
+        }
+        for &id in steps.iter().rev() {
+            if let Some(step) = run.step(id) {
+                self.stack.push(Visit { node: Node::Step { run, id, step }, depth, is_last: false });
+            }
+        }
+        if let Some(last) = self.stack.get_mut(bottom) {
+            last.is_last = true;
+        }
+    }
+}
+
+impl<'a> Iterator for Walk<'a> {
+    type Item = Visit<'a>;
+
+    fn next(&mut self) -> Option<Visit<'a>> {
+        let visit = self.stack.pop()?;
+        match visit.node {
+            Node::Run { run, below: _ } => self.descend(&run.roots, run, None, visit.depth + 1),
+            Node::Step { run, id, step } => self.descend(&step.children, run, Some(id), visit.depth + 1),
+            Node::Absent { run_id: _, join: _, below: _ } => {}
+        }
+        Some(visit)
+    }
+}

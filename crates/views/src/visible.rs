@@ -1,0 +1,101 @@
+//! Makes foreign text harmless for a terminal: what would steer it is shown instead of sent.
+//!
+//! Agents and tools write escape sequences into names, errors and outputs. Printed as they are, they could set the
+//! clipboard, hide a line or turn the order of letters round.
+
+use std::borrow::Cow;
+
+/// What happens to line feeds and tabs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lines {
+    /// They stay: the text is shown as a block of its own.
+    Keep,
+    /// They are shown as escapes: the text stands inside one line.
+    Escape,
+}
+
+/// Returns `text` with every character that steers a terminal or deceives a reader written as `\u{1b}`.
+///
+/// These are the C0 and C1 controls, DEL, the bidirectional controls, the line and paragraph separators, and the
+/// zero-width space and byte order mark. A carriage return is shown whatever `lines` says, because it lets the end
+/// of a line overwrite its beginning. Text without any of them is borrowed. The result is for eyes and cannot be
+/// turned back: a text may contain the letters `\u{1b}` too.
+///
+/// ```
+/// use steno_views::{Lines, visible};
+/// assert_eq!(visible("\x1b[2Jgone\n", Lines::Keep), "\\u{1b}[2Jgone\n");
+/// ```
+#[must_use]
+pub fn visible(text: &str, lines: Lines) -> Cow<'_, str> {
+    let Some(first) = text.find(|found| is_steering(found, lines)) else { return Cow::Borrowed(text) };
+    let mut out = String::with_capacity(text.len() + 16);
+    out.push_str(&text[..first]);
+    for found in text[first..].chars() {
+        if is_steering(found, lines) {
+            out.extend(found.escape_unicode());
+        } else {
+            out.push(found);
+        }
+    }
+    Cow::Owned(out)
+}
+
+fn is_steering(found: char, lines: Lines) -> bool {
+    match found {
+        '\n' | '\t' => lines == Lines::Escape,
+        other => other.is_control() || is_bidi_control(other) || is_unseen(other),
+    }
+}
+
+/// Characters that turn the order of letters round, for a whole line or a part of it.
+fn is_bidi_control(found: char) -> bool {
+    matches!(found, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+/// Characters that take no room, or that some terminals and most editors take for the end of a line.
+fn is_unseen(found: char) -> bool {
+    matches!(found, '\u{200b}' | '\u{feff}' | '\u{2028}' | '\u{2029}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(text: &str, lines: Lines, want: &str) {
+        assert_eq!(visible(text, lines), want, "{text:?}");
+    }
+
+    #[test]
+    fn escape_sequences_are_shown() {
+        // OSC 52 sets the clipboard, OSC 8 makes a link, CSI 2J clears the screen; C1 has CSI as one character.
+        check("\x1b]52;c;cm0=\x07", Lines::Escape, r"\u{1b}]52;c;cm0=\u{7}");
+        check("\x1b]8;;http://x\x1b\\a", Lines::Escape, r"\u{1b}]8;;http://x\u{1b}\a");
+        check("a\x1b[2Jb", Lines::Keep, r"a\u{1b}[2Jb");
+        check("\u{9b}2J", Lines::Keep, r"\u{9b}2J");
+    }
+
+    #[test]
+    fn line_feeds_and_tabs_stay_when_asked_to() {
+        check("a\n\tb", Lines::Keep, "a\n\tb");
+        check("a\n\tb", Lines::Escape, r"a\u{a}\u{9}b");
+        check("a\r\nb", Lines::Keep, "a\\u{d}\nb");
+    }
+
+    #[test]
+    fn every_steering_character_is_shown() {
+        let ranges = [0..=8, 0xb..=0x1f, 0x7f..=0x9f, 0x202a..=0x202e, 0x2066..=0x2069, 0x2028..=0x2029];
+        let singles = [0x61c, 0x200e, 0x200f, 0x200b, 0xfeff];
+        for code in ranges.into_iter().flatten().chain(singles) {
+            let text = char::from_u32(code).unwrap().to_string();
+            check(&text, Lines::Keep, &format!("\\u{{{code:x}}}"));
+        }
+    }
+
+    #[test]
+    fn plain_text_is_borrowed() {
+        for text in ["", "plain", "é 日本 😀 👩‍💻", r"C:\u{1b}"] {
+            assert!(matches!(visible(text, Lines::Escape), Cow::Borrowed(same) if same == text));
+        }
+    }
+}
