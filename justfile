@@ -1,0 +1,42 @@
+# The longer jobs. `just` alone lists them.
+
+[private]
+default:
+    @just --list --unsorted
+
+# All tests that need nothing but Rust
+test:
+    cargo test --workspace
+
+# Formatting and clippy, warnings refused
+lint:
+    cargo fmt --all --check
+    cargo clippy --workspace --all-targets -- -D warnings
+
+# The API documentation, warnings refused
+doc:
+    RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps
+
+# The journal's throughput; writes target/bench/journal.json
+bench:
+    cargo bench -p steno-journal
+
+# Builds the journal with each known mistake; the tests must notice every one
+mutants:
+    scripts/mutants.sh
+
+# Full disks, failing syncs, kills and power cuts; needs root
+faults:
+    scripts/faults.sh
+
+# The commit queue and the fan-out under many thread interleavings
+model-check:
+    cargo test -p steno-journal --features shuttle --test it shuttle
+
+# Which lines the tests reach
+coverage:
+    scripts/coverage.sh
+
+# Everything that has to pass before a change is taken
+ci:
+    .ci/run
