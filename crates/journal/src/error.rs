@@ -12,7 +12,6 @@ use crate::names::StorePath;
 ///
 /// Cloned to everyone who waits on the same sync, hence the shared causes.
 #[derive(Clone, Debug, thiserror::Error)]
-#[non_exhaustive]
 pub enum Error {
     /// Another process or thread writes to this run or spine.
     #[error("`{path}` is held by another writer")]
@@ -132,7 +131,6 @@ pub enum Error {
 
 /// What is wrong with a line.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
 pub enum Damage {
     /// It cannot be read as a record.
     #[error("{0}")]

@@ -3,6 +3,7 @@ mod catch_up;
 mod check;
 mod commit;
 pub mod disk;
+mod ends;
 mod error;
 mod fanout;
 mod follow;
@@ -24,6 +25,7 @@ mod tail;
 mod verify;
 
 pub use catch_up::CatchUp;
+pub use ends::{Ends, run_ends};
 pub use error::{Damage, Error};
 pub use fanout::{Missed, SUBSCRIBER_QUEUE_LEN_MAX, Subscription};
 pub use follow::Follower;

@@ -51,6 +51,12 @@ impl StorePath {
         Self(format!("locks/spine-{thread}.lock").into())
     }
 
+    /// Names a file outside any store, for messages.
+    #[must_use]
+    pub fn outside(path: &std::path::Path) -> Self {
+        Self(path.display().to_string().into())
+    }
+
     /// Returns the path as text.
     #[must_use]
     pub fn as_str(&self) -> &str {

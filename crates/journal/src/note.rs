@@ -24,7 +24,6 @@ pub struct Note {
 /// What happened to the record.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
-#[non_exhaustive]
 pub enum Noted {
     /// A torn tail was moved aside when the run was opened.
     Recovered {

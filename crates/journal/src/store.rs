@@ -82,6 +82,16 @@ impl Store {
         Ok(names.into_iter().filter_map(run).collect())
     }
 
+    /// Tells whether the store has a run.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn has(&self, run: RunId) -> Result<bool, Error> {
+        let path = RunFile::Transcript(run).path();
+        let found = self.disk.identity(&path).map_err(|source| Error::io("look at", &path, source))?;
+        Ok(found.is_some())
+    }
+
     /// Tells whether somebody writes to a run now.
     ///
     /// # Errors

@@ -4,7 +4,6 @@ use std::borrow::Cow;
 
 /// Why a line, a value or an id was not taken.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
 pub enum Error {
     /// The text is no JSON.
     #[error("not JSON: {reason}")]

@@ -8,7 +8,7 @@ use std::fmt;
 use std::io;
 use std::sync::Arc;
 
-pub use real::RealDisk;
+pub use real::{RealDisk, open_host_file};
 
 use crate::names::StorePath;
 

@@ -102,6 +102,19 @@ impl RealDisk {
     }
 }
 
+/// Opens a file outside any store to read it. It may be anybody's, and named through links, but it is a file.
+///
+/// # Errors
+/// [`NotRegular`] inside the error for anything else, or what the system says.
+pub fn open_host_file(path: &Path) -> io::Result<Arc<dyn DiskFile>> {
+    let fd = fs::open(path, OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK, Mode::empty())?;
+    let file_type = FileType::from_raw_mode(fs::fstat(&fd)?.st_mode);
+    if file_type.is_file() {
+        return Ok(Arc::new(RealFile { fd }));
+    }
+    Err(NotRegular { found: name_of(file_type) }.into())
+}
+
 #[cfg(not(target_vendor = "apple"))]
 fn sync_content(fd: BorrowedFd<'_>) -> Result<(), Errno> {
     fs::fdatasync(fd)
@@ -147,17 +160,26 @@ fn creation_mode(flags: OFlags) -> Mode {
 }
 
 fn check_regular(stat: &Stat) -> Result<(), NotRegular> {
-    let found = match FileType::from_raw_mode(stat.st_mode) {
-        FileType::RegularFile if stat.st_uid == rustix::process::geteuid().as_raw() => return Ok(()),
-        FileType::RegularFile => "somebody else's file",
+    let file_type = FileType::from_raw_mode(stat.st_mode);
+    if !file_type.is_file() {
+        return Err(NotRegular { found: name_of(file_type) });
+    }
+    if stat.st_uid != rustix::process::geteuid().as_raw() {
+        return Err(NotRegular { found: "somebody else's file" });
+    }
+    Ok(())
+}
+
+fn name_of(file_type: FileType) -> &'static str {
+    match file_type {
+        FileType::RegularFile => "a regular file",
         FileType::Symlink => "a symbolic link",
         FileType::Fifo => "a FIFO",
         FileType::Directory => "a directory",
         FileType::Socket => "a socket",
         FileType::CharacterDevice | FileType::BlockDevice => "a device",
         FileType::Unknown => "something unknown",
-    };
-    Err(NotRegular { found })
+    }
 }
 
 #[expect(clippy::unnecessary_cast, reason = "the widths of these fields differ between systems")]

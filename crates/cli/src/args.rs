@@ -1,0 +1,196 @@
+//! The command line: commands, arguments, help texts.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use steno_journal::Level;
+
+/// The flight recorder for AI agents
+///
+/// Keeps what agents do in a store of plain JSONL transcripts that survive crashes, and answers from them.
+#[derive(Debug, Parser)]
+#[command(name = "steno", version, arg_required_else_help = true, disable_help_subcommand = true)]
+#[command(after_help = "Exit codes: 0 done; 1 ran, and found nothing or a failed check; 2 wrong use; \
+    3 could not (disk, permission); 4 held by another writer.")]
+pub struct Cli {
+    #[command(flatten)]
+    pub global: Global,
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// Options that every command takes.
+#[derive(Args, Debug)]
+pub struct Global {
+    /// Use this store (else `STENO_HOME`, the config file, or the platform's data directory)
+    #[arg(long, global = true, value_name = "DIR")]
+    pub store: Option<PathBuf>,
+    /// Read this config file (else `STENO_CONFIG`, or the platform's config directory)
+    #[arg(long, global = true, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// Colour the output: auto, always or never
+    #[arg(long, global = true, value_name = "WHEN")]
+    pub color: Option<ColorChoice>,
+    /// Say more on stderr
+    #[arg(long, short, global = true)]
+    pub verbose: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ColorChoice {
+    Auto,
+    Always,
+    Never,
+}
+
+/// How much an acknowledgement promises.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum LevelChoice {
+    /// Survives the death of the process
+    Written,
+    /// Survives a power cut
+    Synced,
+}
+
+impl From<LevelChoice> for Level {
+    fn from(choice: LevelChoice) -> Self {
+        match choice {
+            LevelChoice::Written => Self::Written,
+            LevelChoice::Synced => Self::Synced,
+        }
+    }
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Record events from stdin, one JSON object a line
+    ///
+    /// Each line is an event without `seq`; each is answered on stdout, in order, by {"seq":N,"level":"synced"}
+    /// or {"error":"…"}. A line that is refused leaves nothing in the transcript. `run_id`, `path`, `iteration`
+    /// and `timestamp` may be left out.
+    Record(RecordArgs),
+    /// Show the events of a run
+    Events(EventsArgs),
+    /// Show the steps of a run and its child runs as a tree
+    Tree(TreeArgs),
+    /// Show the events of a run, and each new one as it is recorded
+    ///
+    /// Ends when the run has completed and nobody records it any more.
+    Follow(FollowArgs),
+    /// List the runs of the store
+    Ls(LsArgs),
+    /// Check runs from the first byte to the last: lines, numbers, seals
+    Verify(VerifyArgs),
+    /// Seal runs that nobody records, and print their last seals
+    ///
+    /// A seal vouches for all bytes up to it. Keep the printed lines elsewhere, and `steno verify --expect FILE`
+    /// shows whether a transcript was cut or changed since. Opening a run also moves a torn tail aside.
+    Seal(SealArgs),
+    /// Show the settings and where each comes from
+    Config(ConfigArgs),
+    /// Print completions for a shell
+    Completions(CompletionsArgs),
+}
+
+#[derive(Args, Debug)]
+pub struct RecordArgs {
+    /// The run's UUID; a run that is there already goes on after its last event
+    #[arg(long, value_name = "UUID")]
+    pub run: String,
+    /// What an acknowledgement promises [default: synced]
+    #[arg(long, value_name = "LEVEL")]
+    pub level: Option<LevelChoice>,
+}
+
+#[derive(Args, Debug)]
+pub struct EventsArgs {
+    /// A run's UUID or the beginning of it, or a transcript file
+    pub run: String,
+    /// Begin with this event
+    #[arg(long, value_name = "SEQ", default_value_t = 1)]
+    pub from: u64,
+    /// Show only events of this type; may be given again
+    #[arg(long = "type", value_name = "TYPE")]
+    pub types: Vec<String>,
+    #[command(flatten)]
+    pub form: EventForm,
+    /// Fail at the first event or block of an unknown type
+    #[arg(long)]
+    pub strict: bool,
+}
+
+/// How events are printed.
+#[derive(Args, Clone, Copy, Debug)]
+pub struct EventForm {
+    /// Print one JSON object a line
+    #[arg(long)]
+    pub json: bool,
+    /// Print the recorded lines byte for byte, terminal controls included
+    #[arg(long)]
+    pub raw: bool,
+}
+
+#[derive(Args, Debug)]
+pub struct TreeArgs {
+    /// A run's UUID or the beginning of it, or a transcript file
+    pub run: String,
+    /// Print the tree as one JSON object
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Args, Debug)]
+pub struct FollowArgs {
+    /// A run's UUID or the beginning of it
+    pub run: String,
+    /// Begin with this event
+    #[arg(long, value_name = "SEQ", default_value_t = 1)]
+    pub from: u64,
+    #[command(flatten)]
+    pub form: EventForm,
+    /// Wait for a run that does not exist yet
+    #[arg(long)]
+    pub wait: bool,
+}
+
+#[derive(Args, Debug)]
+pub struct LsArgs {
+    /// Print one JSON object a run
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Args, Debug)]
+pub struct VerifyArgs {
+    /// Runs (UUID or the beginning of it) or transcript files; all runs of the store when none is given
+    pub runs: Vec<String>,
+    /// Compare with seals that were kept elsewhere, one a line
+    #[arg(long, value_name = "FILE")]
+    pub expect: Option<PathBuf>,
+    /// Print one JSON object a run
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Args, Debug)]
+pub struct SealArgs {
+    /// Runs (UUID or the beginning of it)
+    #[arg(required_unless_present = "all")]
+    pub runs: Vec<String>,
+    /// Seal every run of the store that nobody records
+    #[arg(long, conflicts_with = "runs")]
+    pub all: bool,
+}
+
+#[derive(Args, Debug)]
+pub struct ConfigArgs {
+    /// Print one JSON object a setting
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Args, Debug)]
+pub struct CompletionsArgs {
+    /// The shell
+    pub shell: clap_complete::Shell,
+}

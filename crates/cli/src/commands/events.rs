@@ -1,0 +1,59 @@
+//! `steno events`: shows the events of a run.
+
+use steno_journal::{Reader, Recorded};
+use steno_model::{ExchangeEvent, Vocabulary as _, Word};
+
+use super::event_lines;
+use crate::args::EventsArgs;
+use crate::failure::{Exit, Failure, Outcome};
+use crate::output::Output;
+use crate::runs;
+use crate::settings::Settings;
+
+pub fn run(args: &EventsArgs, settings: &Settings, output: &mut Output) -> Outcome {
+    let found = runs::find(&args.run, settings)?;
+    let mut reader = runs::open_reader(&found, settings)?;
+    let mut shown = 0_u64;
+    while let Some(recorded) = reader.read_next().map_err(|error| {
+        // What is good has been shown; now say what is not.
+        output.flush();
+        Failure::from(error)
+    })? {
+        if args.strict {
+            check_strict(&recorded)?;
+        }
+        if is_wanted(&recorded.event, args) {
+            event_lines::print(&recorded, args.form, output);
+            shown += 1;
+        }
+        if output.is_broken() {
+            break;
+        }
+    }
+    warn_of_torn_tail(&reader);
+    Ok(if shown == 0 { Exit::Found } else { Exit::Done })
+}
+
+fn is_wanted(event: &ExchangeEvent, args: &EventsArgs) -> bool {
+    let is_of = |wanted: &String| match &event.event_type {
+        Word::Known(known) => known.as_str() == wanted,
+        Word::Unknown(text) => text.is(wanted),
+    };
+    event.seq.get() >= args.from && (args.types.is_empty() || args.types.iter().any(is_of))
+}
+
+fn check_strict(recorded: &Recorded) -> Result<(), Failure> {
+    match ExchangeEvent::parse_strict(&recorded.line) {
+        Ok(_) => Ok(()),
+        Err(error) => Err(Failure::nothing(format!("event {}: {error}", recorded.event.seq))),
+    }
+}
+
+fn warn_of_torn_tail(reader: &Reader) {
+    if reader.rest_bytes() > 0 {
+        tracing::warn!(
+            "the last {} bytes are no whole line and were never acknowledged",
+            reader.rest_bytes()
+        );
+    }
+}

@@ -1,0 +1,59 @@
+//! `steno follow`: shows the events of a run, and each new one as it is recorded.
+
+use std::time::Duration;
+
+use steno_journal::{Error as JournalError, Follower, Store};
+use steno_model::{EventType, RunId, Seq, Word};
+
+use super::event_lines;
+use crate::args::FollowArgs;
+use crate::failure::{Exit, Failure, Outcome};
+use crate::output::Output;
+use crate::runs;
+use crate::settings::Settings;
+
+/// How long to wait at most before looking again, should the system not tell of a change.
+const WAIT_MAX: Duration = Duration::from_secs(1);
+const WAIT_FOR_RUN: Duration = Duration::from_millis(50);
+
+pub fn run(args: &FollowArgs, settings: &Settings, output: &mut Output) -> Outcome {
+    let run = runs::find_run(&args.run, settings)?;
+    let from = Seq::new(args.from).ok_or_else(|| Failure::usage("events are numbered from 1"))?;
+    let (store, mut follower) = open(run, from, args, settings)?;
+    let mut completed = false;
+    loop {
+        while let Some(recorded) = follower.read_next()? {
+            completed = recorded.event.event_type == Word::Known(EventType::RunCompleted);
+            event_lines::print(&recorded, args.form, output);
+            if output.is_broken() {
+                return Ok(Exit::Done);
+            }
+        }
+        if !output.flush() {
+            return Ok(Exit::Done);
+        }
+        // A completed run may be opened again; only when nobody holds it has it really ended.
+        if completed && !store.is_held(run)? {
+            return Ok(Exit::Done);
+        }
+        follower.wait(WAIT_MAX)?;
+    }
+}
+
+fn open(run: RunId, from: Seq, args: &FollowArgs, settings: &Settings) -> Result<(Store, Follower), Failure> {
+    loop {
+        let store = match runs::open_store(settings)? {
+            Some(store) => store,
+            None if args.wait => {
+                std::thread::sleep(WAIT_FOR_RUN);
+                continue;
+            }
+            None => runs::need_store(settings)?,
+        };
+        match Follower::open(&store, run, from) {
+            Ok(follower) => return Ok((store, follower)),
+            Err(JournalError::NoSuchRun { .. }) if args.wait => std::thread::sleep(WAIT_FOR_RUN),
+            Err(error) => return Err(error.into()),
+        }
+    }
+}

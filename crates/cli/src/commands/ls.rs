@@ -1,0 +1,111 @@
+//! `steno ls`: lists the runs of the store.
+
+use anstyle::{AnsiColor, Style};
+use steno_journal::{Error as JournalError, Store, run_ends};
+use steno_model::RunId;
+use steno_model::json::{Fields, JsonString, ObjectWriter};
+use steno_views::summary::{RunState, RunSummary, SummaryBuilder};
+use steno_views::{Lines, visible};
+
+use crate::args::LsArgs;
+use crate::failure::{Exit, Failure, Outcome};
+use crate::output::{Output, count, size};
+use crate::runs;
+use crate::settings::Settings;
+
+struct Row {
+    run: RunId,
+    state: &'static str,
+    bytes: u64,
+    summary: Option<RunSummary>,
+}
+
+pub fn run(args: &LsArgs, settings: &Settings, output: &mut Output) -> Outcome {
+    let store = runs::need_store(settings)?;
+    let mut rows =
+        store.runs()?.into_iter().map(|run| row(&store, run)).collect::<Result<Vec<_>, Failure>>()?;
+    // Newest first; times are only a help for eyes here, never an order of events.
+    rows.sort_by_cached_key(|row| std::cmp::Reverse(row.started()));
+    for row in &rows {
+        if args.json {
+            output.json_line(&row.json()?);
+        } else {
+            output.line(&row.human());
+        }
+    }
+    if rows.is_empty() {
+        return Err(Failure::nothing(format!(
+            "the store `{}` has no runs yet",
+            settings.store.value.display()
+        ))
+        .with_hint("`steno record --run UUID` records one"));
+    }
+    Ok(Exit::Done)
+}
+
+fn row(store: &Store, run: RunId) -> Result<Row, Failure> {
+    let held = store.is_held(run)?;
+    let (summary, bytes, state) = match run_ends(store, run) {
+        Ok(ends) => {
+            let summary = ends.events.as_ref().map(|(first, last)| RunSummary::from_ends(first, last));
+            let state = match summary.as_ref().map(|summary| summary.state) {
+                _ if held => "recording",
+                None => "empty",
+                Some(RunState::Completed) => "completed",
+                Some(RunState::Failed) => "failed",
+                Some(RunState::Unfinished) => "unfinished",
+            };
+            (summary, ends.bytes, state)
+        }
+        Err(JournalError::Damaged { .. }) => (None, 0, "damaged"),
+        Err(error) => return Err(error.into()),
+    };
+    Ok(Row { run, state, bytes, summary })
+}
+
+impl Row {
+    fn started(&self) -> Option<jiff::Timestamp> {
+        self.summary.as_ref()?.started_at.as_ref()?.instant()
+    }
+
+    /// Returns the summary as JSON, with the state as the store knows it.
+    fn json(&self) -> Result<String, Failure> {
+        let summary = self.summary.clone().unwrap_or_else(|| SummaryBuilder::new(self.run).finish());
+        let text = serde_json::to_string(&summary).map_err(|error| Failure::could_not(error.to_string()))?;
+        let mut fields = Fields::parse(&text)?;
+        fields.take("state")?;
+        let mut object = fields.into_extra();
+        object.push("state", JsonString::from(self.state).to_json());
+        object.push("bytes", self.bytes.into());
+        let mut out = String::new();
+        ObjectWriter::begin(&mut out).finish(&object);
+        Ok(out)
+    }
+
+    fn human(&self) -> String {
+        let dim = Style::new().dimmed();
+        let style = match self.state {
+            "recording" => AnsiColor::Cyan.on_default().bold(),
+            "completed" => AnsiColor::Green.on_default(),
+            "failed" | "damaged" => AnsiColor::Red.on_default().bold(),
+            _ => Style::new(),
+        };
+        let mut line = format!("{}  {style}{:<10}{style:#}", self.run, self.state);
+        if let Some(summary) = &self.summary {
+            let started = summary.started_at.as_ref().map(ToString::to_string).unwrap_or_default();
+            line.push_str(&format!(
+                "  {dim}{}{dim:#}  {:>12}  {:>8}",
+                visible(&started, Lines::Escape),
+                count(summary.events, "event"),
+                size(self.bytes),
+            ));
+            let name = summary.name.as_ref().map(ToString::to_string).unwrap_or_default();
+            line.push_str("  ");
+            line.push_str(&visible(&name, Lines::Escape));
+            if let Some(parent) = summary.parent_run_id {
+                line.push_str(&format!("  {dim}child of {parent}{dim:#}"));
+            }
+        }
+        line.trim_end().to_owned()
+    }
+}

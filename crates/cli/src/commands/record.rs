@@ -1,0 +1,243 @@
+//! `steno record`: events from stdin, one acknowledgement per line on stdout.
+//!
+//! One thread reads and writes to the journal, this one waits for the syncs and answers, so that many events are in
+//! flight and every answer is in its place.
+
+use std::io::{self, BufRead, Write};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+
+use signal_hook::consts::{SIGINT, SIGTERM, SIGXFSZ};
+use signal_hook::iterator::Signals;
+use steno_journal::{Error as JournalError, Journal, Level, Options, Pending, Recorder};
+use steno_model::json::JsonString;
+use steno_model::limits::LINE_BYTES_MAX;
+use steno_model::{Draft, Error as ModelError, RunId, Seq};
+
+use crate::args::RecordArgs;
+use crate::failure::{Exit, Failure, Outcome, exit_of, with_causes};
+use crate::runs;
+use crate::settings::Settings;
+
+/// How many events may wait for their answer; the reader then waits too.
+const IN_FLIGHT_MAX: usize = 4_096;
+
+/// What the reading thread tells the answering one.
+enum Told {
+    Appended(Pending),
+    /// The line was bad.
+    Bad(ModelError),
+    /// The journal refused.
+    Refused(JournalError),
+    /// stdin has ended, or failed.
+    End(io::Result<()>),
+    /// A signal asked us to stop; the recorder is closed.
+    Signal(u8),
+}
+
+pub fn run(args: &RecordArgs, settings: &Settings) -> Outcome {
+    let run = RunId::parse(&args.run).map_err(|error| {
+        Failure::from(error).with_hint("make one with `uuidgen` or `cat /proc/sys/kernel/random/uuid`")
+    })?;
+    let level = Level::from(settings.level.value);
+    // Past a file size limit a write should fail with EFBIG, not end the process.
+    signal_hook::flag::register(SIGXFSZ, Arc::default())?;
+    let signals = Signals::new([SIGTERM, SIGINT])?;
+    let options = Options { seal_idle: settings.seal_idle.value, ..Options::default() };
+    let journal = Journal::new(runs::make_store(settings)?, options);
+    let recorder = Arc::new(journal.record(run)?);
+    let (tell, told) = sync_channel(IN_FLIGHT_MAX);
+    watch_signals(signals, Arc::clone(&recorder), tell.clone());
+    let reading = Arc::clone(&recorder);
+    std::thread::spawn(move || {
+        let ended =
+            read_lines(io::stdin().lock(), |line| tell.send(record_line(&reading, line, level)).is_ok());
+        tell.send(Told::End(ended)).ok();
+    });
+    let exit = Answers::new(level).answer_all(&told)?;
+    recorder.close()?;
+    Ok(exit)
+}
+
+/// Closes the recorder when a signal comes; what was accepted is then synced and sealed.
+fn watch_signals(mut signals: Signals, recorder: Arc<Recorder>, tell: SyncSender<Told>) {
+    std::thread::spawn(move || {
+        for signal in signals.forever() {
+            if let Err(error) = recorder.close() {
+                tracing::error!("{}", with_causes(&error));
+            }
+            tell.send(Told::Signal(u8::try_from(signal).unwrap_or(0))).ok();
+        }
+    });
+}
+
+fn record_line(recorder: &Recorder, line: Result<&[u8], ModelError>, level: Level) -> Told {
+    let draft = match line.and_then(|line| Draft::parse(line, recorder.run())) {
+        Ok(draft) => draft,
+        Err(error) => return Told::Bad(error),
+    };
+    match recorder.append(draft, level) {
+        Ok(pending) => Told::Appended(pending),
+        Err(error) => Told::Refused(error),
+    }
+}
+
+/// Hands over every line, without its newline; a line that is too long comes as an error. A last line without a
+/// newline counts: stdin has ended, so it is whole.
+fn read_lines(
+    mut input: impl BufRead,
+    mut take: impl FnMut(Result<&[u8], ModelError>) -> bool,
+) -> io::Result<()> {
+    let mut line = Vec::new();
+    loop {
+        line.clear();
+        let read = io::Read::take(&mut input, LINE_BYTES_MAX as u64).read_until(b'\n', &mut line)?;
+        if read == 0 {
+            return Ok(());
+        }
+        let goes_on = if line.last() == Some(&b'\n') {
+            line.pop();
+            take(Ok(&line))
+        } else if line.len() == LINE_BYTES_MAX {
+            let rest = input.skip_until(b'\n')?;
+            take(Err(ModelError::TooLong { bytes: (line.len() + rest) as u64 }))
+        } else {
+            take(Ok(&line))
+        };
+        if !goes_on {
+            return Ok(());
+        }
+    }
+}
+
+/// The answering side.
+struct Answers {
+    level: &'static str,
+    stdout: io::BufWriter<io::Stdout>,
+    /// Whether whoever sent the events has stopped reading answers. What they send is recorded all the same.
+    deaf: bool,
+    exit: Exit,
+}
+
+impl Answers {
+    fn new(level: Level) -> Self {
+        let level = match level {
+            Level::Written => "written",
+            Level::Synced => "synced",
+        };
+        Self { level, stdout: io::BufWriter::new(io::stdout()), deaf: false, exit: Exit::Done }
+    }
+
+    fn answer_all(mut self, told: &Receiver<Told>) -> Outcome {
+        while let Some(next) = self.next(told)? {
+            match next {
+                Told::Appended(pending) => {
+                    if !pending.is_done() {
+                        self.flush()?;
+                    }
+                    let outcome = pending.wait();
+                    self.answer(outcome)?;
+                }
+                Told::Refused(error) => self.answer(Err(error))?,
+                Told::Bad(error) => {
+                    self.worsen(Exit::Found);
+                    self.write_error(&with_causes(&error))?;
+                }
+                Told::End(ended) => {
+                    self.flush()?;
+                    ended.map_err(|error| Failure::could_not(format!("cannot read stdin: {error}")))?;
+                    return Ok(self.exit);
+                }
+                Told::Signal(number) => {
+                    self.flush()?;
+                    return Ok(Exit::Signal(number));
+                }
+            }
+        }
+        Ok(self.exit)
+    }
+
+    /// Returns what comes next. When nothing is waiting, whoever counts on the answers so far gets them first.
+    fn next(&mut self, told: &Receiver<Told>) -> Result<Option<Told>, Failure> {
+        if let Ok(next) = told.try_recv() {
+            return Ok(Some(next));
+        }
+        self.flush()?;
+        Ok(told.recv().ok())
+    }
+
+    fn answer(&mut self, outcome: Result<Seq, JournalError>) -> Result<(), Failure> {
+        match outcome {
+            Ok(seq) => {
+                let level = self.level;
+                self.write(&format!("{{\"seq\":{seq},\"level\":\"{level}\"}}\n"))
+            }
+            Err(error) => {
+                self.worsen(exit_of(&error));
+                self.write_error(&with_causes(&error))
+            }
+        }
+    }
+
+    /// Remembers the worst thing that happened: the disk before a bad line.
+    fn worsen(&mut self, exit: Exit) {
+        if exit.code() > self.exit.code() {
+            self.exit = exit;
+        }
+    }
+
+    fn write_error(&mut self, message: &str) -> Result<(), Failure> {
+        self.write(&format!("{{\"error\":{}}}\n", JsonString::from(message).as_raw()))
+    }
+
+    fn write(&mut self, text: &str) -> Result<(), Failure> {
+        let written = if self.deaf { Ok(()) } else { self.stdout.write_all(text.as_bytes()) };
+        self.heard(written)
+    }
+
+    fn flush(&mut self) -> Result<(), Failure> {
+        let written = if self.deaf { Ok(()) } else { self.stdout.flush() };
+        self.heard(written)
+    }
+
+    fn heard(&mut self, written: io::Result<()>) -> Result<(), Failure> {
+        match written {
+            Ok(()) => Ok(()),
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
+                self.deaf = true;
+                Ok(())
+            }
+            Err(error) => Err(Failure::could_not(format!("cannot write answers to stdout: {error}"))),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lines(input: &[u8]) -> Vec<Result<Vec<u8>, ModelError>> {
+        let mut got = Vec::new();
+        read_lines(input, |line| {
+            got.push(line.map(<[u8]>::to_vec));
+            true
+        })
+        .unwrap();
+        got
+    }
+
+    #[test]
+    fn the_last_line_needs_no_newline_and_empty_lines_count() {
+        assert_eq!(lines(b"a\n\nb"), [Ok(b"a".to_vec()), Ok(Vec::new()), Ok(b"b".to_vec())]);
+        assert_eq!(lines(b""), []);
+    }
+
+    #[test]
+    fn a_line_that_is_too_long_is_passed_over_and_the_next_one_is_read() {
+        let mut input = vec![b'x'; LINE_BYTES_MAX + 10];
+        input.extend_from_slice(b"\nshort\n");
+        let got = lines(&input);
+        assert_eq!(got[0], Err(ModelError::TooLong { bytes: (LINE_BYTES_MAX + 11) as u64 }));
+        assert_eq!(got[1], Ok(b"short".to_vec()));
+    }
+}

@@ -1,0 +1,208 @@
+//! `steno verify`: checks runs from the first byte to the last.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use anstyle::AnsiColor;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use serde_json::json;
+use steno_journal::disk::open_host_file;
+use steno_journal::{Checked, Ending, Error as JournalError, Seal, StorePath, check_file, check_run};
+use steno_model::RunId;
+use steno_views::{Lines, visible};
+
+use crate::args::VerifyArgs;
+use crate::failure::{Exit, Failure, Outcome, with_causes};
+use crate::output::{Output, count, size};
+use crate::runs::{self, Found};
+use crate::settings::Settings;
+
+type Expected = BTreeMap<RunId, Vec<Seal>>;
+
+/// What was checked, how it is called, how it went.
+struct Finding {
+    name: String,
+    outcome: Result<Checked, JournalError>,
+    /// Whether somebody writes to it now, so that an unterminated end is just not finished yet.
+    held: bool,
+}
+
+pub fn run(args: &VerifyArgs, settings: &Settings, output: &mut Output) -> Outcome {
+    let mut expected = args.expect.as_deref().map_or(Ok(Expected::new()), read_expected)?;
+    let wanted = wanted(args, settings, &expected)?;
+    let progress = progress(wanted.len());
+    let (mut good, mut bad) = (0_u64, 0_u64);
+    for one in wanted {
+        let finding = check(&one, &mut expected, settings)?;
+        progress.inc(1);
+        if finding.outcome.is_ok() {
+            good += 1;
+        } else {
+            bad += 1;
+        }
+        progress.suspend(|| {
+            let line = if args.json { finding.json() } else { finding.human() };
+            if args.json { output.json_line(&line) } else { output.line(&line) }
+        });
+        if output.is_broken() {
+            break;
+        }
+    }
+    progress.finish_and_clear();
+    if good + bad == 0 {
+        return Err(Failure::nothing("there is nothing to verify").with_hint("`steno ls` lists the runs"));
+    }
+    if bad > 0 {
+        let message = format!("{} of {} failed the check", bad, count(good + bad, "transcript"));
+        return Err(
+            Failure::nothing(message).with_hint("nothing was changed; `steno events RUN` reads what is good")
+        );
+    }
+    Ok(Exit::Done)
+}
+
+/// Returns what is to be checked: what was asked for, else every run of the store and every run expected in it.
+fn wanted(args: &VerifyArgs, settings: &Settings, expected: &Expected) -> Result<Vec<Found>, Failure> {
+    if !args.runs.is_empty() {
+        return args.runs.iter().map(|text| runs::find(text, settings)).collect();
+    }
+    let mut wanted = match runs::open_store(settings)? {
+        Some(store) => store.runs()?,
+        None if expected.is_empty() => runs::need_store(settings)?.runs()?,
+        None => Vec::new(),
+    };
+    wanted.extend(expected.keys());
+    wanted.sort_unstable();
+    wanted.dedup();
+    Ok(wanted.into_iter().map(Found::Run).collect())
+}
+
+fn check(found: &Found, expected: &mut Expected, settings: &Settings) -> Result<Finding, Failure> {
+    match found {
+        Found::Run(run) => {
+            let seals = expected.remove(run).unwrap_or_default();
+            let Some(store) = runs::open_store(settings)? else {
+                let outcome = Err(JournalError::NoSuchRun { run: *run });
+                return Ok(Finding { name: run.to_string(), outcome, held: false });
+            };
+            let held = store.is_held(*run)?;
+            Ok(Finding { name: run.to_string(), outcome: check_run(&store, *run, seals), held })
+        }
+        Found::File(path) => Ok(Finding {
+            name: path.display().to_string(),
+            outcome: check_path(path, expected)?,
+            held: false,
+        }),
+    }
+}
+
+/// Checks a file outside the store: against the seals beside it, and those expected of its run.
+fn check_path(path: &Path, expected: &mut Expected) -> Result<Result<Checked, JournalError>, Failure> {
+    let open = || {
+        open_host_file(path)
+            .map_err(|error| Failure::could_not(format!("cannot open `{}`: {error}", path.display())))
+    };
+    let shown = StorePath::outside(path);
+    let first = check_file(open()?, &shown, None, Vec::new());
+    let Ok(Checked { run: Some(run), .. }) = first else { return Ok(first) };
+    let beside = path.with_extension("seals.jsonl");
+    let mut seals =
+        if beside.is_file() { read_expected(&beside)?.remove(&run).unwrap_or_default() } else { Vec::new() };
+    seals.extend(expected.remove(&run).unwrap_or_default());
+    Ok(check_file(open()?, &shown, Some(run), seals))
+}
+
+fn read_expected(path: &Path) -> Result<Expected, Failure> {
+    let text = std::fs::read_to_string(path)
+        .map_err(|error| Failure::usage(format!("cannot read `{}`: {error}", path.display())))?;
+    let mut expected = Expected::new();
+    for (index, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
+        let bad = |why: &str| {
+            Failure::usage(format!("`{}` line {}: not a seal: {why}", path.display(), index + 1))
+                .with_hint("`steno seal RUN` prints seals to keep elsewhere")
+        };
+        let seal = Seal::parse(line).map_err(|why| bad(&why))?;
+        let run = RunId::parse(&seal.run_id).map_err(|error| bad(&error.to_string()))?;
+        expected.entry(run).or_default().push(seal);
+    }
+    Ok(expected)
+}
+
+/// A bar on stderr for long work; nothing where stderr is no terminal.
+fn progress(total: usize) -> ProgressBar {
+    let bar = ProgressBar::with_draw_target(Some(total as u64), ProgressDrawTarget::stderr());
+    let style = ProgressStyle::with_template("{bar:30} {pos}/{len} transcripts, {eta} left");
+    bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
+}
+
+impl Finding {
+    fn human(&self) -> String {
+        let name = visible(&self.name, Lines::Escape);
+        match &self.outcome {
+            Ok(checked) => {
+                let ok = AnsiColor::Green.on_default();
+                let mut line = format!(
+                    "{ok}ok{ok:#}       {name}  {}, {}, {}",
+                    count(checked.events, "event"),
+                    size(checked.bytes),
+                    self.sealed_words(checked),
+                );
+                if checked.unknown_types > 0 {
+                    line.push_str(&format!(", {} of unknown types", count(checked.unknown_types, "event")));
+                }
+                line
+            }
+            Err(error) => {
+                let bad = AnsiColor::Red.on_default().bold();
+                format!("{bad}DAMAGED{bad:#}  {name}  {}", visible(&with_causes(error), Lines::Escape))
+            }
+        }
+    }
+
+    fn sealed_words(&self, checked: &Checked) -> String {
+        let unsealed = checked.bytes - checked.sealed_bytes;
+        let mut words = match unsealed {
+            0 => "sealed".to_owned(),
+            bytes => format!("the last {} unsealed", size(bytes)),
+        };
+        if let Some(len) = self.torn(checked) {
+            words.push_str(&format!(", and a torn tail of {} that was never acknowledged", size(len)));
+        }
+        words
+    }
+
+    /// Returns how long a torn tail is, unless its writer is still at it.
+    fn torn(&self, checked: &Checked) -> Option<u64> {
+        match checked.ending {
+            Ending::Torn { len, .. } if !self.held => Some(len),
+            Ending::Torn { .. } | Ending::Whole => None,
+        }
+    }
+
+    fn json(&self) -> String {
+        match &self.outcome {
+            Ok(checked) => json!({
+                "name": self.name,
+                "run_id": checked.run.map(|run| run.to_string()),
+                "ok": true,
+                "events": checked.events,
+                "bytes": checked.bytes,
+                "seals": checked.seals,
+                "sealed_bytes": checked.sealed_bytes,
+                "unsealed_bytes": checked.bytes - checked.sealed_bytes,
+                "torn_bytes": self.torn(checked).unwrap_or(0),
+                "unknown_types": checked.unknown_types,
+            }),
+            Err(error) => json!({"name": self.name, "ok": false, "error": with_causes(error), "offset": offset_of(error)}),
+        }
+        .to_string()
+    }
+}
+
+fn offset_of(error: &JournalError) -> Option<u64> {
+    if let JournalError::Damaged { offset: place, .. } | JournalError::SealBroken { bytes: place, .. } = error
+    {
+        return Some(*place);
+    }
+    None
+}

@@ -1,0 +1,169 @@
+//! What ends a command early: a message for people, a hint, an exit code.
+
+use std::error::Error as StdError;
+use std::fmt::Write as _;
+use std::io;
+
+use steno_journal::Error as JournalError;
+
+/// Exit codes, the same for every command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exit {
+    /// Done.
+    Done,
+    /// Ran, and found nothing or a failed check.
+    Found,
+    /// Wrong use.
+    Usage,
+    /// Could not: disk, permission, our fault.
+    Could,
+    /// Held by another writer.
+    Held,
+    /// Ended by a signal, after everything accepted was recorded.
+    Signal(u8),
+}
+
+impl Exit {
+    /// Returns the number that the process ends with.
+    pub fn code(self) -> u8 {
+        match self {
+            Self::Done => 0,
+            Self::Found => 1,
+            Self::Usage => 2,
+            Self::Could => 3,
+            Self::Held => 4,
+            Self::Signal(number) => 128 + number,
+        }
+    }
+}
+
+/// Why a command ended early.
+#[derive(Debug)]
+pub struct Failure {
+    pub exit: Exit,
+    pub message: String,
+    pub hint: Option<String>,
+}
+
+/// What commands return.
+pub type Outcome = Result<Exit, Failure>;
+
+impl Failure {
+    pub fn usage(message: impl Into<String>) -> Self {
+        Self { exit: Exit::Usage, message: message.into(), hint: None }
+    }
+
+    pub fn nothing(message: impl Into<String>) -> Self {
+        Self { exit: Exit::Found, message: message.into(), hint: None }
+    }
+
+    pub fn could_not(message: impl Into<String>) -> Self {
+        Self { exit: Exit::Could, message: message.into(), hint: None }
+    }
+
+    pub fn with_hint(self, hint: impl Into<String>) -> Self {
+        Self { hint: Some(hint.into()), ..self }
+    }
+}
+
+impl From<JournalError> for Failure {
+    fn from(error: JournalError) -> Self {
+        let exit = exit_of(&error);
+        Self { exit, message: with_causes(&error), hint: hint_for(&error).map(str::to_owned) }
+    }
+}
+
+impl From<steno_model::Error> for Failure {
+    fn from(error: steno_model::Error) -> Self {
+        Self::usage(with_causes(&error))
+    }
+}
+
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        Self::could_not(with_causes(&error))
+    }
+}
+
+/// Returns the exit code that an error of the journal stands for.
+pub fn exit_of(error: &JournalError) -> Exit {
+    match error {
+        JournalError::Held { .. } => Exit::Held,
+        JournalError::NoSuchRun { .. } | JournalError::Damaged { .. } | JournalError::SealBroken { .. } => {
+            Exit::Found
+        }
+        JournalError::TooLong { .. } => Exit::Usage,
+        JournalError::NoRoom { .. }
+        | JournalError::Poisoned { .. }
+        | JournalError::Vanished { .. }
+        | JournalError::Closed
+        | JournalError::NotRegular { .. }
+        | JournalError::NotAStore { .. }
+        | JournalError::StoreTooNew { .. }
+        | JournalError::BadFormatFile { .. }
+        | JournalError::Shrunk { .. }
+        | JournalError::Io { .. } => Exit::Could,
+    }
+}
+
+fn hint_for(error: &JournalError) -> Option<&'static str> {
+    Some(match error {
+        JournalError::Held { .. } => "another `steno` writes to this run; `steno follow` reads along",
+        JournalError::NoSuchRun { .. } => "`steno ls` lists the runs",
+        JournalError::NoRoom { .. } => "make room on the disk; what was acknowledged is safe",
+        JournalError::Poisoned { .. } => "check the disk, then start again: opening the run recovers it",
+        JournalError::Damaged { .. } | JournalError::SealBroken { .. } => {
+            "nothing was changed; `steno verify` shows every run, `steno events` reads what is good"
+        }
+        JournalError::NotAStore { .. } => "give another directory with `--store`",
+        JournalError::StoreTooNew { .. } => "a newer `steno` wrote this store; use that one",
+        JournalError::NotRegular { .. } => {
+            "move it away; the record goes into files that only its owner can read"
+        }
+        JournalError::Vanished { .. } => {
+            "find out what removes files from the store; start again to record on"
+        }
+        JournalError::TooLong { .. }
+        | JournalError::Closed
+        | JournalError::BadFormatFile { .. }
+        | JournalError::Shrunk { .. }
+        | JournalError::Io { .. } => return None,
+    })
+}
+
+/// Returns an error's message with the messages of its causes.
+pub fn with_causes(error: &dyn StdError) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        write!(text, ": {error}").expect("a String takes every write");
+        cause = error.source();
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_exit_has_the_documented_code() {
+        let codes =
+            [Exit::Done, Exit::Found, Exit::Usage, Exit::Could, Exit::Held, Exit::Signal(15)].map(Exit::code);
+        assert_eq!(codes, [0, 1, 2, 3, 4, 143]);
+    }
+
+    #[test]
+    fn a_failure_names_its_causes_once() {
+        let source = io::Error::from_raw_os_error(28);
+        let failure = Failure::from(steno_journal::Error::NoRoom {
+            path: steno_journal::StorePath::transcripts(),
+            source: std::sync::Arc::new(source),
+        });
+        assert_eq!(failure.exit, Exit::Could);
+        assert_eq!(
+            failure.message,
+            "no room in `transcripts`; the record was not written: No space left on device (os error 28)"
+        );
+    }
+}

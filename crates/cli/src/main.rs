@@ -1,0 +1,76 @@
+//! `steno`: arguments, settings, output, exit codes. The work is done in the crates below.
+
+mod args;
+mod commands;
+mod failure;
+mod output;
+mod runs;
+mod settings;
+
+use std::io::{self, Write as _};
+use std::process::ExitCode;
+
+use clap::Parser as _;
+
+use args::{Cli, Command};
+use failure::{Exit, Failure, Outcome};
+use output::Output;
+use settings::Settings;
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    start_tracing(cli.global.verbose);
+    let outcome = run(&cli);
+    let exit = outcome.unwrap_or_else(|failure| report(&failure));
+    ExitCode::from(exit.code())
+}
+
+fn run(cli: &Cli) -> Outcome {
+    let level = if let Command::Record(args) = &cli.command { args.level } else { None };
+    let settings = Settings::load(&cli.global, level, &|name| std::env::var_os(name))?;
+    let mut output = Output::new(settings.color.value);
+    let outcome = dispatch(&cli.command, &settings, &mut output);
+    match (outcome, output.finish()) {
+        // Whoever read our output has enough: that is their right and no failure of ours.
+        (_, Err(error)) if error.kind() == io::ErrorKind::BrokenPipe => Ok(Exit::Done),
+        (Ok(_), Err(error)) => Err(Failure::could_not(format!("cannot write to stdout: {error}"))),
+        (outcome, _) => outcome,
+    }
+}
+
+fn dispatch(command: &Command, settings: &Settings, output: &mut Output) -> Outcome {
+    match command {
+        Command::Record(args) => commands::record::run(args, settings),
+        Command::Events(args) => commands::events::run(args, settings, output),
+        Command::Tree(args) => commands::tree::run(args, settings, output),
+        Command::Follow(args) => commands::follow::run(args, settings, output),
+        Command::Ls(args) => commands::ls::run(args, settings, output),
+        Command::Verify(args) => commands::verify::run(args, settings, output),
+        Command::Seal(args) => commands::seal::run(args, settings, output),
+        Command::Config(args) => Ok(commands::config::run(args, settings, output)),
+        Command::Completions(args) => Ok(commands::completions::run(args, output)),
+    }
+}
+
+/// Says on stderr what went wrong, and what to do about it.
+fn report(failure: &Failure) -> Exit {
+    let mut stderr = anstream::stderr().lock();
+    let bold = anstyle::AnsiColor::Red.on_default().bold();
+    let message = steno_views::visible(&failure.message, steno_views::Lines::Keep);
+    // Nothing can be done when stderr is gone too.
+    writeln!(stderr, "{bold}error:{bold:#} {message}").ok();
+    if let Some(hint) = &failure.hint {
+        writeln!(stderr, "hint: {hint}").ok();
+    }
+    failure.exit
+}
+
+fn start_tracing(verbose: bool) {
+    let level = if verbose { tracing::Level::DEBUG } else { tracing::Level::WARN };
+    tracing_subscriber::fmt()
+        .with_writer(io::stderr)
+        .with_max_level(level)
+        .with_target(false)
+        .without_time()
+        .init();
+}

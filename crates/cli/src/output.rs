@@ -1,0 +1,148 @@
+//! stdout: buffered, coloured when that is wanted, quiet when the reader has left.
+
+use std::io::{self, BufWriter, Write};
+
+use anstream::AutoStream;
+use steno_views::{Lines, visible};
+
+use crate::args::ColorChoice;
+
+/// Where commands write their data. Errors are kept until [`Output::finish`]; what a command does does not depend on
+/// whether somebody reads along.
+pub struct Output {
+    stream: BufWriter<AutoStream<io::Stdout>>,
+    error: Option<io::Error>,
+}
+
+impl Output {
+    pub fn new(color: ColorChoice) -> Self {
+        let choice = match color {
+            ColorChoice::Auto => anstream::ColorChoice::Auto,
+            ColorChoice::Always => anstream::ColorChoice::AlwaysAnsi,
+            ColorChoice::Never => anstream::ColorChoice::Never,
+        };
+        choice.write_global();
+        Self { stream: BufWriter::new(AutoStream::new(io::stdout(), choice)), error: None }
+    }
+
+    /// Writes a line of our own, which may have colours.
+    pub fn line(&mut self, text: &str) {
+        self.write(text.as_bytes());
+        self.write(b"\n");
+    }
+
+    /// Writes bytes past any colour handling.
+    pub fn raw_line(&mut self, bytes: &[u8]) {
+        if let Err(error) = self.stream.flush() {
+            self.error.get_or_insert(error);
+        }
+        let mut stdout = io::stdout().lock();
+        let written = stdout.write_all(bytes).and_then(|()| stdout.write_all(b"\n"));
+        if let Err(error) = written {
+            self.error.get_or_insert(error);
+        }
+    }
+
+    /// Writes a JSON line in which every character that steers a terminal is an escape of JSON.
+    pub fn json_line(&mut self, json: &str) {
+        self.line(&harmless_json(json));
+    }
+
+    /// Writes what is buffered; returns false when nobody reads any more.
+    pub fn flush(&mut self) -> bool {
+        if let Err(error) = self.stream.flush() {
+            self.error.get_or_insert(error);
+        }
+        self.error.is_none()
+    }
+
+    /// Tells whether writing has failed, so that a long listing can stop.
+    pub fn is_broken(&self) -> bool {
+        self.error.is_some()
+    }
+
+    pub fn finish(mut self) -> io::Result<()> {
+        self.flush();
+        self.error.take().map_or(Ok(()), Err)
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        if let Err(error) = self.stream.write_all(bytes) {
+            self.error.get_or_insert(error);
+        }
+    }
+}
+
+/// Spells characters that steer a terminal as `\u` escapes. They can stand in JSON only inside strings, so the value
+/// stays the same.
+fn harmless_json(json: &str) -> String {
+    use std::fmt::Write as _;
+    let mut out = String::with_capacity(json.len());
+    for letter in json.chars() {
+        let mut text = [0; 4];
+        if letter.is_ascii_graphic() || letter == ' ' || !is_steering(letter, letter.encode_utf8(&mut text)) {
+            out.push(letter);
+        } else {
+            for unit in letter.encode_utf16(&mut [0; 2]) {
+                write!(out, "\\u{unit:04x}").expect("a String takes every write");
+            }
+        }
+    }
+    out
+}
+
+fn is_steering(letter: char, text: &str) -> bool {
+    // A tab or carriage return outside of strings is white space, and may stay; inside it is escaped already.
+    letter != '\t' && letter != '\r' && matches!(visible(text, Lines::Keep), std::borrow::Cow::Owned(_))
+}
+
+/// Returns a size for people.
+pub fn size(bytes: u64) -> String {
+    const UNITS: [&str; 5] = ["B", "KB", "MB", "GB", "TB"];
+    let mut unit = 0;
+    let mut scaled = bytes;
+    let mut tenths = 0;
+    while scaled >= 1_000 && unit + 1 < UNITS.len() {
+        tenths = scaled % 1_000 / 100;
+        scaled /= 1_000;
+        unit += 1;
+    }
+    if unit == 0 || scaled >= 100 {
+        format!("{scaled} {}", UNITS[unit])
+    } else {
+        format!("{scaled}.{tenths} {}", UNITS[unit])
+    }
+}
+
+/// Returns a number with its noun.
+pub fn count(number: u64, noun: &str) -> String {
+    if number == 1 { format!("1 {noun}") } else { format!("{number} {noun}s") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_for_people() {
+        for (bytes, want) in
+            [(0, "0 B"), (999, "999 B"), (1_000, "1.0 KB"), (3_456_000, "3.4 MB"), (213_000_000, "213 MB")]
+        {
+            assert_eq!(size(bytes), want);
+        }
+    }
+
+    #[test]
+    fn json_is_harmless_and_means_the_same() {
+        let json = "{\"a\":\"\u{9b}2J \u{202e}é\u{7f}\",\t\"b\":1}";
+        let harmless = harmless_json(json);
+        assert_eq!(harmless, "{\"a\":\"\\u009b2J \\u202eé\\u007f\",\t\"b\":1}");
+        let read = |text: &str| serde_json::from_str::<serde_json::Value>(text).unwrap();
+        assert_eq!(read(&harmless), read(json));
+    }
+
+    #[test]
+    fn nouns_agree() {
+        assert_eq!((count(1, "event"), count(0, "event")), ("1 event".into(), "0 events".into()));
+    }
+}

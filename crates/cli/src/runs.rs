@@ -1,0 +1,105 @@
+//! Finds what a RUN argument means: a UUID, the beginning of one, or a transcript file.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use steno_journal::disk::{RealDisk, open_host_file};
+use steno_journal::{Reader, Store, StorePath};
+use steno_model::RunId;
+
+use crate::failure::Failure;
+use crate::settings::Settings;
+
+/// What a RUN argument means.
+pub enum Found {
+    Run(RunId),
+    File(PathBuf),
+}
+
+/// Opens the store to read; one that is not there is empty.
+pub fn open_store(settings: &Settings) -> Result<Option<Store>, Failure> {
+    let path = &settings.store.value;
+    let disk = RealDisk::open(path).map_err(|error| {
+        Failure::could_not(format!("cannot open the store `{}`: {error}", path.display()))
+    })?;
+    Ok(disk.map(|disk| Store::open(Arc::new(disk))).transpose()?)
+}
+
+/// Opens the store to read, or says that there is none.
+pub fn need_store(settings: &Settings) -> Result<Store, Failure> {
+    open_store(settings)?.ok_or_else(|| {
+        Failure::nothing(format!(
+            "there is no store at `{}` ({})",
+            settings.store.value.display(),
+            settings.store.origin
+        ))
+        .with_hint("`steno record --run UUID` makes one")
+    })
+}
+
+/// Opens the store to write, and makes it when it is not there.
+pub fn make_store(settings: &Settings) -> Result<Store, Failure> {
+    let path = &settings.store.value;
+    let disk = RealDisk::create(path).map_err(|error| {
+        Failure::could_not(format!("cannot make the store `{}`: {error}", path.display()))
+    })?;
+    Ok(Store::create(Arc::new(disk))?)
+}
+
+/// Reads a RUN argument.
+pub fn find(text: &str, settings: &Settings) -> Result<Found, Failure> {
+    if let Ok(run) = RunId::parse(text) {
+        return Ok(Found::Run(run));
+    }
+    let path = Path::new(text);
+    if path.is_file() {
+        return Ok(Found::File(path.to_owned()));
+    }
+    find_by_prefix(text, settings).map(Found::Run)
+}
+
+/// Reads a RUN argument that has to be a run of the store.
+pub fn find_run(text: &str, settings: &Settings) -> Result<RunId, Failure> {
+    match RunId::parse(text) {
+        Ok(run) => Ok(run),
+        Err(_) => find_by_prefix(text, settings),
+    }
+}
+
+fn find_by_prefix(text: &str, settings: &Settings) -> Result<RunId, Failure> {
+    const PREFIX_LEN_MIN: usize = 4;
+    let plausible =
+        text.len() >= PREFIX_LEN_MIN && text.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-');
+    if !plausible {
+        let message = format!(
+            "`{text}` is no run: want a UUID, four or more of its first digits, or a transcript file"
+        );
+        return Err(Failure::usage(message).with_hint("`steno ls` lists the runs"));
+    }
+    let wanted = text.to_ascii_lowercase();
+    let mut runs = need_store(settings)?.runs()?;
+    runs.retain(|run| run.to_string().starts_with(&wanted));
+    match runs[..] {
+        [run] => Ok(run),
+        [] => {
+            Err(Failure::nothing(format!("no run begins with `{text}`"))
+                .with_hint("`steno ls` lists the runs"))
+        }
+        [first, second, ..] => {
+            let message = format!("`{text}` begins {} runs, {first} and {second} among them", runs.len());
+            Err(Failure::usage(message).with_hint("give more of its digits"))
+        }
+    }
+}
+
+/// Opens what was found to read.
+pub fn open_reader(found: &Found, settings: &Settings) -> Result<Reader, Failure> {
+    match found {
+        Found::Run(run) => Ok(Reader::open(&need_store(settings)?, *run)?),
+        Found::File(path) => {
+            let file = open_host_file(path)
+                .map_err(|error| Failure::could_not(format!("cannot open `{}`: {error}", path.display())))?;
+            Ok(Reader::of_file(file, StorePath::outside(path), None))
+        }
+    }
+}

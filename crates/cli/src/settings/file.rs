@@ -1,0 +1,54 @@
+//! The config file: TOML, every key optional.
+
+use std::io;
+use std::path::Path;
+
+use serde::Deserialize;
+
+use crate::failure::Failure;
+
+/// The keys that the file may have.
+pub const KNOWN_KEYS: [&str; 4] = ["store", "level", "color", "seal_idle"];
+
+/// What the file says; values are checked where they are used.
+#[derive(Debug, Default)]
+pub struct ConfigFile {
+    pub store: Option<String>,
+    pub level: Option<String>,
+    pub color: Option<String>,
+    pub seal_idle: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Wire {
+    store: Option<String>,
+    level: Option<String>,
+    color: Option<String>,
+    seal_idle: Option<u64>,
+    #[serde(flatten)]
+    rest: std::collections::BTreeMap<String, toml::Value>,
+}
+
+/// Reads the file; `None` when it is not there and nobody asked for it by name.
+pub fn read(path: &Path, given: bool) -> Result<Option<ConfigFile>, Failure> {
+    let text = match std::fs::read_to_string(path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == io::ErrorKind::NotFound && !given => return Ok(None),
+        Err(error) => {
+            return Err(Failure::usage(format!("cannot read the config file `{}`: {error}", path.display())));
+        }
+    };
+    let wire: Wire = toml::from_str(&text).map_err(|error| {
+        let hint = format!("known keys: {}", KNOWN_KEYS.join(", "));
+        Failure::usage(format!("`{}`: {}", path.display(), error.message())).with_hint(hint)
+    })?;
+    for key in wire.rest.keys() {
+        tracing::warn!(
+            "`{}` has the unknown key `{key}`; known keys: {}",
+            path.display(),
+            KNOWN_KEYS.join(", ")
+        );
+    }
+    let seal_idle = wire.seal_idle.map(|seconds| seconds.to_string());
+    Ok(Some(ConfigFile { store: wire.store, level: wire.level, color: wire.color, seal_idle }))
+}

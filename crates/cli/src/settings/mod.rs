@@ -1,0 +1,239 @@
+//! Settings: flags over `STENO_*` variables over the config file over defaults, each with its origin.
+
+mod file;
+mod places;
+
+use std::ffi::OsString;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use clap::ValueEnum;
+
+use crate::args::{ColorChoice, Global, LevelChoice};
+use crate::failure::Failure;
+
+pub use file::KNOWN_KEYS;
+
+/// A value and where it comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Setting<T> {
+    pub value: T,
+    pub origin: Origin,
+}
+
+/// Where a value comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Origin {
+    Flag(&'static str),
+    Variable(&'static str),
+    File(PathBuf),
+    Default,
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Flag(flag) => write!(out, "flag {flag}"),
+            Self::Variable(name) => write!(out, "variable {name}"),
+            Self::File(path) => write!(out, "file {}", path.display()),
+            Self::Default => out.write_str("default"),
+        }
+    }
+}
+
+/// All settings.
+#[derive(Debug)]
+pub struct Settings {
+    pub store: Setting<PathBuf>,
+    pub level: Setting<LevelChoice>,
+    pub color: Setting<ColorChoice>,
+    pub seal_idle: Setting<Duration>,
+    /// The config file: where it is looked for, and whether it is there.
+    pub file: PathBuf,
+    pub file_found: bool,
+}
+
+/// The environment, handed in so that tests can make one up.
+pub type Environment = dyn Fn(&str) -> Option<OsString>;
+
+impl Settings {
+    /// Brings flags, variables, file and defaults together.
+    pub fn load(
+        flags: &Global,
+        level: Option<LevelChoice>,
+        environment: &Environment,
+    ) -> Result<Self, Failure> {
+        let (path, given) = places::config_file(flags.config.as_deref(), environment);
+        let file = file::read(&path, given)?;
+        let file_found = file.is_some();
+        let file = file.unwrap_or_default();
+        let from_file = |value: Option<String>| value.map(|value| (value, Origin::File(path.clone())));
+        let layered = |variable: &'static str, file: Option<String>| match environment(variable) {
+            Some(value) if !value.is_empty() => {
+                text(variable, value).map(|value| Some((value, Origin::Variable(variable))))
+            }
+            _ => Ok(from_file(file)),
+        };
+        let color = layered("STENO_COLOR", file.color)?;
+        let no_color = environment("NO_COLOR").is_some_and(|value| !value.is_empty());
+        let default_color = if no_color {
+            Setting { value: ColorChoice::Never, origin: Origin::Variable("NO_COLOR") }
+        } else {
+            Setting { value: ColorChoice::Auto, origin: Origin::Default }
+        };
+        let default_level = Setting { value: LevelChoice::Synced, origin: Origin::Default };
+        Ok(Self {
+            store: places::store(flags.store.as_deref(), file.store, &path, environment)?,
+            level: choose("--level", level, "level", layered("STENO_LEVEL", file.level)?, default_level)?,
+            color: choose("--color", flags.color, "color", color, default_color)?,
+            seal_idle: seal_idle(layered("STENO_SEAL_IDLE", file.seal_idle)?)?,
+            file: path,
+            file_found,
+        })
+    }
+
+    /// Returns key, value and origin of every setting, as `steno config` shows them.
+    pub fn rows(&self) -> [(&'static str, String, String); 4] {
+        let word = |value: Option<clap::builder::PossibleValue>| {
+            value.map_or(String::new(), |value| value.get_name().to_owned())
+        };
+        [
+            ("store", self.store.value.display().to_string(), self.store.origin.to_string()),
+            ("level", word(self.level.value.to_possible_value()), self.level.origin.to_string()),
+            ("color", word(self.color.value.to_possible_value()), self.color.origin.to_string()),
+            ("seal_idle", self.seal_idle.value.as_secs().to_string(), self.seal_idle.origin.to_string()),
+        ]
+    }
+}
+
+fn text(name: &str, value: OsString) -> Result<String, Failure> {
+    value.into_string().map_err(|_| Failure::usage(format!("`{name}` is not UTF-8")))
+}
+
+/// Takes the flag, else the layer below it, else the default.
+fn choose<T: ValueEnum>(
+    flag: &'static str,
+    given: Option<T>,
+    key: &'static str,
+    layer: Option<(String, Origin)>,
+    default: Setting<T>,
+) -> Result<Setting<T>, Failure> {
+    if let Some(value) = given {
+        return Ok(Setting { value, origin: Origin::Flag(flag) });
+    }
+    let Some((text, origin)) = layer else { return Ok(default) };
+    if let Ok(value) = T::from_str(&text, true) {
+        return Ok(Setting { value, origin });
+    }
+    let words: Vec<_> = T::value_variants().iter().filter_map(ValueEnum::to_possible_value).collect();
+    let words: Vec<_> = words.iter().map(clap::builder::PossibleValue::get_name).collect();
+    Err(bad_value(key, &text, &origin).with_hint(format!("one of: {}", words.join(", "))))
+}
+
+fn seal_idle(layer: Option<(String, Origin)>) -> Result<Setting<Duration>, Failure> {
+    const DEFAULT: Duration = Duration::from_secs(30);
+    let Some((text, origin)) = layer else { return Ok(Setting { value: DEFAULT, origin: Origin::Default }) };
+    match text.parse() {
+        Ok(seconds) => Ok(Setting { value: Duration::from_secs(seconds), origin }),
+        Err(_) => Err(bad_value("seal_idle", &text, &origin).with_hint("a whole number of seconds")),
+    }
+}
+
+fn bad_value(key: &str, text: &str, origin: &Origin) -> Failure {
+    Failure::usage(format!("`{text}` is no value for `{key}` ({origin})"))
+}
+
+/// Reads a path as the shell would leave it: a leading `~/` is the home directory.
+fn expand_home(path: &Path, environment: &Environment) -> PathBuf {
+    match (path.strip_prefix("~"), environment("HOME")) {
+        (Ok(rest), Some(home)) => PathBuf::from(home).join(rest),
+        _ => path.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn load(vars: &'static [(&'static str, &'static str)], flags: &Global) -> Result<Settings, Failure> {
+        let environment = move |name: &str| {
+            vars.iter().find(|(key, _)| *key == name).map(|(_, value)| OsString::from(value))
+        };
+        Settings::load(flags, None, &environment)
+    }
+
+    fn no_flags() -> Global {
+        Global { store: None, config: None, color: None, verbose: false }
+    }
+
+    const HOME: (&str, &str) = ("HOME", "/home/user");
+
+    #[test]
+    fn defaults_come_from_the_platform() {
+        let settings = load(&[HOME], &no_flags()).unwrap();
+        assert!(settings.store.value.starts_with("/home/user") && settings.store.value.ends_with("steno"));
+        assert_eq!(settings.store.origin, Origin::Default);
+        assert_eq!((settings.level.value, settings.color.value), (LevelChoice::Synced, ColorChoice::Auto));
+        assert!(!settings.file_found);
+    }
+
+    #[test]
+    fn flags_win_over_variables_and_variables_over_the_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("config.toml");
+        std::fs::write(&file, "store = \"~/from-file\"\nlevel = \"written\"\nseal_idle = 7\n").unwrap();
+        let flags = Global { config: Some(file.clone()), ..no_flags() };
+        let settings = load(&[HOME], &flags).unwrap();
+        assert_eq!(
+            settings.store,
+            Setting { value: "/home/user/from-file".into(), origin: Origin::File(file.clone()) }
+        );
+        assert_eq!(settings.level, Setting { value: LevelChoice::Written, origin: Origin::File(file) });
+        assert_eq!(settings.seal_idle.value, Duration::from_secs(7));
+        let settings = load(&[HOME, ("STENO_HOME", "/env"), ("STENO_LEVEL", "synced")], &flags).unwrap();
+        assert_eq!(settings.store, Setting { value: "/env".into(), origin: Origin::Variable("STENO_HOME") });
+        assert_eq!(settings.level.origin, Origin::Variable("STENO_LEVEL"));
+        let flags = Global { store: Some("/flag".into()), ..flags };
+        let settings = load(&[HOME, ("STENO_HOME", "/env")], &flags).unwrap();
+        assert_eq!(settings.store, Setting { value: "/flag".into(), origin: Origin::Flag("--store") });
+    }
+
+    #[test]
+    fn no_color_is_honoured_unless_something_says_otherwise() {
+        let settings = load(&[HOME, ("NO_COLOR", "1")], &no_flags()).unwrap();
+        assert_eq!(
+            settings.color,
+            Setting { value: ColorChoice::Never, origin: Origin::Variable("NO_COLOR") }
+        );
+        let settings = load(&[HOME, ("NO_COLOR", "1"), ("STENO_COLOR", "always")], &no_flags()).unwrap();
+        assert_eq!(settings.color.value, ColorChoice::Always);
+    }
+
+    #[test]
+    fn a_bad_value_names_its_place_and_what_would_be_good() {
+        let failure = load(&[HOME, ("STENO_LEVEL", "durable")], &no_flags()).unwrap_err();
+        assert_eq!(failure.message, "`durable` is no value for `level` (variable STENO_LEVEL)");
+        assert_eq!(failure.hint.as_deref(), Some("one of: written, synced"));
+        assert!(load(&[HOME, ("STENO_SEAL_IDLE", "soon")], &no_flags()).is_err());
+    }
+
+    #[test]
+    fn a_config_file_that_was_asked_for_has_to_be_there_and_be_good() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("config.toml");
+        let flags = Global { config: Some(file.clone()), ..no_flags() };
+        assert!(load(&[HOME], &flags).unwrap_err().message.contains("config.toml"));
+        for bad in ["store = 1", "level = ", "level = [\"synced\"]"] {
+            std::fs::write(&file, bad).unwrap();
+            assert!(load(&[HOME], &flags).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn without_a_home_a_store_has_to_be_named() {
+        assert!(load(&[], &no_flags()).is_err());
+        let settings = load(&[("STENO_HOME", "/env")], &no_flags()).unwrap();
+        assert_eq!(settings.store.value, PathBuf::from("/env"));
+    }
+}
