@@ -20,6 +20,10 @@ use settings::Settings;
 fn main() -> ExitCode {
     let cli = Cli::parse();
     start_tracing(cli.global.verbose);
+    // Past a file size limit a write should fail with EFBIG, not end the process.
+    if let Err(error) = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, std::sync::Arc::default()) {
+        tracing::warn!("SIGXFSZ cannot be ignored: {error}");
+    }
     let outcome = run(&cli);
     let exit = outcome.unwrap_or_else(|failure| report(&failure));
     ExitCode::from(exit.code())

@@ -1,6 +1,6 @@
 //! Follows a transcript that another process writes: the file is the bus.
 
-use std::sync::mpsc::{Receiver, channel};
+use std::sync::mpsc::{Receiver, sync_channel};
 use std::time::Duration;
 
 use notify::{RecommendedWatcher, RecursiveMode, Watcher as _};
@@ -60,7 +60,6 @@ impl Follower {
             Some(watch) => {
                 // Told of a change or not, the file is read again: a lost notice costs time and no event.
                 watch.changed.recv_timeout(at_most).ok();
-                while watch.changed.try_recv().is_ok() {}
             }
             None => std::thread::sleep(at_most.min(POLL_INTERVAL)),
         }
@@ -72,9 +71,10 @@ impl Watch {
     /// Watches the transcripts; `None` where that is not possible (no such call, no more watches).
     fn start(store: &Store) -> Option<Self> {
         let dir = store.disk().host_path(&StorePath::transcripts())?;
-        let (send, changed) = channel();
+        // One notice that waits says all there is to say: read the file again.
+        let (send, changed) = sync_channel(1);
         let tell = move |_: notify::Result<notify::Event>| {
-            send.send(()).ok();
+            send.try_send(()).ok();
         };
         let started = notify::recommended_watcher(tell).and_then(|mut watcher| {
             watcher.watch(&dir, RecursiveMode::NonRecursive)?;

@@ -1,4 +1,102 @@
-//! temporary
+//! The append-only record: where drafts become events, and events survive.
+//!
+//! A run is one file, `transcripts/<run-id>.jsonl`, plain JSON lines for ever readable with jq. This crate gives each
+//! event its number, writes it, makes it last, tells subscribers, recovers after crashes, and vouches for what is
+//! there. It knows envelopes and numbers; what an event means is the business of `steno-model` and of views.
+//!
+//! ```
+//! use std::sync::Arc;
+//! use steno_journal::disk::RealDisk;
+//! use steno_journal::{Journal, Level, Options, Reader, Store};
+//! use steno_model::{Draft, RunId};
+//!
+//! # let dir = tempfile::tempdir()?;
+//! # let path = dir.path().join("store");
+//! let store = Store::create(Arc::new(RealDisk::create(&path)?))?;
+//! let journal = Journal::new(store.clone(), Options::default());
+//! let run = RunId::parse("550e8400-e29b-41d4-a716-446655440000")?;
+//!
+//! let recorder = journal.record(run)?;
+//! let mut live = recorder.subscribe();
+//! let draft = Draft::parse(br#"{"type":"run.started","payload":{"name":"demo","kind":"session"}}"#, run)?;
+//! let seq = recorder.record(draft, Level::Synced)?;
+//! assert_eq!(seq.get(), 1);
+//! assert_eq!(live.recv().map(|event| event.seq), Some(seq));
+//! recorder.close()?;
+//!
+//! let mut reader = Reader::open(&store, run)?;
+//! assert_eq!(reader.read_next()?.map(|recorded| recorded.event.seq), Some(seq));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # Model
+//! - [`Store`] is a directory with a format version. [`Journal`] is its write side. [`Recorder`] is the one writer
+//!   of one run, shared by threads by reference: [`Recorder::record`], [`Recorder::subscribe`], [`Recorder::close`].
+//! - **Order.** A seq is taken, the line is put together and written under one lock, in one function. If the write
+//!   fails the seq is not used up. So file order is seq order, without gap or duplicate, also among threads, and a
+//!   reopened run goes on after its last number. Clocks go backwards; nothing is ever sorted by time.
+//! - **Levels.** [`Level::Written`]: the whole line, newline included, has been written; it survives the death of
+//!   the process. [`Level::Synced`]: acknowledged after an fdatasync; it survives a power cut. A pool of at most
+//!   four threads syncs for all open runs, and one sync acknowledges everyone who waits by then.
+//!   [`Recorder::append`] returns before the sync, so that one thread can keep many events in flight.
+//! - **Disk first.** Subscribers get an event after it is written, in the file's order, each as the same shared
+//!   value. A queue holds [`SUBSCRIBER_QUEUE_LEN_MAX`] events; what comes while it is full is missed, counted, and
+//!   warned of at most once a second. [`CatchUp`] reads from the file what was missed live. Nobody who listens can
+//!   hold up the writer.
+//! - **The file is the bus.** [`Follower`] gives the stream of a run that another process writes. Live streams name
+//!   an event by (run, epoch, seq): after a power cut a seq that was only written can be given again, and the
+//!   [`Epoch`](steno_model::Epoch) tells the two openings apart.
+//! - **Seals.** [`Seal`] lines in a file beside the transcript vouch for a prefix by length, last seq and SHA-256.
+//!   They are made on close, when a run is idle, and on demand, always after the prefix was synced. A run that
+//!   grows past a seal is legal; a prefix that no longer matches is not.
+//! - **Notes.** The ten event types stay closed and the file has no gaps, so what happened to the record itself
+//!   (recoveries, refusals, drops) stands in a notes file beside it: [`Note`].
+//! - **Segments.** A trace spine is the same machinery in files that rotate by bytes and records; each closed
+//!   segment has a meta file with its hash: [`SpineWriter`].
+//!
+//! # Recovery
+//! The newline is the commit mark. Opening a run first takes its lock, then looks at the whole file: [`inspect`]
+//! says what would be done, [`apply`] does just that. The good prefix is the lines that parse, each numbered one more
+//! than the last. An unterminated tail, or a hole of zeros with nothing good after it, was never acknowledged: it is
+//! copied aside, synced, and only then cut off. Anything else is damage: nothing is changed, appending is refused,
+//! the place is named. Bytes that no seal vouches for are written over themselves and synced once more, because
+//! after a failed sync the page cache may show what the disk does not have. Recovery can be killed at any point and
+//! done again; done twice, it does nothing the second time. Readers never repair.
+//!
+//! # Threat model
+//! What is defended against, and how:
+//! - **Kill and power cut**: the levels and recovery above. New files are synced together with their directory;
+//!   replaced files are written under another name, synced, renamed, and the directory synced.
+//! - **A full disk, a quota, a file size limit**: the partial line is taken back, the caller is told, the writer
+//!   goes on when there is room, and the refusals are noted. The process has to ignore `SIGXFSZ`.
+//! - **A failing disk**: after one failed sync, or a write that failed for another reason, the writer refuses
+//!   everything. A second sync that succeeds would prove nothing, so it is never tried.
+//! - **A second writer**: an flock on a lock file that is never deleted. [`Error::Held`] says so.
+//! - **A file deleted, renamed or replaced under its writer**: noticed at the next commit, and for written records
+//!   at once; everything recorded so far is copied from the open handle to a file with a name.
+//! - **Links, pipes, devices in place of our files**: everything below the store is opened beneath one directory
+//!   handle, without following links, without blocking, and must be a regular file of ours. Ids that become file
+//!   names are UUIDs or match a strict pattern first.
+//! - **Other users of the machine**: files are 0600 and directories 0700, whatever the umask.
+//! - **Cut or changed history**: seals show it. Somebody who can rewrite the transcript can rewrite its seals too,
+//!   so keep seals elsewhere and compare ([`check_run`] takes them).
+//! - **Hostile content**: lines are bounded in length, and no reader recurses into them.
+//!
+//! What is not: whoever can run code as the store's owner; disks that lie about a sync; network file systems
+//! without working locks. Nothing is masked: a transcript holds what agents said and saw, secrets included.
+//!
+//! # Versioning
+//! - `format.json` names the store's format version, [`STORE_VERSION`]. A newer store is refused with
+//!   [`Error::StoreTooNew`] and never touched; older ones will be migrated or read as they are.
+//! - New envelope fields, note kinds and seal fields may be added within a version: readers keep or pass over what
+//!   they don't know. Changing the meaning of a field, the commit mark, or a file's name needs a new version.
+//! - Files of every version that was ever released stay in the tests, unedited, and stay readable.
+//!
+//! # How it is tested
+//! The disk is behind a trait ([`disk::Disk`]). A simulated one loses, tears and reorders what was not synced, over
+//! thousands of seeds; files are cut and flipped at every byte; the commit queue and fan-out are model-checked with
+//! shuttle; and faults built in on purpose (features called `mutant-…`) must each be found by these tests.
+
 mod catch_up;
 mod check;
 mod commit;

@@ -165,9 +165,6 @@ impl Log {
         let refused = (state.refused.count > 0).then(|| std::mem::take(&mut state.refused));
         let kept = under_lock();
         drop(state);
-        if level == Level::Written {
-            self.check_not_deleted()?;
-        }
         Ok(Appended { pending: Pending { seq, batch }, kept, queue, refused })
     }
 
@@ -278,8 +275,10 @@ impl Log {
     }
 
     /// Looks whether the file still has a name; a `written` record must survive the death of the process.
-    fn check_not_deleted(&self) -> Result<(), Error> {
-        if self.file.identity().is_ok_and(|open| open.links > 0) {
+    ///
+    /// Only for records that no sync follows: a commit looks by itself.
+    pub(crate) fn check_not_deleted(&self, level: Level) -> Result<(), Error> {
+        if level == Level::Synced || self.file.identity().is_ok_and(|open| open.links > 0) {
             return Ok(());
         }
         let _alone = lock(&self.syncing);
@@ -328,6 +327,14 @@ impl State {
 
 impl Commit for Log {
     fn commit(&self) -> bool {
+        {
+            let mut state = lock(&self.state);
+            if state.batch_len == 0 {
+                // A seal has synced for everyone meanwhile.
+                state.queued = false;
+                return false;
+            }
+        }
         // What a failure means is kept in `health`, and told to those who wait.
         self.sync_now().ok();
         let mut state = lock(&self.state);

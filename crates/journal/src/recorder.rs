@@ -164,6 +164,7 @@ impl Recorder {
         let (mut subscribers, pending) = (appended.kept, appended.pending);
         subscribers.deliver(|| encoded.into_event(pending.seq()));
         drop(subscribers);
+        inner.log.check_not_deleted(level)?;
         if let Some(refused) = appended.refused {
             inner.note_refused(&refused, pending.seq().get() - 1);
         }

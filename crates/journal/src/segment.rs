@@ -132,9 +132,10 @@ impl SpineWriter {
         let render = |seq: Seq, line: &mut Vec<u8>| draft.write_line(&self.thread, seq, line);
         let appended = log.append(level, render, || ())?;
         if appended.queue {
-            self.journal.pool.push(log as Arc<dyn Commit>);
+            self.journal.pool.push(Arc::clone(&log) as Arc<dyn Commit>);
         }
         state.seq_last = Some(appended.pending.seq());
+        log.check_not_deleted(level)?;
         Ok(appended.pending)
     }
 

@@ -7,7 +7,7 @@ use std::io::{self, BufRead, Write};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
-use signal_hook::consts::{SIGINT, SIGTERM, SIGXFSZ};
+use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use steno_journal::{Error as JournalError, Journal, Level, Options, Pending, Recorder};
 use steno_model::json::JsonString;
@@ -40,8 +40,6 @@ pub fn run(args: &RecordArgs, settings: &Settings) -> Outcome {
         Failure::from(error).with_hint("make one with `uuidgen` or `cat /proc/sys/kernel/random/uuid`")
     })?;
     let level = Level::from(settings.level.value);
-    // Past a file size limit a write should fail with EFBIG, not end the process.
-    signal_hook::flag::register(SIGXFSZ, Arc::default())?;
     let signals = Signals::new([SIGTERM, SIGINT])?;
     let options = Options { seal_idle: settings.seal_idle.value, ..Options::default() };
     let journal = Journal::new(runs::make_store(settings)?, options);

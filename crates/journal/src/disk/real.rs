@@ -61,14 +61,24 @@ impl RealDisk {
     }
 
     fn stat(&self, path: &StorePath) -> io::Result<Option<Stat>> {
-        match fs::statat(&self.root, path.as_str(), AtFlags::SYMLINK_NOFOLLOW) {
+        let stat = self
+            .open_dir(&path.dir())
+            .and_then(|dir| fs::statat(dir, path.file_name(), AtFlags::SYMLINK_NOFOLLOW));
+        match stat {
             Ok(stat) => Ok(Some(stat)),
             Err(Errno::NOENT) => Ok(None),
             Err(error) => Err(error.into()),
         }
     }
 
-    /// Opens below the root without following any link, and proves that it is a regular file of ours.
+    /// Opens a directory below the root without following any link.
+    fn open_dir(&self, dir: &StorePath) -> Result<OwnedFd, Errno> {
+        let name = if dir.as_str().is_empty() { "." } else { dir.as_str() };
+        let flags = OFlags::DIRECTORY | OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+        open_beneath(self.root.as_fd(), name, flags)
+    }
+
+    /// Opens below the root without following any link, and proves that it is a regular file, to write one of ours.
     fn open_file(&self, path: &StorePath, flags: OFlags) -> io::Result<RealFile> {
         let flags = flags | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOFOLLOW;
         let fd = match open_beneath(self.root.as_fd(), path.as_str(), flags) {
@@ -80,7 +90,14 @@ impl RealDisk {
             }
             Err(error) => return Err(error.into()),
         };
-        check_regular(&fs::fstat(&fd)?)?;
+        let stat = fs::fstat(&fd)?;
+        check_regular(&stat)?;
+        // Whoever may read a file may look at it; what we write into has to be our own.
+        if flags.intersects(OFlags::WRONLY | OFlags::RDWR)
+            && stat.st_uid != rustix::process::geteuid().as_raw()
+        {
+            return Err(NotRegular { found: "somebody else's file" }.into());
+        }
         Ok(RealFile { fd })
     }
 
@@ -164,9 +181,6 @@ fn check_regular(stat: &Stat) -> Result<(), NotRegular> {
     if !file_type.is_file() {
         return Err(NotRegular { found: name_of(file_type) });
     }
-    if stat.st_uid != rustix::process::geteuid().as_raw() {
-        return Err(NotRegular { found: "somebody else's file" });
-    }
     Ok(())
 }
 
@@ -194,10 +208,12 @@ fn identity_of(stat: &Stat) -> Identity {
 
 impl Disk for RealDisk {
     fn make_dir(&self, dir: &StorePath) -> io::Result<()> {
-        match fs::mkdirat(&self.root, dir.as_str(), DIR_MODE) {
+        let around = self.open_dir(&dir.dir())?;
+        match fs::mkdirat(&around, dir.file_name(), DIR_MODE) {
             Ok(()) => {
-                fs::chmodat(&self.root, dir.as_str(), DIR_MODE, AtFlags::empty())?;
-                self.sync_dir(&dir.dir())
+                // Whatever the umask took away, the owner needs all three.
+                fs::chmodat(&around, dir.file_name(), DIR_MODE, AtFlags::empty())?;
+                Ok(fs::fsync(around)?)
             }
             Err(Errno::EXIST) => Ok(()),
             Err(error) => Err(error.into()),
@@ -227,19 +243,16 @@ impl Disk for RealDisk {
     }
 
     fn rename(&self, from: &StorePath, to: &StorePath) -> io::Result<()> {
-        Ok(fs::renameat(&self.root, from.as_str(), &self.root, to.as_str())?)
+        let (from_dir, to_dir) = (self.open_dir(&from.dir())?, self.open_dir(&to.dir())?);
+        Ok(fs::renameat(from_dir, from.file_name(), to_dir, to.file_name())?)
     }
 
     fn sync_dir(&self, dir: &StorePath) -> io::Result<()> {
-        let name = if dir.as_str().is_empty() { "." } else { dir.as_str() };
-        let flags = OFlags::DIRECTORY | OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-        Ok(fs::fsync(fs::openat(&self.root, name, flags, Mode::empty())?)?)
+        Ok(fs::fsync(self.open_dir(dir)?)?)
     }
 
     fn list(&self, dir: &StorePath) -> io::Result<Vec<String>> {
-        let name = if dir.as_str().is_empty() { "." } else { dir.as_str() };
-        let flags = OFlags::DIRECTORY | OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-        let fd = match fs::openat(&self.root, name, flags, Mode::empty()) {
+        let fd = match self.open_dir(dir) {
             Ok(fd) => fd,
             Err(Errno::NOENT) => return Ok(Vec::new()),
             Err(error) => return Err(error.into()),
