@@ -23,13 +23,13 @@ pub enum Error {
     /// The line is longer than [`crate::limits::LINE_BYTES_MAX`].
     #[error("line of {bytes} bytes is longer than {} bytes", crate::limits::LINE_BYTES_MAX)]
     TooLong {
-        /// How many bytes it has, or had when reading it was given up.
+        /// How many bytes it has, its newline included, or had when reading it was given up.
         bytes: u64,
     },
     /// A value nests deeper than [`crate::limits::DEPTH_MAX`].
     #[error("nested {depth} levels deep, more than {} below the envelope", crate::limits::DEPTH_MAX)]
     TooDeep {
-        /// How deep it nests.
+        /// How deep it nests, the envelope not counted.
         depth: usize,
     },
     /// JSON, but no object.

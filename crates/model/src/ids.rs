@@ -14,14 +14,21 @@ use crate::json::JsonString;
 pub struct RunId(Uuid);
 
 impl RunId {
+    /// How many characters its text has.
+    pub const LEN: usize = 36;
+
+    /// Returns its text, which stands in `buffer`.
+    pub fn hyphenated(self, buffer: &mut [u8; Self::LEN]) -> &str {
+        self.0.as_hyphenated().encode_lower(buffer)
+    }
+
     /// Parses a UUID in its hyphenated form, and no other: the text becomes part of a file name.
     ///
     /// # Errors
     /// [`Error::BadId`] for anything else, `../x` and braces included.
     pub fn parse(text: &str) -> Result<Self, Error> {
-        const HYPHENATED_LEN: usize = 36;
         let wanted = "a UUID like 550e8400-e29b-41d4-a716-446655440000";
-        if text.len() != HYPHENATED_LEN {
+        if text.len() != Self::LEN {
             return Err(Error::bad_id(text, wanted));
         }
         Uuid::try_parse(text).map(Self).map_err(|_| Error::bad_id(text, wanted))

@@ -101,11 +101,11 @@ impl SpineDraft {
     /// Makes a draft.
     ///
     /// # Errors
-    /// [`Error::TooDeep`] when the payload nests too deep for a line.
+    /// [`Error::TooDeep`] when the payload nests too deep for a line, [`Error::WrongField`] when the time is none.
     pub fn new(record_type: SpineType, timestamp: Timestamp, payload: RawJson) -> Result<Self, Error> {
         match depth(payload.as_str()) {
             found if found > DEPTH_MAX => Err(Error::TooDeep { depth: found }),
-            _ => Ok(Self { record_type, timestamp, payload }),
+            _ => Ok(Self { record_type, timestamp: timestamp.into_written()?, payload }),
         }
     }
 

@@ -18,16 +18,8 @@ impl Timestamp {
     /// # Errors
     /// [`Error::WrongField`] for anything else.
     pub fn parse(text: &str) -> Result<Self, Error> {
-        let wrong = Error::WrongField {
-            field: "timestamp",
-            wanted: "an RFC 3339 time like 2026-06-08T08:14:42.123Z",
-        };
-        if !has_rfc3339_shape(text) {
-            return Err(wrong);
-        }
-        let Ok(instant) = text.parse::<jiff::Timestamp>() else { return Err(wrong) };
-        let utc = ["Z", "z", "+00:00", "-00:00"].iter().any(|suffix| text.ends_with(suffix));
-        Ok(if utc { Self(text.into()) } else { Self(instant.to_string().into()) })
+        let instant = read_instant(text)?;
+        Ok(if is_utc(text) { Self(text.into()) } else { Self(instant.to_string().into()) })
     }
 
     /// Formats an instant with milliseconds.
@@ -42,11 +34,17 @@ impl Timestamp {
         Self(text)
     }
 
+    /// Returns the time as a writer may emit it: unchanged when it is UTC, else the same instant in UTC.
+    pub(crate) fn into_written(self) -> Result<Self, Error> {
+        let text = self.0.to_text();
+        let instant = read_instant(&text)?;
+        Ok(if is_utc(&text) { self } else { Self(instant.to_string().into()) })
+    }
+
     /// Returns the instant, when the text is one.
     #[must_use]
     pub fn instant(&self) -> Option<jiff::Timestamp> {
-        let text = self.0.to_text();
-        if has_rfc3339_shape(&text) { text.parse().ok() } else { None }
+        read_instant(&self.0.to_text()).ok()
     }
 
     /// Returns the text as JSON.
@@ -60,6 +58,19 @@ impl fmt::Display for Timestamp {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(&self.0, out)
     }
+}
+
+fn read_instant(text: &str) -> Result<jiff::Timestamp, Error> {
+    let instant = if has_rfc3339_shape(text) { text.parse().ok() } else { None };
+    instant.ok_or(Error::WrongField {
+        field: "timestamp",
+        wanted: "an RFC 3339 time like 2026-06-08T08:14:42.123Z",
+    })
+}
+
+/// Tells whether a text of the right layout names no other offset than UTC.
+fn is_utc(text: &str) -> bool {
+    ["Z", "z", "+00:00", "-00:00"].iter().any(|suffix| text.ends_with(suffix))
 }
 
 /// Checks the layout; whether the numbers are a date is left to the calendar.

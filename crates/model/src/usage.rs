@@ -1,5 +1,7 @@
 //! Token usage as providers report it: their names, their nesting, nothing added up that they did not add up.
 
+use std::collections::BTreeMap;
+
 use crate::json::{Fields, JsonString, RawJson};
 
 /// A provider's usage report. Names are the provider's own (R89).
@@ -30,14 +32,16 @@ impl Usage {
     /// The records of one response repeat and refine its usage, so that a sum would count it twice.
     #[must_use]
     pub fn max(mut self, other: Self) -> Self {
+        // Names count however they are spelled, and the last of two, as in `count`. An index, because a report comes
+        // from a stranger and may have a million names.
+        let mut places: BTreeMap<String, usize> =
+            self.0.iter().enumerate().map(|(place, (key, _))| (key.to_text().into_owned(), place)).collect();
         for (key, value) in other.0 {
-            match self.0.iter_mut().find(|(known, _)| *known == key) {
+            let place = *places.entry(key.to_text().into_owned()).or_insert(self.0.len());
+            match self.0.get_mut(place) {
                 None => self.0.push((key, value)),
-                Some((_, kept)) => {
-                    if value.read::<u64>().ok() > kept.read::<u64>().ok() {
-                        *kept = value;
-                    }
-                }
+                Some((_, kept)) if value.read::<u64>().ok() > kept.read::<u64>().ok() => *kept = value,
+                Some(_) => {}
             }
         }
         self

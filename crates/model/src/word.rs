@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use crate::Error;
 use crate::json::JsonString;
 
 /// A closed list of words, each spelled one way on the wire.
@@ -43,6 +44,14 @@ impl<V: Vocabulary> Word<V> {
         match self {
             Self::Known(word) => Some(*word),
             Self::Unknown(_) => None,
+        }
+    }
+
+    /// Returns the word when it is one of ours, else the error of a strict reader.
+    pub(crate) fn check(&self) -> Result<V, Error> {
+        match self {
+            Self::Known(word) => Ok(*word),
+            Self::Unknown(found) => Err(Error::UnknownWord { vocabulary: V::NAME, found: found.clone() }),
         }
     }
 

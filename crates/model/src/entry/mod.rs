@@ -7,7 +7,7 @@ pub use record::LogRecord;
 pub use summary::TranscriptSummary;
 
 use crate::json::{Extra, Fields, JsonString, ObjectWriter, RawJson};
-use crate::word::{Vocabulary, Word, vocabulary};
+use crate::word::{Word, vocabulary};
 use crate::{Error, Timestamp};
 
 vocabulary! {
@@ -71,7 +71,13 @@ impl EntrySource {
     }
 }
 
-/// One entry. It cannot be changed after it is made (R28).
+/// One entry. It cannot be changed after it is made (R28):
+///
+/// ```compile_fail,E0616
+/// fn rename(entry: &mut steno_model::TranscriptEntry) {
+///     entry.prompt_name = "another".into();
+/// }
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TranscriptEntry {
     prompt_name: JsonString,
@@ -185,12 +191,7 @@ impl TranscriptEntry {
     /// # Errors
     /// [`Error::UnknownWord`], for which [`Error::is_unknown_type`] holds.
     pub fn check_strict(&self) -> Result<(), Error> {
-        match &self.entry_type {
-            Word::Known(_) => Ok(()),
-            Word::Unknown(found) => {
-                Err(Error::UnknownWord { vocabulary: EntryType::NAME, found: found.clone() })
-            }
-        }
+        self.entry_type.check().map(|_| ())
     }
 
     /// Returns the prompt's name.

@@ -47,8 +47,11 @@ impl serde::Serialize for TranscriptSummary {
         };
         let by_type: BTreeMap<_, _> =
             self.entries_by_type.iter().map(|(word, count)| (word.as_str(), count)).collect();
-        let by_source: BTreeMap<_, _> =
-            self.entries_by_source.iter().map(|(source, count)| (text(source), count)).collect();
+        // Sources whose tokens differ can decode to one text; their counts are one count then.
+        let mut by_source = BTreeMap::<String, u64>::new();
+        for (source, count) in &self.entries_by_source {
+            *by_source.entry(text(source)).or_default() += count;
+        }
         let mut object = out.serialize_struct("TranscriptSummary", 6)?;
         object.serialize_field("total_entries", &self.total_entries)?;
         object.serialize_field("entries_by_type", &by_type)?;

@@ -5,7 +5,7 @@ use serde_json::value::RawValue;
 use super::words::{BlockType, Fidelity};
 use crate::Error;
 use crate::json::{Extra, Fields, JsonString, ObjectWriter, RawJson};
-use crate::word::{Vocabulary, Word};
+use crate::word::Word;
 
 /// One block of a message. Only the fields that apply to its type exist; what we don't know is in `extra`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -90,6 +90,15 @@ impl ContentBlock {
         Ok(Self { fidelity, content, extra: fields.into_extra() })
     }
 
+    /// Reads one block that a writer is about to emit; a chunk has to be called `chunk` there (R48).
+    pub(super) fn read_to_write(raw: &RawValue) -> Result<Self, Error> {
+        let block = Self::read(raw)?;
+        if matches!(block.content, BlockContent::Stream(_)) && !Fields::parse(raw.get())?.has("chunk") {
+            return Err(Error::MissingField { field: "chunk" });
+        }
+        Ok(block)
+    }
+
     fn read_content(block_type: BlockType, fields: &mut Fields<'_>) -> Result<BlockContent, Error> {
         Ok(match block_type {
             BlockType::Text => BlockContent::Text(fields.take_string("text")?),
@@ -137,6 +146,21 @@ impl ContentBlock {
         object.finish(&self.extra);
     }
 
+    /// Returns an error for each word that is in no vocabulary of ours, as a strict reader would put it.
+    pub(super) fn unknown_words(&self) -> impl Iterator<Item = Error> {
+        let block_type = match &self.content {
+            BlockContent::Unknown(found) => Some(Error::UnknownBlockType { found: found.clone() }),
+            BlockContent::Text(_)
+            | BlockContent::Thinking(_)
+            | BlockContent::ToolUse { .. }
+            | BlockContent::ToolResult { .. }
+            | BlockContent::Command(_)
+            | BlockContent::Stream(_) => None,
+        };
+        let fidelity = self.fidelity.as_ref().and_then(|word| word.check().err());
+        block_type.into_iter().chain(fidelity)
+    }
+
     /// Checks that a writer may emit the block: its type, its fidelity, the field that it is made of.
     pub(super) fn check(&self) -> Result<(), Error> {
         let missing = |field| Err(Error::MissingField { field });
@@ -165,11 +189,5 @@ impl ContentBlock {
 
 /// Checks that a writer names one of the two fidelities.
 pub(super) fn check_fidelity(fidelity: Option<&Word<Fidelity>>) -> Result<(), Error> {
-    match fidelity {
-        Some(Word::Known(_)) => Ok(()),
-        Some(Word::Unknown(found)) => {
-            Err(Error::UnknownWord { vocabulary: Fidelity::NAME, found: found.clone() })
-        }
-        None => Err(Error::MissingField { field: "fidelity" }),
-    }
+    fidelity.ok_or(Error::MissingField { field: "fidelity" })?.check().map(|_| ())
 }

@@ -4,7 +4,7 @@ use std::str::from_utf8;
 
 use super::envelope::{optional_run_id, read_number};
 use super::{EventType, ExchangeEvent, Payload};
-use crate::json::{Extra, Fields, JsonString, RawJson, depth};
+use crate::json::{Digits, Extra, Fields, JsonString, RawJson, depth};
 use crate::limits::{DEPTH_MAX, LINE_BYTES_MAX};
 use crate::word::{Vocabulary, Word};
 use crate::{Error, RunId, Seq, Timestamp};
@@ -44,7 +44,7 @@ impl Draft {
     /// As [`Draft::new`].
     pub fn from_raw_payload(event_type: EventType, payload: RawJson) -> Result<Self, Error> {
         // Blocks put together from values that were each shallow enough can be too deep as a whole.
-        check_depth(payload.as_str(), DEPTH_MAX)?;
+        check_depth(depth(payload.as_str()))?;
         Self::from_shallow_payload(event_type, payload)
     }
 
@@ -71,7 +71,7 @@ impl Draft {
     /// The first thing that is wrong with it; nothing has been written then.
     pub fn parse(line: &[u8], run: RunId) -> Result<Self, Error> {
         if line.len() >= LINE_BYTES_MAX {
-            return Err(Error::TooLong { bytes: line.len() as u64 });
+            return Err(Error::TooLong { bytes: line.len() as u64 + 1 });
         }
         let text = from_utf8(line).map_err(|source| Error::NotUtf8 { offset: source.valid_up_to() })?;
         if text.trim().is_empty() {
@@ -87,7 +87,7 @@ impl Draft {
                 reason: "the journal numbers events as it writes them",
             });
         }
-        check_depth(text, DEPTH_MAX + 1)?;
+        check_depth(depth(text).saturating_sub(1))?;
         match optional_run_id(&mut fields, "run_id")? {
             Some(found) if found != run => return Err(Error::OtherRun { wanted: run, found }),
             Some(_) | None => {}
@@ -130,10 +130,11 @@ impl Draft {
         Self { iteration, ..self }
     }
 
-    /// Sets the time.
+    /// Sets the time, in UTC. A text that is no RFC 3339 time, as records may hold, sets none: the journal fills in
+    /// its own then.
     #[must_use]
     pub fn at_time(self, timestamp: Timestamp) -> Self {
-        Self { timestamp: Some(timestamp), ..self }
+        Self { timestamp: timestamp.into_written().ok(), ..self }
     }
 
     /// Names the run that called this one.
@@ -151,8 +152,10 @@ impl Draft {
     /// Adds an envelope field of its own.
     ///
     /// # Errors
-    /// [`Error::DuplicateField`] for a name that the envelope has already.
+    /// [`Error::DuplicateField`] for a name that the envelope has already, [`Error::TooDeep`] for a value that
+    /// nests too deep for a line.
     pub fn with_field(mut self, name: &str, value: RawJson) -> Result<Self, Error> {
+        check_depth(depth(value.as_str()))?;
         if ENVELOPE_FIELDS.contains(&name) || self.extra.get(name).is_some() {
             return Err(Error::DuplicateField { field: name.to_owned().into() });
         }
@@ -193,9 +196,9 @@ impl Draft {
     }
 }
 
-fn check_depth(text: &str, depth_max: usize) -> Result<(), Error> {
-    let found = depth(text);
-    if found > depth_max { Err(Error::TooDeep { depth: found }) } else { Ok(()) }
+/// Checks how deep a value below the envelope nests.
+fn check_depth(depth: usize) -> Result<(), Error> {
+    if depth > DEPTH_MAX { Err(Error::TooDeep { depth }) } else { Ok(()) }
 }
 
 /// A draft whose line is ready but for its seq.
@@ -209,7 +212,7 @@ impl EncodedDraft {
     /// Appends the line with `seq` and its newline.
     pub fn write_line(&self, seq: Seq, out: &mut Vec<u8>) {
         out.extend_from_slice(b"{\"seq\":");
-        out.extend_from_slice(seq.to_string().as_bytes());
+        out.extend_from_slice(Digits::of(seq.get()).as_str().as_bytes());
         out.extend_from_slice(self.tail.as_bytes());
         out.push(b'\n');
     }

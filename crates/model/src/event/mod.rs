@@ -51,6 +51,8 @@ pub struct Unknowns {
     pub event_type: bool,
     /// How many blocks have a type that is none of the six.
     pub block_types: usize,
+    /// How many roles and fidelities are none of ours.
+    pub words: usize,
 }
 
 impl ExchangeEvent {
@@ -71,12 +73,8 @@ impl ExchangeEvent {
         if let Word::Unknown(found) = event.event_type {
             return Err(Error::UnknownEventType { found });
         }
-        for block in event.payload().blocks() {
-            if let BlockContent::Unknown(found) = &block.content {
-                return Err(Error::UnknownBlockType { found: found.clone() });
-            }
-        }
-        Ok(event)
+        let first = event.payload().unknown_words().next();
+        first.map_or(Ok(event), Err)
     }
 
     /// Returns what the payload means.
@@ -88,11 +86,15 @@ impl ExchangeEvent {
     /// Says what about the event a tolerant reader did not know.
     #[must_use]
     pub fn unknowns(&self) -> Unknowns {
-        let is_unknown = |block: &&ContentBlock| matches!(block.content, BlockContent::Unknown(_));
-        Unknowns {
-            event_type: self.event_type.known().is_none(),
-            block_types: self.payload().blocks().iter().filter(is_unknown).count(),
+        let mut found = Unknowns { event_type: self.event_type.known().is_none(), ..Unknowns::default() };
+        for word in self.payload().unknown_words() {
+            if matches!(word, Error::UnknownBlockType { .. }) {
+                found.block_types += 1;
+            } else {
+                found.words += 1;
+            }
         }
+        found
     }
 
     /// Returns the loop indices around the event, outermost first (`loop`).
@@ -119,10 +121,10 @@ impl ExchangeEvent {
 
     fn write_after_seq(&self, out: &mut String) {
         let mut object = ObjectWriter::resume(out);
-        object.word("run_id", &self.run_id);
-        object.optional("parent_run_id", self.parent_run_id.as_ref(), ObjectWriter::word);
-        object.optional("child_run_id", self.child_run_id.as_ref(), ObjectWriter::word);
-        object.string("type", &self.event_type.to_json());
+        object.run_id("run_id", &self.run_id);
+        object.optional("parent_run_id", self.parent_run_id.as_ref(), ObjectWriter::run_id);
+        object.optional("child_run_id", self.child_run_id.as_ref(), ObjectWriter::run_id);
+        object.vocabulary("type", &self.event_type);
         object.string("path", &self.path);
         object.number("iteration", self.iteration);
         object.string("timestamp", self.timestamp.as_json());

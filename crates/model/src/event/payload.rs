@@ -93,11 +93,12 @@ impl Payload {
 
     pub(super) fn read_shape(text: &str) -> Result<Self, Error> {
         if text.starts_with('[') {
-            return read_blocks(text).map(Self::Blocks);
+            return read_blocks(text, ContentBlock::read).map(Self::Blocks);
         }
         let mut fields = Fields::parse(text)?;
         if fields.has("role") {
-            MessagePayload::read(&mut fields).map(|read| Self::Message(read.with_extra(fields)))
+            let read = MessagePayload::read(&mut fields, ContentBlock::read);
+            read.map(|read| Self::Message(read.with_extra(fields)))
         } else if fields.has("call_id") {
             ToolPayload::read(&mut fields).map(|read| Self::Tool(read.with_extra(fields)))
         } else if fields.has("kind") {
@@ -131,6 +132,16 @@ impl Payload {
         }
     }
 
+    /// Returns an error for each word that is in no vocabulary of ours, as a strict reader would put it.
+    pub(super) fn unknown_words(&self) -> impl Iterator<Item = Error> {
+        let own = match self {
+            Self::Message(message) => message.role.check().err(),
+            Self::Tool(tool) => tool.fidelity.as_ref().and_then(|word| word.check().err()),
+            Self::Null | Self::Blocks(_) | Self::Step(_) | Self::Other(_) => None,
+        };
+        own.into_iter().chain(self.blocks().iter().flat_map(ContentBlock::unknown_words))
+    }
+
     /// Reads a payload that a writer is about to emit, and says what is wrong with it.
     ///
     /// # Errors
@@ -159,7 +170,8 @@ impl Payload {
             }
             E::MessageUser | E::MessageAssistant => {
                 let mut fields = object_of(event_type, text, "an object with `role` and `blocks`")?;
-                Self::Message(MessagePayload::read(&mut fields)?.with_extra(fields))
+                let message = MessagePayload::read(&mut fields, ContentBlock::read_to_write)?;
+                Self::Message(message.with_extra(fields))
             }
             E::ToolCall | E::ToolResult => {
                 let mut fields =
@@ -194,9 +206,14 @@ fn required<T>(value: Option<T>, field: &'static str) -> Result<T, Error> {
     value.ok_or(Error::MissingField { field })
 }
 
-fn read_blocks(text: &str) -> Result<Vec<ContentBlock>, Error> {
-    let raws: Vec<&RawValue> = serde_json::from_str(text).map_err(|source| Error::not_json(&source))?;
-    raws.into_iter().map(ContentBlock::read).collect()
+/// How one block of a message is read: tolerantly, or as a writer may emit it.
+type ReadBlock = fn(&RawValue) -> Result<ContentBlock, Error>;
+
+fn read_blocks(text: &str, read_block: ReadBlock) -> Result<Vec<ContentBlock>, Error> {
+    // The text is JSON already; all that can be wrong with it is that it is no array.
+    let raws: Vec<&RawValue> = serde_json::from_str(text)
+        .map_err(|_| Error::WrongField { field: "blocks", wanted: "an array of blocks" })?;
+    raws.into_iter().map(read_block).collect()
 }
 
 fn write_blocks(out: &mut String, blocks: &[ContentBlock]) {
@@ -242,10 +259,11 @@ impl MessagePayload {
         Self { role: Word::Known(role), blocks, extra: Extra::default() }
     }
 
-    fn read(fields: &mut Fields<'_>) -> Result<Self, Error> {
+    fn read(fields: &mut Fields<'_>, read_block: ReadBlock) -> Result<Self, Error> {
         let role = required(fields.take_string("role")?, "role")?;
         let blocks = required(fields.take("blocks")?, "blocks")?;
-        Ok(Self { role: Word::read(role), blocks: read_blocks(blocks.get())?, extra: Extra::default() })
+        let blocks = read_blocks(blocks.get(), read_block)?;
+        Ok(Self { role: Word::read(role), blocks, extra: Extra::default() })
     }
 
     fn with_extra(self, rest: Fields<'_>) -> Self {
@@ -263,14 +281,8 @@ impl MessagePayload {
 
     fn check(&self, event_type: EventType) -> Result<(), Error> {
         let wanted = if event_type == EventType::MessageUser { Role::User } else { Role::Assistant };
-        match &self.role {
-            Word::Unknown(found) => {
-                return Err(Error::UnknownWord { vocabulary: Role::NAME, found: found.clone() });
-            }
-            Word::Known(role) if *role != wanted => {
-                return Err(Error::WrongField { field: "role", wanted: wanted.as_str() });
-            }
-            Word::Known(_) => {}
+        if self.role.check()? != wanted {
+            return Err(Error::WrongField { field: "role", wanted: wanted.as_str() });
         }
         self.blocks.iter().try_for_each(ContentBlock::check)
     }

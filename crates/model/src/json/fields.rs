@@ -1,6 +1,7 @@
 //! A JSON object split into its fields, in order, every value raw.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::fmt;
 
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
@@ -43,8 +44,11 @@ impl<'a> Fields<'a> {
     /// # Errors
     /// [`Error::NotJson`] when it is no JSON, [`Error::NotAnObject`] when it is another kind of value.
     pub fn parse(text: &'a str) -> Result<Self, Error> {
-        serde_json::from_str(text)
-            .map_err(|source| if source.is_data() { Error::NotAnObject } else { Error::not_json(&source) })
+        serde_json::from_str(text).map_err(|source| {
+            // serde gives up at the first bracket of an array, before it knows whether the rest is JSON.
+            let shape_only = source.is_data() && serde_json::from_str::<&RawValue>(text).is_ok();
+            if shape_only { Error::NotAnObject } else { Error::not_json(&source) }
+        })
     }
 
     /// Takes the field called `name` out and leaves the rest.
@@ -103,9 +107,9 @@ impl<'a> Fields<'a> {
     /// Returns the first name that occurs twice.
     #[must_use]
     pub fn duplicate(&self) -> Option<Cow<'a, str>> {
-        let texts: Vec<_> = self.0.iter().map(|(key, _)| key.text()).collect();
-        let twice = |index: &usize| texts[..*index].contains(&texts[*index]);
-        (1..texts.len()).find(twice).map(|index| texts[index].clone())
+        // A set: comparing each name with each would take hours for a line of a million names.
+        let mut seen = BTreeSet::new();
+        self.0.iter().map(|(key, _)| key.text()).find(|name| !seen.insert(name.clone()))
     }
 
     /// Iterates over the fields, in order.

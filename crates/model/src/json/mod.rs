@@ -4,12 +4,14 @@
 //! surrogates. What comes from others therefore stays text here, proven to be JSON and nothing more.
 
 mod depth;
+mod digits;
 mod fields;
 mod raw;
 mod string;
 mod write;
 
 pub use depth::depth;
+pub(crate) use digits::Digits;
 pub use fields::{Extra, Fields, Key};
 pub use raw::RawJson;
 pub use string::JsonString;

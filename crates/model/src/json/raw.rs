@@ -9,8 +9,9 @@ use crate::{Error, limits::DEPTH_MAX};
 
 /// A JSON value as text: big integers, key order, duplicate keys, lone surrogates and NUL escapes stay as they are.
 ///
-/// The text is valid JSON, nests no deeper than [`DEPTH_MAX`], and holds no line break, so it can stand inside a
-/// line of JSONL. Line breaks between tokens (pretty-printed input) become spaces; inside strings JSON has none.
+/// The text is valid JSON and holds no line break, so it can stand inside a line of JSONL. Line breaks between tokens
+/// (pretty-printed input) become spaces; inside strings JSON has none. [`RawJson::parse`] also refuses what nests
+/// deeper than [`DEPTH_MAX`]; what is read from a record is kept however deep it is, and refused when it is written.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct RawJson(Box<str>);
 

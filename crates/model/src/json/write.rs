@@ -2,7 +2,8 @@
 
 use std::fmt::Write as _;
 
-use super::{Extra, JsonString, RawJson};
+use super::{Digits, Extra, JsonString, RawJson};
+use crate::{RunId, Vocabulary, Word};
 
 /// Writes one JSON object to the end of a string.
 ///
@@ -51,10 +52,30 @@ impl<'a> ObjectWriter<'a> {
         write!(self.out, "\"{word}\"").expect("a String takes every write");
     }
 
+    /// Writes a run's id.
+    pub fn run_id(&mut self, name: &str, run: &RunId) {
+        self.plain(name, run.hyphenated(&mut [0; RunId::LEN]));
+    }
+
+    /// Writes a word of a vocabulary, or the text of one that we don't know.
+    pub fn vocabulary<V: Vocabulary>(&mut self, name: &str, word: &Word<V>) {
+        match word {
+            Word::Known(known) => self.plain(name, known.as_str()),
+            Word::Unknown(text) => self.string(name, text),
+        }
+    }
+
+    /// Writes text that needs no escape.
+    fn plain(&mut self, name: &str, text: &str) {
+        self.key(name);
+        self.out.push('"');
+        self.out.push_str(text);
+        self.out.push('"');
+    }
+
     /// Writes a number.
     pub fn number(&mut self, name: &str, number: u64) {
-        self.key(name);
-        write!(self.out, "{number}").expect("a String takes every write");
+        self.raw(name, Digits::of(number).as_str());
     }
 
     /// Writes a value only when it is there.
