@@ -1,10 +1,11 @@
 //! Shared syncs: a few threads sync the files that writers wait on, each sync for all who wait by then.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 
 use crate::error::Error;
-use crate::sync::{Condvar, Mutex, lock, thread, wait};
+use crate::log::Work;
+use crate::sync::{Condvar, Gate, Mutex, lock, thread, wait};
 
 /// How many threads sync, however many files are open.
 const THREADS_MAX: usize = 4;
@@ -12,31 +13,27 @@ const THREADS_MAX: usize = 4;
 /// Records that are acknowledged by the same sync.
 #[derive(Default)]
 pub(crate) struct Batch {
-    outcome: Mutex<Option<Result<(), Error>>>,
-    done: Condvar,
+    outcome: OnceLock<Result<(), Error>>,
+    done: Gate,
 }
 
 impl Batch {
     /// Waits until the batch is synced.
     pub(crate) fn wait(&self) -> Result<(), Error> {
-        let mut outcome = lock(&self.outcome);
-        loop {
-            if let Some(outcome) = &*outcome {
-                return outcome.clone();
-            }
-            outcome = wait(&self.done, outcome);
-        }
+        self.done.wait();
+        self.outcome.get().cloned().unwrap_or(Ok(()))
     }
 
     /// Tells everyone who waits how it went.
     pub(crate) fn finish(&self, outcome: Result<(), Error>) {
-        *lock(&self.outcome) = Some(outcome);
-        self.done.notify_all();
+        // Set before the gate opens, and once: a batch belongs to one sync.
+        self.outcome.set(outcome).ok();
+        self.done.open();
     }
 
-    /// Returns how it went, when that is known.
-    pub(crate) fn poll(&self) -> Option<Result<(), Error>> {
-        lock(&self.outcome).clone()
+    /// Tells whether waiting would return at once.
+    pub(crate) fn is_done(&self) -> bool {
+        self.done.is_open()
     }
 }
 
@@ -45,9 +42,17 @@ pub(crate) trait Commit: Send + Sync {
     /// Syncs for all who wait by now; returns whether more are waiting already.
     fn commit(&self) -> bool;
 
-    /// Called now and then when there is nothing to sync.
+    /// Hashes what waits for it.
+    fn hash(&self);
+
+    /// Called now and then when there is nothing to do.
     #[cfg_attr(feature = "shuttle", expect(dead_code, reason = "there is no time under shuttle"))]
     fn idle(&self);
+}
+
+enum Job {
+    Sync(Arc<dyn Commit>),
+    Hash(Arc<dyn Commit>),
 }
 
 /// The threads, for as long as somebody holds this handle.
@@ -63,7 +68,7 @@ struct Shared {
 
 #[derive(Default)]
 struct State {
-    queue: VecDeque<Arc<dyn Commit>>,
+    queue: VecDeque<Job>,
     watched: Vec<Weak<dyn Commit>>,
     threads: usize,
     waiting: usize,
@@ -75,10 +80,23 @@ impl CommitPool {
         Arc::new(Self { shared: Arc::default() })
     }
 
-    /// Has a file synced soon. The caller makes sure that it is queued once at a time.
-    pub(crate) fn push(&self, file: Arc<dyn Commit>) {
+    /// Has done soon what a line made necessary. The log makes sure that each is queued once at a time; the caller
+    /// holds no lock of it.
+    pub(crate) fn push<C: Commit + 'static>(&self, file: &Arc<C>, work: Work) {
+        if work.sync {
+            self.push_job(Job::Sync(Arc::<C>::clone(file)));
+        }
+        if work.hash {
+            self.push_job(Job::Hash(Arc::<C>::clone(file)));
+        }
+        if work.behind {
+            file.hash();
+        }
+    }
+
+    fn push_job(&self, job: Job) {
         let mut state = lock(&self.shared.state);
-        state.queue.push_back(file);
+        state.queue.push_back(job);
         if state.waiting == 0 && state.threads < THREADS_MAX {
             state.start_thread(&self.shared);
         }
@@ -121,19 +139,24 @@ impl State {
 
 impl Shared {
     fn run(&self) {
-        while let Some(file) = self.next() {
-            if file.commit() {
-                // To the back of the queue, so that a busy run does not starve the others.
-                lock(&self.state).queue.push_back(file);
+        while let Some(job) = self.next() {
+            match job {
+                Job::Hash(file) => file.hash(),
+                Job::Sync(file) => {
+                    if file.commit() {
+                        // To the back of the queue, so that a busy run does not starve the others.
+                        lock(&self.state).queue.push_back(Job::Sync(file));
+                    }
+                }
             }
         }
     }
 
-    fn next(&self) -> Option<Arc<dyn Commit>> {
+    fn next(&self) -> Option<Job> {
         let mut state = lock(&self.state);
         loop {
-            if let Some(file) = state.queue.pop_front() {
-                return Some(file);
+            if let Some(job) = state.queue.pop_front() {
+                return Some(job);
             }
             if state.stopped {
                 state.threads -= 1;

@@ -2,7 +2,10 @@
 
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
 
+use sha2::{Digest as _, Sha256};
 use steno_model::{Epoch, Seq};
 
 use crate::commit::{Batch, Commit};
@@ -12,7 +15,7 @@ use crate::names::StorePath;
 use crate::recovery;
 use crate::seal::Prefix;
 use crate::sync::{Mutex, lock};
-use crate::tail::{AppendError, Tail};
+use crate::tail::{AppendError, Backlog, End, Tail};
 
 /// How much an acknowledgement promises.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,10 +35,15 @@ pub(crate) struct Log {
     /// Reads the same file also after its name is gone.
     reader: Arc<dyn DiskFile>,
     state: Mutex<State>,
+    /// The hash of everything that was handed out to be hashed; locked before `state` where both are.
+    hash: Mutex<Sha256>,
     /// Held over each sync and what follows from it: the system tells a sync's failure once, to whoever asks first.
     syncing: Mutex<()>,
+    opened: Instant,
+    /// When the file was last looked at, in milliseconds since `opened`.
+    looked_ms: AtomicU64,
     #[cfg(feature = "mutant-seq-outside-lock")]
-    taken: std::sync::atomic::AtomicU64,
+    taken: AtomicU64,
 }
 
 struct State {
@@ -43,6 +51,7 @@ struct State {
     batch: Arc<Batch>,
     batch_len: usize,
     queued: bool,
+    hash_queued: bool,
     health: Health,
     refused: Refused,
 }
@@ -84,7 +93,7 @@ impl Pending {
     /// Tells whether waiting would return at once.
     #[must_use]
     pub fn is_done(&self) -> bool {
-        self.batch.as_ref().is_none_or(|batch| batch.poll().is_some())
+        self.batch.as_ref().is_none_or(|batch| batch.is_done())
     }
 }
 
@@ -96,14 +105,23 @@ pub(crate) struct LogParts {
     pub(crate) prefix: Prefix,
 }
 
+/// What commit threads have to do because of a line.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Work {
+    pub(crate) sync: bool,
+    pub(crate) hash: bool,
+    /// Hashing has fallen behind so far that the writer has to help, once it holds no lock.
+    pub(crate) behind: bool,
+}
+
 /// A line that is written.
 pub(crate) struct Appended<R> {
     /// To wait on.
     pub(crate) pending: Pending,
     /// What the caller wanted from under the lock.
     pub(crate) kept: R,
-    /// Whether the log has to be queued for a commit.
-    pub(crate) queue: bool,
+    /// What the log has to be queued for.
+    pub(crate) work: Work,
     /// What was refused before this line, and is not yet noted.
     pub(crate) refused: Option<Refused>,
 }
@@ -124,10 +142,11 @@ impl Log {
         #[cfg(feature = "mutant-seq-outside-lock")]
         let taken = prefix.seq_last.map_or(0, Seq::get).into();
         let state = Mutex::new(State {
-            tail: Tail::new(Arc::clone(&file), prefix),
+            tail: Tail::new(Arc::clone(&file), End { len: prefix.len, seq_last: prefix.seq_last }),
             batch: Arc::default(),
             batch_len: 0,
             queued: false,
+            hash_queued: false,
             health: Health::Good,
             refused: Refused::default(),
         });
@@ -138,7 +157,10 @@ impl Log {
             file,
             reader,
             state,
+            hash: Mutex::new(prefix.hash),
             syncing: Mutex::new(()),
+            opened: Instant::now(),
+            looked_ms: AtomicU64::new(u64::MAX),
             #[cfg(feature = "mutant-seq-outside-lock")]
             taken,
         })
@@ -161,17 +183,20 @@ impl Log {
             None => state.tail.append(render),
         };
         let seq = appended.map_err(|error| self.append_failed(&mut state, error))?;
-        let (batch, queue) = state.join(level);
+        let (batch, sync) = state.join(level);
+        let backlog = state.tail.backlog();
+        let hash = backlog != Backlog::Small && !std::mem::replace(&mut state.hash_queued, true);
+        let behind = backlog == Backlog::Full;
         let refused = (state.refused.count > 0).then(|| std::mem::take(&mut state.refused));
         let kept = under_lock();
         drop(state);
-        Ok(Appended { pending: Pending { seq, batch }, kept, queue, refused })
+        Ok(Appended { pending: Pending { seq, batch }, kept, work: Work { sync, hash, behind }, refused })
     }
 
     /// The fault of taking a number before the lock, kept to show that the tests find it.
     #[cfg(feature = "mutant-seq-outside-lock")]
     fn seq_outside_lock(&self) -> Option<Seq> {
-        Seq::new(self.taken.fetch_add(1, std::sync::atomic::Ordering::SeqCst) + 1)
+        Seq::new(self.taken.fetch_add(1, Ordering::SeqCst) + 1)
     }
 
     #[cfg(not(feature = "mutant-seq-outside-lock"))]
@@ -213,23 +238,52 @@ impl Log {
 
     /// Returns how long the file is now.
     pub(crate) fn len(&self) -> u64 {
-        lock(&self.state).tail.prefix.len
+        self.end().len
     }
 
-    /// Returns what the file holds now.
-    pub(crate) fn prefix(&self) -> Prefix {
-        lock(&self.state).tail.prefix.clone()
+    /// Returns where the file ends now.
+    pub(crate) fn end(&self) -> End {
+        lock(&self.state).tail.end()
     }
 
-    /// Syncs everything written so far, for all who wait too; returns what is synced.
-    pub(crate) fn sync_now(&self) -> Result<Prefix, Error> {
-        let (batch, prefix) = {
+    /// Returns what the file holds now, with its hash.
+    fn prefix(&self) -> Prefix {
+        let mut hash = lock(&self.hash);
+        let (chunks, end) = {
             let mut state = lock(&self.state);
-            (state.take_batch(), state.tail.prefix.clone())
+            (state.tail.take_all(), state.tail.end())
         };
+        for chunk in chunks {
+            hash.update(chunk);
+        }
+        Prefix { len: end.len, seq_last: end.seq_last, hash: hash.clone() }
+    }
+
+    /// Hashes the lines that wait for it in sufficient number.
+    fn hash_full_chunks(&self) {
+        let mut hash = lock(&self.hash);
+        let chunks = {
+            let mut state = lock(&self.state);
+            state.hash_queued = false;
+            state.tail.take_full()
+        };
+        for chunk in chunks {
+            hash.update(chunk);
+        }
+    }
+
+    /// Syncs everything written so far, for all who wait too; returns what is synced, with its hash.
+    pub(crate) fn sync_prefix(&self) -> Result<Prefix, Error> {
+        let prefix = self.prefix();
+        self.sync_now()?;
+        Ok(prefix)
+    }
+
+    fn sync_now(&self) -> Result<(), Error> {
+        let batch = lock(&self.state).take_batch();
         let outcome = self.sync_once();
         batch.finish(outcome.clone());
-        outcome.map(|()| prefix)
+        outcome
     }
 
     /// Refuses everything from now on; returns false when that was so before.
@@ -278,7 +332,10 @@ impl Log {
     ///
     /// Only for records that no sync follows: a commit looks by itself.
     pub(crate) fn check_not_deleted(&self, level: Level) -> Result<(), Error> {
-        if level == Level::Synced || self.file.identity().is_ok_and(|open| open.links > 0) {
+        if level == Level::Synced
+            || !self.is_time_to_look()
+            || self.file.identity().is_ok_and(|open| open.links > 0)
+        {
             return Ok(());
         }
         let _alone = lock(&self.syncing);
@@ -291,6 +348,12 @@ impl Log {
         state = lock(&self.state);
         state.health = Health::Failed(error.clone());
         Err(error)
+    }
+
+    /// Tells once in a while that it is time, and always after a pause: looking costs a third of a write.
+    fn is_time_to_look(&self) -> bool {
+        let now = u64::try_from(self.opened.elapsed().as_millis()).unwrap_or(u64::MAX);
+        self.looked_ms.swap(now, Ordering::Relaxed) != now
     }
 
     /// Copies what was recorded into a file whose name is gone to a file with a name.
@@ -340,6 +403,10 @@ impl Commit for Log {
         let mut state = lock(&self.state);
         state.queued = state.batch_len > 0;
         state.queued
+    }
+
+    fn hash(&self) {
+        self.hash_full_chunks();
     }
 
     fn idle(&self) {}

@@ -134,7 +134,7 @@ impl Recorder {
     /// Returns the number of the last event.
     #[must_use]
     pub fn seq_last(&self) -> Option<Seq> {
-        self.inner.log.prefix().seq_last
+        self.inner.log.end().seq_last
     }
 
     /// Records an event and waits until it has the level asked for.
@@ -158,12 +158,10 @@ impl Recorder {
         }
         let render = |seq, line: &mut Vec<u8>| encoded.write_line(seq, line);
         let appended = inner.log.append(level, render, || inner.fan_out.enter())?;
-        if appended.queue {
-            self.pool.push(Arc::<Inner>::clone(inner));
-        }
         let (mut subscribers, pending) = (appended.kept, appended.pending);
         subscribers.deliver(|| encoded.into_event(pending.seq()));
         drop(subscribers);
+        self.pool.push(inner, appended.work);
         inner.log.check_not_deleted(level)?;
         if let Some(refused) = appended.refused {
             inner.note_refused(&refused, pending.seq().get() - 1);
@@ -239,7 +237,7 @@ impl Inner {
 
     fn seal(&self) -> Result<Option<Seal>, Error> {
         let mut sealing = lock(&self.sealing);
-        let prefix = self.log.sync_now()?;
+        let prefix = self.log.sync_prefix()?;
         if prefix.len == sealing.sealed {
             return Ok(None);
         }
@@ -268,7 +266,7 @@ impl Inner {
         let was_good = self.log.close(Error::Closed);
         let sealed = if was_good { self.seal().map(|_| ()) } else { Ok(()) };
         if let Some(refused) = self.log.take_refused() {
-            self.note_refused(&refused, self.log.prefix().seq_last.map_or(0, Seq::get));
+            self.note_refused(&refused, self.log.end().seq_last.map_or(0, Seq::get));
         }
         for missed in self.fan_out.close() {
             if let Err(error) = self.note(lagged(missed)) {
@@ -288,6 +286,10 @@ fn lagged(missed: Missed) -> Noted {
 impl Commit for Inner {
     fn commit(&self) -> bool {
         self.log.commit()
+    }
+
+    fn hash(&self) {
+        self.log.hash();
     }
 
     fn idle(&self) {

@@ -6,7 +6,6 @@ use serde::{Deserialize, Serialize};
 use steno_model::{Epoch, SPINE_SCHEMA_VERSION, Seq, SpineDraft, ThreadId, Timestamp};
 
 use crate::check::SpineLines;
-use crate::commit::Commit;
 use crate::disk::{self, Disk, read_full};
 use crate::error::{Damage, Error};
 use crate::lease::Lease;
@@ -131,9 +130,7 @@ impl SpineWriter {
         };
         let render = |seq: Seq, line: &mut Vec<u8>| draft.write_line(&self.thread, seq, line);
         let appended = log.append(level, render, || ())?;
-        if appended.queue {
-            self.journal.pool.push(Arc::clone(&log) as Arc<dyn Commit>);
-        }
+        self.journal.pool.push(&log, appended.work);
         state.seq_last = Some(appended.pending.seq());
         log.check_not_deleted(level)?;
         Ok(appended.pending)
@@ -152,9 +149,9 @@ impl SpineWriter {
     }
 
     fn is_full(&self, open: &OpenSegment) -> bool {
-        let prefix = open.log.prefix();
-        let records = prefix.seq_last.map_or(0, |last| last.get() + 1 - open.seq_first.get());
-        records > 0 && (prefix.len >= self.rotation.bytes_max || records >= self.rotation.records_max)
+        let end = open.log.end();
+        let records = end.seq_last.map_or(0, |last| last.get() + 1 - open.seq_first.get());
+        records > 0 && (end.len >= self.rotation.bytes_max || records >= self.rotation.records_max)
     }
 
     fn open_next(&self, state: &State) -> Result<OpenSegment, Error> {
@@ -169,7 +166,7 @@ impl SpineWriter {
 
     fn seal_open(&self, state: &mut State) -> Result<(), Error> {
         let Some(open) = &state.open else { return Ok(()) };
-        let prefix = open.log.sync_now()?;
+        let prefix = open.log.sync_prefix()?;
         if prefix.len > 0 {
             let closed_at = (self.journal.options.clock)();
             let made =

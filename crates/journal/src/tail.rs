@@ -6,13 +6,40 @@ use std::sync::Arc;
 use steno_model::Seq;
 
 use crate::disk::{DiskFile, append_all};
-use crate::seal::Prefix;
+
+/// How many bytes are kept for hashing before somebody is asked to hash them.
+const CHUNK_BYTES: usize = 64 * 1024;
+
+/// How many bytes may wait to be hashed before the writer has to do it.
+const UNHASHED_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 /// What the append lock guards.
 pub(crate) struct Tail {
-    pub(crate) file: Arc<dyn DiskFile>,
-    pub(crate) prefix: Prefix,
-    line: Vec<u8>,
+    file: Arc<dyn DiskFile>,
+    len: u64,
+    seq_last: Option<Seq>,
+    /// Lines as they were written, until they are hashed: hashing takes as long as writing, and needs no lock.
+    chunk: Vec<u8>,
+    full: Vec<Vec<u8>>,
+    full_bytes: usize,
+}
+
+/// Where a file ends.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct End {
+    pub(crate) len: u64,
+    pub(crate) seq_last: Option<Seq>,
+}
+
+/// What is to be hashed, and by whom.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Backlog {
+    /// Nothing worth the trouble.
+    Small,
+    /// Enough for another thread.
+    Ready,
+    /// So much that whoever writes has to help.
+    Full,
 }
 
 /// How an append failed.
@@ -24,16 +51,26 @@ pub(crate) enum AppendError {
 }
 
 impl Tail {
-    pub(crate) fn new(file: Arc<dyn DiskFile>, prefix: Prefix) -> Self {
-        Self { file, prefix, line: Vec::new() }
+    pub(crate) fn new(file: Arc<dyn DiskFile>, end: End) -> Self {
+        Self {
+            file,
+            len: end.len,
+            seq_last: end.seq_last,
+            chunk: Vec::new(),
+            full: Vec::new(),
+            full_bytes: 0,
+        }
+    }
+
+    pub(crate) fn end(&self) -> End {
+        End { len: self.len, seq_last: self.seq_last }
     }
 
     /// Appends one line: takes the next number, has the line made with it, writes it, and only then uses it up.
     ///
     /// This is the one place where a seq is given and a line gets its position; the caller holds the lock.
     pub(crate) fn append(&mut self, render: impl FnOnce(Seq, &mut Vec<u8>)) -> Result<Seq, AppendError> {
-        let seq = Seq::after(self.prefix.seq_last);
-        self.append_as(seq, render)
+        self.append_as(Seq::after(self.seq_last), render)
     }
 
     pub(crate) fn append_as(
@@ -41,15 +78,19 @@ impl Tail {
         seq: Seq,
         render: impl FnOnce(Seq, &mut Vec<u8>),
     ) -> Result<Seq, AppendError> {
-        const KEPT_BYTES_MAX: usize = 1024 * 1024;
-        self.line.clear();
-        render(seq, &mut self.line);
-        if let Err(error) = append_all(&*self.file, &self.line) {
+        let start = self.chunk.len();
+        render(seq, &mut self.chunk);
+        if let Err(error) = append_all(&*self.file, &self.chunk[start..]) {
+            self.chunk.truncate(start);
             return Err(self.roll_back(error));
         }
-        self.prefix.push_written(Some(seq), &self.line);
-        if self.line.capacity() > KEPT_BYTES_MAX {
-            self.line = Vec::new();
+        self.len += (self.chunk.len() - start) as u64;
+        self.seq_last = Some(seq);
+        if self.chunk.len() >= CHUNK_BYTES {
+            let next = Vec::with_capacity(CHUNK_BYTES + CHUNK_BYTES / 8);
+            let full = std::mem::replace(&mut self.chunk, next);
+            self.full_bytes += full.len();
+            self.full.push(full);
         }
         Ok(seq)
     }
@@ -59,10 +100,31 @@ impl Tail {
         if !is_no_room(&error) {
             return AppendError::Lost(error);
         }
-        match self.file.truncate(self.prefix.len) {
+        match self.file.truncate(self.len) {
             Ok(()) => AppendError::NoRoom(error),
             Err(_) => AppendError::Lost(error),
         }
+    }
+
+    pub(crate) fn backlog(&self) -> Backlog {
+        match self.full_bytes {
+            0 => Backlog::Small,
+            bytes if bytes > UNHASHED_BYTES_MAX => Backlog::Full,
+            _ => Backlog::Ready,
+        }
+    }
+
+    /// Hands out the full chunks to be hashed, in the file's order.
+    pub(crate) fn take_full(&mut self) -> Vec<Vec<u8>> {
+        self.full_bytes = 0;
+        std::mem::take(&mut self.full)
+    }
+
+    /// Hands out everything that was not hashed, up to the end of the file.
+    pub(crate) fn take_all(&mut self) -> Vec<Vec<u8>> {
+        let mut all = self.take_full();
+        all.push(std::mem::take(&mut self.chunk));
+        all
     }
 }
 

@@ -1,6 +1,10 @@
 //! Locks and threads, in one place so that shuttle can stand in for them and try many interleavings.
 
+mod gate;
+
 use std::sync::PoisonError;
+
+pub(crate) use gate::Gate;
 
 #[cfg(not(feature = "shuttle"))]
 pub(crate) use std::{

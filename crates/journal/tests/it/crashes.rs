@@ -122,7 +122,14 @@ fn recover(disk: &SimDisk, counts: &mut Counts) -> Result<(), Error> {
 }
 
 /// One life of a process: record until the planned fault ends it.
-fn live(disk: &SimDisk, ledger: &mut Ledger, dice: &mut Dice, counts: &mut Counts) -> Result<(), Error> {
+///
+/// Returns a recorder that the process still held when it ended; dropped later, it finds everything failing.
+fn live(
+    disk: &SimDisk,
+    ledger: &mut Ledger,
+    dice: &mut Dice,
+    counts: &mut Counts,
+) -> Result<Option<Recorder>, Error> {
     let before = disk.fired();
     if dice.once_in(3) {
         disk.plan(Fault::Fail { kind: Call::Sync, nth: 1 + dice.below(12) as u64, error: EIO });
@@ -150,14 +157,13 @@ fn live(disk: &SimDisk, ledger: &mut Ledger, dice: &mut Dice, counts: &mut Count
         }
         // Closing seals; a process that is killed does not get that far.
         if dice.once_in(2) {
-            recorder.close().ok();
-        } else {
-            std::mem::forget(recorder);
-            break;
+            counts.fired += disk.fired() - before;
+            return Ok(Some(recorder));
         }
+        recorder.close().ok();
     }
     counts.fired += disk.fired() - before;
-    Ok(())
+    Ok(None)
 }
 
 impl Ledger {
@@ -177,16 +183,18 @@ fn survive(seed: u64, counts: &mut Counts) -> Result<(), Error> {
     let mut disk = SimDisk::new(dice.roll());
     let mut ledger = Ledger::default();
     for _ in 0..LIVES {
-        live(&disk, &mut ledger, &mut dice, counts)?;
+        let held = live(&disk, &mut ledger, &mut dice, counts)?;
         let death = if dice.once_in(3) { Death::Kill } else { Death::PowerCut };
         counts.power_cuts += u64::from(death == Death::PowerCut);
         disk = disk.die(death);
+        drop(held);
         ledger.check(&disk, death, counts);
         if dice.once_in(2) {
             // Recovery itself may be killed at any call.
             disk.plan(Fault::DieAt { call: 1 + dice.below(12) as u64 });
-            journal_on(&disk).and_then(|journal| journal.record(run())).map(std::mem::forget).ok();
+            let held = journal_on(&disk).and_then(|journal| journal.record(run()));
             disk = disk.die(death);
+            drop(held);
             ledger.check(&disk, death, counts);
         }
         journal_on(&disk)?;
@@ -264,10 +272,11 @@ fn a_kill_inside_every_call_loses_nothing_acknowledged() {
             let disk = SimDisk::new(call);
             let mut ledger = Ledger::default();
             disk.plan(Fault::DieAt { call });
-            scenario(&disk, &mut ledger);
+            let held = scenario(&disk, &mut ledger);
             assert_eq!(disk.fired(), 1, "the kill at call {call} of {calls} did fire");
             counts.fired += 1;
             let disk = disk.die(death);
+            drop(held);
             ledger.check(&disk, death, &mut counts);
             journal_on(&disk).unwrap();
             match recover(&disk, &mut counts) {
@@ -281,18 +290,20 @@ fn a_kill_inside_every_call_loses_nothing_acknowledged() {
     assert!(counts.torn_tails > 0, "{counts:?}");
 }
 
-fn scenario(disk: &SimDisk, ledger: &mut Ledger) {
+/// Records, closes and reopens; returns the recorder that was open when the process died.
+fn scenario(disk: &SimDisk, ledger: &mut Ledger) -> Option<Recorder> {
     let mut dice = Dice::new(5);
     for _ in 0..3 {
-        let Ok(recorder) = journal_on(disk).and_then(|journal| journal.record(run())) else { return };
+        let recorder = journal_on(disk).and_then(|journal| journal.record(run())).ok()?;
         ledger.adopt(disk);
         for event in 0..6 {
             if !ledger.record(&recorder, &format!("e{event}"), &mut dice) {
-                return std::mem::forget(recorder);
+                return Some(recorder);
             }
         }
         recorder.close().ok();
     }
+    None
 }
 
 #[test]

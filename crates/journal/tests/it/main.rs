@@ -4,6 +4,7 @@
 
 mod kit;
 
+mod arbitrary;
 mod catching_up;
 mod concurrency;
 mod crashes;

@@ -9,6 +9,7 @@ use steno_journal::disk::{Disk, RealDisk};
 use steno_journal::{Error, Journal, Level, Options, RunFile, Seal, Store, check_run, read_seals};
 use steno_testkit::sample::message;
 
+use crate::faults::record_until_noticed;
 use crate::kit::run;
 
 fn journal(root: &Path) -> Journal {
@@ -112,8 +113,7 @@ fn a_deleted_file_is_noticed_on_the_real_disk() {
         let path = dir.path().join(RunFile::Transcript(run()).path().as_str());
         let held = fs::read(&path).unwrap();
         fs::remove_file(&path).unwrap();
-        let refused = recorder.record(message("two", 300), level);
-        let Err(Error::Vanished { kept: Some(kept), .. }) = refused else { panic!("{refused:?}") };
+        let (_, kept) = record_until_noticed(&recorder, level);
         assert!(fs::read(dir.path().join(kept.as_str())).unwrap().starts_with(&held));
     }
 }

@@ -1,6 +1,6 @@
 //! Spines: rotation, meta files, recovery of what a crash left open.
 
-use steno_journal::{Error, Level, Rotation, SegmentIndex, SegmentMeta, SegmentName, read_meta};
+use steno_journal::{Error, Level, Rotation, SegmentIndex, SegmentMeta, SegmentName, SpineWriter, read_meta};
 use steno_model::json::RawJson;
 use steno_model::{SPINE_SCHEMA_VERSION, SpineDraft, SpineRecord, SpineType, ThreadId};
 use steno_testkit::sample::time;
@@ -101,8 +101,8 @@ fn an_unsealed_segment_is_repaired_and_sealed_on_reopen() {
     for number in 1..=5 {
         spine.record(&draft(number), Level::Synced).unwrap();
     }
-    std::mem::forget(spine);
     let disk = disk.die(Death::Kill);
+    drop(spine);
     let open = SegmentName::Records(SegmentIndex(1)).path(&thread());
     let torn = [&content(&disk, 1).unwrap()[..], b"{\"schema_ver"].concat();
     disk.tamper(&open, &torn);
@@ -125,9 +125,10 @@ fn a_kill_inside_every_call_loses_no_record_and_leaves_a_spine_that_goes_on() {
         for death in [Death::Kill, Death::PowerCut] {
             let disk = SimDisk::new(call);
             disk.plan(Fault::DieAt { call });
-            let acknowledged = write(&disk);
+            let (acknowledged, held) = write(&disk);
             assert_eq!(disk.fired(), 1, "call {call} of {calls}");
             let disk = disk.die(death);
+            drop(held);
             let spine = match journal_on(&disk).and_then(|journal| journal.spine(&thread(), SMALL)) {
                 Ok(spine) => spine,
                 // Unsynced sectors may leave a hole before a good line.
@@ -153,19 +154,20 @@ fn a_kill_inside_every_call_loses_no_record_and_leaves_a_spine_that_goes_on() {
     assert!(cuts < calls / 4, "{cuts} of {calls}");
 }
 
-/// Writes seven records, each synced; returns how many were acknowledged.
-fn write(disk: &SimDisk) -> u64 {
-    let Ok(spine) = journal_on(disk).and_then(|journal| journal.spine(&thread(), SMALL)) else { return 0 };
+/// Writes seven records, each synced; returns how many were acknowledged, and a writer that was still open.
+fn write(disk: &SimDisk) -> (u64, Option<SpineWriter>) {
+    let Ok(spine) = journal_on(disk).and_then(|journal| journal.spine(&thread(), SMALL)) else {
+        return (0, None);
+    };
     let mut acknowledged = 0;
     for number in 1..=7 {
         if spine.record(&draft(number), Level::Synced).is_err() {
-            std::mem::forget(spine);
-            return acknowledged;
+            return (acknowledged, Some(spine));
         }
         acknowledged = number;
     }
     spine.close().ok();
-    acknowledged
+    (acknowledged, None)
 }
 
 #[test]
