@@ -92,14 +92,14 @@ fn find_by_prefix(text: &str, settings: &Settings) -> Result<RunId, Failure> {
     }
 }
 
-/// Opens what was found to read.
+/// Opens what was found to read, as it is now.
 pub fn open_reader(found: &Found, settings: &Settings) -> Result<Reader, Failure> {
     match found {
-        Found::Run(run) => Ok(Reader::open(&need_store(settings)?, *run)?),
+        Found::Run(run) => Ok(Reader::open(&need_store(settings)?, *run)?.until_now()?),
         Found::File(path) => {
             let file = open_host_file(path)
                 .map_err(|error| Failure::could_not(format!("cannot open `{}`: {error}", path.display())))?;
-            Ok(Reader::of_file(file, StorePath::outside(path), None))
+            Ok(Reader::of_file(file, StorePath::outside(path), None).until_now()?)
         }
     }
 }

@@ -19,6 +19,8 @@ pub(crate) struct Lines {
     end: usize,
     /// Where in the file `start` is.
     offset: u64,
+    /// Where reading ends, however much the file has grown meanwhile.
+    end_at: u64,
 }
 
 /// What comes next in the file.
@@ -46,7 +48,13 @@ pub(crate) enum Piece<'a> {
 
 impl Lines {
     pub(crate) fn new(file: Arc<dyn DiskFile>, offset: u64) -> Self {
-        Self { file, buffer: vec![0; BUFFER_BYTES], start: 0, searched: 0, end: 0, offset }
+        Self { file, buffer: vec![0; BUFFER_BYTES], start: 0, searched: 0, end: 0, offset, end_at: u64::MAX }
+    }
+
+    /// Reads up to where the file ends now: a writer may be faster than we are, and reading has to end.
+    pub(crate) fn until_now(mut self) -> io::Result<Self> {
+        self.end_at = self.file.identity()?.size_bytes;
+        Ok(self)
     }
 
     /// Returns the offset of the line that comes next.
@@ -92,8 +100,10 @@ impl Lines {
             self.make_room();
         }
         let at = self.offset + (self.end - self.start) as u64;
+        let left = usize::try_from(self.end_at.saturating_sub(at)).unwrap_or(usize::MAX);
+        let until = self.buffer.len().min(self.end.saturating_add(left));
         loop {
-            match self.file.read_at(&mut self.buffer[self.end..], at) {
+            match self.file.read_at(&mut self.buffer[self.end..until], at) {
                 Ok(count) => {
                     self.end += count;
                     return Ok(count > 0);

@@ -14,7 +14,7 @@ use crate::error::Error;
 use crate::names::StorePath;
 use crate::recovery;
 use crate::seal::Prefix;
-use crate::sync::{Mutex, lock};
+use crate::sync::{Mutex, lock, lock_soon};
 use crate::tail::{AppendError, Backlog, End, Tail};
 
 /// How much an acknowledgement promises.
@@ -174,7 +174,7 @@ impl Log {
         under_lock: impl FnOnce() -> R,
     ) -> Result<Appended<R>, Error> {
         let taken = self.seq_outside_lock();
-        let mut state = lock(&self.state);
+        let mut state = lock_soon(&self.state);
         if let Health::Failed(error) = &state.health {
             return Err(error.clone());
         }
@@ -262,13 +262,16 @@ impl Log {
     /// Hashes the lines that wait for it in sufficient number.
     fn hash_full_chunks(&self) {
         let mut hash = lock(&self.hash);
-        let chunks = {
+        let mut chunks = {
             let mut state = lock(&self.state);
             state.hash_queued = false;
             state.tail.take_full()
         };
-        for chunk in chunks {
+        for chunk in &chunks {
             hash.update(chunk);
+        }
+        if let Some(chunk) = chunks.pop() {
+            lock(&self.state).tail.give_back(chunk);
         }
     }
 
@@ -286,16 +289,15 @@ impl Log {
         outcome
     }
 
-    /// Refuses everything from now on; returns false when that was so before.
-    pub(crate) fn close(&self, why: Error) -> bool {
+    /// Refuses everything from now on; returns why that was so already, if it was.
+    pub(crate) fn close(&self) -> Option<Error> {
         let mut state = lock(&self.state);
-        match state.health {
-            Health::Failed(_) => false,
-            Health::Good => {
-                state.health = Health::Failed(why);
-                true
-            }
+        if let Health::Failed(error) = &state.health {
+            // Kept as it is: after a failed sync no other may be tried, closed or not.
+            return Some(error.clone());
         }
+        state.health = Health::Failed(Error::Closed);
+        None
     }
 
     /// Syncs the file and makes sure that it is still the one at its path. After a failure nothing succeeds.

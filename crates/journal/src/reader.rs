@@ -50,6 +50,16 @@ impl Reader {
         Self { path, run, lines: Lines::new(file, 0), seq_last: None, rest_bytes: 0 }
     }
 
+    /// Reads no further than to where the file ends now, so that reading ends also beside a busy writer.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn until_now(self) -> Result<Self, Error> {
+        let path = self.path;
+        let lines = self.lines.until_now().map_err(|source| Error::io("look at", &path, source))?;
+        Ok(Self { path, lines, ..self })
+    }
+
     /// Returns the next event; `None` at the end of the good lines.
     ///
     /// # Errors

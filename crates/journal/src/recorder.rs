@@ -263,8 +263,14 @@ impl Inner {
 
     fn close(&self) -> Result<(), Error> {
         let Some(lease) = lock(&self.lease).take() else { return Ok(()) };
-        let was_good = self.log.close(Error::Closed);
-        let sealed = if was_good { self.seal().map(|_| ()) } else { Ok(()) };
+        let sealed = match self.log.close() {
+            None => self.seal().map(|_| ()),
+            Some(Error::Vanished { kept: Some(kept), .. }) => {
+                let seq_last = self.log.end().seq_last.map_or(0, Seq::get);
+                self.note(Noted::Vanished { kept: kept.file_name().to_owned(), seq_last })
+            }
+            Some(_) => Ok(()),
+        };
         if let Some(refused) = self.log.take_refused() {
             self.note_refused(&refused, self.log.end().seq_last.map_or(0, Seq::get));
         }

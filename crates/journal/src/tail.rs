@@ -22,6 +22,8 @@ pub(crate) struct Tail {
     chunk: Vec<u8>,
     full: Vec<Vec<u8>>,
     full_bytes: usize,
+    /// A chunk that was hashed, to be filled again: memory that is warm and mapped.
+    spare: Option<Vec<u8>>,
 }
 
 /// Where a file ends.
@@ -52,14 +54,8 @@ pub(crate) enum AppendError {
 
 impl Tail {
     pub(crate) fn new(file: Arc<dyn DiskFile>, end: End) -> Self {
-        Self {
-            file,
-            len: end.len,
-            seq_last: end.seq_last,
-            chunk: Vec::new(),
-            full: Vec::new(),
-            full_bytes: 0,
-        }
+        let (chunk, full, spare) = (Vec::new(), Vec::new(), None);
+        Self { file, len: end.len, seq_last: end.seq_last, chunk, full, full_bytes: 0, spare }
     }
 
     pub(crate) fn end(&self) -> End {
@@ -87,7 +83,7 @@ impl Tail {
         self.len += (self.chunk.len() - start) as u64;
         self.seq_last = Some(seq);
         if self.chunk.len() >= CHUNK_BYTES {
-            let next = Vec::with_capacity(CHUNK_BYTES + CHUNK_BYTES / 8);
+            let next = self.spare.take().unwrap_or_default();
             let full = std::mem::replace(&mut self.chunk, next);
             self.full_bytes += full.len();
             self.full.push(full);
@@ -118,6 +114,14 @@ impl Tail {
     pub(crate) fn take_full(&mut self) -> Vec<Vec<u8>> {
         self.full_bytes = 0;
         std::mem::take(&mut self.full)
+    }
+
+    /// Takes a chunk back that was hashed, unless it has grown too large to keep.
+    pub(crate) fn give_back(&mut self, mut chunk: Vec<u8>) {
+        if chunk.capacity() <= 2 * CHUNK_BYTES {
+            chunk.clear();
+            self.spare = Some(chunk);
+        }
     }
 
     /// Hands out everything that was not hashed, up to the end of the file.

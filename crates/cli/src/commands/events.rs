@@ -7,7 +7,7 @@ use super::event_lines;
 use crate::args::EventsArgs;
 use crate::failure::{Exit, Failure, Outcome};
 use crate::output::Output;
-use crate::runs;
+use crate::runs::{self, Found};
 use crate::settings::Settings;
 
 pub fn run(args: &EventsArgs, settings: &Settings, output: &mut Output) -> Outcome {
@@ -30,7 +30,7 @@ pub fn run(args: &EventsArgs, settings: &Settings, output: &mut Output) -> Outco
             break;
         }
     }
-    warn_of_torn_tail(&reader);
+    warn_of_torn_tail(&reader, &found, settings)?;
     Ok(if shown == 0 { Exit::Found } else { Exit::Done })
 }
 
@@ -49,11 +49,17 @@ fn check_strict(recorded: &Recorded) -> Result<(), Failure> {
     }
 }
 
-fn warn_of_torn_tail(reader: &Reader) {
-    if reader.rest_bytes() > 0 {
+/// Says that the end is torn, unless somebody is just writing it.
+fn warn_of_torn_tail(reader: &Reader, found: &Found, settings: &Settings) -> Result<(), Failure> {
+    let held = match found {
+        Found::Run(run) => runs::need_store(settings)?.is_held(*run)?,
+        Found::File(_) => false,
+    };
+    if reader.rest_bytes() > 0 && !held {
         tracing::warn!(
             "the last {} bytes are no whole line and were never acknowledged",
             reader.rest_bytes()
         );
     }
+    Ok(())
 }

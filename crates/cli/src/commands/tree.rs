@@ -67,8 +67,8 @@ fn load_below(
         let below: Vec<_> = linked.chain(claimed).filter(|child| seen.insert(*child)).collect();
         for child in below {
             match Reader::open(store, child) {
-                Ok(mut reader) => {
-                    trees.insert(child, fold(&mut reader, child)?);
+                Ok(reader) => {
+                    trees.insert(child, fold(&mut reader.until_now()?, child)?);
                     waiting.push_back(child);
                 }
                 // Linked and not here: the join says that it is missing.

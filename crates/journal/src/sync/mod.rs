@@ -26,6 +26,26 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// Locks a lock that is held for about as long as a write takes.
+///
+/// Going to sleep and being woken costs several times that, for both sides, so this looks again a few times first.
+pub(crate) fn lock_soon<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    const LOOKS_MAX: u32 = 64;
+    const SPINS: u32 = 16;
+    for _ in 0..LOOKS_MAX {
+        match mutex.try_lock() {
+            Ok(guard) => return guard,
+            Err(std::sync::TryLockError::Poisoned(poisoned)) => return poisoned.into_inner(),
+            Err(std::sync::TryLockError::WouldBlock) => {}
+        }
+        for _ in 0..SPINS {
+            std::hint::spin_loop();
+        }
+        thread::yield_now();
+    }
+    lock(mutex)
+}
+
 /// Waits on a condition, with the same view of panics as [`lock`].
 pub(crate) fn wait<'a, T>(condition: &Condvar, guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
     condition.wait(guard).unwrap_or_else(PoisonError::into_inner)

@@ -1,6 +1,6 @@
 //! Full disks, failing disks, files that vanish: a clear error, and nothing lost.
 
-use steno_journal::{Error, Level, Noted, Recorder, RunFile, StorePath, read_notes};
+use steno_journal::{Error, Level, Note, Noted, Recorder, RunFile, StorePath, read_notes};
 use steno_testkit::sample::message;
 use steno_testkit::sim_disk::{Call, Fault};
 
@@ -134,6 +134,10 @@ fn a_file_deleted_under_its_writer_is_noticed_and_kept() {
         assert_eq!(newlines(&content), 1 + acknowledged + 1, "all that was recorded, and the last one too");
         assert!(matches!(bench.recorder.record(message("three", 300), level), Err(Error::Vanished { .. })));
         assert_eq!(bench.disk.content(&path), None, "no second history is begun at its place");
+        bench.recorder.close().unwrap();
+        let notes = read_notes(&bench.disk, run()).unwrap();
+        let noted = matches!(&notes[..], [Note { what: Noted::Vanished { kept: name, .. }, .. }] if kept.file_name() == name);
+        assert!(noted, "{notes:?}");
     }
 }
 

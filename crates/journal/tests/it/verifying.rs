@@ -75,3 +75,49 @@ fn a_file_alone_says_which_run_it_is() {
     assert_eq!(check_file(open(), &path, None, Vec::new()).unwrap().run, Some(run()));
     assert!(check_file(open(), &path, Some(run_id(9)), Vec::new()).is_err());
 }
+
+/// A file that grows by a line whenever it is read, as beside a writer that is faster than we are.
+struct Growing {
+    disk: steno_testkit::sim_disk::SimDisk,
+    line: Vec<u8>,
+}
+
+impl steno_journal::disk::DiskFile for Growing {
+    fn read_at(&self, into: &mut [u8], offset: u64) -> std::io::Result<usize> {
+        let path = RunFile::Transcript(run()).path();
+        let file = self.disk.open_append(&path)?;
+        file.append(&self.line)?;
+        file.read_at(into, offset)
+    }
+
+    fn identity(&self) -> std::io::Result<steno_journal::disk::Identity> {
+        Ok(self.disk.identity(&RunFile::Transcript(run()).path())?.unwrap())
+    }
+
+    fn append(&self, _: &[u8]) -> std::io::Result<usize> {
+        unreachable!("readers never write")
+    }
+
+    fn overwrite(&self, _: &[u8], _: u64) -> std::io::Result<usize> {
+        unreachable!("readers never write")
+    }
+
+    fn sync(&self) -> std::io::Result<()> {
+        unreachable!("readers never write")
+    }
+
+    fn truncate(&self, _: u64) -> std::io::Result<()> {
+        unreachable!("readers never write")
+    }
+}
+
+#[test]
+fn checking_a_file_that_grows_faster_than_it_is_read_ends() {
+    let bench = recorded();
+    let line = transcript(&bench.disk);
+    let growing = || Arc::new(Growing { disk: bench.disk.clone(), line: line.clone() });
+    let path = RunFile::Transcript(run()).path();
+    assert_eq!(check_file(growing(), &path, None, Vec::new()).unwrap().events, 2);
+    let mut reader = steno_journal::Reader::of_file(growing(), path, None).until_now().unwrap();
+    assert!(reader.read_next().unwrap().is_some());
+}

@@ -1,2 +1,0 @@
-//! temporary
-fn main() {}

@@ -1,0 +1,59 @@
+//! The bare limit: a loop that makes the same writes and syncs as the recorder made, and does nothing else.
+
+use std::os::fd::OwnedFd;
+use std::path::Path;
+use std::sync::Barrier;
+use std::thread;
+use std::time::Duration;
+
+use rustix::fs::{Mode, OFlags};
+
+use crate::Outcome;
+use crate::race::{Lap, elapsed};
+use crate::traced_disk::{Call, Op};
+
+/// Makes the calls of `ops` on fresh files in `dir` and returns how long that took.
+///
+/// Each of the `threads` serves its share of the files, in the order of the log.
+pub(crate) fn replay(dir: &Path, ops: &[Op], threads: usize) -> Outcome<Duration> {
+    let files = ops.iter().map(|op| op.file + 1).max().unwrap_or(0);
+    let files = (0..files).map(|number| open(dir, number)).collect::<Outcome<Vec<OwnedFd>>>()?;
+    // One buffer for all: it stays in the processor's cache, which makes the limit as high as it can be.
+    let bytes_max = ops.iter().map(|op| if let Call::Write(bytes) = op.call { bytes } else { 0 }).max();
+    let bytes = vec![b'x'; bytes_max.unwrap_or(0)];
+    let shares: Vec<Vec<Op>> = (0..threads)
+        .map(|share| ops.iter().copied().filter(|op| op.file % threads == share).collect())
+        .collect();
+    let barrier = Barrier::new(threads);
+    let work = |share: &[Op]| {
+        barrier.wait();
+        Lap::of(|| serve(share, &files, &bytes))
+    };
+    let work = &work;
+    thread::scope(|scope| {
+        let running: Vec<_> = shares.iter().map(|share| scope.spawn(move || work(share))).collect();
+        elapsed(running)
+    })
+}
+
+fn serve(ops: &[Op], files: &[OwnedFd], bytes: &[u8]) -> Outcome<()> {
+    for op in ops {
+        let file = &files[op.file];
+        match op.call {
+            Call::Write(count) => {
+                if rustix::io::write(file, &bytes[..count])? != count {
+                    return Err("the bare loop's write came out short".into());
+                }
+            }
+            Call::Sync => rustix::fs::fdatasync(file)?,
+        }
+    }
+    Ok(())
+}
+
+/// Opens a file just as the journal does.
+fn open(dir: &Path, number: usize) -> Outcome<OwnedFd> {
+    let flags = OFlags::WRONLY | OFlags::APPEND | OFlags::CREATE | OFlags::EXCL;
+    let flags = flags | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOFOLLOW;
+    Ok(rustix::fs::open(dir.join(format!("bare-{number}")), flags, Mode::from_raw_mode(0o600))?)
+}

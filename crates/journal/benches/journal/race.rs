@@ -1,0 +1,31 @@
+//! Threads that begin together: each says when it began and ended, so that starting them is not counted.
+
+use std::thread::ScopedJoinHandle;
+use std::time::{Duration, Instant};
+
+use crate::Outcome;
+
+/// From when to when a thread was at it.
+pub(crate) struct Lap {
+    began: Instant,
+    ended: Instant,
+}
+
+impl Lap {
+    pub(crate) fn of(work: impl FnOnce() -> Outcome<()>) -> Outcome<Self> {
+        let began = Instant::now();
+        work()?;
+        Ok(Self { began, ended: Instant::now() })
+    }
+}
+
+/// Waits for all threads and returns the time from the first that began to the last that ended.
+pub(crate) fn elapsed(running: Vec<ScopedJoinHandle<'_, Outcome<Lap>>>) -> Outcome<Duration> {
+    let laps = running
+        .into_iter()
+        .map(|thread| thread.join().map_err(|_| "a thread panicked")?)
+        .collect::<Outcome<Vec<Lap>>>()?;
+    let began = laps.iter().map(|lap| lap.began).min().ok_or("no thread ran")?;
+    let ended = laps.iter().map(|lap| lap.ended).max().ok_or("no thread ran")?;
+    Ok(ended.duration_since(began))
+}

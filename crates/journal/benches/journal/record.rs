@@ -1,0 +1,203 @@
+//! Events per second beside the bare limit: line sizes, levels, threads, runs.
+
+use std::path::Path;
+use std::sync::{Arc, Barrier};
+use std::thread;
+use std::time::Duration;
+
+use steno_journal::disk::{Disk, RealDisk};
+use steno_journal::{Journal, Level, Options, Recorder, Store};
+use steno_model::Draft;
+use steno_testkit::bench_report::{Row, float, median, per_second, rounded};
+use steno_testkit::sample::{message, run_id};
+
+use crate::race::{Lap, elapsed};
+use crate::traced_disk::{Call, Op, TracedDisk};
+use crate::{Chosen, Outcome, bare};
+
+const TRIALS: usize = 7;
+const RATIO_MIN: f64 = 0.60;
+const LOG_COST: &str = "record with the disk log / without it";
+
+/// As many as the journal's pool has; with more runs than that, the bare loop gets as many too.
+const COMMIT_THREADS: usize = 4;
+
+/// How many threads write to how many runs.
+#[derive(Clone, Copy)]
+struct Shape {
+    runs: usize,
+    threads_per_run: usize,
+}
+
+/// One measurement.
+#[derive(Clone, Copy)]
+struct Case {
+    level: Level,
+    line_bytes: usize,
+    shape: Shape,
+}
+
+/// What one trial gave, in events per second, with what the disk was asked to do for it.
+struct Trial {
+    recorder: f64,
+    bare: f64,
+    ops: Vec<Op>,
+}
+
+/// Measures all cases; hands each row over as soon as it is there.
+pub(crate) fn measure(dir: &Path, chosen: &Chosen, mut take: impl FnMut(Row)) -> Outcome<()> {
+    if chosen.includes(LOG_COST) {
+        take(log_cost(dir)?);
+    }
+    let one_run = [1, 8, 64, 256].map(|threads_per_run| Shape { runs: 1, threads_per_run });
+    let shapes = one_run.into_iter().chain([Shape { runs: 64, threads_per_run: 1 }]);
+    for shape in shapes {
+        for level in [Level::Written, Level::Synced] {
+            for line_bytes in [300, 4096] {
+                let case = Case { level, line_bytes, shape };
+                if !chosen.includes(&case.name()) {
+                    continue;
+                }
+                let trials: Outcome<Vec<Trial>> = (0..TRIALS).map(|_| case.trial(dir)).collect();
+                case.rows(&trials?).into_iter().for_each(&mut take);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Measures what the log of disk calls costs: all other rows are measured with it.
+fn log_cost(dir: &Path) -> Outcome<Row> {
+    let case = Case { level: Level::Written, line_bytes: 300, shape: Shape { runs: 1, threads_per_run: 1 } };
+    let mut ratios = Vec::new();
+    for _ in 0..TRIALS {
+        let (traced, _) = case.traced(dir)?;
+        let place = tempfile::tempdir_in(dir)?;
+        let recorders = case.open_runs(Arc::new(RealDisk::create(place.path())?))?;
+        settle(dir)?;
+        let plain = case.drive(&recorders)?;
+        ratios.push(plain.as_secs_f64() / traced.as_secs_f64());
+    }
+    let row = Row::new(LOG_COST, rounded(median(&ratios)), "ratio");
+    Ok(row.with("trials", list(&ratios)))
+}
+
+fn list(values: &[f64]) -> Vec<f64> {
+    values.iter().copied().map(rounded).collect()
+}
+
+impl Case {
+    fn threads(&self) -> usize {
+        self.shape.runs * self.shape.threads_per_run
+    }
+
+    /// Returns how many events each thread records: enough for a fifth of a second or so.
+    fn events_per_thread(&self) -> usize {
+        let total = match (self.level, self.line_bytes) {
+            (Level::Written, ..=1000) => 100_000,
+            (Level::Written, _) => 32_000,
+            (Level::Synced, _) => (400 * self.threads()).min(20_000),
+        };
+        total / self.threads()
+    }
+
+    fn events(&self) -> u64 {
+        (self.events_per_thread() * self.threads()) as u64
+    }
+
+    fn name(&self) -> String {
+        let level = match self.level {
+            Level::Written => "written",
+            Level::Synced => "synced",
+        };
+        let Shape { runs, threads_per_run } = self.shape;
+        format!("record {level} {} B, {runs} × {threads_per_run}", self.line_bytes)
+    }
+
+    fn threshold(&self) -> Option<f64> {
+        (self.level == Level::Written || self.threads() >= 64).then_some(RATIO_MIN)
+    }
+
+    /// Records, then makes the same calls bare.
+    fn trial(&self, dir: &Path) -> Outcome<Trial> {
+        let (recorded, ops) = self.traced(dir)?;
+        let place = tempfile::tempdir_in(dir)?;
+        let threads = self.shape.runs.min(COMMIT_THREADS);
+        settle(dir)?;
+        let replayed = bare::replay(place.path(), &ops, threads)?;
+        let events = self.events();
+        Ok(Trial { recorder: per_second(events, recorded), bare: per_second(events, replayed), ops })
+    }
+
+    /// Records on the traced disk; returns the time and the calls.
+    fn traced(&self, dir: &Path) -> Outcome<(Duration, Vec<Op>)> {
+        const SPARE_OPS: usize = 1024;
+        let place = tempfile::tempdir_in(dir)?;
+        let ops_max = self.events_per_thread() * self.threads() * 2 + SPARE_OPS;
+        let disk = TracedDisk::create(place.path(), ops_max)?;
+        let recorders = self.open_runs(Arc::new(disk.clone()))?;
+        settle(dir)?;
+        disk.start();
+        let time = self.drive(&recorders)?;
+        Ok((time, disk.stop()?))
+    }
+
+    fn open_runs(&self, disk: Arc<dyn Disk>) -> Outcome<Vec<Recorder>> {
+        let journal = Journal::new(Store::create(disk)?, Options::default());
+        let runs = (1..=self.shape.runs as u64).map(|number| journal.record(run_id(number)));
+        Ok(runs.collect::<Result<_, _>>()?)
+    }
+
+    /// Has all threads record, and returns how long that took.
+    fn drive(&self, recorders: &[Recorder]) -> Outcome<Duration> {
+        let barrier = Barrier::new(self.threads());
+        let work = |recorder: &Recorder| {
+            let draft = message("m", self.line_bytes);
+            barrier.wait();
+            Lap::of(|| self.write(recorder, &draft))
+        };
+        let work = &work;
+        thread::scope(|scope| {
+            let threads = recorders.iter().flat_map(|one| vec![one; self.shape.threads_per_run]);
+            let running: Vec<_> = threads.map(|one| scope.spawn(move || work(one))).collect();
+            elapsed(running)
+        })
+    }
+
+    /// Records one thread's events. Drafts are cloned here, each just before it is used: a list of them, made
+    /// before the clock runs, would have left the processor's cache by then, which costs more than the cloning.
+    fn write(&self, recorder: &Recorder, draft: &Draft) -> Outcome<()> {
+        for _ in 0..self.events_per_thread() {
+            recorder.record(draft.clone(), self.level)?;
+        }
+        Ok(())
+    }
+
+    fn rows(&self, trials: &[Trial]) -> [Row; 2] {
+        let of = |value: fn(&Trial) -> f64| trials.iter().map(value).collect::<Vec<f64>>();
+        let (recorder, bare) = (of(|trial| trial.recorder), of(|trial| trial.bare));
+        let ratios = of(|trial| trial.recorder / trial.bare);
+        let syncs = of(|trial| float(count(&trial.ops, |call| call == Call::Sync)));
+        let writes = of(|trial| float(count(&trial.ops, |call| call != Call::Sync)));
+        let events = Row::new(self.name(), median(&recorder), "events/s")
+            .with("bare", rounded(median(&bare)))
+            .with("events", self.events())
+            .with("writes", median(&writes))
+            .with("syncs", median(&syncs))
+            .with("trials", list(&recorder))
+            .with("bare_trials", list(&bare));
+        let ratio = Row::new(format!("{} / bare", self.name()), median(&ratios), "ratio");
+        let ratio = ratio.with("trials", list(&ratios));
+        [events, self.threshold().into_iter().fold(ratio, Row::at_least)]
+    }
+}
+
+fn count(ops: &[Op], wanted: impl Fn(Call) -> bool) -> u64 {
+    ops.iter().filter(|op| wanted(op.call)).count() as u64
+}
+
+/// Has the file system finish what the trial before has left, so that nobody's sync pays for it.
+fn settle(dir: &Path) -> Outcome<()> {
+    let dir = rustix::fs::open(dir, rustix::fs::OFlags::DIRECTORY, rustix::fs::Mode::empty())?;
+    Ok(rustix::fs::fsync(dir)?)
+}
