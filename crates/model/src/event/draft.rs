@@ -190,9 +190,9 @@ impl Draft {
             payload: self.payload,
             extra: self.extra,
         };
-        let mut tail = String::with_capacity(256 + event.payload.as_str().len());
-        event.write_after_seq(&mut tail);
-        EncodedDraft { event, tail }
+        let mut head = String::with_capacity(256);
+        event.write_head(&mut head);
+        EncodedDraft { event, head }
     }
 }
 
@@ -205,7 +205,8 @@ fn check_depth(depth: usize) -> Result<(), Error> {
 #[derive(Debug)]
 pub struct EncodedDraft {
     event: ExchangeEvent,
-    tail: String,
+    /// What stands between the seq and the payload.
+    head: String,
 }
 
 impl EncodedDraft {
@@ -213,7 +214,8 @@ impl EncodedDraft {
     pub fn write_line(&self, seq: Seq, out: &mut Vec<u8>) {
         out.extend_from_slice(b"{\"seq\":");
         out.extend_from_slice(Digits::of(seq.get()).as_str().as_bytes());
-        out.extend_from_slice(self.tail.as_bytes());
+        out.extend_from_slice(self.head.as_bytes());
+        self.event.write_rest(|piece| out.extend_from_slice(piece.as_bytes()));
         out.push(b'\n');
     }
 
@@ -221,7 +223,9 @@ impl EncodedDraft {
     #[must_use]
     pub fn line_bytes_max(&self) -> usize {
         const AROUND_SEQ: usize = 7 + 20 + 1;
-        self.tail.len() + AROUND_SEQ
+        let mut rest = 0;
+        self.event.write_rest(|piece| rest += piece.len());
+        self.head.len() + rest + AROUND_SEQ
     }
 
     /// Returns the event that the line with `seq` stands for.

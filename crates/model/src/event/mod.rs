@@ -12,7 +12,7 @@ pub use envelope::Envelope;
 pub use payload::{MessagePayload, Payload, StepPayload, ToolPayload};
 pub use words::{BlockType, EventType, Fidelity, Role};
 
-use crate::json::{Extra, JsonString, ObjectWriter, RawJson};
+use crate::json::{Digits, Extra, JsonString, ObjectWriter, RawJson};
 use crate::word::Word;
 use crate::{Error, RunId, Seq, Timestamp};
 
@@ -114,12 +114,14 @@ impl ExchangeEvent {
     pub fn to_line(&self) -> String {
         let mut out = String::with_capacity(256 + self.payload.as_str().len());
         out.push_str("{\"seq\":");
-        out.push_str(&self.seq.to_string());
-        self.write_after_seq(&mut out);
+        out.push_str(Digits::of(self.seq.get()).as_str());
+        self.write_head(&mut out);
+        self.write_rest(|piece| out.push_str(piece));
         out
     }
 
-    fn write_after_seq(&self, out: &mut String) {
+    /// Writes what stands between the seq and the payload.
+    fn write_head(&self, out: &mut String) {
         let mut object = ObjectWriter::resume(out);
         object.run_id("run_id", &self.run_id);
         object.optional("parent_run_id", self.parent_run_id.as_ref(), ObjectWriter::run_id);
@@ -128,7 +130,18 @@ impl ExchangeEvent {
         object.string("path", &self.path);
         object.number("iteration", self.iteration);
         object.string("timestamp", self.timestamp.as_json());
-        object.json("payload", &self.payload);
-        object.finish(&self.extra);
+    }
+
+    /// Hands out the payload and what comes after it, piece by piece: a large payload is copied once.
+    fn write_rest(&self, mut push: impl FnMut(&str)) {
+        push(",\"payload\":");
+        push(self.payload.as_str());
+        for (key, value) in self.extra.iter() {
+            push(",");
+            push(key.as_raw());
+            push(":");
+            push(value.as_str());
+        }
+        push("}");
     }
 }
