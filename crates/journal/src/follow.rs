@@ -22,6 +22,15 @@ pub struct Follower {
     watch: Option<Watch>,
 }
 
+/// Why waiting ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Woken {
+    /// Something has changed among the transcripts.
+    Changed,
+    /// Nothing was heard in that time.
+    TimedOut,
+}
+
 struct Watch {
     _watcher: RecommendedWatcher,
     changed: Receiver<()>,
@@ -51,19 +60,20 @@ impl Follower {
         Ok(None)
     }
 
-    /// Waits until the file may have grown, at most so long.
+    /// Waits until the file may have grown, at most so long; says which it was.
     ///
     /// # Errors
     /// When the file was deleted, replaced, or has become shorter than what was read.
-    pub fn wait(&self, at_most: Duration) -> Result<(), Error> {
-        match &self.watch {
-            Some(watch) => {
-                // Told of a change or not, the file is read again: a lost notice costs time and no event.
-                watch.changed.recv_timeout(at_most).ok();
-            }
-            None => std::thread::sleep(at_most.min(POLL_INTERVAL)),
-        }
-        self.reader.check_in_place(&**self.store.disk())
+    pub fn wait(&self, at_most: Duration) -> Result<Woken, Error> {
+        let heard = if let Some(watch) = &self.watch {
+            watch.changed.recv_timeout(at_most).is_ok()
+        } else {
+            std::thread::sleep(at_most.min(POLL_INTERVAL));
+            false
+        };
+        self.reader.check_in_place(&**self.store.disk())?;
+        // Heard of a change or not, the file is read again: a lost notice costs time and no event.
+        Ok(if heard { Woken::Changed } else { Woken::TimedOut })
     }
 }
 
@@ -73,8 +83,11 @@ impl Watch {
         let dir = store.disk().host_path(&StorePath::transcripts())?;
         // One notice that waits says all there is to say: read the file again.
         let (send, changed) = sync_channel(1);
-        let tell = move |_: notify::Result<notify::Event>| {
-            send.try_send(()).ok();
+        let tell = move |event: notify::Result<notify::Event>| {
+            // Looking at the file opens its directory, which is told of too; heeding that would never end.
+            if !event.is_ok_and(|event| event.kind.is_access()) {
+                send.try_send(()).ok();
+            }
         };
         let started = notify::recommended_watcher(tell).and_then(|mut watcher| {
             watcher.watch(&dir, RecursiveMode::NonRecursive)?;

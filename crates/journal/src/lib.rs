@@ -126,7 +126,7 @@ pub use catch_up::CatchUp;
 pub use ends::{Ends, run_ends};
 pub use error::{Damage, Error};
 pub use fanout::{Missed, SUBSCRIBER_QUEUE_LEN_MAX, Subscription};
-pub use follow::Follower;
+pub use follow::{Follower, Woken};
 pub use log::{Level, Pending};
 pub use names::{RunFile, SegmentIndex, SegmentName, StorePath};
 pub use note::{Note, Noted, read_notes};

@@ -30,8 +30,8 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 ///
 /// Going to sleep and being woken costs several times that, for both sides, so this looks again a few times first.
 pub(crate) fn lock_soon<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    const LOOKS_MAX: u32 = 64;
-    const SPINS: u32 = 16;
+    const LOOKS_MAX: u32 = 50;
+    const SPINS: u32 = 8;
     for _ in 0..LOOKS_MAX {
         match mutex.try_lock() {
             Ok(guard) => return guard,
@@ -41,7 +41,6 @@ pub(crate) fn lock_soon<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
         for _ in 0..SPINS {
             std::hint::spin_loop();
         }
-        thread::yield_now();
     }
     lock(mutex)
 }

@@ -136,8 +136,8 @@ fn a_file_deleted_under_its_writer_is_noticed_and_kept() {
         assert_eq!(bench.disk.content(&path), None, "no second history is begun at its place");
         bench.recorder.close().unwrap();
         let notes = read_notes(&bench.disk, run()).unwrap();
-        let noted = matches!(&notes[..], [Note { what: Noted::Vanished { kept: name, .. }, .. }] if kept.file_name() == name);
-        assert!(noted, "{notes:?}");
+        let said = matches!(&notes[..], [Note { what: Noted::Vanished { kept: name, .. }, .. }] if kept.file_name() == name);
+        assert!(said, "{notes:?}");
     }
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use steno_journal::{Error, Follower, Journal, Level, Options, RunFile, Store, disk::RealDisk};
+use steno_journal::{Error, Follower, Journal, Level, Options, RunFile, Store, Woken, disk::RealDisk};
 use steno_model::Seq;
 use steno_testkit::sample::message;
 
@@ -17,7 +17,7 @@ fn take(follower: &mut Follower, count: usize) -> Vec<String> {
     while got.len() < count {
         match follower.read_next().unwrap() {
             Some(recorded) => got.push(label(std::str::from_utf8(&recorded.line).unwrap())),
-            None => follower.wait(SOON).unwrap(),
+            None => drop(follower.wait(SOON).unwrap()),
         }
     }
     got
@@ -57,6 +57,21 @@ fn an_unterminated_line_is_not_passed_on_until_it_is_whole() {
     assert_eq!(follower.read_next().unwrap(), None);
     bench.disk.tamper(&path, &whole);
     assert_eq!(take(&mut follower, 1), ["two"]);
+}
+
+#[test]
+fn looking_at_an_idle_run_wakes_nobody() {
+    let dir = tempfile::tempdir().unwrap();
+    let disk = Arc::new(RealDisk::create(&dir.path().join("store")).unwrap());
+    let journal = Journal::new(Store::create(disk).unwrap(), Options::default());
+    let recorder = journal.record(run()).unwrap();
+    recorder.record(message("one", 300), Level::Synced).unwrap();
+    let mut follower = Follower::open(journal.store(), run(), Seq::FIRST).unwrap();
+    assert_eq!(take(&mut follower, 1), ["one"]);
+    let woken: Vec<_> = (0..20).map(|_| follower.wait(Duration::from_millis(5)).unwrap()).collect();
+    assert_eq!(woken.last(), Some(&Woken::TimedOut), "{woken:?}");
+    recorder.record(message("two", 300), Level::Synced).unwrap();
+    assert_eq!(follower.wait(SOON).unwrap(), Woken::Changed);
 }
 
 #[test]
