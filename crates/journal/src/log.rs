@@ -360,16 +360,24 @@ impl Log {
 
     /// Copies what was recorded into a file whose name is gone to a file with a name.
     fn keep_orphan(&self) -> Error {
-        let len = self.len();
-        let to = self.path.orphan(self.epoch);
-        let kept = match recovery::copy_aside(&*self.disk, &*self.reader, &to, len) {
-            Ok(()) => Some(to),
+        let kept = match self.copy_orphan() {
+            Ok(kept) => Some(kept),
             Err(error) => {
                 tracing::error!(path = %self.path, %error, "what was recorded could not be kept");
                 None
             }
         };
         Error::Vanished { path: self.path.clone(), kept }
+    }
+
+    fn copy_orphan(&self) -> io::Result<StorePath> {
+        for to in self.path.orphans(self.epoch) {
+            if self.disk.identity(&to)?.is_none() {
+                recovery::copy_aside(&*self.disk, &*self.reader, &to, self.len())?;
+                return Ok(to);
+            }
+        }
+        Err(io::ErrorKind::AlreadyExists.into())
     }
 }
 

@@ -84,10 +84,15 @@ impl StorePath {
         Self(format!("{self}.torn-{offset}-{short}").into())
     }
 
-    /// Names the file that keeps what was recorded into a file that was deleted under its writer.
-    #[must_use]
-    pub fn orphan(&self, epoch: steno_model::Epoch) -> Self {
-        Self(format!("{self}.orphan-{epoch}").into())
+    /// Names the files that can keep what was recorded into a file that was deleted under its writer; the first
+    /// that is not there is taken, so that nothing kept is ever written over.
+    pub fn orphans(&self, epoch: steno_model::Epoch) -> impl Iterator<Item = Self> {
+        let first = format!("{self}.orphan-{epoch}");
+        let others = (2_u32..).map({
+            let first = first.clone();
+            move |number| Self(format!("{first}-{number}").into())
+        });
+        std::iter::once(Self(first.into())).chain(others)
     }
 
     /// Names a temporary file that is renamed to this one when it is whole.
@@ -226,7 +231,7 @@ mod tests {
             path.as_str().replace("jsonl", "json"),
             path.as_str().replace("550e", "550E"),
             path.torn(7, "0123456789abcdef0123").to_string(),
-            path.orphan(steno_model::Epoch(2)).to_string(),
+            path.orphans(steno_model::Epoch(2)).nth(3).unwrap().to_string(),
             "transcripts/x.jsonl".into(),
             path.file_name().into(),
         ] {

@@ -43,20 +43,15 @@ impl RealDisk {
     /// # Errors
     /// What the system says.
     pub fn create(path: &Path) -> io::Result<Self> {
-        if let Some(disk) = Self::open(path)? {
-            return Ok(disk);
-        }
-        let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        std::fs::create_dir_all(parent)?;
+        make_dirs_above(path)?;
         match fs::mkdir(path, DIR_MODE) {
-            Ok(()) => {
-                // Whatever the umask took away, the owner needs all three.
-                fs::chmod(path, DIR_MODE)?;
-                fs::fsync(fs::open(parent, OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?)?;
-            }
+            // Whatever the umask took away, the owner needs all three.
+            Ok(()) => fs::chmod(path, DIR_MODE)?,
             Err(Errno::EXIST) => {}
             Err(error) => return Err(error.into()),
         }
+        // Also when it was there: whoever made it may have died before its name was safe.
+        sync_names_in(parent_of(path))?;
         Self::open(path)?.ok_or_else(|| io::ErrorKind::NotFound.into())
     }
 
@@ -117,6 +112,27 @@ impl RealDisk {
             Err(error) => Err(error),
         }
     }
+}
+
+fn parent_of(path: &Path) -> &Path {
+    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// Makes the directories that a store's directory lies in, each synced into the one above it.
+fn make_dirs_above(path: &Path) -> io::Result<()> {
+    let missing: Vec<_> =
+        path.ancestors().skip(1).take_while(|dir| !dir.as_os_str().is_empty() && !dir.exists()).collect();
+    for dir in missing.into_iter().rev() {
+        match std::fs::create_dir(dir) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+            Ok(()) | Err(_) => sync_names_in(parent_of(dir))?,
+        }
+    }
+    Ok(())
+}
+
+fn sync_names_in(dir: &Path) -> Result<(), Errno> {
+    fs::fsync(fs::open(dir, OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?)
 }
 
 /// Opens a file outside any store to read it. It may be anybody's, and named through links, but it is a file.
@@ -210,14 +226,13 @@ impl Disk for RealDisk {
     fn make_dir(&self, dir: &StorePath) -> io::Result<()> {
         let around = self.open_dir(&dir.dir())?;
         match fs::mkdirat(&around, dir.file_name(), DIR_MODE) {
-            Ok(()) => {
-                // Whatever the umask took away, the owner needs all three.
-                fs::chmodat(&around, dir.file_name(), DIR_MODE, AtFlags::empty())?;
-                Ok(fs::fsync(around)?)
-            }
-            Err(Errno::EXIST) => Ok(()),
-            Err(error) => Err(error.into()),
+            // Whatever the umask took away, the owner needs all three.
+            Ok(()) => fs::chmodat(&around, dir.file_name(), DIR_MODE, AtFlags::empty())?,
+            Err(Errno::EXIST) => {}
+            Err(error) => return Err(error.into()),
         }
+        // Also when it was there: whoever made it may have died before its name was safe.
+        Ok(fs::fsync(around)?)
     }
 
     fn open_append(&self, path: &StorePath) -> io::Result<Arc<dyn DiskFile>> {

@@ -28,18 +28,15 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// Locks a lock that is held for about as long as a write takes.
 ///
-/// Going to sleep and being woken costs several times that, for both sides, so this looks again a few times first.
+/// Going to sleep and being woken costs several times that, for both sides. Others who were woken together with us
+/// have something to do meanwhile, so they get their turn before we look again.
 pub(crate) fn lock_soon<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    const LOOKS_MAX: u32 = 50;
-    const SPINS: u32 = 8;
+    const LOOKS_MAX: u32 = 64;
     for _ in 0..LOOKS_MAX {
         match mutex.try_lock() {
             Ok(guard) => return guard,
             Err(std::sync::TryLockError::Poisoned(poisoned)) => return poisoned.into_inner(),
-            Err(std::sync::TryLockError::WouldBlock) => {}
-        }
-        for _ in 0..SPINS {
-            std::hint::spin_loop();
+            Err(std::sync::TryLockError::WouldBlock) => thread::yield_now(),
         }
     }
     lock(mutex)

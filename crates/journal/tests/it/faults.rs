@@ -142,6 +142,26 @@ fn a_file_deleted_under_its_writer_is_noticed_and_kept() {
 }
 
 #[test]
+fn what_was_kept_once_is_not_written_over() {
+    let bench = bench();
+    let path = RunFile::Transcript(run()).path();
+    let mut kept = Vec::new();
+    for life in 0..3 {
+        // Somebody deletes the lock files too, so that every opening has the same epoch.
+        bench.disk.tamper(&RunFile::Lock(run()).path(), b"");
+        bench.recorder.close().ok();
+        let recorder = bench.journal.record(run()).unwrap();
+        recorder.record(message(&format!("life-{life}"), 300), Level::Written).unwrap();
+        bench.disk.delete(&path);
+        kept.push(record_until_noticed(&recorder, Level::Synced).1);
+    }
+    for (life, path) in kept.iter().enumerate() {
+        let content = String::from_utf8(bench.disk.content(path).unwrap()).unwrap();
+        assert!(content.contains(&format!("life-{life} ")), "{path}");
+    }
+}
+
+#[test]
 fn a_file_replaced_under_its_writer_is_noticed_at_the_next_commit() {
     let bench = bench();
     let path = RunFile::Transcript(run()).path();

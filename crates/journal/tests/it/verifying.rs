@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use steno_journal::disk::Disk;
-use steno_journal::{Ending, Error, Level, RunFile, check_file, check_run, read_seals};
+use steno_journal::{Ending, Error, Level, RunFile, check_file, check_run, read_seals, run_ends};
 use steno_testkit::sample::{message, run_id};
 
 use crate::kit::{Bench, bench, run, transcript};
@@ -65,6 +65,27 @@ fn a_missing_run_is_told_from_one_that_should_be_there() {
     let expected = read_seals(&bench.disk, run()).unwrap();
     let gone = check_run(bench.journal.store(), run_id(9), expected);
     assert!(matches!(gone, Err(Error::SealBroken { .. })));
+}
+
+#[test]
+fn the_ends_of_a_run_are_its_first_and_last_whole_line() {
+    let bench = recorded();
+    let store = bench.journal.store();
+    let empty = bench.journal.record(run_id(5)).unwrap();
+    assert_eq!(run_ends(store, run_id(5)).unwrap().events, None);
+    empty.record(message("only", 300), Level::Synced).unwrap();
+    let (first, last) = run_ends(store, run_id(5)).unwrap().events.unwrap();
+    assert_eq!((first.seq.get(), last.seq.get()), (1, 1));
+    // Longer than what is read from the end at first.
+    bench.recorder.record(message("long", 300_000), Level::Synced).unwrap();
+    let whole = transcript(&bench.disk);
+    bench.disk.tamper(&RunFile::Transcript(run()).path(), &[&whole[..], b"{\"seq\":4,"].concat());
+    let ends = run_ends(store, run()).unwrap();
+    let (first, last) = ends.events.unwrap();
+    assert_eq!((first.seq.get(), last.seq.get(), ends.bytes), (1, 3, whole.len() as u64 + 9));
+    assert!(matches!(run_ends(store, run_id(9)), Err(Error::NoSuchRun { .. })));
+    bench.disk.tamper(&RunFile::Transcript(run()).path(), b"not an event\n");
+    assert!(matches!(run_ends(store, run()), Err(Error::Damaged { offset: 0, .. })));
 }
 
 #[test]
