@@ -107,7 +107,7 @@ pub struct EventsArgs {
     /// A run's UUID or the beginning of it, or a transcript file
     pub run: String,
     /// Begin with this event
-    #[arg(long, value_name = "SEQ", default_value_t = 1)]
+    #[arg(long, value_name = "SEQ", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
     pub from: u64,
     /// Show only events of this type; may be given again
     #[arg(long = "type", value_name = "TYPE")]
@@ -144,7 +144,7 @@ pub struct FollowArgs {
     /// A run's UUID or the beginning of it
     pub run: String,
     /// Begin with this event
-    #[arg(long, value_name = "SEQ", default_value_t = 1)]
+    #[arg(long, value_name = "SEQ", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
     pub from: u64,
     #[command(flatten)]
     pub form: EventForm,

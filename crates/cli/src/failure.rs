@@ -96,6 +96,7 @@ pub fn exit_of(error: &JournalError) -> Exit {
         JournalError::NoRoom { .. }
         | JournalError::Poisoned { .. }
         | JournalError::Vanished { .. }
+        | JournalError::Changed { .. }
         | JournalError::Closed
         | JournalError::NotRegular { .. }
         | JournalError::NotAStore { .. }
@@ -119,6 +120,9 @@ fn hint_for(error: &JournalError) -> Option<&'static str> {
         JournalError::StoreTooNew { .. } => "a newer `steno` wrote this store; use that one",
         JournalError::NotRegular { .. } => {
             "move it away; the record goes into files that only its owner can read"
+        }
+        JournalError::Changed { .. } => {
+            "find out what else writes to the store; `steno verify` shows what is good"
         }
         JournalError::Vanished { .. } => {
             "find out what removes files from the store; start again to record on"

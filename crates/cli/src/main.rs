@@ -18,7 +18,10 @@ use output::Output;
 use settings::Settings;
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return explain(&error),
+    };
     start_tracing(cli.global.verbose);
     // Past a file size limit a write should fail with EFBIG, not end the process.
     if let Err(error) = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, std::sync::Arc::default()) {
@@ -27,6 +30,18 @@ fn main() -> ExitCode {
     let outcome = run(&cli);
     let exit = outcome.unwrap_or_else(|failure| report(&failure));
     ExitCode::from(exit.code())
+}
+
+/// Shows help, or what is wrong with the arguments; those may hold anything.
+fn explain(error: &clap::Error) -> ExitCode {
+    if error.use_stderr() {
+        let text = error.to_string();
+        write!(io::stderr(), "{}", steno_views::visible(&text, steno_views::Lines::Keep)).ok();
+        return ExitCode::from(Exit::Usage.code());
+    }
+    // Nobody to read the help is no failure.
+    error.print().ok();
+    ExitCode::SUCCESS
 }
 
 fn run(cli: &Cli) -> Outcome {
@@ -76,5 +91,6 @@ fn start_tracing(verbose: bool) {
         .with_max_level(level)
         .with_target(false)
         .without_time()
+        .with_ansi(false)
         .init();
 }

@@ -75,7 +75,7 @@ impl Output {
 
 /// Spells characters that steer a terminal as `\u` escapes. They can stand in JSON only inside strings, so the value
 /// stays the same.
-fn harmless_json(json: &str) -> String {
+pub fn harmless_json(json: &str) -> String {
     use std::fmt::Write as _;
     let mut out = String::with_capacity(json.len());
     for letter in json.chars() {

@@ -18,11 +18,10 @@ pub enum Found {
 
 /// Opens the store to read; one that is not there is empty.
 pub fn open_store(settings: &Settings) -> Result<Option<Store>, Failure> {
-    let path = &settings.store.value;
-    let disk = RealDisk::open(path).map_err(|error| {
-        Failure::could_not(format!("cannot open the store `{}`: {error}", path.display()))
-    })?;
-    Ok(disk.map(|disk| Store::open(Arc::new(disk))).transpose()?)
+    let disk =
+        RealDisk::open(&settings.store.value).map_err(|error| no_store(settings, &error.to_string()))?;
+    let store = disk.map(|disk| Store::open(Arc::new(disk))).transpose();
+    store.map_err(|error| about_store(settings, error))
 }
 
 /// Opens the store to read, or says that there is none.
@@ -39,11 +38,21 @@ pub fn need_store(settings: &Settings) -> Result<Store, Failure> {
 
 /// Opens the store to write, and makes it when it is not there.
 pub fn make_store(settings: &Settings) -> Result<Store, Failure> {
-    let path = &settings.store.value;
-    let disk = RealDisk::create(path).map_err(|error| {
-        Failure::could_not(format!("cannot make the store `{}`: {error}", path.display()))
-    })?;
-    Ok(Store::create(Arc::new(disk))?)
+    let disk =
+        RealDisk::create(&settings.store.value).map_err(|error| no_store(settings, &error.to_string()))?;
+    Store::create(Arc::new(disk)).map_err(|error| about_store(settings, error))
+}
+
+fn no_store(settings: &Settings, why: &str) -> Failure {
+    let message = format!("cannot open the store `{}`: {why}", settings.store.value.display());
+    Failure::could_not(message).with_hint("name another directory with `--store DIR` or STENO_HOME")
+}
+
+/// Adds to an error of the store as a whole which store it is.
+fn about_store(settings: &Settings, error: steno_journal::Error) -> Failure {
+    let failure = Failure::from(error);
+    let message = format!("cannot use the store `{}`: {}", settings.store.value.display(), failure.message);
+    Failure { message, ..failure }
 }
 
 /// Reads a RUN argument.
@@ -68,8 +77,8 @@ pub fn find_run(text: &str, settings: &Settings) -> Result<RunId, Failure> {
 
 fn find_by_prefix(text: &str, settings: &Settings) -> Result<RunId, Failure> {
     const PREFIX_LEN_MIN: usize = 4;
-    let plausible =
-        text.len() >= PREFIX_LEN_MIN && text.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-');
+    let plausible = (PREFIX_LEN_MIN..RunId::LEN).contains(&text.len())
+        && text.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-');
     if !plausible {
         let message = format!(
             "`{text}` is no run: want a UUID, four or more of its first digits, or a transcript file"

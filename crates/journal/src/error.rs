@@ -53,6 +53,18 @@ pub enum Error {
         /// Where everything recorded so far has been kept.
         kept: Option<StorePath>,
     },
+    /// Somebody else has written to the file, or cut it, while it was being recorded.
+    #[error(
+        "`{path}` was changed by somebody else under its writer: it has {found} bytes and should have {wanted}"
+    )]
+    Changed {
+        /// The file.
+        path: StorePath,
+        /// How long it is.
+        found: u64,
+        /// How long it would be if it were only ours.
+        wanted: u64,
+    },
     /// The writer has been closed.
     #[error("the writer is closed")]
     Closed,

@@ -4,7 +4,7 @@ use std::sync::mpsc::{Receiver, sync_channel};
 use std::time::Duration;
 
 use notify::{RecommendedWatcher, RecursiveMode, Watcher as _};
-use steno_model::{RunId, Seq};
+use steno_model::{EventType, RunId, Seq, Word};
 
 use crate::error::Error;
 use crate::names::StorePath;
@@ -18,6 +18,8 @@ const POLL_INTERVAL: Duration = Duration::from_millis(250);
 pub struct Follower {
     store: Store,
     reader: Reader,
+    /// Whether the last event that was read says that the run has completed.
+    completed: bool,
     from: Seq,
     watch: Option<Watch>,
 }
@@ -44,7 +46,7 @@ impl Follower {
     pub fn open(store: &Store, run: RunId, from: Seq) -> Result<Self, Error> {
         // Watching begins before the first read, so that nothing falls between the two.
         let watch = Watch::start(store);
-        Ok(Self { store: store.clone(), reader: Reader::open(store, run)?, from, watch })
+        Ok(Self { store: store.clone(), reader: Reader::open(store, run)?, completed: false, from, watch })
     }
 
     /// Returns the next event that is in the file; `None` when there is no more yet.
@@ -53,11 +55,18 @@ impl Follower {
     /// As [`Reader::read_next`].
     pub fn read_next(&mut self) -> Result<Option<Recorded>, Error> {
         while let Some(recorded) = self.reader.read_next()? {
+            self.completed = recorded.event.event_type == Word::Known(EventType::RunCompleted);
             if recorded.event.seq >= self.from {
                 return Ok(Some(recorded));
             }
         }
         Ok(None)
+    }
+
+    /// Tells whether the last event of the file, as far as it was read, completes the run.
+    #[must_use]
+    pub fn is_completed(&self) -> bool {
+        self.completed
     }
 
     /// Waits until the file may have grown, at most so long; says which it was.

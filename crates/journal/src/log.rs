@@ -303,8 +303,9 @@ impl Log {
     /// Syncs the file and makes sure that it is still the one at its path. After a failure nothing succeeds.
     fn sync_once(&self) -> Result<(), Error> {
         let _alone = lock(&self.syncing);
-        if let Health::Failed(error @ (Error::Poisoned { .. } | Error::Vanished { .. })) =
-            &lock(&self.state).health
+        if let Health::Failed(
+            error @ (Error::Poisoned { .. } | Error::Vanished { .. } | Error::Changed { .. }),
+        ) = &lock(&self.state).health
         {
             return Err(error.clone());
         }
@@ -312,8 +313,7 @@ impl Log {
             Err(source) => {
                 Err(Error::Poisoned { path: self.path.clone(), what: "synced", source: Arc::new(source) })
             }
-            Ok(()) if self.is_in_place() => Ok(()),
-            Ok(()) => Err(self.keep_orphan()),
+            Ok(()) => self.check_in_place(),
         };
         if let Err(error) = &outcome {
             let mut state = lock(&self.state);
@@ -323,11 +323,23 @@ impl Log {
         outcome
     }
 
-    fn is_in_place(&self) -> bool {
-        let (Ok(open), Ok(Some(named))) = (self.file.identity(), self.disk.identity(&self.path)) else {
-            return false;
+    /// Makes sure that the file is still at its path and holds what we wrote, no more and no less.
+    fn check_in_place(&self) -> Result<(), Error> {
+        let (open, wanted) = {
+            // Under the lock, because nobody is in the middle of a write then.
+            let state = lock(&self.state);
+            (self.file.identity(), state.tail.end().len)
         };
-        open.links > 0 && open.is_same_file(&named)
+        match (open, self.disk.identity(&self.path)) {
+            (Ok(open), Ok(Some(named))) if open.links > 0 && open.is_same_file(&named) => {
+                let found = open.size_bytes;
+                if found == wanted {
+                    return Ok(());
+                }
+                Err(Error::Changed { path: self.path.clone(), found, wanted })
+            }
+            _ => Err(self.keep_orphan()),
+        }
     }
 
     /// Looks whether the file still has a name; a `written` record must survive the death of the process.

@@ -87,9 +87,17 @@ impl Store {
     /// # Errors
     /// What the system says.
     pub fn has(&self, run: RunId) -> Result<bool, Error> {
+        Ok(self.size(run)?.is_some())
+    }
+
+    /// Returns how long a run's transcript is; `None` when there is none.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn size(&self, run: RunId) -> Result<Option<u64>, Error> {
         let path = RunFile::Transcript(run).path();
         let found = self.disk.identity(&path).map_err(|source| Error::io("look at", &path, source))?;
-        Ok(found.is_some())
+        Ok(found.map(|found| found.size_bytes))
     }
 
     /// Tells whether somebody writes to a run now.

@@ -1,6 +1,7 @@
 //! `steno config`: shows the settings and where each comes from.
 
 use serde_json::json;
+use steno_views::{Lines, visible};
 
 use crate::args::ConfigArgs;
 use crate::failure::Exit;
@@ -16,11 +17,15 @@ pub fn run(args: &ConfigArgs, settings: &Settings, output: &mut Output) -> Exit 
         }
         return Exit::Done;
     }
+    let rows = rows.map(|(key, value, origin)| {
+        (key, visible(&value, Lines::Escape).into_owned(), visible(&origin, Lines::Escape).into_owned())
+    });
     let width = rows.iter().map(|(_, value, _)| value.chars().count()).max().unwrap_or(0);
     for (key, value, origin) in rows {
         output.line(&format!("{key:<10} {value:<width$}  {origin}"));
     }
     let found = if settings.file_found { "" } else { " (not there)" };
-    output.line(&format!("\nconfig file: {}{found}", settings.file.display()));
+    let file = settings.file.as_ref().map_or("none".to_owned(), |file| file.display().to_string());
+    output.line(&format!("\nconfig file: {}{found}", visible(&file, Lines::Escape)));
     Exit::Done
 }

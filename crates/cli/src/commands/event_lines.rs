@@ -10,6 +10,8 @@ use crate::args::EventForm;
 use crate::output::Output;
 
 const TEXT_CHARS_MAX: usize = 100;
+/// How wide the column of types is; the two longest ones reach beyond it.
+const TYPE_CHARS: usize = 18;
 
 /// Prints one event in the form asked for.
 pub fn print(recorded: &Recorded, form: EventForm, output: &mut Output) {
@@ -31,16 +33,19 @@ fn human_line(event: &ExchangeEvent) -> String {
     let event_type = visible(&event_type, Lines::Escape);
     let time = event.timestamp.to_string();
     let mut line = format!(
-        "{:>5}  {dim}{}{dim:#}  {style}{mark}{event_type:<18}{style:#}",
+        "{:>5}  {dim}{}{dim:#}  {style}{mark}{event_type}{style:#}",
         event.seq.get(),
         visible(&time, Lines::Escape),
     );
+    let width = mark.len() + event_type.chars().count();
     let path = event.path.to_text();
     let detail = detail(event);
+    let mut padding = TYPE_CHARS.saturating_sub(width) + 2;
     for part in [place(event, &path), visible(&shorten(&detail), Lines::Escape).into_owned()] {
         if !part.is_empty() {
-            line.push_str("  ");
+            line.extend(std::iter::repeat_n(' ', padding));
             line.push_str(&part);
+            padding = 2;
         }
     }
     line.trim_end().to_owned()

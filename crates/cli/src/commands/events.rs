@@ -1,34 +1,38 @@
 //! `steno events`: shows the events of a run.
 
 use steno_journal::{Reader, Recorded};
-use steno_model::{ExchangeEvent, Vocabulary as _, Word};
+use steno_model::{ExchangeEvent, Unknowns, Vocabulary as _, Word};
 
 use super::event_lines;
 use crate::args::EventsArgs;
 use crate::failure::{Exit, Failure, Outcome};
-use crate::output::Output;
+use crate::output::{Output, count};
 use crate::runs::{self, Found};
 use crate::settings::Settings;
 
 pub fn run(args: &EventsArgs, settings: &Settings, output: &mut Output) -> Outcome {
     let found = runs::find(&args.run, settings)?;
     let mut reader = runs::open_reader(&found, settings)?;
-    let mut shown = 0_u64;
+    let (mut shown, mut unknown) = (0_u64, 0_u64);
     while let Some(recorded) = reader.read_next().map_err(|error| {
         // What is good has been shown; now say what is not.
         output.flush();
         Failure::from(error)
     })? {
-        if args.strict {
-            check_strict(&recorded)?;
-        }
         if is_wanted(&recorded.event, args) {
+            if args.strict {
+                check_strict(&recorded)?;
+            }
+            unknown += u64::from(recorded.event.unknowns() != Unknowns::default());
             event_lines::print(&recorded, args.form, output);
             shown += 1;
         }
         if output.is_broken() {
             break;
         }
+    }
+    if unknown > 0 {
+        tracing::warn!("{} with types or words that this version does not know", count(unknown, "event"));
     }
     warn_of_torn_tail(&reader, &found, settings)?;
     Ok(if shown == 0 { Exit::Found } else { Exit::Done })

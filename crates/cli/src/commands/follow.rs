@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use steno_journal::{Error as JournalError, Follower, Store};
-use steno_model::{EventType, RunId, Seq, Word};
+use steno_model::{RunId, Seq};
 
 use super::event_lines;
 use crate::args::FollowArgs;
@@ -20,10 +20,8 @@ pub fn run(args: &FollowArgs, settings: &Settings, output: &mut Output) -> Outco
     let run = runs::find_run(&args.run, settings)?;
     let from = Seq::new(args.from).ok_or_else(|| Failure::usage("events are numbered from 1"))?;
     let (store, mut follower) = open(run, from, args, settings)?;
-    let mut completed = false;
     loop {
         while let Some(recorded) = follower.read_next()? {
-            completed = recorded.event.event_type == Word::Known(EventType::RunCompleted);
             event_lines::print(&recorded, args.form, output);
             if output.is_broken() {
                 return Ok(Exit::Done);
@@ -33,7 +31,7 @@ pub fn run(args: &FollowArgs, settings: &Settings, output: &mut Output) -> Outco
             return Ok(Exit::Done);
         }
         // A completed run may be opened again; only when nobody holds it has it really ended.
-        if completed && !store.is_held(run)? {
+        if follower.is_completed() && !store.is_held(run)? {
             return Ok(Exit::Done);
         }
         follower.wait(WAIT_MAX)?;

@@ -57,7 +57,9 @@ fn row(store: &Store, run: RunId) -> Result<Row, Failure> {
             };
             (summary, ends.bytes, state)
         }
-        Err(JournalError::Damaged { .. }) => (None, 0, "damaged"),
+        Err(JournalError::Damaged { .. } | JournalError::NotRegular { .. }) => {
+            (None, store.size(run)?.unwrap_or(0), "damaged")
+        }
         Err(error) => return Err(error.into()),
     };
     Ok(Row { run, state, bytes, summary })

@@ -7,7 +7,7 @@ use std::io::{self, BufRead, Write};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use steno_journal::{Error as JournalError, Journal, Level, Options, Pending, Recorder};
 use steno_model::json::JsonString;
@@ -16,6 +16,7 @@ use steno_model::{Draft, Error as ModelError, RunId, Seq};
 
 use crate::args::RecordArgs;
 use crate::failure::{Exit, Failure, Outcome, exit_of, with_causes};
+use crate::output::{count, harmless_json};
 use crate::runs;
 use crate::settings::Settings;
 
@@ -40,7 +41,7 @@ pub fn run(args: &RecordArgs, settings: &Settings) -> Outcome {
         Failure::from(error).with_hint("make one with `uuidgen` or `cat /proc/sys/kernel/random/uuid`")
     })?;
     let level = Level::from(settings.level.value);
-    let signals = Signals::new([SIGTERM, SIGINT])?;
+    let signals = Signals::new([SIGTERM, SIGINT, SIGHUP])?;
     let options = Options { seal_idle: settings.seal_idle.value, ..Options::default() };
     let journal = Journal::new(runs::make_store(settings)?, options);
     let recorder = Arc::new(journal.record(run)?);
@@ -52,9 +53,9 @@ pub fn run(args: &RecordArgs, settings: &Settings) -> Outcome {
             read_lines(io::stdin().lock(), |line| tell.send(record_line(&reading, line, level)).is_ok());
         tell.send(Told::End(ended)).ok();
     });
-    let exit = Answers::new(level).answer_all(&told)?;
+    let outcome = Answers::new(level).answer_all(&told);
     recorder.close()?;
-    Ok(exit)
+    outcome
 }
 
 /// Closes the recorder when a signal comes; what was accepted is then synced and sealed.
@@ -115,6 +116,8 @@ struct Answers {
     /// Whether whoever sent the events has stopped reading answers. What they send is recorded all the same.
     deaf: bool,
     exit: Exit,
+    answered: u64,
+    refused: u64,
 }
 
 impl Answers {
@@ -123,7 +126,14 @@ impl Answers {
             Level::Written => "written",
             Level::Synced => "synced",
         };
-        Self { level, stdout: io::BufWriter::new(io::stdout()), deaf: false, exit: Exit::Done }
+        Self {
+            level,
+            stdout: io::BufWriter::new(io::stdout()),
+            deaf: false,
+            exit: Exit::Done,
+            answered: 0,
+            refused: 0,
+        }
     }
 
     fn answer_all(mut self, told: &Receiver<Told>) -> Outcome {
@@ -144,7 +154,7 @@ impl Answers {
                 Told::End(ended) => {
                     self.flush()?;
                     ended.map_err(|error| Failure::could_not(format!("cannot read stdin: {error}")))?;
-                    return Ok(self.exit);
+                    return self.outcome();
                 }
                 Told::Signal(number) => {
                     self.flush()?;
@@ -152,7 +162,16 @@ impl Answers {
                 }
             }
         }
-        Ok(self.exit)
+        self.outcome()
+    }
+
+    /// Says how it went as a whole: the answers tell the sender, this tells whoever started the command.
+    fn outcome(self) -> Outcome {
+        if self.refused == 0 {
+            return Ok(self.exit);
+        }
+        let message = format!("{} of {} refused", self.refused, count(self.answered, "line"));
+        Err(Failure { exit: self.exit, message, hint: Some("the answers on stdout say why".to_owned()) })
     }
 
     /// Returns what comes next. When nothing is waiting, whoever counts on the answers so far gets them first.
@@ -179,16 +198,18 @@ impl Answers {
 
     /// Remembers the worst thing that happened: the disk before a bad line.
     fn worsen(&mut self, exit: Exit) {
+        self.refused += 1;
         if exit.code() > self.exit.code() {
             self.exit = exit;
         }
     }
 
     fn write_error(&mut self, message: &str) -> Result<(), Failure> {
-        self.write(&format!("{{\"error\":{}}}\n", JsonString::from(message).as_raw()))
+        self.write(&format!("{{\"error\":{}}}\n", harmless_json(JsonString::from(message).as_raw())))
     }
 
     fn write(&mut self, text: &str) -> Result<(), Failure> {
+        self.answered += 1;
         let written = if self.deaf { Ok(()) } else { self.stdout.write_all(text.as_bytes()) };
         self.heard(written)
     }

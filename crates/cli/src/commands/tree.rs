@@ -86,7 +86,7 @@ fn children_by_parent(store: &Store) -> Result<BTreeMap<RunId, Vec<RunId>>, Fail
         let parent = match run_ends(store, run) {
             Ok(ends) => ends.events.and_then(|(first, _)| first.parent_run_id),
             // A damaged run is nobody's child here; `verify` names it.
-            Err(JournalError::Damaged { .. }) => None,
+            Err(JournalError::Damaged { .. } | JournalError::NotRegular { .. }) => None,
             Err(error) => return Err(error.into()),
         };
         if let Some(parent) = parent {

@@ -22,6 +22,8 @@ type Expected = BTreeMap<RunId, Vec<Seal>>;
 /// What was checked, how it is called, how it went.
 struct Finding {
     name: String,
+    /// The run, where it is known without reading the file.
+    run: Option<RunId>,
     outcome: Result<Checked, JournalError>,
     /// Whether somebody writes to it now, so that an unterminated end is just not finished yet.
     held: bool,
@@ -83,13 +85,19 @@ fn check(found: &Found, expected: &mut Expected, settings: &Settings) -> Result<
             let seals = expected.remove(run).unwrap_or_default();
             let Some(store) = runs::open_store(settings)? else {
                 let outcome = Err(JournalError::NoSuchRun { run: *run });
-                return Ok(Finding { name: run.to_string(), outcome, held: false });
+                return Ok(Finding { name: run.to_string(), run: Some(*run), outcome, held: false });
             };
             let held = store.is_held(*run)?;
-            Ok(Finding { name: run.to_string(), outcome: check_run(&store, *run, seals), held })
+            Ok(Finding {
+                name: run.to_string(),
+                run: Some(*run),
+                outcome: check_run(&store, *run, seals),
+                held,
+            })
         }
         Found::File(path) => Ok(Finding {
             name: path.display().to_string(),
+            run: None,
             outcome: check_path(path, expected)?,
             held: false,
         }),
@@ -154,7 +162,9 @@ impl Finding {
             }
             Err(error) => {
                 let bad = AnsiColor::Red.on_default().bold();
-                format!("{bad}DAMAGED{bad:#}  {name}  {}", visible(&with_causes(error), Lines::Escape))
+                let word =
+                    if matches!(error, JournalError::NoSuchRun { .. }) { "MISSING" } else { "DAMAGED" };
+                format!("{bad}{word}{bad:#}  {name}  {}", visible(&with_causes(error), Lines::Escape))
             }
         }
     }
@@ -193,7 +203,7 @@ impl Finding {
                 "torn_bytes": self.torn(checked).unwrap_or(0),
                 "unknown_types": checked.unknown_types,
             }),
-            Err(error) => json!({"name": self.name, "ok": false, "error": with_causes(error), "offset": offset_of(error)}),
+            Err(error) => json!({"name": self.name, "run_id": self.run.map(|run| run.to_string()), "ok": false, "error": with_causes(error), "offset": offset_of(error)}),
         }
         .to_string()
     }

@@ -4,6 +4,7 @@ use std::io;
 use std::path::Path;
 
 use serde::Deserialize;
+use steno_views::{Lines, visible};
 
 use crate::failure::Failure;
 
@@ -35,20 +36,26 @@ pub fn read(path: &Path, given: bool) -> Result<Option<ConfigFile>, Failure> {
         Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::NotFound && !given => return Ok(None),
         Err(error) => {
-            return Err(Failure::usage(format!("cannot read the config file `{}`: {error}", path.display())));
+            let message = format!("cannot read the config file `{}`: {error}", path.display());
+            let asked_for = error.kind() == io::ErrorKind::NotFound;
+            return Err(if asked_for { Failure::usage(message) } else { Failure::could_not(message) });
         }
     };
     let wire: Wire = toml::from_str(&text).map_err(|error| {
         let hint = format!("known keys: {}", KNOWN_KEYS.join(", "));
-        Failure::usage(format!("`{}`: {}", path.display(), error.message())).with_hint(hint)
+        let place = error.span().map_or(0, |span| span.start);
+        let line = text.get(..place).unwrap_or_default().lines().count().max(1);
+        Failure::usage(format!("`{}` line {line}: {}", path.display(), error.message())).with_hint(hint)
     })?;
     for key in wire.rest.keys() {
-        tracing::warn!(
-            "`{}` has the unknown key `{key}`; known keys: {}",
-            path.display(),
-            KNOWN_KEYS.join(", ")
-        );
+        let warning = format!("`{}` has the unknown key `{key}`", path.display());
+        tracing::warn!("{}; known keys: {}", visible(&warning, Lines::Escape), KNOWN_KEYS.join(", "));
     }
     let seal_idle = wire.seal_idle.map(|seconds| seconds.to_string());
-    Ok(Some(ConfigFile { store: wire.store, level: wire.level, color: wire.color, seal_idle }))
+    Ok(Some(ConfigFile {
+        store: wire.store.filter(|store| !store.is_empty()),
+        level: wire.level,
+        color: wire.color,
+        seal_idle,
+    }))
 }

@@ -50,7 +50,7 @@ pub struct Settings {
     pub color: Setting<ColorChoice>,
     pub seal_idle: Setting<Duration>,
     /// The config file: where it is looked for, and whether it is there.
-    pub file: PathBuf,
+    pub file: Option<PathBuf>,
     pub file_found: bool,
 }
 
@@ -64,11 +64,18 @@ impl Settings {
         level: Option<LevelChoice>,
         environment: &Environment,
     ) -> Result<Self, Failure> {
-        let (path, given) = places::config_file(flags.config.as_deref(), environment);
-        let file = file::read(&path, given)?;
+        let place = places::config_file(flags.config.as_deref(), environment);
+        let file = match &place {
+            Some((path, given)) => file::read(path, *given)?,
+            None => None,
+        };
         let file_found = file.is_some();
         let file = file.unwrap_or_default();
-        let from_file = |value: Option<String>| value.map(|value| (value, Origin::File(path.clone())));
+        let path = place.map(|(path, _)| path);
+        let from_file = |value: Option<String>| {
+            let origin = Origin::File(path.clone().unwrap_or_default());
+            value.map(|value| (value, origin))
+        };
         let layered = |variable: &'static str, file: Option<String>| match environment(variable) {
             Some(value) if !value.is_empty() => {
                 text(variable, value).map(|value| Some((value, Origin::Variable(variable))))
@@ -84,7 +91,7 @@ impl Settings {
         };
         let default_level = Setting { value: LevelChoice::Synced, origin: Origin::Default };
         Ok(Self {
-            store: places::store(flags.store.as_deref(), file.store, &path, environment)?,
+            store: places::store(flags.store.as_deref(), from_file(file.store), environment)?,
             level: choose("--level", level, "level", layered("STENO_LEVEL", file.level)?, default_level)?,
             color: choose("--color", flags.color, "color", color, default_color)?,
             seal_idle: seal_idle(layered("STENO_SEAL_IDLE", file.seal_idle)?)?,

@@ -5,24 +5,22 @@ use std::path::{Path, PathBuf};
 use super::{Environment, Origin, Setting, expand_home};
 use crate::failure::Failure;
 
-/// Returns the config file's path, and whether somebody asked for it by name.
-pub fn config_file(flag: Option<&Path>, environment: &Environment) -> (PathBuf, bool) {
+/// Returns the config file's path, and whether somebody asked for it by name; `None` without a home.
+pub fn config_file(flag: Option<&Path>, environment: &Environment) -> Option<(PathBuf, bool)> {
     if let Some(path) = flag {
-        return (path.to_owned(), true);
+        return Some((path.to_owned(), true));
     }
     if let Some(path) = variable("STENO_CONFIG", environment) {
-        return (expand_home(&path, environment), true);
+        return Some((expand_home(&path, environment), true));
     }
-    let dir = platform_dir("XDG_CONFIG_HOME", ".config", environment);
-    // Without a home there is no such file, and nobody is asked for one.
-    (dir.unwrap_or_default().join("steno/config.toml"), false)
+    let dir = platform_dir("XDG_CONFIG_HOME", ".config", environment)?;
+    Some((dir.join("steno/config.toml"), false))
 }
 
 /// Returns the store's directory.
 pub fn store(
     flag: Option<&Path>,
-    from_file: Option<String>,
-    file: &Path,
+    from_file: Option<(String, Origin)>,
     environment: &Environment,
 ) -> Result<Setting<PathBuf>, Failure> {
     let setting = |value: PathBuf, origin| Setting { value: expand_home(&value, environment), origin };
@@ -32,8 +30,8 @@ pub fn store(
     if let Some(path) = variable("STENO_HOME", environment) {
         return Ok(setting(path, Origin::Variable("STENO_HOME")));
     }
-    if let Some(path) = from_file {
-        return Ok(setting(path.into(), Origin::File(file.to_owned())));
+    if let Some((path, origin)) = from_file {
+        return Ok(setting(path.into(), origin));
     }
     match platform_dir("XDG_DATA_HOME", data_dir(), environment) {
         Some(dir) => Ok(setting(dir.join("steno"), Origin::Default)),

@@ -2,5 +2,17 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that meets an error has failed")]
 
+mod documents;
+mod errors;
+mod escapes;
+mod following;
 mod kill;
 mod kit;
+mod listing;
+mod mishaps;
+mod queries;
+mod recording;
+mod settings;
+mod showing;
+mod trees;
+mod verifying;

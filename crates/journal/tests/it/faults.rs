@@ -174,6 +174,26 @@ fn a_file_replaced_under_its_writer_is_noticed_at_the_next_commit() {
 }
 
 #[test]
+fn a_file_that_somebody_else_writes_to_or_cuts_is_noticed_and_not_sealed() {
+    let path = RunFile::Transcript(run()).path();
+    for change in
+        [|bytes: &mut Vec<u8>| bytes.extend_from_slice(b"mine\n"), |bytes: &mut Vec<u8>| bytes.truncate(10)]
+    {
+        let bench = bench();
+        bench.recorder.record(message("one", 300), Level::Synced).unwrap();
+        let mut bytes = transcript(&bench.disk);
+        change(&mut bytes);
+        bench.disk.tamper(&path, &bytes);
+        for _ in 0..2 {
+            let refused = bench.recorder.record(message("two", 300), Level::Synced);
+            assert!(matches!(refused, Err(Error::Changed { .. })), "{refused:?}");
+        }
+        bench.recorder.close().unwrap();
+        assert_eq!(steno_journal::read_seals(&bench.disk, run()).unwrap(), []);
+    }
+}
+
+#[test]
 fn what_cannot_be_kept_is_said_to_be_not_kept() {
     let bench = bench();
     bench.recorder.record(message("one", 300), Level::Synced).unwrap();

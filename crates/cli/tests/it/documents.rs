@@ -1,0 +1,147 @@
+//! Every command in a document runs, and says what the document says it does.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::process::Command;
+
+use steno_testkit::{needs, places, tool};
+
+use crate::kit::Steno;
+
+/// A command of a document and what the document shows of its output; nothing shown means that any is right.
+struct Shown {
+    command: String,
+    output: Vec<String>,
+}
+
+fn documents() -> Vec<String> {
+    let is_markdown = |name: &String| std::path::Path::new(name).extension().is_some_and(|kind| kind == "md");
+    places::files().into_iter().filter(is_markdown).collect()
+}
+
+/// Returns the lines of all fenced blocks of a kind.
+fn blocks(document: &str, kind: &str) -> Vec<Vec<String>> {
+    let mut blocks = Vec::new();
+    let mut lines = places::read(document).lines().map(str::to_owned).collect::<Vec<_>>().into_iter();
+    while let Some(line) = lines.next() {
+        if line.starts_with("```") {
+            let block: Vec<_> = lines.by_ref().take_while(|line| !line.starts_with("```")).collect();
+            if line == format!("```{kind}") {
+                blocks.push(block);
+            }
+        }
+    }
+    blocks
+}
+
+fn shown(document: &str) -> Vec<Shown> {
+    let mut commands: Vec<Shown> = Vec::new();
+    for line in blocks(document, "console").concat() {
+        if let Some(command) = line.strip_prefix("$ ") {
+            commands.push(Shown { command: command.to_owned(), output: Vec::new() });
+        } else if let Some(last) = commands.last_mut() {
+            last.output.push(line);
+        }
+    }
+    commands
+}
+
+/// Runs the commands of a document one after the other in one shell, with a mark after each.
+fn run(steno: &Steno, commands: &[Shown]) -> Vec<String> {
+    const MARK: &str = "-- end of command, exit code";
+    let binary = std::path::Path::new(env!("CARGO_BIN_EXE_steno"));
+    let mut script = String::from("exec 2>&1\n");
+    for shown in commands {
+        writeln!(script, "{}\necho \"{MARK} $?\"", shown.command).unwrap();
+    }
+    let path = std::env::join_paths(
+        std::iter::once(binary.parent().unwrap().to_owned())
+            .chain(std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default())),
+    );
+    let output = Command::new("bash")
+        .args(["-c", &script])
+        .current_dir(steno.dir.path())
+        .env_clear()
+        .env("HOME", steno.dir.path())
+        .env("PATH", path.unwrap())
+        .output()
+        .unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    let mut outputs: Vec<String> = text.split(MARK).map(str::to_owned).collect();
+    for index in 1..outputs.len() {
+        let (code, rest) = outputs[index].split_once('\n').unwrap();
+        assert_eq!(code.trim(), "0", "`{}` said:\n{}", commands[index - 1].command, outputs[index - 1]);
+        let rest = rest.to_owned();
+        outputs[index] = rest;
+    }
+    outputs
+}
+
+/// The sample session of the README, recorded by its first command.
+fn demo() -> Steno {
+    let steno = Steno::new();
+    let [job, _] = &blocks("README.md", "sh").concat()[..] else { panic!("the README has two commands") };
+    let (cargo, rest) = job.split_once(" -- ").unwrap();
+    assert_eq!(cargo, "cargo run --release --quiet");
+    std::os::unix::fs::symlink(places::workspace_root().join("docs"), steno.dir.path().join("docs")).unwrap();
+    std::fs::create_dir(steno.dir.path().join("target")).unwrap();
+    let outputs = run(&steno, &[Shown { command: format!("steno {rest}"), output: Vec::new() }]);
+    let answers: Vec<_> = (1..=9).map(|seq| format!("{{\"seq\":{seq},\"level\":\"synced\"}}\n")).collect();
+    assert_eq!(outputs[0], answers.concat());
+    steno
+}
+
+#[test]
+fn every_command_shown_in_a_document_runs_and_says_what_is_shown() {
+    needs!(tool("jq"), "the documents use jq");
+    let mut count = 0;
+    for document in documents() {
+        let commands = shown(&document);
+        if commands.is_empty() {
+            continue;
+        }
+        let steno = demo();
+        for (shown, output) in commands.iter().zip(run(&steno, &commands)) {
+            count += 1;
+            if !shown.output.is_empty() {
+                assert_eq!(
+                    output.trim_end(),
+                    shown.output.join("\n").trim_end(),
+                    "{document}: `{}`",
+                    shown.command
+                );
+            }
+        }
+    }
+    assert!(count >= 7, "{count} commands were found in the documents");
+}
+
+#[test]
+fn the_tree_in_the_readme_is_the_tree_of_its_sample() {
+    let steno = demo();
+    let said =
+        steno.run(&["--store", steno.dir.path().join("target/demo").to_str().unwrap(), "tree", "550e"]);
+    assert_eq!(said.out.trim_end(), blocks("README.md", "text")[0].join("\n"));
+}
+
+#[test]
+fn other_commands_in_documents_are_what_ci_runs() {
+    let ci = places::read(".ci/run");
+    let recipes: BTreeSet<_> = places::read("justfile")
+        .lines()
+        .filter_map(|line| line.strip_suffix(':').map(str::to_owned))
+        .collect();
+    for document in documents() {
+        let text = places::read(&document);
+        for recipe in text.split("`just ").skip(1).filter_map(|rest| rest.split('`').next()) {
+            assert!(recipes.contains(recipe), "{document} names the recipe `{recipe}`");
+        }
+        if document == "README.md" {
+            continue;
+        }
+        for command in blocks(&document, "sh").concat() {
+            let known = command == "cargo build" || blocks("README.md", "sh").concat().contains(&command);
+            assert!(known || ci.contains(&command), "{document}: nothing runs `{command}`");
+        }
+    }
+}

@@ -1,0 +1,206 @@
+//! `steno follow`: whenever it begins, it gives the lines of the file, and ends when there can be no more.
+
+use serde_json::{Value, json};
+
+use crate::kit::{Live, RUN, Steno, TIME};
+
+const COMPLETED: &str = r#"{"type":"run.completed","payload":null}"#;
+
+fn message(text: &str) -> String {
+    let block = json!({ "type": "text", "fidelity": "agent_emitted", "text": text });
+    let payload = json!({ "role": "user", "blocks": [block] });
+    json!({ "type": "message.user", "timestamp": TIME, "payload": payload }).to_string()
+}
+
+fn recorder(steno: &Steno) -> Live {
+    steno.start(&["record", "--run", RUN, "--level", "written"])
+}
+
+/// Sends events and waits until each is recorded.
+fn send(recorder: &mut Live, lines: &[String]) {
+    for line in lines {
+        recorder.send(line);
+    }
+    assert_eq!(recorder.lines(lines.len()).matches("\"seq\":").count(), lines.len());
+}
+
+/// Ends the run, and compares what each follower has said, from the first word to the last, with the file.
+#[track_caller]
+fn finish(steno: &Steno, mut recorder: Live, followers: Vec<(&str, Live)>) {
+    send(&mut recorder, &[COMPLETED.to_owned()]);
+    assert_eq!(recorder.finish().code, 0);
+    for (name, follower) in followers {
+        let said = follower.ended();
+        assert!((said.code, &*said.err) == (0, "") && said.out == steno.text(RUN), "{name}: {}", said.err);
+    }
+}
+
+fn messages(count: usize) -> Vec<String> {
+    (0..count).map(|number| message(&format!("message {number}"))).collect()
+}
+
+#[test]
+fn followers_that_begin_before_during_and_after_see_the_same_lines() {
+    let steno = Steno::new();
+    let before = steno.start(&["follow", RUN, "--wait", "--raw"]);
+    let before_json = steno.start(&["follow", RUN, "--wait", "--json"]);
+    let mut recorder = recorder(&steno);
+    send(&mut recorder, &messages(200));
+    let mut during = steno.start(&["follow", RUN, "--raw"]);
+    during.line();
+    send(&mut recorder, &messages(200));
+    let late = steno.start(&["follow", RUN, "--raw"]);
+    let prefix = steno.start(&["follow", &RUN[..8], "--json"]);
+    send(&mut recorder, &messages(200));
+    let followers = vec![
+        ("before", before),
+        ("before, as JSON", before_json),
+        ("during", during),
+        ("late", late),
+        ("by prefix", prefix),
+    ];
+    finish(&steno, recorder, followers);
+    for form in ["--raw", "--json"] {
+        let said = steno.run(&["follow", RUN, form]);
+        assert!((said.code, said.out) == (0, steno.text(RUN)), "after, {form}");
+    }
+    assert_eq!(
+        steno.run(&["follow", RUN]).out,
+        steno.run(&["events", RUN]).out,
+        "the human form is that of `events`"
+    );
+}
+
+#[test]
+fn each_event_is_shown_as_it_is_recorded() {
+    let steno = Steno::new();
+    let mut recorder = recorder(&steno);
+    send(&mut recorder, &[message("first")]);
+    let mut follower = steno.start(&["follow", RUN, "--raw"]);
+    follower.line();
+    for number in 0..100 {
+        send(&mut recorder, &[message(&format!("number {number}"))]);
+        let line: Value = serde_json::from_str(&follower.line()).unwrap();
+        assert_eq!(line["payload"]["blocks"][0]["text"], json!(format!("number {number}")));
+    }
+    finish(&steno, recorder, vec![("lock step", follower)]);
+}
+
+#[test]
+fn long_lines_come_whole() {
+    let steno = Steno::new();
+    let mut recorder = recorder(&steno);
+    send(&mut recorder, &[message("first")]);
+    let follower = steno.start(&["follow", RUN, "--raw"]);
+    let other = steno.start(&["follow", RUN, "--json"]);
+    let long: Vec<String> = (1..=6).map(|size| message(&"x".repeat(size * 500_000))).collect();
+    send(&mut recorder, &long);
+    finish(&steno, recorder, vec![("raw", follower), ("JSON", other)]);
+}
+
+#[test]
+fn following_ends_when_the_run_has_completed_and_its_writer_is_gone() {
+    let steno = Steno::new();
+    let mut recorder = recorder(&steno);
+    send(&mut recorder, &[message("first"), COMPLETED.to_owned()]);
+    let mut follower = steno.start(&["follow", RUN, "--raw"]);
+    follower.lines(2);
+    // The writer is still there and may have more to say: that the follower hears it shows that it had not ended.
+    send(&mut recorder, &[message("a late fact")]);
+    assert!(follower.line().contains("a late fact"));
+    finish(&steno, recorder, vec![("follower", follower)]);
+}
+
+#[test]
+fn following_goes_on_while_a_run_without_end_has_no_writer() {
+    let steno = Steno::new();
+    let mut first = recorder(&steno);
+    send(&mut first, &messages(3));
+    let mut follower = steno.start(&["follow", RUN, "--raw"]);
+    follower.lines(3);
+    assert_eq!(first.finish().code, 0);
+    // Nothing is invented: the run has no end, so somebody may take it up again.
+    let mut second = recorder(&steno);
+    send(&mut second, &messages(3));
+    follower.lines(3);
+    assert!(follower.is_alive());
+    finish(&steno, second, vec![("follower", follower)]);
+}
+
+#[test]
+fn a_writer_that_was_killed_after_the_end_ends_the_following() {
+    let steno = Steno::new();
+    let mut recorder = recorder(&steno);
+    send(&mut recorder, &[message("first"), COMPLETED.to_owned()]);
+    let mut follower = steno.start(&["follow", RUN, "--raw"]);
+    follower.lines(2);
+    recorder.signal("KILL");
+    recorder.ended();
+    let said = follower.ended();
+    assert_eq!((said.code, said.out), (0, steno.text(RUN)));
+}
+
+#[test]
+fn a_tail_that_was_never_committed_is_not_shown() {
+    let steno = Steno::new();
+    let mut recorder = recorder(&steno);
+    send(&mut recorder, &[message("first"), COMPLETED.to_owned()]);
+    recorder.finish();
+    let whole = steno.text(RUN);
+    steno.write_by_hand(RUN, "{\"seq\":3,\"run_id\"");
+    let said = steno.run(&["follow", RUN, "--raw"]);
+    assert_eq!((said.code, said.out), (0, whole));
+}
+
+#[test]
+fn following_can_begin_at_any_event() {
+    let steno = Steno::new();
+    let mut recorder = recorder(&steno);
+    send(&mut recorder, &messages(5));
+    let late = steno.start(&["follow", RUN, "--raw", "--from", "6"]);
+    let later = steno.start(&["follow", RUN, "--raw", "--from", "8"]);
+    send(&mut recorder, &messages(4));
+    finish(&steno, recorder, Vec::new());
+    let text = steno.text(RUN);
+    let lines: Vec<&str> = text.split_inclusive('\n').collect();
+    assert_eq!(lines.len(), 10);
+    for (from, follower) in [(6, late), (8, later)] {
+        let said = follower.ended();
+        assert_eq!(
+            (said.code, said.out),
+            (0, lines[from - 1..].concat()),
+            "--from {from}, before it was there"
+        );
+    }
+    for from in 1..=10 {
+        let said = steno.run(&["follow", RUN, "--raw", "--from", &from.to_string()]);
+        assert_eq!((said.code, said.out), (0, lines[from - 1..].concat()), "--from {from}");
+    }
+}
+
+#[test]
+fn following_from_behind_the_end_of_a_completed_run_ends_too() {
+    let steno = Steno::new();
+    let mut recorder = recorder(&steno);
+    send(&mut recorder, &messages(2));
+    finish(&steno, recorder, Vec::new());
+    // Help: "Ends when the run has completed and nobody records it any more."
+    let said = steno.run(&["follow", RUN, "--raw", "--from", "4"]);
+    assert_eq!(said.out, "");
+}
+
+#[test]
+fn a_run_that_is_not_there_is_waited_for_only_on_demand() {
+    let steno = Steno::new();
+    let said = steno.run(&["follow", RUN]);
+    assert!(said.code == 1 && said.out.is_empty() && said.err.contains("hint: "), "no store: {said:?}");
+    assert!(!steno.store().exists(), "a reader makes no store");
+    let other = crate::kit::id(9);
+    steno.recorded(&other, &[json!({ "type": "run.started" })]);
+    let said = steno.run(&["follow", RUN]);
+    assert!(said.code == 1 && said.out.is_empty() && said.err.contains("hint: "), "no run: {said:?}");
+    let waiting = steno.start(&["follow", RUN, "--wait", "--raw"]);
+    let mut recorder = recorder(&steno);
+    send(&mut recorder, &messages(3));
+    finish(&steno, recorder, vec![("waiting", waiting)]);
+}

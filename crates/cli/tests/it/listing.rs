@@ -1,0 +1,186 @@
+//! `steno ls`: every run of the store with what it is and how it stands.
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use crate::kit::{RUN, Steno, TIME, id};
+
+const ENDED: &str = "2026-06-08T09:00:00Z";
+
+fn event(kind: &str, time: &str, payload: Value) -> Value {
+    let mut event = json!({ "type": kind, "timestamp": time });
+    event["payload"] = payload;
+    event
+}
+
+fn started(payload: Value) -> Value {
+    event("run.started", TIME, payload)
+}
+
+fn completed(payload: Value) -> Value {
+    event("run.completed", ENDED, payload)
+}
+
+fn workflow(name: &str) -> Value {
+    json!({ "name": name, "kind": "workflow" })
+}
+
+/// The fields that DESIGN.md promises.
+fn promised(run: &Value) -> Value {
+    let keys = ["run_id", "parent_run_id", "session_run_id", "provider", "started_at", "state"];
+    assert!(keys.iter().all(|key| run.get(key).is_some()), "each is there, be it null: {run}");
+    keys.into_iter().map(|key| (key.to_owned(), run[key].clone())).collect()
+}
+
+/// What `ls --json` promises of a run that has nothing special about it.
+fn plain(run: &str, state: &str) -> Value {
+    json!({ "run_id": run, "parent_run_id": null, "session_run_id": null, "provider": null, "started_at": TIME,
+        "state": state })
+}
+
+/// Compares the list, as JSON and as text, with what it should say.
+#[track_caller]
+fn check(steno: &Steno, want: &[Value]) {
+    let said = steno.run(&["ls", "--json"]);
+    assert_eq!((said.code, &*said.err), (0, ""));
+    let by_id = |mut runs: Vec<Value>| {
+        runs.sort_by_key(|run| run["run_id"].to_string());
+        runs
+    };
+    let listed = by_id(said.json().iter().map(promised).collect());
+    assert_eq!(listed, want);
+    let said = steno.run(&["ls"]);
+    assert_eq!((said.code, &*said.err), (0, ""));
+    let words = |line: &str| line.split_whitespace().take(2).collect::<Vec<_>>().join(" ");
+    let mut shown: Vec<String> = said.out.lines().map(words).collect();
+    shown.sort();
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    let want: Vec<String> =
+        want.iter().map(|run| format!("{} {}", text(&run["run_id"]), text(&run["state"]))).collect();
+    assert_eq!(shown, want);
+}
+
+#[test]
+fn a_run_is_listed_with_its_state() {
+    let steno = Steno::new();
+    let ids: Vec<String> = (1..=6).map(id).collect();
+    steno.recorded(&ids[0], &[started(Value::Null), completed(Value::Null)]);
+    steno.recorded(
+        &ids[1],
+        &[started(workflow("b")), completed(json!({ "name": "b", "kind": "workflow", "error": "x" }))],
+    );
+    steno.recorded(&ids[2], &[started(workflow("c"))]);
+    assert_eq!(steno.run(&["record", "--run", &ids[3]]).code, 0, "opened, and nothing recorded");
+    steno.recorded(&ids[4], &[started(workflow("e")), completed(workflow("e"))]);
+    fs::write(steno.transcript(&ids[4]), format!("not an event\n{}", steno.text(&ids[4]))).unwrap();
+    let mut live = steno.start(&["record", "--run", &ids[5]]);
+    live.send(&started(workflow("f")).to_string());
+    live.line();
+    let mut empty = plain(&ids[3], "empty");
+    empty["started_at"] = Value::Null;
+    let mut damaged = plain(&ids[4], "damaged");
+    damaged["started_at"] = Value::Null;
+    let mut want = [
+        plain(&ids[0], "completed"),
+        plain(&ids[1], "failed"),
+        plain(&ids[2], "unfinished"),
+        empty,
+        damaged,
+        plain(&ids[5], "recording"),
+    ];
+    check(&steno, &want);
+    // The last one is taken up as it is left: its end was not recorded.
+    live.finish();
+    want[5]["state"] = json!("unfinished");
+    check(&steno, &want);
+}
+
+#[test]
+fn a_run_that_is_recorded_is_recording_also_after_its_end() {
+    let steno = Steno::new();
+    let mut live = steno.start(&["record", "--run", RUN]);
+    live.send(&started(Value::Null).to_string());
+    live.send(&completed(Value::Null).to_string());
+    live.lines(2);
+    check(&steno, &[plain(RUN, "recording")]);
+    live.finish();
+    check(&steno, &[plain(RUN, "completed")]);
+}
+
+#[test]
+fn garbage_at_either_end_is_damage() {
+    for at_the_end in [false, true] {
+        let steno = Steno::new();
+        steno.recorded(RUN, &[started(Value::Null), completed(Value::Null)]);
+        let (good, garbage) = (steno.text(RUN), "not an event\n".to_owned());
+        let text = if at_the_end { good + &garbage } else { garbage + &good };
+        fs::write(steno.transcript(RUN), text).unwrap();
+        let listed = &steno.run(&["ls", "--json"]).json()[0];
+        assert_eq!((&listed["run_id"], &listed["state"]), (&json!(RUN), &json!("damaged")));
+    }
+}
+
+#[test]
+fn a_torn_tail_is_no_damage() {
+    let steno = Steno::new();
+    steno.recorded(RUN, &[started(Value::Null), completed(Value::Null)]);
+    for tail in ["{\"seq\":3,", "\0\0\0\0\0\0"] {
+        steno.write_by_hand(RUN, tail);
+        check(&steno, &[plain(RUN, "completed")]);
+    }
+}
+
+#[test]
+fn parent_session_and_provider_are_told() {
+    let steno = Steno::new();
+    let (session, wrap, child) = (id(1), id(2), id(3));
+    let source =
+        json!({ "channel": "disk", "version": "2.1.325", "adapter": "claude/1", "carries": ["calls"] });
+    steno.recorded(&session, &[started(json!({ "name": "claude", "kind": "session", "source": source }))]);
+    let mut first = started(json!({ "name": "claude -p", "kind": "command" }));
+    first["session_run_id"] = json!(session);
+    steno.recorded(&wrap, &[first]);
+    let mut first = started(json!({ "name": "general-purpose", "kind": "subagent" }));
+    first["parent_run_id"] = json!(session);
+    steno.recorded(&child, &[first]);
+    let mut want = [plain(&session, "unfinished"), plain(&wrap, "unfinished"), plain(&child, "unfinished")];
+    want[0]["provider"] = json!("claude");
+    want[1]["session_run_id"] = json!(session);
+    want[2]["parent_run_id"] = json!(session);
+    check(&steno, &want);
+}
+
+#[test]
+fn files_that_are_no_transcripts_are_not_listed() {
+    let steno = Steno::new();
+    steno.recorded(RUN, &[started(Value::Null)]);
+    let transcripts = steno.store().join("transcripts");
+    for name in
+        ["notes.txt", "x.jsonl", "550e8400.jsonl", "550e8400-e29b-41d4-a716-446655440001.jsonl.torn-1-ab"]
+    {
+        fs::write(transcripts.join(name), "x\n").unwrap();
+    }
+    check(&steno, &[plain(RUN, "unfinished")]);
+}
+
+#[test]
+fn a_store_without_runs_is_a_1() {
+    let steno = Steno::new();
+    for made in [false, true] {
+        if made {
+            fs::create_dir(steno.store()).unwrap();
+        }
+        let before = steno.look();
+        for args in [&["ls"][..], &["ls", "--json"]] {
+            let said = steno.run(args);
+            assert_eq!((said.code, &*said.out), (1, ""), "{args:?}");
+            let named = said.err.contains(&format!("`{}`", steno.store().display()));
+            assert!(named && said.err.contains("hint: "), "{}", said.err);
+        }
+        steno.assert_unchanged(&before, "ls");
+    }
+    assert_eq!(steno.run(&["record", "--run", RUN]).code, 0);
+    fs::remove_file(steno.transcript(RUN)).unwrap();
+    assert_eq!(steno.run(&["ls"]).code, 1, "a store whose runs are gone");
+}

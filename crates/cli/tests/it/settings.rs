@@ -1,0 +1,316 @@
+//! Settings: flags over `STENO_*` variables over the config file over defaults, and `steno config` says which.
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use crate::kit::{RUN, Said, Steno, TIME, answer, run};
+
+/// Where a setting may come from, besides the default.
+#[derive(Clone, Copy, Default)]
+struct Given<'a> {
+    flags: &'a [&'a str],
+    variables: &'a [(&'a str, &'a str)],
+    file: &'a str,
+}
+
+/// Runs a command with these settings and no others; the file is the default one.
+fn said(steno: &Steno, given: Given, args: &[&str]) -> Said {
+    let home = steno.dir.path().join("home");
+    fs::create_dir_all(home.join(".config/steno")).unwrap();
+    fs::write(home.join(".config/steno/config.toml"), given.file).unwrap();
+    let mut command = steno.command(&[given.flags, args].concat());
+    command.env_remove("STENO_HOME").env("HOME", &home);
+    command.envs(given.variables.iter().copied());
+    run(command, b"")
+}
+
+/// Returns key, value and origin of each setting, as JSON and as text says them alike; `~` stands for the home.
+#[track_caller]
+fn settings(steno: &Steno, given: Given) -> Vec<(String, String, String)> {
+    let home = steno.dir.path().join("home");
+    let short = |text: &str| text.replace(home.to_str().unwrap(), "~");
+    let json = said(steno, given, &["config", "--json"]);
+    assert_eq!((json.code, &*json.err), (0, ""), "{}", json.out);
+    let field = |line: &Value, key: &str| short(line[key].as_str().unwrap());
+    let settings: Vec<_> = json
+        .json()
+        .iter()
+        .map(|line| (field(line, "key"), field(line, "value"), field(line, "origin")))
+        .collect();
+    let text = said(steno, given, &["config"]);
+    assert_eq!((text.code, &*text.err), (0, ""), "{}", text.out);
+    for (key, value, origin) in &settings {
+        let shown = short(&text.out);
+        let mut lines = shown.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "));
+        let want = format!("{key} {value} {origin}");
+        assert!(lines.any(|line| line == want), "no line `{want}` in\n{shown}");
+    }
+    settings
+}
+
+#[track_caller]
+fn check(given: Given, want: [(&str, &str, &str); 4]) {
+    let got = settings(&Steno::new(), given);
+    let want = want.map(|(key, value, origin)| (key.to_owned(), value.to_owned(), origin.to_owned()));
+    assert_eq!(got, want);
+}
+
+const FILE: &str = "file ~/.config/steno/config.toml";
+const ALL_IN_FILE: &str = "store = \"~/archive\"\nlevel = \"written\"\ncolor = \"never\"\nseal_idle = 7\n";
+const ALL_IN_VARIABLES: &[(&str, &str)] = &[
+    ("STENO_HOME", "/somewhere"),
+    ("STENO_LEVEL", "synced"),
+    ("STENO_COLOR", "auto"),
+    ("STENO_SEAL_IDLE", "9"),
+];
+
+#[test]
+fn defaults_are_told_as_such() {
+    let want = [
+        ("store", "~/.local/share/steno", "default"),
+        ("level", "synced", "default"),
+        ("color", "auto", "default"),
+        ("seal_idle", "30", "default"),
+    ];
+    check(Given::default(), want);
+    let empty = [
+        ("STENO_HOME", ""),
+        ("STENO_LEVEL", ""),
+        ("STENO_COLOR", ""),
+        ("NO_COLOR", ""),
+        ("STENO_CONFIG", ""),
+    ];
+    check(Given { variables: &empty, ..Given::default() }, want);
+}
+
+#[test]
+fn the_file_wins_over_defaults_and_variables_over_the_file_and_flags_over_all() {
+    check(
+        Given { file: ALL_IN_FILE, ..Given::default() },
+        [
+            ("store", "~/archive", FILE),
+            ("level", "written", FILE),
+            ("color", "never", FILE),
+            ("seal_idle", "7", FILE),
+        ],
+    );
+    check(
+        Given { file: ALL_IN_FILE, variables: ALL_IN_VARIABLES, ..Given::default() },
+        [
+            ("store", "/somewhere", "variable STENO_HOME"),
+            ("level", "synced", "variable STENO_LEVEL"),
+            ("color", "auto", "variable STENO_COLOR"),
+            ("seal_idle", "9", "variable STENO_SEAL_IDLE"),
+        ],
+    );
+    check(
+        Given {
+            file: ALL_IN_FILE,
+            variables: ALL_IN_VARIABLES,
+            flags: &["--store", "/elsewhere", "--color", "never"],
+        },
+        [
+            ("store", "/elsewhere", "flag --store"),
+            ("level", "synced", "variable STENO_LEVEL"),
+            ("color", "never", "flag --color"),
+            ("seal_idle", "9", "variable STENO_SEAL_IDLE"),
+        ],
+    );
+    check(
+        Given { file: "level = \"written\"\n", variables: &[("STENO_COLOR", "never")], ..Given::default() },
+        [
+            ("store", "~/.local/share/steno", "default"),
+            ("level", "written", FILE),
+            ("color", "never", "variable STENO_COLOR"),
+            ("seal_idle", "30", "default"),
+        ],
+    );
+}
+
+#[test]
+fn the_level_of_record_follows_the_same_order() {
+    let event = json!({ "type": "run.started", "timestamp": TIME }).to_string();
+    let cases: [(&str, Option<&str>, &[&str], &str); 5] = [
+        ("", None, &[], "synced"),
+        ("level = \"written\"", None, &[], "written"),
+        ("level = \"written\"", Some("synced"), &[], "synced"),
+        ("", Some("written"), &[], "written"),
+        ("level = \"synced\"", Some("synced"), &["--level", "written"], "written"),
+    ];
+    for (file, variable, flags, want) in cases {
+        let steno = Steno::new();
+        fs::write(steno.dir.path().join("c.toml"), file).unwrap();
+        let mut command = steno.command(&[&["--config", "c.toml", "record", "--run", RUN], flags].concat());
+        command.envs(variable.map(|value| ("STENO_LEVEL", value)));
+        let said = run(command, event.as_bytes());
+        assert_eq!((said.code, said.out), (0, answer(1, want)), "{file} {variable:?} {flags:?}");
+    }
+}
+
+#[test]
+fn the_store_that_is_named_is_the_one_that_is_used() {
+    let steno = Steno::new();
+    let event = json!({ "type": "run.started", "timestamp": TIME }).to_string();
+    let at = |name: &str| steno.dir.path().join(name).join(format!("transcripts/{RUN}.jsonl"));
+    fs::write(steno.dir.path().join("c.toml"), "store = \"~/by-file\"").unwrap();
+    let args: [(&[&str], bool, &str); 3] = [
+        (&["--store", "by-flag"], true, "by-flag"),
+        (&["--config", "c.toml"], true, "store"),
+        (&["--config", "c.toml"], false, "by-file"),
+    ];
+    for (flags, variable, want) in args {
+        let mut command = steno.command(&[flags, &["record", "--run", RUN]].concat());
+        if !variable {
+            command.env_remove("STENO_HOME");
+        }
+        assert!(!at(want).exists());
+        assert_eq!(run(command, event.as_bytes()).code, 0, "{want}");
+        assert!(at(want).exists(), "{want}");
+    }
+}
+
+#[test]
+fn the_config_file_is_found_where_it_is_said_to_be() {
+    let steno = Steno::new();
+    let places = ["xdg/steno/config.toml", "by-variable.toml", "by-flag.toml"];
+    for (place, seconds) in places.iter().zip(1..) {
+        let file = steno.dir.path().join(place);
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        fs::write(file, format!("seal_idle = {seconds}")).unwrap();
+    }
+    let seal_idle = |variables: &[(&str, &str)], flags: &[&str]| {
+        let mut command = steno.command(&[flags, &["config", "--json"]].concat());
+        command.envs(variables.iter().copied());
+        run(command, b"").json()[3].clone()
+    };
+    let path = |place: &str| steno.dir.path().join(place).to_str().unwrap().to_owned();
+    let xdg = path("xdg");
+    let (xdg, named) = (("XDG_CONFIG_HOME", &*xdg), ("STENO_CONFIG", "by-variable.toml"));
+    let want = |value: &str, file: &str| json!({ "key": "seal_idle", "value": value, "origin": format!("file {file}") });
+    assert_eq!(seal_idle(&[xdg], &[]), want("1", &path(places[0])));
+    assert_eq!(seal_idle(&[xdg, named], &[]), want("2", "by-variable.toml"));
+    assert_eq!(seal_idle(&[xdg, named], &["--config", "by-flag.toml"]), want("3", "by-flag.toml"));
+}
+
+#[test]
+fn a_value_that_makes_no_sense_is_wrong_use_and_its_place_is_named() {
+    let cases: [(Given, &str); 13] = [
+        (Given { flags: &["--color", "blue"], ..Given::default() }, "--color"),
+        (Given { flags: &["--store", ""], ..Given::default() }, "--store"),
+        (Given { variables: &[("STENO_LEVEL", "durable")], ..Given::default() }, "STENO_LEVEL"),
+        (Given { variables: &[("STENO_COLOR", "blue")], ..Given::default() }, "STENO_COLOR"),
+        (Given { variables: &[("STENO_SEAL_IDLE", "soon")], ..Given::default() }, "STENO_SEAL_IDLE"),
+        (Given { variables: &[("STENO_SEAL_IDLE", "-1")], ..Given::default() }, "STENO_SEAL_IDLE"),
+        (Given { file: "level = \"durable\"", ..Given::default() }, "config.toml"),
+        (Given { file: "level = 7", ..Given::default() }, "config.toml"),
+        (Given { file: "color = \"blue\"", ..Given::default() }, "config.toml"),
+        (Given { file: "seal_idle = \"soon\"", ..Given::default() }, "config.toml"),
+        (Given { file: "seal_idle = -1", ..Given::default() }, "config.toml"),
+        (Given { file: "store = [1]", ..Given::default() }, "config.toml"),
+        (Given { file: "this is no TOML", ..Given::default() }, "config.toml"),
+    ];
+    for (given, place) in cases {
+        for args in [&["config"][..], &["ls"]] {
+            let steno = Steno::new();
+            let said = said(&steno, given, args);
+            assert_eq!((said.code, &*said.out), (2, ""), "{place}: {}", said.err);
+            assert!(said.err.contains(place), "`{place}` is not named: {}", said.err);
+        }
+    }
+    let steno = Steno::new();
+    for flags in [["--config", "nowhere.toml"], ["--config", "."]] {
+        let said = steno.run(&[&flags[..], &["config"]].concat());
+        assert!(
+            (said.code == 2 || said.code == 3) && said.err.contains(&format!("`{}`", flags[1])),
+            "{said:?}"
+        );
+    }
+}
+
+#[test]
+fn an_unknown_key_is_warned_of_and_not_fatal() {
+    let steno = Steno::new();
+    let file = "seal_idel = 7\nlevel = \"written\"\n[server]\nport = 1\n";
+    let said = said(&steno, Given { file, ..Given::default() }, &["config", "--json"]);
+    let level = json!({ "key": "level", "value": "written", "origin": FILE.replace('~', steno.dir.path().join("home").to_str().unwrap()) });
+    assert_eq!((said.code, &said.json()[1]), (0, &level));
+    assert!(said.err.contains("`seal_idel`") && said.err.contains("`server`"), "{}", said.err);
+}
+
+#[test]
+fn without_a_home_nothing_is_taken_from_the_working_directory() {
+    let steno = Steno::new();
+    fs::create_dir(steno.dir.path().join("steno")).unwrap();
+    fs::write(steno.dir.path().join("steno/config.toml"), "level = \"written\"\nstore = \"elsewhere\"\n")
+        .unwrap();
+    let mut command = steno.command(&["config", "--json"]);
+    command.env_remove("HOME");
+    let said = run(command, b"");
+    let level = json!({ "key": "level", "value": "synced", "origin": "default" });
+    assert_eq!((said.code, &said.json()[1]), (0, &level), "{said:?}");
+}
+
+/// A run with a torn tail, so that `events` also warns.
+fn warned_of() -> Steno {
+    let steno = Steno::new();
+    steno.recorded(RUN, &[json!({ "type": "run.started", "timestamp": TIME })]);
+    steno.write_by_hand(RUN, "torn");
+    steno
+}
+
+/// Variables and flags.
+type Asked<'a> = (&'a [(&'a str, &'a str)], &'a [&'a str]);
+
+/// Says whether stdout and stderr of `events` are coloured.
+fn coloured(steno: &Steno, variables: &[(&str, &str)], flags: &[&str]) -> (bool, bool) {
+    let mut command = steno.command(&[flags, &["events", RUN]].concat());
+    command.envs(variables.iter().copied());
+    let said = run(command, b"");
+    assert!(said.code == 0 && !said.out.is_empty() && !said.err.is_empty(), "{said:?}");
+    (said.out.contains('\u{1b}'), said.err.contains('\u{1b}'))
+}
+
+#[test]
+fn output_is_coloured_when_that_is_asked_for() {
+    let steno = warned_of();
+    let always: [Asked; 3] = [
+        (&[], &["--color", "always"]),
+        (&[("STENO_COLOR", "always"), ("NO_COLOR", "1")], &[]),
+        (&[("NO_COLOR", "1"), ("STENO_COLOR", "never")], &["--color", "always"]),
+    ];
+    for (variables, flags) in always {
+        assert!(coloured(&steno, variables, flags).0, "{variables:?} {flags:?}");
+    }
+    let plain = steno.run(&["--color", "never", "events", RUN]).out;
+    assert_ne!(steno.run(&["--color", "always", "events", RUN]).out, plain);
+    assert_eq!(
+        steno.run(&["--color", "always", "events", RUN, "--json"]).out,
+        steno.text(RUN).replace("torn", "")
+    );
+}
+
+/// Everything that asks for no colour; a pipe is no terminal, so that `auto` does as well.
+const NEVER: [Asked; 5] = [
+    (&[], &[]),
+    (&[], &["--color", "never"]),
+    (&[("NO_COLOR", "1")], &[]),
+    (&[("STENO_COLOR", "never")], &[]),
+    (&[("STENO_COLOR", "always")], &["--color", "never"]),
+];
+
+#[test]
+fn data_is_not_coloured_otherwise() {
+    let steno = warned_of();
+    for (variables, flags) in NEVER {
+        assert!(!coloured(&steno, variables, flags).0, "{variables:?} {flags:?}");
+    }
+}
+
+#[test]
+fn warnings_are_not_coloured_otherwise() {
+    let steno = warned_of();
+    for (variables, flags) in NEVER {
+        assert!(!coloured(&steno, variables, flags).1, "{variables:?} {flags:?}");
+    }
+}
