@@ -6,6 +6,7 @@ use std::sync::{Arc, OnceLock, Weak};
 use crate::error::Error;
 use crate::log::Work;
 use crate::sync::{Condvar, Gate, Mutex, lock, thread, wait};
+use crate::tail::Backlog;
 
 /// How many threads sync, however many files are open.
 const THREADS_MAX: usize = 4;
@@ -42,8 +43,8 @@ pub(crate) trait Commit: Send + Sync {
     /// Syncs for all who wait by now; returns whether more are waiting already.
     fn commit(&self) -> bool;
 
-    /// Hashes what waits for it.
-    fn hash(&self);
+    /// Hashes what waits for it, as urgently as that much of it asks for.
+    fn hash(&self, backlog: Backlog);
 
     /// Called now and then when there is nothing to do.
     #[cfg_attr(feature = "shuttle", expect(dead_code, reason = "there is no time under shuttle"))]
@@ -89,8 +90,8 @@ impl CommitPool {
         if work.hash {
             self.push_job(Job::Hash(Arc::<C>::clone(file)));
         }
-        if work.behind {
-            file.hash();
+        if matches!(work.backlog, Backlog::Many | Backlog::Full) {
+            file.hash(work.backlog);
         }
     }
 
@@ -141,7 +142,7 @@ impl Shared {
     fn run(&self) {
         while let Some(job) = self.next() {
             match job {
-                Job::Hash(file) => file.hash(),
+                Job::Hash(file) => file.hash(Backlog::Ready),
                 Job::Sync(file) => {
                     if file.commit() {
                         // To the back of the queue, so that a busy run does not starve the others.

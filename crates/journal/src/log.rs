@@ -14,7 +14,7 @@ use crate::error::Error;
 use crate::names::StorePath;
 use crate::recovery;
 use crate::seal::Prefix;
-use crate::sync::{Mutex, lock, lock_soon};
+use crate::sync::{Mutex, MutexGuard, lock, lock_soon};
 use crate::tail::{AppendError, Backlog, End, Tail};
 
 /// How much an acknowledgement promises.
@@ -106,12 +106,12 @@ pub(crate) struct LogParts {
 }
 
 /// What commit threads have to do because of a line.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Work {
     pub(crate) sync: bool,
     pub(crate) hash: bool,
-    /// Hashing has fallen behind so far that the writer has to help, once it holds no lock.
-    pub(crate) behind: bool,
+    /// How far hashing has fallen behind.
+    pub(crate) backlog: Backlog,
 }
 
 /// A line that is written.
@@ -186,11 +186,10 @@ impl Log {
         let (batch, sync) = state.join(level);
         let backlog = state.tail.backlog();
         let hash = backlog != Backlog::Small && !std::mem::replace(&mut state.hash_queued, true);
-        let behind = backlog == Backlog::Full;
         let refused = (state.refused.count > 0).then(|| std::mem::take(&mut state.refused));
         let kept = under_lock();
         drop(state);
-        Ok(Appended { pending: Pending { seq, batch }, kept, work: Work { sync, hash, behind }, refused })
+        Ok(Appended { pending: Pending { seq, batch }, kept, work: Work { sync, hash, backlog }, refused })
     }
 
     /// The fault of taking a number before the lock, kept to show that the tests find it.
@@ -260,8 +259,7 @@ impl Log {
     }
 
     /// Hashes the lines that wait for it in sufficient number.
-    fn hash_full_chunks(&self) {
-        let mut hash = lock(&self.hash);
+    fn hash_full_chunks(&self, mut hash: MutexGuard<'_, Sha256>) {
         let mut chunks = {
             let mut state = lock(&self.state);
             state.hash_queued = false;
@@ -427,8 +425,16 @@ impl Commit for Log {
         state.queued
     }
 
-    fn hash(&self) {
-        self.hash_full_chunks();
+    fn hash(&self, backlog: Backlog) {
+        match backlog {
+            Backlog::Small => {}
+            Backlog::Many => {
+                if let Ok(hash) = self.hash.try_lock() {
+                    self.hash_full_chunks(hash);
+                }
+            }
+            Backlog::Ready | Backlog::Full => self.hash_full_chunks(lock(&self.hash)),
+        }
     }
 
     fn idle(&self) {}

@@ -19,6 +19,7 @@ use crate::seal::Seal;
 use crate::side;
 use crate::store::Store;
 use crate::sync::{Mutex, lock};
+use crate::tail::Backlog;
 
 /// What recorders are opened with.
 #[derive(Clone)]
@@ -294,8 +295,8 @@ impl Commit for Inner {
         self.log.commit()
     }
 
-    fn hash(&self) {
-        self.log.hash();
+    fn hash(&self, backlog: Backlog) {
+        self.log.hash(backlog);
     }
 
     fn idle(&self) {

@@ -7,11 +7,17 @@ use steno_model::Seq;
 
 use crate::disk::{DiskFile, append_all};
 
-/// How many bytes are kept for hashing before somebody is asked to hash them.
-const CHUNK_BYTES: usize = 64 * 1024;
+/// The model checker records a few lines only, and has to meet every case with them.
+const SCALE: usize = if cfg!(feature = "shuttle") { 256 } else { 1 };
 
-/// How many bytes may wait to be hashed before the writer has to do it.
-const UNHASHED_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// How many bytes are kept for hashing before somebody is asked to hash them.
+const CHUNK_BYTES: usize = 128 * 1024 / SCALE;
+
+/// From how many bytes on writers help with hashing when nobody is at it.
+const UNHASHED_BYTES_MANY: usize = if cfg!(feature = "shuttle") { 2 * CHUNK_BYTES } else { 2 * 1024 * 1024 };
+
+/// How many bytes may wait to be hashed before writers have to wait for it.
+const UNHASHED_BYTES_MAX: usize = if cfg!(feature = "shuttle") { 3 * CHUNK_BYTES } else { 16 * 1024 * 1024 };
 
 /// What the append lock guards.
 pub(crate) struct Tail {
@@ -40,7 +46,9 @@ pub(crate) enum Backlog {
     Small,
     /// Enough for another thread.
     Ready,
-    /// So much that whoever writes has to help.
+    /// So much that whoever writes helps, unless somebody is at it.
+    Many,
+    /// So much that whoever writes has to wait until it is less.
     Full,
 }
 
@@ -106,6 +114,7 @@ impl Tail {
         match self.full_bytes {
             0 => Backlog::Small,
             bytes if bytes > UNHASHED_BYTES_MAX => Backlog::Full,
+            bytes if bytes > UNHASHED_BYTES_MANY => Backlog::Many,
             _ => Backlog::Ready,
         }
     }
