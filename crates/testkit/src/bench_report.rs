@@ -1,0 +1,297 @@
+//! What benchmarks share: rows with thresholds, a table, a JSON file, medians, clocks, facts about the machine.
+//!
+//! What is measured, and against what, is each benchmark's own affair.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+use std::{env, fmt, fs, io, thread};
+
+use serde_json::{Map, Value, json};
+
+use crate::places;
+
+/// The variable that names the directory to measure in.
+const BENCH_DIR: &str = "STENO_BENCH_DIR";
+
+/// One measured number, what it has to reach, and how it came about.
+#[derive(Clone, Debug)]
+pub struct Row {
+    name: String,
+    value: f64,
+    unit: &'static str,
+    at_least: Option<f64>,
+    detail: Map<String, Value>,
+}
+
+impl Row {
+    /// Makes a row without a threshold.
+    #[must_use]
+    pub fn new(name: impl Into<String>, value: f64, unit: &'static str) -> Self {
+        Self { name: name.into(), value, unit, at_least: None, detail: Map::new() }
+    }
+
+    /// Sets what the value has to reach.
+    #[must_use]
+    pub fn at_least(self, threshold: f64) -> Self {
+        Self { at_least: Some(threshold), ..self }
+    }
+
+    /// Adds something to know about the value.
+    #[must_use]
+    pub fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
+        self.detail.insert(name.to_owned(), value.into());
+        self
+    }
+
+    /// Tells whether the value reaches its threshold; `None` when it has none.
+    #[must_use]
+    pub fn passes(&self) -> Option<bool> {
+        self.at_least.map(|threshold| self.value >= threshold)
+    }
+
+    fn to_json(&self) -> Value {
+        json!({
+            "name": self.name,
+            "value": rounded(self.value),
+            "unit": self.unit,
+            "threshold": self.at_least,
+            "pass": self.passes(),
+            "detail": self.detail,
+        })
+    }
+}
+
+impl fmt::Display for Row {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let threshold = self.at_least.map_or(String::new(), |threshold| format!("≥ {threshold}"));
+        let verdict = match self.passes() {
+            Some(true) => "pass",
+            Some(false) => "MISS",
+            None => "",
+        };
+        let value = rounded(self.value);
+        write!(out, "{:<44} {value:>12} {:<10} {threshold:<7} {verdict:<4}", self.name, self.unit)?;
+        // Lists are for the file: a line of the table shows single numbers.
+        let shown = self.detail.iter().filter(|(_, value)| !value.is_array());
+        for (name, value) in shown {
+            write!(out, "  {name}={value}")?;
+        }
+        Ok(())
+    }
+}
+
+/// All rows of one benchmark, with the machine that they were measured on.
+pub struct Report {
+    name: &'static str,
+    machine: Value,
+    rows: Vec<Row>,
+}
+
+impl Report {
+    /// Begins a report on what is measured in `dir`.
+    #[must_use]
+    pub fn new(name: &'static str, dir: &Path) -> Self {
+        Self { name, machine: machine(dir), rows: Vec::new() }
+    }
+
+    /// Returns what is known about the machine.
+    #[must_use]
+    pub fn machine(&self) -> &Value {
+        &self.machine
+    }
+
+    /// Adds a row.
+    pub fn push(&mut self, row: Row) {
+        self.rows.push(row);
+    }
+
+    /// Lists the rows that do not reach their threshold.
+    pub fn missed(&self) -> impl Iterator<Item = &Row> {
+        self.rows.iter().filter(|row| row.passes() == Some(false))
+    }
+
+    /// Writes `bench/NAME.json` below the target directory; returns its path.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn write(&self) -> io::Result<PathBuf> {
+        let dir = target_dir().join("bench");
+        fs::create_dir_all(&dir)?;
+        let path = dir.join(format!("{}.json", self.name));
+        let mut text = serde_json::to_string_pretty(&self.to_json())?;
+        text.push('\n');
+        fs::write(&path, text)?;
+        Ok(path)
+    }
+
+    fn to_json(&self) -> Value {
+        let rows: Vec<Value> = self.rows.iter().map(Row::to_json).collect();
+        json!({"bench": self.name, "machine": self.machine, "rows": rows})
+    }
+}
+
+/// How long something took.
+#[derive(Clone, Copy, Debug)]
+pub struct Spent {
+    /// By the clock on the wall.
+    pub wall: Duration,
+    /// On a processor, by this thread alone; `None` where the system does not tell.
+    pub cpu: Option<Duration>,
+}
+
+impl Spent {
+    /// Measures what `work` takes.
+    pub fn on<T>(work: impl FnOnce() -> T) -> (T, Self) {
+        let (cpu, wall) = (thread_cpu(), Instant::now());
+        let result = work();
+        let wall = wall.elapsed();
+        let cpu = thread_cpu().zip(cpu).map(|(after, before)| after.saturating_sub(before));
+        (result, Self { wall, cpu })
+    }
+
+    /// Returns the processor's time if it is known, else the wall's, which is never shorter.
+    #[must_use]
+    pub fn one_core(&self) -> Duration {
+        self.cpu.unwrap_or(self.wall)
+    }
+}
+
+/// Returns the middle value, or the mean of the two in the middle; 0 when there is none.
+#[must_use]
+pub fn median(values: &[f64]) -> f64 {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let middle = sorted.len() / 2;
+    match (sorted.len() % 2, sorted.get(middle)) {
+        (_, None) => 0.0,
+        (0, Some(upper)) => f64::midpoint(sorted[middle - 1], *upper),
+        (_, Some(value)) => *value,
+    }
+}
+
+/// Returns how many came in a second.
+#[must_use]
+pub fn per_second(count: u64, time: Duration) -> f64 {
+    float(count) / time.as_secs_f64()
+}
+
+/// Returns how many nanoseconds one of `count` took.
+#[must_use]
+pub fn ns_each(count: u64, time: Duration) -> f64 {
+    time.as_secs_f64() * 1e9 / float(count)
+}
+
+/// Returns a count as a number to calculate with.
+#[must_use]
+#[expect(clippy::cast_precision_loss, reason = "counts of a benchmark stay far below 2^52")]
+pub fn float(count: u64) -> f64 {
+    count as f64
+}
+
+/// Returns a value with no more digits than a measurement has.
+#[must_use]
+pub fn rounded(value: f64) -> f64 {
+    let digits = if value.abs() >= 100.0 { 1.0 } else { 1000.0 };
+    (value * digits).round() / digits
+}
+
+/// Returns a directory to measure in, made if need be: the one that `STENO_BENCH_DIR` names, else one below the
+/// target directory, which is on a real disk where the system's temporary directory often is not.
+///
+/// # Errors
+/// What the system says.
+pub fn bench_dir() -> io::Result<PathBuf> {
+    let named = env::var_os(BENCH_DIR).filter(|name| !name.is_empty()).map(PathBuf::from);
+    let dir = named.unwrap_or_else(|| target_dir().join("bench"));
+    fs::create_dir_all(&dir)?;
+    dir.canonicalize()
+}
+
+/// Returns the directory that cargo builds into.
+fn target_dir() -> PathBuf {
+    let named = env::var_os("CARGO_TARGET_DIR").filter(|name| !name.is_empty());
+    places::workspace_root().join(named.map_or_else(|| PathBuf::from("target"), PathBuf::from))
+}
+
+/// Returns for how long this thread has been on a processor.
+fn thread_cpu() -> Option<Duration> {
+    let text = fs::read_to_string("/proc/thread-self/schedstat").ok()?;
+    text.split(' ').next()?.parse().ok().map(Duration::from_nanos)
+}
+
+fn machine(dir: &Path) -> Value {
+    let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+    let processors = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let model = processors.lines().find(|line| line.starts_with("model name"));
+    let load = fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    json!({
+        "cores": thread::available_parallelism().map_or(0, usize::from),
+        "processor": model.and_then(|line| line.split_once(": ")).map(|(_, name)| name),
+        "system": fs::read_to_string("/proc/sys/kernel/osrelease").ok().map(|text| text.trim().to_owned()),
+        "filesystem": filesystem(&mounts, dir),
+        "load_before": load.split(' ').next().and_then(|text| text.parse::<f64>().ok()),
+    })
+}
+
+/// Finds the kind of file system that `dir`, an absolute path without links, lies on.
+fn filesystem(mountinfo: &str, dir: &Path) -> Option<String> {
+    let mounts = mountinfo.lines().filter_map(|line| {
+        let (before, after) = line.split_once(" - ")?;
+        let point = Path::new(before.split(' ').nth(4)?);
+        dir.starts_with(point).then(|| (point.components().count(), after.split(' ').next()))
+    });
+    // Of two mounts at one place the later one is on top, and `max_by_key` takes the last of equals.
+    mounts.max_by_key(|(depth, _)| *depth)?.1.map(str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn median_is_in_the_middle() {
+        let check = |values: &[f64], want: f64| assert!((median(values) - want).abs() < 1e-9, "{values:?}");
+        check(&[], 0.0);
+        check(&[3.0], 3.0);
+        check(&[9.0, 1.0, 2.0], 2.0);
+        check(&[4.0, 1.0, 2.0, 3.0], 2.5);
+    }
+
+    #[test]
+    fn rows_say_whether_they_reach_their_threshold() {
+        let row = |value| Row::new("a", value, "ratio").at_least(0.6).with("trials", 5);
+        assert_eq!(Row::new("a", 0.1, "ratio").passes(), None);
+        assert_eq!((row(0.6).passes(), row(0.5999).passes()), (Some(true), Some(false)));
+        let want = json!({"name": "a", "value": 0.7, "unit": "ratio", "threshold": 0.6, "pass": true,
+            "detail": {"trials": 5}});
+        assert_eq!(row(0.7).to_json(), want);
+        assert!(row(0.1).to_string().contains("MISS"));
+    }
+
+    #[test]
+    fn missed_rows_are_found_in_a_report() {
+        let mut report = Report::new("sample", Path::new("/"));
+        report.push(Row::new("good", 2.0, "MB/s").at_least(1.0));
+        report.push(Row::new("bad", 0.5, "MB/s").at_least(1.0));
+        report.push(Row::new("free", 0.1, "MB/s"));
+        let missed: Vec<&str> = report.missed().map(|row| row.name.as_str()).collect();
+        assert_eq!(missed, ["bad"]);
+        assert_eq!(report.to_json()["rows"].as_array().map(Vec::len), Some(3));
+    }
+
+    #[test]
+    fn filesystem_is_that_of_the_nearest_mount() {
+        let mounts = "22 27 0:21 / / rw,relatime shared:1 - ext4 /dev/a rw\n\
+                      23 27 0:22 / /tmp rw - tmpfs tmpfs rw\n\
+                      24 27 0:23 / /tmp/deep rw - overlay none rw\n\
+                      25 27 0:24 / /tmp/deep rw - xfs /dev/b rw\n";
+        let check = |dir, want: &str| {
+            assert_eq!(filesystem(mounts, Path::new(dir)).as_deref(), Some(want), "{dir}");
+        };
+        check("/var/lib", "ext4");
+        check("/tmp", "tmpfs");
+        check("/tmpfile", "ext4");
+        check("/tmp/deep/er", "xfs");
+        assert_eq!(filesystem("", Path::new("/")), None);
+    }
+}
