@@ -73,7 +73,8 @@
 //!   everything. A second sync that succeeds would prove nothing, so it is never tried.
 //! - **A second writer**: an flock on a lock file that is never deleted. [`Error::Held`] says so.
 //! - **A file deleted, renamed or replaced under its writer**: noticed at the next commit, and for written records
-//!   at once; everything recorded so far is copied from the open handle to a file with a name.
+//!   within a millisecond of recording; everything recorded so far is copied from the open handle to a file with a
+//!   name. A file that somebody else cuts or writes to is noticed by its length, and never sealed.
 //! - **Links, pipes, devices in place of our files**: everything below the store is opened beneath one directory
 //!   handle, without following links, without blocking, and must be a regular file of ours. Ids that become file
 //!   names are UUIDs or match a strict pattern first.
@@ -91,6 +92,14 @@
 //! - New envelope fields, note kinds and seal fields may be added within a version: readers keep or pass over what
 //!   they don't know. Changing the meaning of a field, the commit mark, or a file's name needs a new version.
 //! - Files of every version that was ever released stay in the tests, unedited, and stay readable.
+//!
+//! # Where to look
+//! From the caller to the disk: `recorder` (one run's writer) and `segment` (a spine's) put drafts into a `log`, which
+//! is one growing file with everyone who waits on it. The `tail` inside it decides seq and order and keeps written
+//! lines until they are hashed; `commit` has the threads that sync and hash; `fanout`, `catch_up` and `follow` are the
+//! three ways to hear of events, and `reader` is under two of them. `scan` finds the good prefix of a file, `recovery`
+//! mends its end, `seal`, `note` and `side` write beside it, `verify` checks it, `names` knows every file's name, and
+//! `disk` is all that touches the operating system.
 //!
 //! # How it is tested
 //! The disk is behind a trait ([`disk::Disk`]). A simulated one loses, tears and reorders what was not synced, over
