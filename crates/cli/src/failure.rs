@@ -4,7 +4,7 @@ use std::error::Error as StdError;
 use std::fmt::Write as _;
 use std::io;
 
-use steno_journal::Error as JournalError;
+use steno_journal::{Error as JournalError, RunFile};
 
 /// Exit codes, the same for every command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,7 +69,8 @@ impl Failure {
 impl From<JournalError> for Failure {
     fn from(error: JournalError) -> Self {
         let exit = exit_of(&error);
-        Self { exit, message: with_causes(&error), hint: hint_for(&error).map(str::to_owned) }
+        let message = held_run(&error).unwrap_or_else(|| with_causes(&error));
+        Self { exit, message, hint: hint_for(&error).map(str::to_owned) }
     }
 }
 
@@ -83,6 +84,13 @@ impl From<io::Error> for Failure {
     fn from(error: io::Error) -> Self {
         Self::could_not(with_causes(&error))
     }
+}
+
+/// Names the run that is held, rather than its lock file.
+fn held_run(error: &JournalError) -> Option<String> {
+    let JournalError::Held { path } = error else { return None };
+    let Some(RunFile::Lock(run)) = RunFile::parse(path.as_str()) else { return None };
+    Some(format!("run {run} is held by another writer"))
 }
 
 /// Returns the exit code that an error of the journal stands for.

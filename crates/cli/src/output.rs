@@ -3,6 +3,7 @@
 use std::io::{self, BufWriter, Write};
 
 use anstream::AutoStream;
+use rustix::event::{PollFd, PollFlags};
 use steno_views::{Lines, visible};
 
 use crate::args::ColorChoice;
@@ -54,6 +55,14 @@ impl Output {
             self.error.get_or_insert(error);
         }
         self.error.is_none()
+    }
+
+    /// Tells whether whoever read our output has gone, which writing nothing would never show.
+    pub fn is_abandoned() -> bool {
+        let stdout = io::stdout();
+        let mut asked = [PollFd::new(&stdout, PollFlags::empty())];
+        let now = rustix::event::Timespec { tv_sec: 0, tv_nsec: 0 };
+        rustix::event::poll(&mut asked, Some(&now)).is_ok() && asked[0].revents().contains(PollFlags::ERR)
     }
 
     /// Tells whether writing has failed, so that a long listing can stop.

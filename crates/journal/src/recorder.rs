@@ -263,7 +263,9 @@ impl Inner {
     }
 
     fn close(&self) -> Result<(), Error> {
-        let Some(lease) = lock(&self.lease).take() else { return Ok(()) };
+        // Held to the end: whoever closes second returns when everything is done, not before.
+        let mut held = lock(&self.lease);
+        let Some(lease) = held.take() else { return Ok(()) };
         let sealed = match self.log.close() {
             None => self.seal().map(|_| ()),
             Some(Error::Vanished { kept: Some(kept), .. }) => {

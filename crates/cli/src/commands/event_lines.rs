@@ -39,7 +39,7 @@ fn human_line(event: &ExchangeEvent) -> String {
     );
     let width = mark.len() + event_type.chars().count();
     let path = event.path.to_text();
-    let detail = detail(event);
+    let detail = detail(event).trim_end().replace('\n', "⏎").replace('\t', " ");
     let mut padding = TYPE_CHARS.saturating_sub(width) + 2;
     for part in [place(event, &path), visible(&shorten(&detail), Lines::Escape).into_owned()] {
         if !part.is_empty() {

@@ -35,7 +35,10 @@ pub fn run(args: &EventsArgs, settings: &Settings, output: &mut Output) -> Outco
         tracing::warn!("{} with types or words that this version does not know", count(unknown, "event"));
     }
     warn_of_torn_tail(&reader, &found, settings)?;
-    Ok(if shown == 0 { Exit::Found } else { Exit::Done })
+    if shown == 0 {
+        return Err(Failure::nothing(format!("no events of `{}` to show", args.run)));
+    }
+    Ok(Exit::Done)
 }
 
 fn is_wanted(event: &ExchangeEvent, args: &EventsArgs) -> bool {

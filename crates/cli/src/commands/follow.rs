@@ -27,7 +27,7 @@ pub fn run(args: &FollowArgs, settings: &Settings, output: &mut Output) -> Outco
                 return Ok(Exit::Done);
             }
         }
-        if !output.flush() {
+        if !output.flush() || Output::is_abandoned() {
             return Ok(Exit::Done);
         }
         // A completed run may be opened again; only when nobody holds it has it really ended.

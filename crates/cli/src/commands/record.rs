@@ -5,6 +5,7 @@
 
 use std::io::{self, BufRead, Write};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -46,7 +47,8 @@ pub fn run(args: &RecordArgs, settings: &Settings) -> Outcome {
     let journal = Journal::new(runs::make_store(settings)?, options);
     let recorder = Arc::new(journal.record(run)?);
     let (tell, told) = sync_channel(IN_FLIGHT_MAX);
-    watch_signals(signals, Arc::clone(&recorder), tell.clone());
+    let signalled = Arc::new(AtomicU8::new(0));
+    watch_signals(signals, Arc::clone(&recorder), tell.clone(), Arc::clone(&signalled));
     let reading = Arc::clone(&recorder);
     std::thread::spawn(move || {
         let ended =
@@ -55,17 +57,28 @@ pub fn run(args: &RecordArgs, settings: &Settings) -> Outcome {
     });
     let outcome = Answers::new(level).answer_all(&told);
     recorder.close()?;
-    outcome
+    // A signal that came together with the end of stdin is still what ended us.
+    match signalled.load(Ordering::SeqCst) {
+        0 => outcome,
+        number => Ok(Exit::Signal(number)),
+    }
 }
 
 /// Closes the recorder when a signal comes; what was accepted is then synced and sealed.
-fn watch_signals(mut signals: Signals, recorder: Arc<Recorder>, tell: SyncSender<Told>) {
+fn watch_signals(
+    mut signals: Signals,
+    recorder: Arc<Recorder>,
+    tell: SyncSender<Told>,
+    signalled: Arc<AtomicU8>,
+) {
     std::thread::spawn(move || {
         for signal in signals.forever() {
+            let number = u8::try_from(signal).unwrap_or(0);
+            signalled.store(number, Ordering::SeqCst);
             if let Err(error) = recorder.close() {
                 tracing::error!("{}", with_causes(&error));
             }
-            tell.send(Told::Signal(u8::try_from(signal).unwrap_or(0))).ok();
+            tell.send(Told::Signal(number)).ok();
         }
     });
 }

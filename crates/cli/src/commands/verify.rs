@@ -133,6 +133,10 @@ fn read_expected(path: &Path) -> Result<Expected, Failure> {
         let run = RunId::parse(&seal.run_id).map_err(|error| bad(&error.to_string()))?;
         expected.entry(run).or_default().push(seal);
     }
+    if expected.is_empty() {
+        return Err(Failure::usage(format!("`{}` has no seals in it", path.display()))
+            .with_hint("`steno seal RUN` prints seals to keep elsewhere"));
+    }
     Ok(expected)
 }
 
@@ -162,8 +166,12 @@ impl Finding {
             }
             Err(error) => {
                 let bad = AnsiColor::Red.on_default().bold();
-                let word =
-                    if matches!(error, JournalError::NoSuchRun { .. }) { "MISSING" } else { "DAMAGED" };
+                let gone = matches!(
+                    error,
+                    JournalError::NoSuchRun { .. }
+                        | JournalError::SealBroken { why: "the file is not there", .. }
+                );
+                let word = if gone { "MISSING" } else { "DAMAGED" };
                 format!("{bad}{word}{bad:#}  {name}  {}", visible(&with_causes(error), Lines::Escape))
             }
         }

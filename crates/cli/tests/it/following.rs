@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::kit::{Live, RUN, Steno, TIME};
+use crate::kit::{Live, RUN, Steno, TIME, run};
 
 const COMPLETED: &str = r#"{"type":"run.completed","payload":null}"#;
 
@@ -203,4 +203,13 @@ fn a_run_that_is_not_there_is_waited_for_only_on_demand() {
     let mut recorder = recorder(&steno);
     send(&mut recorder, &messages(3));
     finish(&steno, recorder, vec![("waiting", waiting)]);
+}
+
+#[test]
+fn a_follower_whose_reader_has_left_ends_without_another_event() {
+    let steno = Steno::new();
+    steno.record(&[r#"{"type":"run.started"}"#]);
+    let command = steno.shell("\"$0\" follow \"$1\" | head -n 1", &[RUN]);
+    let said = run(command, b"");
+    assert_eq!((said.code, said.out.lines().count()), (0, 1), "{said:?}");
 }

@@ -447,6 +447,23 @@ fn a_signal_to_end_leaves_what_was_accepted_recorded_and_sealed() {
 }
 
 #[test]
+fn a_signal_together_with_the_end_of_input_leaves_the_run_sealed_too() {
+    for (signal, code) in [("TERM", 143), ("INT", 130), ("HUP", 129)] {
+        for _ in 0..8 {
+            let steno = Steno::new();
+            let mut live = steno.start(&["record", "--run", RUN]);
+            live.send(GOOD);
+            assert_eq!(live.line(), answer(1, "synced"));
+            live.signal(signal);
+            let said = live.finish();
+            // The end of input may have been seen first and the process be gone by then: that is 0.
+            assert!(said.code == code || said.code == 0, "{signal}: {said:?}");
+            assert!(steno.beside(RUN, "seals.jsonl").exists(), "{signal}: sealed");
+        }
+    }
+}
+
+#[test]
 fn what_was_read_before_a_signal_is_recorded_whole_or_not_at_all() {
     let steno = Steno::new();
     let mut live = steno.start(&["record", "--run", RUN]);

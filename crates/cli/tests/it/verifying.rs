@@ -359,3 +359,14 @@ fn sealing_nothing_is_a_1() {
         assert!(!empty.store().exists(), "{args:?}");
     }
 }
+
+#[test]
+fn a_file_without_seals_is_no_expectation() {
+    let steno = Steno::new();
+    steno.record(&[r#"{"type":"run.started"}"#]);
+    let empty = steno.dir.path().join("empty");
+    fs::write(&empty, "\n").unwrap();
+    let said = steno.run(&["verify", "--expect", empty.to_str().unwrap()]);
+    assert_eq!(said.code, 2, "{said:?}");
+    assert!(said.err.contains("has no seals in it"), "{said:?}");
+}
