@@ -4,9 +4,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, OnceLock, Weak};
 
 use crate::error::Error;
-use crate::log::Work;
 use crate::sync::{Condvar, Gate, Mutex, lock, thread, wait};
-use crate::tail::Backlog;
 
 /// How many threads sync, however many files are open.
 const THREADS_MAX: usize = 4;
@@ -43,17 +41,9 @@ pub(crate) trait Commit: Send + Sync {
     /// Syncs for all who wait by now; returns whether more are waiting already.
     fn commit(&self) -> bool;
 
-    /// Hashes what waits for it, as urgently as that much of it asks for.
-    fn hash(&self, backlog: Backlog);
-
     /// Called now and then when there is nothing to do.
     #[cfg_attr(feature = "shuttle", expect(dead_code, reason = "there is no time under shuttle"))]
     fn idle(&self);
-}
-
-enum Job {
-    Sync(Arc<dyn Commit>),
-    Hash(Arc<dyn Commit>),
 }
 
 /// The threads, for as long as somebody holds this handle.
@@ -69,7 +59,7 @@ struct Shared {
 
 #[derive(Default)]
 struct State {
-    queue: VecDeque<Job>,
+    queue: VecDeque<Arc<dyn Commit>>,
     watched: Vec<Weak<dyn Commit>>,
     threads: usize,
     waiting: usize,
@@ -81,23 +71,10 @@ impl CommitPool {
         Arc::new(Self { shared: Arc::default() })
     }
 
-    /// Has done soon what a line made necessary. The log makes sure that each is queued once at a time; the caller
-    /// holds no lock of it.
-    pub(crate) fn push<C: Commit + 'static>(&self, file: &Arc<C>, work: Work) {
-        if work.sync {
-            self.push_job(Job::Sync(Arc::<C>::clone(file)));
-        }
-        if work.hash {
-            self.push_job(Job::Hash(Arc::<C>::clone(file)));
-        }
-        if matches!(work.backlog, Backlog::Many | Backlog::Full) {
-            file.hash(work.backlog);
-        }
-    }
-
-    fn push_job(&self, job: Job) {
+    /// Has a file synced soon. The log makes sure that it is queued once at a time.
+    pub(crate) fn push(&self, file: Arc<dyn Commit>) {
         let mut state = lock(&self.shared.state);
-        state.queue.push_back(job);
+        state.queue.push_back(file);
         if state.waiting == 0 && state.threads < THREADS_MAX {
             state.start_thread(&self.shared);
         }
@@ -140,24 +117,19 @@ impl State {
 
 impl Shared {
     fn run(&self) {
-        while let Some(job) = self.next() {
-            match job {
-                Job::Hash(file) => file.hash(Backlog::Ready),
-                Job::Sync(file) => {
-                    if file.commit() {
-                        // To the back of the queue, so that a busy run does not starve the others.
-                        lock(&self.state).queue.push_back(Job::Sync(file));
-                    }
-                }
+        while let Some(file) = self.next() {
+            if file.commit() {
+                // To the back of the queue, so that a busy run does not starve the others.
+                lock(&self.state).queue.push_back(file);
             }
         }
     }
 
-    fn next(&self) -> Option<Job> {
+    fn next(&self) -> Option<Arc<dyn Commit>> {
         let mut state = lock(&self.state);
         loop {
-            if let Some(job) = state.queue.pop_front() {
-                return Some(job);
+            if let Some(file) = state.queue.pop_front() {
+                return Some(file);
             }
             if state.stopped {
                 state.threads -= 1;

@@ -54,9 +54,7 @@ pub enum Error {
         kept: Option<StorePath>,
     },
     /// Somebody else has written to the file, or cut it, while it was being recorded.
-    #[error(
-        "`{path}` was changed by somebody else under its writer: it has {found} bytes and should have {wanted}"
-    )]
+    #[error("`{path}` was changed by somebody else under its writer: {}", changed_words(*found, *wanted))]
     Changed {
         /// The file.
         path: StorePath,
@@ -173,6 +171,13 @@ impl Error {
             None => Self::Io { doing, path: path.clone(), source: Arc::new(source) },
         }
     }
+}
+
+fn changed_words(found: u64, wanted: u64) -> String {
+    if found == wanted {
+        return "it does not hold what was written".to_owned();
+    }
+    format!("it has {found} bytes and should have {wanted}")
 }
 
 fn kept_words(kept: Option<&StorePath>) -> String {

@@ -47,8 +47,9 @@
 //!   an event by (run, epoch, seq): after a power cut a seq that was only written can be given again, and the
 //!   [`Epoch`](steno_model::Epoch) tells the two openings apart.
 //! - **Seals.** [`Seal`] lines in a file beside the transcript vouch for a prefix by length, last seq and SHA-256.
-//!   They are made on close, when a run is idle, and on demand, always after the prefix was synced. A run that
-//!   grows past a seal is legal; a prefix that no longer matches is not.
+//!   They are made on close, when a run is idle, and on demand, always after the prefix was synced and read back: what
+//!   the file holds is compared with a checksum of what was written. A run that grows past a seal is legal; a prefix
+//!   that no longer matches is not.
 //! - **Notes.** The ten event types stay closed and the file has no gaps, so what happened to the record itself
 //!   (recoveries, refusals, drops) stands in a notes file beside it: [`Note`].
 //! - **Segments.** A trace spine is the same machinery in files that rotate by bytes and records; each closed
@@ -95,9 +96,9 @@
 //!
 //! # Where to look
 //! From the caller to the disk: `recorder` (one run's writer) and `segment` (a spine's) put drafts into a `log`, which
-//! is one growing file with everyone who waits on it. The `tail` inside it decides seq and order and keeps written
-//! lines until they are hashed; `commit` has the threads that sync and hash; `fanout`, `catch_up` and `follow` are the
-//! three ways to hear of events, and `reader` is under two of them. `scan` finds the good prefix of a file, `recovery`
+//! is one growing file with everyone who waits on it. The `tail` inside it decides seq and order and keeps a checksum
+//! of what it wrote; `commit` has the threads that sync; `fanout`, `catch_up` and `follow` are the three ways to hear of
+//! events, and `reader` is under two of them. `scan` finds the good prefix of a file, `recovery`
 //! mends its end, `seal`, `note` and `side` write beside it, `verify` checks it, `names` knows every file's name, and
 //! `disk` is all that touches the operating system.
 //!

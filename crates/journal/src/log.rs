@@ -5,17 +5,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-use sha2::{Digest as _, Sha256};
+use sha2::Digest as _;
 use steno_model::{Epoch, Seq};
 
 use crate::commit::{Batch, Commit};
-use crate::disk::{Disk, DiskFile, sync_file};
+use crate::disk::{Disk, DiskFile, read_full, sync_file};
 use crate::error::Error;
 use crate::names::StorePath;
 use crate::recovery;
 use crate::seal::Prefix;
-use crate::sync::{Mutex, MutexGuard, lock, lock_soon};
-use crate::tail::{AppendError, Backlog, End, Tail};
+use crate::sync::{Mutex, lock, lock_in_turn, lock_soon};
+use crate::tail::{AppendError, End, Tail};
 
 /// How much an acknowledgement promises.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,8 +35,8 @@ pub(crate) struct Log {
     /// Reads the same file also after its name is gone.
     reader: Arc<dyn DiskFile>,
     state: Mutex<State>,
-    /// The hash of everything that was handed out to be hashed; locked before `state` where both are.
-    hash: Mutex<Sha256>,
+    /// Where those wait who want to write and are not next.
+    turn: Mutex<()>,
     /// Held over each sync and what follows from it: the system tells a sync's failure once, to whoever asks first.
     syncing: Mutex<()>,
     opened: Instant,
@@ -51,7 +51,6 @@ struct State {
     batch: Arc<Batch>,
     batch_len: usize,
     queued: bool,
-    hash_queued: bool,
     health: Health,
     refused: Refused,
 }
@@ -105,23 +104,14 @@ pub(crate) struct LogParts {
     pub(crate) prefix: Prefix,
 }
 
-/// What commit threads have to do because of a line.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Work {
-    pub(crate) sync: bool,
-    pub(crate) hash: bool,
-    /// How far hashing has fallen behind.
-    pub(crate) backlog: Backlog,
-}
-
 /// A line that is written.
 pub(crate) struct Appended<R> {
     /// To wait on.
     pub(crate) pending: Pending,
     /// What the caller wanted from under the lock.
     pub(crate) kept: R,
-    /// What the log has to be queued for.
-    pub(crate) work: Work,
+    /// Whether the log has to be queued for a commit.
+    pub(crate) queue: bool,
     /// What was refused before this line, and is not yet noted.
     pub(crate) refused: Option<Refused>,
 }
@@ -146,7 +136,6 @@ impl Log {
             batch: Arc::default(),
             batch_len: 0,
             queued: false,
-            hash_queued: false,
             health: Health::Good,
             refused: Refused::default(),
         });
@@ -157,7 +146,7 @@ impl Log {
             file,
             reader,
             state,
-            hash: Mutex::new(prefix.hash),
+            turn: Mutex::new(()),
             syncing: Mutex::new(()),
             opened: Instant::now(),
             looked_ms: AtomicU64::new(u64::MAX),
@@ -174,7 +163,10 @@ impl Log {
         under_lock: impl FnOnce() -> R,
     ) -> Result<Appended<R>, Error> {
         let taken = self.seq_outside_lock();
-        let mut state = lock_soon(&self.state);
+        let mut state = match level {
+            Level::Written => lock_in_turn(&self.state, &self.turn),
+            Level::Synced => lock_soon(&self.state),
+        };
         if let Health::Failed(error) = &state.health {
             return Err(error.clone());
         }
@@ -183,13 +175,11 @@ impl Log {
             None => state.tail.append(render),
         };
         let seq = appended.map_err(|error| self.append_failed(&mut state, error))?;
-        let (batch, sync) = state.join(level);
-        let backlog = state.tail.backlog();
-        let hash = backlog != Backlog::Small && !std::mem::replace(&mut state.hash_queued, true);
+        let (batch, queue) = state.join(level);
         let refused = (state.refused.count > 0).then(|| std::mem::take(&mut state.refused));
         let kept = under_lock();
         drop(state);
-        Ok(Appended { pending: Pending { seq, batch }, kept, work: Work { sync, hash, backlog }, refused })
+        Ok(Appended { pending: Pending { seq, batch }, kept, queue, refused })
     }
 
     /// The fault of taking a number before the lock, kept to show that the tests find it.
@@ -245,42 +235,50 @@ impl Log {
         lock(&self.state).tail.end()
     }
 
-    /// Returns what the file holds now, with its hash.
-    fn prefix(&self) -> Prefix {
-        let mut hash = lock(&self.hash);
-        let (chunks, end) = {
-            let mut state = lock(&self.state);
-            (state.tail.take_all(), state.tail.end())
-        };
-        for chunk in chunks {
-            hash.update(chunk);
+    /// Reads back what was written since `prefix` and goes on with it, provided that it is what was written.
+    ///
+    /// The caller has all of the file up to the last such call in `prefix`, and calls this one at a time.
+    pub(crate) fn read_back(&self, prefix: &mut Prefix) -> Result<(), Error> {
+        let (end, written) = lock(&self.state).tail.take_checksum();
+        let outcome = self.read_range(prefix, end, written);
+        if let Err(error) = &outcome {
+            // The checksum is used up, so nothing more could be vouched for.
+            lock(&self.state).health = Health::Failed(error.clone());
         }
-        Prefix { len: end.len, seq_last: end.seq_last, hash: hash.clone() }
+        outcome
     }
 
-    /// Hashes the lines that wait for it in sufficient number.
-    fn hash_full_chunks(&self, mut hash: MutexGuard<'_, Sha256>) {
-        let mut chunks = {
-            let mut state = lock(&self.state);
-            state.hash_queued = false;
-            state.tail.take_full()
-        };
-        for chunk in &chunks {
-            hash.update(chunk);
+    fn read_range(&self, prefix: &mut Prefix, end: End, written: u32) -> Result<(), Error> {
+        const PIECE_BYTES: u64 = 256 * 1024;
+        let failed =
+            |source| Error::Poisoned { path: self.path.clone(), what: "read back", source: Arc::new(source) };
+        let mut read = crc32fast::Hasher::new();
+        let mut hash = prefix.hash.clone();
+        let mut offset = prefix.len;
+        let mut piece = Vec::new();
+        while offset < end.len {
+            piece.resize(usize::try_from(PIECE_BYTES.min(end.len - offset)).unwrap_or(0), 0);
+            let count = read_full(&*self.reader, &mut piece, offset).map_err(failed)?;
+            if count < piece.len() {
+                return Err(Error::Changed {
+                    path: self.path.clone(),
+                    found: offset + count as u64,
+                    wanted: end.len,
+                });
+            }
+            read.update(&piece);
+            hash.update(&piece);
+            offset += count as u64;
         }
-        if let Some(chunk) = chunks.pop() {
-            lock(&self.state).tail.give_back(chunk);
+        if read.finalize() != written {
+            return Err(Error::Changed { path: self.path.clone(), found: end.len, wanted: end.len });
         }
+        *prefix = Prefix { len: end.len, seq_last: end.seq_last, hash };
+        Ok(())
     }
 
-    /// Syncs everything written so far, for all who wait too; returns what is synced, with its hash.
-    pub(crate) fn sync_prefix(&self) -> Result<Prefix, Error> {
-        let prefix = self.prefix();
-        self.sync_now()?;
-        Ok(prefix)
-    }
-
-    fn sync_now(&self) -> Result<(), Error> {
+    /// Syncs everything written so far, for all who wait too.
+    pub(crate) fn sync_now(&self) -> Result<(), Error> {
         let batch = lock(&self.state).take_batch();
         let outcome = self.sync_once();
         batch.finish(outcome.clone());
@@ -423,18 +421,6 @@ impl Commit for Log {
         let mut state = lock(&self.state);
         state.queued = state.batch_len > 0;
         state.queued
-    }
-
-    fn hash(&self, backlog: Backlog) {
-        match backlog {
-            Backlog::Small => {}
-            Backlog::Many => {
-                if let Ok(hash) = self.hash.try_lock() {
-                    self.hash_full_chunks(hash);
-                }
-            }
-            Backlog::Ready | Backlog::Full => self.hash_full_chunks(lock(&self.hash)),
-        }
     }
 
     fn idle(&self) {}

@@ -15,11 +15,10 @@ use crate::log::{Level, Log, LogParts, Pending, Refused};
 use crate::names::RunFile;
 use crate::note::{Noted, write_note};
 use crate::recovery;
-use crate::seal::Seal;
+use crate::seal::{Prefix, Seal};
 use crate::side;
 use crate::store::Store;
 use crate::sync::{Mutex, lock};
-use crate::tail::Backlog;
 
 /// What recorders are opened with.
 #[derive(Clone)]
@@ -78,14 +77,14 @@ impl Journal {
         let sealed = prefix.len;
         let path = RunFile::Transcript(run).path();
         let epoch = lease.epoch;
-        let log = Log::open(LogParts { disk, path, epoch, prefix })?;
+        let log = Log::open(LogParts { disk, path, epoch, prefix: prefix.clone() })?;
         let inner = Arc::new(Inner {
             run,
             epoch,
             store: self.store.clone(),
             log,
             fan_out: FanOut::default(),
-            sealing: Mutex::new(Sealing { sealed, seen: sealed, since: Instant::now() }),
+            sealing: Mutex::new(Sealing { sealed, prefix, seen: sealed, since: Instant::now() }),
             lease: Mutex::new(Some(lease)),
             options: self.options.clone(),
         });
@@ -115,6 +114,8 @@ struct Inner {
 /// How far seals reach, and since when the file has not grown.
 struct Sealing {
     sealed: u64,
+    /// What was read back and found to be what was written.
+    prefix: Prefix,
     seen: u64,
     since: Instant,
 }
@@ -162,7 +163,9 @@ impl Recorder {
         let (mut subscribers, pending) = (appended.kept, appended.pending);
         subscribers.deliver(|| encoded.into_event(pending.seq()));
         drop(subscribers);
-        self.pool.push(inner, appended.work);
+        if appended.queue {
+            self.pool.push(Arc::<Inner>::clone(inner));
+        }
         inner.log.check_not_deleted(level)?;
         if let Some(refused) = appended.refused {
             inner.note_refused(&refused, pending.seq().get() - 1);
@@ -238,13 +241,14 @@ impl Inner {
 
     fn seal(&self) -> Result<Option<Seal>, Error> {
         let mut sealing = lock(&self.sealing);
-        let prefix = self.log.sync_prefix()?;
-        if prefix.len == sealing.sealed {
+        self.log.read_back(&mut sealing.prefix)?;
+        self.log.sync_now()?;
+        if sealing.prefix.len == sealing.sealed {
             return Ok(None);
         }
-        let seal = Seal::new(self.run, &prefix, (self.options.clock)());
+        let seal = Seal::new(self.run, &sealing.prefix, (self.options.clock)());
         side::append_line(&**self.store.disk(), &RunFile::Seals(self.run).path(), &seal.to_line())?;
-        sealing.sealed = prefix.len;
+        sealing.sealed = sealing.prefix.len;
         Ok(Some(seal))
     }
 
@@ -295,10 +299,6 @@ fn lagged(missed: Missed) -> Noted {
 impl Commit for Inner {
     fn commit(&self) -> bool {
         self.log.commit()
-    }
-
-    fn hash(&self, backlog: Backlog) {
-        self.log.hash(backlog);
     }
 
     fn idle(&self) {

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use steno_model::{Epoch, SPINE_SCHEMA_VERSION, Seq, SpineDraft, ThreadId, Timestamp};
 
 use crate::check::SpineLines;
+use crate::commit::Commit;
 use crate::disk::{self, Disk, read_full};
 use crate::error::{Damage, Error};
 use crate::lease::Lease;
@@ -81,6 +82,8 @@ struct OpenSegment {
     log: Arc<Log>,
     seq_first: Seq,
     created_at: String,
+    /// What was read back and found to be what was written.
+    prefix: Prefix,
 }
 
 impl Journal {
@@ -130,7 +133,9 @@ impl SpineWriter {
         };
         let render = |seq: Seq, line: &mut Vec<u8>| draft.write_line(&self.thread, seq, line);
         let appended = log.append(level, render, || ())?;
-        self.journal.pool.push(&log, appended.work);
+        if appended.queue {
+            self.journal.pool.push(Arc::clone(&log) as Arc<dyn Commit>);
+        }
         state.seq_last = Some(appended.pending.seq());
         log.check_not_deleted(level)?;
         Ok(appended.pending)
@@ -159,19 +164,21 @@ impl SpineWriter {
         let disk = Arc::clone(self.journal.store.disk());
         let path = SegmentName::Records(index).path(&self.thread);
         let prefix = Prefix { seq_last: state.seq_last, ..Prefix::default() };
-        let log = Arc::new(Log::open(LogParts { disk, path, epoch: self.epoch, prefix })?);
+        let log = Arc::new(Log::open(LogParts { disk, path, epoch: self.epoch, prefix: prefix.clone() })?);
         let created_at = Timestamp::from_instant((self.journal.options.clock)()).to_string();
-        Ok(OpenSegment { index, log, seq_first: Seq::after(state.seq_last), created_at })
+        Ok(OpenSegment { index, log, seq_first: Seq::after(state.seq_last), created_at, prefix })
     }
 
     fn seal_open(&self, state: &mut State) -> Result<(), Error> {
-        let Some(open) = &state.open else { return Ok(()) };
-        let prefix = open.log.sync_prefix()?;
+        let Some(open) = &mut state.open else { return Ok(()) };
+        open.log.read_back(&mut open.prefix)?;
+        open.log.sync_now()?;
+        let prefix = &open.prefix;
         if prefix.len > 0 {
             let closed_at = (self.journal.options.clock)();
             let made =
                 Made { index: open.index, seq_first: open.seq_first, created_at: open.created_at.clone() };
-            write_meta(&**self.journal.store.disk(), &self.thread, &made, &prefix, closed_at)?;
+            write_meta(&**self.journal.store.disk(), &self.thread, &made, prefix, closed_at)?;
             state.index_next = open.index.next();
         }
         state.open = None;

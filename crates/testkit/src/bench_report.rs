@@ -70,7 +70,7 @@ impl fmt::Display for Row {
             None => "",
         };
         let value = rounded(self.value);
-        write!(out, "{:<44} {value:>12} {:<10} {threshold:<7} {verdict:<4}", self.name, self.unit)?;
+        write!(out, "{:<52} {value:>12} {:<10} {threshold:<7} {verdict:<4}", self.name, self.unit)?;
         // Lists are for the file: a line of the table shows single numbers.
         let shown = self.detail.iter().filter(|(_, value)| !value.is_array());
         for (name, value) in shown {
@@ -85,13 +85,14 @@ pub struct Report {
     name: &'static str,
     machine: Value,
     rows: Vec<Row>,
+    noise: Noise,
 }
 
 impl Report {
     /// Begins a report on what is measured in `dir`.
     #[must_use]
     pub fn new(name: &'static str, dir: &Path) -> Self {
-        Self { name, machine: machine(dir), rows: Vec::new() }
+        Self { name, machine: machine(dir), rows: Vec::new(), noise: Noise::default() }
     }
 
     /// Returns what is known about the machine.
@@ -100,9 +101,14 @@ impl Report {
         &self.machine
     }
 
-    /// Adds a row.
-    pub fn push(&mut self, row: Row) {
+    /// Adds a row, with how many cores other processes kept busy since the row before; returns it.
+    pub fn push(&mut self, row: Row) -> &Row {
+        let row = match self.noise.cores() {
+            Some(cores) => row.with("others_cores", rounded(cores)),
+            None => row,
+        };
         self.rows.push(row);
+        &self.rows[self.rows.len() - 1]
     }
 
     /// Lists the rows that do not reach their threshold.
@@ -127,6 +133,38 @@ impl Report {
     fn to_json(&self) -> Value {
         let rows: Vec<Value> = self.rows.iter().map(Row::to_json).collect();
         json!({"bench": self.name, "machine": self.machine, "rows": rows})
+    }
+}
+
+/// How busy everybody else keeps the machine, the kernel's own threads included.
+struct Noise {
+    since: Instant,
+    others: Option<Duration>,
+    cores: Option<f64>,
+}
+
+impl Default for Noise {
+    fn default() -> Self {
+        Self { since: Instant::now(), others: others_cpu(), cores: None }
+    }
+}
+
+impl Noise {
+    /// Returns how many cores others used since it was asked last, or the same again when that was just now.
+    fn cores(&mut self) -> Option<f64> {
+        // The system counts in hundredths of a second.
+        const WINDOW_MIN: Duration = Duration::from_millis(200);
+        let window = self.since.elapsed();
+        if window >= WINDOW_MIN {
+            let now = others_cpu();
+            let used = now.zip(self.others).map(|(now, before)| now.saturating_sub(before));
+            *self = Self {
+                since: Instant::now(),
+                others: now,
+                cores: used.map(|used| used.div_duration_f64(window)),
+            };
+        }
+        self.cores
     }
 }
 
@@ -219,6 +257,34 @@ fn thread_cpu() -> Option<Duration> {
     text.split(' ').next()?.parse().ok().map(Duration::from_nanos)
 }
 
+/// Returns for how long processors were busy with anything but this process, since the system started.
+fn others_cpu() -> Option<Duration> {
+    let all = fs::read_to_string("/proc/stat").ok()?;
+    let own = fs::read_to_string("/proc/self/stat").ok()?;
+    Some(busy_cpu(&all)?.saturating_sub(process_cpu(&own)?))
+}
+
+/// Reads the first line of `/proc/stat`: user, nice, system, idle, iowait, irq, softirq, steal, and guests, who are
+/// part of user.
+fn busy_cpu(stat: &str) -> Option<Duration> {
+    let fields = stat.lines().next()?.split_whitespace().skip(1).take(8);
+    let ticks = fields.map(str::parse).collect::<Result<Vec<u64>, _>>().ok()?;
+    let busy = ticks.iter().enumerate().filter(|(at, _)| !matches!(at, 3 | 4)).map(|(_, ticks)| ticks);
+    Some(from_ticks(busy.sum()))
+}
+
+/// Reads user and system time of a process; the name in front of them may contain anything.
+fn process_cpu(stat: &str) -> Option<Duration> {
+    let (_, after_name) = stat.rsplit_once(") ")?;
+    let ticks = after_name.split(' ').skip(11).take(2).map(str::parse::<u64>);
+    Some(from_ticks(ticks.sum::<Result<u64, _>>().ok()?))
+}
+
+/// Linux shows hundredths of a second on every architecture that we know.
+fn from_ticks(ticks: u64) -> Duration {
+    Duration::from_millis(ticks * 10)
+}
+
 fn machine(dir: &Path) -> Value {
     let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
     let processors = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
@@ -277,6 +343,15 @@ mod tests {
         let missed: Vec<&str> = report.missed().map(|row| row.name.as_str()).collect();
         assert_eq!(missed, ["bad"]);
         assert_eq!(report.to_json()["rows"].as_array().map(Vec::len), Some(3));
+    }
+
+    #[test]
+    fn time_of_others_is_what_is_busy_and_not_ours() {
+        let all = "cpu  100 20 30 4000 500 6 7 8 90 0\ncpu0 1 2 3 4 5 6 7 8 9 0\n";
+        assert_eq!(busy_cpu(all), Some(Duration::from_millis(1710)));
+        let own = "77 (a ) b) R 1 1 1 0 -1 4194304 9 0 0 0 12 34 5 6 20 0 1 0";
+        assert_eq!(process_cpu(own), Some(Duration::from_millis(460)));
+        assert_eq!((busy_cpu(""), process_cpu("77 a")), (None, None));
     }
 
     #[test]

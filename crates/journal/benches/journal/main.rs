@@ -42,8 +42,7 @@ fn main() -> Outcome<ExitCode> {
     writeln!(out, "{}", report.machine())?;
     let mut take = |row: Row| {
         // The table is for those who watch; the file has everything.
-        writeln!(io::stdout(), "{row}").ok();
-        report.push(row);
+        writeln!(io::stdout(), "{}", report.push(row)).ok();
     };
     record::measure(&dir, &chosen, &mut take)?;
     if chosen.includes("subscribers") {

@@ -19,13 +19,17 @@ impl Lap {
     }
 }
 
-/// Waits for all threads and returns the time from the first that began to the last that ended.
-pub(crate) fn elapsed(running: Vec<ScopedJoinHandle<'_, Outcome<Lap>>>) -> Outcome<Duration> {
+/// Waits for all threads and adds up their rounds, each from the first that began to the last that ended.
+pub(crate) fn elapsed(running: Vec<ScopedJoinHandle<'_, Outcome<Vec<Lap>>>>) -> Outcome<Duration> {
     let laps = running
         .into_iter()
         .map(|thread| thread.join().map_err(|_| "a thread panicked")?)
-        .collect::<Outcome<Vec<Lap>>>()?;
-    let began = laps.iter().map(|lap| lap.began).min().ok_or("no thread ran")?;
-    let ended = laps.iter().map(|lap| lap.ended).max().ok_or("no thread ran")?;
-    Ok(ended.duration_since(began))
+        .collect::<Outcome<Vec<Vec<Lap>>>>()?;
+    let rounds = laps.first().ok_or("no thread ran")?.len();
+    let round = |index: usize| {
+        let began = laps.iter().map(|laps| laps[index].began).min();
+        let ended = laps.iter().map(|laps| laps[index].ended).max();
+        began.zip(ended).map_or(Duration::ZERO, |(began, ended)| ended.duration_since(began))
+    };
+    Ok((0..rounds).map(round).sum())
 }

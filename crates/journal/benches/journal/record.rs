@@ -1,5 +1,6 @@
 //! Events per second beside the bare limit: line sizes, levels, threads, runs.
 
+use std::hint::black_box;
 use std::path::Path;
 use std::sync::{Arc, Barrier};
 use std::thread;
@@ -8,7 +9,7 @@ use std::time::Duration;
 use steno_journal::disk::{Disk, RealDisk};
 use steno_journal::{Journal, Level, Options, Recorder, Store};
 use steno_model::Draft;
-use steno_testkit::bench_report::{Row, float, median, per_second, rounded};
+use steno_testkit::bench_report::{Row, Spent, float, median, ns_each, per_second, rounded};
 use steno_testkit::sample::{message, run_id};
 
 use crate::race::{Lap, elapsed};
@@ -16,8 +17,11 @@ use crate::traced_disk::{Call, Op, TracedDisk};
 use crate::{Chosen, Outcome, bare};
 
 const TRIALS: usize = 7;
+
+/// How many events a single thread records in a round; what it records in all is a multiple of it.
+const ROUND_LEN: usize = 50;
 const RATIO_MIN: f64 = 0.60;
-const LOG_COST: &str = "record with the disk log / without it";
+const LINE_BYTES: [usize; 2] = [300, 4096];
 
 /// As many as the journal's pool has; with more runs than that, the bare loop gets as many too.
 const COMMIT_THREADS: usize = 4;
@@ -46,14 +50,14 @@ struct Trial {
 
 /// Measures all cases; hands each row over as soon as it is there.
 pub(crate) fn measure(dir: &Path, chosen: &Chosen, mut take: impl FnMut(Row)) -> Outcome<()> {
-    if chosen.includes(LOG_COST) {
-        take(log_cost(dir)?);
+    if chosen.includes("harness") {
+        harness(dir, &mut take)?;
     }
     let one_run = [1, 8, 64, 256].map(|threads_per_run| Shape { runs: 1, threads_per_run });
     let shapes = one_run.into_iter().chain([Shape { runs: 64, threads_per_run: 1 }]);
     for shape in shapes {
         for level in [Level::Written, Level::Synced] {
-            for line_bytes in [300, 4096] {
+            for line_bytes in LINE_BYTES {
                 let case = Case { level, line_bytes, shape };
                 if !chosen.includes(&case.name()) {
                     continue;
@@ -66,20 +70,30 @@ pub(crate) fn measure(dir: &Path, chosen: &Chosen, mut take: impl FnMut(Row)) ->
     Ok(())
 }
 
-/// Measures what the log of disk calls costs: all other rows are measured with it.
-fn log_cost(dir: &Path) -> Outcome<Row> {
-    let case = Case { level: Level::Written, line_bytes: 300, shape: Shape { runs: 1, threads_per_run: 1 } };
-    let mut ratios = Vec::new();
-    for _ in 0..TRIALS {
-        let (traced, _) = case.traced(dir)?;
-        let place = tempfile::tempdir_in(dir)?;
-        let recorders = case.open_runs(Arc::new(RealDisk::create(place.path())?))?;
-        settle(dir)?;
-        let plain = case.drive(&recorders)?;
-        ratios.push(plain.as_secs_f64() / traced.as_secs_f64());
+/// Measures what the measuring itself adds or takes away, so that the other rows can be judged.
+fn harness(dir: &Path, mut take: impl FnMut(Row)) -> Outcome<()> {
+    let ratio =
+        |name: String, trials: &[f64]| Row::new(name, median(trials), "ratio").with("trials", list(trials));
+    for line_bytes in LINE_BYTES {
+        let case = Case { level: Level::Written, line_bytes, shape: Shape { runs: 1, threads_per_run: 1 } };
+        let (mut logged, mut inlined, mut clones) = (Vec::new(), Vec::new(), Vec::new());
+        for _ in 0..TRIALS {
+            let (with_log, ops) = case.traced(dir)?;
+            logged.push(case.untraced(dir)?.as_secs_f64() / with_log.as_secs_f64());
+            let place = (tempfile::tempdir_in(dir)?, tempfile::tempdir_in(dir)?);
+            let called = bare::replay(place.0.path(), &ops, 1, bare::write)?;
+            let faster =
+                bare::replay(place.1.path(), &ops, 1, |file: &_, bytes: &_| rustix::io::write(file, bytes))?;
+            inlined.push(called.as_secs_f64() / faster.as_secs_f64());
+            let draft = message("m", line_bytes);
+            let cloning = || (0..case.events()).for_each(|_| drop(black_box(draft.clone())));
+            clones.push(ns_each(case.events(), Spent::on(cloning).1.wall));
+        }
+        take(ratio(format!("harness {line_bytes} B, recording with the disk log / without"), &logged));
+        take(ratio(format!("harness {line_bytes} B, bare loop with write inlined / called"), &inlined));
+        take(Row::new(format!("harness {line_bytes} B, cloning a draft"), median(&clones), "ns/event"));
     }
-    let row = Row::new(LOG_COST, rounded(median(&ratios)), "ratio");
-    Ok(row.with("trials", list(&ratios)))
+    Ok(())
 }
 
 fn list(values: &[f64]) -> Vec<f64> {
@@ -124,7 +138,7 @@ impl Case {
         let place = tempfile::tempdir_in(dir)?;
         let threads = self.shape.runs.min(COMMIT_THREADS);
         settle(dir)?;
-        let replayed = bare::replay(place.path(), &ops, threads)?;
+        let replayed = bare::replay(place.path(), &ops, threads, bare::write)?;
         let events = self.events();
         Ok(Trial { recorder: per_second(events, recorded), bare: per_second(events, replayed), ops })
     }
@@ -142,19 +156,27 @@ impl Case {
         Ok((time, disk.stop()?))
     }
 
+    /// Records on the disk itself, only to see what the log costs.
+    fn untraced(&self, dir: &Path) -> Outcome<Duration> {
+        let place = tempfile::tempdir_in(dir)?;
+        let recorders = self.open_runs(Arc::new(RealDisk::create(place.path())?))?;
+        settle(dir)?;
+        self.drive(&recorders)
+    }
+
     fn open_runs(&self, disk: Arc<dyn Disk>) -> Outcome<Vec<Recorder>> {
         let journal = Journal::new(Store::create(disk)?, Options::default());
         let runs = (1..=self.shape.runs as u64).map(|number| journal.record(run_id(number)));
         Ok(runs.collect::<Result<_, _>>()?)
     }
 
-    /// Has all threads record, and returns how long that took.
+    /// Has all threads record, round by round, and returns how long the rounds took.
     fn drive(&self, recorders: &[Recorder]) -> Outcome<Duration> {
         let barrier = Barrier::new(self.threads());
         let work = |recorder: &Recorder| {
             let draft = message("m", self.line_bytes);
-            barrier.wait();
-            Lap::of(|| self.write(recorder, &draft))
+            let rounds = self.events_per_thread() / self.round_len();
+            (0..rounds).map(|_| self.round(recorder, &draft, &barrier)).collect::<Outcome<Vec<Lap>>>()
         };
         let work = &work;
         thread::scope(|scope| {
@@ -164,13 +186,23 @@ impl Case {
         })
     }
 
-    /// Records one thread's events. Drafts are cloned here, each just before it is used: a list of them, made
-    /// before the clock runs, would have left the processor's cache by then, which costs more than the cloning.
-    fn write(&self, recorder: &Recorder, draft: &Draft) -> Outcome<()> {
-        for _ in 0..self.events_per_thread() {
-            recorder.record(draft.clone(), self.level)?;
+    /// Returns how many events a thread records between two stops of the clock.
+    ///
+    /// One thread makes some, then records them, so that making them is not counted and they are still in the
+    /// processor's cache, as an event is that has just been made. Many threads would spend the rounds on starting
+    /// together; they record everything in one and make each event before they record it, beside each other.
+    fn round_len(&self) -> usize {
+        if self.threads() == 1 { ROUND_LEN } else { self.events_per_thread() }
+    }
+
+    fn round(&self, recorder: &Recorder, draft: &Draft, barrier: &Barrier) -> Outcome<Lap> {
+        let record = |draft| recorder.record(draft, self.level).map(|_| ());
+        if self.threads() == 1 {
+            let drafts = vec![draft.clone(); ROUND_LEN];
+            return Lap::of(|| Ok(drafts.into_iter().try_for_each(record)?));
         }
-        Ok(())
+        barrier.wait();
+        Lap::of(|| Ok((0..self.round_len()).try_for_each(|_| record(draft.clone()))?))
     }
 
     fn rows(&self, trials: &[Trial]) -> [Row; 2] {

@@ -32,14 +32,32 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// have something to do meanwhile, so they get their turn before we look again.
 pub(crate) fn lock_soon<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     const LOOKS_MAX: u32 = 200;
-    for _ in 0..LOOKS_MAX {
+    look_for(mutex, LOOKS_MAX).unwrap_or_else(|| lock(mutex))
+}
+
+/// Locks like [`lock_soon`], but one at a time: whoever is not next after a while sleeps at `turn`.
+///
+/// For threads that come back at once. Whoever runs keeps the lock without anybody being woken for each line, and
+/// those who wait leave the processors to those who work.
+pub(crate) fn lock_in_turn<'a, T>(mutex: &'a Mutex<T>, turn: &Mutex<()>) -> MutexGuard<'a, T> {
+    const LOOKS_MAX: u32 = 16;
+    if let Some(guard) = look_for(mutex, LOOKS_MAX) {
+        return guard;
+    }
+    let _next = lock(turn);
+    lock_soon(mutex)
+}
+
+/// Looks some times whether the lock is free, and lets others run in between.
+fn look_for<T>(mutex: &Mutex<T>, looks: u32) -> Option<MutexGuard<'_, T>> {
+    for _ in 0..looks {
         match mutex.try_lock() {
-            Ok(guard) => return guard,
-            Err(std::sync::TryLockError::Poisoned(poisoned)) => return poisoned.into_inner(),
+            Ok(guard) => return Some(guard),
+            Err(std::sync::TryLockError::Poisoned(poisoned)) => return Some(poisoned.into_inner()),
             Err(std::sync::TryLockError::WouldBlock) => thread::yield_now(),
         }
     }
-    lock(mutex)
+    None
 }
 
 /// Waits on a condition, with the same view of panics as [`lock`].

@@ -194,6 +194,28 @@ fn a_file_that_somebody_else_writes_to_or_cuts_is_noticed_and_not_sealed() {
 }
 
 #[test]
+fn bytes_that_changed_between_writing_and_sealing_are_not_vouched_for() {
+    let path = RunFile::Transcript(run()).path();
+    let bench = bench();
+    bench.recorder.record(message("one", 300), Level::Synced).unwrap();
+    assert!(bench.recorder.seal().unwrap().is_some());
+    bench.recorder.record(message("two", 300), Level::Synced).unwrap();
+    let mut bytes = transcript(&bench.disk);
+    let at = bytes.len() - 20;
+    bytes[at] ^= 1;
+    bench.disk.tamper(&path, &bytes);
+    let sealed = bench.recorder.seal();
+    assert!(matches!(sealed, Err(Error::Changed { .. })), "{sealed:?}");
+    assert!(sealed.unwrap_err().to_string().contains("does not hold what was written"));
+    assert!(matches!(
+        bench.recorder.record(message("three", 300), Level::Synced),
+        Err(Error::Changed { .. })
+    ));
+    bench.recorder.close().unwrap();
+    assert_eq!(steno_journal::read_seals(&bench.disk, run()).unwrap().len(), 1);
+}
+
+#[test]
 fn what_cannot_be_kept_is_said_to_be_not_kept() {
     let bench = bench();
     bench.recorder.record(message("one", 300), Level::Synced).unwrap();
