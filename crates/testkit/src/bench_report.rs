@@ -13,6 +13,9 @@ use crate::places;
 /// The variable that names the directory to measure in.
 const BENCH_DIR: &str = "STENO_BENCH_DIR";
 
+/// What a row calls the cores that others kept busy while it was measured.
+pub const OTHERS_CORES: &str = "others_cores";
+
 /// One measured number, what it has to reach, and how it came about.
 #[derive(Clone, Debug)]
 pub struct Row {
@@ -86,13 +89,14 @@ pub struct Report {
     machine: Value,
     rows: Vec<Row>,
     noise: Noise,
+    others_cores: Option<f64>,
 }
 
 impl Report {
     /// Begins a report on what is measured in `dir`.
     #[must_use]
     pub fn new(name: &'static str, dir: &Path) -> Self {
-        Self { name, machine: machine(dir), rows: Vec::new(), noise: Noise::default() }
+        Self { name, machine: machine(dir), rows: Vec::new(), noise: Noise::watch(), others_cores: None }
     }
 
     /// Returns what is known about the machine.
@@ -101,11 +105,18 @@ impl Report {
         &self.machine
     }
 
-    /// Adds a row, with how many cores other processes kept busy since the row before; returns it.
+    /// Adds a row and returns it. Unless it tells itself, it gets the number of cores that others kept busy since
+    /// the row before.
     pub fn push(&mut self, row: Row) -> &Row {
-        let row = match self.noise.cores() {
-            Some(cores) => row.with("others_cores", rounded(cores)),
-            None => row,
+        const WINDOW_MIN: Duration = Duration::from_millis(200);
+        // Rows that come together were measured together.
+        if self.noise.since.elapsed() >= WINDOW_MIN {
+            self.others_cores = self.noise.cores();
+            self.noise = Noise::watch();
+        }
+        let row = match self.others_cores {
+            Some(cores) if !row.detail.contains_key(OTHERS_CORES) => row.with(OTHERS_CORES, rounded(cores)),
+            Some(_) | None => row,
         };
         self.rows.push(row);
         &self.rows[self.rows.len() - 1]
@@ -137,34 +148,26 @@ impl Report {
 }
 
 /// How busy everybody else keeps the machine, the kernel's own threads included.
-struct Noise {
+#[derive(Clone, Copy, Debug)]
+pub struct Noise {
     since: Instant,
     others: Option<Duration>,
-    cores: Option<f64>,
-}
-
-impl Default for Noise {
-    fn default() -> Self {
-        Self { since: Instant::now(), others: others_cpu(), cores: None }
-    }
 }
 
 impl Noise {
-    /// Returns how many cores others used since it was asked last, or the same again when that was just now.
-    fn cores(&mut self) -> Option<f64> {
-        // The system counts in hundredths of a second.
-        const WINDOW_MIN: Duration = Duration::from_millis(200);
-        let window = self.since.elapsed();
-        if window >= WINDOW_MIN {
-            let now = others_cpu();
-            let used = now.zip(self.others).map(|(now, before)| now.saturating_sub(before));
-            *self = Self {
-                since: Instant::now(),
-                others: now,
-                cores: used.map(|used| used.div_duration_f64(window)),
-            };
-        }
-        self.cores
+    /// Begins to watch.
+    #[must_use]
+    pub fn watch() -> Self {
+        Self { since: Instant::now(), others: others_cpu() }
+    }
+
+    /// Returns how many cores others have used since; `None` where the system does not tell.
+    ///
+    /// Linux counts in hundredths of a second, so watching for less than a tenth gives a rough figure.
+    #[must_use]
+    pub fn cores(&self) -> Option<f64> {
+        let used = others_cpu()?.saturating_sub(self.others?);
+        Some(used.div_duration_f64(self.since.elapsed()))
     }
 }
 

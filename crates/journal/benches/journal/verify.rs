@@ -34,7 +34,8 @@ type Job = (&'static str, Option<f64>, fn(&Sample) -> Outcome<Spent>);
 /// Measures all of it on one transcript, which the page cache holds.
 pub(crate) fn measure(dir: &Path, mut take: impl FnMut(Row)) -> Outcome<()> {
     let place = tempfile::tempdir_in(dir)?;
-    let sample = Sample::make(place.path())?;
+    let (sample, sealing) = Sample::make(place.path())?;
+    take(sample.row("seal what was recorded", &[sealing]));
     let jobs: [Job; 5] = [
         ("verify", Some(MB_PER_S_MIN), Sample::verify),
         ("verify, sha256 alone", None, Sample::hash),
@@ -57,7 +58,8 @@ pub(crate) fn measure(dir: &Path, mut take: impl FnMut(Row)) -> Outcome<()> {
 }
 
 impl Sample {
-    fn make(root: &Path) -> Outcome<Self> {
+    /// Records a run and seals it; returns how long the sealing took, without the disk's part in it.
+    fn make(root: &Path) -> Outcome<(Self, Spent)> {
         let run = run_id(1);
         let disk = TracedDisk::create(root, 0)?;
         let recorder = Journal::new(Store::create(Arc::new(disk))?, Options::default()).record(run)?;
@@ -65,12 +67,13 @@ impl Sample {
         for _ in 0..LINES {
             recorder.record(draft.clone(), Level::Written)?;
         }
-        recorder.close()?;
+        let (closed, spent) = Spent::on(|| recorder.close());
+        closed?;
         let mut sample = Self { root: root.to_owned(), run, bytes: 0 };
         // The traced disk has not synced: without this the disk would be written to while we measure.
         sample.transcript()?.sync_all()?;
         sample.bytes = sample.transcript()?.metadata()?.len();
-        Ok(sample)
+        Ok((sample, spent))
     }
 
     fn path(&self, file: RunFile) -> PathBuf {
