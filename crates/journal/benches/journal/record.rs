@@ -21,7 +21,7 @@ use crate::{Chosen, Outcome, bare};
 const TRIALS: usize = 7;
 
 /// How often we try in all to get so many trials during which others used less of the machine than this.
-const TRIALS_MAX: usize = 14;
+const TRIALS_MAX: usize = 10;
 const OTHERS_CORES_MAX: f64 = 0.3;
 
 /// How many events a single thread records in a round; what it records in all is a multiple of it.
@@ -140,8 +140,8 @@ impl Case {
 
     /// Makes trials until enough of them were calm, and returns the calmest.
     ///
-    /// The bare loop is one thread and the recorder many: when others want the processors, it is the bare loop that
-    /// suffers, and the ratio means nothing.
+    /// The bare loop is one thread and the recorder many: when others want the processors, the two do not lose alike,
+    /// and the ratio means nothing.
     fn calmest_trials(&self, dir: &Path) -> Outcome<Vec<Trial>> {
         let mut trials: Vec<Trial> = Vec::new();
         let is_calm = |trial: &&Trial| trial.others_cores <= OTHERS_CORES_MAX;

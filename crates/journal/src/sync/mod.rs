@@ -31,7 +31,7 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// Going to sleep and being woken costs several times that, for both sides. Others who were woken together with us
 /// have something to do meanwhile, so they get their turn before we look again.
 pub(crate) fn lock_soon<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    const LOOKS_MAX: u32 = 200;
+    const LOOKS_MAX: u32 = 100;
     look_for(mutex, LOOKS_MAX).unwrap_or_else(|| lock(mutex))
 }
 
