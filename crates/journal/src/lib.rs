@@ -37,7 +37,8 @@
 //!   reopened run goes on after its last number. Clocks go backwards; nothing is ever sorted by time.
 //! - **Levels.** [`Level::Written`]: the whole line, newline included, has been written; it survives the death of
 //!   the process. [`Level::Synced`]: acknowledged after an fdatasync; it survives a power cut. A pool of at most
-//!   four threads syncs for all open runs, and one sync acknowledges everyone who waits by then.
+//!   four threads syncs for all open runs, and one sync acknowledges everyone who waits by then; a writer that is
+//!   alone with its run syncs by itself.
 //!   [`Recorder::append`] returns before the sync, so that one thread can keep many events in flight.
 //! - **Disk first.** Subscribers get an event after it is written, in the file's order, each as the same shared
 //!   value. A queue holds [`SUBSCRIBER_QUEUE_LEN_MAX`] events; what comes while it is full is missed, counted, and

@@ -29,9 +29,6 @@ const ROUND_LEN: usize = 50;
 const RATIO_MIN: f64 = 0.60;
 const LINE_BYTES: [usize; 2] = [300, 4096];
 
-/// As many as the journal's pool has; with more runs than that, the bare loop gets as many too.
-const COMMIT_THREADS: usize = 4;
-
 /// How many threads write to how many runs.
 #[derive(Clone, Copy)]
 struct Shape {
@@ -88,15 +85,17 @@ fn harness(dir: &Path, mut take: impl FnMut(Row)) -> Outcome<()> {
             logged.push(case.untraced(dir)?.as_secs_f64() / with_log.as_secs_f64());
             let place = (tempfile::tempdir_in(dir)?, tempfile::tempdir_in(dir)?);
             let called = bare::replay(place.0.path(), &ops, 1, bare::write)?;
-            let faster =
-                bare::replay(place.1.path(), &ops, 1, |file: &_, bytes: &_| rustix::io::write(file, bytes))?;
+            let faster = bare::replay(place.1.path(), &ops, 1, bare::write_inlined)?;
             inlined.push(called.as_secs_f64() / faster.as_secs_f64());
             let draft = message("m", line_bytes);
             let cloning = || (0..case.events()).for_each(|_| drop(black_box(draft.clone())));
             clones.push(ns_each(case.events(), Spent::on(cloning).1.wall));
         }
         take(ratio(format!("harness {line_bytes} B, recording with the disk log / without"), &logged));
-        take(ratio(format!("harness {line_bytes} B, bare loop with write inlined / called"), &inlined));
+        take(ratio(
+            format!("harness {line_bytes} B, bare loop with the system call inlined / as it is"),
+            &inlined,
+        ));
         take(Row::new(format!("harness {line_bytes} B, cloning a draft"), median(&clones), "ns/event"));
     }
     Ok(())
@@ -158,9 +157,8 @@ impl Case {
         let noise = Noise::watch();
         let (recorded, ops) = self.traced(dir)?;
         let place = tempfile::tempdir_in(dir)?;
-        let threads = self.shape.runs.min(COMMIT_THREADS);
         settle(dir)?;
-        let replayed = bare::replay(place.path(), &ops, threads, bare::write)?;
+        let replayed = bare::replay(place.path(), &ops, self.shape.runs, bare::write)?;
         let others_cores = noise.cores().unwrap_or(0.0);
         let rate = |time| per_second(self.events(), time);
         Ok(Trial { recorder: rate(recorded), bare: rate(replayed), ops, others_cores })

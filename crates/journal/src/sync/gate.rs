@@ -12,28 +12,75 @@ mod imp {
     use rustix::thread::futex;
 
     const SHUT: u32 = 0;
-    const OPEN: u32 = 1;
+    /// Open, and the first who passes wakes the others.
+    const AJAR: u32 = 1;
+    const OPEN: u32 = 2;
 
     #[derive(Default)]
-    pub(crate) struct Gate(AtomicU32);
+    pub(crate) struct Gate {
+        state: AtomicU32,
+        /// About how many wait.
+        waiting: AtomicU32,
+    }
 
     impl Gate {
         /// Opens the gate; what was done before is seen by everybody who passes it.
+        ///
+        /// Waking a hundred threads takes as long as a sync does. So many are left to the first of them, and whoever
+        /// opens gates can see to the next one meanwhile.
         pub(crate) fn open(&self) {
-            self.0.store(OPEN, Ordering::Release);
+            const WAKES_MAX: u32 = 16;
+            if self.waiting.load(Ordering::Relaxed) <= WAKES_MAX {
+                self.state.store(OPEN, Ordering::Release);
+                self.wake(u32::MAX);
+            } else {
+                self.state.store(AJAR, Ordering::Release);
+                self.wake(1);
+            }
+        }
+
+        fn wake(&self, count: u32) {
+            const COUNT_MAX: u32 = i32::MAX.unsigned_abs();
             // Waking nobody is no failure, and there is no other.
-            futex::wake(&self.0, futex::Flags::PRIVATE, i32::MAX.unsigned_abs()).ok();
+            futex::wake(&self.state, futex::Flags::PRIVATE, count.min(COUNT_MAX)).ok();
         }
 
         pub(crate) fn is_open(&self) -> bool {
-            self.0.load(Ordering::Acquire) == OPEN
+            self.state.load(Ordering::Acquire) != SHUT
         }
 
         /// Waits until the gate is open.
         pub(crate) fn wait(&self) {
+            if !self.is_open() {
+                self.waiting.fetch_add(1, Ordering::Relaxed);
+            }
             while !self.is_open() {
                 // Returns at once when the gate is not shut any more, or for no reason at all: hence the loop.
-                futex::wait(&self.0, futex::Flags::PRIVATE, SHUT, None).ok();
+                futex::wait(&self.state, futex::Flags::PRIVATE, SHUT, None).ok();
+            }
+            if self.state.load(Ordering::Relaxed) == AJAR && self.state.swap(OPEN, Ordering::AcqRel) == AJAR {
+                self.wake(u32::MAX);
+            }
+        }
+    }
+
+    #[cfg(test)]
+    mod tests {
+        use super::*;
+
+        #[test]
+        fn a_gate_lets_few_and_many_through() {
+            for threads in [1, 16, 17, 100] {
+                let gate = Gate::default();
+                std::thread::scope(|scope| {
+                    let passing: Vec<_> = (0..threads).map(|_| scope.spawn(|| gate.wait())).collect();
+                    while gate.waiting.load(Ordering::Relaxed) < threads {
+                        std::thread::yield_now();
+                    }
+                    assert!(!gate.is_open() && passing.iter().all(|thread| !thread.is_finished()));
+                    gate.open();
+                });
+                assert_eq!(gate.state.load(Ordering::Relaxed), OPEN, "{threads} threads");
             }
         }
     }

@@ -1,8 +1,12 @@
 //! One growing file: append under a lock, sync for many at once, stop at the first failure.
 
+mod in_place;
+
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::AtomicU64;
+#[cfg(feature = "mutant-seq-outside-lock")]
+use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use sha2::Digest as _;
@@ -12,7 +16,6 @@ use crate::commit::{Batch, Commit};
 use crate::disk::{Disk, DiskFile, read_full, sync_file};
 use crate::error::Error;
 use crate::names::StorePath;
-use crate::recovery;
 use crate::seal::Prefix;
 use crate::sync::{Mutex, lock, lock_in_turn, lock_soon};
 use crate::tail::{AppendError, End, Tail};
@@ -50,6 +53,7 @@ struct State {
     tail: Tail,
     batch: Arc<Batch>,
     batch_len: usize,
+    batch_len_before: usize,
     queued: bool,
     health: Health,
     refused: Refused,
@@ -135,6 +139,7 @@ impl Log {
             tail: Tail::new(Arc::clone(&file), End { len: prefix.len, seq_last: prefix.seq_last }),
             batch: Arc::default(),
             batch_len: 0,
+            batch_len_before: 0,
             queued: false,
             health: Health::Good,
             refused: Refused::default(),
@@ -223,6 +228,12 @@ impl Log {
         if state.refused.cause.is_empty() {
             state.refused.cause.clone_from(&refused.cause);
         }
+    }
+
+    /// Tells whether the sync before served one record, and the next would too: nobody else is about to share it.
+    pub(crate) fn is_quiet(&self) -> bool {
+        let state = lock(&self.state);
+        state.batch_len_before <= 1 && state.batch_len <= 1
     }
 
     /// Returns how long the file is now.
@@ -318,75 +329,6 @@ impl Log {
         }
         outcome
     }
-
-    /// Makes sure that the file is still at its path and holds what we wrote, no more and no less.
-    fn check_in_place(&self) -> Result<(), Error> {
-        let (open, wanted) = {
-            // Under the lock, because nobody is in the middle of a write then.
-            let state = lock(&self.state);
-            (self.file.identity(), state.tail.end().len)
-        };
-        match (open, self.disk.identity(&self.path)) {
-            (Ok(open), Ok(Some(named))) if open.links > 0 && open.is_same_file(&named) => {
-                let found = open.size_bytes;
-                if found == wanted {
-                    return Ok(());
-                }
-                Err(Error::Changed { path: self.path.clone(), found, wanted })
-            }
-            _ => Err(self.keep_orphan()),
-        }
-    }
-
-    /// Looks whether the file still has a name; a `written` record must survive the death of the process.
-    ///
-    /// Only for records that no sync follows: a commit looks by itself.
-    pub(crate) fn check_not_deleted(&self, level: Level) -> Result<(), Error> {
-        if level == Level::Synced
-            || !self.is_time_to_look()
-            || self.file.identity().is_ok_and(|open| open.links > 0)
-        {
-            return Ok(());
-        }
-        let _alone = lock(&self.syncing);
-        let mut state = lock(&self.state);
-        if let Health::Failed(error) = &state.health {
-            return Err(error.clone());
-        }
-        drop(state);
-        let error = self.keep_orphan();
-        state = lock(&self.state);
-        state.health = Health::Failed(error.clone());
-        Err(error)
-    }
-
-    /// Tells once in a while that it is time, and always after a pause: looking costs a third of a write.
-    fn is_time_to_look(&self) -> bool {
-        let now = u64::try_from(self.opened.elapsed().as_millis()).unwrap_or(u64::MAX);
-        self.looked_ms.swap(now, Ordering::Relaxed) != now
-    }
-
-    /// Copies what was recorded into a file whose name is gone to a file with a name.
-    fn keep_orphan(&self) -> Error {
-        let kept = match self.copy_orphan() {
-            Ok(kept) => Some(kept),
-            Err(error) => {
-                tracing::error!(path = %self.path, %error, "what was recorded could not be kept");
-                None
-            }
-        };
-        Error::Vanished { path: self.path.clone(), kept }
-    }
-
-    fn copy_orphan(&self) -> io::Result<StorePath> {
-        for to in self.path.orphans(self.epoch) {
-            if self.disk.identity(&to)?.is_none() {
-                recovery::copy_aside(&*self.disk, &*self.reader, &to, self.len())?;
-                return Ok(to);
-            }
-        }
-        Err(io::ErrorKind::AlreadyExists.into())
-    }
 }
 
 impl State {
@@ -401,7 +343,7 @@ impl State {
     }
 
     fn take_batch(&mut self) -> Arc<Batch> {
-        self.batch_len = 0;
+        self.batch_len_before = std::mem::take(&mut self.batch_len);
         std::mem::take(&mut self.batch)
     }
 }
