@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, OnceLock, Weak};
 
 use crate::error::Error;
-use crate::sync::{Condvar, Gate, Mutex, lock, thread, wait};
+use crate::sync::{Condvar, Gate, Mutex, MutexGuard, lock, thread, wait};
 
 /// How many threads sync, however many files are open.
 const THREADS_MAX: usize = 4;
@@ -75,8 +75,15 @@ impl CommitPool {
     pub(crate) fn push(&self, file: Arc<dyn Commit>) {
         let mut state = lock(&self.shared.state);
         state.queue.push_back(file);
-        if state.waiting == 0 && state.threads < THREADS_MAX {
+        // Whoever waits takes one each; one that was woken and has not run yet still counts as waiting.
+        if state.queue.len() > state.waiting && state.threads < THREADS_MAX {
             state.start_thread(&self.shared);
+        }
+        if state.threads == 0 {
+            // No thread can be started: the caller does the work, as slow as that may be.
+            drop(state);
+            self.shared.work_off();
+            return;
         }
         drop(state);
         self.shared.work.notify_one();
@@ -109,9 +116,12 @@ impl Drop for CommitPool {
 
 impl State {
     fn start_thread(&mut self, shared: &Arc<Shared>) {
-        self.threads += 1;
         let shared = Arc::clone(shared);
-        thread::spawn(move || shared.run());
+        let started = thread::Builder::new().name("steno-commit".to_owned()).spawn(move || shared.run());
+        match started {
+            Ok(_) => self.threads += 1,
+            Err(error) => tracing::error!(%error, "a commit thread could not be started"),
+        }
     }
 }
 
@@ -125,6 +135,14 @@ impl Shared {
         }
     }
 
+    /// Commits what is queued, in the caller's thread.
+    fn work_off(&self) {
+        loop {
+            let Some(file) = lock(&self.state).queue.pop_front() else { return };
+            while file.commit() {}
+        }
+    }
+
     fn next(&self) -> Option<Arc<dyn Commit>> {
         let mut state = lock(&self.state);
         loop {
@@ -135,28 +153,34 @@ impl Shared {
                 state.threads -= 1;
                 return None;
             }
-            state.waiting += 1;
             state = self.wait(state);
-            state.waiting -= 1;
         }
     }
 
     #[cfg(feature = "shuttle")]
-    fn wait<'a>(&'a self, state: crate::sync::MutexGuard<'a, State>) -> crate::sync::MutexGuard<'a, State> {
-        wait(&self.work, state)
+    fn wait<'a>(&'a self, mut state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
+        state.waiting += 1;
+        let mut state = wait(&self.work, state);
+        state.waiting -= 1;
+        state
     }
 
     /// Waits for work; when there is none for a while, has the watched files look whether they are idle.
     #[cfg(not(feature = "shuttle"))]
-    fn wait<'a>(&'a self, state: crate::sync::MutexGuard<'a, State>) -> crate::sync::MutexGuard<'a, State> {
+    fn wait<'a>(&'a self, mut state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
         use std::sync::PoisonError;
         const LOOK_INTERVAL: std::time::Duration = std::time::Duration::from_secs(1);
-        if state.watched.is_empty() {
-            return wait(&self.work, state);
-        }
-        let waited = self.work.wait_timeout(state, LOOK_INTERVAL);
-        let (state, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
-        if !timeout.timed_out() {
+        state.waiting += 1;
+        let (mut state, is_idle) = if state.watched.is_empty() {
+            (wait(&self.work, state), false)
+        } else {
+            let waited = self.work.wait_timeout(state, LOOK_INTERVAL);
+            let (state, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
+            (state, timeout.timed_out())
+        };
+        // Not when it has seen to the idle ones: that takes its time, and meanwhile it waits for nothing.
+        state.waiting -= 1;
+        if !is_idle {
             return state;
         }
         let watched: Vec<_> = state.watched.iter().filter_map(Weak::upgrade).collect();

@@ -74,9 +74,10 @@
 //! - **A failing disk**: after one failed sync, or a write that failed for another reason, the writer refuses
 //!   everything. A second sync that succeeds would prove nothing, so it is never tried.
 //! - **A second writer**: an flock on a lock file that is never deleted. [`Error::Held`] says so.
-//! - **A file deleted, renamed or replaced under its writer**: noticed at the next commit, and for written records
-//!   within a millisecond of recording; everything recorded so far is copied from the open handle to a file with a
-//!   name. A file that somebody else cuts or writes to is noticed by its length, and never sealed.
+//! - **A file deleted, renamed or replaced under its writer**: noticed at the next commit, for written records within a
+//!   millisecond of the next one, and within seconds when none follows; everything recorded so far is copied from the
+//!   open handle to a file with a name. A file that somebody else cuts or writes to is noticed by its length at the next
+//!   commit, and never sealed.
 //! - **Links, pipes, devices in place of our files**: everything below the store is opened beneath one directory
 //!   handle, without following links, without blocking, and must be a regular file of ours. Ids that become file
 //!   names are UUIDs or match a strict pattern first.
@@ -105,8 +106,8 @@
 //!
 //! # How it is tested
 //! The disk is behind a trait ([`disk::Disk`]). A simulated one loses, tears and reorders what was not synced, over
-//! thousands of seeds; files are cut and flipped at every byte; the commit queue and fan-out are model-checked with
-//! shuttle; and faults built in on purpose (features called `mutant-…`) must each be found by these tests.
+//! thousands of seeds; files are cut and flipped at every byte; the commit queue, seals and fan-out are model-checked
+//! with shuttle, on its own locks in place of the system's; and faults built in on purpose (features called `mutant-…`) must each be found by these tests.
 
 mod catch_up;
 mod check;

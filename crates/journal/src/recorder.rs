@@ -18,7 +18,7 @@ use crate::recovery;
 use crate::seal::{Prefix, Seal};
 use crate::side;
 use crate::store::Store;
-use crate::sync::{Mutex, lock};
+use crate::sync::{Mutex, MutexGuard, lock};
 
 /// What recorders are opened with.
 #[derive(Clone)]
@@ -142,8 +142,8 @@ impl Recorder {
     /// Records an event and waits until it has the level asked for.
     ///
     /// # Errors
-    /// [`Error::NoRoom`] when the disk is full: nothing was written, and the next one may succeed. Any other error
-    /// stops the recorder for good.
+    /// [`Error::NoRoom`] when the disk is full, [`Error::TooLong`]: nothing was written, and the next one may succeed.
+    /// Any other error stops the recorder for good.
     pub fn record(&self, draft: Draft, level: Level) -> Result<Seq, Error> {
         let (pending, queue) = self.write(draft, level)?;
         // Waking a commit thread takes a third as long as the sync: a lone writer does better by itself.
@@ -181,9 +181,11 @@ impl Recorder {
         let (mut subscribers, pending) = (appended.kept, appended.pending);
         subscribers.deliver(|| encoded.into_event(pending.seq()));
         drop(subscribers);
-        inner.log.check_not_deleted(level)?;
         if let Some(refused) = appended.refused {
             inner.note_refused(&refused, pending.seq().get() - 1);
+        }
+        if level == Level::Written {
+            inner.log.look_now_and_then()?;
         }
         Ok((pending, appended.queue))
     }
@@ -205,8 +207,9 @@ impl Recorder {
     /// Notes that somebody upstream could not hand over everything it saw.
     ///
     /// # Errors
-    /// What the system says.
+    /// [`Error::Closed`], or what the system says.
     pub fn note_dropped(&self, count: u64, cause: &str) -> Result<(), Error> {
+        let _held = self.inner.hold()?;
         let seq_last = self.seq_last().map_or(0, Seq::get);
         self.inner.note(Noted::Dropped { count, seq_last, cause: cause.to_owned() })
     }
@@ -214,8 +217,9 @@ impl Recorder {
     /// Seals what has been recorded so far; `None` when the last seal covers it already.
     ///
     /// # Errors
-    /// What the system says.
+    /// [`Error::Closed`], or what the system says.
     pub fn seal(&self) -> Result<Option<Seal>, Error> {
+        let _held = self.inner.hold()?;
         self.inner.seal()
     }
 
@@ -242,6 +246,12 @@ impl Drop for Recorder {
 }
 
 impl Inner {
+    /// Keeps the run from being closed, unless it is.
+    fn hold(&self) -> Result<MutexGuard<'_, Option<Lease>>, Error> {
+        let held = lock(&self.lease);
+        if held.is_some() { Ok(held) } else { Err(Error::Closed) }
+    }
+
     fn note(&self, what: Noted) -> Result<(), Error> {
         write_note(&**self.store.disk(), self.run, (self.options.clock)(), what)
     }
@@ -267,7 +277,9 @@ impl Inner {
         Ok(Some(seal))
     }
 
+    /// Seals the run if nothing was recorded for a while.
     fn seal_if_idle(&self, now: Instant) {
+        let Ok(_held) = self.hold() else { return };
         let len = self.log.len();
         let due = {
             let mut sealing = lock(&self.sealing);
@@ -276,8 +288,12 @@ impl Inner {
             }
             sealing.sealed < len && now.saturating_duration_since(sealing.since) >= self.options.seal_idle
         };
-        if due && let Err(error) = self.seal() {
-            tracing::warn!(run = %self.run, %error, "an idle run could not be sealed");
+        if due && self.log.failure().is_none() {
+            // Whether or not it succeeds: one that failed is tried again after the same while.
+            lock(&self.sealing).since = now;
+            if let Err(error) = self.seal() {
+                tracing::warn!(run = %self.run, %error, "an idle run could not be sealed");
+            }
         }
     }
 
@@ -285,24 +301,28 @@ impl Inner {
         // Held to the end: whoever closes second returns when everything is done, not before.
         let mut held = lock(&self.lease);
         let Some(lease) = held.take() else { return Ok(()) };
-        let sealed = match self.log.close() {
+        let outcome = match self.log.close() {
             None => self.seal().map(|_| ()),
-            Some(Error::Vanished { kept: Some(kept), .. }) => {
-                let seq_last = self.log.end().seq_last.map_or(0, Seq::get);
-                self.note(Noted::Vanished { kept: kept.file_name().to_owned(), seq_last })
-            }
-            Some(_) => Ok(()),
+            Some(error) => Err(error),
         };
+        if let Err(Error::Vanished { kept: Some(kept), .. }) = &outcome {
+            let seq_last = self.log.end().seq_last.map_or(0, Seq::get);
+            self.note_or_warn(Noted::Vanished { kept: kept.file_name().to_owned(), seq_last });
+        }
         if let Some(refused) = self.log.take_refused() {
             self.note_refused(&refused, self.log.end().seq_last.map_or(0, Seq::get));
         }
         for missed in self.fan_out.close() {
-            if let Err(error) = self.note(lagged(missed)) {
-                tracing::warn!(run = %self.run, %error, "a slow subscriber could not be noted");
-            }
+            self.note_or_warn(lagged(missed));
         }
         drop(lease);
-        sealed
+        outcome
+    }
+
+    fn note_or_warn(&self, what: Noted) {
+        if let Err(error) = self.note(what) {
+            tracing::warn!(run = %self.run, %error, "what happened to a record could not be noted");
+        }
     }
 }
 
@@ -317,6 +337,8 @@ impl Commit for Inner {
     }
 
     fn idle(&self) {
+        // A failure is kept, and told to the next who records.
+        self.log.look().ok();
         self.seal_if_idle(Instant::now());
     }
 }

@@ -137,7 +137,9 @@ impl SpineWriter {
             self.journal.pool.push(Arc::clone(&log) as Arc<dyn Commit>);
         }
         state.seq_last = Some(appended.pending.seq());
-        log.check_not_deleted(level)?;
+        if level == Level::Written {
+            log.look_now_and_then()?;
+        }
         Ok(appended.pending)
     }
 

@@ -4,62 +4,80 @@ use std::io;
 use std::sync::atomic::Ordering;
 
 use crate::error::Error;
-use crate::log::{Health, Level, Log};
+use crate::log::{Health, Log};
 use crate::names::StorePath;
 use crate::recovery;
 use crate::sync::lock;
 
-impl Log {
-    /// Makes sure that the file is still at its path and holds what we wrote, no more and no less.
-    pub(super) fn check_in_place(&self) -> Result<(), Error> {
-        let (open, wanted) = {
-            // Under the lock, because nobody is in the middle of a write then.
-            let state = lock(&self.state);
-            (self.file.identity(), state.tail.end().len)
-        };
-        match (open, self.disk.identity(&self.path)) {
-            (Ok(open), Ok(Some(named))) if open.links > 0 && open.is_same_file(&named) => {
-                let found = open.size_bytes;
-                if found == wanted {
-                    return Ok(());
-                }
-                Err(Error::Changed { path: self.path.clone(), found, wanted })
-            }
-            _ => Err(self.keep_orphan()),
-        }
-    }
+/// What stands at the path of a file that is being written.
+enum Found {
+    /// The file itself, so long.
+    Ours { size_bytes: u64 },
+    /// Another one, or none.
+    NotOurs,
+    /// The system does not say, for want of descriptors or memory perhaps.
+    Unclear(io::Error),
+}
 
-    /// Looks whether the file still has a name; a `written` record must survive the death of the process.
-    ///
-    /// Only for records that no sync follows: a commit looks by itself.
-    pub(crate) fn check_not_deleted(&self, level: Level) -> Result<(), Error> {
-        if level == Level::Synced
-            || !self.is_time_to_look()
-            || self.file.identity().is_ok_and(|open| open.links > 0)
-        {
-            return Ok(());
-        }
-        let _alone = lock(&self.syncing);
+impl Log {
+    /// Makes sure that the file is still at its path and holds what we wrote, no more and no less; else it fails for
+    /// good. The caller holds the lock over syncs.
+    pub(super) fn check_in_place(&self) -> Result<(), Error> {
+        // Under the lock nobody is in the middle of a write, and nobody gets an acknowledgement for what is written
+        // after everything was copied away.
         let mut state = lock(&self.state);
-        if let Health::Failed(error) = &state.health {
-            return Err(error.clone());
-        }
-        drop(state);
-        let error = self.keep_orphan();
-        state = lock(&self.state);
-        state.health = Health::Failed(error.clone());
+        let wanted = state.tail.end().len;
+        let error = match self.find() {
+            Found::Ours { size_bytes } if size_bytes == wanted => return Ok(()),
+            Found::Ours { size_bytes } => {
+                Error::Changed { path: self.path.clone(), found: size_bytes, wanted }
+            }
+            Found::NotOurs => self.keep_orphan(wanted),
+            Found::Unclear(error) => {
+                tracing::warn!(path = %self.path, %error, "whether the file is still in its place is not known");
+                return Ok(());
+            }
+        };
+        state.fail(&error);
         Err(error)
     }
 
-    /// Tells once in a while that it is time, and always after a pause: looking costs a third of a write.
-    fn is_time_to_look(&self) -> bool {
+    fn find(&self) -> Found {
+        match (self.file.identity(), self.disk.identity(&self.path)) {
+            (Ok(open), Ok(Some(named))) if open.links > 0 && open.is_same_file(&named) => {
+                Found::Ours { size_bytes: open.size_bytes }
+            }
+            (Ok(_), Ok(Some(_) | None)) => Found::NotOurs,
+            (Ok(_), Err(error)) if is_replaced_above(&error) => Found::NotOurs,
+            (Err(error), _) | (Ok(_), Err(error)) => Found::Unclear(error),
+        }
+    }
+
+    /// Looks whether the file is still in its place; a `written` record must survive the death of the process.
+    ///
+    /// For records that no sync follows, and when nothing is recorded for a while: a commit looks by itself.
+    pub(crate) fn look(&self) -> Result<(), Error> {
+        if matches!(self.find(), Found::Ours { .. } | Found::Unclear(_)) {
+            return Ok(());
+        }
+        let _alone = lock(&self.syncing);
+        match &lock(&self.state).health {
+            Health::Failed(Error::Closed) => return Ok(()),
+            Health::Failed(error) => return Err(error.clone()),
+            Health::Good => {}
+        }
+        self.check_in_place()
+    }
+
+    /// Looks once in a while, and always after a pause: looking costs as much as a write.
+    pub(crate) fn look_now_and_then(&self) -> Result<(), Error> {
         let now = u64::try_from(self.opened.elapsed().as_millis()).unwrap_or(u64::MAX);
-        self.looked_ms.swap(now, Ordering::Relaxed) != now
+        if self.looked_ms.swap(now, Ordering::Relaxed) == now { Ok(()) } else { self.look() }
     }
 
     /// Copies what was recorded into a file whose name is gone to a file with a name.
-    fn keep_orphan(&self) -> Error {
-        let kept = match self.copy_orphan() {
+    fn keep_orphan(&self, len: u64) -> Error {
+        let kept = match self.copy_orphan(len) {
             Ok(kept) => Some(kept),
             Err(error) => {
                 tracing::error!(path = %self.path, %error, "what was recorded could not be kept");
@@ -69,13 +87,19 @@ impl Log {
         Error::Vanished { path: self.path.clone(), kept }
     }
 
-    fn copy_orphan(&self) -> io::Result<StorePath> {
+    fn copy_orphan(&self, len: u64) -> io::Result<StorePath> {
         for to in self.path.orphans(self.epoch) {
             if self.disk.identity(&to)?.is_none() {
-                recovery::copy_aside(&*self.disk, &*self.reader, &to, self.len())?;
+                recovery::copy_aside(&*self.disk, &*self.reader, &to, len)?;
                 return Ok(to);
             }
         }
         Err(io::ErrorKind::AlreadyExists.into())
     }
+}
+
+/// Tells the errors that come from another thing standing where a directory of ours was.
+fn is_replaced_above(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
+        || rustix::io::Errno::from_io_error(error) == Some(rustix::io::Errno::LOOP)
 }

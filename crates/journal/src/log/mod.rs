@@ -290,6 +290,9 @@ impl Log {
 
     /// Syncs everything written so far, for all who wait too.
     pub(crate) fn sync_now(&self) -> Result<(), Error> {
+        // Before the batch is taken: whoever closes the run then waits for all that is under way, and nobody compares
+        // the file with what was written after another writer has gone on with it.
+        let _alone = lock(&self.syncing);
         let batch = lock(&self.state).take_batch();
         let outcome = self.sync_once();
         batch.finish(outcome.clone());
@@ -309,25 +312,26 @@ impl Log {
 
     /// Syncs the file and makes sure that it is still the one at its path. After a failure nothing succeeds.
     fn sync_once(&self) -> Result<(), Error> {
-        let _alone = lock(&self.syncing);
         if let Health::Failed(
             error @ (Error::Poisoned { .. } | Error::Vanished { .. } | Error::Changed { .. }),
         ) = &lock(&self.state).health
         {
             return Err(error.clone());
         }
-        let outcome = match sync_file(&*self.file) {
-            Err(source) => {
-                Err(Error::Poisoned { path: self.path.clone(), what: "synced", source: Arc::new(source) })
-            }
-            Ok(()) => self.check_in_place(),
-        };
-        if let Err(error) = &outcome {
-            let mut state = lock(&self.state);
-            state.health = Health::Failed(error.clone());
-            state.take_batch().finish(Err(error.clone()));
+        sync_file(&*self.file).map_err(|source| {
+            let error = Error::Poisoned { path: self.path.clone(), what: "synced", source: Arc::new(source) };
+            lock(&self.state).fail(&error);
+            error
+        })?;
+        self.check_in_place()
+    }
+
+    /// Returns why nothing can be recorded any more, closing aside.
+    pub(crate) fn failure(&self) -> Option<Error> {
+        match &lock(&self.state).health {
+            Health::Good | Health::Failed(Error::Closed) => None,
+            Health::Failed(error) => Some(error.clone()),
         }
-        outcome
     }
 }
 
@@ -340,6 +344,12 @@ impl State {
         self.batch_len += 1;
         let queue = !std::mem::replace(&mut self.queued, true);
         (Some(Arc::clone(&self.batch)), queue)
+    }
+
+    /// Refuses everything from now on, and tells those who wait.
+    fn fail(&mut self, error: &Error) {
+        self.health = Health::Failed(error.clone());
+        self.take_batch().finish(Err(error.clone()));
     }
 
     fn take_batch(&mut self) -> Arc<Batch> {

@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that meets an error has failed")]
 
+mod hooked_disk;
 mod kit;
 
 mod arbitrary;
@@ -12,6 +13,7 @@ mod cuts;
 mod fan_out;
 mod faults;
 mod following;
+mod giving_up;
 mod real_disk;
 mod recording;
 mod recovering;

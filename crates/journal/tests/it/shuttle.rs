@@ -55,7 +55,7 @@ fn shuttle_order_and_acknowledgement() {
     });
 }
 
-/// Subscribers see a prefix of the file in its order; closing while others record ends everything.
+/// Subscribers see all of the file in its order; closing while others record ends everything.
 #[test]
 fn shuttle_fan_out_and_close() {
     explore(|| {
@@ -87,7 +87,7 @@ fn shuttle_fan_out_and_close() {
         while reader.read_next().unwrap().is_some() {}
         let recorded = reader.seq_last().map_or(0, steno_model::Seq::get);
         assert!(recorded >= acknowledged as u64);
-        assert!(got.len() as u64 <= recorded);
+        assert_eq!(got.len() as u64, recorded, "the queue has room for all of them");
         assert!(
             read_notes(&**store.disk(), run())
                 .unwrap()
@@ -109,8 +109,10 @@ fn shuttle_runs_share_commit_threads() {
             .into_iter()
             .map(|recorder| {
                 thread::spawn(move || {
-                    for _ in 0..2 {
-                        recorder.record(message("m", 300), Level::Synced).unwrap();
+                    // Handed over without waiting, so that it is not this thread that commits.
+                    let append = || recorder.append(message("m", 300), Level::Synced).unwrap();
+                    for pending in [append(), append()] {
+                        pending.wait().unwrap();
                     }
                     recorder.close().unwrap();
                 })
@@ -119,5 +121,32 @@ fn shuttle_runs_share_commit_threads() {
         for writer in writers {
             writer.join().unwrap();
         }
+    });
+}
+
+/// A seal beside writers vouches for a prefix, and closing waits for every commit that is under way.
+#[test]
+fn shuttle_sealing_beside_writers() {
+    explore(|| {
+        let bench = bench();
+        let store = bench.journal.store().clone();
+        let recorder = Arc::new(bench.recorder);
+        let writers: Vec<_> = (0..2)
+            .map(|_| {
+                let recorder = Arc::clone(&recorder);
+                thread::spawn(move || {
+                    let pending = recorder.append(message("m", 300), Level::Synced).unwrap();
+                    recorder.record(message("m", 300), Level::Synced).unwrap();
+                    pending.wait().unwrap();
+                })
+            })
+            .collect();
+        recorder.seal().unwrap();
+        for writer in writers {
+            writer.join().unwrap();
+        }
+        recorder.close().unwrap();
+        let checked = steno_journal::check_run(&store, run(), Vec::new()).unwrap();
+        assert_eq!((checked.events, checked.sealed_bytes), (4, checked.bytes));
     });
 }
