@@ -95,14 +95,13 @@ impl Payload {
         if text.starts_with('[') {
             return read_blocks(text, ContentBlock::read).map(Self::Blocks);
         }
-        let mut fields = Fields::parse(text)?;
+        let fields = Fields::parse(text)?;
         if fields.has("role") {
-            let read = MessagePayload::read(&mut fields, ContentBlock::read);
-            read.map(|read| Self::Message(read.with_extra(fields)))
+            MessagePayload::read(fields, ContentBlock::read).map(Self::Message)
         } else if fields.has("call_id") {
-            ToolPayload::read(&mut fields).map(|read| Self::Tool(read.with_extra(fields)))
+            ToolPayload::read(fields).map(Self::Tool)
         } else if fields.has("kind") {
-            StepPayload::read(&mut fields).map(|read| Self::Step(read.with_extra(fields)))
+            StepPayload::read(fields).map(Self::Step)
         } else {
             Err(Error::MissingField { field: "kind" })
         }
@@ -157,7 +156,7 @@ impl Payload {
             | E::StepCompleted
             | E::CallWorkflowStarted
             | E::CallWorkflowCompleted => {
-                let mut fields = object_of(event_type, text, "an object with `name` and `kind`")?;
+                let fields = object_of(event_type, text, "an object with `name` and `kind`")?;
                 // R51: whoever decodes by shape would take such a step for a message or a call.
                 for (field, reason) in
                     [("role", "it marks a message"), ("call_id", "it marks a call; use `tool_call_id`")]
@@ -166,20 +165,18 @@ impl Payload {
                         return Err(Error::ForbiddenField { field, reason });
                     }
                 }
-                Self::Step(StepPayload::read(&mut fields)?.with_extra(fields))
+                Self::Step(StepPayload::read(fields)?)
             }
             E::MessageUser | E::MessageAssistant => {
-                let mut fields = object_of(event_type, text, "an object with `role` and `blocks`")?;
-                let message = MessagePayload::read(&mut fields, ContentBlock::read_to_write)?;
-                Self::Message(message.with_extra(fields))
+                let fields = object_of(event_type, text, "an object with `role` and `blocks`")?;
+                Self::Message(MessagePayload::read(fields, ContentBlock::read_to_write)?)
             }
             E::ToolCall | E::ToolResult => {
-                let mut fields =
-                    object_of(event_type, text, "an object with `name`, `call_id` and `fidelity`")?;
+                let fields = object_of(event_type, text, "an object with `name`, `call_id` and `fidelity`")?;
                 if fields.has("role") {
                     return Err(Error::ForbiddenField { field: "role", reason: "it marks a message" });
                 }
-                Self::Tool(ToolPayload::read(&mut fields)?.with_extra(fields))
+                Self::Tool(ToolPayload::read(fields)?)
             }
         };
         payload.check(event_type)?;
@@ -228,18 +225,14 @@ fn write_blocks(out: &mut String, blocks: &[ContentBlock]) {
 }
 
 impl StepPayload {
-    fn read(fields: &mut Fields<'_>) -> Result<Self, Error> {
+    fn read(mut fields: Fields<'_>) -> Result<Self, Error> {
         Ok(Self {
             name: required(fields.take_string("name")?, "name")?,
             kind: required(fields.take_string("kind")?, "kind")?,
             error: fields.take_nullable_string("error")?,
             result: fields.take_json("result")?,
-            extra: Extra::default(),
+            extra: fields.into_extra(),
         })
-    }
-
-    fn with_extra(self, rest: Fields<'_>) -> Self {
-        Self { extra: rest.into_extra(), ..self }
     }
 
     fn write(&self, out: &mut String) {
@@ -259,15 +252,11 @@ impl MessagePayload {
         Self { role: Word::Known(role), blocks, extra: Extra::default() }
     }
 
-    fn read(fields: &mut Fields<'_>, read_block: ReadBlock) -> Result<Self, Error> {
+    fn read(mut fields: Fields<'_>, read_block: ReadBlock) -> Result<Self, Error> {
         let role = required(fields.take_string("role")?, "role")?;
         let blocks = required(fields.take("blocks")?, "blocks")?;
         let blocks = read_blocks(blocks.get(), read_block)?;
-        Ok(Self { role: Word::read(role), blocks, extra: Extra::default() })
-    }
-
-    fn with_extra(self, rest: Fields<'_>) -> Self {
-        Self { extra: rest.into_extra(), ..self }
+        Ok(Self { role: Word::read(role), blocks, extra: fields.into_extra() })
     }
 
     fn write(&self, out: &mut String) {
@@ -310,7 +299,7 @@ impl ToolPayload {
         Self { output: Some(output), ..call }
     }
 
-    fn read(fields: &mut Fields<'_>) -> Result<Self, Error> {
+    fn read(mut fields: Fields<'_>) -> Result<Self, Error> {
         Ok(Self {
             name: required(fields.take_string("name")?, "name")?,
             call_id: CallId(required(fields.take_string("call_id")?, "call_id")?),
@@ -318,12 +307,8 @@ impl ToolPayload {
             output: fields.take_json("output")?,
             error: fields.take_nullable_string("error")?,
             fidelity: fields.take_string("fidelity")?.map(Word::read),
-            extra: Extra::default(),
+            extra: fields.into_extra(),
         })
-    }
-
-    fn with_extra(self, rest: Fields<'_>) -> Self {
-        Self { extra: rest.into_extra(), ..self }
     }
 
     fn write(&self, out: &mut String) {
