@@ -2,6 +2,9 @@
 
 use std::fmt;
 
+use jiff::SignedDuration;
+use jiff::civil::DateTime;
+
 use crate::Error;
 use crate::json::JsonString;
 
@@ -16,10 +19,9 @@ impl Timestamp {
     /// Parses RFC 3339 for writing. UTC keeps its spelling; another offset is turned into the same instant in UTC.
     ///
     /// # Errors
-    /// [`Error::WrongField`] for anything else.
+    /// [`Error::WrongField`] for anything else, and for an instant that in UTC lies outside the years 0 to 9999.
     pub fn parse(text: &str) -> Result<Self, Error> {
-        let instant = read_instant(text)?;
-        Ok(if is_utc(text) { Self(text.into()) } else { Self(instant.to_string().into()) })
+        Ok(Self(in_utc(text)?.map_or_else(|| text.into(), JsonString::from)))
     }
 
     /// Formats an instant with milliseconds.
@@ -36,15 +38,17 @@ impl Timestamp {
 
     /// Returns the time as a writer may emit it: unchanged when it is UTC, else the same instant in UTC.
     pub(crate) fn into_written(self) -> Result<Self, Error> {
-        let text = self.0.to_text();
-        let instant = read_instant(&text)?;
-        Ok(if is_utc(&text) { self } else { Self(instant.to_string().into()) })
+        let changed = in_utc(&self.0.to_text())?;
+        Ok(changed.map_or(self, |text| Self(text.into())))
     }
 
-    /// Returns the instant, when the text is one.
+    /// Returns the instant, when the text is one. The last day of the year 9999 has none: `jiff` keeps it free, so
+    /// that every instant has a date in every time zone.
     #[must_use]
     pub fn instant(&self) -> Option<jiff::Timestamp> {
-        read_instant(&self.0.to_text()).ok()
+        let text = self.0.to_text();
+        Layout::of(&text)?;
+        text.parse().ok()
     }
 
     /// Returns the text as JSON.
@@ -60,45 +64,70 @@ impl fmt::Display for Timestamp {
     }
 }
 
-fn read_instant(text: &str) -> Result<jiff::Timestamp, Error> {
-    let instant = if has_rfc3339_shape(text) { text.parse().ok() } else { None };
-    instant.ok_or(Error::WrongField {
-        field: "timestamp",
-        wanted: "an RFC 3339 time like 2026-06-08T08:14:42.123Z",
-    })
+/// Returns the same instant as text in UTC; `None` when the text is UTC already.
+fn in_utc(text: &str) -> Result<Option<String>, Error> {
+    let wrong = |wanted| Error::WrongField { field: "timestamp", wanted };
+    let no_time = || wrong("an RFC 3339 time like 2026-06-08T08:14:42.123Z");
+    let layout = Layout::of(text).ok_or_else(no_time)?;
+    // A date and a time of day, not an instant: those of `jiff` end a day before the year 9999 does.
+    let local: DateTime = layout.local.parse().map_err(|_| no_time())?;
+    if layout.offset_minutes == 0 {
+        return Ok(None);
+    }
+    let utc = local.checked_sub(SignedDuration::from_mins(layout.offset_minutes)).ok();
+    let utc = utc.filter(|utc| utc.year() >= 0);
+    let utc = utc.ok_or_else(|| wrong("a time that in UTC lies in the years 0000 to 9999"))?;
+    Ok(Some(format!("{utc}Z")))
 }
 
-/// Tells whether a text of the right layout names no other offset than UTC.
-fn is_utc(text: &str) -> bool {
-    ["Z", "z", "+00:00", "-00:00"].iter().any(|suffix| text.ends_with(suffix))
-}
-
-/// Checks the layout; whether the numbers are a date is left to the calendar.
+/// A text with the layout of RFC 3339; whether the numbers are a date is left to the calendar.
 ///
 /// Calendars read more than RFC 3339 allows (`20260608T08Z`, annotations in brackets); other readers don't.
-fn has_rfc3339_shape(text: &str) -> bool {
-    const PATTERN: &[u8] = b"0000-00-00T00:00:00";
-    let bytes = text.as_bytes();
-    let fits = |(&byte, &wanted): (&u8, &u8)| match wanted {
+struct Layout<'a> {
+    /// Date and time of day.
+    local: &'a str,
+    /// How far that is ahead of UTC.
+    offset_minutes: i64,
+}
+
+impl<'a> Layout<'a> {
+    fn of(text: &'a str) -> Option<Self> {
+        const PATTERN: &[u8] = b"0000-00-00T00:00:00";
+        let bytes = text.as_bytes();
+        if bytes.len() <= PATTERN.len() || !bytes.iter().zip(PATTERN).all(fits) {
+            return None;
+        }
+        let mut end = PATTERN.len();
+        if bytes[end] == b'.' {
+            let digits = bytes[end + 1..].iter().take_while(|byte| byte.is_ascii_digit()).count();
+            if digits == 0 {
+                return None;
+            }
+            end += 1 + digits;
+        }
+        Some(Self { local: &text[..end], offset_minutes: offset_minutes(&bytes[end..])? })
+    }
+}
+
+fn offset_minutes(text: &[u8]) -> Option<i64> {
+    let ([sign @ (b'+' | b'-'), offset @ ..], 6) = (text, text.len()) else {
+        return matches!(text, b"Z" | b"z").then_some(0);
+    };
+    if !offset.iter().zip(b"00:00").all(fits) {
+        return None;
+    }
+    let number = |tens: u8, ones: u8| i64::from(tens - b'0') * 10 + i64::from(ones - b'0');
+    let (hours, minutes) = (number(offset[0], offset[1]), number(offset[3], offset[4]));
+    let ahead = (hours < 24 && minutes < 60).then_some(hours * 60 + minutes)?;
+    Some(if *sign == b'-' { -ahead } else { ahead })
+}
+
+/// Tells whether a byte may stand where a pattern has `wanted`: `0` is any digit.
+fn fits((&byte, &wanted): (&u8, &u8)) -> bool {
+    match wanted {
         b'0' => byte.is_ascii_digit(),
         b'T' => byte == b'T' || byte == b't',
         _ => byte == wanted,
-    };
-    if bytes.len() <= PATTERN.len() || !bytes.iter().zip(PATTERN).all(fits) {
-        return false;
-    }
-    let mut rest = &bytes[PATTERN.len()..];
-    if rest[0] == b'.' {
-        let digits = rest[1..].iter().take_while(|byte| byte.is_ascii_digit()).count();
-        if digits == 0 {
-            return false;
-        }
-        rest = &rest[1 + digits..];
-    }
-    match rest {
-        [b'Z' | b'z'] => true,
-        [b'+' | b'-', offset @ ..] => offset.len() == 5 && offset.iter().zip(b"00:00").all(fits),
-        _ => false,
     }
 }
 
@@ -123,6 +152,20 @@ mod tests {
     #[test]
     fn other_offsets_become_utc() {
         check("2026-06-08T10:14:42.5+02:00", Some("2026-06-08T08:14:42.5Z"));
+        check("2026-06-08t00:14:42-08:30", Some("2026-06-08T08:44:42Z"));
+        check("2026-06-08T08:14:42+23:59", Some("2026-06-07T08:15:42Z"));
+    }
+
+    #[test]
+    fn the_years_0_to_9999_can_be_written_to_their_last_nanosecond() {
+        for text in ["0000-01-01T00:00:00Z", "9999-12-30T22:00:01Z", "9999-12-31T23:59:59.999999999Z"] {
+            check(text, Some(text));
+        }
+        check("9999-12-31T23:59:59+00:01", Some("9999-12-31T23:58:59Z"));
+        for text in ["9999-12-31T23:59:59-00:01", "0000-01-01T00:00:00+00:01"] {
+            let error = Timestamp::parse(text).unwrap_err().to_string();
+            assert!(error.contains("the years 0000 to 9999"), "{text}: {error}");
+        }
     }
 
     #[test]
@@ -138,6 +181,9 @@ mod tests {
             "2026-06-08T08:14:42.Z",
             "2026-06-08T08:14:42Z[UTC]",
             "2026-06-08T08:14:42+0200",
+            "2026-06-08T08:14:42+24:00",
+            "2026-06-08T08:14:42+00:60",
+            "2026-06-08T08:14:42+0é00",
         ] {
             check(text, None);
         }

@@ -120,6 +120,7 @@ fn an_envelope_that_is_not_the_senders_to_write_is_refused() {
         r#"{"type":"run.started","timestamp":"2026-06-08T08:14:42","payload":null}"#,
         r#"{"type":"run.started","timestamp":"2026-02-30T08:14:42Z","payload":null}"#,
         r#"{"type":"run.started","timestamp":1,"payload":null}"#,
+        r#"{"type":"run.started","timestamp":"9999-12-31T23:59:59-00:01","payload":null}"#,
     ];
     cases.into_iter().map(str::as_bytes).for_each(check_refused);
 }
@@ -235,6 +236,7 @@ fn a_given_timestamp_is_kept() {
         ("2026-06-08T08:14:42.120Z", "2026-06-08T08:14:42.120Z"),
         ("2026-06-08T08:14:42.123456789Z", "2026-06-08T08:14:42.123456789Z"),
         ("1969-12-31T23:59:59.999Z", "1969-12-31T23:59:59.999Z"),
+        ("9999-12-31T23:59:59.999999999Z", "9999-12-31T23:59:59.999999999Z"),
         // R41 wants UTC: another offset is the same moment in UTC.
         ("2026-06-08T10:14:42.123+02:00", TIME),
         ("2026-06-07T23:44:42.123-08:30", TIME),

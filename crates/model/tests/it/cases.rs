@@ -190,6 +190,8 @@ fn times() -> Vec<Refusal> {
     let mut refusals: Vec<_> =
         bad.iter().map(|text| refusal(time(text), error.clone(), RefusesToo)).collect();
     refusals.push(refusal(time(r#""2026-02-30T08:14:42Z""#), error, CannotSee));
+    let beyond = wrong("timestamp", "a time that in UTC lies in the years 0000 to 9999");
+    refusals.push(refusal(time(r#""9999-12-31T23:59:59-01:00""#), beyond, RefusesToo));
     refusals.push(refusal(time("1780906482"), wrong("timestamp", "a string or null"), RefusesToo));
     refusals
 }
