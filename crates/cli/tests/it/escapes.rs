@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use crate::kit::{RUN, Said, Steno, TIME, run};
+use crate::kit::{RUN, Said, Steno, TIME, id, run};
 
 /// Clipboard, link, clear screen, the same as single C1 characters, text turned around, overwritten and hidden.
 const HOSTILE: &str = "a\u{1b}]52;c;aGk=\u{7}b\u{1b}]8;;http://evil.example\u{1b}\\c\u{1b}[2Jd\u{9b}2Je\u{9d}52;c;aGk=\u{9c}\
@@ -64,6 +64,8 @@ fn events() -> Vec<Value> {
         block(json!({ "type": "tool_result", "tool_id": HOSTILE, "tool_content": HOSTILE })),
         block(json!({ "type": "command", "command": HOSTILE })),
     ]);
+    let mut call = event("step.call_workflow.started", &step);
+    call["child_run_id"] = json!(id(7));
     vec![
         event("run.started", &step),
         event("step.started", &step),
@@ -72,7 +74,7 @@ fn events() -> Vec<Value> {
         event("tool.call", &tool),
         event("tool.result", &tool),
         event("step.completed", &step),
-        event("step.call_workflow.started", &step),
+        call,
     ]
 }
 

@@ -107,6 +107,9 @@ fn an_envelope_that_is_not_the_senders_to_write_is_refused() {
         r#"{"run_id":7,"type":"run.started","payload":null}"#,
         r#"{"parent_run_id":"x","type":"run.started","payload":null}"#,
         r#"{"child_run_id":"x","type":"step.call_workflow.started","payload":{"name":"n","kind":"k"}}"#,
+        // R58: the parent's start and end of a call name the child.
+        r#"{"type":"step.call_workflow.started","payload":{"name":"n","kind":"k"}}"#,
+        r#"{"child_run_id":null,"type":"step.call_workflow.completed","payload":{"name":"n","kind":"k"}}"#,
         r#"{"payload":null}"#,
         r#"{"type":null,"payload":null}"#,
         r#"{"type":"session.started","payload":null}"#,

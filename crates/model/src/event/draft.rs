@@ -12,7 +12,7 @@ use crate::{Error, RunId, Seq, Timestamp};
 /// An event before the journal gives it a seq.
 ///
 /// A draft exists only when a writer may emit it: a type of the ten, a payload of the right shape, words from the
-/// vocabularies. What it carries from others stays raw.
+/// vocabularies, the child's id where a child is called. What it carries from others stays raw.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Draft {
     event_type: EventType,
@@ -33,9 +33,20 @@ impl Draft {
     /// Makes a draft at run level, iteration 0, without a time; the journal fills in the time.
     ///
     /// # Errors
-    /// When the payload does not fit the type, or uses a word outside its vocabulary.
+    /// When the payload does not fit the type, or uses a word outside its vocabulary; [`Error::MissingField`] for a
+    /// type that calls another run, which [`Draft::calling`] makes.
     pub fn new(event_type: EventType, payload: &Payload) -> Result<Self, Error> {
         Self::from_raw_payload(event_type, payload.to_json())
+    }
+
+    /// Makes a draft that names the run which it calls, or whose end it sees (R58); otherwise as [`Draft::new`].
+    ///
+    /// # Errors
+    /// As [`Draft::new`].
+    pub fn calling(event_type: EventType, child: RunId, payload: &Payload) -> Result<Self, Error> {
+        let payload = payload.to_json();
+        check_depth(depth(payload.as_str()))?;
+        Self::from_shallow_payload(event_type, payload, Some(child))
     }
 
     /// Makes a draft from a payload that is JSON already; its bytes are written as they are.
@@ -45,15 +56,22 @@ impl Draft {
     pub fn from_raw_payload(event_type: EventType, payload: RawJson) -> Result<Self, Error> {
         // Blocks put together from values that were each shallow enough can be too deep as a whole.
         check_depth(depth(payload.as_str()))?;
-        Self::from_shallow_payload(event_type, payload)
+        Self::from_shallow_payload(event_type, payload, None)
     }
 
-    fn from_shallow_payload(event_type: EventType, payload: RawJson) -> Result<Self, Error> {
+    fn from_shallow_payload(
+        event_type: EventType,
+        payload: RawJson,
+        child_run_id: Option<RunId>,
+    ) -> Result<Self, Error> {
         Payload::read_to_write(event_type, &payload)?;
+        if event_type.calls_a_run() && child_run_id.is_none() {
+            return Err(Error::MissingField { field: "child_run_id" });
+        }
         Ok(Self {
             event_type,
             parent_run_id: None,
-            child_run_id: None,
+            child_run_id,
             path: "".into(),
             iteration: 0,
             timestamp: None,
@@ -101,11 +119,11 @@ impl Draft {
             return Err(Error::UnknownEventType { found: word });
         };
         let payload = fields.take_json("payload")?.unwrap_or_else(RawJson::null);
-        let draft = Self::from_shallow_payload(event_type, payload)?;
+        let child = optional_run_id(&mut fields, "child_run_id")?;
+        let draft = Self::from_shallow_payload(event_type, payload, child)?;
         let iteration = fields.take("iteration")?.map_or(Some(0), read_number);
         Ok(Self {
             parent_run_id: optional_run_id(&mut fields, "parent_run_id")?,
-            child_run_id: optional_run_id(&mut fields, "child_run_id")?,
             path: fields.take_string("path")?.unwrap_or_else(|| "".into()),
             iteration: iteration
                 .ok_or(Error::WrongField { field: "iteration", wanted: "a whole number from 0" })?,
@@ -141,12 +159,6 @@ impl Draft {
     #[must_use]
     pub fn child_of(self, parent: RunId) -> Self {
         Self { parent_run_id: Some(parent), ..self }
-    }
-
-    /// Names the run that this event calls.
-    #[must_use]
-    pub fn calling(self, child: RunId) -> Self {
-        Self { child_run_id: Some(child), ..self }
     }
 
     /// Adds an envelope field of its own.

@@ -34,6 +34,12 @@ impl EventType {
     pub fn is_start(self) -> bool {
         matches!(self, Self::RunStarted | Self::StepStarted | Self::CallWorkflowStarted)
     }
+
+    /// Tells whether events of this type have to name a child run (R58).
+    #[must_use]
+    pub fn calls_a_run(self) -> bool {
+        matches!(self, Self::CallWorkflowStarted | Self::CallWorkflowCompleted)
+    }
 }
 
 vocabulary! {

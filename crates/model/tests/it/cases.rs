@@ -36,7 +36,8 @@ const TOOLS: [EventType; 2] = [E::ToolCall, E::ToolResult];
 
 /// Everything that is refused.
 pub fn refused() -> Vec<Refusal> {
-    let tables = [not_events(), envelopes(), shapes(), steps(), messages(), blocks(), tools()];
+    let tables =
+        [not_events(), envelopes(), shapes(), calls_of_nobody(), steps(), messages(), blocks(), tools()];
     tables.into_iter().flatten().collect()
 }
 
@@ -235,6 +236,19 @@ fn shapes() -> Vec<Refusal> {
         }
     }
     refusals
+}
+
+/// Calls of a workflow that do not say which run they call (R58).
+fn calls_of_nobody() -> Vec<Refusal> {
+    let types = [E::CallWorkflowStarted, E::CallWorkflowCompleted];
+    let line = |child: &str, event_type| {
+        format!(r#"{{"type":"{event_type}",{child}"payload":{{"name":"n","kind":"call_workflow"}}}}"#)
+    };
+    let absent = types.map(|event_type| refusal(line("", event_type), missing("child_run_id"), RefusesToo));
+    let null = types.map(|event_type| {
+        refusal(line(r#""child_run_id":null,"#, event_type), missing("child_run_id"), RefusesToo)
+    });
+    absent.into_iter().chain(null).collect()
 }
 
 fn steps() -> Vec<Refusal> {

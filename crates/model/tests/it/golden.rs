@@ -81,9 +81,10 @@ fn steps() -> Vec<Draft> {
 fn child_runs() -> Vec<Draft> {
     let deploy = step("deploy", "call_workflow");
     let ended = StepPayload { result: Some(RawJson::null()), ..deploy.clone() };
-    let started = draft(EventType::CallWorkflowStarted, &Payload::Step(deploy));
-    let completed = draft(EventType::CallWorkflowCompleted, &Payload::Step(ended)).child_of(other_run());
-    [started, completed].map(|draft| draft.at("deploy").calling(other_run())).into()
+    let call = |event_type, step| Draft::calling(event_type, other_run(), &Payload::Step(step)).unwrap();
+    let started = call(EventType::CallWorkflowStarted, deploy);
+    let completed = call(EventType::CallWorkflowCompleted, ended).child_of(other_run());
+    [started, completed].map(|draft| draft.at("deploy")).into()
 }
 
 fn messages() -> Vec<Draft> {

@@ -48,9 +48,11 @@ pub fn written(line: &[u8]) -> Result<String, Error> {
     Ok(line.to_owned())
 }
 
-/// Returns what somebody sends: an event with nothing but its type and payload.
+/// Returns what somebody sends: an event with nothing but its type, its payload, and the child if it calls one.
 pub fn sent(event_type: EventType, payload: &str) -> String {
-    format!(r#"{{"type":"{event_type}","payload":{payload}}}"#)
+    let calls = matches!(event_type, EventType::CallWorkflowStarted | EventType::CallWorkflowCompleted);
+    let child = if calls { format!(r#","child_run_id":"{OTHER_RUN}""#) } else { String::new() };
+    format!(r#"{{"type":"{event_type}"{child},"payload":{payload}}}"#)
 }
 
 /// Returns the line that is written for [`sent`].

@@ -179,13 +179,12 @@ fn a_line_of_very_many_fields_is_no_attack() {
 #[test]
 fn a_draft_is_built_like_the_line_that_is_sent() {
     let payload = Payload::Step(StepPayload::new("n", "k"));
-    let built = Draft::new(EventType::CallWorkflowStarted, &payload)
+    let built = Draft::calling(EventType::CallWorkflowStarted, other_run(), &payload)
         .unwrap()
         .at("a.b")
         .in_iteration(3)
         .at_time(time())
         .child_of(other_run())
-        .calling(other_run())
         .with_field("loop", json("[3]"))
         .unwrap();
     assert_eq!((built.event_type(), built.timestamp()), (EventType::CallWorkflowStarted, Some(&time())));
@@ -193,6 +192,26 @@ fn a_draft_is_built_like_the_line_that_is_sent() {
         r#"{{"type":"step.call_workflow.started","path":"a.b","iteration":3,"timestamp":"{TIME}","parent_run_id":"{OTHER_RUN}","child_run_id":"{OTHER_RUN}","payload":{{"name":"n","kind":"k"}},"loop":[3]}}"#
     );
     assert_eq!(Draft::parse(sent.as_bytes(), run()), Ok(built));
+}
+
+#[test]
+fn who_calls_a_run_names_it() {
+    let payload = Payload::Step(StepPayload::new("n", "call_workflow"));
+    let missing = Error::MissingField { field: "child_run_id" };
+    for event_type in [EventType::CallWorkflowStarted, EventType::CallWorkflowCompleted] {
+        assert_eq!(Draft::new(event_type, &payload), Err(missing.clone()));
+        for child in ["", r#","child_run_id":null"#, r#","child_run_id":"""#] {
+            let sent = format!(r#"{{"type":"{event_type}"{child},"payload":{{"name":"n","kind":"k"}}}}"#);
+            check_refused(sent.as_bytes(), &missing);
+        }
+    }
+    assert_eq!(
+        <EventType as steno_model::Vocabulary>::ALL
+            .iter()
+            .filter(|event_type| event_type.calls_a_run())
+            .count(),
+        2
+    );
 }
 
 #[test]
