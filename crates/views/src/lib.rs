@@ -6,6 +6,7 @@
 //! - [`tree`]: [`tree::TreeBuilder`] makes the step tree of one run, [`tree::join()`] joins several runs into one
 //!   tree, [`tree::text()`] and [`tree::export()`] show it as lines and as JSON.
 //! - [`summary`]: [`summary::RunSummary`], one run in a list of runs.
+//! - [`State`]: what both know about an end.
 //! - [`visible()`]: makes foreign text harmless for a terminal.
 //!
 //! ```
@@ -33,6 +34,7 @@
 //! - Views work in one pass, and none recurses into what it reads.
 
 mod fields;
+mod state;
 pub mod summary;
 #[cfg(test)]
 mod testing;
@@ -40,4 +42,5 @@ pub mod tree;
 mod visible;
 mod wire;
 
+pub use state::State;
 pub use visible::{Lines, visible};

@@ -4,20 +4,9 @@ use serde::{Serialize, Serializer};
 use steno_model::json::JsonString;
 use steno_model::{EventType, ExchangeEvent, RunId, Seq, Timestamp, Word};
 
+use crate::State;
 use crate::fields::{PayloadFields, session_run_id};
 use crate::wire::Verbatim;
-
-/// What is known about the end of a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum RunState {
-    /// `run.completed` was recorded, without an error.
-    Completed,
-    /// `run.completed` was recorded, with an error.
-    Failed,
-    /// No end was recorded: the run goes on, can be resumed, or was cut off.
-    Unfinished,
-}
 
 /// One run in a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,7 +24,7 @@ pub struct RunSummary {
     /// Its kind, from `run.started`.
     pub kind: Option<JsonString>,
     /// What is known about its end; a `run.started` after a `run.completed` opens it again.
-    pub state: RunState,
+    pub state: State,
     /// The time of its first event.
     pub started_at: Option<Timestamp>,
     /// The time of `run.completed`; ends are never invented.
@@ -80,7 +69,7 @@ impl SummaryBuilder {
             provider: None,
             name: None,
             kind: None,
-            state: RunState::Unfinished,
+            state: State::Open,
             started_at: None,
             ended_at: None,
             last_at: None,
@@ -132,13 +121,13 @@ impl SummaryBuilder {
         summary.provider = provider(&fields.object("source")).or(summary.provider.take());
         summary.name = fields.string("name").or(summary.name.take());
         summary.kind = fields.string("kind").or(summary.kind.take());
-        (summary.state, summary.ended_at) = (RunState::Unfinished, None);
+        (summary.state, summary.ended_at) = (State::Open, None);
     }
 
     fn run_completed(&mut self, event: &ExchangeEvent) {
         let fields = PayloadFields::of(event);
         let summary = &mut self.summary;
-        summary.state = if fields.error().is_some() { RunState::Failed } else { RunState::Completed };
+        summary.state = if fields.error().is_some() { State::Failed } else { State::Completed };
         summary.ended_at = Some(event.timestamp.clone());
         summary.name = summary.name.take().or_else(|| fields.string("name"));
         summary.kind = summary.kind.take().or_else(|| fields.string("kind"));
@@ -183,7 +172,7 @@ struct RunSummaryExport<'a> {
     provider: Option<Verbatim<'a>>,
     name: Option<Verbatim<'a>>,
     kind: Option<Verbatim<'a>>,
-    state: RunState,
+    state: State,
     started_at: Option<Verbatim<'a>>,
     ended_at: Option<Verbatim<'a>>,
     last_at: Option<Verbatim<'a>>,
@@ -217,12 +206,12 @@ mod tests {
         assert_eq!(&ends, want, "ends of {lines:?}");
     }
 
-    fn summary(state: RunState, events: u64) -> RunSummary {
+    fn summary(state: State, events: u64) -> RunSummary {
         RunSummary {
             state,
             started_at: Some(at(1)),
             last_at: Some(at(events)),
-            ended_at: (state != RunState::Unfinished).then(|| at(events)),
+            ended_at: (state != State::Open).then(|| at(events)),
             seq_last: Seq::new(events),
             events,
             ..SummaryBuilder::new(run_id(1)).finish()
@@ -230,22 +219,19 @@ mod tests {
     }
 
     #[test]
-    fn a_run_is_unfinished_until_its_end_is_recorded() {
-        check(&["run"], &summary(RunState::Unfinished, 1));
-        check(&["run", "> a", "< a error=boom"], &summary(RunState::Unfinished, 3));
-        check(&["run", "u -", "end"], &summary(RunState::Completed, 3));
-        let failed = RunSummary {
-            name: Some("".into()),
-            kind: Some("command".into()),
-            ..summary(RunState::Failed, 2)
-        };
+    fn a_run_is_open_until_its_end_is_recorded() {
+        check(&["run"], &summary(State::Open, 1));
+        check(&["run", "> a", "< a error=boom"], &summary(State::Open, 3));
+        check(&["run", "u -", "end"], &summary(State::Completed, 3));
+        let failed =
+            RunSummary { name: Some("".into()), kind: Some("command".into()), ..summary(State::Failed, 2) };
         check(&["run", "end - error=exit_1"], &failed);
-        check(&["future.type", "> a"], &summary(RunState::Unfinished, 2));
+        check(&["future.type", "> a"], &summary(State::Open, 2));
     }
 
     #[test]
-    fn a_run_that_begins_again_is_unfinished() {
-        assert_eq!(fold(&events(1, &["run", "end", "run"])), summary(RunState::Unfinished, 3));
+    fn a_run_that_begins_again_is_open() {
+        assert_eq!(fold(&events(1, &["run", "end", "run"])), summary(State::Open, 3));
     }
 
     #[test]
@@ -255,7 +241,7 @@ mod tests {
             kind: Some("session".into()),
             parent_run_id: Some(run_id(7)),
             session_run_id: Some(run_id(9)),
-            ..summary(RunState::Completed, 3)
+            ..summary(State::Completed, 3)
         };
         check(
             &["run - name=review kind=session parent=7 session=9", "u - parent=8", "end - name=x session=8"],

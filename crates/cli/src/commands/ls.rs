@@ -4,8 +4,8 @@ use anstyle::{AnsiColor, Style};
 use steno_journal::{Error as JournalError, Store, run_ends};
 use steno_model::RunId;
 use steno_model::json::{Fields, JsonString, ObjectWriter};
-use steno_views::summary::{RunState, RunSummary, SummaryBuilder};
-use steno_views::{Lines, visible};
+use steno_views::summary::{RunSummary, SummaryBuilder};
+use steno_views::{Lines, State, visible};
 
 use crate::args::LsArgs;
 use crate::failure::{Exit, Failure, Outcome};
@@ -51,9 +51,9 @@ fn row(store: &Store, run: RunId) -> Result<Row, Failure> {
             let state = match summary.as_ref().map(|summary| summary.state) {
                 _ if held => "recording",
                 None => "empty",
-                Some(RunState::Completed) => "completed",
-                Some(RunState::Failed) => "failed",
-                Some(RunState::Unfinished) => "unfinished",
+                Some(State::Completed) => "completed",
+                Some(State::Failed) => "failed",
+                Some(State::Open) => "open",
             };
             (summary, ends.bytes, state)
         }

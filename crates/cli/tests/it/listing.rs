@@ -84,7 +84,7 @@ fn a_run_is_listed_with_its_state() {
     let mut want = [
         plain(&ids[0], "completed"),
         plain(&ids[1], "failed"),
-        plain(&ids[2], "unfinished"),
+        plain(&ids[2], "open"),
         empty,
         damaged,
         plain(&ids[5], "recording"),
@@ -92,7 +92,7 @@ fn a_run_is_listed_with_its_state() {
     check(&steno, &want);
     // The last one is taken up as it is left: its end was not recorded.
     live.finish();
-    want[5]["state"] = json!("unfinished");
+    want[5]["state"] = json!("open");
     check(&steno, &want);
 }
 
@@ -144,7 +144,7 @@ fn parent_session_and_provider_are_told() {
     let mut first = started(json!({ "name": "general-purpose", "kind": "subagent" }));
     first["parent_run_id"] = json!(session);
     steno.recorded(&child, &[first]);
-    let mut want = [plain(&session, "unfinished"), plain(&wrap, "unfinished"), plain(&child, "unfinished")];
+    let mut want = [plain(&session, "open"), plain(&wrap, "open"), plain(&child, "open")];
     want[0]["provider"] = json!("claude");
     want[1]["session_run_id"] = json!(session);
     want[2]["parent_run_id"] = json!(session);
@@ -161,7 +161,7 @@ fn files_that_are_no_transcripts_are_not_listed() {
     {
         fs::write(transcripts.join(name), "x\n").unwrap();
     }
-    check(&steno, &[plain(RUN, "unfinished")]);
+    check(&steno, &[plain(RUN, "open")]);
 }
 
 #[test]

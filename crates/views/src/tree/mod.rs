@@ -20,23 +20,13 @@ use std::collections::BTreeMap;
 use steno_model::json::JsonString;
 use steno_model::{CallId, RunId, Seq, Timestamp};
 
+use crate::State;
+
 pub use build::TreeBuilder;
 pub use export::export;
 pub use join::{Child, Join, Joined, join};
 pub use path::StepPath;
 pub use text::text;
-
-/// What is known about the end of a run or a step.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum State {
-    /// No end has been recorded.
-    Open,
-    /// It ended, and no error was given.
-    Completed,
-    /// It ended with an error.
-    Failed,
-}
 
 /// Names a step of one [`RunTree`]: steps are numbered in the order in which they appear.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -1,0 +1,13 @@
+//! What is known about the end of a run or a step: one word for one thing in every view.
+
+/// What is known about the end of a run or a step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum State {
+    /// No end has been recorded: it goes on, can be taken up again, or was cut off.
+    Open,
+    /// It ended, and no error was given.
+    Completed,
+    /// It ended with an error.
+    Failed,
+}
