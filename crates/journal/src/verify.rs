@@ -28,6 +28,8 @@ pub struct Checked {
     pub sealed_bytes: u64,
     /// How many events have a type that we don't know.
     pub unknown_types: u64,
+    /// How many blocks of messages have a type that we don't know.
+    pub unknown_blocks: u64,
     /// What comes after the events.
     pub ending: Ending,
 }
@@ -61,7 +63,8 @@ pub fn check_file(
     run: Option<RunId>,
     seals: Vec<Seal>,
 ) -> Result<Checked, Error> {
-    let lines = CountedLines { run: Cell::new(run), unknown_types: Cell::new(0) };
+    let lines =
+        CountedLines { run: Cell::new(run), unknown_types: Cell::new(0), unknown_blocks: Cell::new(0) };
     let found = scan(file, path, &lines, seals)?;
     Ok(Checked {
         run: lines.run.get(),
@@ -70,6 +73,7 @@ pub fn check_file(
         seals: found.seals_held,
         sealed_bytes: found.sealed,
         unknown_types: lines.unknown_types.get(),
+        unknown_blocks: lines.unknown_blocks.get(),
         ending: found.ending,
     })
 }
@@ -78,6 +82,7 @@ pub fn check_file(
 struct CountedLines {
     run: Cell<Option<RunId>>,
     unknown_types: Cell<u64>,
+    unknown_blocks: Cell<u64>,
 }
 
 impl LineCheck for CountedLines {
@@ -93,6 +98,8 @@ impl LineCheck for CountedLines {
         if envelope.event_type.known().is_none() {
             self.unknown_types.set(self.unknown_types.get() + 1);
         }
+        let unknown_blocks = envelope.unknown_block_types().len() as u64;
+        self.unknown_blocks.set(self.unknown_blocks.get() + unknown_blocks);
         Ok(Some(envelope.seq))
     }
 }

@@ -2,9 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
+use anstyle::{AnsiColor, Style};
 use steno_journal::{Error as JournalError, Reader, Store, run_ends};
 use steno_model::RunId;
-use steno_views::tree::{RunTree, TreeBuilder, export, join, text};
+use steno_views::tree::{RunTree, Tone, TreeBuilder, export, join, toned_text};
 
 use crate::args::TreeArgs;
 use crate::failure::{Exit, Failure, Outcome};
@@ -34,9 +35,21 @@ pub fn run(args: &TreeArgs, settings: &Settings, output: &mut Output) -> Outcome
             serde_json::to_string(&export(&joined)).map_err(|error| Failure::could_not(error.to_string()))?;
         output.json_line(&json);
     } else {
-        output.line(text(&joined).trim_end());
+        output.line(toned_text(&joined, &paint).trim_end());
     }
     Ok(Exit::Done)
+}
+
+/// Colours a part of a line; the output takes the colours away where they are not wanted.
+fn paint(tone: Tone, words: &str) -> String {
+    let style = match tone {
+        Tone::Frame => Style::new().dimmed(),
+        Tone::Completed => AnsiColor::Green.on_default(),
+        Tone::Failed => AnsiColor::Red.on_default().bold(),
+        Tone::Open => AnsiColor::Cyan.on_default(),
+        Tone::Odd => AnsiColor::Yellow.on_default(),
+    };
+    format!("{style}{words}{style:#}")
 }
 
 fn fold(reader: &mut Reader, run: RunId) -> Result<RunTree, Failure> {

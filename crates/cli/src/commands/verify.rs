@@ -159,8 +159,10 @@ impl Finding {
                     size(checked.bytes),
                     self.sealed_words(checked),
                 );
-                if checked.unknown_types > 0 {
-                    line.push_str(&format!(", {} of unknown types", count(checked.unknown_types, "event")));
+                for (number, noun) in [(checked.unknown_types, "event"), (checked.unknown_blocks, "block")] {
+                    if number > 0 {
+                        line.push_str(&format!(", {} of unknown types", count(number, noun)));
+                    }
                 }
                 line
             }
@@ -210,6 +212,7 @@ impl Finding {
                 "unsealed_bytes": checked.bytes - checked.sealed_bytes,
                 "torn_bytes": self.torn(checked).unwrap_or(0),
                 "unknown_types": checked.unknown_types,
+                "unknown_blocks": checked.unknown_blocks,
             }),
             Err(error) => json!({"name": self.name, "run_id": self.run.map(|run| run.to_string()), "ok": false, "error": with_causes(error), "offset": offset_of(error)}),
         }

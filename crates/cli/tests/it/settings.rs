@@ -290,6 +290,26 @@ fn output_is_coloured_when_that_is_asked_for() {
     );
 }
 
+#[test]
+fn a_tree_is_coloured_when_that_is_asked_for_and_says_the_same() {
+    let steno = warned_of();
+    let plain = steno.run(&["tree", RUN]).out;
+    let coloured = steno.run(&["--color", "always", "tree", RUN]).out;
+    assert!(!plain.contains('\u{1b}') && coloured.contains('\u{1b}'), "{plain}{coloured}");
+    let mut stripped = String::new();
+    for (index, part) in coloured.split("\u{1b}[").enumerate() {
+        stripped.push_str(if index == 0 { part } else { part.split_once('m').unwrap().1 });
+    }
+    assert_eq!(stripped, plain);
+    for (variables, flags) in NEVER {
+        let mut command = steno.command(&[flags, &["tree", RUN]].concat());
+        command.envs(variables.iter().copied());
+        assert_eq!(run(command, b"").out, plain, "{variables:?} {flags:?}");
+    }
+    let json = steno.run(&["--color", "always", "tree", RUN, "--json"]).out;
+    assert!(!json.contains('\u{1b}'), "{json}");
+}
+
 /// Everything that asks for no colour; a pipe is no terminal, so that `auto` does as well.
 const NEVER: [Asked; 5] = [
     (&[], &[]),

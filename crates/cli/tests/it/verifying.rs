@@ -61,7 +61,7 @@ fn a_good_run_is_good() {
     let bytes = steno.text(RUN).len();
     let said = verify(&steno, &["--json"]).json();
     let want = json!({ "name": RUN, "run_id": RUN, "ok": true, "events": 5, "bytes": bytes, "seals": 1,
-        "sealed_bytes": bytes, "unsealed_bytes": 0, "torn_bytes": 0, "unknown_types": 0 });
+        "sealed_bytes": bytes, "unsealed_bytes": 0, "torn_bytes": 0, "unknown_types": 0, "unknown_blocks": 0 });
     assert_eq!(said, [want]);
 }
 
@@ -217,6 +217,28 @@ fn a_run_that_is_expected_and_gone_is_a_failed_check() {
     let said = verify(&steno, &["--expect", "seals", "--json"]);
     let verdicts: Vec<_> = said.json().iter().map(|run| (run["name"].clone(), run["ok"].clone())).collect();
     assert_eq!((said.code, verdicts), (1, vec![(json!(other), json!(true)), (json!(RUN), json!(false))]));
+}
+
+#[test]
+fn unknown_types_of_events_and_of_blocks_are_counted() {
+    let steno = store();
+    let block = |kind: &str| json!({ "type": kind, "fidelity": "router", "text": "x" });
+    let message = json!({ "role": "user", "blocks": [block("hologram"), block("text"), block("poem")] });
+    for (seq, kind, payload) in [(6, "thread.forked", json!(null)), (7, "message.user", message)] {
+        let line = json!({ "seq": seq, "run_id": RUN, "type": kind, "path": "", "iteration": 0, "timestamp": TIME,
+            "payload": payload });
+        steno.write_by_hand(RUN, &format!("{line}\n"));
+    }
+    let said = verify(&steno, &["--json"]);
+    let object = &said.json()[0];
+    assert_eq!((&object["unknown_types"], &object["unknown_blocks"]), (&json!(1), &json!(2)));
+    let said = verify(&steno, &[]);
+    assert!(said.out.contains(", 1 event of unknown types, 2 blocks of unknown types"), "{said:?}");
+    let said = steno.run(&["tree", RUN]);
+    assert!(said.out.contains("  1 event of unknown type  2 blocks of unknown type"), "{said:?}");
+    let tree = &steno.run(&["tree", RUN, "--json"]).json()[0];
+    let want = json!([{ "type": "hologram", "blocks": 1 }, { "type": "poem", "blocks": 1 }]);
+    assert_eq!(tree["unknown_blocks"], want);
 }
 
 #[test]

@@ -5,6 +5,7 @@ use std::str::from_utf8;
 use serde_json::value::RawValue;
 
 use super::ExchangeEvent;
+use super::unknown_blocks::unknown_block_types;
 use super::words::EventType;
 use crate::json::{Fields, JsonString, RawJson};
 use crate::word::Word;
@@ -52,6 +53,12 @@ impl<'a> Envelope<'a> {
             payload: fields.take("payload")?,
             rest: fields,
         })
+    }
+
+    /// Returns the type of each block that is none of the six, in order.
+    #[must_use]
+    pub fn unknown_block_types(&self) -> Vec<JsonString> {
+        self.payload.map_or_else(Vec::new, |payload| unknown_block_types(payload.get()))
     }
 }
 

@@ -4,6 +4,7 @@ mod block;
 mod draft;
 mod envelope;
 mod payload;
+mod unknown_blocks;
 mod words;
 
 pub use block::{BlockContent, ContentBlock};
@@ -95,6 +96,12 @@ impl ExchangeEvent {
             }
         }
         found
+    }
+
+    /// Returns the type of each block that is none of the six, in order.
+    #[must_use]
+    pub fn unknown_block_types(&self) -> Vec<JsonString> {
+        unknown_blocks::unknown_block_types(self.payload.as_str())
     }
 
     /// Returns the loop indices around the event, outermost first (`loop`).

@@ -124,6 +124,14 @@ proptest! {
     }
 
     #[test]
+    fn unknown_blocks_are_counted_without_reading_them_as_they_are_with(event in event()) {
+        let line = event.to_line();
+        let envelope = steno_model::Envelope::parse(line.as_bytes()).unwrap();
+        prop_assert_eq!(envelope.unknown_block_types(), event.unknown_block_types());
+        prop_assert_eq!(event.unknown_block_types().len(), event.unknowns().block_types);
+    }
+
+    #[test]
     fn what_a_draft_writes_is_what_it_became(
         (result, more, path) in (value_text(), value_text(), string_text()),
         extra in any_extra(),

@@ -8,7 +8,8 @@ use steno_model::{EventType, ExchangeEvent, RunId, Word};
 use super::calls::{Calls, Half};
 use super::pairs::{Identity, Pairs};
 use super::place::{Places, Spot};
-use super::{Counts, Link, RunTree, State, Step, StepId};
+use super::{Counts, Link, RunTree, Step, StepId};
+use crate::State;
 use crate::fields::{PayloadFields, session_run_id};
 
 /// Folds the events of one run, in order, into a [`RunTree`].
@@ -72,6 +73,9 @@ impl TreeBuilder {
         tree.parent_run_id = tree.parent_run_id.or(event.parent_run_id);
         tree.session_run_id = tree.session_run_id.or_else(|| session_run_id(event));
         tree.started_at.get_or_insert_with(|| event.timestamp.clone());
+        for found in event.unknown_block_types() {
+            *tree.unknown_blocks.entry(found).or_default() += 1;
+        }
     }
 
     /// Folds an event of one of the ten types; returns the step that it belongs to.

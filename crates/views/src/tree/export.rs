@@ -5,10 +5,12 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
+use steno_model::json::JsonString;
 use steno_model::{CallId, RunId, Seq};
 
 use super::walk::{Node, Visit, Walk};
-use super::{Child, Join, Joined, RunTree, State, Step};
+use super::{Child, Join, Joined, RunTree, Step};
+use crate::State;
 use crate::wire::Verbatim;
 
 /// How many levels are nested. A deeper node stands among the children of its ancestor at the last level but one,
@@ -97,6 +99,8 @@ struct RunExport<'a> {
     dangling_calls: Vec<Verbatim<'a>>,
     /// Types that are none of the ten.
     unknown_types: Vec<UnknownTypeExport<'a>>,
+    /// Types of blocks that are none of the six.
+    unknown_blocks: Vec<UnknownBlockExport<'a>>,
     /// How many lines named another run.
     foreign_events: u64,
     /// Steps, then runs.
@@ -111,6 +115,16 @@ struct UnknownTypeExport<'a> {
     event_type: Verbatim<'a>,
     /// How many events there are of it.
     events: u64,
+}
+
+/// A block type that is none of the six.
+#[derive(Debug, Serialize)]
+struct UnknownBlockExport<'a> {
+    /// The type.
+    #[serde(rename = "type")]
+    block_type: Verbatim<'a>,
+    /// How many blocks there are of it.
+    blocks: u64,
 }
 
 /// A step and what is below it.
@@ -250,14 +264,21 @@ impl<'a> RunExport<'a> {
             results: run.counts.results,
             dangling_calls: run.dangling.iter().map(|CallId(id)| id.into()).collect(),
             unknown_types: unknown_types(&run.unknown_types),
+            unknown_blocks: unknown_blocks(&run.unknown_blocks),
             foreign_events: run.foreign_events,
             children: Vec::new(),
         }
     }
 }
 
-fn unknown_types(counts: &BTreeMap<steno_model::json::JsonString, u64>) -> Vec<UnknownTypeExport<'_>> {
+fn unknown_types(counts: &BTreeMap<JsonString, u64>) -> Vec<UnknownTypeExport<'_>> {
     let export = |(event_type, &events)| UnknownTypeExport { event_type: Verbatim::from(event_type), events };
+    counts.iter().map(export).collect()
+}
+
+fn unknown_blocks(counts: &BTreeMap<JsonString, u64>) -> Vec<UnknownBlockExport<'_>> {
+    let export =
+        |(block_type, &blocks)| UnknownBlockExport { block_type: Verbatim::from(block_type), blocks };
     counts.iter().map(export).collect()
 }
 

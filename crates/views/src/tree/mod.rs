@@ -26,7 +26,7 @@ pub use build::TreeBuilder;
 pub use export::export;
 pub use join::{Child, Join, Joined, join};
 pub use path::StepPath;
-pub use text::text;
+pub use text::{Tone, text, toned_text};
 
 /// Names a step of one [`RunTree`]: steps are numbered in the order in which they appear.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -134,6 +134,8 @@ pub struct RunTree {
     pub dangling: Vec<CallId>,
     /// How many events there are of every type that is none of the ten.
     pub unknown_types: BTreeMap<JsonString, u64>,
+    /// How many blocks there are of every type that is none of the six.
+    pub unknown_blocks: BTreeMap<JsonString, u64>,
     /// How many events named another run and were left out.
     pub foreign_events: u64,
     steps: Vec<Step>,
@@ -158,6 +160,7 @@ impl RunTree {
             links: Vec::new(),
             dangling: Vec::new(),
             unknown_types: BTreeMap::new(),
+            unknown_blocks: BTreeMap::new(),
             foreign_events: 0,
             steps: Vec::new(),
         }

@@ -2,13 +2,12 @@
 //!
 //! Every foreign text passes through [`visible`] and is cut to a length that fits a line; the JSON form has it whole.
 
-use std::fmt;
-
 use steno_model::RunId;
 use steno_model::json::JsonString;
 
 use super::walk::{Node, Walk};
-use super::{Counts, Join, Joined, RunTree, State, Step, StepPath};
+use super::{Child, Counts, Join, Joined, RunTree, Step, StepPath};
+use crate::State;
 use crate::visible::{Lines, visible};
 
 /// How many levels are drawn with lines; deeper ones show their depth as a number.
@@ -22,6 +21,22 @@ const ERROR_CHARS_MAX: usize = 200;
 /// How many characters of a run's id are shown at least; more where the runs of the tree begin alike.
 const RUN_ID_CHARS_MIN: usize = 8;
 
+/// What a part of a line tells, for whoever gives it a colour. Without colours nothing is lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tone {
+    /// What holds the rest together: drawn lines, ids, kinds.
+    Frame,
+    /// An end, and no error.
+    Completed,
+    /// A failure and its reason, or a run that is not there.
+    Failed,
+    /// No end so far.
+    Open,
+    /// What one would not expect: a call without a result, an unknown type, a run that its parent does not link or
+    /// that is its own ancestor.
+    Odd,
+}
+
 /// Returns the tree as lines of text, one for every run and every step.
 ///
 /// The result contains no control character but the line feeds between the lines.
@@ -31,18 +46,27 @@ const RUN_ID_CHARS_MIN: usize = 8;
 /// ├─ turn-0001 · turn  3 messages, 2 calls
 /// │  └─ loop.body · command  iteration 2  failed: exit 1
 /// └─ general-purpose · subagent  open
-///    └─ child run 1b2c3d4e… explore  open  5 events
+///    └─ child run 1b2c3d4e… explore  open  5 events  2 messages
 /// ```
 #[must_use]
 pub fn text(joined: &Joined) -> String {
+    toned_text(joined, &|_, words| words.to_owned())
+}
+
+/// Returns the same lines as [`text()`], the parts that have a tone as `paint` returns them.
+#[must_use]
+pub fn toned_text(joined: &Joined, paint: &dyn Fn(Tone, &str) -> String) -> String {
+    let lines = LineWriter { id_chars: run_id_chars(joined), paint };
     let mut out = String::new();
-    let id_chars = run_id_chars(joined);
     let mut is_last: Vec<bool> = Vec::new();
     for visit in Walk::new(joined) {
         is_last.truncate(visit.depth);
         is_last.push(visit.is_last);
-        out.push_str(&indent(&is_last));
-        out.push_str(&Line { node: visit.node, id_chars }.to_string());
+        let indent = indent(&is_last);
+        if !indent.is_empty() {
+            out.push_str(&paint(Tone::Frame, &indent));
+        }
+        out.push_str(&lines.line(visit.node));
         out.push('\n');
     }
     out
@@ -69,88 +93,115 @@ fn run_id_chars(joined: &Joined) -> usize {
     ids.windows(2).map(|pair| alike(pair) + 1).fold(RUN_ID_CHARS_MIN, usize::max)
 }
 
-struct Line<'a> {
-    node: Node<'a>,
+/// Puts a line together: parts with two spaces between them, each in its tone.
+struct LineWriter<'a> {
     id_chars: usize,
+    paint: &'a dyn Fn(Tone, &str) -> String,
 }
 
-impl fmt::Display for Line<'_> {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.node {
-            Node::Run { run, below } => {
-                out.write_str(if below.is_some() { "child run " } else { "run " })?;
-                self.write_run(out, run)?;
-                match below.map(|child| child.join) {
-                    Some(Join::Unlinked) => out.write_str("  unlinked"),
-                    Some(Join::Linked | Join::Missing | Join::Cycle | Join::Elsewhere) | None => Ok(()),
-                }
-            }
-            Node::Step { run: _, id: _, step } => write_step(out, step),
+impl LineWriter<'_> {
+    fn line(&self, node: Node<'_>) -> String {
+        match node {
+            Node::Run { run, below } => self.run(run, below),
+            Node::Step { run: _, id: _, step } => self.step(step),
             Node::Absent { run_id, join, below } => {
-                out.write_str(if below.is_some() { "child run " } else { "run " })?;
-                self.write_run_id(out, run_id)?;
-                out.write_str(match join {
-                    Join::Missing | Join::Linked | Join::Unlinked => "  missing",
-                    Join::Cycle => "  cycle: it is one of the runs around this place",
-                    Join::Elsewhere => "  shown elsewhere",
-                })
+                let mut line = self.run_id(run_id, below);
+                let (tone, why) = match join {
+                    Join::Missing | Join::Linked | Join::Unlinked => (Tone::Failed, "missing"),
+                    Join::Cycle => (Tone::Odd, "cycle: it is one of the runs around this place"),
+                    Join::Elsewhere => (Tone::Frame, "shown elsewhere"),
+                };
+                self.add(&mut line, tone, why);
+                line
             }
         }
     }
-}
 
-impl Line<'_> {
-    fn write_run_id(&self, out: &mut fmt::Formatter<'_>, run_id: RunId) -> fmt::Result {
+    fn run_id(&self, run_id: RunId, below: Option<Child>) -> String {
+        let word = if below.is_some() { "child run" } else { "run" };
         let id = run_id.to_string();
-        match id.get(..self.id_chars) {
-            Some(short) if short.len() < id.len() => write!(out, "{short}…"),
-            Some(_) | None => out.write_str(&id),
-        }
+        let shown = match id.get(..self.id_chars) {
+            Some(short) if short.len() < id.len() => format!("{word} {short}…"),
+            Some(_) | None => format!("{word} {id}"),
+        };
+        (self.paint)(Tone::Frame, &shown)
     }
 
-    fn write_run(&self, out: &mut fmt::Formatter<'_>, run: &RunTree) -> fmt::Result {
-        self.write_run_id(out, run.run_id)?;
+    fn run(&self, run: &RunTree, below: Option<Child>) -> String {
+        let mut line = self.run_id(run.run_id, below);
         if let Some(name) = run.name.as_ref().filter(|name| !name.is_empty()) {
-            write!(out, " {}", shown(name, NAME_CHARS_MAX))?;
+            line.push(' ');
+            line.push_str(&shown(name, NAME_CHARS_MAX));
         }
         match run.state {
-            State::Open => out.write_str("  open")?,
-            State::Completed => out.write_str("  completed")?,
-            State::Failed => write_failed(out, run.error.as_ref())?,
+            State::Open => self.add(&mut line, Tone::Open, "open"),
+            State::Completed => self.add(&mut line, Tone::Completed, "completed"),
+            State::Failed => self.add(&mut line, Tone::Failed, &failed(run.error.as_ref())),
         }
-        write!(out, "  {}", number(run.events, "event"))?;
-        if !run.dangling.is_empty() {
-            write!(out, "  {} without result", number(run.dangling.len() as u64, "call"))?;
+        add_plain(&mut line, &number(run.events, "event"));
+        if let Some(counts) = counts(run.counts) {
+            // What lies in steps is counted there.
+            let place = if run.steps.is_empty() { "" } else { " outside steps" };
+            add_plain(&mut line, &format!("{counts}{place}"));
         }
-        match run.unknown_types.values().sum() {
-            0 => Ok(()),
-            unknown => write!(out, "  {} of unknown type", number(unknown, "event")),
+        let odd = [
+            (run.dangling.len() as u64, "call", "without result"),
+            (run.unknown_types.values().sum(), "event", "of unknown type"),
+            (run.unknown_blocks.values().sum(), "block", "of unknown type"),
+        ];
+        for (count, noun, what) in odd {
+            if count > 0 {
+                self.add(&mut line, Tone::Odd, &format!("{} {what}", number(count, noun)));
+            }
         }
+        if below.is_some_and(|child| child.join == Join::Unlinked) {
+            self.add(&mut line, Tone::Odd, "unlinked");
+        }
+        line
+    }
+
+    fn step(&self, step: &Step) -> String {
+        let mut line = label(step);
+        if let Some(kind) = step.kind.as_ref().filter(|kind| !kind.is_empty()) {
+            line.push(' ');
+            line.push_str(&(self.paint)(Tone::Frame, &format!("· {}", shown(kind, NAME_CHARS_MAX))));
+        }
+        if let Some(iteration) = iteration(step) {
+            add_plain(&mut line, &iteration);
+        }
+        if let Some(attempt) = step.attempt {
+            add_plain(&mut line, &format!("attempt {attempt}"));
+        }
+        if let Some(counts) = counts(step.counts) {
+            add_plain(&mut line, &counts);
+        }
+        match step.state {
+            State::Open => self.add(&mut line, Tone::Open, "open"),
+            State::Completed => {}
+            State::Failed => self.add(&mut line, Tone::Failed, &failed(step.error.as_ref())),
+        }
+        line
+    }
+
+    fn add(&self, line: &mut String, tone: Tone, words: &str) {
+        add_plain(line, &(self.paint)(tone, words));
     }
 }
 
-fn write_step(out: &mut fmt::Formatter<'_>, step: &Step) -> fmt::Result {
-    out.write_str(&label(step))?;
-    if let Some(kind) = step.kind.as_ref().filter(|kind| !kind.is_empty()) {
-        write!(out, " · {}", shown(kind, NAME_CHARS_MAX))?;
-    }
+fn add_plain(line: &mut String, words: &str) {
+    line.push_str("  ");
+    line.push_str(words);
+}
+
+fn iteration(step: &Step) -> Option<String> {
     match &step.loop_indices {
-        Some(indices) if indices.len() > 1 => {
+        Some(indices) if indices.is_empty() => None,
+        Some(indices) => {
             let indices: Vec<String> = indices.iter().map(u64::to_string).collect();
-            write!(out, "  iteration {}", cut(&indices.join("."), NAME_CHARS_MAX))?;
+            Some(format!("iteration {}", cut(&indices.join("."), NAME_CHARS_MAX)))
         }
-        Some(indices) => indices.iter().try_for_each(|index| write!(out, "  iteration {index}"))?,
-        None if step.iteration > 0 => write!(out, "  iteration {}", step.iteration)?,
-        None => {}
-    }
-    if let Some(attempt) = step.attempt {
-        write!(out, "  attempt {attempt}")?;
-    }
-    write_counts(out, step.counts)?;
-    match step.state {
-        State::Open => out.write_str("  open"),
-        State::Completed => Ok(()),
-        State::Failed => write_failed(out, step.error.as_ref()),
+        None if step.iteration > 0 => Some(format!("iteration {}", step.iteration)),
+        None => None,
     }
 }
 
@@ -166,14 +217,15 @@ fn label(step: &Step) -> String {
     }
 }
 
-fn write_failed(out: &mut fmt::Formatter<'_>, error: Option<&JsonString>) -> fmt::Result {
+fn failed(error: Option<&JsonString>) -> String {
     match error {
-        Some(error) => write!(out, "  failed: {}", shown(error, ERROR_CHARS_MAX)),
-        None => out.write_str("  failed"),
+        Some(error) => format!("failed: {}", shown(error, ERROR_CHARS_MAX)),
+        None => "failed".to_owned(),
     }
 }
 
-fn write_counts(out: &mut fmt::Formatter<'_>, counts: Counts) -> fmt::Result {
+/// Returns what there is of messages, calls and results; `None` when there is nothing.
+fn counts(counts: Counts) -> Option<String> {
     let Counts { messages, calls, results } = counts;
     let mut parts = Vec::new();
     if messages > 0 {
@@ -186,7 +238,7 @@ fn write_counts(out: &mut fmt::Formatter<'_>, counts: Counts) -> fmt::Result {
     if results != calls {
         parts.push(number(results, "result"));
     }
-    if parts.is_empty() { Ok(()) } else { write!(out, "  {}", parts.join(", ")) }
+    (!parts.is_empty()).then(|| parts.join(", "))
 }
 
 fn number(count: u64, noun: &str) -> String {

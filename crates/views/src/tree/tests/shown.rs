@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use steno_model::ExchangeEvent;
 
-use super::super::{Joined, RunTree, TreeBuilder, export, join, text};
+use super::super::{Joined, RunTree, Tone, TreeBuilder, export, join, text, toned_text};
 use super::join_runs;
 
 type Runs<'a> = &'a [(u32, &'a [&'a str])];
@@ -58,7 +58,7 @@ fn a_tree_is_drawn() {
             "│        ├─ a · agent  iteration 0  attempt 1  open",
             "│        └─ b · command  iteration 0.3  open",
             "├─ turn-0002 · turn  open",
-            "└─ child run 00000003…  open  3 events  1 event of unknown type  unlinked",
+            "└─ child run 00000003…  open  3 events  1 result  1 event of unknown type  unlinked",
         ],
     );
 }
@@ -79,6 +79,54 @@ fn runs_that_are_not_nested_say_why() {
             "   └─ child run 00000002…  shown elsewhere",
         ],
     );
+}
+
+#[test]
+fn what_lies_at_run_level_is_counted_on_the_line_of_the_run() {
+    check(
+        &[(1, &["run", "u -", "a -", "c -", "r -"])],
+        &["run 00000001…  open  5 events  2 messages, 1 call"],
+    );
+    check(
+        &[(1, &["u -", "> a", "u a", "c a", "r a"])],
+        &[
+            "run 00000001…  open  5 events  1 message outside steps",
+            "└─ a · command  1 message, 1 call  open",
+        ],
+    );
+}
+
+#[test]
+fn blocks_of_unknown_types_are_counted() {
+    let line = r#"{"seq":1,"run_id":"00000001-0000-4000-8000-000000000000","type":"message.user","path":"","iteration":0,"timestamp":"","payload":{"role":"user","blocks":[{"type":"b"},{"type":"a"},{"type":"text"},{"type":"b"}]}}"#;
+    let joined = join_line(line);
+    assert_eq!(text(&joined), "run 00000001…  open  1 event  1 message  3 blocks of unknown type\n");
+    let json = serde_json::to_string(&export(&joined)).unwrap();
+    let want = r#""unknown_blocks":[{"type":"a","blocks":1},{"type":"b","blocks":2}]"#;
+    assert!(json.contains(want), "{json}");
+}
+
+#[test]
+fn each_part_has_its_tone_and_tones_change_no_word() {
+    let joined = join_runs(&[
+        (1, &["run - name=r", "> a", "< a", "> b", "< b error=no", ">> c child=3", "c c", "end"]),
+        (2, &["run - parent=1"]),
+    ]);
+    let toned = toned_text(&joined, &|tone, words| format!("<{tone:?} {words}>"));
+    let want = [
+        "<Frame run 00000001…> r  <Completed completed>  8 events  <Odd 1 call without result>",
+        "<Frame ├─ >a <Frame · command>",
+        "<Frame ├─ >b <Frame · command>  <Failed failed: no>",
+        "<Frame ├─ >c <Frame · command>  1 call, 0 results  <Open open>",
+        "<Frame │  └─ ><Frame child run 00000003…>  <Failed missing>",
+        "<Frame └─ ><Frame child run 00000002…>  <Open open>  1 event  <Odd unlinked>",
+    ];
+    assert_eq!(toned.lines().collect::<Vec<_>>(), want);
+    let mut plain = toned.replace('>', "");
+    for tone in [Tone::Frame, Tone::Completed, Tone::Failed, Tone::Open, Tone::Odd] {
+        plain = plain.replace(&format!("<{tone:?} "), "");
+    }
+    assert_eq!(plain, text(&joined));
 }
 
 fn fold_line(line: &str) -> RunTree {
@@ -146,7 +194,7 @@ const WANT_JSON: &str = r#"{
 "name":"r","kind":"command","state":"open","error":null,
 "started_at":"2026-06-08T00:00:01Z","ended_at":null,"seq_last":5,"events":5,
 "messages":0,"calls":1,"results":0,"dangling_calls":["call-1"],
-"unknown_types":[{"type":"x.y","events":1}],"foreign_events":0,"children":[
+"unknown_types":[{"type":"x.y","events":1}],"unknown_blocks":[],"foreign_events":0,"children":[
 {"node":"step","depth":1,"below":{"run_id":"00000001-0000-4000-8000-000000000000","seq":null},
 "path":"a","name":"a","kind":"command","iteration":0,"loop":[0],"attempt":1,"tool_call_id":null,
 "state":"open","error":null,"seq_started":2,"seq_completed":null,
