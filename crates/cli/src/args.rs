@@ -9,7 +9,7 @@ use steno_journal::Level;
 ///
 /// Keeps what agents do in a store of plain JSONL transcripts that survive crashes, and answers from them.
 #[derive(Debug, Parser)]
-#[command(name = "steno", version, arg_required_else_help = true, disable_help_subcommand = true)]
+#[command(name = "steno", version, arg_required_else_help = true)]
 #[command(after_help = "Exit codes: 0 done; 1 ran, and found nothing or a failed check; 2 wrong use; \
     3 could not (disk, permission); 4 held by another writer.")]
 pub struct Cli {
@@ -100,6 +100,16 @@ pub struct RecordArgs {
     /// What an acknowledgement promises [default: synced]
     #[arg(long, value_name = "LEVEL")]
     pub level: Option<LevelChoice>,
+    #[command(flatten)]
+    pub always: AlwaysJson,
+}
+
+/// `--json` of commands that print nothing else: taken so that a script can ask every command alike.
+#[derive(Args, Debug)]
+pub struct AlwaysJson {
+    /// Print one JSON object a line, as it does anyway
+    #[arg(long)]
+    json: bool,
 }
 
 #[derive(Args, Debug)]
@@ -148,7 +158,7 @@ pub struct FollowArgs {
     pub from: u64,
     #[command(flatten)]
     pub form: EventForm,
-    /// Wait for a run that does not exist yet
+    /// Wait for a run that does not exist yet, given by its whole UUID
     #[arg(long)]
     pub wait: bool,
 }
@@ -163,6 +173,7 @@ pub struct LsArgs {
 #[derive(Args, Debug)]
 pub struct VerifyArgs {
     /// Runs (UUID or the beginning of it) or transcript files; all runs of the store when none is given
+    #[arg(value_name = "RUN")]
     pub runs: Vec<String>,
     /// Compare with seals that were kept elsewhere, one a line
     #[arg(long, value_name = "FILE")]
@@ -173,13 +184,16 @@ pub struct VerifyArgs {
 }
 
 #[derive(Args, Debug)]
+#[command(override_usage = "steno seal [OPTIONS] <RUN>...\n       steno seal [OPTIONS] --all")]
 pub struct SealArgs {
     /// Runs (UUID or the beginning of it)
-    #[arg(required_unless_present = "all")]
+    #[arg(value_name = "RUN", required_unless_present = "all")]
     pub runs: Vec<String>,
     /// Seal every run of the store that nobody records
     #[arg(long, conflicts_with = "runs")]
     pub all: bool,
+    #[command(flatten)]
+    pub always: AlwaysJson,
 }
 
 #[derive(Args, Debug)]

@@ -11,6 +11,7 @@ use std::io::{self, Write as _};
 use std::process::ExitCode;
 
 use clap::Parser as _;
+use clap::error::ErrorKind;
 
 use args::{Cli, Command};
 use failure::{Exit, Failure, Outcome};
@@ -35,7 +36,11 @@ fn main() -> ExitCode {
 /// Shows help, or what is wrong with the arguments; those may hold anything.
 fn explain(error: &clap::Error) -> ExitCode {
     if error.use_stderr() {
-        let text = error.to_string();
+        let mut text = error.to_string();
+        if error.kind() == ErrorKind::InvalidSubcommand {
+            text =
+                text.replace("For more information, try '--help'.", "hint: `steno help` lists the commands");
+        }
         write!(io::stderr(), "{}", steno_views::visible(&text, steno_views::Lines::Keep)).ok();
         return ExitCode::from(Exit::Usage.code());
     }

@@ -55,39 +55,58 @@ fn about_store(settings: &Settings, error: steno_journal::Error) -> Failure {
     Failure { message, ..failure }
 }
 
+/// Reads a whole UUID, with or without its hyphens.
+pub fn parse_id(text: &str) -> Result<RunId, steno_model::Error> {
+    const DIGITS: usize = 32;
+    if text.len() != DIGITS || !text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        return RunId::parse(text);
+    }
+    let mut hyphenated = text.to_owned();
+    for place in [20, 16, 12, 8] {
+        hyphenated.insert(place, '-');
+    }
+    RunId::parse(&hyphenated)
+}
+
 /// Reads a RUN argument.
 pub fn find(text: &str, settings: &Settings) -> Result<Found, Failure> {
-    if let Ok(run) = RunId::parse(text) {
+    if let Ok(run) = parse_id(text) {
         return Ok(Found::Run(run));
     }
     let path = Path::new(text);
     if path.is_file() {
         return Ok(Found::File(path.to_owned()));
     }
-    find_by_prefix(text, settings).map(Found::Run)
+    let wanted = "a UUID, four or more of its first digits, or a transcript file";
+    find_by_prefix(text, settings, wanted).map(Found::Run)
 }
 
 /// Reads a RUN argument that has to be a run of the store.
 pub fn find_run(text: &str, settings: &Settings) -> Result<RunId, Failure> {
-    match RunId::parse(text) {
-        Ok(run) => Ok(run),
-        Err(_) => find_by_prefix(text, settings),
+    if let Ok(run) = parse_id(text) {
+        return Ok(run);
     }
+    if Path::new(text).is_file() {
+        let message = format!("`{text}` is a file, and this command takes runs of the store");
+        return Err(Failure::usage(message).with_hint("`steno events`, `tree` and `verify` take files too"));
+    }
+    find_by_prefix(text, settings, "a UUID, or four or more of its first digits")
 }
 
-fn find_by_prefix(text: &str, settings: &Settings) -> Result<RunId, Failure> {
+fn find_by_prefix(text: &str, settings: &Settings, wanted: &str) -> Result<RunId, Failure> {
     const PREFIX_LEN_MIN: usize = 4;
     let plausible = (PREFIX_LEN_MIN..RunId::LEN).contains(&text.len())
         && text.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-');
     if !plausible {
-        let message = format!(
-            "`{text}` is no run: want a UUID, four or more of its first digits, or a transcript file"
-        );
+        let message = format!("`{text}` is no run: want {wanted}");
         return Err(Failure::usage(message).with_hint("`steno ls` lists the runs"));
     }
-    let wanted = text.to_ascii_lowercase();
+    let prefix = text.to_ascii_lowercase();
     let mut runs = need_store(settings)?.runs()?;
-    runs.retain(|run| run.to_string().starts_with(&wanted));
+    runs.retain(|run| {
+        let id = run.to_string();
+        id.starts_with(&prefix) || id.replace('-', "").starts_with(&prefix)
+    });
     match runs[..] {
         [run] => Ok(run),
         [] => {
@@ -109,6 +128,34 @@ pub fn open_reader(found: &Found, settings: &Settings) -> Result<Reader, Failure
             let file = open_host_file(path)
                 .map_err(|error| Failure::could_not(format!("cannot open `{}`: {error}", path.display())))?;
             Ok(Reader::of_file(file, StorePath::outside(path), None).until_now()?)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_uuid_needs_no_hyphens_and_no_other_ones() {
+        let run = RunId::parse("550e8400-e29b-41d4-a716-446655440000").unwrap();
+        for good in [
+            "550e8400-e29b-41d4-a716-446655440000",
+            "550E8400-E29B-41D4-A716-446655440000",
+            "550e8400e29b41d4a716446655440000",
+            "550E8400E29B41D4A716446655440000",
+        ] {
+            assert_eq!(parse_id(good), Ok(run), "{good}");
+        }
+        for bad in [
+            "550e8400e29b41d4a71644665544000",
+            "550e8400e29b41d4a7164466554400000",
+            "550e8400-e29b41d4a716446655440000",
+            "550e8400e29b41d4a71644665544000g",
+            "{50e8400e29b41d4a71644665544000}",
+            "550e8400e29b41d4a7164466554400é",
+        ] {
+            assert!(parse_id(bad).is_err(), "{bad}");
         }
     }
 }

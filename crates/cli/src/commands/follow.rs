@@ -17,7 +17,13 @@ const WAIT_MAX: Duration = Duration::from_secs(1);
 const WAIT_FOR_RUN: Duration = Duration::from_millis(50);
 
 pub fn run(args: &FollowArgs, settings: &Settings, output: &mut Output) -> Outcome {
-    let run = runs::find_run(&args.run, settings)?;
+    let run = runs::find_run(&args.run, settings).map_err(|failure| {
+        if args.wait && failure.exit == Exit::Found {
+            failure.with_hint("to wait for a run that is yet to come, give its whole UUID")
+        } else {
+            failure
+        }
+    })?;
     let from = Seq::new(args.from).ok_or_else(|| Failure::usage("events are numbered from 1"))?;
     let (store, mut follower) = open(run, from, args, settings)?;
     loop {

@@ -13,7 +13,7 @@ use signal_hook::iterator::Signals;
 use steno_journal::{Error as JournalError, Journal, Level, Options, Pending, Recorder};
 use steno_model::json::JsonString;
 use steno_model::limits::LINE_BYTES_MAX;
-use steno_model::{Draft, Error as ModelError, RunId, Seq};
+use steno_model::{Draft, Error as ModelError, Seq};
 
 use crate::args::RecordArgs;
 use crate::failure::{Exit, Failure, Outcome, exit_of, with_causes};
@@ -38,7 +38,7 @@ enum Told {
 }
 
 pub fn run(args: &RecordArgs, settings: &Settings) -> Outcome {
-    let run = RunId::parse(&args.run).map_err(|error| {
+    let run = runs::parse_id(&args.run).map_err(|error| {
         Failure::from(error).with_hint("make one with `uuidgen` or `cat /proc/sys/kernel/random/uuid`")
     })?;
     let level = Level::from(settings.level.value);

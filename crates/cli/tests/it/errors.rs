@@ -137,9 +137,29 @@ fn wrong_use_is_a_2() {
         assert!(!said.err.is_empty(), "{args:?}");
     }
     steno.assert_unchanged(&before, "wrong use");
-    for args in [&["--help"][..], &["record", "--help"], &["--version"]] {
+    for args in [&["--help"][..], &["record", "--help"], &["--version"], &["help"], &["help", "record"]] {
         let said = steno.run(args);
         assert!(said.code == 0 && !said.out.is_empty() && said.err.is_empty(), "{args:?}: {said:?}");
+    }
+}
+
+#[test]
+fn a_command_that_there_is_not_is_named_with_a_hint() {
+    let steno = Steno::new();
+    for args in [&["nonsense"][..], &["help", "nonsense"], &["\u{1b}[2Jnonsense"]] {
+        let said = steno.run(args);
+        assert_eq!((said.code, &*said.out), (2, ""), "{args:?}");
+        assert!(said.err.contains("nonsense'") && !said.err.contains('\u{1b}'), "{args:?}: {said:?}");
+        assert!(said.err.contains("hint: `steno help` lists the commands"), "{args:?}: {said:?}");
+    }
+}
+
+#[test]
+fn the_usage_of_seal_shows_both_ways() {
+    let steno = Steno::new();
+    for said in [steno.run(&["seal", "--help"]).out, steno.run(&["seal"]).err] {
+        assert!(said.contains("steno seal [OPTIONS] <RUN>...\n"), "{said}");
+        assert!(said.contains("steno seal [OPTIONS] --all\n"), "{said}");
     }
 }
 

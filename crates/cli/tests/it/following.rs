@@ -199,6 +199,12 @@ fn a_run_that_is_not_there_is_waited_for_only_on_demand() {
     steno.recorded(&other, &[json!({ "type": "run.started" })]);
     let said = steno.run(&["follow", RUN]);
     assert!(said.code == 1 && said.out.is_empty() && said.err.contains("hint: "), "no run: {said:?}");
+    for store_is_there in [true, false] {
+        let elsewhere = steno.dir.path().join("elsewhere");
+        let store = if store_is_there { steno.store() } else { elsewhere };
+        let said = steno.run(&["--store", store.to_str().unwrap(), "follow", &RUN[..8], "--wait"]);
+        assert!(said.code == 1 && said.err.contains("give its whole UUID"), "{said:?}");
+    }
     let waiting = steno.start(&["follow", RUN, "--wait", "--raw"]);
     let mut recorder = recorder(&steno);
     send(&mut recorder, &messages(3));

@@ -251,6 +251,13 @@ fn a_given_timestamp_is_kept() {
 }
 
 #[test]
+fn answers_are_json_also_when_that_is_asked_for() {
+    let steno = Steno::new();
+    let said = steno.run_with(&["record", "--json", "--run", RUN], GOOD.as_bytes());
+    assert_eq!((said.code, said.out, &*said.err), (0, answer(1, "synced"), ""));
+}
+
+#[test]
 fn a_run_goes_on_after_its_last_event() {
     let steno = Steno::new();
     let mut want = String::new();
@@ -261,9 +268,13 @@ fn a_run_goes_on_after_its_last_event() {
         want += &(good_line(seq) + &good_line(seq + 1));
         assert_eq!(steno.text(RUN), want);
     }
-    let upper = steno.run_with(&["record", "--run", &RUN.to_uppercase()], GOOD.as_bytes());
-    assert_eq!((upper.code, upper.out), (0, answer(7, "synced")), "a UUID is the same in capitals");
-    assert_eq!(steno.text(RUN), want + &good_line(7));
+    let upper = RUN.to_uppercase();
+    for (spelled, seq) in [(upper.clone(), 7), (RUN.replace('-', ""), 8), (upper.replace('-', ""), 9)] {
+        let said = steno.run_with(&["record", "--run", &spelled], GOOD.as_bytes());
+        assert_eq!((said.code, said.out), (0, answer(seq, "synced")), "{spelled} is the same UUID");
+        want += &good_line(seq);
+        assert_eq!(steno.text(RUN), want);
+    }
 }
 
 /// Foreign JSON whose bytes a tree of values would change.

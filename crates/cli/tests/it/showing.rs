@@ -176,6 +176,11 @@ fn a_run_is_named_by_its_id_or_the_beginning_of_it() {
         ("cccc", 0),
         ("CCCCcccc", 0),
         ("cccccccc-e29b", 0),
+        // Hyphens may be left out, of all of it or of its beginning.
+        (&RUN.replace('-', ""), 0),
+        (&RUN.replace('-', "").to_uppercase(), 0),
+        ("cccccccce29b41d4", 0),
+        ("cc-cc", 1),
         // Two runs begin like this: it is the user who must say which.
         ("550e", 2),
         ("550e8400-e29b-41d4-a716-44665544000", 2),
@@ -192,6 +197,23 @@ fn a_run_is_named_by_its_id_or_the_beginning_of_it() {
     }
     let said = steno.run(&["events", "550e"]);
     assert!(said.out.is_empty() && said.err.contains(RUN) && said.err.contains(near), "{said:?}");
+}
+
+#[test]
+fn what_takes_runs_only_says_so_of_a_file() {
+    let steno = store();
+    std::fs::copy(steno.transcript(RUN), steno.dir.path().join("copy.jsonl")).unwrap();
+    for args in [&["follow", "copy.jsonl"][..], &["follow", "--wait", "copy.jsonl"], &["seal", "copy.jsonl"]]
+    {
+        let said = steno.run(args);
+        assert_eq!((said.code, &*said.out), (2, ""), "{args:?}");
+        assert!(
+            said.err.contains("`copy.jsonl` is a file") && said.err.contains("hint: "),
+            "{args:?}: {said:?}"
+        );
+        let said = steno.run(&[&args[..args.len() - 1], &["nowhere.jsonl"]].concat());
+        assert!(said.code == 2 && !said.err.contains("transcript file"), "{args:?}: {said:?}");
+    }
 }
 
 #[test]

@@ -242,6 +242,17 @@ fn unknown_types_of_events_and_of_blocks_are_counted() {
 }
 
 #[test]
+fn seals_are_json_also_when_that_is_asked_for() {
+    let steno = store();
+    let plain = steno.run(&["seal", RUN]);
+    for args in [&["seal", "--json", RUN][..], &["seal", "--json", "--all"]] {
+        let said = steno.run(args);
+        assert_eq!((said.code, &said.out, &*said.err), (0, &plain.out, ""), "{args:?}");
+    }
+    assert_eq!(plain.json().len(), 1);
+}
+
+#[test]
 fn seals_that_are_none_are_wrong_use() {
     let steno = store();
     let good = steno.run(&["seal", RUN]).out;
