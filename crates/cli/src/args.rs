@@ -66,8 +66,8 @@ pub enum Command {
     /// Record events from stdin, one JSON object a line
     ///
     /// Each line is an event without `seq`; each is answered on stdout, in order, by {"seq":N,"level":"synced"}
-    /// or {"error":"…"}. A line that is refused leaves nothing in the transcript. `run_id`, `path`, `iteration`
-    /// and `timestamp` may be left out.
+    /// or {"error":"line N: …"}. A line that is refused leaves nothing in the transcript, and a new run begins
+    /// with its first good line. `run_id`, `path`, `iteration` and `timestamp` may be left out.
     Record(RecordArgs),
     /// Show the events of a run
     Events(EventsArgs),

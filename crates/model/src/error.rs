@@ -8,7 +8,7 @@ pub enum Error {
     /// The text is no JSON.
     #[error("not JSON: {reason}")]
     NotJson {
-        /// The parser's words, with line and column.
+        /// The parser's words, with the column.
         reason: String,
     },
     /// The bytes are no UTF-8.
@@ -120,7 +120,14 @@ impl Error {
     }
 
     pub(crate) fn not_json(source: &serde_json::Error) -> Self {
-        Self::NotJson { reason: source.to_string() }
+        let reason = source.to_string();
+        // A record is one line: "line 1" would be read as the line of the file that it stands in.
+        let place = format!(" at line 1 column {}", source.column());
+        let reason = match reason.strip_suffix(&place) {
+            Some(words) => format!("{words} at column {}", source.column()),
+            None => reason,
+        };
+        Self::NotJson { reason }
     }
 
     pub(crate) fn bad_id(text: &str, wanted: &'static str) -> Self {

@@ -7,6 +7,7 @@ pub mod events;
 pub mod follow;
 pub mod ls;
 pub mod record;
+mod run_writer;
 pub mod seal;
 pub mod tree;
 pub mod verify;

@@ -10,11 +10,12 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
-use steno_journal::{Error as JournalError, Journal, Level, Options, Pending, Recorder};
+use steno_journal::{Error as JournalError, Journal, Level, Options, Pending};
 use steno_model::json::JsonString;
 use steno_model::limits::LINE_BYTES_MAX;
 use steno_model::{Draft, Error as ModelError, Seq};
 
+use super::run_writer::RunWriter;
 use crate::args::RecordArgs;
 use crate::failure::{Exit, Failure, Outcome, exit_of, with_causes};
 use crate::output::{count, harmless_json};
@@ -31,9 +32,11 @@ enum Told {
     Bad(ModelError),
     /// The journal refused.
     Refused(JournalError),
+    /// The run could not be made; nothing more is read.
+    NotOpened(JournalError),
     /// stdin has ended, or failed.
     End(io::Result<()>),
-    /// A signal asked us to stop; the recorder is closed.
+    /// A signal asked us to stop; the writer is closed.
     Signal(u8),
 }
 
@@ -45,18 +48,25 @@ pub fn run(args: &RecordArgs, settings: &Settings) -> Outcome {
     let signals = Signals::new([SIGTERM, SIGINT, SIGHUP])?;
     let options = Options { seal_idle: settings.seal_idle.value, ..Options::default() };
     let journal = Journal::new(runs::make_store(settings)?, options);
-    let recorder = Arc::new(journal.record(run)?);
+    let writer = Arc::new(RunWriter::new(journal, run)?);
     let (tell, told) = sync_channel(IN_FLIGHT_MAX);
     let signalled = Arc::new(AtomicU8::new(0));
-    watch_signals(signals, Arc::clone(&recorder), tell.clone(), Arc::clone(&signalled));
-    let reading = Arc::clone(&recorder);
+    watch_signals(signals, Arc::clone(&writer), tell.clone(), Arc::clone(&signalled));
+    let reading = Arc::clone(&writer);
     std::thread::spawn(move || {
-        let ended =
-            read_lines(io::stdin().lock(), |line| tell.send(record_line(&reading, line, level)).is_ok());
+        let ended = read_lines(io::stdin().lock(), |line| {
+            let next = record_line(&reading, line, level);
+            let goes_on = !matches!(next, Told::NotOpened(_));
+            tell.send(next).is_ok() && goes_on
+        });
         tell.send(Told::End(ended)).ok();
     });
-    let outcome = Answers::new(level).answer_all(&told);
-    recorder.close()?;
+    let mut answers = Answers::new(level);
+    let outcome = answers.answer_all(&told);
+    if answers.answered == 0 && matches!(outcome, Ok(Exit::Done)) {
+        open_without_a_line(&writer)?;
+    }
+    writer.close()?;
     // A signal that came together with the end of stdin is still what ended us.
     match signalled.load(Ordering::SeqCst) {
         0 => outcome,
@@ -64,10 +74,19 @@ pub fn run(args: &RecordArgs, settings: &Settings) -> Outcome {
     }
 }
 
-/// Closes the recorder when a signal comes; what was accepted is then synced and sealed.
+/// Opens the run although there was no line: whoever sends none asks whether the run can be recorded.
+fn open_without_a_line(writer: &RunWriter) -> Result<(), Failure> {
+    match writer.recorder() {
+        // Closed by a signal, which is what the command will end with.
+        Ok(_) | Err(JournalError::Closed) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Closes the writer when a signal comes; what was accepted is then synced and sealed.
 fn watch_signals(
     mut signals: Signals,
-    recorder: Arc<Recorder>,
+    writer: Arc<RunWriter>,
     tell: SyncSender<Told>,
     signalled: Arc<AtomicU8>,
 ) {
@@ -75,7 +94,7 @@ fn watch_signals(
         for signal in signals.forever() {
             let number = u8::try_from(signal).unwrap_or(0);
             signalled.store(number, Ordering::SeqCst);
-            if let Err(error) = recorder.close() {
+            if let Err(error) = writer.close() {
                 tracing::error!("{}", with_causes(&error));
             }
             tell.send(Told::Signal(number)).ok();
@@ -83,10 +102,15 @@ fn watch_signals(
     });
 }
 
-fn record_line(recorder: &Recorder, line: Result<&[u8], ModelError>, level: Level) -> Told {
-    let draft = match line.and_then(|line| Draft::parse(line, recorder.run())) {
+fn record_line(writer: &RunWriter, line: Result<&[u8], ModelError>, level: Level) -> Told {
+    let draft = match line.and_then(|line| Draft::parse(line, writer.run())) {
         Ok(draft) => draft,
         Err(error) => return Told::Bad(error),
+    };
+    let recorder = match writer.recorder() {
+        Ok(recorder) => recorder,
+        Err(error @ JournalError::Closed) => return Told::Refused(error),
+        Err(error) => return Told::NotOpened(error),
     };
     match recorder.append(draft, level) {
         Ok(pending) => Told::Appended(pending),
@@ -149,7 +173,7 @@ impl Answers {
         }
     }
 
-    fn answer_all(mut self, told: &Receiver<Told>) -> Outcome {
+    fn answer_all(&mut self, told: &Receiver<Told>) -> Outcome {
         while let Some(next) = self.next(told)? {
             match next {
                 Told::Appended(pending) => {
@@ -160,6 +184,10 @@ impl Answers {
                     self.answer(outcome)?;
                 }
                 Told::Refused(error) => self.answer(Err(error))?,
+                Told::NotOpened(error) => {
+                    self.flush()?;
+                    return Err(error.into());
+                }
                 Told::Bad(error) => {
                     self.worsen(Exit::Found);
                     self.write_error(&with_causes(&error))?;
@@ -179,7 +207,7 @@ impl Answers {
     }
 
     /// Says how it went as a whole: the answers tell the sender, this tells whoever started the command.
-    fn outcome(self) -> Outcome {
+    fn outcome(&self) -> Outcome {
         if self.refused == 0 {
             return Ok(self.exit);
         }
@@ -217,7 +245,9 @@ impl Answers {
         }
     }
 
+    /// Answers a line that was refused. Each line gets one answer, so its number is that of the answer.
     fn write_error(&mut self, message: &str) -> Result<(), Failure> {
+        let message = format!("line {}: {message}", self.answered + 1);
         self.write(&format!("{{\"error\":{}}}\n", harmless_json(JsonString::from(message).as_raw())))
     }
 

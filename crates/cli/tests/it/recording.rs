@@ -53,7 +53,8 @@ fn check_refused(bad: &[u8]) {
     assert_eq!((first, last), (answer(1, "synced").trim_end(), answer(2, "synced").trim_end()), "{shown}");
     let refusal = json(refusal);
     let why = refusal["error"].as_str().unwrap_or_default();
-    assert!(!why.is_empty() && refusal == json!({ "error": why }), "`{shown}` gave {refusal}");
+    assert!(why.len() > "line 2: ".len() && refusal == json!({ "error": why }), "`{shown}` gave {refusal}");
+    assert!(why.starts_with("line 2: "), "`{shown}` gave {refusal}");
     assert_eq!(steno.text(RUN), good_line(1) + &good_line(2), "{shown}");
 }
 
@@ -248,6 +249,67 @@ fn a_given_timestamp_is_kept() {
         let line = json(&transcript(&format!(r#"{{"type":"run.started","timestamp":"{given}"}}"#)));
         assert_eq!(line["timestamp"], json!(want), "{given}");
     }
+}
+
+#[test]
+fn a_new_run_begins_with_its_first_good_line() {
+    let steno = Steno::new();
+    for input in ["\n", "nonsense\n", "nonsense\n{}\n"] {
+        let said = steno.run_with(&["record", "--run", RUN], input.as_bytes());
+        assert_eq!((said.code, said.out.lines().count()), (1, input.lines().count()), "{said:?}");
+        let files: Vec<_> = steno.look().into_keys().filter(|name| name.contains(RUN)).collect();
+        assert!(files.is_empty(), "{input:?} leaves {files:?}");
+        assert_eq!(steno.run(&["ls"]).code, 1, "{input:?}: there is no run");
+    }
+    let said = steno.record(&["nonsense", GOOD]);
+    assert_eq!((said.code, said.out.lines().last()), (1, Some(answer(1, "synced").trim_end())));
+    assert_eq!(steno.text(RUN), good_line(1));
+}
+
+#[test]
+fn a_run_can_be_opened_without_a_line_to_see_whether_it_can_be_recorded() {
+    let steno = Steno::new();
+    let said = steno.run(&["record", "--run", RUN]);
+    assert_eq!((said.code, &*said.out, &*said.err, &*steno.text(RUN)), (0, "", "", ""));
+    let closed = steno.store().join("locks");
+    std::fs::remove_dir_all(&closed).unwrap();
+    std::os::unix::fs::symlink(steno.dir.path(), &closed).unwrap();
+    let said = steno.run(&["record", "--run", &crate::kit::id(1)]);
+    assert!(said.code == 3 && said.err.starts_with("error: "), "{said:?}");
+}
+
+#[test]
+fn of_two_writers_of_a_new_run_the_second_is_told_with_its_first_event() {
+    let steno = Steno::new();
+    let mut first = steno.start(&["record", "--run", RUN]);
+    let mut second = steno.start(&["record", "--run", RUN]);
+    // Both have got past their start when they answer.
+    for writer in [&mut first, &mut second] {
+        writer.send("nonsense");
+        assert!(writer.line().starts_with("{\"error\":\"line 1: "));
+    }
+    first.send(GOOD);
+    assert_eq!(first.line(), answer(1, "synced"));
+    second.send(GOOD);
+    let said = second.ended();
+    assert_eq!((said.code, said.out.lines().count()), (4, 1), "{said:?}");
+    assert!(said.err.contains(RUN) && said.err.contains("hint: "), "{}", said.err);
+    first.send(GOOD);
+    assert_eq!(first.line(), answer(2, "synced"), "the first has noticed nothing");
+    assert_eq!(first.finish().code, 1);
+    assert_eq!(steno.text(RUN), good_line(1) + &good_line(2));
+}
+
+#[test]
+fn what_keeps_a_new_run_from_being_made_is_said_before_its_first_event() {
+    let steno = Steno::new();
+    steno.record(&[GOOD]);
+    std::fs::remove_file(steno.transcript(RUN)).unwrap();
+    let before = steno.look();
+    let said = steno.run(&["record", "--run", RUN]);
+    assert!(said.code == 1 && said.out.is_empty(), "{said:?}");
+    assert!(said.err.contains("the file is not there") && said.err.contains("hint: "), "{}", said.err);
+    steno.assert_unchanged(&before, "a run of which only the seals are there");
 }
 
 #[test]

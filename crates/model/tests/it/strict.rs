@@ -152,6 +152,9 @@ fn broken_lines_are_no_unknown_words() {
     check_broken(b"[", &not_json);
     check_broken(b"\"run.started\"", &Error::NotAnObject);
     check_broken(b"{\"seq\":\xff}", &Error::NotUtf8 { offset: 7 });
+    // A line of its own has no number to name; which line of a file it is, only its reader knows.
+    let words = ExchangeEvent::parse(b"{\"seq\":x}").unwrap_err().to_string();
+    assert_eq!(words, "not JSON: expected value at column 8");
 }
 
 #[test]

@@ -1,0 +1,73 @@
+//! The writer of a run, opened when there is something to write.
+//!
+//! A run that is there already is opened at once. A new one is made with its first good line: lines that are all refused
+//! leave no run behind.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use steno_journal::{Error as JournalError, Journal, Recorder, RunFile, inspect};
+use steno_model::RunId;
+
+/// The writer of one run, shared by the thread that reads and the one that hears signals.
+pub struct RunWriter {
+    journal: Journal,
+    run: RunId,
+    state: Mutex<State>,
+}
+
+enum State {
+    /// The run is not there yet.
+    Waiting,
+    Open(Arc<Recorder>),
+    Closed,
+}
+
+impl RunWriter {
+    /// Prepares to write, and opens the run if it is there.
+    ///
+    /// What would keep it from being opened is said now, so that nobody has to send an event to find out.
+    pub fn new(journal: Journal, run: RunId) -> Result<Self, JournalError> {
+        let store = journal.store();
+        let state = if store.has(run)? {
+            State::Open(Arc::new(journal.record(run)?))
+        } else {
+            inspect(&**store.disk(), run)?;
+            if store.is_held(run)? {
+                return Err(JournalError::Held { path: RunFile::Lock(run).path() });
+            }
+            State::Waiting
+        };
+        Ok(Self { journal, run, state: Mutex::new(state) })
+    }
+
+    pub fn run(&self) -> RunId {
+        self.run
+    }
+
+    /// Returns the recorder, and opens it first if nobody has.
+    pub fn recorder(&self) -> Result<Arc<Recorder>, JournalError> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*state {
+            State::Open(recorder) => Ok(Arc::clone(recorder)),
+            State::Closed => Err(JournalError::Closed),
+            State::Waiting => {
+                let recorder = Arc::new(self.journal.record(self.run)?);
+                *state = State::Open(Arc::clone(&recorder));
+                Ok(recorder)
+            }
+        }
+    }
+
+    /// Syncs and seals what was recorded, and lets nothing be recorded any more.
+    pub fn close(&self) -> Result<(), JournalError> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*state {
+            // Closing twice does nothing, and whoever comes second waits for the first.
+            State::Open(recorder) => recorder.close(),
+            State::Waiting | State::Closed => {
+                *state = State::Closed;
+                Ok(())
+            }
+        }
+    }
+}
