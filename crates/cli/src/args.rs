@@ -78,6 +78,9 @@ pub enum Command {
     /// Ends when the run has completed and nobody records it any more.
     Follow(FollowArgs),
     /// List the runs of the store
+    ///
+    /// A quick look: of each run its length, its first and its last event, and where its seals end. So `damaged`
+    /// is certain, and any other state is not a promise: what lies between, only `steno verify` reads.
     Ls(LsArgs),
     /// Check runs from the first byte to the last: lines, numbers, seals
     Verify(VerifyArgs),

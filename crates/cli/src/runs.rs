@@ -1,13 +1,15 @@
-//! Finds what a RUN argument means: a UUID, the beginning of one, or a transcript file.
+//! Finds what a RUN argument means: a UUID, the beginning of one, or a transcript file. Opens it, and says what can
+//! be seen at once to be wrong with it.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use steno_journal::disk::{RealDisk, open_host_file};
-use steno_journal::{Reader, Store, StorePath};
+use steno_journal::{Error as JournalError, Reader, RunFile, Seal, Store, StorePath, read_seals};
 use steno_model::RunId;
+use steno_views::{Lines, visible};
 
-use crate::failure::Failure;
+use crate::failure::{Failure, with_causes};
 use crate::settings::Settings;
 
 /// What a RUN argument means.
@@ -123,12 +125,42 @@ fn find_by_prefix(text: &str, settings: &Settings, wanted: &str) -> Result<RunId
 /// Opens what was found to read, as it is now.
 pub fn open_reader(found: &Found, settings: &Settings) -> Result<Reader, Failure> {
     match found {
-        Found::Run(run) => Ok(Reader::open(&need_store(settings)?, *run)?.until_now()?),
+        Found::Run(run) => {
+            let store = need_store(settings)?;
+            let reader = Reader::open(&store, *run)?.until_now()?;
+            warn_of_broken_seals(&store, *run);
+            Ok(reader)
+        }
         Found::File(path) => {
             let file = open_host_file(path)
                 .map_err(|error| Failure::could_not(format!("cannot open `{}`: {error}", path.display())))?;
             Ok(Reader::of_file(file, StorePath::outside(path), None).until_now()?)
         }
+    }
+}
+
+/// Returns the seals of a run, unless it is shorter than one of them.
+///
+/// That a transcript was cut shows without reading it; that it was changed does not, and is for `verify` to find.
+pub fn fitting_seals(store: &Store, run: RunId) -> Result<Vec<Seal>, JournalError> {
+    // Seals first: one that is made meanwhile covers no more than what will be there then.
+    let seals = read_seals(&**store.disk(), run)?;
+    let bytes = store.size(run)?.unwrap_or(0);
+    match seals.iter().find(|seal| seal.bytes > bytes) {
+        None => Ok(seals),
+        Some(seal) => Err(JournalError::SealBroken {
+            path: RunFile::Transcript(run).path(),
+            bytes: seal.bytes,
+            why: "the file is shorter",
+        }),
+    }
+}
+
+/// Says so when a run is shorter than its seals: what is there is shown all the same.
+pub fn warn_of_broken_seals(store: &Store, run: RunId) {
+    if let Err(error) = fitting_seals(store, run) {
+        let why = with_causes(&error);
+        tracing::warn!("{}; `steno verify {run}` checks all of it", visible(&why, Lines::Escape));
     }
 }
 

@@ -56,13 +56,17 @@ fn check_strict(recorded: &Recorded) -> Result<(), Failure> {
     }
 }
 
-/// Says that the end is torn, unless somebody is just writing it.
+/// Says that the end is torn, unless somebody is just writing it, or it was cut inside what a seal covers: then a
+/// warning has been given, and the bytes may well have been acknowledged.
 fn warn_of_torn_tail(reader: &Reader, found: &Found, settings: &Settings) -> Result<(), Failure> {
-    let held = match found {
-        Found::Run(run) => runs::need_store(settings)?.is_held(*run)?,
+    let explained = match found {
+        Found::Run(run) => {
+            let store = runs::need_store(settings)?;
+            store.is_held(*run)? || runs::fitting_seals(&store, *run).is_err()
+        }
         Found::File(_) => false,
     };
-    if reader.rest_bytes() > 0 && !held {
+    if reader.rest_bytes() > 0 && !explained {
         tracing::warn!(
             "the last {} bytes are no whole line and were never acknowledged",
             reader.rest_bytes()

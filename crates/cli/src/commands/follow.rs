@@ -26,6 +26,7 @@ pub fn run(args: &FollowArgs, settings: &Settings, output: &mut Output) -> Outco
     })?;
     let from = Seq::new(args.from).ok_or_else(|| Failure::usage("events are numbered from 1"))?;
     let (store, mut follower) = open(run, from, args, settings)?;
+    runs::warn_of_broken_seals(&store, run);
     loop {
         while let Some(recorded) = follower.read_next()? {
             event_lines::print(&recorded, args.form, output);

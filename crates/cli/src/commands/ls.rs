@@ -1,17 +1,20 @@
-//! `steno ls`: lists the runs of the store.
+//! `steno ls`: lists the runs of the store, after a quick look at each.
 
 use anstyle::{AnsiColor, Style};
-use steno_journal::{Error as JournalError, Store, run_ends};
-use steno_model::RunId;
+use steno_journal::{Ends, Error as JournalError, Seal, Store, run_ends};
 use steno_model::json::{Fields, JsonString, ObjectWriter};
+use steno_model::{RunId, Seq};
 use steno_views::summary::{RunSummary, SummaryBuilder};
 use steno_views::{Lines, State, visible};
 
 use crate::args::LsArgs;
-use crate::failure::{Exit, Failure, Outcome};
+use crate::failure::{Exit, Failure, Outcome, with_causes};
 use crate::output::{Output, count, size};
 use crate::runs;
 use crate::settings::Settings;
+
+/// How wide the column of states is.
+const STATE_CHARS: usize = "completed".len();
 
 struct Row {
     run: RunId,
@@ -45,24 +48,52 @@ pub fn run(args: &LsArgs, settings: &Settings, output: &mut Output) -> Outcome {
 
 fn row(store: &Store, run: RunId) -> Result<Row, Failure> {
     let held = store.is_held(run)?;
-    let (summary, bytes, state) = match run_ends(store, run) {
-        Ok(ends) => {
-            let summary = ends.events.as_ref().map(|(first, last)| RunSummary::from_ends(first, last));
-            let state = match summary.as_ref().map(|summary| summary.state) {
-                _ if held => "recording",
-                None => "empty",
-                Some(State::Completed) => "completed",
-                Some(State::Failed) => "failed",
-                Some(State::Open) => "open",
-            };
-            (summary, ends.bytes, state)
-        }
-        Err(JournalError::Damaged { .. } | JournalError::NotRegular { .. }) => {
-            (None, store.size(run)?.unwrap_or(0), "damaged")
-        }
+    let ends = match look(store, run) {
+        Ok((seals, ends)) => flaw(run, &seals, &ends).map_or(Ok(ends), Err),
+        Err(
+            error @ (JournalError::Damaged { .. }
+            | JournalError::SealBroken { .. }
+            | JournalError::NotRegular { .. }),
+        ) => Err(with_causes(&error)),
         Err(error) => return Err(error.into()),
     };
-    Ok(Row { run, state, bytes, summary })
+    let ends = match ends {
+        Ok(ends) => ends,
+        Err(why) => {
+            let warning = format!("run {run} is damaged: {why}");
+            tracing::warn!("{}; `steno verify {run}` checks all of it", visible(&warning, Lines::Escape));
+            return Ok(Row { run, state: "damaged", bytes: store.size(run)?.unwrap_or(0), summary: None });
+        }
+    };
+    let summary = ends.events.as_ref().map(|(first, last)| RunSummary::from_ends(first, last));
+    let state = match summary.as_ref().map(|summary| summary.state) {
+        _ if held => "recording",
+        None => "empty",
+        Some(State::Completed) => "completed",
+        Some(State::Failed) => "failed",
+        Some(State::Open) => "open",
+    };
+    Ok(Row { run, state, bytes: ends.bytes, summary })
+}
+
+/// Reads what a quick look needs: the seals, none of which reaches beyond the file, and both ends of the file.
+fn look(store: &Store, run: RunId) -> Result<(Vec<Seal>, Ends), JournalError> {
+    let seals = runs::fitting_seals(store, run)?;
+    Ok((seals, run_ends(store, run)?))
+}
+
+/// Says what is wrong with a run as far as its ends and its seals show it.
+fn flaw(run: RunId, seals: &[Seal], ends: &Ends) -> Option<String> {
+    let (first, last) = ends.events.as_ref()?;
+    if let Some(stranger) = [first, last].into_iter().find(|event| event.run_id != run) {
+        return Some(format!("it has an event of run {}", stranger.run_id));
+    }
+    if first.seq != Seq::FIRST {
+        return Some(format!("its first event has the number {}", first.seq));
+    }
+    let seal = seals.iter().find(|seal| seal.bytes == ends.bytes)?;
+    let fits = seal.seq_last == last.seq.get();
+    (!fits).then(|| format!("its last event is {}, and its seal names {}", last.seq, seal.seq_last))
 }
 
 impl Row {
@@ -92,7 +123,9 @@ impl Row {
             "failed" | "damaged" => AnsiColor::Red.on_default().bold(),
             _ => Style::new(),
         };
-        let mut line = format!("{}  {style}{:<10}{style:#}", self.run, self.state);
+        // Padded outside of the style, so that a line without more ends with its last word.
+        let padding = " ".repeat(STATE_CHARS.saturating_sub(self.state.len()));
+        let mut line = format!("{}  {style}{}{style:#}{padding}", self.run, self.state);
         if let Some(summary) = &self.summary {
             let started = summary.started_at.as_ref().map(ToString::to_string).unwrap_or_default();
             line.push_str(&format!(

@@ -42,8 +42,9 @@ fn plain(run: &str, state: &str) -> Value {
 /// Compares the list, as JSON and as text, with what it should say.
 #[track_caller]
 fn check(steno: &Steno, want: &[Value]) {
+    let damaged = want.iter().filter(|run| run["state"] == "damaged").count();
     let said = steno.run(&["ls", "--json"]);
-    assert_eq!((said.code, &*said.err), (0, ""));
+    assert_eq!((said.code, said.err.matches("is damaged: ").count()), (0, damaged), "{}", said.err);
     let by_id = |mut runs: Vec<Value>| {
         runs.sort_by_key(|run| run["run_id"].to_string());
         runs
@@ -51,7 +52,7 @@ fn check(steno: &Steno, want: &[Value]) {
     let listed = by_id(said.json().iter().map(promised).collect());
     assert_eq!(listed, want);
     let said = steno.run(&["ls"]);
-    assert_eq!((said.code, &*said.err), (0, ""));
+    assert_eq!((said.code, said.err.lines().count()), (0, damaged), "{}", said.err);
     let words = |line: &str| line.split_whitespace().take(2).collect::<Vec<_>>().join(" ");
     let mut shown: Vec<String> = said.out.lines().map(words).collect();
     shown.sort();
@@ -119,6 +120,54 @@ fn garbage_at_either_end_is_damage() {
         let listed = &steno.run(&["ls", "--json"]).json()[0];
         assert_eq!((&listed["run_id"], &listed["state"]), (&json!(RUN), &json!("damaged")));
     }
+}
+
+#[test]
+fn what_the_ends_and_the_seals_of_a_run_show_is_damage() {
+    type Change = fn(&mut Vec<String>);
+    let cases: [(&str, Change, &str); 5] = [
+        ("cut", |lines| lines.truncate(2), "the file is shorter"),
+        ("cut to nothing", Vec::clear, "the file is shorter"),
+        ("the first line is gone", |lines| drop(lines.remove(0)), "the file is shorter"),
+        ("another first number", |lines| lines[0] = lines[0].replace("\"seq\":1,", "\"seq\":2,"), "number 2"),
+        ("another last number", |lines| lines[2] = lines[2].replace("\"seq\":3,", "\"seq\":4,"), "its seal"),
+    ];
+    for (name, change, why) in cases {
+        let steno = Steno::new();
+        steno.recorded(RUN, &[started(Value::Null), started(Value::Null), completed(Value::Null)]);
+        let mut lines = steno.text(RUN).split_inclusive('\n').map(str::to_owned).collect();
+        change(&mut lines);
+        fs::write(steno.transcript(RUN), lines.concat()).unwrap();
+        let mut want = plain(RUN, "damaged");
+        want["started_at"] = Value::Null;
+        check(&steno, &[want]);
+        let said = steno.run(&["ls"]);
+        assert!(said.err.contains(RUN) && said.err.contains(why), "{name}: {}", said.err);
+        assert!(said.err.contains(&format!("`steno verify {RUN}`")), "{name}: {}", said.err);
+        assert_eq!(steno.run(&["verify"]).code, 1, "{name}: `verify` agrees");
+    }
+}
+
+#[test]
+fn a_transcript_under_the_name_of_another_run_is_damage() {
+    let steno = Steno::new();
+    steno.recorded(&id(1), &[started(Value::Null)]);
+    fs::rename(steno.transcript(&id(1)), steno.transcript(RUN)).unwrap();
+    let said = steno.run(&["ls", "--json"]);
+    let listed = &said.json()[0];
+    assert_eq!((&listed["run_id"], &listed["state"]), (&json!(RUN), &json!("damaged")));
+    assert!(said.err.contains(&id(1)), "{}", said.err);
+}
+
+#[test]
+fn a_quick_look_does_not_see_what_lies_between_and_says_so() {
+    let steno = Steno::new();
+    steno.recorded(RUN, &[started(Value::Null), started(Value::Null), completed(Value::Null)]);
+    fs::write(steno.transcript(RUN), steno.text(RUN).replace("\"seq\":2,", "\"seq\":9,")).unwrap();
+    check(&steno, &[plain(RUN, "completed")]);
+    assert_eq!(steno.run(&["verify"]).code, 1);
+    let help = steno.run(&["help", "ls"]).out;
+    assert!(help.contains("quick look") && help.contains("`steno verify`"), "{help}");
 }
 
 #[test]

@@ -200,6 +200,36 @@ fn a_run_is_named_by_its_id_or_the_beginning_of_it() {
 }
 
 #[test]
+fn a_run_that_is_shorter_than_its_seal_is_shown_with_a_warning() {
+    let steno = store();
+    let all = steno.text(RUN);
+    // Cut in front of the last line, `run.completed`: `follow` is told to end by the line before it.
+    let kept: String = all.split_inclusive('\n').take(9).collect();
+    std::fs::write(steno.transcript(RUN), kept.replace("step.call_workflow.completed", "run.completed"))
+        .unwrap();
+    for args in [&["events", RUN][..], &["tree", RUN], &["follow", RUN]] {
+        let said = steno.run(args);
+        assert!(said.code == 0 && !said.out.is_empty(), "{args:?}: {said:?}");
+        let sealed = format!("its seal over {} bytes: the file is shorter", all.len());
+        assert!(said.err.contains(&sealed), "{args:?}: {}", said.err);
+        assert!(said.err.contains(&format!("`steno verify {RUN}`")), "{args:?}: {}", said.err);
+    }
+    // Cut inside a line: what is left of it was acknowledged, and nothing says otherwise.
+    std::fs::write(steno.transcript(RUN), &all[..all.len() - 5]).unwrap();
+    let said = steno.run(&["events", RUN]);
+    assert!(said.code == 0 && said.err.contains("shorter") && !said.err.contains("never"), "{said:?}");
+}
+
+#[test]
+fn seals_that_cannot_be_read_keep_nobody_from_the_events() {
+    let steno = store();
+    std::fs::write(steno.beside(RUN, "seals.jsonl"), "garbage\n").unwrap();
+    let said = steno.run(&["events", RUN, "--raw"]);
+    assert_eq!((said.code, said.out), (0, steno.text(RUN)));
+    assert!(said.err.contains("seals.jsonl` is damaged"), "{}", said.err);
+}
+
+#[test]
 fn what_takes_runs_only_says_so_of_a_file() {
     let steno = store();
     std::fs::copy(steno.transcript(RUN), steno.dir.path().join("copy.jsonl")).unwrap();
