@@ -83,6 +83,9 @@ pub enum Command {
     /// is certain, and any other state is not a promise: what lies between, only `steno verify` reads.
     Ls(LsArgs),
     /// Check runs from the first byte to the last: lines, numbers, seals
+    ///
+    /// A transcript that was cut after a whole line, with its seals deleted or cut too, is good in itself. Only
+    /// seals that were kept elsewhere show that, with `--expect`.
     Verify(VerifyArgs),
     /// Seal runs that nobody records, and print their last seals
     ///
@@ -178,7 +181,7 @@ pub struct VerifyArgs {
     /// Runs (UUID or the beginning of it) or transcript files; all runs of the store when none is given
     #[arg(value_name = "RUN")]
     pub runs: Vec<String>,
-    /// Compare with seals that were kept elsewhere, one a line
+    /// Compare with seals that were kept elsewhere, one a line; says which runs the file does not name
     #[arg(long, value_name = "FILE")]
     pub expect: Option<PathBuf>,
     /// Print one JSON object a run

@@ -25,23 +25,26 @@ struct Finding {
     /// The run, where it is known without reading the file.
     run: Option<RunId>,
     outcome: Result<Checked, JournalError>,
+    /// How many seals were expected of it; `None` when nobody gave a file of expected seals.
+    expected: Option<u64>,
     /// Whether somebody writes to it now, so that an unterminated end is just not finished yet.
     held: bool,
 }
 
 pub fn run(args: &VerifyArgs, settings: &Settings, output: &mut Output) -> Outcome {
-    let mut expected = args.expect.as_deref().map_or(Ok(Expected::new()), read_expected)?;
-    let wanted = wanted(args, settings, &expected)?;
+    let expected = args.expect.as_deref().map(read_expected).transpose()?;
+    let wanted = wanted(args, settings, expected.as_ref())?;
     let progress = progress(wanted.len());
-    let (mut good, mut bad) = (0_u64, 0_u64);
+    let (mut good, mut bad, mut unnamed) = (0_u64, 0_u64, 0_u64);
     for one in wanted {
-        let finding = check(&one, &mut expected, settings)?;
+        let finding = check(&one, expected.as_ref(), settings)?;
         progress.inc(1);
         if finding.outcome.is_ok() {
             good += 1;
         } else {
             bad += 1;
         }
+        unnamed += u64::from(finding.is_unnamed());
         progress.suspend(|| {
             let line = if args.json { finding.json() } else { finding.human() };
             if args.json { output.json_line(&line) } else { output.line(&line) }
@@ -51,6 +54,14 @@ pub fn run(args: &VerifyArgs, settings: &Settings, output: &mut Output) -> Outco
         }
     }
     progress.finish_and_clear();
+    if let (Some(file), 1..) = (&args.expect, unnamed) {
+        let file = file.display().to_string();
+        let file = visible(&file, Lines::Escape);
+        tracing::warn!(
+            "`{file}` has no seal of {unnamed} of {}; that they were not cut is not checked",
+            count(good + bad, "transcript")
+        );
+    }
     if good + bad == 0 {
         return Err(Failure::nothing("there is nothing to verify").with_hint("`steno ls` lists the runs"));
     }
@@ -64,60 +75,73 @@ pub fn run(args: &VerifyArgs, settings: &Settings, output: &mut Output) -> Outco
 }
 
 /// Returns what is to be checked: what was asked for, else every run of the store and every run expected in it.
-fn wanted(args: &VerifyArgs, settings: &Settings, expected: &Expected) -> Result<Vec<Found>, Failure> {
+fn wanted(
+    args: &VerifyArgs,
+    settings: &Settings,
+    expected: Option<&Expected>,
+) -> Result<Vec<Found>, Failure> {
     if !args.runs.is_empty() {
         return args.runs.iter().map(|text| runs::find(text, settings)).collect();
     }
     let mut wanted = match runs::open_store(settings)? {
         Some(store) => store.runs()?,
-        None if expected.is_empty() => runs::need_store(settings)?.runs()?,
+        None if expected.is_none() => runs::need_store(settings)?.runs()?,
         None => Vec::new(),
     };
-    wanted.extend(expected.keys());
+    wanted.extend(expected.into_iter().flat_map(Expected::keys));
     wanted.sort_unstable();
     wanted.dedup();
     Ok(wanted.into_iter().map(Found::Run).collect())
 }
 
-fn check(found: &Found, expected: &mut Expected, settings: &Settings) -> Result<Finding, Failure> {
+fn check(found: &Found, expected: Option<&Expected>, settings: &Settings) -> Result<Finding, Failure> {
     match found {
         Found::Run(run) => {
-            let seals = expected.remove(run).unwrap_or_default();
-            let Some(store) = runs::open_store(settings)? else {
-                let outcome = Err(JournalError::NoSuchRun { run: *run });
-                return Ok(Finding { name: run.to_string(), run: Some(*run), outcome, held: false });
-            };
-            let held = store.is_held(*run)?;
-            Ok(Finding {
+            let seals = seals_of(expected, *run);
+            let mut finding = Finding {
                 name: run.to_string(),
                 run: Some(*run),
-                outcome: check_run(&store, *run, seals),
-                held,
-            })
+                outcome: Err(JournalError::NoSuchRun { run: *run }),
+                expected: expected.map(|_| seals.len() as u64),
+                held: false,
+            };
+            if let Some(store) = runs::open_store(settings)? {
+                finding.held = store.is_held(*run)?;
+                finding.outcome = check_run(&store, *run, seals);
+            }
+            Ok(finding)
         }
-        Found::File(path) => Ok(Finding {
-            name: path.display().to_string(),
-            run: None,
-            outcome: check_path(path, expected)?,
-            held: false,
-        }),
+        Found::File(path) => {
+            let (outcome, run) = check_path(path, expected)?;
+            // Of a file that does not say which run it is, nothing can have been expected.
+            let seals = expected.zip(run).map(|(expected, run)| seals_of(Some(expected), run).len() as u64);
+            let name = path.display().to_string();
+            Ok(Finding { name, run: None, outcome, expected: seals, held: false })
+        }
     }
 }
 
-/// Checks a file outside the store: against the seals beside it, and those expected of its run.
-fn check_path(path: &Path, expected: &mut Expected) -> Result<Result<Checked, JournalError>, Failure> {
+fn seals_of(expected: Option<&Expected>, run: RunId) -> Vec<Seal> {
+    expected.and_then(|expected| expected.get(&run)).cloned().unwrap_or_default()
+}
+
+/// Checks a file outside the store: against the seals beside it, and those expected of its run. Returns the run too,
+/// as far as the file says which.
+fn check_path(
+    path: &Path,
+    expected: Option<&Expected>,
+) -> Result<(Result<Checked, JournalError>, Option<RunId>), Failure> {
     let open = || {
         open_host_file(path)
             .map_err(|error| Failure::could_not(format!("cannot open `{}`: {error}", path.display())))
     };
     let shown = StorePath::outside(path);
     let first = check_file(open()?, &shown, None, Vec::new());
-    let Ok(Checked { run: Some(run), .. }) = first else { return Ok(first) };
+    let Ok(Checked { run: Some(run), .. }) = first else { return Ok((first, None)) };
     let beside = path.with_extension("seals.jsonl");
-    let mut seals =
-        if beside.is_file() { read_expected(&beside)?.remove(&run).unwrap_or_default() } else { Vec::new() };
-    seals.extend(expected.remove(&run).unwrap_or_default());
-    Ok(check_file(open()?, &shown, Some(run), seals))
+    let mut seals = if beside.is_file() { seals_of(Some(&read_expected(&beside)?), run) } else { Vec::new() };
+    seals.extend(seals_of(expected, run));
+    Ok((check_file(open()?, &shown, Some(run), seals), Some(run)))
 }
 
 fn read_expected(path: &Path) -> Result<Expected, Failure> {
@@ -164,6 +188,9 @@ impl Finding {
                         line.push_str(&format!(", {} of unknown types", count(number, noun)));
                     }
                 }
+                if self.is_unnamed() {
+                    line.push_str(", no seal of it expected");
+                }
                 line
             }
             Err(error) => {
@@ -177,6 +204,11 @@ impl Finding {
                 format!("{bad}{word}{bad:#}  {name}  {}", visible(&with_causes(error), Lines::Escape))
             }
         }
+    }
+
+    /// Tells whether there are expected seals, and none of this one.
+    fn is_unnamed(&self) -> bool {
+        self.expected == Some(0)
     }
 
     fn sealed_words(&self, checked: &Checked) -> String {
@@ -213,8 +245,16 @@ impl Finding {
                 "torn_bytes": self.torn(checked).unwrap_or(0),
                 "unknown_types": checked.unknown_types,
                 "unknown_blocks": checked.unknown_blocks,
+                "expected_seals": self.expected,
             }),
-            Err(error) => json!({"name": self.name, "run_id": self.run.map(|run| run.to_string()), "ok": false, "error": with_causes(error), "offset": offset_of(error)}),
+            Err(error) => json!({
+                "name": self.name,
+                "run_id": self.run.map(|run| run.to_string()),
+                "ok": false,
+                "error": with_causes(error),
+                "offset": offset_of(error),
+                "expected_seals": self.expected,
+            }),
         }
         .to_string()
     }

@@ -61,7 +61,8 @@ fn a_good_run_is_good() {
     let bytes = steno.text(RUN).len();
     let said = verify(&steno, &["--json"]).json();
     let want = json!({ "name": RUN, "run_id": RUN, "ok": true, "events": 5, "bytes": bytes, "seals": 1,
-        "sealed_bytes": bytes, "unsealed_bytes": 0, "torn_bytes": 0, "unknown_types": 0, "unknown_blocks": 0 });
+        "sealed_bytes": bytes, "unsealed_bytes": 0, "torn_bytes": 0, "unknown_types": 0, "unknown_blocks": 0,
+        "expected_seals": null });
     assert_eq!(said, [want]);
 }
 
@@ -217,6 +218,34 @@ fn a_run_that_is_expected_and_gone_is_a_failed_check() {
     let said = verify(&steno, &["--expect", "seals", "--json"]);
     let verdicts: Vec<_> = said.json().iter().map(|run| (run["name"].clone(), run["ok"].clone())).collect();
     assert_eq!((said.code, verdicts), (1, vec![(json!(other), json!(true)), (json!(RUN), json!(false))]));
+}
+
+#[test]
+fn runs_of_which_no_seal_is_expected_are_named() {
+    let steno = store();
+    fs::write(steno.dir.path().join("seals"), steno.run(&["seal", RUN]).out).unwrap();
+    let said = verify(&steno, &["--expect", "seals"]);
+    assert_eq!((said.code, &*said.err), (0, ""), "all are named: {}", said.out);
+    let others = [id(1), id(2)];
+    for run in &others {
+        steno.recorded(run, &[event(1)]);
+    }
+    let said = verify(&steno, &["--expect", "seals"]);
+    assert!(said.code == 0 && said.err.contains("`seals` has no seal of 2 of 3 transcripts"), "{said:?}");
+    let unnamed: Vec<_> = said.out.lines().filter(|line| line.contains("no seal of it expected")).collect();
+    assert!(
+        unnamed.len() == 2 && unnamed.iter().zip(&others).all(|(line, run)| line.contains(run)),
+        "{said:?}"
+    );
+    let said = verify(&steno, &["--expect", "seals", "--json"]);
+    let counts: Vec<_> = said.json().iter().map(|run| run["expected_seals"].clone()).collect();
+    assert_eq!(counts, [json!(0), json!(0), json!(1)]);
+    let said = verify(&steno, &["--expect", "seals", RUN, RUN]);
+    assert_eq!((said.code, &*said.err), (0, ""), "asked for twice, it is named twice: {}", said.out);
+    let file = steno.transcript(&others[0]);
+    let said = verify(&steno, &["--expect", "seals", file.to_str().unwrap()]);
+    assert!(said.out.contains("no seal of it expected"), "{said:?}");
+    assert!(!verify(&steno, &[]).out.contains("expected"), "nothing is, without a file");
 }
 
 #[test]
