@@ -18,6 +18,7 @@ pub fn run(args: &ConfigArgs, settings: &Settings, output: &mut Output) -> Exit 
         return Exit::Done;
     }
     let rows = rows.map(|(key, value, origin)| {
+        let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
         (key, visible(&value, Lines::Escape).into_owned(), visible(&origin, Lines::Escape).into_owned())
     });
     let width = rows.iter().map(|(_, value, _)| value.chars().count()).max().unwrap_or(0);

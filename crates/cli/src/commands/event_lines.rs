@@ -10,8 +10,8 @@ use crate::args::EventForm;
 use crate::output::Output;
 
 const TEXT_CHARS_MAX: usize = 100;
-/// How wide the column of types is; the two longest ones reach beyond it.
-const TYPE_CHARS: usize = 18;
+/// How wide the column of types is: as wide as the longest of the ten.
+const TYPE_CHARS: usize = "step.call_workflow.completed".len();
 
 /// Prints one event in the form asked for.
 pub fn print(recorded: &Recorded, form: EventForm, output: &mut Output) {

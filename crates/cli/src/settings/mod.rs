@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::ValueEnum;
+use serde_json::Value;
 
 use crate::args::{ColorChoice, Global, LevelChoice};
 use crate::failure::Failure;
@@ -101,15 +102,15 @@ impl Settings {
     }
 
     /// Returns key, value and origin of every setting, as `steno config` shows them.
-    pub fn rows(&self) -> [(&'static str, String, String); 4] {
+    pub fn rows(&self) -> [(&'static str, Value, String); 4] {
         let word = |value: Option<clap::builder::PossibleValue>| {
-            value.map_or(String::new(), |value| value.get_name().to_owned())
+            Value::from(value.map_or(String::new(), |value| value.get_name().to_owned()))
         };
         [
-            ("store", self.store.value.display().to_string(), self.store.origin.to_string()),
+            ("store", self.store.value.display().to_string().into(), self.store.origin.to_string()),
             ("level", word(self.level.value.to_possible_value()), self.level.origin.to_string()),
             ("color", word(self.color.value.to_possible_value()), self.color.origin.to_string()),
-            ("seal_idle", self.seal_idle.value.as_secs().to_string(), self.seal_idle.origin.to_string()),
+            ("seal_idle", self.seal_idle.value.as_secs().into(), self.seal_idle.origin.to_string()),
         ]
     }
 }

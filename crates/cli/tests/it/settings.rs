@@ -32,7 +32,10 @@ fn settings(steno: &Steno, given: Given) -> Vec<(String, String, String)> {
     let short = |text: &str| text.replace(home.to_str().unwrap(), "~");
     let json = said(steno, given, &["config", "--json"]);
     assert_eq!((json.code, &*json.err), (0, ""), "{}", json.out);
-    let field = |line: &Value, key: &str| short(line[key].as_str().unwrap());
+    let field = |line: &Value, key: &str| {
+        let number = (key == "value" && line["key"] == "seal_idle").then(|| line[key].as_u64().unwrap());
+        number.map_or_else(|| short(line[key].as_str().unwrap()), |number| number.to_string())
+    };
     let settings: Vec<_> = json
         .json()
         .iter()
@@ -187,10 +190,10 @@ fn the_config_file_is_found_where_it_is_said_to_be() {
     let path = |place: &str| steno.dir.path().join(place).to_str().unwrap().to_owned();
     let xdg = path("xdg");
     let (xdg, named) = (("XDG_CONFIG_HOME", &*xdg), ("STENO_CONFIG", "by-variable.toml"));
-    let want = |value: &str, file: &str| json!({ "key": "seal_idle", "value": value, "origin": format!("file {file}") });
-    assert_eq!(seal_idle(&[xdg], &[]), want("1", &path(places[0])));
-    assert_eq!(seal_idle(&[xdg, named], &[]), want("2", "by-variable.toml"));
-    assert_eq!(seal_idle(&[xdg, named], &["--config", "by-flag.toml"]), want("3", "by-flag.toml"));
+    let want = |value: u64, file: &str| json!({ "key": "seal_idle", "value": value, "origin": format!("file {file}") });
+    assert_eq!(seal_idle(&[xdg], &[]), want(1, &path(places[0])));
+    assert_eq!(seal_idle(&[xdg, named], &[]), want(2, "by-variable.toml"));
+    assert_eq!(seal_idle(&[xdg, named], &["--config", "by-flag.toml"]), want(3, "by-flag.toml"));
 }
 
 #[test]
