@@ -7,7 +7,7 @@ use std::fmt;
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
-use super::string::decode;
+use super::string::{decode, utf16_units};
 use super::{JsonString, RawJson};
 use crate::Error;
 
@@ -32,6 +32,13 @@ impl<'a> Key<'a> {
     #[must_use]
     pub fn as_raw(self) -> &'a str {
         self.0
+    }
+
+    /// Returns what tells one name from another: a text in which each lone surrogate is U+FFFD is not enough.
+    fn name(self) -> (Cow<'a, str>, Option<Vec<u16>>) {
+        let text = self.text();
+        let units = text.contains(char::REPLACEMENT_CHARACTER).then(|| utf16_units(self.0));
+        (text, units)
     }
 }
 
@@ -109,7 +116,7 @@ impl<'a> Fields<'a> {
     pub fn duplicate(&self) -> Option<Cow<'a, str>> {
         // A set: comparing each name with each would take hours for a line of a million names.
         let mut seen = BTreeSet::new();
-        self.0.iter().map(|(key, _)| key.text()).find(|name| !seen.insert(name.clone()))
+        self.0.iter().map(|(key, _)| key.name()).find(|name| !seen.insert(name.clone())).map(|(text, _)| text)
     }
 
     /// Iterates over the fields, in order.
@@ -208,6 +215,22 @@ mod tests {
         let mut fields = Fields::parse(r#"{"\u0073eq":1,"seq":2}"#).unwrap();
         assert_eq!(fields.duplicate().as_deref(), Some("seq"));
         assert_eq!(fields.take("seq").unwrap_err(), Error::DuplicateField { field: "seq".into() });
+    }
+
+    #[track_caller]
+    fn check_duplicate(object: &str, want: Option<&str>) {
+        assert_eq!(Fields::parse(object).unwrap().duplicate().as_deref(), want, "{object}");
+    }
+
+    #[test]
+    fn lone_surrogates_are_names_of_their_own() {
+        check_duplicate(r#"{"\ud800":1,"\ud801":2,"\udc00":3}"#, None);
+        check_duplicate("{\"\\ud800\":1,\"\u{fffd}\":2}", None);
+        check_duplicate(r#"{"a\ud800":1,"\ud800a":2,"a\ud800\n":3}"#, None);
+        check_duplicate(r#"{"\ud83d\ude00\ud800":1,"😀\uD800":2}"#, Some("😀\u{fffd}"));
+        check_duplicate(r#"{"\ud800":1,"\uD800":2}"#, Some("\u{fffd}"));
+        check_duplicate("{\"\\ufffd\":1,\"\u{fffd}\":2}", Some("\u{fffd}"));
+        check_duplicate(r#"{"\ud800\/":1,"\ud800/":2}"#, Some("\u{fffd}/"));
     }
 
     #[test]

@@ -7,6 +7,9 @@ use serde_json::value::RawValue;
 
 use super::RawJson;
 
+/// How long `\uXXXX` is.
+const UNIT_ESCAPE_BYTES: usize = 6;
+
 /// A JSON string as the token it came in, quotes included.
 ///
 /// Rust's `String` cannot hold a lone surrogate, and decoding followed by encoding would respell escapes; the token
@@ -81,6 +84,27 @@ pub(super) fn decode(token: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
+/// Decodes a string token to UTF-16, which can hold a lone surrogate.
+pub(super) fn utf16_units(token: &str) -> Vec<u16> {
+    let inner = token.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).unwrap_or(token);
+    let mut units = Vec::with_capacity(inner.len());
+    let mut rest = inner;
+    while let Some(at) = memchr::memchr(b'\\', rest.as_bytes()) {
+        units.extend(rest[..at].encode_utf16());
+        // Also half of a pair: the other half is the next escape.
+        if let Some(unit) = unit_at(rest, at) {
+            units.push(unit);
+            rest = &rest[at + UNIT_ESCAPE_BYTES..];
+        } else {
+            let (decoded, used) = escape(&rest[at..]);
+            units.extend(decoded.encode_utf16(&mut [0; 2]).iter());
+            rest = &rest[at + used..];
+        }
+    }
+    units.extend(rest.encode_utf16());
+    units
+}
+
 /// Decodes the escape that `text` begins with; returns the character and how many bytes it took.
 fn escape(text: &str) -> (char, usize) {
     let plain = |decoded| (decoded, 2);
@@ -96,14 +120,16 @@ fn escape(text: &str) -> (char, usize) {
     }
 }
 
+/// Reads `\uXXXX` at a place.
+fn unit_at(text: &str, at: usize) -> Option<u16> {
+    let escape = text.get(at..at + UNIT_ESCAPE_BYTES)?;
+    u16::from_str_radix(escape.strip_prefix("\\u")?, 16).ok()
+}
+
 /// Decodes `\uXXXX`, or two of them that form a surrogate pair.
 fn unicode_escape(text: &str) -> (char, usize) {
-    let unit = |at: usize| {
-        let escape = text.get(at..at + 6)?;
-        u16::from_str_radix(escape.strip_prefix("\\u")?, 16).ok()
-    };
-    let Some(first) = unit(0) else { return (char::REPLACEMENT_CHARACTER, text.len().min(2)) };
-    let pair = [first, unit(6).unwrap_or(0)];
+    let Some(first) = unit_at(text, 0) else { return (char::REPLACEMENT_CHARACTER, text.len().min(2)) };
+    let pair = [first, unit_at(text, UNIT_ESCAPE_BYTES).unwrap_or(0)];
     let mut decoded = char::decode_utf16(pair);
     match decoded.next() {
         Some(Ok(one)) => (one, if one.len_utf16() == 2 { 12 } else { 6 }),
