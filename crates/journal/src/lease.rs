@@ -36,7 +36,13 @@ impl Lease {
         let text = guard.read().map_err(failed("read"))?;
         let before = serde_json::from_str::<Holder>(&text).map(|holder| holder.epoch);
         let epoch = match before {
-            Ok(before) => before + 1,
+            // Beginning anew would give live streams the same name for two openings.
+            Ok(before) => before.checked_add(1).ok_or_else(|| Error::Damaged {
+                path: path.clone(),
+                offset: 0,
+                why: steno_model::Error::WrongField { field: "epoch", wanted: "below 18446744073709551615" }
+                    .into(),
+            })?,
             Err(_) if text.trim().is_empty() => 1,
             // A lock file that a crash has garbled: seconds since 1970 are more than anybody has counted to.
             Err(_) => u64::try_from(now.as_second()).unwrap_or(1),

@@ -129,6 +129,40 @@ fn a_missing_directory_is_no_store_to_read_and_an_empty_list() {
 }
 
 #[test]
+fn a_lock_file_longer_than_the_limit_is_taken_for_a_garbled_one() {
+    const LOCK_TEXT_BYTES_MAX: usize = 4096;
+    let text = |bytes| format!("{:>bytes$}", r#"{"epoch":41,"pid":1,"since":"2026-06-08T08:14:42.123Z"}"#);
+    let dir = tempfile::tempdir().unwrap();
+    let journal = journal(dir.path());
+    let lock = dir.path().join(RunFile::Lock(run()).path().as_str());
+    let epoch_after = |bytes| {
+        fs::write(&lock, text(bytes)).unwrap();
+        journal.record(run()).unwrap().epoch()
+    };
+    assert_eq!(epoch_after(LOCK_TEXT_BYTES_MAX), steno_model::Epoch(42));
+    assert!(epoch_after(LOCK_TEXT_BYTES_MAX + 1) > steno_model::Epoch(1_000_000_000), "seconds since 1970");
+}
+
+#[test]
+fn an_epoch_that_none_can_follow_is_an_error_and_stays() {
+    let dir = tempfile::tempdir().unwrap();
+    let journal = journal(dir.path());
+    let lock = dir.path().join(RunFile::Lock(run()).path().as_str());
+    for (before, after) in [(u64::MAX - 1, Some(u64::MAX)), (u64::MAX, None)] {
+        let text = format!(r#"{{"epoch":{before},"pid":1,"since":""}}"#);
+        fs::write(&lock, &text).unwrap();
+        match (journal.record(run()), after) {
+            (Ok(recorder), Some(after)) => assert_eq!(recorder.epoch(), steno_model::Epoch(after)),
+            (Err(Error::Damaged { path, .. }), None) => {
+                assert_eq!(path, RunFile::Lock(run()).path());
+                assert_eq!(fs::read_to_string(&lock).unwrap(), text);
+            }
+            (opened, _) => panic!("{before}: {:?}", opened.err()),
+        }
+    }
+}
+
+#[test]
 fn renaming_and_identities_work_below_the_root() {
     let dir = tempfile::tempdir().unwrap();
     let disk = RealDisk::create(dir.path()).unwrap();
