@@ -16,15 +16,21 @@ const WARNING_INTERVAL: Duration = Duration::from_secs(1);
 /// All subscribers of one run.
 #[derive(Default)]
 pub(crate) struct FanOut {
-    subscribers: Mutex<Subscribers>,
+    subscribers: Arc<Mutex<Subscribers>>,
 }
 
 #[derive(Default)]
-pub(crate) struct Subscribers {
+struct Subscribers {
     queues: Vec<Arc<Queue>>,
-    /// What subscribers had missed who have left.
-    missed: Vec<Missed>,
+    /// What those have missed who have left, all together.
+    missed: Missed,
     closed: bool,
+}
+
+/// The right to pass events on; whom to warn is said when it is given up.
+pub(crate) struct Entered<'a> {
+    subscribers: Option<MutexGuard<'a, Subscribers>>,
+    warnings: Vec<(u64, Seq)>,
 }
 
 #[derive(Default)]
@@ -51,13 +57,30 @@ pub struct Missed {
     pub range: Option<(Seq, Seq)>,
 }
 
+impl Missed {
+    fn miss(&mut self, seq: Seq) {
+        self.add(Self { count: 1, range: Some((seq, seq)) });
+    }
+
+    /// Takes what somebody else missed as well.
+    fn add(&mut self, other: Self) {
+        self.count = self.count.saturating_add(other.count);
+        self.range = match (self.range, other.range) {
+            (Some((first, last)), Some((other_first, other_last))) => {
+                Some((first.min(other_first), last.max(other_last)))
+            }
+            (ours, theirs) => ours.or(theirs),
+        };
+    }
+}
+
 impl FanOut {
     /// Takes the lock under which events are passed on.
     ///
     /// Taken before the append lock is given up, so that subscribers see the file's order, and held after it, so
     /// that the next line can be written meanwhile.
-    pub(crate) fn enter(&self) -> MutexGuard<'_, Subscribers> {
-        lock(&self.subscribers)
+    pub(crate) fn enter(&self) -> Entered<'_> {
+        Entered { subscribers: Some(lock(&self.subscribers)), warnings: Vec::new() }
     }
 
     pub(crate) fn subscribe(&self, epoch: Epoch) -> Subscription {
@@ -68,54 +91,51 @@ impl FanOut {
         } else {
             subscribers.queues.push(Arc::clone(&queue));
         }
-        Subscription { queue, epoch }
+        Subscription { queue, epoch, subscribers: Arc::clone(&self.subscribers) }
     }
 
-    /// Ends all subscriptions after what they have queued; returns what they missed.
+    /// Ends all subscriptions after what they have queued; returns what each missed, and those together who left.
     pub(crate) fn close(&self) -> Vec<Missed> {
         let mut subscribers = lock(&self.subscribers);
         subscribers.closed = true;
         let queues = std::mem::take(&mut subscribers.queues);
-        let mut missed = std::mem::take(&mut subscribers.missed);
+        let left = std::mem::take(&mut subscribers.missed);
         drop(subscribers);
-        missed.extend(queues.iter().map(|queue| queue.close()).filter(|missed| missed.count > 0));
-        missed
+        let missed = std::iter::once(left).chain(queues.iter().map(|queue| queue.close()));
+        missed.filter(|missed| missed.count > 0).collect()
     }
 }
 
-impl Subscribers {
+impl Entered<'_> {
     /// Passes an event on to everyone; makes it only when somebody listens.
     pub(crate) fn deliver(&mut self, event: impl FnOnce() -> ExchangeEvent) {
-        if self.queues.is_empty() {
+        let Some(subscribers) = self.subscribers.as_ref().filter(|found| !found.queues.is_empty()) else {
             return;
-        }
+        };
         let event = Arc::new(event());
-        let missed = &mut self.missed;
-        self.queues.retain(|queue| match queue.offer(&event) {
-            Offered::Taken => true,
-            Offered::Gone(gone) => {
-                missed.extend((gone.count > 0).then_some(gone));
-                false
-            }
-        });
+        self.warnings.extend(subscribers.queues.iter().filter_map(|queue| queue.offer(&event)));
     }
 }
 
-enum Offered {
-    Taken,
-    Gone(Missed),
+impl Drop for Entered<'_> {
+    fn drop(&mut self) {
+        drop(self.subscribers.take());
+        // Without any lock: whoever takes logs may be slow, and may even record or subscribe.
+        for (missed, seq) in &self.warnings {
+            tracing::warn!(missed, %seq, "a subscriber is too slow and misses live events");
+        }
+    }
 }
 
 impl Queue {
-    /// Queues an event, or counts it as missed.
-    fn offer(&self, event: &Arc<ExchangeEvent>) -> Offered {
+    /// Queues an event, or counts it as missed; returns how many were, when it is time to warn of it.
+    fn offer(&self, event: &Arc<ExchangeEvent>) -> Option<(u64, Seq)> {
         let mut state = lock(&self.state);
         if state.closed {
-            return Offered::Gone(state.missed);
+            return None;
         }
         if state.events.len() >= SUBSCRIBER_QUEUE_LEN_MAX {
-            state.miss(event.seq);
-            return Offered::Taken;
+            return state.miss(event.seq).then_some((state.missed.count, event.seq));
         }
         state.events.push_back(Arc::clone(event));
         let wake = state.waiting;
@@ -123,7 +143,7 @@ impl Queue {
         if wake {
             self.ready.notify_one();
         }
-        Offered::Taken
+        None
     }
 
     fn close(&self) -> Missed {
@@ -137,15 +157,15 @@ impl Queue {
 }
 
 impl QueueState {
-    fn miss(&mut self, seq: Seq) {
-        self.missed.count += 1;
-        let first = self.missed.range.map_or(seq, |(first, _)| first);
-        self.missed.range = Some((first, seq));
+    /// Counts an event that is missed; says whether it is time to warn.
+    fn miss(&mut self, seq: Seq) -> bool {
+        self.missed.miss(seq);
         let now = Instant::now();
-        if self.warned.is_none_or(|warned| now.duration_since(warned) >= WARNING_INTERVAL) {
+        let is_time = self.warned.is_none_or(|warned| now.duration_since(warned) >= WARNING_INTERVAL);
+        if is_time {
             self.warned = Some(now);
-            tracing::warn!(missed = self.missed.count, %seq, "a subscriber is too slow and misses live events");
         }
+        is_time
     }
 }
 
@@ -155,6 +175,7 @@ impl QueueState {
 pub struct Subscription {
     queue: Arc<Queue>,
     epoch: Epoch,
+    subscribers: Arc<Mutex<Subscribers>>,
 }
 
 impl Subscription {
@@ -195,12 +216,36 @@ impl Subscription {
 
     /// Ends the subscription; doing it again does nothing.
     pub fn close(&self) {
-        self.queue.close();
+        let mut subscribers = lock(&self.subscribers);
+        let found = subscribers.queues.iter().position(|queue| Arc::ptr_eq(queue, &self.queue));
+        if let Some(index) = found {
+            subscribers.queues.swap_remove(index);
+            subscribers.missed.add(self.queue.close());
+        }
     }
 }
 
 impl Drop for Subscription {
     fn drop(&mut self) {
         self.close();
+    }
+}
+
+#[cfg(all(test, not(feature = "shuttle")))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whoever_leaves_is_forgotten_at_once() {
+        let fan_out = FanOut::default();
+        let stays = fan_out.subscribe(Epoch(1));
+        for _ in 0..100 {
+            let leaves = fan_out.subscribe(Epoch(1));
+            leaves.close();
+            leaves.close();
+        }
+        let subscribers = lock(&fan_out.subscribers);
+        assert_eq!(subscribers.queues.len(), 1);
+        assert!(Arc::ptr_eq(&subscribers.queues[0], &stays.queue));
     }
 }

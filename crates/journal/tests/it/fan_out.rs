@@ -1,12 +1,13 @@
 //! Subscribers: order, bounds, drops, ends.
 
 use std::sync::mpsc::channel;
+use std::sync::{Arc, Mutex};
 
 use steno_journal::{Level, Noted, SUBSCRIBER_QUEUE_LEN_MAX, read_notes};
 use steno_model::Seq;
 use steno_testkit::sample::message;
 
-use crate::kit::{bench, lines, run};
+use crate::kit::{Bench, bench, lines, run};
 
 #[test]
 fn subscribers_see_the_files_order_and_share_events() {
@@ -18,7 +19,7 @@ fn subscribers_see_the_files_order_and_share_events() {
     for number in 1..=100 {
         let (first, second) = (one.recv().unwrap(), two.recv().unwrap());
         assert_eq!(first.seq.get(), number);
-        assert!(std::sync::Arc::ptr_eq(&first, &second), "no copy per subscriber");
+        assert!(Arc::ptr_eq(&first, &second), "no copy per subscriber");
     }
     assert_eq!((one.try_recv(), one.epoch()), (None, bench.recorder.epoch()));
 }
@@ -67,6 +68,76 @@ fn what_a_subscriber_missed_is_noted_also_when_it_left_early() {
     bench.recorder.record(message("after", 300), Level::Written).unwrap();
     bench.recorder.close().unwrap();
     assert_eq!(read_notes(&**bench.journal.store().disk(), run()).unwrap().len(), 1);
+}
+
+#[test]
+fn what_those_missed_who_left_is_one_note() {
+    const SUBSCRIBERS: u64 = 40;
+    let bench = bench();
+    let total = SUBSCRIBER_QUEUE_LEN_MAX as u64 + 10;
+    let live: Vec<_> = (0..SUBSCRIBERS).map(|_| bench.recorder.subscribe()).collect();
+    let stays = bench.recorder.subscribe();
+    for number in 1..=total {
+        bench.recorder.record(message(&number.to_string(), 300), Level::Written).unwrap();
+    }
+    drop(live);
+    bench.recorder.close().unwrap();
+    let notes: Vec<_> = read_notes(&bench.disk, run()).unwrap().into_iter().map(|note| note.what).collect();
+    let (seq_first, seq_last) = (total - 9, total);
+    let of = |subscribers| Noted::Lagged { count: 10 * subscribers, seq_first, seq_last };
+    assert_eq!(notes, [of(SUBSCRIBERS), of(1)]);
+    assert_eq!(stays.missed().count, 10);
+}
+
+/// Takes warnings, and records from another thread while it does.
+struct SlowSink {
+    recorder: std::sync::Weak<steno_journal::Recorder>,
+    warned: Arc<Mutex<Vec<bool>>>,
+}
+
+impl tracing::Subscriber for SlowSink {
+    fn enabled(&self, _: &tracing::Metadata<'_>) -> bool {
+        true
+    }
+
+    fn new_span(&self, _: &tracing::span::Attributes<'_>) -> tracing::span::Id {
+        tracing::span::Id::from_u64(1)
+    }
+
+    fn record(&self, _: &tracing::span::Id, _: &tracing::span::Record<'_>) {}
+
+    fn record_follows_from(&self, _: &tracing::span::Id, _: &tracing::span::Id) {}
+
+    fn event(&self, _: &tracing::Event<'_>) {
+        let (send, done) = channel();
+        let recorder = self.recorder.clone();
+        std::thread::spawn(move || {
+            let recorder = recorder.upgrade().unwrap();
+            send.send(recorder.record(message("meanwhile", 300), Level::Written).is_ok()).ok();
+        });
+        let others_go_on = done.recv_timeout(std::time::Duration::from_secs(10)).unwrap_or(false);
+        self.warned.lock().unwrap().push(others_go_on);
+    }
+
+    fn enter(&self, _: &tracing::span::Id) {}
+
+    fn exit(&self, _: &tracing::span::Id) {}
+}
+
+#[test]
+fn whoever_takes_the_warning_slowly_holds_up_no_other_writer() {
+    let Bench { recorder, .. } = bench();
+    let recorder = Arc::new(recorder);
+    let warned = Arc::<Mutex<Vec<bool>>>::default();
+    let sink = SlowSink { recorder: Arc::downgrade(&recorder), warned: Arc::clone(&warned) };
+    let live = recorder.subscribe();
+    tracing::subscriber::with_default(sink, || {
+        for number in 0..=SUBSCRIBER_QUEUE_LEN_MAX {
+            recorder.record(message(&number.to_string(), 300), Level::Written).unwrap();
+        }
+    });
+    assert_eq!(*warned.lock().unwrap(), [true]);
+    assert_eq!(live.missed().count, 2, "the one that warned, and the one meanwhile");
 }
 
 #[test]
