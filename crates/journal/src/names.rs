@@ -1,8 +1,12 @@
 //! Names of files in a store: each is built and parsed here and nowhere else.
 
 use std::fmt;
+use std::hash::{BuildHasher as _, RandomState};
 
 use steno_model::{RunId, ThreadId};
+
+/// What stands between a file's name and what makes the name of its temporary file.
+const TEMPORARY: &str = ".tmp-";
 
 /// A file's or directory's path below the store, made of names that are safe on every file system.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -43,6 +47,12 @@ impl StorePath {
     #[must_use]
     pub fn spine_of(thread: &ThreadId) -> Self {
         Self(format!("spine/{thread}").into())
+    }
+
+    /// What happened to the record of one thread's spine.
+    #[must_use]
+    pub fn spine_notes(thread: &ThreadId) -> Self {
+        Self(format!("spine/{thread}/notes.jsonl").into())
     }
 
     /// The lock of one thread's spine.
@@ -95,10 +105,18 @@ impl StorePath {
         std::iter::once(Self(first.into())).chain(others)
     }
 
-    /// Names a temporary file that is renamed to this one when it is whole.
+    /// Names a temporary file that is renamed to this one when it is whole; another one each time.
     #[must_use]
     pub(crate) fn temporary(&self) -> Self {
-        Self(format!("{self}.tmp-{}", std::process::id()).into())
+        // Threads have the same process id, and so may processes in two containers. Each state is keyed anew.
+        let chance = RandomState::new().hash_one(&self.0);
+        Self(format!("{self}{TEMPORARY}{}-{chance:016x}", std::process::id()).into())
+    }
+
+    /// Tells whether this is the name of a temporary file.
+    #[must_use]
+    pub fn is_temporary(&self) -> bool {
+        self.file_name().contains(TEMPORARY)
     }
 }
 
@@ -252,6 +270,16 @@ mod tests {
         {
             assert_eq!(SegmentName::parse(bad), None, "{bad}");
         }
+    }
+
+    #[test]
+    fn temporary_files_stay_beside_what_they_become_and_no_two_have_a_name() {
+        let path = RunFile::Transcript(run()).path();
+        let names: std::collections::BTreeSet<_> = (0..1_000).map(|_| path.temporary()).collect();
+        assert_eq!(names.len(), 1_000);
+        assert!(names.iter().all(|name| name.is_temporary() && name.dir() == path.dir()));
+        assert!(names.iter().all(|name| RunFile::parse(name.as_str()).is_none()));
+        assert!(!path.is_temporary());
     }
 
     #[test]

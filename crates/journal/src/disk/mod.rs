@@ -38,10 +38,10 @@ pub trait Disk: Send + Sync {
     /// As [`Disk::open_append`].
     fn open_overwrite(&self, path: &StorePath) -> io::Result<Arc<dyn DiskFile>>;
 
-    /// Makes a file with mode 0600, empty also when one was there.
+    /// Makes a file with mode 0600 where nothing stands.
     ///
     /// # Errors
-    /// As [`Disk::open_append`].
+    /// [`io::ErrorKind::AlreadyExists`] when something does; else what the system says.
     fn create(&self, path: &StorePath) -> io::Result<Arc<dyn DiskFile>>;
 
     /// Renames a file, over another one if need be.
@@ -49,6 +49,14 @@ pub trait Disk: Send + Sync {
     /// # Errors
     /// What the system says.
     fn rename(&self, from: &StorePath, to: &StorePath) -> io::Result<()>;
+
+    /// Takes away a file that was being made and never became part of the store. No other is ever deleted.
+    ///
+    /// # Errors
+    /// What the system says, or that this disk cannot. Nobody has to care: the file may stay.
+    fn discard(&self, temporary: &StorePath) -> io::Result<()> {
+        Err(io::Error::new(io::ErrorKind::Unsupported, format!("`{temporary}` stays")))
+    }
 
     /// Makes the names in a directory survive a power cut.
     ///
@@ -226,7 +234,8 @@ pub fn read_full(file: &dyn DiskFile, into: &mut [u8], offset: u64) -> io::Resul
     Ok(done)
 }
 
-/// Syncs a file. Every sync of the journal goes through here or [`sync_dir`].
+/// Syncs a file. Whatever the journal acknowledges was synced through here or [`sync_dir`]; a disk syncs by itself
+/// the name of a directory that it makes and what it writes into a lock file.
 ///
 /// # Errors
 /// What the system says; never asked twice, since the second answer may be a false yes.
@@ -257,10 +266,22 @@ pub fn sync_dir(disk: &dyn Disk, dir: &StorePath) -> io::Result<()> {
 /// # Errors
 /// What the system says; the old file, if there was one, is untouched then.
 pub fn replace_file(disk: &dyn Disk, path: &StorePath, bytes: &[u8]) -> io::Result<()> {
+    replace_with(disk, path, |file| append_all(file, bytes))
+}
+
+/// Puts a whole file in place like [`replace_file`], with whatever `write` puts into it.
+pub(crate) fn replace_with(
+    disk: &dyn Disk,
+    path: &StorePath,
+    write: impl FnOnce(&dyn DiskFile) -> io::Result<()>,
+) -> io::Result<()> {
+    // A name of its own and a file that was not there: others may be putting the same file in place.
     let temporary = path.temporary();
     let file = disk.create(&temporary)?;
-    append_all(&*file, bytes)?;
-    sync_file(&*file)?;
-    disk.rename(&temporary, path)?;
+    let placed = write(&*file).and_then(|()| sync_file(&*file)).and_then(|()| disk.rename(&temporary, path));
+    if let Err(error) = placed {
+        disk.discard(&temporary).ok();
+        return Err(error);
+    }
     sync_dir(disk, &path.dir())
 }

@@ -102,15 +102,17 @@ impl RealDisk {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             opened => return opened,
         }
-        match self.open_file(path, flags | OFlags::CREATE | OFlags::EXCL) {
-            Ok(file) => {
-                fs::fchmod(&file.fd, FILE_MODE)?;
-                Ok(file)
-            }
+        match self.make(path, flags) {
             // Somebody else has made it in between.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => self.open_file(path, flags),
-            Err(error) => Err(error),
+            made => made,
         }
+    }
+
+    fn make(&self, path: &StorePath, flags: OFlags) -> io::Result<RealFile> {
+        let file = self.open_file(path, flags | OFlags::CREATE | OFlags::EXCL)?;
+        fs::fchmod(&file.fd, FILE_MODE)?;
+        Ok(file)
     }
 }
 
@@ -252,14 +254,19 @@ impl Disk for RealDisk {
     }
 
     fn create(&self, path: &StorePath) -> io::Result<Arc<dyn DiskFile>> {
-        let file = self.open_or_make(path, OFlags::WRONLY | OFlags::APPEND)?;
-        fs::ftruncate(&file.fd, 0)?;
-        Ok(Arc::new(file))
+        Ok(Arc::new(self.make(path, OFlags::WRONLY | OFlags::APPEND)?))
     }
 
     fn rename(&self, from: &StorePath, to: &StorePath) -> io::Result<()> {
         let (from_dir, to_dir) = (self.open_dir(&from.dir())?, self.open_dir(&to.dir())?);
         Ok(fs::renameat(from_dir, from.file_name(), to_dir, to.file_name())?)
+    }
+
+    fn discard(&self, temporary: &StorePath) -> io::Result<()> {
+        if !temporary.is_temporary() {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        Ok(fs::unlinkat(self.open_dir(&temporary.dir())?, temporary.file_name(), AtFlags::empty())?)
     }
 
     fn sync_dir(&self, dir: &StorePath) -> io::Result<()> {

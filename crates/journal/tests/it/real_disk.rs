@@ -129,6 +129,24 @@ fn a_missing_directory_is_no_store_to_read_and_an_empty_list() {
 }
 
 #[test]
+fn a_file_is_made_only_where_nothing_stands_and_only_temporary_files_are_taken_away() {
+    let dir = tempfile::tempdir().unwrap();
+    let disk = RealDisk::create(dir.path()).unwrap();
+    let path = RunFile::Notes(run()).path();
+    disk.make_dir(&path.dir()).unwrap();
+    disk.create(&path).unwrap();
+    assert_eq!(disk.create(&path).err().unwrap().kind(), std::io::ErrorKind::AlreadyExists);
+    assert!(disk.discard(&path).is_err());
+    let failed = disk.rename(&path, &path.torn(1, "x")).and_then(|()| disk.discard(&path.torn(1, "x")));
+    assert!(failed.is_err());
+    // A directory in the way: the rename fails, and what was written under a temporary name is taken away.
+    fs::create_dir(dir.path().join(path.as_str())).unwrap();
+    assert!(steno_journal::disk::replace_file(&disk, &path, b"x").is_err());
+    let names = disk.list(&path.dir()).unwrap();
+    assert_eq!(names, [path.file_name(), path.torn(1, "x").file_name()]);
+}
+
+#[test]
 fn a_lock_file_longer_than_the_limit_is_taken_for_a_garbled_one() {
     const LOCK_TEXT_BYTES_MAX: usize = 4096;
     let text = |bytes| format!("{:>bytes$}", r#"{"epoch":41,"pid":1,"since":"2026-06-08T08:14:42.123Z"}"#);

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use steno_journal::disk::RealDisk;
 use steno_journal::{Error, Store, StorePath};
 use steno_testkit::sim_disk::{Call, Death, Fault, SimDisk};
 
@@ -70,6 +71,29 @@ fn a_crash_while_the_store_is_made_leaves_a_store_that_can_be_made() {
         }
     }
     panic!("the store is made within eleven calls");
+}
+
+#[test]
+fn threads_that_make_the_same_store_make_one_store() {
+    const THREADS: usize = 4;
+    for _ in 0..60 {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().join("store");
+        let together = std::sync::Barrier::new(THREADS);
+        std::thread::scope(|scope| {
+            for _ in 0..THREADS {
+                scope.spawn(|| {
+                    together.wait();
+                    Store::create(Arc::new(RealDisk::create(&root).unwrap())).unwrap();
+                });
+            }
+        });
+        let mut names: Vec<_> =
+            std::fs::read_dir(&root).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        names.sort();
+        assert_eq!(names, ["format.json", "locks", "transcripts"], "nothing half done stays");
+        Store::open(Arc::new(RealDisk::open(&root).unwrap().unwrap())).unwrap();
+    }
 }
 
 #[test]

@@ -146,9 +146,17 @@ impl Disk for SimDisk {
     }
 
     fn create(&self, path: &StorePath) -> io::Result<Arc<dyn DiskFile>> {
-        let file = self.open_append(path)?;
-        file.truncate(0)?;
-        Ok(file)
+        if self.open(path)?.is_some() {
+            return Err(io::ErrorKind::AlreadyExists.into());
+        }
+        self.open_append(path)
+    }
+
+    fn discard(&self, temporary: &StorePath) -> io::Result<()> {
+        let mut world = self.world();
+        world.check_alive(self.process)?;
+        world.delete(temporary.as_str());
+        Ok(())
     }
 
     fn rename(&self, from: &StorePath, to: &StorePath) -> io::Result<()> {
