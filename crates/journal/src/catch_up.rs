@@ -52,6 +52,7 @@ impl CatchUp {
                 self.ahead = Some(event);
             } else {
                 // What was missed last is only in the file.
+                self.reader.look_again();
                 (self.ended, self.behind) = (true, true);
             }
         }

@@ -37,32 +37,58 @@ pub fn run_ends(store: &Store, run: RunId) -> Result<Ends, Error> {
         let damaged = |error| Error::Damaged { path: path.clone(), offset, why: Damage::Unreadable(error) };
         ExchangeEvent::parse(line).map_err(damaged)
     };
-    let first = match Lines::new(Arc::clone(&file), 0).next().map_err(failed("read"))? {
+    // Both ends of what the file holds now: a line that is written meanwhile would be found by one of the two.
+    let first = match Lines::new(Arc::clone(&file), 0).until(bytes).next().map_err(failed("read"))? {
         Piece::Line { offset, bytes } => read(offset, bytes)?,
         Piece::End { .. } => return Ok(Ends { events: None, bytes }),
-        Piece::TooLong { offset } => return Err(Error::Damaged { path, offset, why: Damage::TooLong }),
+        Piece::TooLong { offset, .. } => return Err(Error::Damaged { path, offset, why: Damage::TooLong }),
     };
-    let (offset, line) = last_line(&*file, &path, bytes)?;
-    Ok(Ends { events: Some((first, read(offset, &line)?)), bytes })
+    let last = match last_line(&*file, &path, bytes)? {
+        Some((offset, line)) => read(offset, &line)?,
+        None => return Err(Error::Shrunk { path }),
+    };
+    Ok(Ends { events: Some((first, last)), bytes })
 }
 
-/// Finds the last line that ends with a newline, reading backwards in growing steps.
-fn last_line(file: &dyn DiskFile, path: &StorePath, len: u64) -> Result<(u64, Vec<u8>), Error> {
-    let mut window = 16 * 1024_u64;
-    loop {
-        let from = len.saturating_sub(window);
-        let mut bytes = vec![0; usize::try_from(len - from).unwrap_or(usize::MAX)];
-        let read = read_full(file, &mut bytes, from).map_err(|source| Error::io("read", path, source))?;
-        bytes.truncate(read);
-        let end = memchr::memrchr(b'\n', &bytes);
-        let start = end.and_then(|end| memchr::memrchr(b'\n', &bytes[..end]));
-        match (start, end) {
-            (Some(start), Some(end)) => return Ok((from + start as u64 + 1, bytes[start + 1..end].to_vec())),
-            (None, Some(end)) if from == 0 => return Ok((0, bytes[..end].to_vec())),
-            _ if from == 0 || window > 2 * LINE_BYTES_MAX as u64 => {
-                return Err(Error::Damaged { path: path.clone(), offset: from, why: Damage::TooLong });
-            }
-            _ => window *= 4,
-        }
+/// Finds the last line that ends with a newline: where it begins, and its bytes; `None` when there is none.
+///
+/// Reads backwards in steps, so that neither time nor memory depends on what lies before it.
+pub(crate) fn last_line(
+    file: &dyn DiskFile,
+    path: &StorePath,
+    len: u64,
+) -> Result<Option<(u64, Vec<u8>)>, Error> {
+    let failed = |source| Error::io("read", path, source);
+    let Some(newline) = newline_before(file, len, 0).map_err(failed)? else { return Ok(None) };
+    let from = newline.saturating_sub(LINE_BYTES_MAX as u64);
+    let start = match newline_before(file, newline, from).map_err(failed)? {
+        Some(before) => before + 1,
+        None if from == 0 => 0,
+        None => return Err(Error::Damaged { path: path.clone(), offset: from, why: Damage::TooLong }),
+    };
+    let mut line = vec![0; usize::try_from(newline - start).unwrap_or(0)];
+    let read = read_full(file, &mut line, start).map_err(failed)?;
+    if read < line.len() {
+        return Err(Error::Shrunk { path: path.clone() });
     }
+    Ok(Some((start, line)))
+}
+
+/// Returns where the last newline before `end` stands, if there is one from `begin` on.
+fn newline_before(file: &dyn DiskFile, end: u64, begin: u64) -> std::io::Result<Option<u64>> {
+    const STEP_BYTES_MAX: u64 = 1024 * 1024;
+    let mut step = 4 * 1024_u64;
+    let mut end = end;
+    let mut bytes = Vec::new();
+    while end > begin {
+        let from = end.saturating_sub(step).max(begin);
+        bytes.resize(usize::try_from(end - from).unwrap_or(0), 0);
+        let read = read_full(file, &mut bytes, from)?;
+        if let Some(found) = memchr::memrchr(b'\n', &bytes[..read]) {
+            return Ok(Some(from + found as u64));
+        }
+        end = from;
+        step = (step * 4).min(STEP_BYTES_MAX);
+    }
+    Ok(None)
 }

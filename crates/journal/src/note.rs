@@ -1,15 +1,45 @@
-//! Notes beside a transcript: what happened to the record itself.
+//! Notes beside a transcript or a spine: what happened to the record itself.
 //!
 //! The ten event types stay closed and the file has no gaps, so recoveries, refusals and drops are said here.
 
 use serde::{Deserialize, Serialize};
-use steno_model::{RunId, Timestamp};
+use steno_model::{RunId, ThreadId, Timestamp};
 
 use crate::disk::Disk;
 use crate::error::Error;
 use crate::lines::{Lines, Piece};
-use crate::names::RunFile;
+use crate::names::{RunFile, StorePath};
 use crate::side;
+
+/// Whose notes: those of a run, or of a spine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NotesOf {
+    /// `transcripts/<run-id>.notes.jsonl`
+    Run(RunId),
+    /// `spine/<thread-id>/notes.jsonl`
+    Spine(ThreadId),
+}
+
+impl NotesOf {
+    fn path(&self) -> StorePath {
+        match self {
+            Self::Run(run) => RunFile::Notes(*run).path(),
+            Self::Spine(thread) => StorePath::spine_notes(thread),
+        }
+    }
+}
+
+impl From<RunId> for NotesOf {
+    fn from(run: RunId) -> Self {
+        Self::Run(run)
+    }
+}
+
+impl From<&ThreadId> for NotesOf {
+    fn from(thread: &ThreadId) -> Self {
+        Self::Spine(thread.clone())
+    }
+}
 
 /// One line of a notes file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -75,27 +105,46 @@ pub enum Noted {
 /// Writes a note and syncs it.
 pub(crate) fn write_note(
     disk: &dyn Disk,
-    run: RunId,
+    of: impl Into<NotesOf>,
     time: jiff::Timestamp,
     what: Noted,
 ) -> Result<(), Error> {
     let note = Note { time: Timestamp::from_instant(time).to_string(), what };
-    side::append_line(disk, &RunFile::Notes(run).path(), &side::json_line(&note))
+    side::append_line(disk, &of.into().path(), &side::json_line(&note))
 }
 
-/// Reads the notes of a run; lines that are no notes of a kind we know are left out.
+/// Notes a recovery, unless one that was killed after its note has done so: the name of what it kept says which.
+pub(crate) fn note_once(
+    disk: &dyn Disk,
+    of: impl Into<NotesOf>,
+    time: jiff::Timestamp,
+    what: Noted,
+) -> Result<(), Error> {
+    let of = of.into();
+    if read_notes(disk, of.clone())?.iter().any(|note| note.what == what) {
+        return Ok(());
+    }
+    write_note(disk, of, time, what)
+}
+
+/// Reads the notes of a run or a spine; lines that are no notes of a kind we know are left out, and so is a torn
+/// tail.
 ///
 /// # Errors
 /// What the system says.
-pub fn read_notes(disk: &dyn Disk, run: RunId) -> Result<Vec<Note>, Error> {
-    let path = RunFile::Notes(run).path();
-    let Some(file) = disk.open_read(&path).map_err(|source| Error::io("open", &path, source))? else {
+pub fn read_notes(disk: &dyn Disk, of: impl Into<NotesOf>) -> Result<Vec<Note>, Error> {
+    let path = &of.into().path();
+    let Some(file) = disk.open_read(path).map_err(|source| Error::io("open", path, source))? else {
         return Ok(Vec::new());
     };
-    let mut lines = Lines::new(file, 0);
+    let failed = |doing| move |source| Error::io(doing, path, source);
+    let mut lines = Lines::new(file, 0).until_now().map_err(failed("look at"))?;
     let mut notes = Vec::new();
-    while let Piece::Line { bytes, .. } = lines.next().map_err(|source| Error::io("read", &path, source))? {
-        notes.extend(serde_json::from_slice(bytes).ok());
+    loop {
+        match lines.next().map_err(failed("read"))? {
+            Piece::Line { bytes, .. } => notes.extend(serde_json::from_slice(bytes).ok()),
+            Piece::TooLong { end, .. } => lines.skip_to(end),
+            Piece::End { .. } => return Ok(notes),
+        }
     }
-    Ok(notes)
 }

@@ -69,11 +69,11 @@ impl Reader {
         let damaged = |offset, why| Error::Damaged { path: path.clone(), offset, why };
         let place = self.lines.offset();
         match self.lines.next().map_err(|source| Error::io("read", path, source))? {
-            Piece::End { rest, .. } => {
-                self.rest_bytes = rest.len() as u64;
+            Piece::End { rest_bytes, .. } => {
+                self.rest_bytes = rest_bytes;
                 Ok(None)
             }
-            Piece::TooLong { offset } => Err(damaged(offset, Damage::TooLong)),
+            Piece::TooLong { offset, .. } => Err(damaged(offset, Damage::TooLong)),
             Piece::Line { offset, bytes } => {
                 let read = read_line(bytes, self.run, self.seq_last);
                 match read {
@@ -90,6 +90,11 @@ impl Reader {
                 }
             }
         }
+    }
+
+    /// Has the end looked at from its last whole line on, however much stands there.
+    pub(crate) fn look_again(&mut self) {
+        self.lines.look_again();
     }
 
     /// Returns how many unterminated bytes stood at the end when it was last reached.

@@ -4,15 +4,20 @@
 //! place and synced: after a failed sync the page cache may hold what the disk does not, and reading proves nothing.
 //! Every step can be killed and done again.
 
+use std::io;
+use std::ops::Range;
+use std::sync::Arc;
+
+use sha2::{Digest as _, Sha256};
 use steno_model::{RunId, Seq};
 
 use crate::check::TranscriptLines;
-use crate::disk::{self, Disk, append_all, sync_dir, sync_file};
+use crate::disk::{self, Disk, DiskFile, append_all, sync_dir, sync_file};
 use crate::error::Error;
 use crate::names::{RunFile, StorePath};
-use crate::note::{Noted, read_notes, write_note};
+use crate::note::{Noted, note_once};
 use crate::scan::{Ending, Scan, scan};
-use crate::seal::{Prefix, Seal, hex, read_seals};
+use crate::seal::{Prefix, Seal, hex, scan_seals};
 use crate::side;
 
 /// What a run's transcript holds, and what opening it to append would do to it.
@@ -21,6 +26,7 @@ pub struct Inspection {
     good: Prefix,
     sealed: u64,
     ending: Ending,
+    seals_ending: Ending,
 }
 
 impl Inspection {
@@ -48,6 +54,12 @@ impl Inspection {
         self.ending
     }
 
+    /// Returns what comes after the seals in their own file; the next seal moves it aside.
+    #[must_use]
+    pub fn seals_ending(&self) -> Ending {
+        self.seals_ending
+    }
+
     /// Tells whether `apply` would change anything.
     #[must_use]
     pub fn is_clean(&self) -> bool {
@@ -65,7 +77,7 @@ impl Inspection {
 /// [`Error::Damaged`] or [`Error::SealBroken`] when it must not be appended to.
 pub fn inspect(disk: &dyn Disk, run: RunId) -> Result<Inspection, Error> {
     let path = RunFile::Transcript(run).path();
-    let seals = read_seals(disk, run)?;
+    let (seals, seals_ending) = scan_seals(disk, run)?;
     let file = disk.open_read(&path).map_err(|source| Error::io("open", &path, source))?;
     let found = match file {
         Some(file) => scan(file, &path, &TranscriptLines(run), seals)?,
@@ -76,7 +88,7 @@ pub fn inspect(disk: &dyn Disk, run: RunId) -> Result<Inspection, Error> {
             return Err(Error::SealBroken { path, bytes: seals[0].bytes, why: "the file is not there" });
         }
     };
-    Ok(Inspection { run, good: found.good, sealed: found.sealed, ending: found.ending })
+    Ok(Inspection { run, good: found.good, sealed: found.sealed, ending: found.ending, seals_ending })
 }
 
 /// Does what the inspection said: keeps and cuts a torn tail, writes the unsealed part again, seals the result.
@@ -86,8 +98,10 @@ pub fn inspect(disk: &dyn Disk, run: RunId) -> Result<Inspection, Error> {
 pub fn apply(disk: &dyn Disk, found: &Inspection, now: jiff::Timestamp) -> Result<(), Error> {
     let path = RunFile::Transcript(found.run).path();
     if let Ending::Torn { offset, len } = found.ending {
-        let kept = keep_torn(disk, &path, offset, len)?;
-        note_once(disk, found, &kept, now)?;
+        let seq_last = found.good.seq_last.map_or(0, Seq::get);
+        let kept = keep_torn(disk, &path, offset, len)?.file_name().to_owned();
+        let noted = Noted::Recovered { offset, bytes: len, kept, seq_last };
+        note_once(disk, found.run, now, noted)?;
         cut(disk, &path, offset)?;
     }
     if found.sealed < found.good.len {
@@ -98,25 +112,6 @@ pub fn apply(disk: &dyn Disk, found: &Inspection, now: jiff::Timestamp) -> Resul
     Ok(())
 }
 
-/// Notes the recovery, unless a recovery that was killed after its note has done so.
-fn note_once(
-    disk: &dyn Disk,
-    found: &Inspection,
-    kept: &StorePath,
-    now: jiff::Timestamp,
-) -> Result<(), Error> {
-    let Ending::Torn { offset, len } = found.ending else { return Ok(()) };
-    let name = kept.file_name().to_owned();
-    let noted = read_notes(disk, found.run)?
-        .iter()
-        .any(|note| matches!(&note.what, Noted::Recovered { kept, .. } if *kept == name));
-    if noted {
-        return Ok(());
-    }
-    let seq_last = found.good.seq_last.map_or(0, Seq::get);
-    write_note(disk, found.run, now, Noted::Recovered { offset, bytes: len, kept: name, seq_last })
-}
-
 /// Copies a torn tail to a file of its own and syncs it.
 pub(crate) fn keep_torn(
     disk: &dyn Disk,
@@ -124,14 +119,20 @@ pub(crate) fn keep_torn(
     offset: u64,
     len: u64,
 ) -> Result<StorePath, Error> {
-    use sha2::{Digest, Sha256};
     let failed = |doing| move |source| Error::io(doing, path, source);
-    let bytes = read_range(disk, path, offset, len)?;
-    let kept = path.torn(offset, &hex(&Sha256::new_with_prefix(&bytes)));
+    let file = open_existing(disk, path)?;
+    let mut hash = Sha256::new();
+    let hashed = for_each_piece(&*file, offset..offset + len, |piece| {
+        hash.update(piece);
+        Ok(())
+    });
+    hashed.map_err(failed("read"))?;
+    let kept = path.torn(offset, &hex(&hash));
     // The name holds the hash, so a file of that name and length is this tail, kept before a crash.
     let there = disk.identity(&kept).map_err(failed("look at"))?;
     if there.is_none_or(|found| found.size_bytes != len) {
-        disk::replace_file(disk, &kept, &bytes).map_err(failed("keep the torn tail of"))?;
+        let copy = |into: &dyn DiskFile| copy_range(&*file, offset..offset + len, into);
+        disk::replace_with(disk, &kept, copy).map_err(failed("keep the torn tail of"))?;
     }
     Ok(kept)
 }
@@ -146,16 +147,16 @@ pub(crate) fn cut(disk: &dyn Disk, path: &StorePath, len: u64) -> Result<(), Err
 
 /// Writes bytes of a file over themselves, so that the next sync gives the disk what reading showed.
 pub(crate) fn write_again(disk: &dyn Disk, path: &StorePath, from: u64, to: u64) -> Result<(), Error> {
-    const PIECE_BYTES: u64 = 1024 * 1024;
     let failed = |doing| move |source| Error::io(doing, path, source);
+    let read = open_existing(disk, path)?;
     let file = disk.open_overwrite(path).map_err(failed("open"))?;
     let mut offset = from;
-    while offset < to {
-        let bytes = read_range(disk, path, offset, PIECE_BYTES.min(to - offset))?;
-        disk::overwrite_all(&*file, &bytes, offset).map_err(failed("write"))?;
-        offset += bytes.len() as u64;
-    }
-    Ok(())
+    let written = for_each_piece(&*read, from..to, |piece| {
+        disk::overwrite_all(&*file, piece, offset)?;
+        offset += piece.len() as u64;
+        Ok(())
+    });
+    written.map_err(failed("write"))
 }
 
 /// Writes bytes of a file over themselves and syncs them, and its name too.
@@ -168,12 +169,7 @@ pub(crate) fn make_durable(disk: &dyn Disk, path: &StorePath, from: u64, to: u64
 }
 
 /// Copies everything that a handle can read into a new file, synced.
-pub(crate) fn copy_aside(
-    disk: &dyn Disk,
-    from: &dyn disk::DiskFile,
-    to: &StorePath,
-    len: u64,
-) -> Result<(), std::io::Error> {
+pub(crate) fn copy_aside(disk: &dyn Disk, from: &dyn DiskFile, to: &StorePath, len: u64) -> io::Result<()> {
     const PIECE_BYTES: usize = 1024 * 1024;
     let file = disk.create(to)?;
     let mut piece = vec![0; PIECE_BYTES];
@@ -181,7 +177,7 @@ pub(crate) fn copy_aside(
     while offset < len {
         let read = disk::read_full(from, &mut piece, offset)?;
         if read == 0 {
-            return Err(std::io::ErrorKind::UnexpectedEof.into());
+            return Err(io::ErrorKind::UnexpectedEof.into());
         }
         append_all(&*file, &piece[..read])?;
         offset += read as u64;
@@ -190,15 +186,37 @@ pub(crate) fn copy_aside(
     sync_dir(disk, &to.dir())
 }
 
-fn read_range(disk: &dyn Disk, path: &StorePath, offset: u64, len: u64) -> Result<Vec<u8>, Error> {
-    let failed = |source| Error::io("read", path, source);
-    let file = disk.open_read(path).map_err(failed)?;
-    let file = file.ok_or_else(|| failed(std::io::ErrorKind::NotFound.into()))?;
-    let mut bytes =
-        vec![0; usize::try_from(len).map_err(|_| failed(std::io::ErrorKind::OutOfMemory.into()))?];
-    let read = disk::read_full(&*file, &mut bytes, offset).map_err(failed)?;
-    if read < bytes.len() {
-        return Err(failed(std::io::ErrorKind::UnexpectedEof.into()));
+fn open_existing(disk: &dyn Disk, path: &StorePath) -> Result<Arc<dyn DiskFile>, Error> {
+    let failed = |source| Error::io("open", path, source);
+    disk.open_read(path).map_err(failed)?.ok_or_else(|| failed(io::ErrorKind::NotFound.into()))
+}
+
+/// Copies bytes of a file to the end of another. Zeros become a hole: a crash can leave any number of them.
+fn copy_range(from: &dyn DiskFile, range: Range<u64>, into: &dyn DiskFile) -> io::Result<()> {
+    let mut len = 0;
+    for_each_piece(from, range, |piece| {
+        len += piece.len() as u64;
+        if piece.iter().all(|byte| *byte == 0) { into.truncate(len) } else { append_all(into, piece) }
+    })
+}
+
+/// Reads bytes of a file in pieces, so that memory does not follow what somebody left there.
+fn for_each_piece(
+    file: &dyn DiskFile,
+    range: Range<u64>,
+    mut take: impl FnMut(&[u8]) -> io::Result<()>,
+) -> io::Result<()> {
+    const PIECE_BYTES: u64 = 1024 * 1024;
+    let mut piece = Vec::new();
+    let mut offset = range.start;
+    while offset < range.end {
+        let wanted = PIECE_BYTES.min(range.end - offset);
+        piece.resize(usize::try_from(wanted).unwrap_or(0), 0);
+        if disk::read_full(file, &mut piece, offset)? < piece.len() {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        take(&piece)?;
+        offset += wanted;
     }
-    Ok(bytes)
+    Ok(())
 }

@@ -52,16 +52,20 @@ pub(crate) fn scan(
     let ending = loop {
         let damaged = |offset, why| Error::Damaged { path: path.clone(), offset, why };
         match lines.next().map_err(|source| Error::io("read", path, source))? {
-            Piece::End { rest: [], .. } => break Ending::Whole,
-            Piece::End { offset, rest } => break Ending::Torn { offset, len: rest.len() as u64 },
-            Piece::TooLong { offset } => return Err(damaged(offset, Damage::TooLong)),
+            Piece::End { rest_bytes: 0, .. } => break Ending::Whole,
+            Piece::End { offset, rest_bytes } => break Ending::Torn { offset, len: rest_bytes },
+            Piece::TooLong { offset, hole, .. } => {
+                let hole = hole.then_some(offset);
+                break torn_hole(lines, path, check, hole)?
+                    .ok_or_else(|| damaged(offset, Damage::TooLong))?;
+            }
             Piece::Line { offset, bytes } => match check_next(check, bytes, &good) {
                 Ok(seq) => {
                     good.push_line(seq, bytes);
                     seals.at(&good)?;
                 }
                 Err(why) => {
-                    let hole = bytes.contains(&0).then_some(offset);
+                    let hole = has_hole(bytes).then_some(offset);
                     break torn_hole(lines, path, check, hole)?.ok_or_else(|| damaged(offset, why))?;
                 }
             },
@@ -82,7 +86,12 @@ fn check_next(check: &dyn LineCheck, line: &[u8], good: &Prefix) -> Result<Optio
     }
 }
 
-/// Decides about a terminated bad line: a hole of NULs with nothing good after it is a torn tail, the rest damage.
+/// Tells whether a line of ours may be behind these bytes, with zeros in place of what did not reach the disk.
+fn has_hole(line: &[u8]) -> bool {
+    matches!(line.first(), Some(b'{' | 0)) && memchr::memchr(0, line).is_some()
+}
+
+/// Decides about a bad line: a hole of NULs with nothing good after it is a torn tail, the rest damage.
 ///
 /// Blocks that were not synced come back as zeros after a power cut, and a newline written after them may survive.
 fn torn_hole(
@@ -95,10 +104,13 @@ fn torn_hole(
     let mut only_holes = true;
     loop {
         match lines.next().map_err(|source| Error::io("read", path, source))? {
-            Piece::Line { bytes, .. } => only_holes &= bytes.contains(&0) && check.seq(bytes).is_err(),
-            Piece::TooLong { .. } => return Ok(None),
-            Piece::End { offset, rest } => {
-                let end = offset + rest.len() as u64;
+            Piece::Line { bytes, .. } => only_holes &= has_hole(bytes) && check.seq(bytes).is_err(),
+            Piece::TooLong { hole, end, .. } => {
+                only_holes &= hole;
+                lines.skip_to(end);
+            }
+            Piece::End { offset, rest_bytes } => {
+                let end = offset + rest_bytes;
                 return Ok(only_holes.then_some(Ending::Torn { offset: begin, len: end - begin }));
             }
         }

@@ -1,13 +1,16 @@
 //! Seals: lines that vouch for a prefix of a transcript.
 
+use std::cell::RefCell;
+
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use steno_model::{RunId, Seq};
 
+use crate::check::LineCheck;
 use crate::disk::Disk;
-use crate::error::Error;
-use crate::lines::{Lines, Piece};
+use crate::error::{Damage, Error};
 use crate::names::{RunFile, StorePath};
+use crate::scan::{Ending, scan};
 use crate::side;
 
 /// A checkpoint: the first `bytes` bytes of a run's transcript end with event `seq_last` and have this hash.
@@ -133,34 +136,39 @@ impl<'a> SealCheck<'a> {
     }
 }
 
-/// Reads the seals of a run, none when there is no file. An unterminated last line was never a seal.
+/// Reads the seals of a run, none when there is no file. A torn tail of that file was never a seal.
 ///
 /// # Errors
-/// [`Error::Damaged`] when a whole line is no seal of this run.
+/// [`Error::Damaged`] when a whole line is no seal of this run and no crash can have left it.
 pub fn read_seals(disk: &dyn Disk, run: RunId) -> Result<Vec<Seal>, Error> {
+    Ok(scan_seals(disk, run)?.0)
+}
+
+/// Reads the seals of a run, and says what comes after them in their file.
+pub(crate) fn scan_seals(disk: &dyn Disk, run: RunId) -> Result<(Vec<Seal>, Ending), Error> {
     let path = RunFile::Seals(run).path();
     let Some(file) = disk.open_read(&path).map_err(|source| Error::io("open", &path, source))? else {
-        return Ok(Vec::new());
+        return Ok((Vec::new(), Ending::Whole));
     };
-    let mut lines = Lines::new(file, 0);
-    let mut seals = Vec::new();
-    loop {
-        let damaged = |offset, why: String| Error::Damaged {
-            path: path.clone(),
-            offset,
-            why: steno_model::Error::NotJson { reason: why }.into(),
-        };
-        match lines.next().map_err(|source| Error::io("read", &path, source))? {
-            Piece::Line { offset, bytes } => {
-                let text = String::from_utf8_lossy(bytes);
-                let seal = Seal::parse(&text).map_err(|why| damaged(offset, why))?;
-                if seal.run_id != run.to_string() {
-                    return Err(damaged(offset, "a seal of another run".to_owned()));
-                }
-                seals.push(seal);
-            }
-            Piece::End { .. } => return Ok(seals),
-            Piece::TooLong { offset } => return Err(damaged(offset, "a line that is too long".to_owned())),
+    let lines = SealLines { run: run.to_string(), seals: RefCell::default() };
+    let found = scan(file, &path, &lines, Vec::new())?;
+    Ok((lines.seals.into_inner(), found.ending))
+}
+
+/// Lines of a run's seals, kept as they are read.
+struct SealLines {
+    run: String,
+    seals: RefCell<Vec<Seal>>,
+}
+
+impl LineCheck for SealLines {
+    fn seq(&self, line: &[u8]) -> Result<Option<Seq>, Damage> {
+        let seal = Seal::parse(&String::from_utf8_lossy(line))
+            .map_err(|reason| steno_model::Error::NotJson { reason })?;
+        if seal.run_id != self.run {
+            return Err(Damage::Stranger { found: seal.run_id });
         }
+        self.seals.borrow_mut().push(seal);
+        Ok(None)
     }
 }

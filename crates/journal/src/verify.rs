@@ -10,7 +10,7 @@ use crate::disk::DiskFile;
 use crate::error::{Damage, Error};
 use crate::names::{RunFile, StorePath};
 use crate::scan::{Ending, scan};
-use crate::seal::{Seal, read_seals};
+use crate::seal::{Seal, scan_seals};
 use crate::store::Store;
 
 /// What a transcript that passed its check holds.
@@ -32,6 +32,8 @@ pub struct Checked {
     pub unknown_blocks: u64,
     /// What comes after the events.
     pub ending: Ending,
+    /// What comes after the seals in their own file.
+    pub seals_ending: Ending,
 }
 
 /// Checks a run of a store against its seals, and against others kept elsewhere.
@@ -41,11 +43,11 @@ pub struct Checked {
 pub fn check_run(store: &Store, run: RunId, expected: Vec<Seal>) -> Result<Checked, Error> {
     let path = RunFile::Transcript(run).path();
     // Seals first: one that is made while the file is read covers no more than what will be read.
-    let mut seals = read_seals(&**store.disk(), run)?;
+    let (mut seals, seals_ending) = scan_seals(&**store.disk(), run)?;
     let file = store.disk().open_read(&path).map_err(|source| Error::io("open", &path, source))?;
     seals.extend(expected);
     match file {
-        Some(file) => check_file(file, &path, Some(run), seals),
+        Some(file) => Ok(Checked { seals_ending, ..check_file(file, &path, Some(run), seals)? }),
         None => match seals.first() {
             Some(seal) => Err(Error::SealBroken { path, bytes: seal.bytes, why: "the file is not there" }),
             None => Err(Error::NoSuchRun { run }),
@@ -75,6 +77,7 @@ pub fn check_file(
         unknown_types: lines.unknown_types.get(),
         unknown_blocks: lines.unknown_blocks.get(),
         ending: found.ending,
+        seals_ending: Ending::Whole,
     })
 }
 

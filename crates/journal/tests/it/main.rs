@@ -4,6 +4,7 @@
 
 mod hooked_disk;
 mod kit;
+mod watched_disk;
 
 mod arbitrary;
 mod catching_up;
@@ -22,4 +23,5 @@ mod segments;
 #[cfg(feature = "shuttle")]
 mod shuttle;
 mod stores;
+mod unsettled_ends;
 mod verifying;

@@ -1,12 +1,15 @@
 //! Recovery: what is noted, what is kept, what readers leave alone.
 
+use std::io::Write as _;
 use std::sync::Arc;
 
-use steno_journal::{Error, Level, Noted, Reader, RunFile, Store, StorePath, read_notes};
+use steno_journal::{
+    Ending, Error, Journal, Level, Noted, Reader, RunFile, Store, StorePath, check_run, read_notes,
+};
 use steno_testkit::sample::message;
 use steno_testkit::sim_disk::SimDisk;
 
-use crate::kit::{Bench, bench, journal_on, newlines, run, transcript};
+use crate::kit::{Bench, bench, journal_on, newlines, options, run, transcript};
 
 fn torn_run() -> SimDisk {
     let Bench { disk, journal, recorder } = bench();
@@ -28,7 +31,7 @@ fn readers_never_repair() {
     assert!(reader.read_next().unwrap().is_some());
     assert!(reader.read_next().unwrap().is_none());
     assert_eq!(reader.rest_bytes(), 16);
-    steno_journal::check_run(&store, run(), Vec::new()).unwrap();
+    check_run(&store, run(), Vec::new()).unwrap();
     assert_eq!(disk.snapshot(), before);
 }
 
@@ -56,6 +59,41 @@ fn a_complete_object_without_its_newline_was_never_acknowledged() {
     let again = journal_on(&disk).unwrap().record(run()).unwrap();
     assert_eq!(again.seq_last().map(steno_model::Seq::get), Some(1));
     assert_eq!(transcript(&disk), whole);
+}
+
+#[test]
+fn zeros_at_the_end_are_moved_aside_however_many() {
+    const MIB: u64 = 1024 * 1024;
+    for (zeros, end) in [(63 * MIB, &b""[..]), (65 * MIB, b""), (150 * MIB, b""), (65 * MIB, b"\"}}\n")] {
+        let dir = tempfile::tempdir().unwrap();
+        let disk = Arc::new(steno_journal::disk::RealDisk::create(dir.path()).unwrap());
+        let journal = Journal::new(Store::create(disk).unwrap(), options());
+        let recorder = journal.record(run()).unwrap();
+        recorder.record(message("one", 300), Level::Synced).unwrap();
+        recorder.close().unwrap();
+        let path = dir.path().join(RunFile::Transcript(run()).path().as_str());
+        let whole = path.metadata().unwrap().len();
+        let mut file = std::fs::OpenOptions::new().append(true).open(&path).unwrap();
+        file.set_len(whole + zeros).unwrap();
+        file.write_all(end).unwrap();
+        let len = zeros + end.len() as u64;
+        let torn = Ending::Torn { offset: whole, len };
+        assert_eq!(check_run(journal.store(), run(), Vec::new()).unwrap().ending, torn);
+        if end.is_empty() {
+            let mut reader = Reader::open(journal.store(), run()).unwrap();
+            assert!(reader.read_next().unwrap().is_some());
+            for _ in 0..3 {
+                assert_eq!((reader.read_next().unwrap(), reader.rest_bytes()), (None, zeros));
+            }
+        }
+        let again = journal.record(run()).unwrap();
+        assert_eq!(again.record(message("two", 300), Level::Synced).unwrap().get(), 2);
+        let notes = read_notes(&**journal.store().disk(), run()).unwrap();
+        let Noted::Recovered { bytes, kept, .. } = &notes[0].what else { panic!("{notes:?}") };
+        let kept = path.with_file_name(kept);
+        assert_eq!((*bytes, kept.metadata().unwrap().len()), (len, len));
+        assert!(std::fs::read(&kept).unwrap().ends_with(end));
+    }
 }
 
 #[test]
