@@ -1,11 +1,23 @@
-//! Files beside a transcript that grow by a line now and then: seals and notes.
+//! Files beside a transcript or a spine that grow by a line now and then: seals and notes.
 
-use crate::check::ObjectLines;
+use std::collections::BTreeMap;
+// Not shuttle's locks: nothing in here gives another thread a turn, and these outlive what shuttle tries.
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::check::{LineCheck as _, ObjectLines};
 use crate::disk::{Disk, append_all, sync_dir, sync_file};
+use crate::ends::last_line;
 use crate::error::Error;
 use crate::names::StorePath;
 use crate::recovery;
 use crate::scan::{Ending, scan};
+
+/// How much of a file's end is written over itself before a line is added.
+const AGAIN_BYTES: u64 = 16 * 1024;
+
+/// The files that lines are being added to, each with the lock that threads of this process take in turn. Other
+/// processes are held off by the lock of the run or spine.
+static TURNS: Mutex<BTreeMap<StorePath, Arc<Mutex<()>>>> = Mutex::new(BTreeMap::new());
 
 /// Returns a value of ours as a line of JSON, without a newline.
 pub(crate) fn json_line(value: &impl serde::Serialize) -> String {
@@ -13,26 +25,74 @@ pub(crate) fn json_line(value: &impl serde::Serialize) -> String {
 }
 
 /// Appends one line and syncs it; a torn tail that a crash left is moved aside first.
+///
+/// # Errors
+/// What the system says; the line is not there then, as far as it could be taken back.
 pub(crate) fn append_line(disk: &dyn Disk, path: &StorePath, line: &str) -> Result<(), Error> {
+    in_turn(path, || append_alone(disk, path, line))
+}
+
+fn append_alone(disk: &dyn Disk, path: &StorePath, line: &str) -> Result<(), Error> {
     let failed = |doing| move |source| Error::io(doing, path, source);
-    if let Some(file) = disk.open_read(path).map_err(failed("open"))? {
-        let found = scan(file, path, &ObjectLines, Vec::new())?;
-        if let Ending::Torn { offset, len } = found.ending {
-            recovery::keep_torn(disk, path, offset, len)?;
-            recovery::cut(disk, path, offset)?;
-        }
-        // These files are small. Should the sync of an earlier line have failed, the disk may lack what reading
-        // shows, and the new line would stand behind a hole.
-        recovery::write_again(disk, path, 0, found.good.len)?;
-    }
+    prepare(disk, path)?;
     let file = disk.open_append(path).map_err(failed("open"))?;
     let before = file.identity().map_err(failed("look at"))?.size_bytes;
-    let written = append_all(&*file, format!("{line}\n").as_bytes());
-    if let Err(source) = written {
-        // Best effort: what stays is a torn tail, which the next append moves aside.
+    let written = append_all(&*file, format!("{line}\n").as_bytes()).map_err(failed("write"));
+    let outcome = written.and_then(|()| sync_file(&*file).map_err(failed("sync")));
+    if outcome.is_err() {
+        // Best effort: what stays is a torn tail, which the next append moves aside, or a line that was not
+        // synced, which it writes again.
         file.truncate(before).ok();
-        return Err(failed("write")(source));
+        return outcome;
     }
-    sync_file(&*file).map_err(failed("sync"))?;
     sync_dir(disk, &path.dir()).map_err(failed("sync the directory of"))
+}
+
+/// Makes sure that the file ends with a good line, and that the next sync gives the disk what reading shows.
+///
+/// Only the end is looked at, since each line was synced before the next one was added, or taken back. Should both
+/// have failed, the disk may lack what reading shows, and a new line would stand behind a hole: hence the end is
+/// written over itself, which costs the same however long the file is.
+fn prepare(disk: &dyn Disk, path: &StorePath) -> Result<(), Error> {
+    let failed = |doing| move |source| Error::io(doing, path, source);
+    let Some(file) = disk.open_read(path).map_err(failed("open"))? else { return Ok(()) };
+    let len = file.identity().map_err(failed("look at"))?.size_bytes;
+    if len == 0 {
+        return Ok(());
+    }
+    let last = match last_line(&*file, path, len) {
+        Err(Error::Damaged { .. }) => None,
+        found => found?,
+    };
+    let is_good =
+        |line: &(u64, Vec<u8>)| line.0 + line.1.len() as u64 + 1 == len && ObjectLines.seq(&line.1).is_ok();
+    if let Some((offset, _)) = last.filter(is_good) {
+        let from = offset.min(len.saturating_sub(AGAIN_BYTES));
+        return recovery::write_again(disk, path, from, len);
+    }
+    let found = scan(file, path, &ObjectLines, Vec::new())?;
+    if let Ending::Torn { offset, len } = found.ending {
+        recovery::keep_torn(disk, path, offset, len)?;
+        recovery::cut(disk, path, offset)?;
+    }
+    recovery::write_again(disk, path, 0, found.good.len)
+}
+
+/// Does something to a file while no other thread does.
+fn in_turn<R>(path: &StorePath, work: impl FnOnce() -> R) -> R {
+    let turn = Arc::clone(lock(&TURNS).entry(path.clone()).or_default());
+    let outcome = {
+        let _alone = lock(&turn);
+        work()
+    };
+    let mut turns = lock(&TURNS);
+    // Two are the map's and ours: nobody else wants a turn, and who comes later makes a new entry.
+    if Arc::strong_count(&turn) == 2 {
+        turns.remove(path);
+    }
+    outcome
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

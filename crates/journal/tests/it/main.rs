@@ -22,6 +22,7 @@ mod sealing;
 mod segments;
 #[cfg(feature = "shuttle")]
 mod shuttle;
+mod side_files;
 mod stores;
 mod unsettled_ends;
 mod verifying;
