@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+use steno_model::limits::LINE_BYTES_MAX;
 use steno_model::{Epoch, SPINE_SCHEMA_VERSION, Seq, SpineDraft, ThreadId, Timestamp};
 
 use crate::check::SpineLines;
@@ -10,14 +11,16 @@ use crate::commit::Commit;
 use crate::disk::{self, Disk, read_full};
 use crate::error::{Damage, Error};
 use crate::lease::Lease;
-use crate::log::{Level, Log, LogParts, Pending};
+use crate::log::{Level, Log, LogParts, Pending, Refused};
 use crate::names::{SegmentIndex, SegmentName, StorePath};
+use crate::note::{Noted, note_once, write_note};
 use crate::recorder::Journal;
 use crate::recovery;
 use crate::scan::{Ending, scan};
 use crate::seal::{Prefix, hex};
 use crate::side::json_line;
 use crate::sync::{Mutex, lock};
+use crate::tail::is_no_room;
 
 const META_BYTES_MAX: usize = 64 * 1024;
 
@@ -75,6 +78,8 @@ struct State {
     open: Option<OpenSegment>,
     index_next: SegmentIndex,
     seq_last: Option<Seq>,
+    /// What was refused and is not yet noted, beyond what the open segment knows of.
+    refused: Refused,
 }
 
 struct OpenSegment {
@@ -99,7 +104,13 @@ impl Journal {
         let lease = Lease::take(&**disk, &StorePath::spine_lock(thread), (self.options.clock)())?;
         let (index_next, seq_last) = recover(&**disk, thread, (self.options.clock)())?;
         let epoch = lease.epoch;
-        let state = Mutex::new(State { lease: Some(lease), open: None, index_next, seq_last });
+        let state = Mutex::new(State {
+            lease: Some(lease),
+            open: None,
+            index_next,
+            seq_last,
+            refused: Refused::default(),
+        });
         Ok(SpineWriter { journal: self.clone(), thread: thread.clone(), rotation, epoch, state })
     }
 }
@@ -122,25 +133,54 @@ impl SpineWriter {
         if state.lease.is_none() {
             return Err(Error::Closed);
         }
-        if state.open.as_ref().is_some_and(|open| self.is_full(open)) {
-            self.seal_open(&mut state)?;
+        let bytes = draft.line_bytes_max(&self.thread) as u64;
+        if bytes > LINE_BYTES_MAX as u64 {
+            return Err(Error::TooLong { bytes });
         }
-        let log = if let Some(open) = &state.open {
-            Arc::clone(&open.log)
-        } else {
-            let opened = self.open_next(&state)?;
-            Arc::clone(&state.open.insert(opened).log)
-        };
+        let log =
+            self.log_with_room(&mut state).inspect_err(|error| state.refused.count_if_no_room(error))?;
         let render = |seq: Seq, line: &mut Vec<u8>| draft.write_line(&self.thread, seq, line);
         let appended = log.append(level, render, || ())?;
         if appended.queue {
             self.journal.pool.push(Arc::clone(&log) as Arc<dyn Commit>);
         }
-        state.seq_last = Some(appended.pending.seq());
+        let seq_before = state.seq_last.replace(appended.pending.seq());
+        if let Some(refused) = appended.refused {
+            state.refused.add(&refused);
+        }
+        self.note_refused(&mut state, seq_before);
         if level == Level::Written {
             log.look_now_and_then()?;
         }
         Ok(appended.pending)
+    }
+
+    /// Returns the log of the open segment, or of the next one when that is full or there is none.
+    fn log_with_room(&self, state: &mut State) -> Result<Arc<Log>, Error> {
+        if state.open.as_ref().is_some_and(|open| self.is_full(open)) {
+            self.seal_open(state)?;
+        }
+        if let Some(open) = &state.open {
+            return Ok(Arc::clone(&open.log));
+        }
+        let opened = self.open_next(state)?;
+        Ok(Arc::clone(&state.open.insert(opened).log))
+    }
+
+    /// Notes what was refused after `seq_last`; what cannot be noted yet is noted later.
+    fn note_refused(&self, state: &mut State, seq_last: Option<Seq>) {
+        if state.refused.count == 0 {
+            return;
+        }
+        let Refused { count, cause } = state.refused.clone();
+        let noted = Noted::Refused { count, seq_last: seq_last.map_or(0, Seq::get), cause };
+        let now = (self.journal.options.clock)();
+        match write_note(&**self.journal.store.disk(), &self.thread, now, noted) {
+            Ok(()) => state.refused = Refused::default(),
+            Err(error) => {
+                tracing::warn!(thread = %self.thread, %error, count, "refusals could not be noted yet");
+            }
+        }
     }
 
     /// Seals the open segment and gives the lock back. Doing it again does nothing.
@@ -151,6 +191,8 @@ impl SpineWriter {
         let mut state = lock(&self.state);
         let Some(lease) = state.lease.take() else { return Ok(()) };
         let sealed = self.seal_open(&mut state);
+        let seq_last = state.seq_last;
+        self.note_refused(&mut state, seq_last);
         drop(lease);
         sealed
     }
@@ -173,6 +215,9 @@ impl SpineWriter {
 
     fn seal_open(&self, state: &mut State) -> Result<(), Error> {
         let Some(open) = &mut state.open else { return Ok(()) };
+        if let Some(refused) = open.log.take_refused() {
+            state.refused.add(&refused);
+        }
         open.log.read_back(&mut open.prefix)?;
         open.log.sync_now()?;
         let prefix = &open.prefix;
@@ -192,6 +237,22 @@ impl Drop for SpineWriter {
     fn drop(&mut self) {
         if let Err(error) = self.close() {
             tracing::error!(thread = %self.thread, %error, "closing a spine failed");
+        }
+    }
+}
+
+impl Refused {
+    fn add(&mut self, other: &Self) {
+        self.count += other.count;
+        self.cause.clone_from(&other.cause);
+    }
+
+    /// Counts a record that was refused because there was no room for what has to be there before it.
+    fn count_if_no_room(&mut self, error: &Error) {
+        if let Error::Io { source, .. } = error
+            && is_no_room(source)
+        {
+            self.add(&Self { count: 1, cause: source.to_string() });
         }
     }
 }
@@ -248,14 +309,23 @@ fn recover(
                 return Err(Error::SealBroken { path, bytes: 0, why: "the file is not there" });
             }
             // Sealed: its meta file vouches for it; comparing the two is the validator's work.
-            (Some(_), Some(meta)) => seq_last = Seq::new(meta.max_seq),
-            (Some(file), None) => {
-                let check = SpineLines(thread.clone());
-                let found = scan_from(file, &path, &check, seq_last)?;
-                if let Ending::Torn { offset, len } = found.1 {
-                    recovery::keep_torn(disk, &path, offset, len)?;
-                    recovery::cut(disk, &path, offset)?;
+            (Some(_), Some(meta)) => {
+                if meta.min_seq != Seq::after(seq_last).get() {
+                    let bytes = meta.bytes;
+                    return Err(Error::SealBroken {
+                        path,
+                        bytes,
+                        why: "its numbers do not follow those before",
+                    });
                 }
+                seq_last = Seq::new(meta.max_seq);
+            }
+            (Some(file), None) => {
+                let found = scan_from(file, &path, &SpineLines(thread.clone()), seq_last)?;
+                if found.0.len == 0 {
+                    check_none_after(disk, thread, index)?;
+                }
+                set_aside(disk, thread, &path, &found, now)?;
                 if found.0.len == 0 {
                     // Nothing in it yet: it is gone on with, since a meta file of no records has no numbers.
                     return Ok((index, seq_last));
@@ -271,7 +341,22 @@ fn recover(
     }
 }
 
-/// Makes sure that no segment stands beyond a missing one: going on there would mix two histories.
+/// Moves a torn tail aside and notes it.
+fn set_aside(
+    disk: &dyn Disk,
+    thread: &ThreadId,
+    path: &StorePath,
+    found: &(Prefix, Ending),
+    now: jiff::Timestamp,
+) -> Result<(), Error> {
+    let Ending::Torn { offset, len } = found.1 else { return Ok(()) };
+    let kept = recovery::keep_torn(disk, path, offset, len)?.file_name().to_owned();
+    let seq_last = found.0.seq_last.map_or(0, Seq::get);
+    note_once(disk, thread, now, Noted::Recovered { offset, bytes: len, kept, seq_last })?;
+    recovery::cut(disk, path, offset)
+}
+
+/// Makes sure that no segment stands beyond one that is missing or empty: going on there would mix two histories.
 fn check_none_after(disk: &dyn Disk, thread: &ThreadId, index: SegmentIndex) -> Result<(), Error> {
     let dir = StorePath::spine_of(thread);
     let names = disk.list(&dir).map_err(|source| Error::io("list", &dir, source))?;
@@ -282,7 +367,7 @@ fn check_none_after(disk: &dyn Disk, thread: &ThreadId, index: SegmentIndex) -> 
         return Ok(());
     }
     let path = SegmentName::Records(index).path(thread);
-    Err(Error::SealBroken { path, bytes: 0, why: "the file is not there, and later segments are" })
+    Err(Error::SealBroken { path, bytes: 0, why: "there is nothing of it, and later segments are there" })
 }
 
 /// Scans a segment whose first record follows `seq_last`.
@@ -331,11 +416,15 @@ pub fn read_meta(
     let path = SegmentName::Meta(index).path(thread);
     let failed = |source| Error::io("read", &path, source);
     let Some(file) = disk.open_read(&path).map_err(failed)? else { return Ok(None) };
-    let mut bytes = vec![0; META_BYTES_MAX];
-    let read = read_full(&*file, &mut bytes, 0).map_err(failed)?;
-    serde_json::from_slice(&bytes[..read]).map(Some).map_err(|error| Error::Damaged {
+    let damaged = |reason| Error::Damaged {
         path: path.clone(),
         offset: 0,
-        why: steno_model::Error::NotJson { reason: error.to_string() }.into(),
-    })
+        why: steno_model::Error::NotJson { reason }.into(),
+    };
+    let mut bytes = vec![0; META_BYTES_MAX + 1];
+    let read = read_full(&*file, &mut bytes, 0).map_err(failed)?;
+    if read > META_BYTES_MAX {
+        return Err(damaged(format!("more than {META_BYTES_MAX} bytes")));
+    }
+    serde_json::from_slice(&bytes[..read]).map(Some).map_err(|error| damaged(error.to_string()))
 }

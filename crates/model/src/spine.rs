@@ -118,6 +118,16 @@ impl SpineDraft {
         out.push(b'\n');
     }
 
+    /// Returns how many bytes the line has at most, newline included.
+    #[must_use]
+    pub fn line_bytes_max(&self, thread: &ThreadId) -> usize {
+        let (record_type, timestamp) = (self.record_type, self.timestamp.clone());
+        let bare = Self { record_type, timestamp, payload: RawJson::null() };
+        let mut line = Vec::new();
+        bare.write_line(thread, Seq::new(u64::MAX).unwrap_or(Seq::FIRST), &mut line);
+        line.len() - bare.payload.as_str().len() + self.payload.as_str().len()
+    }
+
     fn write_envelope<'a>(
         &self,
         thread: &ThreadId,
@@ -158,7 +168,9 @@ mod tests {
         let draft = SpineDraft::new(SpineType::Event, time, payload).unwrap();
         let mut line = Vec::new();
         draft.write_line(&ThreadId::parse("thread_123").unwrap(), Seq::new(42).unwrap(), &mut line);
-        assert_eq!(String::from_utf8(line).unwrap(), format!("{LINE}\n"));
+        assert_eq!(String::from_utf8(line.clone()).unwrap(), format!("{LINE}\n"));
+        let thread = ThreadId::parse("thread_123").unwrap();
+        assert_eq!(draft.line_bytes_max(&thread), line.len() + "18446744073709551615".len() - "42".len());
     }
 
     #[test]

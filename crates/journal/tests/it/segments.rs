@@ -1,12 +1,20 @@
 //! Spines: rotation, meta files, recovery of what a crash left open.
 
-use steno_journal::{Error, Level, Rotation, SegmentIndex, SegmentMeta, SegmentName, SpineWriter, read_meta};
+use std::sync::Arc;
+
+use steno_journal::{
+    Error, Journal, Level, Noted, Rotation, SegmentIndex, SegmentMeta, SegmentName, SpineWriter, Store,
+    read_meta, read_notes,
+};
 use steno_model::json::RawJson;
+use steno_model::limits::LINE_BYTES_MAX;
 use steno_model::{SPINE_SCHEMA_VERSION, SpineDraft, SpineRecord, SpineType, ThreadId};
 use steno_testkit::sample::time;
-use steno_testkit::sim_disk::{Death, Fault, SimDisk};
+use steno_testkit::sim_disk::{Call, Death, Fault, SimDisk};
 
-use crate::kit::journal_on;
+use crate::kit::{journal_on, options};
+
+const ENOSPC: i32 = 28;
 
 const SMALL: Rotation = Rotation { bytes_max: 100_000, records_max: 3 };
 
@@ -178,6 +186,130 @@ fn a_second_writer_is_held_off() {
     assert!(matches!(journal.spine(&thread(), SMALL).err(), Some(Error::Held { .. })));
     drop(spine);
     assert!(journal.spine(&thread(), SMALL).is_ok());
+}
+
+#[test]
+fn a_record_longer_than_a_line_may_be_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let disk = Arc::new(steno_journal::disk::RealDisk::create(dir.path()).unwrap());
+    let journal = Journal::new(Store::create(disk).unwrap(), options());
+    let spine = journal.spine(&thread(), SMALL).unwrap();
+    let of_text = |text: &str| {
+        let payload = RawJson::parse(&format!("\"{text}\"")).unwrap();
+        SpineDraft::new(SpineType::Event, time(), payload).unwrap()
+    };
+    let of_bytes = |bytes: usize| of_text(&"x".repeat(bytes - of_text("").line_bytes_max(&thread())));
+    assert_eq!(spine.record(&of_bytes(LINE_BYTES_MAX), Level::Written).unwrap().get(), 1);
+    let refused = spine.record(&of_bytes(LINE_BYTES_MAX + 1), Level::Written);
+    assert!(matches!(refused, Err(Error::TooLong { bytes }) if bytes == LINE_BYTES_MAX as u64 + 1));
+    assert_eq!(spine.record(&draft(2), Level::Written).unwrap().get(), 2, "and the spine goes on");
+    drop(spine);
+    let again = journal.spine(&thread(), SMALL).unwrap();
+    assert_eq!(again.record(&draft(3), Level::Written).unwrap().get(), 3);
+}
+
+#[test]
+fn an_emptied_segment_before_others_is_not_gone_on_with() {
+    for left in [&b""[..], b"{\"schema_ver", &[0; 100]] {
+        let disk = SimDisk::new(1);
+        write(&disk);
+        disk.delete(&SegmentName::Meta(SegmentIndex(1)).path(&thread()));
+        disk.tamper(&SegmentName::Records(SegmentIndex(1)).path(&thread()), left);
+        let files = || disk.snapshot().into_iter().filter(|(name, _)| name.starts_with("spine/"));
+        let before: Vec<_> = files().collect();
+        let opened = journal_on(&disk).unwrap().spine(&thread(), SMALL);
+        assert!(matches!(opened.err(), Some(Error::SealBroken { .. })));
+        assert_eq!(files().collect::<Vec<_>>(), before, "nothing was changed");
+    }
+}
+
+#[test]
+fn a_segment_that_lost_records_before_others_is_not_gone_on_from() {
+    let disk = SimDisk::new(1);
+    write(&disk);
+    let path = SegmentName::Records(SegmentIndex(1)).path(&thread());
+    let whole = disk.content(&path).unwrap();
+    let first = whole.split_inclusive(|byte| *byte == b'\n').next().unwrap();
+    disk.delete(&SegmentName::Meta(SegmentIndex(1)).path(&thread()));
+    disk.tamper(&path, first);
+    let opened = journal_on(&disk).unwrap().spine(&thread(), SMALL);
+    let later = SegmentName::Records(SegmentIndex(2)).path(&thread());
+    assert!(matches!(opened.err(), Some(Error::SealBroken { path, .. }) if path == later));
+}
+
+fn noted(disk: &SimDisk) -> Vec<Noted> {
+    read_notes(disk, &thread()).unwrap().into_iter().map(|note| note.what).collect()
+}
+
+#[test]
+fn refusals_in_a_spine_are_noted_when_there_is_room_again() {
+    let disk = SimDisk::new(1);
+    let spine = journal_on(&disk).unwrap().spine(&thread(), SMALL).unwrap();
+    spine.record(&draft(1), Level::Written).unwrap();
+    for _ in 0..2 {
+        disk.plan(Fault::Fail { kind: Call::Write, nth: 1, error: ENOSPC });
+        assert!(matches!(spine.record(&draft(0), Level::Written), Err(Error::NoRoom { .. })));
+    }
+    assert_eq!(noted(&disk), []);
+    for number in 2..=3 {
+        assert_eq!(spine.record(&draft(number), Level::Written).unwrap().get(), number);
+    }
+    let notes = noted(&disk);
+    let [Noted::Refused { count: 2, seq_last: 1, cause }] = &notes[..] else { panic!("{notes:?}") };
+    assert!(cause.contains("space"), "{cause}");
+    // The fourth record needs a new segment, for which there is no room either.
+    for kind in [Call::Create, Call::Write] {
+        disk.plan(Fault::Fail { kind, nth: 1, error: ENOSPC });
+        assert!(spine.record(&draft(0), Level::Written).is_err());
+    }
+    spine.close().unwrap();
+    let notes = noted(&disk);
+    assert!(matches!(notes[1..], [Noted::Refused { count: 2, seq_last: 3, .. }]), "{notes:?}");
+    assert_eq!(disk.fired(), 4);
+}
+
+#[test]
+fn a_recovery_of_a_spine_is_noted_once_also_when_it_is_killed() {
+    let mut killed = 0;
+    for call in 1..40 {
+        let disk = SimDisk::new(1);
+        let spine = journal_on(&disk).unwrap().spine(&thread(), SMALL).unwrap();
+        spine.record(&draft(1), Level::Synced).unwrap();
+        let disk = disk.die(Death::Kill);
+        drop(spine);
+        let path = SegmentName::Records(SegmentIndex(0)).path(&thread());
+        let whole = content(&disk, 0).unwrap();
+        disk.tamper(&path, &[&whole[..], b"{\"schema_ver"].concat());
+        let before = disk.fired();
+        disk.plan(Fault::DieAt { call });
+        drop(journal_on(&disk).and_then(|journal| journal.spine(&thread(), SMALL)));
+        killed += disk.fired() - before;
+        let disk = disk.die(Death::Kill);
+        drop(journal_on(&disk).unwrap().spine(&thread(), SMALL).unwrap());
+        let notes = noted(&disk);
+        let [Noted::Recovered { offset, bytes: 12, kept, seq_last: 1 }] = &notes[..] else {
+            panic!("call {call}: {notes:?}")
+        };
+        assert_eq!(*offset, whole.len() as u64);
+        let is_kept = |(name, bytes): &(String, Vec<u8>)| name.ends_with(kept) && bytes == b"{\"schema_ver";
+        assert!(disk.snapshot().iter().any(is_kept));
+    }
+    assert!(killed > 10, "{killed}");
+}
+
+#[test]
+fn a_meta_file_longer_than_the_limit_is_none() {
+    const META_BYTES_MAX: usize = 65_536;
+    let disk = SimDisk::new(1);
+    write(&disk);
+    let path = SegmentName::Meta(SegmentIndex(0)).path(&thread());
+    let text = disk.content(&path).unwrap();
+    let padded = |bytes: usize| [&text[..], &vec![b' '; bytes - text.len()]].concat();
+    disk.tamper(&path, &padded(META_BYTES_MAX));
+    assert!(meta(&disk, 0).is_some());
+    disk.tamper(&path, &padded(META_BYTES_MAX + 1));
+    let refused = read_meta(&disk, &thread(), SegmentIndex(0));
+    assert!(matches!(refused, Err(Error::Damaged { .. })), "{refused:?}");
 }
 
 #[test]
