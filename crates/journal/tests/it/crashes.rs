@@ -216,7 +216,9 @@ fn what_was_acknowledged_survives_thousands_of_crashes() {
             Ok(()) => {}
             // Unsynced sectors in any combination can leave zeros before a good line. Nothing acknowledged is
             // behind them, readers see all of it, and appending is refused.
-            Err(Error::Damaged { .. }) => counts.refused_as_damaged += 1,
+            Err(Error::Damaged { path, .. }) if path == RunFile::Transcript(run()).path() => {
+                counts.refused_as_damaged += 1;
+            }
             Err(error) => panic!("seed {seed}: {error}"),
         }
     }
@@ -225,7 +227,7 @@ fn what_was_acknowledged_survives_thousands_of_crashes() {
     assert!(counts.power_cuts > SEEDS, "{counts:?}");
     assert!(counts.torn_tails > SEEDS / 10, "{counts:?}");
     assert!(counts.lost_unacknowledged > SEEDS / 10, "{counts:?}");
-    assert!(counts.refused_as_damaged < SEEDS / 4, "{counts:?}");
+    assert!(counts.refused_as_damaged < SEEDS / 100, "{counts:?}");
 }
 
 #[expect(clippy::print_stderr, reason = "how often faults fired is what the test is worth")]
@@ -286,12 +288,15 @@ fn a_kill_inside_every_call_loses_nothing_acknowledged() {
             journal_on(&disk).unwrap();
             match recover(&disk, &mut counts) {
                 Ok(()) => {}
-                Err(Error::Damaged { .. }) => counts.refused_as_damaged += 1,
+                Err(Error::Damaged { path, .. }) if path == RunFile::Transcript(run()).path() => {
+                    counts.refused_as_damaged += 1;
+                }
                 Err(error) => panic!("call {call}: {error}"),
             }
         }
     }
     assert_eq!(counts.fired, calls * 2);
+    assert!(counts.refused_as_damaged <= calls * 2 / 100, "{counts:?}");
     assert!(counts.torn_tails > 0, "{counts:?}");
 }
 
