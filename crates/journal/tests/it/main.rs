@@ -14,6 +14,7 @@ mod cuts;
 mod fan_out;
 mod faults;
 mod following;
+mod formats;
 mod giving_up;
 mod real_disk;
 mod recording;
