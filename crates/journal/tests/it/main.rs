@@ -22,6 +22,7 @@ mod recovering;
 mod sealing;
 mod segments;
 #[cfg(feature = "shuttle")]
+#[expect(clippy::similar_names, reason = "a recorder, and what it recorded")]
 mod shuttle;
 mod side_files;
 mod stores;
