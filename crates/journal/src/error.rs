@@ -39,7 +39,7 @@ pub enum Error {
     Poisoned {
         /// The file.
         path: StorePath,
-        /// What was tried: `written` or `synced`.
+        /// What was tried: `written`, `synced`, `read back` or `looked at`.
         what: &'static str,
         /// What the disk said.
         #[source]

@@ -39,6 +39,7 @@
 //!   the process. [`Level::Synced`]: acknowledged after an fdatasync; it survives a power cut. A pool of at most
 //!   four threads syncs for all open runs, and one sync acknowledges everyone who waits by then; a writer that is
 //!   alone with its run syncs by itself.
+//!   An open run holds three file descriptors, so whoever opens hundreds raises the limit of the process.
 //!   [`Recorder::append`] returns before the sync, so that one thread can keep many events in flight.
 //! - **Disk first.** Subscribers get an event after it is written, in the file's order, each as the same shared
 //!   value. A queue holds [`SUBSCRIBER_QUEUE_LEN_MAX`] events; what comes while it is full is missed, counted, and
@@ -141,7 +142,7 @@ pub use fanout::{Missed, SUBSCRIBER_QUEUE_LEN_MAX, Subscription};
 pub use follow::{Follower, Woken};
 pub use log::{Level, Pending};
 pub use names::{RunFile, SegmentIndex, SegmentName, StorePath};
-pub use note::{Note, Noted, read_notes};
+pub use note::{Note, Noted, NotesOf, read_notes};
 pub use reader::{Reader, Recorded};
 pub use recorder::{Journal, Options, Recorder};
 pub use recovery::{Inspection, apply, inspect};

@@ -1,6 +1,7 @@
 //! Whether the file is still the one at its path, and what to do when it is not.
 
 use std::io;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use crate::error::Error;
@@ -15,8 +16,10 @@ enum Found {
     Ours { size_bytes: u64 },
     /// Another one, or none.
     NotOurs,
-    /// The system does not say, for want of descriptors or memory perhaps.
+    /// For want of descriptors or memory the system does not say; it may the next time.
     Unclear(io::Error),
+    /// The disk does not say.
+    Failed(io::Error),
 }
 
 impl Log {
@@ -37,6 +40,9 @@ impl Log {
                 tracing::warn!(path = %self.path, %error, "whether the file is still in its place is not known");
                 return Ok(());
             }
+            Found::Failed(source) => {
+                Error::Poisoned { path: self.path.clone(), what: "looked at", source: Arc::new(source) }
+            }
         };
         state.fail(&error);
         Err(error)
@@ -49,7 +55,8 @@ impl Log {
             }
             (Ok(_), Ok(Some(_) | None)) => Found::NotOurs,
             (Ok(_), Err(error)) if is_replaced_above(&error) => Found::NotOurs,
-            (Err(error), _) | (Ok(_), Err(error)) => Found::Unclear(error),
+            (Err(error), _) | (Ok(_), Err(error)) if is_shortage(&error) => Found::Unclear(error),
+            (Err(error), _) | (Ok(_), Err(error)) => Found::Failed(error),
         }
     }
 
@@ -96,6 +103,13 @@ impl Log {
         }
         Err(io::ErrorKind::AlreadyExists.into())
     }
+}
+
+/// Tells the errors that say nothing about the file.
+fn is_shortage(error: &io::Error) -> bool {
+    use rustix::io::Errno;
+    let shortages = [Errno::MFILE, Errno::NFILE, Errno::NOMEM, Errno::INTR];
+    Errno::from_io_error(error).is_some_and(|error| shortages.contains(&error))
 }
 
 /// Tells the errors that come from another thing standing where a directory of ours was.

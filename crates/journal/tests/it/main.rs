@@ -22,7 +22,6 @@ mod recovering;
 mod sealing;
 mod segments;
 #[cfg(feature = "shuttle")]
-#[expect(clippy::similar_names, reason = "a recorder, and what it recorded")]
 mod shuttle;
 mod side_files;
 mod stores;

@@ -85,9 +85,9 @@ fn shuttle_fan_out_and_close() {
         assert_eq!(got, (1..=got.len() as u64).collect::<Vec<_>>());
         let mut reader = Reader::open(&store, run()).unwrap();
         while reader.read_next().unwrap().is_some() {}
-        let recorded = reader.seq_last().map_or(0, steno_model::Seq::get);
-        assert!(recorded >= acknowledged as u64);
-        assert_eq!(got.len() as u64, recorded, "the queue has room for all of them");
+        let last = reader.seq_last().map_or(0, steno_model::Seq::get);
+        assert!(last >= acknowledged as u64);
+        assert_eq!(got.len() as u64, last, "the queue has room for all of them");
         assert!(
             read_notes(&**store.disk(), run())
                 .unwrap()
