@@ -139,14 +139,33 @@ fn check_path(
     let first = check_file(open()?, &shown, None, Vec::new());
     let Ok(Checked { run: Some(run), .. }) = first else { return Ok((first, None)) };
     let beside = path.with_extension("seals.jsonl");
-    let mut seals = if beside.is_file() { seals_of(Some(&read_expected(&beside)?), run) } else { Vec::new() };
+    let mut seals = if beside.is_file() { seals_of(Some(&read_beside(&beside)?), run) } else { Vec::new() };
     seals.extend(seals_of(expected, run));
     Ok((check_file(open()?, &shown, Some(run), seals), Some(run)))
 }
 
 fn read_expected(path: &Path) -> Result<Expected, Failure> {
-    let text = std::fs::read_to_string(path)
-        .map_err(|error| Failure::usage(format!("cannot read `{}`: {error}", path.display())))?;
+    let expected = parse_seals(path, &read_text(path)?)?;
+    if expected.is_empty() {
+        return Err(Failure::usage(format!("`{}` has no seals in it", path.display()))
+            .with_hint("`steno seal RUN` prints seals to keep elsewhere"));
+    }
+    Ok(expected)
+}
+
+/// Reads the seals beside a file; a line that its writer did not finish vouches for nothing.
+fn read_beside(path: &Path) -> Result<Expected, Failure> {
+    let text = read_text(path)?;
+    let whole = text.rfind('\n').map_or("", |end| &text[..end]);
+    parse_seals(path, whole)
+}
+
+fn read_text(path: &Path) -> Result<String, Failure> {
+    std::fs::read_to_string(path)
+        .map_err(|error| Failure::usage(format!("cannot read `{}`: {error}", path.display())))
+}
+
+fn parse_seals(path: &Path, text: &str) -> Result<Expected, Failure> {
     let mut expected = Expected::new();
     for (index, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
         let bad = |why: &str| {
@@ -156,10 +175,6 @@ fn read_expected(path: &Path) -> Result<Expected, Failure> {
         let seal = Seal::parse(line).map_err(|why| bad(&why))?;
         let run = RunId::parse(&seal.run_id).map_err(|error| bad(&error.to_string()))?;
         expected.entry(run).or_default().push(seal);
-    }
-    if expected.is_empty() {
-        return Err(Failure::usage(format!("`{}` has no seals in it", path.display()))
-            .with_hint("`steno seal RUN` prints seals to keep elsewhere"));
     }
     Ok(expected)
 }
@@ -217,15 +232,18 @@ impl Finding {
             0 => "sealed".to_owned(),
             bytes => format!("the last {} unsealed", size(bytes)),
         };
-        if let Some(len) = self.torn(checked) {
+        if let Some(len) = self.torn(checked.ending) {
             words.push_str(&format!(", and a torn tail of {} that was never acknowledged", size(len)));
+        }
+        if let Some(len) = self.torn(checked.seals_ending) {
+            words.push_str(&format!(", and its seals end in a torn line of {}", size(len)));
         }
         words
     }
 
     /// Returns how long a torn tail is, unless its writer is still at it.
-    fn torn(&self, checked: &Checked) -> Option<u64> {
-        match checked.ending {
+    fn torn(&self, ending: Ending) -> Option<u64> {
+        match ending {
             Ending::Torn { len, .. } if !self.held => Some(len),
             Ending::Torn { .. } | Ending::Whole => None,
         }
@@ -242,7 +260,8 @@ impl Finding {
                 "seals": checked.seals,
                 "sealed_bytes": checked.sealed_bytes,
                 "unsealed_bytes": checked.bytes - checked.sealed_bytes,
-                "torn_bytes": self.torn(checked).unwrap_or(0),
+                "torn_bytes": self.torn(checked.ending).unwrap_or(0),
+                "torn_seal_bytes": self.torn(checked.seals_ending).unwrap_or(0),
                 "unknown_types": checked.unknown_types,
                 "unknown_blocks": checked.unknown_blocks,
                 "expected_seals": self.expected,

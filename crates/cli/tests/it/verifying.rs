@@ -61,7 +61,7 @@ fn a_good_run_is_good() {
     let bytes = steno.text(RUN).len();
     let said = verify(&steno, &["--json"]).json();
     let want = json!({ "name": RUN, "run_id": RUN, "ok": true, "events": 5, "bytes": bytes, "seals": 1,
-        "sealed_bytes": bytes, "unsealed_bytes": 0, "torn_bytes": 0, "unknown_types": 0, "unknown_blocks": 0,
+        "sealed_bytes": bytes, "unsealed_bytes": 0, "torn_bytes": 0, "torn_seal_bytes": 0, "unknown_types": 0, "unknown_blocks": 0,
         "expected_seals": null });
     assert_eq!(said, [want]);
 }
@@ -96,6 +96,17 @@ fn a_torn_tail_is_told_and_is_no_damage() {
         assert_eq!((&said["events"], &said["torn_bytes"]), (&json!(5), &json!(tail.len())), "{tail:?}");
         assert!(verify(&steno, &[]).out.contains("torn"), "{tail:?}");
     }
+}
+
+#[test]
+fn a_torn_seal_is_told_and_is_no_damage() {
+    let steno = store();
+    let path = steno.beside(RUN, "seals.jsonl");
+    let seals = fs::read_to_string(&path).unwrap();
+    fs::write(&path, format!("{seals}{{\"run_id\":")).unwrap();
+    check(&steno, true, "torn seal");
+    assert_eq!(verify(&steno, &["--json"]).json()[0]["torn_seal_bytes"], json!(10));
+    assert!(verify(&steno, &[]).out.contains("its seals end in a torn line"));
 }
 
 #[test]
