@@ -147,6 +147,7 @@
 mod entry;
 mod error;
 mod event;
+mod frame;
 mod ids;
 pub mod json;
 pub mod limits;
@@ -155,12 +156,15 @@ mod time;
 mod usage;
 mod word;
 
-pub use entry::{EntryParts, EntrySource, EntryType, LogRecord, TranscriptEntry, TranscriptSummary};
+pub use entry::{
+    EntryParts, EntrySource, EntryType, LogRecord, TranscriptEntry, TranscriptSummary, reconstruct_transcript,
+};
 pub use error::Error;
 pub use event::{
     BlockContent, BlockType, ContentBlock, Draft, EncodedDraft, Envelope, EventType, ExchangeEvent, Fidelity,
     MessagePayload, Payload, Role, StepPayload, ToolPayload, Unknowns,
 };
+pub use frame::{Evidence, Frame, Lane, Position};
 pub use ids::{CallId, Epoch, RunId, Seq, ThreadId};
 pub use spine::{SPINE_SCHEMA_VERSION, SpineDraft, SpineRecord, SpineType};
 pub use time::Timestamp;

@@ -30,6 +30,20 @@ impl Timestamp {
         Self(format!("{instant:.3}").into())
     }
 
+    /// Makes a time of milliseconds since 1970; `None` when no calendar reaches that far.
+    #[must_use]
+    pub fn from_unix_ms(unix_ms: i64) -> Option<Self> {
+        jiff::Timestamp::from_millisecond(unix_ms).ok().map(Self::from_instant)
+    }
+
+    /// Formats seconds since 1970 with milliseconds; `None` outside the years that can be written.
+    #[must_use]
+    pub fn from_unix_seconds(seconds: f64) -> Option<Self> {
+        let duration = SignedDuration::try_from_secs_f64(seconds).ok()?;
+        let millis = i64::try_from(duration.as_millis()).ok()?;
+        Self::from_unix_ms(millis)
+    }
+
     /// Keeps the text that stands in a record, whatever it is.
     #[must_use]
     pub fn from_record(text: JsonString) -> Self {
@@ -147,6 +161,13 @@ mod tests {
             check(text, Some(text));
         }
         check("2026-06-08T08:14:42.123456789Z", Some("2026-06-08T08:14:42.123456789Z"));
+    }
+
+    #[test]
+    fn milliseconds_since_1970_become_a_time_where_a_calendar_has_one() {
+        let time = Timestamp::from_unix_ms(1_794_727_401_173).map(|time| time.to_string());
+        assert_eq!(time.as_deref(), Some("2026-11-15T07:23:21.173Z"));
+        assert_eq!(Timestamp::from_unix_ms(i64::MAX), None);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 mod record;
 mod summary;
 
-pub use record::LogRecord;
+pub use record::{LogRecord, reconstruct_transcript};
 pub use summary::TranscriptSummary;
 
 use crate::json::{Extra, Fields, JsonString, ObjectWriter, RawJson};

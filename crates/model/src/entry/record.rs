@@ -57,3 +57,14 @@ impl LogRecord {
         out
     }
 }
+
+/// Returns the entries that log records carry, in order, exactly as they were logged; other records are passed over
+/// (R29).
+///
+/// # Errors
+/// When a record says that it carries an entry and its context is none.
+pub fn reconstruct_transcript<'a>(
+    records: impl IntoIterator<Item = &'a LogRecord>,
+) -> Result<Vec<TranscriptEntry>, Error> {
+    records.into_iter().filter_map(|record| record.entry().transpose()).collect()
+}

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::{EntrySource, EntryType, TranscriptEntry};
-use crate::json::JsonString;
+use crate::json::{JsonString, RawJson};
 use crate::{Timestamp, Vocabulary};
 
 /// How many entries there were, of which types, from which sources, from when to when (R28).
@@ -35,6 +35,13 @@ impl TranscriptSummary {
         *of_source += 1;
         self.first_timestamp.get_or_insert_with(|| entry.timestamp().clone());
         self.last_timestamp = Some(entry.timestamp().clone());
+    }
+
+    /// Returns the summary as JSON.
+    #[must_use]
+    pub fn to_json(&self) -> RawJson {
+        // Counts and texts can always be written.
+        serde_json::to_string(self).map_or_else(|_| RawJson::null(), RawJson::trusted)
     }
 }
 

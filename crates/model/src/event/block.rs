@@ -122,10 +122,8 @@ impl ContentBlock {
 
     pub(super) fn write(&self, out: &mut String) {
         let mut object = ObjectWriter::begin(out);
-        object.string("type", &self.block_type().to_json());
-        object.optional("fidelity", self.fidelity.as_ref(), |object, name, word| {
-            object.string(name, &word.to_json());
-        });
+        object.vocabulary("type", &self.block_type());
+        object.optional("fidelity", self.fidelity.as_ref(), ObjectWriter::vocabulary);
         let string = ObjectWriter::string;
         match &self.content {
             BlockContent::Text(text) => object.optional("text", text.as_ref(), string),
@@ -144,6 +142,23 @@ impl ContentBlock {
             BlockContent::Unknown(_) => {}
         }
         object.finish(&self.extra);
+    }
+
+    /// Tells whether a reader gets the block back as it is: no field of ours stands among the others too.
+    pub(super) fn reads_back(&self) -> bool {
+        const FIELDS: [&str; 10] = [
+            "type",
+            "fidelity",
+            "text",
+            "thinking",
+            "tool_name",
+            "tool_id",
+            "tool_input",
+            "tool_content",
+            "command",
+            "chunk",
+        ];
+        self.extra.has_none_of(&FIELDS)
     }
 
     /// Returns an error for each word that is in no vocabulary of ours, as a strict reader would put it.

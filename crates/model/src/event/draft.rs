@@ -36,7 +36,7 @@ impl Draft {
     /// When the payload does not fit the type, or uses a word outside its vocabulary; [`Error::MissingField`] for a
     /// type that calls another run, which [`Draft::calling`] makes.
     pub fn new(event_type: EventType, payload: &Payload) -> Result<Self, Error> {
-        Self::from_raw_payload(event_type, payload.to_json())
+        Self::from_payload(event_type, payload, None)
     }
 
     /// Makes a draft that names the run which it calls, or whose end it sees (R58); otherwise as [`Draft::new`].
@@ -44,9 +44,15 @@ impl Draft {
     /// # Errors
     /// As [`Draft::new`].
     pub fn calling(event_type: EventType, child: RunId, payload: &Payload) -> Result<Self, Error> {
-        let payload = payload.to_json();
-        check_depth(depth(payload.as_str()))?;
-        Self::from_shallow_payload(event_type, payload, Some(child))
+        Self::from_payload(event_type, payload, Some(child))
+    }
+
+    fn from_payload(event_type: EventType, payload: &Payload, child: Option<RunId>) -> Result<Self, Error> {
+        let json = payload.to_json();
+        // Blocks put together from values that were each shallow enough can be too deep as a whole.
+        check_depth(json.as_str())?;
+        payload.check_to_write(event_type, &json)?;
+        Self::from_checked_payload(event_type, json, child)
     }
 
     /// Makes a draft from a payload that is JSON already; its bytes are written as they are.
@@ -54,17 +60,16 @@ impl Draft {
     /// # Errors
     /// As [`Draft::new`].
     pub fn from_raw_payload(event_type: EventType, payload: RawJson) -> Result<Self, Error> {
-        // Blocks put together from values that were each shallow enough can be too deep as a whole.
-        check_depth(depth(payload.as_str()))?;
-        Self::from_shallow_payload(event_type, payload, None)
+        check_depth(payload.as_str())?;
+        Payload::read_to_write(event_type, &payload)?;
+        Self::from_checked_payload(event_type, payload, None)
     }
 
-    fn from_shallow_payload(
+    fn from_checked_payload(
         event_type: EventType,
         payload: RawJson,
         child_run_id: Option<RunId>,
     ) -> Result<Self, Error> {
-        Payload::read_to_write(event_type, &payload)?;
         if event_type.calls_a_run() && child_run_id.is_none() {
             return Err(Error::MissingField { field: "child_run_id" });
         }
@@ -105,7 +110,7 @@ impl Draft {
                 reason: "the journal numbers events as it writes them",
             });
         }
-        check_depth(depth(text).saturating_sub(1))?;
+        check_depth_below(text, 1)?;
         match optional_run_id(&mut fields, "run_id")? {
             Some(found) if found != run => return Err(Error::OtherRun { wanted: run, found }),
             Some(_) | None => {}
@@ -120,7 +125,8 @@ impl Draft {
         };
         let payload = fields.take_json("payload")?.unwrap_or_else(RawJson::null);
         let child = optional_run_id(&mut fields, "child_run_id")?;
-        let draft = Self::from_shallow_payload(event_type, payload, child)?;
+        Payload::read_to_write(event_type, &payload)?;
+        let draft = Self::from_checked_payload(event_type, payload, child)?;
         let iteration = fields.take("iteration")?.map_or(Some(0), read_number);
         Ok(Self {
             parent_run_id: optional_run_id(&mut fields, "parent_run_id")?,
@@ -167,7 +173,7 @@ impl Draft {
     /// [`Error::DuplicateField`] for a name that the envelope has already, [`Error::TooDeep`] for a value that
     /// nests too deep for a line.
     pub fn with_field(mut self, name: &str, value: RawJson) -> Result<Self, Error> {
-        check_depth(depth(value.as_str()))?;
+        check_depth(value.as_str())?;
         if ENVELOPE_FIELDS.contains(&name) || self.extra.get(name).is_some() {
             return Err(Error::DuplicateField { field: name.to_owned().into() });
         }
@@ -208,8 +214,19 @@ impl Draft {
     }
 }
 
-/// Checks how deep a value below the envelope nests.
-fn check_depth(depth: usize) -> Result<(), Error> {
+/// Checks how deep a value of the envelope nests.
+fn check_depth(text: &str) -> Result<(), Error> {
+    check_depth_below(text, 0)
+}
+
+/// Checks how deep a text nests when `above` levels of it do not count.
+fn check_depth_below(text: &str, above: usize) -> Result<(), Error> {
+    // Nothing nests deeper than it has brackets, and finding that there are few is quick.
+    let brackets = memchr::memchr2_iter(b'[', b'{', text.as_bytes()).take(DEPTH_MAX + 1).count();
+    if brackets <= DEPTH_MAX {
+        return Ok(());
+    }
+    let depth = depth(text).saturating_sub(above);
     if depth > DEPTH_MAX { Err(Error::TooDeep { depth }) } else { Ok(()) }
 }
 

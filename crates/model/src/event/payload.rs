@@ -183,6 +183,48 @@ impl Payload {
         Ok(payload)
     }
 
+    /// Checks a payload that a writer is about to emit as `json`, which is its own JSON.
+    ///
+    /// # Errors
+    /// As [`Payload::read_to_write`].
+    pub(super) fn check_to_write(&self, event_type: EventType, json: &RawJson) -> Result<(), Error> {
+        if self.reads_back(event_type) {
+            return self.check(event_type);
+        }
+        Self::read_to_write(event_type, json).map(|_| ())
+    }
+
+    /// Tells whether the payload has the shape of its type, and its JSON no field twice: then it needs no reading to know
+    /// that a reader gets it back as it is.
+    fn reads_back(&self, event_type: EventType) -> bool {
+        use EventType as E;
+        let shape_fits = match event_type {
+            E::RunStarted
+            | E::RunCompleted
+            | E::StepStarted
+            | E::StepCompleted
+            | E::CallWorkflowStarted
+            | E::CallWorkflowCompleted => matches!(self, Self::Step(_)),
+            E::MessageUser | E::MessageAssistant => matches!(self, Self::Message(_)),
+            E::ToolCall | E::ToolResult => matches!(self, Self::Tool(_)),
+        };
+        shape_fits
+            && match self {
+                Self::Step(step) => {
+                    step.extra.has_none_of(&["name", "kind", "error", "result", "role", "call_id"])
+                }
+                Self::Message(message) => {
+                    message.extra.has_none_of(&["role", "blocks"])
+                        && message.blocks.iter().all(ContentBlock::reads_back)
+                }
+                Self::Tool(tool) => {
+                    let own = ["name", "call_id", "input", "output", "error", "fidelity", "role"];
+                    tool.extra.has_none_of(&own)
+                }
+                Self::Null | Self::Blocks(_) | Self::Other(_) => false,
+            }
+    }
+
     /// Checks the words and required fields of a payload whose shape fits its type.
     fn check(&self, event_type: EventType) -> Result<(), Error> {
         match self {
@@ -261,10 +303,8 @@ impl MessagePayload {
 
     fn write(&self, out: &mut String) {
         let mut object = ObjectWriter::begin(out);
-        object.string("role", &self.role.to_json());
-        let mut blocks = String::new();
-        write_blocks(&mut blocks, &self.blocks);
-        object.json("blocks", &RawJson::trusted(blocks));
+        object.vocabulary("role", &self.role);
+        object.nested("blocks", |out| write_blocks(out, &self.blocks));
         object.finish(&self.extra);
     }
 
@@ -318,9 +358,7 @@ impl ToolPayload {
         object.optional("input", self.input.as_ref(), ObjectWriter::json);
         object.optional("output", self.output.as_ref(), ObjectWriter::json);
         object.optional("error", self.error.as_ref(), ObjectWriter::string);
-        object.optional("fidelity", self.fidelity.as_ref(), |object, name, word| {
-            object.string(name, &word.to_json());
-        });
+        object.optional("fidelity", self.fidelity.as_ref(), ObjectWriter::vocabulary);
         object.finish(&self.extra);
     }
 

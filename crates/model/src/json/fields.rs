@@ -169,6 +169,11 @@ impl Extra {
         self.0.iter().rev().find(|(key, _)| key.is(name)).map(|(_, value)| value)
     }
 
+    /// Tells whether no field has one of these names.
+    pub(crate) fn has_none_of(&self, names: &[&str]) -> bool {
+        self.0.iter().all(|(key, _)| names.iter().all(|name| !key.is(name)))
+    }
+
     /// Adds a field at the end.
     pub fn push(&mut self, name: &str, value: RawJson) {
         self.0.push((name.into(), value));

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde_json::value::RawValue;
 
-use super::depth;
+use super::{ObjectWriter, depth};
 use crate::{Error, limits::DEPTH_MAX};
 
 /// A JSON value as text: big integers, key order, duplicate keys, lone surrogates and NUL escapes stay as they are.
@@ -43,6 +43,23 @@ impl RawJson {
     #[must_use]
     pub fn null() -> Self {
         Self("null".into())
+    }
+
+    /// Puts an object together field by field.
+    #[must_use]
+    pub fn object(write: impl FnOnce(&mut ObjectWriter<'_>)) -> Self {
+        let mut out = String::new();
+        let mut object = ObjectWriter::begin(&mut out);
+        write(&mut object);
+        object.end();
+        Self::trusted(out)
+    }
+
+    /// Puts an array together.
+    #[must_use]
+    pub fn array(items: impl IntoIterator<Item = Self>) -> Self {
+        let items: Vec<Box<str>> = items.into_iter().map(|item| item.0).collect();
+        Self::trusted(format!("[{}]", items.join(",")))
     }
 
     /// Wraps text that this crate itself has put together as JSON.
@@ -143,6 +160,18 @@ mod tests {
     fn serde_writes_it_verbatim() {
         let raw = RawJson::parse(r#"{"n":10000000000000000000000,"n":1}"#).unwrap();
         assert_eq!(serde_json::to_string(&raw).unwrap(), raw.as_str());
+    }
+
+    #[test]
+    fn objects_and_arrays_are_put_together() {
+        let inner = RawJson::object(|object| object.number("seq", 1));
+        let array = RawJson::array([inner, RawJson::null()]);
+        assert_eq!(
+            RawJson::object(|object| object.json("list", &array)).as_str(),
+            r#"{"list":[{"seq":1},null]}"#
+        );
+        assert_eq!(RawJson::object(|_| ()).as_str(), "{}");
+        assert_eq!(RawJson::array([]).as_str(), "[]");
     }
 
     #[test]

@@ -66,6 +66,12 @@ impl JsonString {
     }
 }
 
+/// Decodes a raw value that is a string; borrowed when it has no escape, `None` when it is no string.
+#[must_use]
+pub fn text_of(raw: &RawValue) -> Option<Cow<'_, str>> {
+    raw.get().starts_with('"').then(|| decode(raw.get()))
+}
+
 /// Decodes a string token; borrowed when there is no escape in it.
 pub(super) fn decode(token: &str) -> Cow<'_, str> {
     let inner = token.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).unwrap_or(token);

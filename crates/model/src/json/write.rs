@@ -78,6 +78,12 @@ impl<'a> ObjectWriter<'a> {
         self.raw(name, Digits::of(number).as_str());
     }
 
+    /// Writes a value that `write` appends as JSON.
+    pub(crate) fn nested(&mut self, name: &str, write: impl FnOnce(&mut String)) {
+        self.key(name);
+        write(self.out);
+    }
+
     /// Writes a value only when it is there.
     pub fn optional<T>(&mut self, name: &str, value: Option<&T>, write: impl FnOnce(&mut Self, &str, &T)) {
         if let Some(value) = value {
@@ -88,6 +94,11 @@ impl<'a> ObjectWriter<'a> {
     fn raw(&mut self, name: &str, text: &str) {
         self.key(name);
         self.out.push_str(text);
+    }
+
+    /// Ends the object.
+    pub fn end(self) {
+        self.finish(&Extra::default());
     }
 
     /// Writes fields that are kept for somebody else, then ends the object.
