@@ -49,6 +49,17 @@ pub fn read(path: impl AsRef<Path>) -> String {
     }
 }
 
+/// Reads a file as it is, given relative to the workspace's root.
+///
+/// # Panics
+/// If the file cannot be read; the message names it.
+#[must_use]
+#[track_caller]
+pub fn read_bytes(path: impl AsRef<Path>) -> Vec<u8> {
+    let path = workspace_root().join(path);
+    fs::read(&path).unwrap_or_else(|error| panic!("cannot read `{}`: {error}", path.display()))
+}
+
 fn root_above(start: &Path) -> Option<&Path> {
     start.ancestors().find(|directory| {
         let manifest = fs::read_to_string(directory.join("Cargo.toml"));
@@ -56,7 +67,12 @@ fn root_above(start: &Path) -> Option<&Path> {
     })
 }
 
-fn files_below(root: &Path) -> Vec<String> {
+/// Lists every file below a directory as [`files`] lists those of the workspace, relative to that directory.
+///
+/// # Panics
+/// If a directory cannot be read or a name is not UTF-8.
+#[must_use]
+pub fn files_below(root: &Path) -> Vec<String> {
     let mut found = Vec::new();
     let mut directories = vec![root.to_path_buf()];
     while let Some(directory) = directories.pop() {

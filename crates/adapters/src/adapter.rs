@@ -1,0 +1,378 @@
+//! The adapter of one source: frames in, drafts out, whatever the provider.
+
+use std::collections::BTreeMap;
+
+use steno_model::json::JsonString;
+use steno_model::{Frame, Lane};
+
+use crate::conversation::Message;
+use crate::emit::{About, At, Emit, Memory};
+use crate::lines::{Line, Lines};
+use crate::repair::{self, Content};
+use crate::sink::Sink;
+use crate::wire::NoObject;
+
+/// What an adapter is told of its source besides the bytes.
+#[derive(Clone, Debug)]
+pub struct Source {
+    /// How evidence names it.
+    pub id: JsonString,
+    /// The name of its file without directories, if it is one; some providers keep ids there only.
+    pub file_name: Option<String>,
+}
+
+impl Source {
+    /// Makes a source that is known by its id alone.
+    #[must_use]
+    pub fn named(id: &str) -> Self {
+        Self { id: id.into(), file_name: None }
+    }
+}
+
+/// A record that was read.
+#[derive(Clone, Copy)]
+pub(crate) struct Record<'a> {
+    pub(crate) lane: Lane,
+    pub(crate) text: &'a str,
+}
+
+/// What a mapper made of a record.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Read {
+    /// It became events, or is a copy of what did.
+    Understood,
+    /// It is on the adapter's list of records that say nothing of the work.
+    Bookkeeping,
+    /// It has a type that the adapter does not know.
+    Unknown(String),
+}
+
+/// What a surface's records mean. The state of a session lives here.
+pub(crate) trait Mapper {
+    /// What its runs say of themselves.
+    fn about(&self) -> &'static About;
+
+    /// Makes events of a record.
+    ///
+    /// # Errors
+    /// [`NoObject`] when the text is no JSON object, which leaves everything as it was.
+    fn record(&mut self, record: Record<'_>, emit: &mut Emit<'_>) -> Result<Read, NoObject>;
+
+    /// Takes note of a record that cannot be read.
+    fn unreadable(&mut self, why: &str, emit: &mut Emit<'_>);
+
+    /// Takes note that the source was rewritten or cut.
+    fn rewritten(&mut self, emit: &mut Emit<'_>);
+
+    /// Writes what could not be written yet because the source had not said who it is.
+    fn finish(&mut self, emit: &mut Emit<'_>);
+}
+
+/// Where something stands in a source.
+#[derive(Clone, Copy)]
+struct Place {
+    lane: Lane,
+    offset: u64,
+}
+
+impl Place {
+    fn after(self, bytes: usize) -> Self {
+        Self { offset: self.offset + bytes as u64, ..self }
+    }
+}
+
+/// What some programs put before the first byte of a file.
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+
+/// How records stand in a source.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Framing {
+    /// One after the other, as the agent wrote them.
+    Records,
+    /// Each in an envelope that says which way it went.
+    Conversation,
+}
+
+/// How much of a source was understood.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Completeness {
+    /// Records that were read.
+    pub records: u64,
+    /// Of these, the ones that say nothing of the work, by the adapter's list.
+    pub bookkeeping: u64,
+    /// Of these, the ones of unknown types, by type.
+    pub unknown: BTreeMap<String, u64>,
+    /// Of these, the ones whose bytes had to be changed to read them.
+    pub repaired: u64,
+    /// Pieces of the source that cannot be read.
+    pub unreadable: u64,
+    /// The bytes of a last line that has not been ended and is no whole record.
+    pub torn_bytes: u64,
+}
+
+/// Turns the frames of one source into drafts.
+///
+/// Frames may be cut anywhere; the drafts are the same. Nothing in them makes it fail: what it does not understand comes
+/// out as an unknown step and is counted.
+pub struct Adapter {
+    source: Source,
+    framing: Framing,
+    mapper: Box<dyn Mapper>,
+    lanes: [Lines; 2],
+    /// How far this generation of the source has been seen.
+    end: u64,
+    generation: u32,
+    /// Whether the source was rewritten since the last record.
+    is_rewritten: bool,
+    memory: Memory,
+    completeness: Completeness,
+}
+
+impl Adapter {
+    pub(crate) fn new(source: Source, mapper: Box<dyn Mapper>) -> Self {
+        Self {
+            source,
+            framing: Framing::Records,
+            mapper,
+            lanes: Default::default(),
+            end: 0,
+            generation: 0,
+            is_rewritten: false,
+            memory: Memory::default(),
+            completeness: Completeness::default(),
+        }
+    }
+
+    /// Takes the source for a recording of both sides of a connection: a line for each message, with its direction.
+    #[must_use]
+    pub fn of_conversation(self) -> Self {
+        Self { framing: Framing::Conversation, ..self }
+    }
+
+    /// Takes the next piece of the source.
+    pub fn feed(&mut self, frame: Frame<'_>, sink: &mut dyn Sink) {
+        if frame.generation != self.generation {
+            self.generation = frame.generation;
+            self.lanes = Default::default();
+            self.end = 0;
+            self.is_rewritten = true;
+        }
+        self.memory.captured = frame.captured.cloned();
+        if self.memory.clock.is_none() {
+            self.memory.clock = frame.captured.cloned();
+        }
+        // Both lanes share the source's positions, so a jump in one of them may be the other's bytes.
+        let known = usize::try_from(self.end.saturating_sub(frame.offset)).unwrap_or(usize::MAX);
+        let bytes = frame.bytes.get(known..).unwrap_or_default();
+        if frame.offset > self.end {
+            self.give_up_partial_lines(sink);
+        }
+        self.end = self.end.max(frame.offset + frame.bytes.len() as u64);
+        let offset = frame.offset + (frame.bytes.len() - bytes.len()) as u64;
+        let mut lines = std::mem::take(&mut self.lanes[frame.lane as usize]);
+        lines.feed(offset, bytes, |offset, line| self.line(Place { lane: frame.lane, offset }, line, sink));
+        self.lanes[frame.lane as usize] = lines;
+    }
+
+    /// Bytes are missing: lines that they belonged to are taken as they are.
+    fn give_up_partial_lines(&mut self, sink: &mut dyn Sink) {
+        for lane in [Lane::FromAgent, Lane::ToAgent] {
+            let mut lines = std::mem::take(&mut self.lanes[lane as usize]);
+            lines.finish(|offset, line| self.line(Place { lane, offset }, line, sink));
+            self.lanes[lane as usize] = lines;
+        }
+    }
+
+    /// Ends the source, for now: a last line without a newline is read if it is whole. Nothing else is ended.
+    pub fn finish(&mut self, sink: &mut dyn Sink) {
+        for lane in [Lane::FromAgent, Lane::ToAgent] {
+            let lines = std::mem::take(&mut self.lanes[lane as usize]);
+            if let Some((offset, line)) = lines.unfinished() {
+                self.last_line(Place { lane, offset }, line, sink);
+            }
+            self.lanes[lane as usize] = lines;
+        }
+        let at = At {
+            source: &self.source.id,
+            generation: self.generation,
+            offset: 0,
+            length: 0,
+            text: "null",
+            is_repaired: false,
+        };
+        let mut emit = Emit::new(sink, self.mapper.about(), at, &mut self.memory);
+        self.mapper.finish(&mut emit);
+    }
+
+    /// Returns how much was understood so far.
+    #[must_use]
+    pub fn completeness(&self) -> &Completeness {
+        &self.completeness
+    }
+
+    fn line(&mut self, place: Place, line: Line<'_>, sink: &mut dyn Sink) {
+        match line {
+            Line::Whole(bytes) => match bytes.strip_prefix(BYTE_ORDER_MARK) {
+                Some(marked) if place.offset == 0 => {
+                    self.whole_line(place.after(BYTE_ORDER_MARK.len()), marked, sink);
+                }
+                Some(_) | None => self.whole_line(place, bytes, sink),
+            },
+            Line::TooLong(length) => self.unreadable(place, length, "a line too long to be read", sink),
+        }
+    }
+
+    fn whole_line(&mut self, place: Place, line: &[u8], sink: &mut dyn Sink) {
+        let usual = line.strip_suffix(b"\r").unwrap_or(line);
+        if let Ok(text) = str::from_utf8(usual)
+            && !usual.is_empty()
+            && self.object(place, text, false, sink).is_ok()
+        {
+            return;
+        }
+        for piece in repair::pieces(line) {
+            let at = place.after(piece.at);
+            let readable = match piece.content {
+                Content::Object { text, repaired } => self.object(at, &text, repaired, sink).is_ok(),
+                Content::Unreadable(_) => false,
+            };
+            if !readable {
+                self.unreadable(at, piece.len as u64, "no JSON object", sink);
+            }
+        }
+    }
+
+    /// Reads a last line that has no newline yet, if it is whole. If it is not, the rest of it may still come.
+    fn last_line(&mut self, place: Place, line: Line<'_>, sink: &mut dyn Sink) {
+        let (pieces, len) = match line {
+            Line::Whole(bytes) => (repair::pieces(bytes), bytes.len() as u64),
+            Line::TooLong(len) => (Vec::new(), len),
+        };
+        let is_whole = |content: &Content<'_>| matches!(content, Content::Object { repaired: false, .. });
+        if !pieces.is_empty() && pieces.iter().all(|piece| is_whole(&piece.content)) {
+            self.line(place, line, sink);
+            self.completeness.torn_bytes = 0;
+        } else {
+            self.completeness.torn_bytes = len;
+        }
+    }
+
+    fn object(
+        &mut self,
+        place: Place,
+        text: &str,
+        is_repaired: bool,
+        sink: &mut dyn Sink,
+    ) -> Result<(), NoObject> {
+        let length = text.len() as u64;
+        let (lane, text) = match self.framing {
+            Framing::Records => (place.lane, text),
+            Framing::Conversation => {
+                let message = Message::read(text)?;
+                if let Some(time) = message.time {
+                    self.memory.captured = Some(time.clone());
+                    self.memory.clock = Some(time);
+                }
+                (message.lane, message.text)
+            }
+        };
+        let at = At {
+            source: &self.source.id,
+            generation: self.generation,
+            offset: place.offset,
+            length,
+            text,
+            is_repaired,
+        };
+        let mut emit = Emit::new(sink, self.mapper.about(), at, &mut self.memory);
+        if std::mem::take(&mut self.is_rewritten) {
+            self.mapper.rewritten(&mut emit);
+        }
+        let read = self.mapper.record(Record { lane, text }, &mut emit)?;
+        self.completeness.records += 1;
+        self.completeness.repaired += u64::from(is_repaired);
+        match read {
+            Read::Understood => {}
+            Read::Bookkeeping => self.completeness.bookkeeping += 1,
+            Read::Unknown(name) => *self.completeness.unknown.entry(name).or_default() += 1,
+        }
+        Ok(())
+    }
+
+    fn unreadable(&mut self, place: Place, length: u64, why: &str, sink: &mut dyn Sink) {
+        self.completeness.unreadable += 1;
+        let at = At {
+            source: &self.source.id,
+            generation: self.generation,
+            offset: place.offset,
+            length,
+            text: "null",
+            is_repaired: false,
+        };
+        let mut emit = Emit::new(sink, self.mapper.about(), at, &mut self.memory);
+        self.mapper.unreadable(why, &mut emit);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use steno_model::{Draft, RunId};
+
+    use super::*;
+    use crate::claude;
+
+    const SESSION: &str = "550e8400-e29b-41d4-a716-446655440000";
+
+    fn line(number: u32) -> String {
+        format!(
+            "{{\"type\":\"user\",\"uuid\":\"u{number}\",\"sessionId\":\"{SESSION}\",\"timestamp\":\"2026-06-08T08:14:42.123Z\",\"message\":{{\"content\":\"{number}\"}}}}\n"
+        )
+    }
+
+    fn fed(frames: &[(u32, u64, &[u8])]) -> (Vec<(RunId, Draft)>, Completeness) {
+        let mut adapter = claude::disk(Source::named("s"));
+        let mut out = Vec::new();
+        for (generation, offset, bytes) in frames {
+            adapter.feed(Frame { generation: *generation, ..Frame::of_file(*offset, bytes) }, &mut out);
+        }
+        adapter.finish(&mut out);
+        (out, adapter.completeness().clone())
+    }
+
+    #[test]
+    fn bytes_seen_before_are_passed_over() {
+        let text = format!("{}{}", line(1), line(2));
+        let whole = fed(&[(0, 0, text.as_bytes())]);
+        assert_eq!(fed(&[(0, 0, &text.as_bytes()[..50]), (0, 20, &text.as_bytes()[20..])]), whole);
+        assert_eq!(fed(&[(0, 0, text.as_bytes()), (0, 3, &text.as_bytes()[3..9])]), whole);
+    }
+
+    #[test]
+    fn a_gap_costs_the_record_that_it_is_in_and_no_other() {
+        let text = format!("{}{}{}", line(1), line(2), line(3));
+        let bytes = text.as_bytes();
+        let (cut, on) = (line(1).len() + 30, line(1).len() + 60);
+        let (drafts, completeness) = fed(&[(0, 0, &bytes[..cut]), (0, on as u64, &bytes[on..])]);
+        assert_eq!((completeness.records, completeness.unreadable), (2, 2));
+        assert!(!drafts.is_empty());
+    }
+
+    #[test]
+    fn a_rewritten_source_gives_no_event_twice() {
+        let before = format!("{}{}", line(1), line(2));
+        let after = format!("{}{}", line(2), line(3));
+        let (drafts, _) = fed(&[(0, 0, before.as_bytes()), (1, 0, after.as_bytes())]);
+        let (plain, _) = fed(&[(0, 0, format!("{before}{}", line(3)).as_bytes())]);
+        assert_eq!(drafts.len(), plain.len() + 1, "one more, which says that the source was rewritten");
+    }
+
+    #[test]
+    fn a_last_line_without_a_newline_is_read_when_it_is_whole() {
+        let text = format!("{}{}", line(1), line(2));
+        let whole = fed(&[(0, 0, text.as_bytes())]);
+        assert_eq!(fed(&[(0, 0, text.trim_end().as_bytes())]), whole);
+        let (drafts, completeness) = fed(&[(0, 0, &text.as_bytes()[..text.len() - 9])]);
+        assert!(drafts.len() < whole.0.len());
+        assert_eq!(completeness.torn_bytes, (line(2).len() - 9) as u64);
+    }
+}

@@ -1,0 +1,156 @@
+//! The agents of a session: each a run, with the subagents that it has started and what became of them.
+
+use std::collections::{HashMap, HashSet};
+
+use serde_json::value::RawValue;
+use steno_model::json::{JsonString, RawJson};
+use steno_model::{RunId, StepPayload};
+
+use super::wire::AgentInput;
+use crate::emit::{Emit, Moment, push, string};
+use crate::run::{Run, derived_run_id};
+use crate::wire::{RawField as _, object};
+
+/// An agent while its records are read.
+pub(super) struct Agent {
+    pub(super) run: Run,
+    /// What the ids of its subagents' runs are made from, before their own.
+    pub(super) children_key: Vec<String>,
+    /// The response whose usage an entry has told; the records of a response follow each other.
+    pub(super) usage_told: Option<String>,
+    /// The system prompt as it stood last.
+    pub(super) system_prompt: Option<Box<str>>,
+    /// The calls that somebody was asked to allow.
+    pub(super) asked: HashSet<String>,
+    /// Which call has begun a task, by the task's id; a subagent's is its own id.
+    tasks: HashMap<String, String>,
+    /// The calls whose subagents have ended.
+    ended: HashSet<String>,
+}
+
+/// A subagent as a record names it.
+pub(super) struct Started<'a> {
+    pub(super) call: &'a str,
+    pub(super) child: RunId,
+    /// The agent's id, if it is known.
+    pub(super) agent: Option<&'a str>,
+    /// The kind of agent, if the record says it.
+    pub(super) agent_type: Option<JsonString>,
+    /// How the two were found to belong together, where no record says that they do.
+    pub(super) matched_by: Option<&'static str>,
+}
+
+/// How a subagent ended.
+pub(super) struct Ended {
+    /// The provider's word for it.
+    pub(super) status: Option<JsonString>,
+    /// What it cost, if the record says it.
+    pub(super) usage: Option<RawJson>,
+}
+
+impl Agent {
+    pub(super) fn new(run: Run, children_key: Vec<String>) -> Self {
+        Self {
+            run,
+            children_key,
+            usage_told: None,
+            system_prompt: None,
+            asked: HashSet::new(),
+            tasks: HashMap::new(),
+            ended: HashSet::new(),
+        }
+    }
+
+    /// Returns the run of one of its subagents.
+    pub(super) fn child_id(&self, agent: &str) -> RunId {
+        let mut key: Vec<&str> = self.children_key.iter().map(String::as_str).collect();
+        key.push(agent);
+        derived_run_id(&key)
+    }
+
+    /// Ties a subagent to the call that began it, the first time that a record does.
+    pub(super) fn start_child(&mut self, started: Started<'_>, emit: &mut Emit<'_>) {
+        if let Some(agent) = started.agent {
+            self.tasks.insert(agent.to_owned(), started.call.to_owned());
+        }
+        if self.run.calls.child(started.call).is_some() {
+            return;
+        }
+        let name = started.agent_type.unwrap_or_else(|| self.agent_type(started.call));
+        let mut payload = subagent_step(name, started.call);
+        push(&mut payload.extra, "agent_id", started.agent.map(string));
+        push(&mut payload.extra, "matched_by", started.matched_by.map(string));
+        emit.subagent(&self.run, Moment::Started, started.child, payload);
+        self.run.calls.link(started.call, started.child);
+    }
+
+    /// Writes that the subagent of a call has ended, once.
+    pub(super) fn end_child(&mut self, call: &str, ended: Ended, emit: &mut Emit<'_>) {
+        let Some(child) = self.run.calls.child(call) else { return };
+        if !self.ended.insert(call.to_owned()) {
+            return;
+        }
+        let mut payload = subagent_step(self.agent_type(call), call);
+        let status = ended.status.as_ref().map(JsonString::to_text);
+        payload.error = status.filter(|status| status != "completed").map(|status| (&*status).into());
+        payload.result = Some(RawJson::object(|object| {
+            let status = ended.status.unwrap_or_else(|| "completed".into());
+            object.string("status", &status);
+            object.optional("usage", ended.usage.as_ref(), steno_model::json::ObjectWriter::json);
+        }));
+        emit.subagent(&self.run, Moment::Completed, child, payload);
+    }
+
+    /// Returns the call that began a task.
+    pub(super) fn call_of_task(&self, task: &str) -> Option<String> {
+        self.tasks.get(task).cloned()
+    }
+
+    fn agent_type(&self, call: &str) -> JsonString {
+        let input = self.run.calls.get(call).and_then(|call| call.input.as_ref());
+        let input = input.and_then(|input| input.read::<&RawValue>().ok());
+        let agent_type = input.and_then(object::<AgentInput<'_>>).and_then(|input| input.agent_type.string());
+        agent_type.unwrap_or_else(|| "subagent".into())
+    }
+}
+
+fn subagent_step(name: JsonString, call: &str) -> StepPayload {
+    let mut payload = StepPayload::new(name, "subagent");
+    payload.extra.push("tool_call_id", string(call));
+    payload
+}
+
+/// What `<task-notification>` says of a task.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Notification<'a> {
+    pub(super) task: &'a str,
+    pub(super) status: Option<&'a str>,
+}
+
+impl<'a> Notification<'a> {
+    /// Reads the notification that a text holds.
+    pub(super) fn read(text: &'a str) -> Option<Self> {
+        // The task's own words follow its id and status, and may look like anything.
+        let task = inside(text, "task-id")?;
+        Some(Self { task, status: inside(text, "status") })
+    }
+}
+
+fn inside<'a>(text: &'a str, tag: &str) -> Option<&'a str> {
+    let (_, rest) = text.split_once(&format!("<{tag}>"))?;
+    let (value, _) = rest.split_once(&format!("</{tag}>"))?;
+    Some(value.trim())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_notification_names_its_task_and_how_it_ended() {
+        let text = "<task-notification>\n<task-id>a1</task-id>\n<status>failed</status>\n\
+                    <result><status>completed</status></result>\n</task-notification>";
+        assert_eq!(Notification::read(text), Some(Notification { task: "a1", status: Some("failed") }));
+        assert_eq!(Notification::read("<task-notification>done</task-notification>"), None);
+    }
+}

@@ -1,0 +1,82 @@
+//! What a message of the user's side holds, read once: text, results, and marks for what is neither.
+
+use serde_json::value::RawValue;
+use steno_model::json::{JsonString, RawJson};
+use steno_model::{ContentBlock, Fidelity};
+
+use super::wire::Block;
+use crate::emit::string;
+use crate::wire::{RawField as _, list};
+
+/// The content of a message.
+pub(super) enum Content<'a> {
+    Text(&'a RawValue),
+    /// Blocks; `None` stands for what is no object.
+    Blocks(Vec<Option<Block<'a>>>),
+}
+
+impl<'a> Content<'a> {
+    /// Reads a message's content; `None` when it is neither text nor a list.
+    pub(super) fn read(raw: &'a RawValue) -> Option<Self> {
+        match raw.get().as_bytes() {
+            [b'"', ..] => Some(Self::Text(raw)),
+            [b'[', ..] => list(raw).map(Self::Blocks),
+            _ => None,
+        }
+    }
+
+    fn blocks(&self) -> &[Option<Block<'a>>] {
+        match self {
+            Self::Text(_) => &[],
+            Self::Blocks(blocks) => blocks,
+        }
+    }
+
+    /// Returns the results in it.
+    pub(super) fn results(&self) -> impl ExactSizeIterator<Item = &Block<'a>> {
+        let is_result = |block: &&Block<'_>| block.kind.is("tool_result");
+        let results: Vec<&Block<'a>> = self.blocks().iter().flatten().filter(is_result).collect();
+        results.into_iter()
+    }
+
+    /// Returns what is no result: its text, and a mark for each picture or document.
+    pub(super) fn said(&self) -> Vec<ContentBlock> {
+        match self {
+            Self::Text(raw) => {
+                let text = JsonString::from_raw(raw).unwrap_or_else(|| "".into());
+                vec![ContentBlock::text(Fidelity::AgentEmitted, text)]
+            }
+            Self::Blocks(blocks) => blocks.iter().filter_map(|block| said(block.as_ref())).collect(),
+        }
+    }
+
+    /// Returns its text: of a string, or of its text blocks together.
+    pub(super) fn text(&self) -> String {
+        match self {
+            Self::Text(raw) => Some(*raw).text().unwrap_or_default().into_owned(),
+            Self::Blocks(blocks) => blocks.iter().flatten().filter_map(|block| block.text.text()).collect(),
+        }
+    }
+}
+
+/// Returns the text of a message's content, or of a result's.
+pub(super) fn text_of(content: &RawValue) -> String {
+    Content::read(content).map(|content| content.text()).unwrap_or_default()
+}
+
+fn said(block: Option<&Block<'_>>) -> Option<ContentBlock> {
+    let kind = block.and_then(|block| block.kind.text()).unwrap_or("unknown".into());
+    match (&*kind, block.and_then(|block| block.text.string())) {
+        ("text", Some(text)) => Some(ContentBlock::text(Fidelity::AgentEmitted, text)),
+        ("tool_result", _) => None,
+        _ => {
+            let mut mark = ContentBlock::text(Fidelity::AgentEmitted, "");
+            mark.extra.push("label", string(&kind));
+            let size = block.and_then(|block| block.source).map(|source| source.get().len() as u64);
+            if let Some(size) = size {
+                mark.extra.push("size_bytes", RawJson::from(size));
+            }
+            Some(mark)
+        }
+    }
+}

@@ -1,0 +1,345 @@
+//! Session files: `<session>.jsonl`, and a subagent's file of any era. Finds out whose each line is and hands it on.
+
+use std::collections::HashMap;
+
+use serde_json::value::RawValue;
+use steno_model::json::{Extra, JsonString, RawJson};
+use steno_model::{EntryType, Lane, RunId};
+
+use super::agents::{Agent, Started};
+use super::content::text_of;
+use super::messages::{self, Said};
+use super::waiting::{Waiting, Waits};
+use super::wire::{AgentInput, Line};
+use super::{PROVIDER, UNTYPED, facts, user};
+use crate::adapter::{Mapper, Read, Record, Source};
+use crate::emit::{About, Emit, push};
+use crate::run::{Run, derived_run_id, run_id_of};
+use crate::wire::{NoObject, RawField as _, object, parse};
+
+static ABOUT: About = About {
+    provider: PROVIDER,
+    entry_adapter: super::ENTRY_ADAPTER,
+    adapter: super::ADAPTER,
+    channel: "disk",
+    carries: &["prompts", "calls", "results", "thinking", "usage", "retries", "compaction", "subagents"],
+    detail_name: super::DETAIL_NAME,
+};
+
+/// Records that say nothing of the work: Claude Code's own memory aids, copies of what stands elsewhere, and progress
+/// that a result follows. `docs/adapters/claude.md` says why for each.
+const BOOKKEEPING: [&str; 17] = [
+    "agent-color",
+    "agent-setting",
+    "api-request",
+    "api-request-blob",
+    "api-request-shape",
+    "atis-latch",
+    "attribution-snapshot",
+    "bridge-session",
+    "content-replacement",
+    "file-history-delta",
+    "file-history-snapshot",
+    "last-prompt",
+    "marble-origami-commit",
+    "marble-origami-snapshot",
+    "progress",
+    "tools-used",
+    "worktree-state",
+];
+
+/// Records that are facts of the session; their type is the fact's name.
+const FACTS: [&str; 8] = [
+    "agent-name",
+    "mode",
+    "permission-mode",
+    "pr-link",
+    "queue-operation",
+    "speculation-accept",
+    "tag",
+    "task-summary",
+];
+
+/// Records that are more than a fact.
+const SPOKEN: [&str; 8] =
+    ["ai-title", "assistant", "attachment", "cost-state", "custom-title", "summary", "system", "user"];
+
+/// A session file while it is read.
+pub(super) struct Disk {
+    source: JsonString,
+    /// The session that the file's name is, for a main agent's file.
+    named: Option<RunId>,
+    /// The file's own agent first, once a record has said which it is; then subagents whose lines stand in the same
+    /// file, as they did before 2.0; then the same subagent in other sessions, as in some files of 2.0.
+    agents: Vec<Agent>,
+    /// Which of the agents a line belongs to, by its uuid; only lines of such subagents are kept.
+    lineage: HashMap<String, usize>,
+    waiting: Waiting,
+}
+
+impl Disk {
+    pub(super) fn new(source: &Source) -> Self {
+        let stem = source.file_name.as_deref().and_then(|name| name.split('.').next());
+        Self {
+            source: source.id.clone(),
+            named: stem.and_then(|stem| RunId::parse(stem).ok()),
+            agents: Vec::new(),
+            lineage: HashMap::new(),
+            waiting: Waiting::default(),
+        }
+    }
+
+    /// Decides whose the file is, by the first line that names a session; false when none has.
+    fn open(&mut self, line: &Line<'_>) -> bool {
+        if !self.agents.is_empty() {
+            return true;
+        }
+        let Some(session) = line.session_id.text() else { return false };
+        let is_subagents = line.is_sidechain.is_true() && self.named.is_none();
+        let agent = line.agent_id.text().filter(|_| is_subagents);
+        self.agents.push(match agent {
+            Some(agent) => subagent(&session, &agent),
+            None => main_agent(self.named.unwrap_or_else(|| run_id_of(PROVIDER, &session)), &session),
+        });
+        true
+    }
+
+    /// Opens a file that names no session.
+    fn open_unnamed(&mut self) {
+        let source = self.source.to_text();
+        let id = self.named.unwrap_or_else(|| derived_run_id(&[PROVIDER, "disk", &source]));
+        let session = id.to_string();
+        self.agents.push(main_agent(id, &session));
+    }
+
+    /// Writes what has waited for the session.
+    fn release(&mut self, version: &Line<'_>, emit: &mut Emit<'_>) {
+        for waiter in self.waiting.take() {
+            emit.release(&waiter.held, |emit| match &waiter.what {
+                Waits::Unreadable(why) => self.unreadable_now(why, version, emit),
+                Waits::Record(_) => {
+                    let mut line: Line<'_> = parse(waiter.held.text()).unwrap_or_default();
+                    line.version = line.version.or(version.version);
+                    line.cwd = line.cwd.or(version.cwd);
+                    self.line(&line, emit);
+                }
+            });
+        }
+    }
+
+    fn unreadable_now(&mut self, why: &str, line: &Line<'_>, emit: &mut Emit<'_>) {
+        let run = &mut self.agents[0].run;
+        begin(run, line, emit);
+        emit.unknown(run, "unreadable", Some(why));
+        emit.entry(run, EntryType::Unknown, None);
+    }
+
+    /// Returns the place of the agent that a line belongs to.
+    fn agent_of(&mut self, line: &Line<'_>, emit: &mut Emit<'_>) -> usize {
+        if !line.is_sidechain.is_true() {
+            return 0;
+        }
+        if self.agents[0].run.parent.is_some() {
+            return self.agent_in_session(line);
+        }
+        let Some(uuid) = line.uuid.text() else { return 0 };
+        let parent = line.parent_uuid.text().and_then(|parent| self.lineage.get(&*parent).copied());
+        let place = parent.unwrap_or_else(|| self.begin_inline(line, &uuid, emit));
+        self.lineage.insert(uuid.into_owned(), place);
+        place
+    }
+
+    /// Returns the place of a subagent's run in the session of the line: it may have been called from several.
+    fn agent_in_session(&mut self, line: &Line<'_>) -> usize {
+        let (Some(session), Some(agent)) = (line.session_id.text(), line.agent_id.text()) else { return 0 };
+        let is_here = |known: &Agent| known.run.session.as_deref() == Some(&*session);
+        self.agents.iter().position(is_here).unwrap_or_else(|| {
+            self.agents.push(subagent(&session, &agent));
+            self.agents.len() - 1
+        })
+    }
+
+    /// Begins a subagent at the first of its lines, and ties it to the call that has the same prompt.
+    fn begin_inline(&mut self, line: &Line<'_>, uuid: &str, emit: &mut Emit<'_>) -> usize {
+        let main = &mut self.agents[0];
+        begin(&mut main.run, line, emit);
+        let id = line.agent_id.text().unwrap_or(uuid.into());
+        let child = main.child_id(&id);
+        let prompt = line.message.and_then(|message| message.content).map(text_of);
+        let call =
+            prompt.and_then(|prompt| main.run.calls.first_unlinked(|input| is_prompt_of(input, &prompt)));
+        if let Some(call) = call {
+            let started =
+                Started { call: &call, child, agent: None, agent_type: None, matched_by: Some("prompt") };
+            main.start_child(started, emit);
+        }
+        let session = main.run.session.clone().unwrap_or_default();
+        let run = Run::subagent(child, main.run.id, &id).of_session(&session);
+        let key = main.children_key.clone();
+        self.agents.push(Agent::new(run, key));
+        self.agents.len() - 1
+    }
+
+    fn line(&mut self, line: &Line<'_>, emit: &mut Emit<'_>) -> Read {
+        let kind = line.kind.text().unwrap_or(UNTYPED.into());
+        if is_bookkeeping(&kind, line) {
+            self.progress(line, emit);
+            return Read::Bookkeeping;
+        }
+        let place = self.agent_of(line, emit);
+        let agent = &mut self.agents[place];
+        belong(agent, line, emit);
+        begin(&mut agent.run, line, emit);
+        let mut unknown = None;
+        match &*kind {
+            "user" if user::user(agent, line, emit) => {}
+            "assistant" => unknown = assistant(agent, line, emit),
+            "system" => facts::system(&agent.run, line, emit),
+            "attachment" if facts::attachment(agent, line, emit) => {}
+            "user" | "attachment" => unknown = Some(kind.into_owned()),
+            "summary" => facts::title(&agent.run, line.summary, emit),
+            "ai-title" => facts::title(&agent.run, line.ai_title, emit),
+            "custom-title" => facts::title(&agent.run, line.custom_title, emit),
+            "cost-state" => facts::cost(&agent.run, line, emit),
+            _ if FACTS.contains(&&*kind) => facts::fact(&agent.run, &kind, emit),
+            _ => {
+                emit.unknown(&agent.run, &kind, None);
+                emit.entry(&agent.run, EntryType::Unknown, None);
+                unknown = Some(kind.into_owned());
+            }
+        }
+        unknown.map_or(Read::Understood, Read::Unknown)
+    }
+
+    /// Progress of a subagent copies its lines, which stand in its own file; what only it has is whose call it was.
+    fn progress(&mut self, line: &Line<'_>, emit: &mut Emit<'_>) {
+        let Some(progress) = line.data.filter(|progress| progress.kind.is("agent_progress")) else { return };
+        let agent = &mut self.agents[0];
+        let (Some(id), Some(call)) = (progress.agent_id.text(), line.parent_tool_use_id.text()) else {
+            return;
+        };
+        if agent.run.calls.get(&call).is_some() {
+            let child = agent.child_id(&id);
+            let started =
+                Started { call: &call, child, agent: Some(&id), agent_type: None, matched_by: None };
+            agent.start_child(started, emit);
+        }
+    }
+}
+
+impl Mapper for Disk {
+    fn about(&self) -> &'static About {
+        &ABOUT
+    }
+
+    fn record(&mut self, record: Record<'_>, emit: &mut Emit<'_>) -> Result<Read, NoObject> {
+        let line: Line<'_> = parse(record.text)?;
+        emit.set_time(line.timestamp.string());
+        if emit.is_known(line.uuid.text().as_deref()) {
+            return Ok(Read::Understood);
+        }
+        if self.open(&line) {
+            self.release(&line, emit);
+            return Ok(self.line(&line, emit));
+        }
+        let kind = line.kind.text().unwrap_or(UNTYPED.into());
+        if is_bookkeeping(&kind, &line) {
+            return Ok(Read::Bookkeeping);
+        }
+        if !self.waiting.keep(Waits::Record(Lane::FromAgent), emit) {
+            self.open_unnamed();
+            self.release(&line, emit);
+        }
+        let is_known = SPOKEN.contains(&&*kind) || FACTS.contains(&&*kind);
+        Ok(if is_known { Read::Understood } else { Read::Unknown(kind.into_owned()) })
+    }
+
+    fn unreadable(&mut self, why: &str, emit: &mut Emit<'_>) {
+        if !self.agents.is_empty() {
+            self.unreadable_now(why, &Line::default(), emit);
+        } else if !self.waiting.keep(Waits::Unreadable(why.into()), emit) {
+            self.open_unnamed();
+            self.release(&Line::default(), emit);
+        }
+    }
+
+    fn rewritten(&mut self, emit: &mut Emit<'_>) {
+        if let Some(agent) = self.agents.first() {
+            emit.system(&agent.run, "rewritten", None);
+        }
+    }
+
+    fn finish(&mut self, emit: &mut Emit<'_>) {
+        if self.agents.is_empty() && !self.waiting.is_empty() {
+            self.open_unnamed();
+            self.release(&Line::default(), emit);
+        }
+    }
+}
+
+fn main_agent(id: RunId, session: &str) -> Agent {
+    Agent::new(Run::main(id).of_session(session), children_key(session))
+}
+
+fn subagent(session: &str, agent: &str) -> Agent {
+    let id = derived_run_id(&[PROVIDER, session, agent]);
+    let run = Run::subagent(id, run_id_of(PROVIDER, session), agent).of_session(session);
+    Agent::new(run, children_key(session))
+}
+
+fn children_key(session: &str) -> Vec<String> {
+    vec![PROVIDER.to_owned(), session.to_owned()]
+}
+
+/// A queued prompt comes as a record of its own when its turn has come; only one that is taken away leaves no other trace.
+fn is_bookkeeping(kind: &str, line: &Line<'_>) -> bool {
+    let is_moved = || ["enqueue", "dequeue"].iter().any(|operation| line.operation.is(operation));
+    BOOKKEEPING.contains(&kind) || (kind == "queue-operation" && is_moved())
+}
+
+fn begin(run: &mut Run, line: &Line<'_>, emit: &mut Emit<'_>) {
+    let mut extra = Extra::default();
+    push(&mut extra, "cwd", line.cwd.json());
+    push(&mut extra, "forked_from", line.forked_from.and_then(|from| from.session_id.json()));
+    emit.begin(run, line.version.string().as_ref(), extra);
+}
+
+/// Takes note of the session that the line itself names, which is another one in a line that was copied.
+fn belong(agent: &mut Agent, line: &Line<'_>, emit: &mut Emit<'_>) {
+    let Some(session) = line.session_id.text() else { return };
+    let is_own = agent.run.parent.is_some() || run_id_of(PROVIDER, &session) == agent.run.id;
+    let copied = line.forked_from.map(|from| (from.session_id.string(), from.uuid.string()));
+    let other = (!is_own).then(|| (line.session_id.string(), line.uuid.string()));
+    if let Some((session, uuid)) = copied.or(other) {
+        emit.mark(
+            "copied_from",
+            RawJson::object(|object| {
+                object.optional("session_id", session.as_ref(), steno_model::json::ObjectWriter::string);
+                object.optional("id", uuid.as_ref(), steno_model::json::ObjectWriter::string);
+            }),
+        );
+    }
+    if agent.children_key.last().is_none_or(|key| *key != session) {
+        agent.children_key = children_key(&session);
+    }
+}
+
+fn assistant(agent: &mut Agent, line: &Line<'_>, emit: &mut Emit<'_>) -> Option<String> {
+    let Some(message) = line.message else {
+        emit.unknown(&agent.run, "assistant", None);
+        emit.entry(&agent.run, EntryType::Unknown, None);
+        return Some("assistant".to_owned());
+    };
+    let said = Said {
+        uuid: line.uuid,
+        is_api_error: line.is_api_error.is_true(),
+        error: line.error,
+        usage_is_start: false,
+    };
+    messages::assistant(agent, &message, said, emit)
+}
+
+fn is_prompt_of(input: &RawJson, prompt: &str) -> bool {
+    let input = input.read::<&RawValue>().ok().and_then(object::<AgentInput<'_>>);
+    input.is_some_and(|input| input.prompt.is(prompt))
+}

@@ -1,0 +1,181 @@
+//! What the messages of both sides become, in files and in streams alike.
+
+use steno_model::json::{Extra, JsonString, RawJson};
+use steno_model::{BlockContent, ContentBlock, EntryType, Fidelity};
+
+use super::agents::Agent;
+use super::content::text_of;
+use super::results::{self, Beside};
+use super::wire::{Block, Message};
+use crate::emit::{CallSeen, Emit, push, string};
+use crate::run::{Class, Run};
+use crate::wire::{Raw, RawField as _, list};
+
+/// The model that Claude Code names for what it wrote itself.
+const SYNTHETIC: &str = "<synthetic>";
+
+/// Who said it and where, beside the message.
+#[derive(Clone, Copy)]
+pub(super) struct Said<'a> {
+    pub(super) uuid: Raw<'a>,
+    pub(super) is_api_error: bool,
+    /// The class of an API's error.
+    pub(super) error: Raw<'a>,
+    /// Whether the usage is what the response cost in the end, where the stop reason does not tell.
+    pub(super) usage_is_start: bool,
+}
+
+/// Returns what a tool does, by its name.
+pub(super) fn class_of(name: &str) -> Class {
+    match name {
+        "Bash" | "BashOutput" | "KillShell" | "KillBash" => Class::Command,
+        "Edit" | "MultiEdit" | "Write" | "NotebookEdit" => Class::FileChange,
+        "Task" | "Agent" => Class::Agent,
+        _ if name.starts_with("mcp__") => Class::Mcp,
+        _ => Class::Other,
+    }
+}
+
+/// Writes what the model said: one message, then the calls in it. Returns a block's kind that nobody knows.
+pub(super) fn assistant(
+    agent: &mut Agent,
+    message: &Message<'_>,
+    said: Said<'_>,
+    emit: &mut Emit<'_>,
+) -> Option<String> {
+    if said.is_api_error || message.model.is(SYNTHETIC) {
+        let text = message.content.map(text_of).unwrap_or_default();
+        not_the_model(&agent.run, &text, said, emit);
+        return None;
+    }
+    let mut spoken = Spoken::default();
+    spoken.take_all(message.content);
+    let run = &mut agent.run;
+    if !spoken.blocks.is_empty() || (spoken.is_empty() && message.usage.is_some()) {
+        emit.assistant(run, spoken.blocks, response_fields(message, said));
+    }
+    for entry_type in spoken.entries {
+        emit.entry(run, entry_type, None);
+    }
+    for (id, call) in spoken.calls {
+        emit.call(run, &id, call);
+    }
+    for block in spoken.results {
+        results::result(agent, &block, Beside::default(), emit);
+    }
+    for name in &spoken.unknown {
+        emit.unknown(&agent.run, name, None);
+        emit.entry(&agent.run, EntryType::Unknown, None);
+    }
+    tell_usage(agent, message, emit);
+    spoken.unknown.into_iter().next()
+}
+
+/// Writes the entry about a response's usage with the first of its records.
+fn tell_usage(agent: &mut Agent, message: &Message<'_>, emit: &mut Emit<'_>) {
+    let Some(id) = message.id.text().filter(|_| message.usage.is_some()) else { return };
+    if agent.usage_told.as_deref() != Some(&*id) {
+        agent.usage_told = Some(id.into_owned());
+        emit.entry(&agent.run, EntryType::TokenUsage, None);
+    }
+}
+
+/// What Claude Code says in the model's place: that the API failed, or that there is nothing to say.
+fn not_the_model(run: &Run, text: &str, said: Said<'_>, emit: &mut Emit<'_>) {
+    if said.is_api_error {
+        emit.error(run, &said.error.text().unwrap_or("api".into()), text);
+        emit.entry(run, EntryType::Error, None);
+    } else {
+        emit.system(run, "synthetic", Some(string(text)));
+        emit.entry(run, EntryType::SystemEvent, Some("synthetic"));
+    }
+}
+
+fn response_fields(message: &Message<'_>, said: Said<'_>) -> Extra {
+    let mut extra = Extra::default();
+    push(&mut extra, "id", said.uuid.json());
+    push(&mut extra, "response", message.id.json());
+    push(&mut extra, "model", message.model.json());
+    push(&mut extra, "stop_reason", message.stop_reason.json());
+    if let Some(usage) = message.usage.json() {
+        extra.push("usage", usage);
+        extra.push("usage_scope", string("response"));
+        let is_final = message.stop_reason.json().is_some() && !said.usage_is_start;
+        extra.push("final", RawJson::from(is_final));
+    }
+    extra
+}
+
+/// What a response says, taken apart.
+#[derive(Default)]
+struct Spoken<'a> {
+    blocks: Vec<ContentBlock>,
+    calls: Vec<(JsonString, CallSeen)>,
+    /// Results that the API itself gives, of tools that run there.
+    results: Vec<Block<'a>>,
+    entries: Vec<EntryType>,
+    unknown: Vec<String>,
+}
+
+impl<'a> Spoken<'a> {
+    fn take_all(&mut self, content: Raw<'a>) {
+        if let Some(text) = content.string() {
+            return self.say(EntryType::AssistantMessage, BlockContent::Text(Some(text)));
+        }
+        for block in content.and_then(list::<Block<'_>>).unwrap_or_default() {
+            self.take(block);
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.blocks.is_empty() && self.results.is_empty() && self.unknown.is_empty()
+    }
+
+    fn take(&mut self, block: Option<Block<'a>>) {
+        let Some(block) = block else { return self.unknown.push("block".to_owned()) };
+        let kind = block.kind.text().unwrap_or_default();
+        match &*kind {
+            "text" => self.say(EntryType::AssistantMessage, BlockContent::Text(block.text.string())),
+            "thinking" => {
+                let thinking = block.thinking.string().unwrap_or_else(|| "".into());
+                let is_redacted = thinking.is_empty();
+                self.say(EntryType::Thinking, BlockContent::Thinking(Some(thinking)));
+                self.mark_redacted(is_redacted);
+            }
+            "redacted_thinking" => {
+                self.say(EntryType::Thinking, BlockContent::Thinking(Some("".into())));
+                self.mark_redacted(true);
+            }
+            "tool_use" | "server_tool_use" | "mcp_tool_use" => self.call(&block),
+            _ if kind.ends_with("tool_result") => self.results.push(block),
+            _ => self.unknown.push(format!("block.{kind}")),
+        }
+    }
+
+    fn say(&mut self, entry_type: EntryType, content: BlockContent) {
+        self.blocks.push(ContentBlock::new(Fidelity::AgentEmitted, content));
+        self.entries.push(entry_type);
+    }
+
+    /// Says of the last block that the provider keeps its text to itself.
+    fn mark_redacted(&mut self, is_redacted: bool) {
+        if let Some(block) = self.blocks.last_mut().filter(|_| is_redacted) {
+            block.extra.push("redacted", RawJson::from(true));
+        }
+    }
+
+    fn call(&mut self, block: &Block<'_>) {
+        let Some(id) = block.id.string() else { return self.unknown.push("block.tool_use".to_owned()) };
+        let name = block.name.string().unwrap_or_else(|| "".into());
+        let input = block.input.map_or_else(RawJson::null, RawJson::from_raw);
+        let content = BlockContent::ToolUse {
+            tool_name: Some(name.clone()),
+            tool_id: Some(id.clone()),
+            tool_input: Some(input.clone()),
+        };
+        self.say(EntryType::ToolUse, content);
+        let class = class_of(&name.to_text());
+        let keep_input = class == Class::Agent;
+        self.calls.push((id, CallSeen { keep_input, ..CallSeen::new(name, class, input) }));
+    }
+}

@@ -1,0 +1,161 @@
+//! Results of calls: how they ended, who allowed them, and what they say of subagents.
+
+use steno_model::json::{JsonString, RawJson};
+use steno_model::{EntryType, StepPayload};
+
+use super::agents::{Agent, Ended, Started};
+use super::content::text_of;
+use super::wire::{Block, Permission, Task, ToolReport};
+use crate::emit::{Answer, CallSeen, Decision, Emit, Outcome, push, string};
+use crate::run::{Call, Class};
+use crate::wire::{Raw, RawField as _, object};
+
+/// How the text of a result begins whose output lies in a file of its own.
+const PERSISTED: &str = "\"<persisted-output>";
+
+/// What stands beside a result in its record.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Beside<'a> {
+    pub(super) uuid: Raw<'a>,
+    /// The tool's own report.
+    pub(super) report: Raw<'a>,
+    pub(super) permission: Option<Permission<'a>>,
+    /// Why the call was not made.
+    pub(super) denial_kind: Raw<'a>,
+}
+
+/// Writes a result; before it the approval, where one is told, and what became of the subagent, if it was one's call.
+pub(super) fn result(agent: &mut Agent, block: &Block<'_>, beside: Beside<'_>, emit: &mut Emit<'_>) {
+    let Some(id) = &block.tool_use_id.string() else {
+        emit.unknown(&agent.run, "block.tool_result", None);
+        return emit.entry(&agent.run, EntryType::Unknown, None);
+    };
+    call_unseen(agent, id, emit);
+    approval(agent, id, beside, emit);
+    let is_telling = agent.run.calls.get(&id.to_text()).is_some_and(is_telling);
+    let report = beside.report.filter(|_| is_telling).and_then(object::<ToolReport<'_>>);
+    subagent_of(agent, &id.to_text(), report, emit);
+    let failed = block.is_error.is_true();
+    let output = block.content.map_or_else(|| string(""), RawJson::from_raw);
+    let is_elsewhere = output.as_str().starts_with(PERSISTED);
+    let mut answer = Answer::new(output, outcome(beside, report.unwrap_or_default(), failed));
+    answer.error = failed.then(|| reason(block));
+    push(&mut answer.extra, "accepted_by", accepted_by(beside));
+    push(&mut answer.extra, "id", beside.uuid.json());
+    push(&mut answer.extra, "truncated", is_elsewhere.then(|| RawJson::from(true)));
+    if agent.run.calls.get(&id.to_text()).is_some_and(|call| call.is_answered) {
+        amend(agent, id, answer, emit);
+    } else {
+        emit.result(&mut agent.run, id, "", answer);
+    }
+    emit.entry(&agent.run, EntryType::ToolResult, None);
+}
+
+/// Writes the call of a result that nobody saw, before anything is said about it.
+fn call_unseen(agent: &mut Agent, id: &JsonString, emit: &mut Emit<'_>) {
+    if agent.run.calls.get(&id.to_text()).is_none() {
+        let mut call = CallSeen::new("".into(), Class::Other, RawJson::null());
+        call.extra.push("input_available", RawJson::from(false));
+        emit.call(&mut agent.run, id, call);
+    }
+}
+
+/// Writes what is told of a call that was answered already.
+fn amend(agent: &Agent, id: &JsonString, answer: Answer, emit: &mut Emit<'_>) {
+    let mut payload = StepPayload::new(id.clone(), "amend");
+    payload.extra.push("tool_call_id", id.to_json());
+    (payload.error, payload.result) = (answer.error, Some(answer.output));
+    emit.step_completed(&agent.run, &agent.run.turns.path(), payload);
+}
+
+/// Tells whether the report of such a call says anything that its result does not; others hold whole files.
+fn is_telling(call: &Call) -> bool {
+    match call.class {
+        Class::Command | Class::Agent => true,
+        Class::FileChange | Class::Mcp => false,
+        // A call that nobody saw has no name.
+        Class::Other => call.name.is_empty() || call.name.to_text().contains("Output"),
+    }
+}
+
+fn outcome(beside: Beside<'_>, report: ToolReport<'_>, failed: bool) -> Outcome {
+    let is_rejected = beside.permission.is_some_and(|permission| permission.decision.is("reject"));
+    match beside.denial_kind.text().as_deref() {
+        // A call that was stopped while it ran is told as one that the user rejected.
+        Some("user-rejected") if !is_rejected => Outcome::Interrupted,
+        Some(_) => Outcome::Denied,
+        None if is_rejected => Outcome::Denied,
+        None if report.interrupted.is_true() => Outcome::Interrupted,
+        // Before 2.1.3xx nothing else tells.
+        None if failed && beside.report.is("User rejected tool use") => Outcome::Denied,
+        None if failed => Outcome::Failed,
+        None => Outcome::Ok,
+    }
+}
+
+/// Returns what a failed call says, if that is a short text; a long one is its output and stands there.
+fn reason(block: &Block<'_>) -> JsonString {
+    const REASON_BYTES_MAX: usize = 1024;
+    let text = block.content.filter(|content| content.get().len() <= REASON_BYTES_MAX).map(text_of);
+    text.filter(|text| !text.is_empty())
+        .map_or_else(|| "the tool reported an error".into(), |text| (&*text).into())
+}
+
+/// Acceptance by configuration is a field of the result and no approval.
+fn accepted_by(beside: Beside<'_>) -> Option<RawJson> {
+    let permission = beside.permission?;
+    let is_configured = permission.decision.is("accept") && permission.source.is("config");
+    is_configured.then(|| string("config"))
+}
+
+/// Writes who was asked and what the answer was, where the result says that somebody was.
+fn approval(agent: &mut Agent, id: &JsonString, beside: Beside<'_>, emit: &mut Emit<'_>) {
+    let Some(permission) = beside.permission else { return };
+    let is_asked = permission.source.text().is_some_and(|source| source.starts_with("user"));
+    if !is_asked || !agent.asked.insert(id.to_text().into_owned()) {
+        return;
+    }
+    let decision = if permission.decision.is("accept") { "allowed" } else { "denied" };
+    let scope = permission.scope.text();
+    emit.ask(&agent.run, id, Some(id));
+    let what =
+        Decision { verdict: decision, by: "host", scope: scope.as_deref(), raw: permission.source.json() };
+    emit.decide(&agent.run, id, Some(id), &what);
+}
+
+/// Ties a subagent to its call as soon as the call's result names it, and ends it unless it goes on in the background.
+fn subagent_of(agent: &mut Agent, call: &str, report: Option<ToolReport<'_>>, emit: &mut Emit<'_>) {
+    let Some(report) = report else {
+        return end_unreported(agent, call, emit);
+    };
+    if let Some(task) = report.task {
+        asked_about(agent, task, emit);
+    }
+    if agent.run.calls.get(call).is_none_or(|call| call.class != Class::Agent) {
+        return;
+    }
+    if let Some(id) = report.agent_id.text() {
+        let child = agent.run.calls.child(call).unwrap_or_else(|| agent.child_id(&id));
+        let agent_type = report.agent_type.string();
+        agent.start_child(Started { call, child, agent: Some(&id), agent_type, matched_by: None }, emit);
+    }
+    if !report.is_async.is_true() && !report.status.is("async_launched") {
+        agent.end_child(call, Ended { status: report.status.string(), usage: None }, emit);
+    }
+}
+
+/// A subagent whose call failed has no report.
+fn end_unreported(agent: &mut Agent, call: &str, emit: &mut Emit<'_>) {
+    if agent.run.calls.child(call).is_some() {
+        agent.end_child(call, Ended { status: Some("failed".into()), usage: None }, emit);
+    }
+}
+
+/// Ends a subagent in the background when a call that asked about it says that it has.
+fn asked_about(agent: &mut Agent, task: Task<'_>, emit: &mut Emit<'_>) {
+    let is_over = task.status.text().is_some_and(|status| !matches!(&*status, "running" | "pending"));
+    let call = task.id.text().and_then(|task| agent.call_of_task(&task));
+    if let Some(call) = call.filter(|_| is_over) {
+        agent.end_child(&call, Ended { status: task.status.string(), usage: None }, emit);
+    }
+}

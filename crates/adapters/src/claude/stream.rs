@@ -1,0 +1,345 @@
+//! `stream-json`: what Claude Code prints and, with the control protocol, what it is sent. Finds out whose each frame is.
+
+use std::collections::HashMap;
+
+use steno_model::json::{Extra, JsonString, RawJson};
+use steno_model::{EntryType, Lane};
+
+use super::agents::{Agent, Started};
+use super::control::{Ask, Requests};
+use super::frames::{Request, StreamFrame};
+use super::messages::{self, Said};
+use super::stream_turns::StreamTurns;
+use super::waiting::{Waiting, Waits};
+use super::{PROVIDER, UNTYPED, stream_facts, stream_user};
+use crate::adapter::{Mapper, Read, Record, Source};
+use crate::emit::{About, Emit, push};
+use crate::run::{Run, derived_run_id, run_id_of};
+use crate::wire::{NoObject, Raw, RawField as _, object, parse};
+
+static STREAM: About = About {
+    provider: PROVIDER,
+    entry_adapter: super::ENTRY_ADAPTER,
+    adapter: super::ADAPTER,
+    channel: "stream",
+    carries: &["calls", "results", "thinking", "usage", "retries", "compaction", "subagents"],
+    detail_name: super::DETAIL_NAME,
+};
+
+static CONTROL: About = About {
+    channel: "control",
+    carries: &[
+        "prompts",
+        "calls",
+        "results",
+        "thinking",
+        "usage",
+        "retries",
+        "compaction",
+        "subagents",
+        "approvals",
+    ],
+    provider: PROVIDER,
+    entry_adapter: super::ENTRY_ADAPTER,
+    adapter: super::ADAPTER,
+    detail_name: super::DETAIL_NAME,
+};
+
+/// Frames that say nothing of the work: pieces of what comes whole, signs of life, copies of a session file's lines, and
+/// the environment that a host hands over, which is nobody's business.
+const BOOKKEEPING: [&str; 5] =
+    ["keep_alive", "stream_event", "tool_progress", "transcript_mirror", "update_environment_variables"];
+
+/// Frames that are facts of the session; their type is the fact's name.
+const FACTS: [&str; 8] = [
+    "active_goal",
+    "auth_status",
+    "conversation_reset",
+    "prompt_suggestion",
+    "rate_limit_event",
+    "streamlined_text",
+    "streamlined_tool_use_summary",
+    "tool_use_summary",
+];
+
+/// Frames that are more than a fact.
+const SPOKEN: [&str; 7] = [
+    "assistant",
+    "control_cancel_request",
+    "control_request",
+    "control_response",
+    "result",
+    "system",
+    "user",
+];
+
+/// A stream while it is read.
+pub(super) struct Stream {
+    source: JsonString,
+    /// Whether anything was sent.
+    is_control: bool,
+    pub(super) agents: Vec<Agent>,
+    /// Which of the agents is the session's main one now: `/clear` begins another session in the same process.
+    pub(super) main: usize,
+    /// The subagents by the calls that began them.
+    by_call: HashMap<String, usize>,
+    /// The ids of subagents by those calls, where only a task's record tells them.
+    pub(super) agent_ids: HashMap<String, String>,
+    pub(super) turns: StreamTurns,
+    /// Prompts that were sent and may be printed again.
+    pub(super) sent: Vec<String>,
+    pub(super) is_compacting: bool,
+    version: Option<JsonString>,
+    /// What the session's run says when it begins.
+    opening: Extra,
+    /// What the last `init` said.
+    pub(super) settings: Option<RawJson>,
+    requests: Requests,
+    waiting: Waiting,
+}
+
+impl Stream {
+    pub(super) fn new(source: &Source) -> Self {
+        Self {
+            source: source.id.clone(),
+            is_control: false,
+            agents: Vec::new(),
+            main: 0,
+            by_call: HashMap::new(),
+            agent_ids: HashMap::new(),
+            turns: StreamTurns::default(),
+            sent: Vec::new(),
+            is_compacting: false,
+            version: None,
+            opening: Extra::default(),
+            settings: None,
+            requests: Requests::default(),
+            waiting: Waiting::default(),
+        }
+    }
+
+    /// Decides which session it is, by the first frame that says it, and again when another begins; false when none has.
+    fn open(&mut self, frame: &StreamFrame<'_>, lane: Lane) -> bool {
+        let session =
+            frame.session_id.text().filter(|session| !session.is_empty() && lane == Lane::FromAgent);
+        let is_said_by = frame.subtype.is("init")
+            || ["assistant", "user", "result"].iter().any(|kind| frame.kind.is(kind));
+        let Some(session) = session.filter(|_| is_said_by) else { return !self.agents.is_empty() };
+        let known = self.agents.get(self.main).and_then(|main| main.run.session.as_deref());
+        if known != Some(&*session) {
+            self.open_session(&session, frame);
+        }
+        true
+    }
+
+    fn open_session(&mut self, session: &str, frame: &StreamFrame<'_>) {
+        let source = self.source.to_text();
+        let key = [PROVIDER, self.about().channel, &source, session];
+        let mut run = Run::main(derived_run_id(&key)).of_session(session);
+        run.mirrors = (!session.is_empty()).then(|| run_id_of(PROVIDER, session));
+        self.agents.push(Agent::new(run, key.iter().map(|part| (*part).to_owned()).collect()));
+        self.main = self.agents.len() - 1;
+        self.turns = StreamTurns::default();
+        self.version = frame.version.string();
+        self.opening = Extra::default();
+        push(&mut self.opening, "cwd", frame.cwd.json());
+        push(&mut self.opening, "model", frame.model.json());
+    }
+
+    /// Begins the session's run with the first of its records, which may be older than the one that named it.
+    fn begin(&mut self, emit: &mut Emit<'_>) {
+        let run = &mut self.agents[self.main].run;
+        if !run.is_started {
+            emit.begin(run, self.version.as_ref(), std::mem::take(&mut self.opening));
+        }
+    }
+
+    /// Writes what has waited for the session.
+    fn release(&mut self, emit: &mut Emit<'_>) {
+        for waiter in self.waiting.take() {
+            emit.release(&waiter.held, |emit| match waiter.what {
+                Waits::Unreadable(why) => self.unreadable(&why, emit),
+                Waits::Record(lane) => {
+                    let frame: StreamFrame<'_> = parse(waiter.held.text()).unwrap_or_default();
+                    self.frame(&frame, lane, emit);
+                }
+            });
+        }
+    }
+
+    fn open_unnamed(&mut self, emit: &mut Emit<'_>) {
+        self.open_session("", &StreamFrame::default());
+        self.release(emit);
+    }
+
+    fn frame(&mut self, frame: &StreamFrame<'_>, lane: Lane, emit: &mut Emit<'_>) -> Read {
+        self.begin(emit);
+        let kind = frame.kind.text().unwrap_or(UNTYPED.into());
+        match (&*kind, lane) {
+            ("user", Lane::ToAgent) => stream_user::sent(self, frame, emit),
+            ("user", Lane::FromAgent) => stream_user::printed(self, frame, emit),
+            ("assistant", Lane::FromAgent) => self.assistant(frame, emit),
+            ("result", Lane::FromAgent) => {
+                let run = &mut self.agents[self.main].run;
+                self.turns.end(run, frame, emit);
+                Read::Understood
+            }
+            ("system", Lane::FromAgent) => stream_facts::system(self, frame, emit),
+            ("control_request", _) => self.request(frame, lane, emit),
+            ("control_response", _) => {
+                let response = frame.response.unwrap_or_default();
+                self.requests.answer(&self.agents, lane, response, emit)
+            }
+            ("control_cancel_request", _) => self.requests.cancel(&self.agents, lane, frame.request_id, emit),
+            _ if BOOKKEEPING.contains(&&*kind) => Read::Bookkeeping,
+            _ if FACTS.contains(&&*kind) => {
+                super::facts::fact(&self.agents[self.main].run, &kind, emit);
+                Read::Understood
+            }
+            _ => self.unknown(&kind, emit),
+        }
+    }
+
+    pub(super) fn unknown(&self, name: &str, emit: &mut Emit<'_>) -> Read {
+        let run = &self.agents[self.main].run;
+        emit.unknown(run, name, None);
+        emit.entry(run, EntryType::Unknown, None);
+        Read::Unknown(name.to_owned())
+    }
+
+    fn assistant(&mut self, frame: &StreamFrame<'_>, emit: &mut Emit<'_>) -> Read {
+        let place = self.agent_at_work(frame, emit);
+        let Some(message) = frame.message else { return self.unknown("assistant", emit) };
+        let said = Said {
+            uuid: frame.uuid,
+            is_api_error: frame.is_api_error.is_true() || frame.error.json().is_some(),
+            error: frame.error,
+            usage_is_start: true,
+        };
+        let unknown = messages::assistant(&mut self.agents[place], &message, said, emit);
+        unknown.map_or(Read::Understood, Read::Unknown)
+    }
+
+    fn request(&mut self, frame: &StreamFrame<'_>, lane: Lane, emit: &mut Emit<'_>) -> Read {
+        let request = frame.request.and_then(object::<Request<'_>>).unwrap_or_default();
+        let agent = match lane {
+            Lane::FromAgent => self.agent_asking(&request),
+            Lane::ToAgent => self.main,
+        };
+        if lane == Lane::ToAgent && request.subtype.is("interrupt") {
+            self.turns.interrupt();
+        }
+        if request.subtype.is("can_use_tool") && agent == self.main {
+            self.turns.begin_due(&mut self.agents[agent].run, emit);
+        }
+        let ask = Ask { lane, id: frame.request_id, agent };
+        self.requests.ask(&mut self.agents[agent], ask, frame.request, emit)
+    }
+
+    fn agent_asking(&self, request: &Request<'_>) -> usize {
+        let call = request.tool_use_id.text();
+        let of_call = call.and_then(|call| self.agent_with_call(&call));
+        let of_agent = || {
+            let id = request.agent_id.text()?;
+            let call = self.agent_ids.iter().find(|(_, agent)| **agent == *id)?.0;
+            self.by_call.get(call).copied()
+        };
+        of_call.or_else(of_agent).unwrap_or(self.main)
+    }
+
+    pub(super) fn agent_with_call(&self, call: &str) -> Option<usize> {
+        self.agents.iter().position(|agent| agent.run.calls.get(call).is_some())
+    }
+
+    /// Returns the place of the agent whose frame it is, in a turn that has begun.
+    pub(super) fn agent_at_work(&mut self, frame: &StreamFrame<'_>, emit: &mut Emit<'_>) -> usize {
+        let Some(call) = frame.parent_tool_use_id.text() else {
+            self.turns.begin_due(&mut self.agents[self.main].run, emit);
+            return self.main;
+        };
+        let place = self.subagent(&call, frame.agent_id, emit);
+        let run = &mut self.agents[place].run;
+        if run.turns.path().is_empty() {
+            emit.begin_turn(run, None, None);
+        }
+        place
+    }
+
+    /// Returns the place of the subagent that a call has begun; its first frame makes it one.
+    fn subagent(&mut self, call: &str, agent_id: Raw<'_>, emit: &mut Emit<'_>) -> usize {
+        if let Some(place) = self.by_call.get(call) {
+            return *place;
+        }
+        if let Some(id) = agent_id.text() {
+            self.agent_ids.insert(call.to_owned(), id.into_owned());
+        }
+        let agent = self.agent_ids.get(call).cloned();
+        let parent = self.agent_with_call(call).unwrap_or(self.main);
+        let parent = &mut self.agents[parent];
+        let name = agent.clone().unwrap_or_else(|| call.to_owned());
+        let child = parent.child_id(&name);
+        let started = Started { call, child, agent: agent.as_deref(), agent_type: None, matched_by: None };
+        parent.start_child(started, emit);
+        let session = parent.run.session.clone().unwrap_or_default();
+        let mut run = Run::subagent(child, parent.run.id, &name).of_session(&session);
+        let key = parent.children_key.clone();
+        let on_disk = |agent: String| derived_run_id(&[PROVIDER, &session, &agent]);
+        run.mirrors = agent.filter(|_| !session.is_empty()).map(on_disk);
+        emit.begin(&mut run, self.version.as_ref(), Extra::default());
+        self.agents.push(Agent::new(run, key));
+        self.by_call.insert(call.to_owned(), self.agents.len() - 1);
+        self.agents.len() - 1
+    }
+}
+
+impl Mapper for Stream {
+    fn about(&self) -> &'static About {
+        if self.is_control { &CONTROL } else { &STREAM }
+    }
+
+    fn record(&mut self, record: Record<'_>, emit: &mut Emit<'_>) -> Result<Read, NoObject> {
+        let frame: StreamFrame<'_> = parse(record.text)?;
+        emit.set_time_or_captured(frame.timestamp.string());
+        if emit.is_known(frame.uuid.text().as_deref()) {
+            return Ok(Read::Understood);
+        }
+        // It is decided before the run begins, and stays: the run's id is made from it.
+        self.is_control |= record.lane == Lane::ToAgent && self.agents.is_empty();
+        if self.open(&frame, record.lane) {
+            self.release(emit);
+            return Ok(self.frame(&frame, record.lane, emit));
+        }
+        let kind = frame.kind.text().unwrap_or(UNTYPED.into());
+        if BOOKKEEPING.contains(&&*kind) {
+            return Ok(Read::Bookkeeping);
+        }
+        if !self.waiting.keep(Waits::Record(record.lane), emit) {
+            self.open_unnamed(emit);
+        }
+        let is_known = SPOKEN.contains(&&*kind) || FACTS.contains(&&*kind);
+        Ok(if is_known { Read::Understood } else { Read::Unknown(kind.into_owned()) })
+    }
+
+    fn unreadable(&mut self, why: &str, emit: &mut Emit<'_>) {
+        if !self.agents.is_empty() {
+            self.begin(emit);
+            let agent = &self.agents[self.main];
+            emit.unknown(&agent.run, "unreadable", Some(why));
+            emit.entry(&agent.run, EntryType::Unknown, None);
+        } else if !self.waiting.keep(Waits::Unreadable(why.into()), emit) {
+            self.open_unnamed(emit);
+        }
+    }
+
+    fn rewritten(&mut self, emit: &mut Emit<'_>) {
+        if let Some(agent) = self.agents.first() {
+            emit.system(&agent.run, "rewritten", None);
+        }
+    }
+
+    fn finish(&mut self, emit: &mut Emit<'_>) {
+        if self.agents.is_empty() && !self.waiting.is_empty() {
+            self.open_unnamed(emit);
+        }
+    }
+}

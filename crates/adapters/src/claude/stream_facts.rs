@@ -1,0 +1,123 @@
+//! The `system` frames of a stream: beginnings of turns, retries, compaction, tasks, and plain facts.
+
+use steno_model::EntryType;
+use steno_model::json::{ObjectWriter, RawJson};
+
+use super::agents::{Ended, Started};
+use super::facts::{self, Retry};
+use super::frames::StreamFrame;
+use super::stream::Stream;
+use crate::adapter::Read;
+use crate::emit::Emit;
+use crate::wire::RawField as _;
+
+/// Facts of the moment, which say nothing once it is over.
+const BOOKKEEPING: [&str; 6] = [
+    "background_tasks_changed",
+    "commands_changed",
+    "control_request_progress",
+    "hook_progress",
+    "task_progress",
+    "thinking_tokens",
+];
+
+/// Writes a `system` frame.
+pub(super) fn system(stream: &mut Stream, frame: &StreamFrame<'_>, emit: &mut Emit<'_>) -> Read {
+    let subtype = frame.subtype.text().unwrap_or("system".into());
+    if BOOKKEEPING.contains(&&*subtype) {
+        return Read::Bookkeeping;
+    }
+    match &*subtype {
+        "init" => init(stream, frame, emit),
+        "api_retry" => {
+            let run = &mut stream.agents[stream.main].run;
+            stream.turns.begin_due(run, emit);
+            let retry = Retry {
+                error: error_of(frame),
+                attempt: frame.attempt,
+                max: frame.retries_max,
+                delay_ms: frame.retry_delay_ms,
+                status: frame.error_status,
+            };
+            retry.write(run, emit);
+        }
+        "compact_boundary" => {
+            stream.is_compacting = true;
+            facts::compaction_begins(&stream.agents[stream.main].run, frame.compact.json(), emit);
+        }
+        "task_started" => task_started(stream, frame, emit),
+        "task_notification" => task_ended(stream, frame, emit),
+        "task_updated" if frame.patch.is_some_and(|patch| is_stopped(patch.status.text().as_deref())) => {
+            task_ended(stream, frame, emit);
+        }
+        _ => facts::fact(&stream.agents[stream.main].run, &subtype, emit),
+    }
+    Read::Understood
+}
+
+/// Every turn has its `init`; what it says is written when it is something new.
+fn init(stream: &mut Stream, frame: &StreamFrame<'_>, emit: &mut Emit<'_>) {
+    stream.turns.init(frame);
+    let settings = RawJson::object(|object| {
+        let fields = [
+            ("model", frame.model),
+            ("permission_mode", frame.permission_mode),
+            ("tools", frame.tools),
+            ("mcp_servers", frame.mcp_servers),
+        ];
+        for (name, value) in fields {
+            object.optional(name, value.json().as_ref(), ObjectWriter::json);
+        }
+    });
+    let run = &stream.agents[stream.main].run;
+    if stream.settings.as_ref() != Some(&settings) {
+        emit.system(run, "init", Some(settings.clone()));
+        stream.settings = Some(settings);
+    }
+    emit.entry(run, EntryType::SystemEvent, Some("init"));
+}
+
+fn error_of(frame: &StreamFrame<'_>) -> String {
+    let error = frame.error.text().unwrap_or("api error".into());
+    frame.error_status.number().map_or_else(|| error.to_string(), |status| format!("{status} {error}"))
+}
+
+fn is_stopped(status: Option<&str>) -> bool {
+    matches!(status, Some("failed" | "killed" | "stopped" | "cancelled"))
+}
+
+/// A task is a subagent, or a command in the background.
+fn task_started(stream: &mut Stream, frame: &StreamFrame<'_>, emit: &mut Emit<'_>) {
+    let (task, call) = (frame.task_id.text(), frame.tool_use_id.text());
+    let place = call.as_ref().and_then(|call| stream.agent_with_call(call));
+    let is_agent = frame.task_type.is("local_agent") || frame.subagent_type.is_some();
+    let (Some(task), Some(call), Some(place), true) = (task, call, place, is_agent) else {
+        return facts::fact(&stream.agents[stream.main].run, "task_started", emit);
+    };
+    stream.agent_ids.insert(call.clone().into_owned(), task.clone().into_owned());
+    let parent = &mut stream.agents[place];
+    let child = parent.child_id(&task);
+    let agent_type = frame.subagent_type.string();
+    let started = Started { call: &call, child, agent: Some(&task), agent_type, matched_by: None };
+    parent.start_child(started, emit);
+    emit.entry(&parent.run, EntryType::SystemEvent, Some("task_started"));
+}
+
+fn task_ended(stream: &mut Stream, frame: &StreamFrame<'_>, emit: &mut Emit<'_>) {
+    let subtype = frame.subtype.text().unwrap_or_default();
+    let of_task = || {
+        let task = frame.task_id.text()?;
+        stream.agents.iter().find_map(|agent| agent.call_of_task(&task))
+    };
+    let call = frame.tool_use_id.text().map(std::borrow::Cow::into_owned).or_else(of_task);
+    let place = call.as_ref().and_then(|call| stream.agent_with_call(call));
+    let linked =
+        place.zip(call).filter(|(place, call)| stream.agents[*place].run.calls.child(call).is_some());
+    let Some((place, call)) = linked else {
+        return facts::fact(&stream.agents[stream.main].run, &subtype, emit);
+    };
+    let status = frame.status.string().or_else(|| frame.patch.and_then(|patch| patch.status.string()));
+    let agent = &mut stream.agents[place];
+    agent.end_child(&call, Ended { status, usage: frame.usage.json() }, emit);
+    emit.entry(&agent.run, EntryType::SystemEvent, Some(&subtype));
+}

@@ -1,0 +1,140 @@
+//! The turns of a stream: begun by a prompt that was sent or by the first frame after an `init`, ended by a `result`.
+//!
+//! Results may come late: a subagent that ends in the background begins another turn before the first one's result.
+
+use std::collections::VecDeque;
+
+use steno_model::json::{Extra, JsonString, RawJson};
+use steno_model::{EntryType, StepPayload};
+
+use super::frames::StreamFrame;
+use crate::emit::{Emit, push, string};
+use crate::run::Run;
+use crate::wire::{Raw, RawField as _};
+
+/// Which turns of the main agent wait for their results.
+#[derive(Default)]
+pub(super) struct StreamTurns {
+    open: VecDeque<JsonString>,
+    /// Whether an `init` has come whose turn has not begun.
+    is_due: bool,
+    /// Whether the turn that is open was begun by a prompt whose `init` has not come.
+    is_awaiting_init: bool,
+    is_interrupted: bool,
+    settings: Option<RawJson>,
+}
+
+impl StreamTurns {
+    pub(super) fn is_any_open(&self) -> bool {
+        !self.open.is_empty()
+    }
+
+    /// Takes note of an `init`.
+    pub(super) fn init(&mut self, frame: &StreamFrame<'_>) {
+        let (model, mode) = (frame.model.json(), frame.permission_mode.json());
+        self.settings = Some(RawJson::object(|object| {
+            object.optional("model", model.as_ref(), steno_model::json::ObjectWriter::json);
+            object.optional("permission_mode", mode.as_ref(), steno_model::json::ObjectWriter::json);
+        }));
+        self.is_due = !std::mem::take(&mut self.is_awaiting_init);
+    }
+
+    /// Takes note that somebody wants the turn to stop.
+    pub(super) fn interrupt(&mut self) {
+        self.is_interrupted = self.is_any_open();
+    }
+
+    /// Begins a turn for a prompt that was sent.
+    pub(super) fn begin_prompted(&mut self, run: &mut Run, turn_id: Raw<'_>, emit: &mut Emit<'_>) {
+        self.begin(run, turn_id, emit);
+        self.is_awaiting_init = true;
+    }
+
+    /// Begins the turn that an `init` has announced, with the first frame of its work.
+    pub(super) fn begin_due(&mut self, run: &mut Run, emit: &mut Emit<'_>) {
+        if self.is_due || run.turns.path().is_empty() {
+            self.begin(run, None, emit);
+        }
+    }
+
+    fn begin(&mut self, run: &mut Run, turn_id: Raw<'_>, emit: &mut Emit<'_>) {
+        // One that is open stays so until its result has come.
+        run.turns.end();
+        emit.begin_turn(run, turn_id.string().as_ref(), self.settings.clone());
+        self.open.push_back(run.turns.path());
+        self.is_due = false;
+    }
+
+    /// Ends the oldest turn that is open with a `result`, and writes what it cost.
+    pub(super) fn end(&mut self, run: &mut Run, frame: &StreamFrame<'_>, emit: &mut Emit<'_>) {
+        let error = self.error(frame);
+        let is_command = frame.local_command.is_some();
+        if self.open.is_empty() && self.is_due && !is_command {
+            self.begin(run, None, emit);
+        }
+        self.is_due &= !is_command;
+        let turn = self.open.pop_front();
+        let path = turn.clone().unwrap_or_else(|| run.turns.path());
+        usage(run, &path, (frame.usage, "turn"), emit);
+        usage(run, &path, (frame.model_usage, "session"), emit);
+        emit.entry(run, EntryType::TokenUsage, None);
+        let (name, kind) = if turn.is_some() { (path.clone(), "turn") } else { ("result".into(), "system") };
+        if self.open.is_empty() {
+            run.turns.end();
+        }
+        let mut payload = StepPayload::new(name, kind);
+        payload.result = frame.result.json();
+        payload.extra = end_fields(frame);
+        let entry = if error.is_some() {
+            (EntryType::Error, None)
+        } else {
+            (EntryType::SystemEvent, Some("turn_end"))
+        };
+        payload.error = error;
+        emit.step_completed(run, &path, payload);
+        emit.entry(run, entry.0, entry.1);
+    }
+
+    fn error(&mut self, frame: &StreamFrame<'_>) -> Option<JsonString> {
+        let is_interrupted = std::mem::take(&mut self.is_interrupted);
+        if frame.subtype.is("success") && !frame.is_error.is_true() {
+            // The turn was over before anybody could stop it.
+            return None;
+        }
+        if is_interrupted {
+            return Some("interrupted".into());
+        }
+        let errors = frame.errors.and_then(|errors| serde_json::from_str::<Vec<String>>(errors.get()).ok());
+        let told = errors.filter(|errors| !errors.is_empty()).map(|errors| errors.join("\n").as_str().into());
+        told.or_else(|| frame.result.string()).or_else(|| frame.subtype.string())
+    }
+}
+
+fn usage(run: &Run, path: &JsonString, (usage, scope): (Raw<'_>, &str), emit: &mut Emit<'_>) {
+    let Some(usage) = usage.json() else { return };
+    let mut extra = Extra::default();
+    extra.push("usage", usage);
+    extra.push("usage_scope", string(scope));
+    extra.push("final", RawJson::from(true));
+    emit.usage(run, path, extra);
+}
+
+fn end_fields(frame: &StreamFrame<'_>) -> Extra {
+    let mut extra = Extra::default();
+    let fields = [
+        ("subtype", frame.subtype),
+        ("stop_reason", frame.stop_reason),
+        ("terminal_reason", frame.terminal_reason),
+        ("num_turns", frame.num_turns),
+        ("duration_ms", frame.duration_ms),
+        ("cost_usd", frame.cost_usd),
+        ("permission_denials", frame.permission_denials.filter(|denials| denials.get() != "[]")),
+        ("local_command", frame.local_command),
+        ("structured_output", frame.structured_output),
+        ("api_error_status", frame.api_error_status),
+    ];
+    for (name, value) in fields {
+        push(&mut extra, name, value.json());
+    }
+    extra
+}

@@ -1,0 +1,110 @@
+//! The user's side of a stream: prompts that are sent, results and notices that are printed.
+
+use steno_model::EntryType;
+use steno_model::json::{Extra, RawJson};
+
+use super::content::Content;
+use super::frames::{ResultMeta, StreamFrame};
+use super::prompt::{self, Kind};
+use super::results::{self, Beside};
+use super::stream::Stream;
+use super::{facts, user};
+use crate::adapter::Read;
+use crate::emit::{Emit, push};
+use crate::wire::{RawField as _, objects};
+
+/// Commands that Claude Code carries out itself when they are sent as prompts.
+const LOCAL_COMMANDS: [&str; 4] = ["/clear", "/compact", "/context", "/cost"];
+
+/// How many prompts are remembered to know them when they are printed; not every host asks for that.
+const SENT_LEN_MAX: usize = 64;
+
+/// Writes a message that was sent.
+pub(super) fn sent(stream: &mut Stream, frame: &StreamFrame<'_>, emit: &mut Emit<'_>) -> Read {
+    let Some(content) = content_of(frame) else { return stream.unknown("user", emit) };
+    let text = content.text();
+    let run = &mut stream.agents[stream.main].run;
+    if text.split_whitespace().next().is_some_and(|word| LOCAL_COMMANDS.contains(&word)) {
+        user::notice(run, "local_command", &text, emit);
+        return Read::Understood;
+    }
+    let mut extra = Extra::default();
+    push(&mut extra, "id", frame.uuid.json());
+    if stream.turns.is_any_open() {
+        extra.push("queued", RawJson::from(true));
+    } else {
+        stream.turns.begin_prompted(run, frame.uuid, emit);
+    }
+    emit.user(run, content.said(), extra);
+    emit.entry(run, EntryType::UserMessage, None);
+    if stream.sent.len() == SENT_LEN_MAX {
+        stream.sent.remove(0);
+    }
+    stream.sent.push(text);
+    Read::Understood
+}
+
+/// Writes a message of the user's side that was printed.
+pub(super) fn printed(stream: &mut Stream, frame: &StreamFrame<'_>, emit: &mut Emit<'_>) -> Read {
+    let Some(content) = content_of(frame) else { return stream.unknown("user", emit) };
+    let results = content.results();
+    let is_single = results.len() == 1;
+    if results.len() > 0 {
+        let metas = frame.tool_result_meta.and_then(objects::<ResultMeta<'_>>).unwrap_or_default();
+        let place = stream.agent_at_work(frame, emit);
+        for block in results {
+            let id = block.tool_use_id.text().unwrap_or_default();
+            let meta = metas.iter().filter_map(|(_, meta)| *meta).find(|meta| meta.id.is(&id));
+            let meta = meta.unwrap_or_default();
+            let beside = Beside {
+                uuid: frame.uuid,
+                // Of several results in one frame nobody knows which one it is about.
+                report: frame.tool_use_result.filter(|_| is_single),
+                permission: meta.permission,
+                denial_kind: meta.non_execution_kind,
+            };
+            results::result(&mut stream.agents[place], block, beside, emit);
+        }
+    }
+    if content.said().is_empty() { Read::Understood } else { said(stream, frame, &content, emit) }
+}
+
+fn said(stream: &mut Stream, frame: &StreamFrame<'_>, content: &Content<'_>, emit: &mut Emit<'_>) -> Read {
+    let text = content.text();
+    let is_main = frame.parent_tool_use_id.text().is_none();
+    match prompt::kind_of(&text) {
+        Kind::Interrupt => {
+            stream.turns.interrupt();
+            user::notice(&stream.agents[stream.main].run, "interrupt", &text, emit);
+        }
+        Kind::TaskNotice => user::task_notice(&mut stream.agents[stream.main], &text, emit),
+        Kind::Notice(name) => user::notice(&stream.agents[stream.main].run, name, &text, emit),
+        Kind::Prompt if frame.is_synthetic.is_true() && std::mem::take(&mut stream.is_compacting) => {
+            facts::compaction_ends(&stream.agents[stream.main].run, &text, emit);
+        }
+        Kind::Prompt if frame.is_synthetic.is_true() && is_main => {
+            user::notice(&stream.agents[stream.main].run, "meta", &text, emit);
+        }
+        Kind::Prompt if frame.is_replay.is_true() && is_main && is_sent(&mut stream.sent, &text) => {
+            return Read::Bookkeeping;
+        }
+        Kind::Prompt => {
+            let place = stream.agent_at_work(frame, emit);
+            let mut extra = Extra::default();
+            push(&mut extra, "id", frame.uuid.json());
+            emit.user(&stream.agents[place].run, content.said(), extra);
+            emit.entry(&stream.agents[place].run, EntryType::UserMessage, None);
+        }
+    }
+    Read::Understood
+}
+
+/// Tells whether a prompt that is printed was sent; each is printed once.
+fn is_sent(sent: &mut Vec<String>, text: &str) -> bool {
+    let place = sent.iter().position(|sent| sent == text);
+    place.map(|place| sent.remove(place)).is_some()
+}
+
+fn content_of<'a>(frame: &StreamFrame<'a>) -> Option<Content<'a>> {
+    frame.message.and_then(|message| message.content).and_then(Content::read)
+}

@@ -1,0 +1,117 @@
+//! The user's side of a session file: prompts, results, interrupts, and what Claude Code says in the user's name.
+
+use steno_model::json::{Extra, RawJson};
+use steno_model::{ContentBlock, EntryType};
+
+use super::agents::{Agent, Ended, Notification};
+use super::content::Content;
+use super::facts;
+use super::prompt::{self, Kind};
+use super::results::{self, Beside};
+use super::wire::Line;
+use crate::emit::{Emit, push, string};
+use crate::run::Run;
+use crate::wire::RawField as _;
+
+/// Writes a `user` record; false when it holds no message.
+pub(super) fn user(agent: &mut Agent, line: &Line<'_>, emit: &mut Emit<'_>) -> bool {
+    let content = line.message.and_then(|message| message.content);
+    let Some(content) = content.and_then(Content::read) else {
+        emit.unknown(&agent.run, "user", None);
+        emit.entry(&agent.run, EntryType::Unknown, None);
+        return false;
+    };
+    if line.is_compact_summary.is_true() {
+        facts::compaction_ends(&agent.run, &content.text(), emit);
+        return true;
+    }
+    let results = content.results();
+    let mut beside = Beside { uuid: line.uuid, ..Beside::default() };
+    // Of several results in one record nobody knows which one the record's own fields are about.
+    if results.len() == 1 {
+        beside.report = line.tool_use_result;
+        (beside.permission, beside.denial_kind) = (line.permission, line.denial_kind);
+    }
+    let is_beside_results = results.len() > 0;
+    for block in results {
+        results::result(agent, block, beside, emit);
+    }
+    let blocks = content.said();
+    if !blocks.is_empty() {
+        said(agent, line, &content.text(), Said { blocks, is_beside_results }, emit);
+    }
+    true
+}
+
+/// What a user's message holds besides results.
+struct Said {
+    blocks: Vec<ContentBlock>,
+    is_beside_results: bool,
+}
+
+fn said(agent: &mut Agent, line: &Line<'_>, text: &str, said: Said, emit: &mut Emit<'_>) {
+    let origin = line.origin.and_then(|origin| origin.kind.text());
+    let kind = match (prompt::kind_of(text), origin.as_deref()) {
+        (Kind::Prompt, _) if line.is_meta.is_true() => Kind::Notice("meta"),
+        (Kind::Prompt, Some("task-notification")) => Kind::TaskNotice,
+        (kind, _) => kind,
+    };
+    let run = &mut agent.run;
+    match kind {
+        Kind::Prompt if said.is_beside_results => {
+            emit.user(run, said.blocks, message_fields(line));
+            emit.entry(run, EntryType::UserMessage, None);
+        }
+        Kind::Prompt => {
+            begin_turn(run, line, emit);
+            emit.user(run, said.blocks, message_fields(line));
+            emit.entry(run, EntryType::UserMessage, None);
+        }
+        Kind::Interrupt => {
+            if run.turns.is_open() {
+                emit.end_turn(run, Some("interrupted".into()), None);
+            } else {
+                emit.system(run, "interrupt", None);
+            }
+            emit.entry(run, EntryType::SystemEvent, Some("interrupt"));
+        }
+        Kind::TaskNotice => {
+            // The model answers it as it answers a person; nobody has asked anything, though.
+            if !said.is_beside_results && !line.is_meta.is_true() {
+                begin_turn(run, line, emit);
+            }
+            task_notice(agent, text, emit);
+        }
+        Kind::Notice(name) => notice(run, name, text, emit),
+    }
+}
+
+fn message_fields(line: &Line<'_>) -> Extra {
+    let mut extra = Extra::default();
+    push(&mut extra, "id", line.uuid.json());
+    push(&mut extra, "origin", line.origin.and_then(|origin| origin.kind.json()));
+    extra
+}
+
+fn begin_turn(run: &mut Run, line: &Line<'_>, emit: &mut Emit<'_>) {
+    let mode = line.permission_mode.json();
+    let settings = mode.map(|mode| RawJson::object(|object| object.json("permission_mode", &mode)));
+    // A fork gives every turn that it copies one prompt id, so the record's own comes first.
+    emit.begin_turn(run, line.uuid.string().or_else(|| line.prompt_id.string()).as_ref(), settings);
+}
+
+/// Writes what Claude Code says in the user's name.
+pub(super) fn notice(run: &Run, name: &str, text: &str, emit: &mut Emit<'_>) {
+    emit.system(run, name, Some(string(text)));
+    emit.entry(run, EntryType::SystemEvent, Some(name));
+}
+
+/// Writes what a task in the background tells, and ends it if it was a subagent.
+pub(super) fn task_notice(agent: &mut Agent, text: &str, emit: &mut Emit<'_>) {
+    notice(&agent.run, "task_notification", text, emit);
+    let Some(notification) = Notification::read(text) else { return };
+    if let Some(call) = agent.call_of_task(notification.task) {
+        let status = notification.status.map(Into::into);
+        agent.end_child(&call, Ended { status, usage: None }, emit);
+    }
+}

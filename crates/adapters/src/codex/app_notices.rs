@@ -1,0 +1,308 @@
+//! What the app-server tells its client: turns, items, totals, and everything that happens beside them.
+
+use serde_json::value::RawValue;
+use steno_model::json::{JsonString, ObjectWriter, RawJson};
+use steno_model::{EntryType, StepPayload};
+
+use super::agents::{is_spawn, receivers};
+use super::app_server::{AppServer, Appearance};
+use super::items::{Kind, Tool, kind_of, type_of};
+use super::prompt;
+use super::thread::Seen;
+use super::wire::{Item, Message, Params};
+use crate::adapter::Read;
+use crate::emit::Emit;
+use crate::wire::RawField as _;
+
+/// Notices that say nothing of the work: pieces of what comes whole, states of the user interface, accounts.
+pub(super) const BOOKKEEPING: [&str; 50] = [
+    "account/gatewayOAuth/changed",
+    "account/login/completed",
+    "account/rateLimits/updated",
+    "account/updated",
+    "app/list/updated",
+    "authStatusChange",
+    "command/exec/outputDelta",
+    "externalAgentConfig/import/completed",
+    "externalAgentConfig/import/progress",
+    "fs/changed",
+    "fuzzyFileSearch/sessionCompleted",
+    "fuzzyFileSearch/sessionUpdated",
+    "hook/started",
+    "item/agentMessage/delta",
+    "item/autoApprovalReview/started",
+    "item/commandExecution/outputDelta",
+    "item/fileChange/outputDelta",
+    "item/fileChange/patchUpdated",
+    "item/mcpToolCall/progress",
+    "item/plan/delta",
+    "item/reasoning/summaryPartAdded",
+    "item/reasoning/summaryTextDelta",
+    "item/reasoning/textDelta",
+    "item/updated",
+    "loginChatGptComplete",
+    "mcpServer/event/stream/notification",
+    "mcpServer/oauthLogin/completed",
+    "model/safetyBuffering/updated",
+    "model/verification",
+    "process/outputDelta",
+    "project/changed",
+    "rawResponseItem/completed",
+    "remoteControl/status/changed",
+    "sessionConfigured",
+    "skills/changed",
+    "thread/attachment/updated",
+    "thread/environment/connected",
+    "thread/environment/disconnected",
+    "thread/prediction/updated",
+    "thread/project/updated",
+    "thread/queue/changed",
+    "thread/readState/changed",
+    "thread/realtime/item/transcript/delta",
+    "thread/realtime/outputAudio/delta",
+    "thread/realtime/sdp",
+    "thread/realtime/transcript/delta",
+    "thread/status/changed",
+    "turn/diff/updated",
+    "windows/worldWritableWarning",
+    "windowsSandbox/setupCompleted",
+];
+
+/// Notices that are facts of the session; their method is the fact's name.
+pub(super) const FACTS: [&str; 30] = [
+    "autoApprovalReview/strictReviewRequired",
+    "configWarning",
+    "deprecationNotice",
+    "guardianWarning",
+    "hook/completed",
+    "item/autoApprovalReview/completed",
+    "item/commandExecution/terminalInteraction",
+    "mcpServer/startupStatus/updated",
+    "model/rerouted",
+    "modelProvider/authRecoveryCompleted",
+    "modelProvider/authRecoveryStarted",
+    "process/exited",
+    "thread/archived",
+    "thread/closed",
+    "thread/deleted",
+    "thread/goal/cleared",
+    "thread/goal/updated",
+    "thread/name/updated",
+    "thread/realtime/closed",
+    "thread/realtime/error",
+    "thread/realtime/item/completed",
+    "thread/realtime/item/started",
+    "thread/realtime/itemAdded",
+    "thread/realtime/started",
+    "thread/realtime/transcript/done",
+    "thread/reverted",
+    "thread/unarchived",
+    "turn/moderationMetadata",
+    "turn/plan/updated",
+    "warning",
+];
+
+/// Returns what a notice is among entries: anything of `item/` or `turn/` that has no type of its own is unknown (R23).
+pub(super) fn entry_of(method: &str) -> (EntryType, Option<&str>) {
+    if method.starts_with("item/") || method.starts_with("turn/") {
+        (EntryType::Unknown, None)
+    } else {
+        (EntryType::SystemEvent, Some(method))
+    }
+}
+
+/// Writes what a notice says.
+pub(super) fn notice(
+    app: &mut AppServer,
+    method: &str,
+    message: &Message<'_>,
+    params: &Params<'_>,
+    emit: &mut Emit<'_>,
+) -> Read {
+    let owner = params.thread_id.or(params.conversation_id).text();
+    let detail = message.params.map_or("null", RawValue::get);
+    // The first protocol's notices come beside the ones of today and say the same.
+    if BOOKKEEPING.contains(&method) || (method.starts_with("codex/event") && app.has_threads()) {
+        return Read::Bookkeeping;
+    }
+    if FACTS.contains(&method) {
+        app.fact(owner.as_deref(), method, message.params, emit);
+        return Read::Understood;
+    }
+    if method == "thread/started" {
+        let thread = params.thread.unwrap_or_default();
+        let Some(id) = thread.id.text() else { return app.unknown(None, method, emit) };
+        let has_history = thread.forked_from_id.json().is_some();
+        app.appear(&id, &Appearance { thread, has_history, is_asked_for: false }, emit);
+        return Read::Understood;
+    }
+    let Some(owner) = owner else { return app.unknown(None, method, emit) };
+    match method {
+        "turn/started" => {
+            let id = params.turn.and_then(|turn| turn.id.string());
+            let conversation = app.conversation(&owner, emit);
+            conversation.begin_turn(id, emit);
+            emit.entry_with(&conversation.thread.run, EntryType::Unknown, None, detail);
+        }
+        "turn/completed" => turn_completed(app, &owner, params, detail, emit),
+        "item/started" | "item/completed" => return item(app, &owner, method, (params, detail), emit),
+        // Not in today's protocol, and the same thing as an item (R19).
+        "item/reasoning/completed" => {
+            let item =
+                params.item.unwrap_or(Item { id: params.item_id, text: params.item_text, ..Item::default() });
+            thought(app, &owner, &item, detail, emit);
+        }
+        "thread/tokenUsage/updated" => {
+            let conversation = app.conversation(&owner, emit);
+            conversation.use_total(&params.token_usage.unwrap_or_default(), emit);
+            emit.entry_with(&conversation.thread.run, EntryType::TokenUsage, None, detail);
+        }
+        "rawResponse/completed" => {
+            if let Some((response, usage)) = params.response_id.json().zip(params.usage.json()) {
+                app.conversation(&owner, emit).use_exactly(response, usage, emit);
+            }
+        }
+        "thread/compacted" => app.conversation(&owner, emit).compacted(detail, emit),
+        "thread/settings/updated" => {
+            let settings = params.settings.unwrap_or_default();
+            let conversation = app.conversation(&owner, emit);
+            conversation.settings.set("model", settings.model);
+            conversation.settings.set("effort", settings.effort);
+            conversation.settings.set("approval_policy", settings.approval_policy);
+            conversation.settings.set("sandbox_policy", settings.sandbox_policy);
+            conversation.settings.set("cwd", settings.cwd);
+            conversation.thread.model = conversation.settings.get("model");
+        }
+        "serverRequest/resolved" => super::app_requests::resolved(app, params.request_id, emit),
+        "error" => error(app, &owner, params, detail, emit),
+        _ => return app.unknown(Some(&owner), method, emit),
+    }
+    Read::Understood
+}
+
+fn turn_completed(app: &mut AppServer, owner: &str, params: &Params<'_>, detail: &str, emit: &mut Emit<'_>) {
+    let turn = params.turn.unwrap_or_default();
+    let id = turn.id.string();
+    let status = turn.status.text();
+    let failure = || turn.error.and_then(|error| error.message.string());
+    let (error, entry_type, subtype) = match status.as_deref() {
+        Some("failed") => (Some(failure().unwrap_or_else(|| "failed".into())), EntryType::Error, None),
+        Some("interrupted") => (Some("interrupted".into()), EntryType::SystemEvent, Some("interrupt")),
+        _ => (failure(), EntryType::Unknown, None),
+    };
+    let conversation = app.conversation(owner, emit);
+    conversation.end_turn(id.as_ref(), error, emit);
+    emit.entry_with(&conversation.thread.run, entry_type, subtype, detail);
+}
+
+fn item(
+    app: &mut AppServer,
+    owner: &str,
+    method: &str,
+    (params, detail): (&Params<'_>, &str),
+    emit: &mut Emit<'_>,
+) -> Read {
+    let Some(item) = &params.item else { return app.unknown(Some(owner), method, emit) };
+    let is_completed = method == "item/completed";
+    let spelled = type_of(item);
+    match kind_of(&spelled) {
+        Kind::Tool(tool) => return tool_item(app, owner, (item, tool, is_completed), detail, emit),
+        Kind::Compaction if is_completed => app.conversation(owner, emit).end_compaction(detail, emit),
+        Kind::Compaction => app.conversation(owner, emit).begin_compaction(emit),
+        Kind::Unknown => return app.unknown(Some(owner), &format!("item.{spelled}"), emit),
+        // What is said comes whole when it is complete.
+        _ if !is_completed => {}
+        Kind::UserMessage => {
+            let message = item.content.map(prompt::sent).unwrap_or_default();
+            let conversation = app.conversation(owner, emit);
+            if conversation.echo(item.id.json(), message, emit) {
+                emit.entry_with(&conversation.thread.run, EntryType::UserMessage, None, detail);
+            }
+        }
+        Kind::AgentMessage => app.conversation(owner, emit).thread.said(item, false, Some(detail), emit),
+        Kind::Reasoning => thought(app, owner, item, detail, emit),
+        Kind::SubagentActivity => {
+            let conversation = app.conversation(owner, emit);
+            if let Some(thread) = item.agent_thread_id_camel.text().filter(|_| item.activity.is("started")) {
+                conversation.thread.begin_child(&thread, None, emit);
+            }
+            emit.system(&conversation.thread.run, "sub_agent_activity", RawJson::parse(detail).ok());
+            emit.entry_with(&conversation.thread.run, EntryType::Unknown, None, detail);
+        }
+        Kind::Fact(name) => said_fact(app, owner, name, detail, emit),
+        Kind::Warning => said_fact(app, owner, "warning", detail, emit),
+    }
+    Read::Understood
+}
+
+fn said_fact(app: &mut AppServer, owner: &str, name: &str, detail: &str, emit: &mut Emit<'_>) {
+    let run = &app.conversation(owner, emit).thread.run;
+    emit.system(run, name, RawJson::parse(detail).ok());
+    emit.entry_with(run, EntryType::Unknown, None, detail);
+}
+
+fn thought(app: &mut AppServer, owner: &str, item: &Item<'_>, detail: &str, emit: &mut Emit<'_>) {
+    let conversation = app.conversation(owner, emit);
+    let is_new = item.id.text().is_none_or(|id| conversation.thoughts.insert(id.into_owned()));
+    if is_new {
+        conversation.thread.said(item, true, Some(detail), emit);
+    }
+}
+
+fn tool_item(
+    app: &mut AppServer,
+    owner: &str,
+    (item, tool, is_completed): (&Item<'_>, Tool, bool),
+    detail: &str,
+    emit: &mut Emit<'_>,
+) -> Read {
+    let Some(id) = item.id.string() else { return app.unknown(Some(owner), "item", emit) };
+    let is_spawning = tool == Tool::Collab && item.tool.text().is_some_and(|tool| is_spawn(&tool));
+    if is_spawning {
+        // Threads may speak before the call that made them says who they are.
+        app.spawning.retain(|thread| thread != owner);
+        if !is_completed {
+            app.spawning.push(owner.to_owned());
+        }
+        for thread in receivers(item) {
+            app.parents.insert(thread, owner.to_owned());
+        }
+    }
+    let seen = Seen { id: &id, item, tool, detail: Some(detail) };
+    let conversation = app.conversation(owner, emit);
+    if is_completed {
+        conversation.thread.complete(&seen, emit);
+    } else {
+        conversation.thread.start(&seen, emit);
+    }
+    Read::Understood
+}
+
+/// Writes what failed, or that it is tried again.
+fn error(app: &mut AppServer, owner: &str, params: &Params<'_>, detail: &str, emit: &mut Emit<'_>) {
+    let text = params.error.and_then(|error| error.message.string()).unwrap_or_else(|| "error".into());
+    let run = &app.conversation(owner, emit).thread.run;
+    if params.will_retry.is_true() {
+        let result = RawJson::object(|object| retry_count(&text, object));
+        let payload =
+            StepPayload { error: Some(text), result: Some(result), ..StepPayload::new("api", "retry") };
+        emit.step_completed(run, &run.turns.path(), payload);
+    } else {
+        emit.error(run, "api", &text.to_text());
+    }
+    emit.entry_with(run, EntryType::Error, None, detail);
+}
+
+/// Writes how often it was tried, where the text says so: `Reconnecting... 1/5`.
+fn retry_count(text: &JsonString, object: &mut ObjectWriter<'_>) {
+    let text = text.to_text();
+    let counts =
+        text.strip_prefix("Reconnecting... ").and_then(|rest| rest.split(' ').next()?.split_once('/'));
+    if let Some((attempt, max)) = counts {
+        for (name, count) in [("attempt", attempt), ("max", max)] {
+            if let Ok(count) = count.parse() {
+                object.number(name, count);
+            }
+        }
+    }
+}

@@ -1,0 +1,343 @@
+//! Requests on a connection and their answers: prompts and threads from the client, approvals and tools from the server.
+
+use std::collections::HashMap;
+
+use serde_json::value::RawValue;
+use steno_model::json::{JsonString, RawJson};
+use steno_model::{EntryType, StepPayload};
+
+use super::app_server::{AppServer, Appearance};
+use super::events::settings;
+use super::items::message_of;
+use super::prompt;
+use super::wire::{Answered, Message, NetworkDecision, Params, WideDecision};
+use crate::adapter::Read;
+use crate::emit::{Answer, CallSeen, Decision, Emit, Outcome};
+use crate::run::Class;
+use crate::wire::{Raw, RawField as _, object};
+
+/// What a server asked and nobody has answered yet.
+struct Asked {
+    thread: String,
+    /// How the request is named.
+    name: JsonString,
+    call: Option<JsonString>,
+    what: What,
+}
+
+/// What an answer decides.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum What {
+    Approval,
+    UserInput,
+    Tool,
+}
+
+/// The requests that are open, by id; each side counts its own.
+#[derive(Default)]
+pub(super) struct Requests {
+    by_client: HashMap<String, (String, Option<String>)>,
+    by_server: HashMap<String, Asked>,
+}
+
+/// A message and its parameters.
+type Asking<'a, 'b> = (&'b Message<'a>, &'b Params<'a>);
+
+/// Takes what the client asks for.
+pub(super) fn of_client(
+    app: &mut AppServer,
+    method: &str,
+    id: Raw<'_>,
+    (message, params): Asking<'_, '_>,
+    emit: &mut Emit<'_>,
+) -> Read {
+    let thread = params.thread_id.text();
+    if let Some(id) = id {
+        let thread = thread.as_deref().map(str::to_owned);
+        app.requests.by_client.insert(id.get().to_owned(), (method.to_owned(), thread));
+    }
+    let (Some(thread), Some(input)) = (thread, params.input) else { return Read::Bookkeeping };
+    if !matches!(method, "turn/start" | "turn/steer") {
+        return Read::Bookkeeping;
+    }
+    let conversation = app.conversation(&thread, emit);
+    let sent = prompt::sent(input);
+    if method == "turn/start" {
+        for (name, value) in [
+            ("model", params.model),
+            ("effort", params.effort),
+            ("approval_policy", params.approval_policy),
+            ("sandbox_policy", params.sandbox_policy),
+            ("cwd", params.cwd),
+        ] {
+            conversation.settings.set(name, value);
+        }
+        conversation.thread.model = conversation.settings.get("model");
+        conversation.send(sent);
+    } else {
+        conversation.steer(sent, emit);
+    }
+    let detail = message.params.map_or("null", RawValue::get);
+    emit.entry_with(&conversation.thread.run, EntryType::UserMessage, None, detail);
+    Read::Understood
+}
+
+/// Takes the server's answer.
+pub(super) fn answered_by_server(
+    app: &mut AppServer,
+    id: &RawValue,
+    message: &Message<'_>,
+    answer: &Answered<'_>,
+    emit: &mut Emit<'_>,
+) -> Read {
+    let asked = app.requests.by_client.remove(id.get());
+    let (method, thread) =
+        asked.as_ref().map_or(("", None), |(method, thread)| (method.as_str(), thread.as_deref()));
+    if let Some(error) = message.error {
+        let error = message_of(Some(error)).unwrap_or_else(|| "refused".into());
+        app.failed(thread, method, &error.to_text(), emit);
+        if let Some(conversation) =
+            thread.filter(|_| method == "turn/start").and_then(|thread| app.get(thread))
+        {
+            conversation.refuse_turn(error, emit);
+        }
+        return Read::Understood;
+    }
+    match method {
+        "initialize" => app.version = answer.user_agent.text().and_then(|agent| version_in(&agent)),
+        "turn/start" | "review/start" => {
+            let turn = answer.turn.and_then(|turn| turn.id.string());
+            if let Some(conversation) = thread.and_then(|thread| app.get(thread)) {
+                conversation.accept_turn(turn, emit);
+            }
+        }
+        "thread/start" | "thread/resume" | "thread/fork" => announced(app, method, answer, emit),
+        // Without the client's side of the connection, an answer that names a thread and its model is one of these.
+        "" if answer.model.is_some() => announced(app, "", answer, emit),
+        _ => return Read::Bookkeeping,
+    }
+    Read::Understood
+}
+
+fn announced(app: &mut AppServer, method: &str, answer: &Answered<'_>, emit: &mut Emit<'_>) {
+    let thread = answer.thread.unwrap_or_default();
+    let Some(id) = thread.id.text() else { return };
+    let has_history = method == "thread/resume" || thread.forked_from_id.json().is_some();
+    app.appear(&id, &Appearance { thread, has_history, is_asked_for: true }, emit);
+    let conversation = app.conversation(&id, emit);
+    for (name, value) in [
+        ("model", answer.model),
+        ("effort", answer.effort),
+        ("approval_policy", answer.approval_policy),
+        ("sandbox_policy", answer.sandbox),
+        ("cwd", answer.cwd),
+    ] {
+        conversation.settings.set(name, value);
+    }
+    conversation.thread.model = conversation.settings.get("model");
+}
+
+/// Returns the version in `client/0.166.0 (system)`.
+fn version_in(agent: &str) -> Option<JsonString> {
+    let (_, rest) = agent.split_once('/')?;
+    rest.split(' ').next().filter(|version| !version.is_empty()).map(JsonString::from)
+}
+
+/// Takes what the server asks for.
+pub(super) fn of_server(
+    app: &mut AppServer,
+    method: &str,
+    id: &RawValue,
+    (message, params): Asking<'_, '_>,
+    emit: &mut Emit<'_>,
+) -> Read {
+    // Secrets of the account, and proofs of the machine: nothing of the work, and never to be recorded.
+    if matches!(method, "account/chatgptAuthTokens/refresh" | "attestation/generate") {
+        return Read::Bookkeeping;
+    }
+    let Some(thread) = params.thread_id.or(params.conversation_id).text() else {
+        return app.unknown(None, &format!("request.{method}"), emit);
+    };
+    let what = match method {
+        "item/commandExecution/requestApproval"
+        | "item/fileChange/requestApproval"
+        | "item/permissions/requestApproval"
+        | "applyPatchApproval"
+        | "execCommandApproval" => What::Approval,
+        "mcpServer/elicitation/request" if params.meta.is_some_and(|meta| meta.approval_kind.is_some()) => {
+            What::Approval
+        }
+        "mcpServer/elicitation/request" | "item/tool/requestUserInput" => What::UserInput,
+        "item/tool/call" => What::Tool,
+        _ => return app.unknown(Some(&thread), &format!("request.{method}"), emit),
+    };
+    let name = Some(id).string().unwrap_or_else(|| id.get().into());
+    let detail = message.params.map_or("null", RawValue::get);
+    let conversation = app.conversation(&thread, emit);
+    let items = &mut conversation.thread;
+    let call = params.item_id.or(params.call_id).string().or_else(|| open_mcp_call(items, params));
+    match what {
+        What::Approval => {
+            if let Some(call) = params.item_id.or(params.call_id).string() {
+                items.call(&call, asked_call(method, params), Some(detail), emit);
+            }
+            emit.ask(&items.run, &name, call.as_ref());
+            emit.entry_with(&items.run, EntryType::SystemEvent, Some("approval_requested"), detail);
+        }
+        What::UserInput => {
+            let mut payload = StepPayload::new(name.clone(), "user_input");
+            payload.extra.push("request", message.params.json().unwrap_or_else(RawJson::null));
+            emit.step_started(&items.run, &items.run.turns.path_of("user_input"), payload);
+            emit.entry_with(&items.run, EntryType::SystemEvent, Some("user_input_requested"), detail);
+        }
+        What::Tool => {
+            if let Some(call) = &call {
+                items.call(call, asked_call(method, params), Some(detail), emit);
+            }
+        }
+    }
+    let asked = Asked { thread: thread.into_owned(), name, call, what };
+    app.requests.by_server.insert(id.get().to_owned(), asked);
+    Read::Understood
+}
+
+/// Returns the call that an elicitation asks leave for: the last of its server's that is open. It names none itself.
+fn open_mcp_call(thread: &super::thread::Thread, params: &Params<'_>) -> Option<JsonString> {
+    let server = params.server_name.text()?;
+    let prefix = format!("mcp__{server}__");
+    thread.run.calls.last_open(|call| call.name.to_text().starts_with(&prefix)).map(|id| id.as_str().into())
+}
+
+/// Makes the call that a request is about, for one that comes before its item.
+fn asked_call(method: &str, params: &Params<'_>) -> CallSeen {
+    match method {
+        "item/fileChange/requestApproval" | "applyPatchApproval" => {
+            let is_told = params.file_changes.is_some();
+            let input = if is_told { settings(&[("changes", params.file_changes)]) } else { RawJson::null() };
+            let mut call = CallSeen::new("fileChange".into(), Class::FileChange, input);
+            if !is_told {
+                call.extra.push("input_available", RawJson::from(false));
+            }
+            call
+        }
+        "item/permissions/requestApproval" => {
+            let input = settings(&[("permissions", params.permissions)]);
+            CallSeen::new("request_permissions".into(), Class::Other, input)
+        }
+        "item/tool/call" => {
+            let input = params.arguments.map_or_else(RawJson::null, RawJson::from_raw);
+            let name = params.tool.string().unwrap_or_else(|| "".into());
+            let mut call = CallSeen::new(name, Class::Other, input);
+            crate::emit::push(&mut call.extra, "namespace", params.namespace.json());
+            call
+        }
+        _ => {
+            let input = settings(&[("command", params.command), ("cwd", params.cwd)]);
+            CallSeen::new("commandExecution".into(), Class::Command, input)
+        }
+    }
+}
+
+/// Takes the client's answer; only the first to a request counts.
+pub(super) fn answered_by_client(
+    app: &mut AppServer,
+    id: &RawValue,
+    message: &Message<'_>,
+    emit: &mut Emit<'_>,
+) -> Read {
+    let Some(asked) = app.requests.by_server.remove(id.get()) else { return Read::Bookkeeping };
+    let answer = message.result.and_then(object::<Answered<'_>>).unwrap_or_default();
+    let raw = message.result.or(message.error);
+    let detail = raw.map_or("null", RawValue::get);
+    let Some(conversation) = app.get(&asked.thread) else { return Read::Bookkeeping };
+    let thread = &mut conversation.thread;
+    match asked.what {
+        What::Approval => {
+            let (decision, scope) = decision_of(&answer, message.error.is_some());
+            if let Some(call) = asked.call.as_ref().filter(|_| decision != "allowed") {
+                thread.declined.insert(call.to_text().into_owned());
+            }
+            let raw = answer.decision.json().or_else(|| answer.action.json()).or_else(|| raw.json());
+            let what = Decision { verdict: decision, by: "host", scope, raw };
+            emit.decide(&thread.run, &asked.name, asked.call.as_ref(), &what);
+            emit.entry_with(&thread.run, EntryType::SystemEvent, Some("approval_resolved"), detail);
+        }
+        What::UserInput => {
+            let error =
+                message.error.map(|error| message_of(Some(error)).unwrap_or_else(|| "refused".into()));
+            let payload = StepPayload {
+                result: message.result.json(),
+                error,
+                ..StepPayload::new(asked.name, "user_input")
+            };
+            emit.step_completed(&thread.run, &thread.run.turns.path_of("user_input"), payload);
+            emit.entry_with(&thread.run, EntryType::SystemEvent, Some("user_input_resolved"), detail);
+        }
+        What::Tool => {
+            if let Some(call) = &asked.call {
+                thread.answer(call, tool_answer(&answer, message), Some(detail), emit);
+            }
+        }
+    }
+    Read::Understood
+}
+
+fn tool_answer(answer: &Answered<'_>, message: &Message<'_>) -> Answer {
+    let is_ok = message.error.is_none() && answer.success.is_none_or(|raw| raw.get() == "true");
+    let output = answer.content_items.json().unwrap_or_else(RawJson::null);
+    let mut result = Answer::new(output, if is_ok { Outcome::Ok } else { Outcome::Failed });
+    if !is_ok {
+        result.error = Some(message_of(message.error).unwrap_or_else(|| "the tool reported an error".into()));
+    }
+    result
+}
+
+/// Reads a decision and for how long it holds. A client that cannot answer has not allowed anything.
+fn decision_of(answer: &Answered<'_>, is_error: bool) -> (&'static str, Option<&'static str>) {
+    let word = answer.decision.or(answer.action).text();
+    let wide = answer.decision.and_then(object::<WideDecision<'_>>).unwrap_or_default();
+    let is_refusal =
+        |network: NetworkDecision<'_>| network.amendment.is_some_and(|amendment| amendment.action.is("deny"));
+    match word.as_deref() {
+        _ if is_error => ("denied", None),
+        Some("accept" | "approved") => ("allowed", Some(scope_of(answer))),
+        Some("acceptForSession" | "approved_for_session") => ("allowed", Some("session")),
+        Some(_) => ("denied", Some("once")),
+        None if wide.network_policy.is_some_and(is_refusal) => ("denied", Some("always")),
+        None if wide.network_policy.is_some()
+            || wide.exec_policy.is_some()
+            || wide.exec_policy_v1.is_some() =>
+        {
+            ("allowed", Some("always"))
+        }
+        None if answer.permissions.is_some() => ("allowed", Some(scope_of(answer))),
+        None => ("denied", None),
+    }
+}
+
+fn scope_of(answer: &Answered<'_>) -> &'static str {
+    let persist = answer.meta.and_then(|meta| meta.persist).or(answer.scope).text();
+    match persist.as_deref() {
+        Some("session") => "session",
+        Some("always") => "always",
+        _ => "once",
+    }
+}
+
+/// Takes the server's word that a request is settled. If no answer was seen, how it was is not known.
+pub(super) fn resolved(app: &mut AppServer, id: Raw<'_>, emit: &mut Emit<'_>) {
+    let Some(asked) = id.and_then(|id| app.requests.by_server.remove(id.get())) else { return };
+    let Some(conversation) = app.get(&asked.thread) else { return };
+    let run = &conversation.thread.run;
+    match asked.what {
+        What::Approval => {
+            let what = Decision { verdict: "unknown", by: "unknown", scope: None, raw: None };
+            emit.decide(run, &asked.name, asked.call.as_ref(), &what);
+        }
+        What::UserInput => {
+            let payload = StepPayload::new(asked.name, "user_input");
+            emit.step_completed(run, &run.turns.path_of("user_input"), payload);
+        }
+        What::Tool => {}
+    }
+}

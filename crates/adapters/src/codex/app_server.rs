@@ -1,0 +1,280 @@
+//! A connection to `codex app-server`: JSON-RPC both ways, several threads on one.
+
+use std::collections::HashMap;
+
+use serde_json::value::RawValue;
+use steno_model::EntryType;
+use steno_model::json::{Extra, JsonString, RawJson};
+
+use super::app_requests::Requests;
+use super::connection::Conversation;
+use super::thread::{Channel, Thread};
+use super::usage::Start;
+use super::wire::{self, Answered, Message, Params};
+use super::{ADAPTER, ENTRY_ADAPTER, PROVIDER, app_notices, app_requests};
+use crate::adapter::{Mapper, Read, Record, Source};
+use crate::emit::{About, Emit, push};
+use crate::run::Run;
+use crate::wire::{NoObject, RawField as _, object, parse};
+
+static ABOUT: About = About {
+    provider: PROVIDER,
+    entry_adapter: ENTRY_ADAPTER,
+    adapter: ADAPTER,
+    channel: "app-server",
+    carries: &[
+        "prompts",
+        "calls",
+        "results",
+        "thinking",
+        "usage",
+        "approvals",
+        "compaction",
+        "subagents",
+        "retries",
+    ],
+    detail_name: "notification",
+};
+
+/// How many facts are kept that come before their thread; a server sends a handful.
+const EARLY_MAX: usize = 256;
+
+/// A fact that came before the thread it belongs to.
+struct Early {
+    thread: Option<String>,
+    name: String,
+    result: Option<RawJson>,
+    is_unknown: bool,
+}
+
+/// What is known of a thread when it appears.
+#[derive(Default)]
+pub(super) struct Appearance<'a> {
+    pub(super) thread: wire::Thread<'a>,
+    /// Whether its history began elsewhere.
+    pub(super) has_history: bool,
+    /// Whether the client asked for it; the others are subagents.
+    pub(super) is_asked_for: bool,
+}
+
+/// A connection while it is read.
+pub(super) struct AppServer {
+    source_id: String,
+    conversations: HashMap<String, Conversation>,
+    /// The thread that appeared first: it gets what belongs to none.
+    first: Option<String>,
+    pub(super) requests: Requests,
+    pub(super) version: Option<JsonString>,
+    early: Vec<Early>,
+    /// The threads with a call that is making a subagent.
+    pub(super) spawning: Vec<String>,
+    /// Who made a thread, as the call that did says.
+    pub(super) parents: HashMap<String, String>,
+    unreadable_before: Vec<String>,
+}
+
+impl AppServer {
+    pub(super) fn new(source: &Source) -> Self {
+        Self {
+            source_id: source.id.to_text().into_owned(),
+            conversations: HashMap::new(),
+            first: None,
+            requests: Requests::default(),
+            version: None,
+            early: Vec::new(),
+            spawning: Vec::new(),
+            parents: HashMap::new(),
+            unreadable_before: Vec::new(),
+        }
+    }
+
+    /// Tells whether any thread has appeared.
+    pub(super) fn has_threads(&self) -> bool {
+        self.first.is_some()
+    }
+
+    /// Returns a thread's conversation, if it has appeared.
+    pub(super) fn get(&mut self, thread: &str) -> Option<&mut Conversation> {
+        self.conversations.get_mut(thread)
+    }
+
+    /// Returns a thread's conversation; one that nobody announced appears now.
+    pub(super) fn conversation(&mut self, thread: &str, emit: &mut Emit<'_>) -> &mut Conversation {
+        if !self.conversations.contains_key(thread) {
+            self.appear(thread, &Appearance::default(), emit);
+        }
+        self.conversations.get_mut(thread).expect("appeared above")
+    }
+
+    /// Begins the run of a thread.
+    pub(super) fn appear(&mut self, thread: &str, seen: &Appearance<'_>, emit: &mut Emit<'_>) {
+        if self.conversations.contains_key(thread) {
+            return;
+        }
+        let of = Channel::AppServer.run_of(&self.source_id, thread);
+        let parent = self.parent_of(thread, seen);
+        let mut run = match &parent {
+            Some(parent) => {
+                Run::subagent(of.run, Channel::AppServer.run_of(&self.source_id, parent).run, thread)
+            }
+            None => Run::main(of.run),
+        };
+        let inherited = parent.and_then(|parent| self.get(&parent)?.thread.run.session.clone());
+        let session = seen.thread.session_id.text().map(std::borrow::Cow::into_owned).or(inherited);
+        run.session = session.or_else(|| Some(thread.to_owned()));
+        run.mirrors = of.session;
+        let mut extra = Extra::default();
+        push(&mut extra, "cwd", seen.thread.cwd.json());
+        push(&mut extra, "agent_nickname", seen.thread.agent_nickname.json());
+        push(&mut extra, "forked_from", self.forked_from(seen));
+        emit.begin(
+            &mut run,
+            seen.thread.cli_version.string().or_else(|| self.version.clone()).as_ref(),
+            extra,
+        );
+        let start = if seen.has_history { Start::Unknown } else { Start::Zero };
+        let conversation = Conversation::new(Thread::new(Channel::AppServer, &self.source_id, run), start);
+        self.conversations.insert(thread.to_owned(), conversation);
+        self.write_early(thread, emit);
+    }
+
+    /// Returns who made a thread: the call that did, what the server says, or whoever is making one right now.
+    fn parent_of(&self, thread: &str, seen: &Appearance<'_>) -> Option<String> {
+        let told = seen.thread.parent_thread_id.text().map(std::borrow::Cow::into_owned);
+        let linked = self.parents.get(thread).cloned().or(told);
+        linked.or_else(|| self.spawning.last().cloned().filter(|_| !seen.is_asked_for))
+    }
+
+    fn forked_from(&self, seen: &Appearance<'_>) -> Option<RawJson> {
+        let from = seen.thread.forked_from_id.text()?;
+        let of = Channel::AppServer.run_of(&self.source_id, &from);
+        // A thread that is not on this connection is known by its rollout.
+        let run = if self.conversations.contains_key(&*from) { of.run } else { of.session.unwrap_or(of.run) };
+        Some(RawJson::object(|object| object.run_id("run_id", &run)))
+    }
+
+    /// Writes what came before a thread did and belongs to it.
+    fn write_early(&mut self, thread: &str, emit: &mut Emit<'_>) {
+        let is_first = self.first.is_none();
+        let first = self.first.get_or_insert_with(|| thread.to_owned());
+        let run = &self.conversations[first.as_str()].thread.run;
+        for why in std::mem::take(&mut self.unreadable_before) {
+            emit.unknown(run, "unreadable", Some(&why));
+        }
+        let run = &self.conversations[thread].thread.run;
+        for early in std::mem::take(&mut self.early) {
+            let is_its = early.thread.as_deref().map_or(is_first, |owner| owner == thread);
+            match (is_its, early.is_unknown) {
+                (false, _) => self.early.push(early),
+                (true, false) => emit.system(run, &early.name, early.result),
+                (true, true) => emit.unknown(run, &early.name, None),
+            }
+        }
+    }
+
+    /// Writes a fact, now or when its thread appears; one of no thread goes to the first.
+    pub(super) fn fact(
+        &mut self,
+        thread: Option<&str>,
+        name: &str,
+        params: Option<&RawValue>,
+        emit: &mut Emit<'_>,
+    ) {
+        let owner = thread.map(str::to_owned).or_else(|| self.first.clone());
+        match owner.and_then(|owner| self.conversations.get(&owner)) {
+            Some(conversation) => {
+                let run = &conversation.thread.run;
+                emit.system(run, name, params.json());
+                let (entry_type, subtype) = app_notices::entry_of(name);
+                emit.entry_with(run, entry_type, subtype, params.map_or("null", RawValue::get));
+            }
+            None => self.keep_early(thread, name, params.json(), false),
+        }
+    }
+
+    /// Writes that a message is of a kind that nobody knows.
+    pub(super) fn unknown(&mut self, thread: Option<&str>, name: &str, emit: &mut Emit<'_>) -> Read {
+        let owner = thread.map(str::to_owned).or_else(|| self.first.clone());
+        match owner.and_then(|owner| self.conversations.get(&owner)) {
+            Some(conversation) => {
+                emit.unknown(&conversation.thread.run, name, None);
+                emit.entry(&conversation.thread.run, EntryType::Unknown, None);
+            }
+            None => self.keep_early(thread, name, None, true),
+        }
+        Read::Unknown(name.to_owned())
+    }
+
+    fn keep_early(&mut self, thread: Option<&str>, name: &str, result: Option<RawJson>, is_unknown: bool) {
+        if self.early.len() < EARLY_MAX {
+            let thread = thread.map(str::to_owned);
+            self.early.push(Early { thread, name: name.to_owned(), result, is_unknown });
+        }
+    }
+
+    /// Writes that a request failed.
+    pub(super) fn failed(&mut self, thread: Option<&str>, method: &str, error: &str, emit: &mut Emit<'_>) {
+        let owner = thread.map(str::to_owned).or_else(|| self.first.clone());
+        if let Some(conversation) = owner.and_then(|owner| self.conversations.get(&owner)) {
+            emit.error(&conversation.thread.run, method, error);
+            emit.entry(&conversation.thread.run, EntryType::Error, None);
+        }
+    }
+}
+
+impl Mapper for AppServer {
+    fn about(&self) -> &'static About {
+        &ABOUT
+    }
+
+    fn record(&mut self, record: Record<'_>, emit: &mut Emit<'_>) -> Result<Read, NoObject> {
+        let message: Message<'_> = parse(record.text)?;
+        let params: Params<'_> = message.params.and_then(object::<Params<'_>>).unwrap_or_default();
+        emit.set_time_ms(message.emitted_at_ms.number());
+        let is_from_server = record.lane == steno_model::Lane::FromAgent;
+        // Both sides count their requests from 0, so that only the direction tells whose an id is.
+        Ok(match (message.method.text(), message.id, is_from_server) {
+            (Some(method), Some(id), true) => {
+                emit.set_time_ms(params.started_at_ms.number());
+                app_requests::of_server(self, &method, id, (&message, &params), emit)
+            }
+            (Some(method), None, true) => app_notices::notice(self, &method, &message, &params, emit),
+            (Some(method), id, false) => {
+                app_requests::of_client(self, &method, id, (&message, &params), emit)
+            }
+            (None, Some(id), true) => {
+                let answer = message.result.and_then(object::<Answered<'_>>).unwrap_or_default();
+                app_requests::answered_by_server(self, id, &message, &answer, emit)
+            }
+            (None, Some(id), false) => app_requests::answered_by_client(self, id, &message, emit),
+            (None, None, _) => self.unknown(None, "message", emit),
+        })
+    }
+
+    fn unreadable(&mut self, why: &str, emit: &mut Emit<'_>) {
+        match self.first.as_ref().and_then(|first| self.conversations.get(first)) {
+            Some(conversation) => {
+                emit.unknown(&conversation.thread.run, "unreadable", Some(why));
+                emit.entry(&conversation.thread.run, EntryType::Unknown, None);
+            }
+            None => self.unreadable_before.push(why.to_owned()),
+        }
+    }
+
+    fn rewritten(&mut self, emit: &mut Emit<'_>) {
+        if let Some(conversation) = self.first.as_ref().and_then(|first| self.conversations.get(first)) {
+            emit.system(&conversation.thread.run, "rewritten", None);
+        }
+    }
+
+    fn finish(&mut self, emit: &mut Emit<'_>) {
+        let mut threads: Vec<&String> = self.conversations.keys().collect();
+        threads.sort();
+        let threads: Vec<String> = threads.into_iter().cloned().collect();
+        for thread in threads {
+            if let Some(conversation) = self.conversations.get_mut(&thread) {
+                conversation.finish(emit);
+            }
+        }
+    }
+}

@@ -1,0 +1,265 @@
+//! The output of `codex exec --json`: items since 0.50, events before (see `legacy`).
+
+use std::collections::HashMap;
+
+use serde_json::value::RawValue;
+use steno_model::json::{Extra, JsonString, ObjectWriter, RawJson};
+use steno_model::{EntryType, StepPayload};
+
+use super::items::{Kind, kind_of, type_of};
+use super::legacy::{self, Legacy};
+use super::thread::{Channel, Seen, Thread};
+use super::wire::ExecLine;
+use super::{ADAPTER, ENTRY_ADAPTER, PROVIDER};
+use crate::adapter::{Mapper, Read, Record, Source};
+use crate::emit::{About, Emit, push, string};
+use crate::run::Run;
+use crate::wire::{NoObject, RawField as _, parse};
+
+static ABOUT: About = About {
+    provider: PROVIDER,
+    entry_adapter: ENTRY_ADAPTER,
+    adapter: ADAPTER,
+    channel: "exec",
+    carries: &["calls", "results", "thinking", "usage", "retries", "subagents"],
+    detail_name: "exec_event",
+};
+
+/// What Codex says while it tries again: `Reconnecting... 1/5 (why)`.
+const RETRY: &str = "Reconnecting... ";
+
+/// A thread, and what its stream said last.
+pub(super) struct Stream {
+    pub(super) thread: Thread,
+    pub(super) legacy: Legacy,
+    /// The plan as it stood last.
+    plan: Option<String>,
+}
+
+/// The output of one process, or of several one after the other.
+pub(super) struct Exec {
+    source_id: String,
+    streams: HashMap<String, Stream>,
+    /// Which of them is being written.
+    current: String,
+    /// How many processes there were. Items are counted anew in each.
+    processes: u32,
+    unreadable_before: Vec<String>,
+}
+
+impl Exec {
+    pub(super) fn new(source: &Source) -> Self {
+        Self {
+            source_id: source.id.to_text().into_owned(),
+            streams: HashMap::new(),
+            current: String::new(),
+            processes: 0,
+            unreadable_before: Vec::new(),
+        }
+    }
+
+    fn open(&mut self, thread: &str, extra: Extra, emit: &mut Emit<'_>) {
+        thread.clone_into(&mut self.current);
+        if self.streams.contains_key(thread) {
+            return;
+        }
+        let of = Channel::Exec.run_of(&self.source_id, thread);
+        let mut run = Run::main(of.run);
+        run.mirrors = of.session;
+        if of.session.is_some() {
+            run = run.of_session(thread);
+        }
+        emit.begin(&mut run, None, extra);
+        emit.entry(&run, EntryType::SystemEvent, Some("session_start"));
+        for why in std::mem::take(&mut self.unreadable_before) {
+            emit.unknown(&run, "unreadable", Some(&why));
+        }
+        let thread_items = Thread::new(Channel::Exec, &self.source_id, run);
+        let stream = Stream { thread: thread_items, legacy: Legacy::default(), plan: None };
+        self.streams.insert(thread.to_owned(), stream);
+    }
+
+    fn line(&mut self, line: &ExecLine<'_>, emit: &mut Emit<'_>) -> Read {
+        let kind = line.kind.text().unwrap_or_default();
+        if matches!(&*kind, "thread.started" | "session.created") {
+            self.processes += 1;
+            let thread = line.thread_id.or(line.session_id).text().unwrap_or_default();
+            let is_known = self.streams.contains_key(&*thread);
+            self.open(&thread, Extra::default(), emit);
+            if is_known {
+                let stream = self.stream(emit);
+                emit.system(&stream.thread.run, "resume", None);
+            }
+            return Read::Understood;
+        }
+        if kind.is_empty() && line.workdir.is_some() {
+            self.processes += 1;
+            // Such a process names no thread. The next one in the same output is another run.
+            let thread =
+                if self.processes > 1 { format!("process-{}", self.processes) } else { String::new() };
+            let mut extra = Extra::default();
+            push(&mut extra, "cwd", line.workdir.json());
+            push(&mut extra, "model_provider", line.provider.json());
+            self.open(&thread, extra, emit);
+            let stream = self.stream(emit);
+            stream.thread.model = line.model.json();
+            stream.legacy.settings = Some(super::events::settings(&[
+                ("model", line.model),
+                ("approval_policy", line.approval),
+                ("sandbox_policy", line.sandbox),
+            ]));
+            return Read::Understood;
+        }
+        let processes = self.processes;
+        let stream = self.stream(emit);
+        match &*kind {
+            "turn.started" => emit.begin_turn(&mut stream.thread.run, None, None),
+            "turn.completed" => turn_completed(stream, line, emit),
+            "turn.failed" => {
+                let error =
+                    line.error.and_then(|error| error.message.string()).unwrap_or_else(|| "failed".into());
+                emit.end_turn(&mut stream.thread.run, Some(error), None);
+                emit.entry(&stream.thread.run, EntryType::Error, None);
+            }
+            "error" => error(stream, &line.message.text().unwrap_or_default(), emit),
+            "item.started" | "item.updated" | "item.completed" => {
+                return item(stream, line, &kind, processes, emit);
+            }
+            "" => return legacy::line(stream, line, emit),
+            _ => return unknown(stream, &kind, emit),
+        }
+        Read::Understood
+    }
+
+    /// Returns the stream that is being written; output whose beginning is missing has one too.
+    fn stream(&mut self, emit: &mut Emit<'_>) -> &mut Stream {
+        if !self.streams.contains_key(&self.current) {
+            let current = self.current.clone();
+            self.open(&current, Extra::default(), emit);
+        }
+        self.streams.get_mut(&self.current).expect("opened above")
+    }
+}
+
+pub(super) fn unknown(stream: &Stream, name: &str, emit: &mut Emit<'_>) -> Read {
+    let name = if name.is_empty() { "record" } else { name };
+    emit.unknown(&stream.thread.run, name, None);
+    emit.entry(&stream.thread.run, EntryType::Unknown, None);
+    Read::Unknown(name.to_owned())
+}
+
+/// The usage that a turn ends with is the thread's from its beginning, earlier processes included.
+fn turn_completed(stream: &mut Stream, line: &ExecLine<'_>, emit: &mut Emit<'_>) {
+    if let Some(usage) = line.usage.json() {
+        let mut extra = Extra::default();
+        extra.push("usage", usage);
+        extra.push("usage_scope", string("session"));
+        extra.push("final", RawJson::from(true));
+        emit.assistant(&stream.thread.run, Vec::new(), extra);
+        emit.entry(&stream.thread.run, EntryType::TokenUsage, None);
+    }
+    emit.end_turn(&mut stream.thread.run, None, None);
+}
+
+/// Writes what failed, or that it is tried again.
+pub(super) fn error(stream: &Stream, message: &str, emit: &mut Emit<'_>) {
+    let run = &stream.thread.run;
+    match message.strip_prefix(RETRY) {
+        Some(rest) => {
+            let (count, why) = rest.split_once(' ').unwrap_or((rest, ""));
+            let (attempt, max) = count.split_once('/').unwrap_or((count, ""));
+            let number = |text: &str| text.parse::<u64>().ok().map(RawJson::from);
+            let result = RawJson::object(|object| {
+                object.optional("attempt", number(attempt).as_ref(), ObjectWriter::json);
+                object.optional("max", number(max).as_ref(), ObjectWriter::json);
+            });
+            let why = why.strip_prefix('(').and_then(|why| why.strip_suffix(')')).unwrap_or(message);
+            let (error, result) = (Some(why.into()), Some(result));
+            let payload = StepPayload { error, result, ..StepPayload::new("api", "retry") };
+            emit.step_completed(run, &run.turns.path(), payload);
+        }
+        None => emit.error(run, "api", message),
+    }
+    emit.entry(run, EntryType::Error, None);
+}
+
+fn item(stream: &mut Stream, line: &ExecLine<'_>, moment: &str, processes: u32, emit: &mut Emit<'_>) -> Read {
+    let Some(item) = &line.item else { return unknown(stream, moment, emit) };
+    let spelled = type_of(item);
+    let is_completed = moment == "item.completed";
+    match kind_of(&spelled) {
+        Kind::AgentMessage if is_completed => stream.thread.said(item, false, None, emit),
+        Kind::Reasoning if is_completed => stream.thread.said(item, true, None, emit),
+        Kind::Tool(tool) => {
+            let Some(id) = item.id.string() else { return unknown(stream, "item", emit) };
+            let seen = Seen { id: &unique(id, processes), item, tool, detail: None };
+            match moment {
+                "item.started" => stream.thread.start(&seen, emit),
+                "item.completed" => stream.thread.complete(&seen, emit),
+                _ => return Read::Bookkeeping,
+            }
+        }
+        Kind::Fact(name) => plan(stream, name, item.items.or(item.text), emit),
+        Kind::Warning => {
+            emit.system(&stream.thread.run, "warning", item.message.json());
+            emit.entry(&stream.thread.run, EntryType::SystemEvent, Some("warning"));
+        }
+        Kind::AgentMessage
+        | Kind::Reasoning
+        | Kind::UserMessage
+        | Kind::Compaction
+        | Kind::SubagentActivity => {
+            return Read::Bookkeeping;
+        }
+        Kind::Unknown => return unknown(stream, &format!("item.{spelled}"), emit),
+    }
+    Read::Understood
+}
+
+/// Items are counted anew in each process, so that a second one's need another name in the same run.
+fn unique(id: JsonString, processes: u32) -> JsonString {
+    if processes < 2 { id } else { format!("{processes}:{}", id.to_text()).as_str().into() }
+}
+
+/// Writes a plan whenever it changes; it is told again when the turn ends.
+fn plan(stream: &mut Stream, name: &str, plan: Option<&RawValue>, emit: &mut Emit<'_>) {
+    let text = plan.map(|plan| plan.get().to_owned());
+    if stream.plan == text {
+        return;
+    }
+    stream.plan = text;
+    emit.system(&stream.thread.run, name, plan.json());
+    emit.entry(&stream.thread.run, EntryType::SystemEvent, Some(name));
+}
+
+impl Mapper for Exec {
+    fn about(&self) -> &'static About {
+        &ABOUT
+    }
+
+    fn record(&mut self, record: Record<'_>, emit: &mut Emit<'_>) -> Result<Read, NoObject> {
+        let line: ExecLine<'_> = parse(record.text)?;
+        if emit.is_known(None) {
+            return Ok(Read::Understood);
+        }
+        Ok(self.line(&line, emit))
+    }
+
+    fn unreadable(&mut self, why: &str, emit: &mut Emit<'_>) {
+        match self.streams.get(&self.current) {
+            Some(stream) => {
+                emit.unknown(&stream.thread.run, "unreadable", Some(why));
+                emit.entry(&stream.thread.run, EntryType::Unknown, None);
+            }
+            None => self.unreadable_before.push(why.to_owned()),
+        }
+    }
+
+    fn rewritten(&mut self, emit: &mut Emit<'_>) {
+        if let Some(stream) = self.streams.get(&self.current) {
+            emit.system(&stream.thread.run, "rewritten", None);
+        }
+    }
+
+    fn finish(&mut self, _emit: &mut Emit<'_>) {}
+}

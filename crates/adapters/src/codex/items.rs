@@ -1,0 +1,398 @@
+//! Items: what Codex itself makes of the model's work, told alike on every surface but spelled differently.
+
+use serde_json::value::RawValue;
+use steno_model::StepPayload;
+use steno_model::json::{Extra, JsonString, ObjectWriter, RawJson};
+
+use super::wire::{Duration, Failure, Item, McpResult, OkOrErr, Part, Payload};
+use crate::emit::{Answer, CallSeen, Outcome, push, string};
+use crate::run::Class;
+use crate::wire::{Raw, RawField as _, object};
+
+/// What an item is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    UserMessage,
+    AgentMessage,
+    Reasoning,
+    Tool(Tool),
+    Compaction,
+    SubagentActivity,
+    /// Something that is said of the session, by the name it gets.
+    Fact(&'static str),
+    Warning,
+    Unknown,
+}
+
+/// What a tool's item is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Tool {
+    Command,
+    FileChange,
+    Mcp,
+    Dynamic,
+    Collab,
+    WebSearch,
+    ImageView,
+    ImageGeneration,
+    Sleep,
+    /// What the model was told of a call that has no item of its own.
+    Output,
+}
+
+/// Returns an item's type as it is spelled.
+pub(super) fn type_of(item: &Item<'_>) -> String {
+    item.kind.or(item.legacy_kind).text().unwrap_or_default().into_owned()
+}
+
+/// Tells what an item is, whether its type reads `CommandExecution`, `commandExecution` or `command_execution`.
+pub(super) fn kind_of(spelled: &str) -> Kind {
+    let plain: String = spelled.chars().filter(|one| *one != '_').collect::<String>().to_ascii_lowercase();
+    match plain.as_str() {
+        "usermessage" => Kind::UserMessage,
+        "agentmessage" | "assistantmessage" => Kind::AgentMessage,
+        "reasoning" => Kind::Reasoning,
+        "commandexecution" => Kind::Tool(Tool::Command),
+        "filechange" => Kind::Tool(Tool::FileChange),
+        "mcptoolcall" => Kind::Tool(Tool::Mcp),
+        "dynamictoolcall" => Kind::Tool(Tool::Dynamic),
+        "collabagenttoolcall" | "collabtoolcall" => Kind::Tool(Tool::Collab),
+        "websearch" => Kind::Tool(Tool::WebSearch),
+        "imageview" => Kind::Tool(Tool::ImageView),
+        "imagegeneration" => Kind::Tool(Tool::ImageGeneration),
+        "sleep" => Kind::Tool(Tool::Sleep),
+        "functioncalloutput" => Kind::Tool(Tool::Output),
+        "contextcompaction" => Kind::Compaction,
+        "subagentactivity" => Kind::SubagentActivity,
+        "plan" | "todolist" => Kind::Fact("plan"),
+        "hookprompt" => Kind::Fact("hook_prompt"),
+        "enteredreviewmode" => Kind::Fact("entered_review_mode"),
+        "exitedreviewmode" => Kind::Fact("exited_review_mode"),
+        "codereview" => Kind::Fact("code_review"),
+        "error" => Kind::Warning,
+        _ => Kind::Unknown,
+    }
+}
+
+/// Returns the call that a tool's item reports.
+pub(super) fn call_of(item: &Item<'_>, tool: Tool) -> CallSeen {
+    let (name, class) = name_of(item, tool);
+    let input = match tool {
+        Tool::Mcp | Tool::Dynamic => item.arguments.map_or_else(RawJson::null, RawJson::from_raw),
+        Tool::Command => fields(&[("command", item.command), ("cwd", item.cwd)]),
+        Tool::FileChange => fields(&[("changes", item.changes)]),
+        Tool::Collab => fields(&[("prompt", item.prompt), ("receiver_thread_ids", item.receivers())]),
+        Tool::WebSearch => fields(&[("query", item.query), ("action", item.action)]),
+        Tool::ImageView => fields(&[("path", item.path)]),
+        Tool::ImageGeneration => fields(&[("prompt", item.revised_prompt.or(item.revised_prompt_camel))]),
+        Tool::Output => RawJson::null(),
+        Tool::Sleep => fields(&[("duration_ms", item.duration_ms.or(item.duration_ms_camel))]),
+    };
+    let mut call = CallSeen::new(name.as_str().into(), class, input);
+    push(&mut call.extra, "namespace", item.namespace.json());
+    if tool == Tool::Output {
+        call.extra.push("input_available", RawJson::from(false));
+    }
+    call
+}
+
+fn name_of(item: &Item<'_>, tool: Tool) -> (String, Class) {
+    let word = |raw: Raw<'_>| raw.text().unwrap_or_default().into_owned();
+    match tool {
+        Tool::Command => (type_of(item), Class::Command),
+        Tool::FileChange => (type_of(item), Class::FileChange),
+        Tool::Mcp => (format!("mcp__{}__{}", word(item.server), word(item.tool)), Class::Mcp),
+        Tool::Dynamic => (word(item.tool), Class::Other),
+        Tool::Collab => (word(item.tool), Class::Agent),
+        Tool::Output => (word(item.name), Class::Other),
+        Tool::WebSearch | Tool::ImageView | Tool::ImageGeneration | Tool::Sleep => {
+            (type_of(item), Class::Other)
+        }
+    }
+}
+
+fn fields(pairs: &[(&str, Raw<'_>)]) -> RawJson {
+    RawJson::object(|object| {
+        for (name, value) in pairs {
+            object.optional(name, value.json().as_ref(), ObjectWriter::json);
+        }
+    })
+}
+
+/// How a call ended, as Codex reports it apart from what it tells the model.
+#[derive(Clone)]
+pub(super) struct Report {
+    /// What the tool gave, where the report has it.
+    pub(super) output: Option<RawJson>,
+    pub(super) error: Option<JsonString>,
+    pub(super) outcome: Outcome,
+    pub(super) exit_code: Option<i64>,
+    pub(super) extra: Extra,
+}
+
+impl Report {
+    fn new(outcome: Outcome) -> Self {
+        Self { output: None, error: None, outcome, exit_code: None, extra: Extra::default() }
+    }
+
+    /// Makes the result of a call; `told` is what the model was told, for reports without an output.
+    pub(super) fn into_answer(self, told: RawJson) -> Answer {
+        Answer {
+            output: self.output.unwrap_or(told),
+            error: self.error,
+            outcome: self.outcome,
+            exit_code: self.exit_code,
+            extra: self.extra,
+        }
+    }
+
+    /// Makes the step that says what became known of a call after its result.
+    pub(super) fn into_amendment(self, call: &JsonString) -> StepPayload {
+        let mut payload = StepPayload::new(call.clone(), "amend");
+        payload.extra.push("tool_call_id", call.to_json());
+        payload.result = Some(RawJson::object(|object| {
+            object.optional("exit_code", self.exit_code.map(RawJson::from).as_ref(), ObjectWriter::json);
+            object.word("outcome", self.outcome.as_str());
+            object.optional("output", self.output.as_ref(), ObjectWriter::json);
+            object.optional("error", self.error.as_ref(), ObjectWriter::string);
+        }));
+        payload
+    }
+}
+
+/// Reads a status, as any surface spells it.
+fn outcome_of(status: Raw<'_>) -> Outcome {
+    match status.text().as_deref() {
+        None | Some("completed") => Outcome::Ok,
+        Some("failed") => Outcome::Failed,
+        Some("declined") => Outcome::Denied,
+        Some("interrupted") => Outcome::Interrupted,
+        Some(_) => Outcome::Unknown,
+    }
+}
+
+/// Returns how the call of a tool's item ended.
+pub(super) fn report_of(item: &Item<'_>, tool: Tool) -> Report {
+    let mut report = Report::new(outcome_of(item.status));
+    match tool {
+        Tool::Command => {
+            report.output = Some(item.output().json().unwrap_or_else(|| string("")));
+            report.exit_code = item.exit().number();
+        }
+        Tool::FileChange => {
+            report.output = item.stdout.json();
+            report.error = text_in(item.stderr).filter(|_| report.outcome != Outcome::Ok);
+            push(&mut report.extra, "changes", item.changes.json());
+        }
+        Tool::Mcp => {
+            report.output = item.result.json();
+            report.error = message_of(item.error);
+        }
+        Tool::Dynamic => {
+            report.output = item.content_items.or(item.content_items_camel).json();
+            if item.success.is_some_and(|raw| raw.get() == "false") {
+                report.outcome = Outcome::Failed;
+            }
+        }
+        Tool::Collab => push(&mut report.extra, "agents_states", item.states().json()),
+        Tool::ImageGeneration => {
+            report.output = item.result.or(item.saved_path).or(item.saved_path_camel).json();
+            report.error = message_of(item.failure);
+        }
+        Tool::WebSearch => report.output = item.results.json(),
+        Tool::Output => {
+            report.output = item.told.json();
+            report.outcome = Outcome::Unknown;
+        }
+        Tool::ImageView | Tool::Sleep => {}
+    }
+    let millis = item.duration_ms.or(item.duration_ms_camel).number();
+    push(&mut report.extra, "duration_ms", millis.or_else(|| millis_of(item.duration)).map(RawJson::from));
+    explained(report)
+}
+
+/// Sees to it that a call that did not succeed says why.
+fn explained(mut report: Report) -> Report {
+    let reason = match (report.outcome, report.exit_code) {
+        (Outcome::Failed, Some(code)) => format!("exit code {code}"),
+        (Outcome::Failed, None) => "the tool reported an error".to_owned(),
+        (Outcome::Denied, _) => "declined".to_owned(),
+        (Outcome::Interrupted, _) => "interrupted".to_owned(),
+        (Outcome::Ok | Outcome::Unknown, _) => return report,
+    };
+    report.error = report.error.or_else(|| Some(reason.into()));
+    report
+}
+
+/// Returns how a call ended that an event tells of, as Codex did before there were items.
+pub(super) fn report_of_event(kind: &str, event: &Payload<'_>) -> Option<Report> {
+    let mut report = Report::new(outcome_of(event.status));
+    match kind {
+        "exec_command_end" => {
+            report.exit_code = event.exit_code.number();
+            report.output = Some(event.aggregated_output.json().unwrap_or_else(|| both_streams(event)));
+            if event.status.is_none() && report.exit_code.is_some_and(|code| code != 0) {
+                report.outcome = Outcome::Failed;
+            }
+        }
+        "patch_apply_end" => {
+            report.output = event.stdout.json();
+            if event.status.is_none() && !event.success.is_true() {
+                report.outcome = Outcome::Failed;
+            }
+            report.error = text_in(event.stderr).filter(|_| report.outcome != Outcome::Ok);
+            push(&mut report.extra, "changes", event.changes.json());
+        }
+        "mcp_tool_call_end" => mcp_result(&mut report, event.result),
+        "dynamic_tool_call_response" => {
+            report.output = event.content_items.json();
+            report.error = text_in(event.error);
+            if !event.success.is_true() {
+                report.outcome = Outcome::Failed;
+            }
+        }
+        "web_search_end" | "image_generation_end" | "view_image_tool_call" => {
+            report.output = event.result.json();
+        }
+        _ => return None,
+    }
+    let millis = event.duration_ms.number().or_else(|| millis_of(event.duration));
+    push(&mut report.extra, "duration_ms", millis.map(RawJson::from));
+    Some(explained(report))
+}
+
+/// Returns the call that such an event tells of, for one that nobody announced.
+pub(super) fn call_of_event(kind: &str, event: &Payload<'_>) -> CallSeen {
+    match kind {
+        "exec_command_begin" | "exec_command_end" => {
+            CallSeen::new("exec_command".into(), Class::Command, fields(&[("command", event.command)]))
+        }
+        "patch_apply_begin" | "patch_apply_end" => {
+            CallSeen::new("apply_patch".into(), Class::FileChange, fields(&[("changes", event.changes)]))
+        }
+        "mcp_tool_call_begin" | "mcp_tool_call_end" => {
+            let invocation = event.invocation.unwrap_or_default();
+            let word = |raw: Raw<'_>| raw.text().unwrap_or_default().into_owned();
+            let name = format!("mcp__{}__{}", word(invocation.server), word(invocation.tool));
+            let input = invocation.arguments.map_or_else(RawJson::null, RawJson::from_raw);
+            CallSeen::new(name.as_str().into(), Class::Mcp, input)
+        }
+        "web_search_begin" | "web_search_end" => {
+            let input = fields(&[("query", event.query), ("action", event.action)]);
+            CallSeen::new("web_search".into(), Class::Other, input)
+        }
+        _ => CallSeen::new(kind.into(), Class::Other, RawJson::null()),
+    }
+}
+
+fn mcp_result(report: &mut Report, result: Raw<'_>) {
+    let read = result.and_then(object::<OkOrErr<'_>>).unwrap_or_default();
+    if let Some(error) = read.err {
+        report.outcome = Outcome::Failed;
+        report.output = Some(RawJson::from_raw(error));
+        report.error = Some(error).string();
+        return;
+    }
+    let is_error = |result: McpResult<'_>| result.is_error.is_true() || result.is_error_snake.is_true();
+    if read.ok.and_then(object::<McpResult<'_>>).is_some_and(is_error) {
+        report.outcome = Outcome::Failed;
+    }
+    report.output = read.ok.or(result).json();
+}
+
+/// Versions up to 0.3x kept the streams apart; in which order they came is not known.
+fn both_streams(event: &Payload<'_>) -> RawJson {
+    let (out, err) = (event.stdout.text().unwrap_or_default(), event.stderr.text().unwrap_or_default());
+    string(&format!("{out}{err}"))
+}
+
+fn text_in(raw: Raw<'_>) -> Option<JsonString> {
+    raw.string().filter(|text| !text.is_empty())
+}
+
+/// Returns the text of a failure: a string, or an object's message.
+pub(super) fn message_of(raw: Raw<'_>) -> Option<JsonString> {
+    raw.string().or_else(|| raw.and_then(object::<Failure<'_>>).and_then(|failure| failure.message.string()))
+}
+
+fn millis_of(duration: Option<Duration<'_>>) -> Option<i64> {
+    let duration = duration?;
+    duration.secs.number()?.checked_mul(1000)?.checked_add(duration.nanos.number()? / 1_000_000)
+}
+
+/// Returns the thought in an item or a response: its own text, else its summary, one paragraph a part.
+pub(super) fn thought(own: Raw<'_>, summary: Raw<'_>) -> JsonString {
+    let own = paragraphs(own);
+    if own.is_empty() { paragraphs(summary) } else { own }
+}
+
+fn paragraphs(parts: Raw<'_>) -> JsonString {
+    if let Some(text) = parts.string() {
+        return text;
+    }
+    let parts: Vec<&RawValue> =
+        parts.and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default();
+    let text = |part: &&RawValue| Some(*part).string().or_else(|| object::<Part<'_>>(part)?.text.string());
+    let mut texts: Vec<JsonString> = parts.iter().filter_map(text).collect();
+    if texts.len() == 1 {
+        return texts.remove(0);
+    }
+    let texts: Vec<_> = texts.iter().map(JsonString::to_text).collect();
+    texts.join("\n\n").as_str().into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spellings_of_all_surfaces_are_one_kind() {
+        for spelled in ["CommandExecution", "commandExecution", "command_execution"] {
+            assert_eq!(kind_of(spelled), Kind::Tool(Tool::Command), "{spelled}");
+        }
+        assert_eq!(kind_of("assistant_message"), Kind::AgentMessage);
+        assert_eq!(kind_of("holodeck"), Kind::Unknown);
+        assert_eq!(kind_of(""), Kind::Unknown);
+    }
+
+    #[track_caller]
+    fn report(item: &str, want: (&str, Option<&str>, Option<i64>, Option<&str>)) {
+        let raw: &RawValue = serde_json::from_str(item).unwrap();
+        let item: Item<'_> = object(raw).unwrap();
+        let Kind::Tool(tool) = kind_of(&type_of(&item)) else { panic!("no tool") };
+        let report = report_of(&item, tool);
+        let output = report.output.map(|output| output.to_string());
+        let error = report.error.map(|error| error.to_text().into_owned());
+        let got = (report.outcome.as_str(), output.as_deref(), report.exit_code, error.as_deref());
+        assert_eq!(got, want, "{}", raw.get());
+    }
+
+    #[test]
+    fn reports_say_what_the_tool_gave_and_why_it_failed() {
+        report(
+            r#"{"type":"commandExecution","status":"failed","aggregatedOutput":"boom\n","exitCode":3}"#,
+            ("failed", Some("\"boom\\n\""), Some(3), Some("exit code 3")),
+        );
+        report(
+            r#"{"type":"command_execution","status":"declined","aggregated_output":null}"#,
+            ("denied", Some("\"\""), None, Some("declined")),
+        );
+        report(
+            r#"{"type":"mcpToolCall","status":"failed","result":null,"error":{"message":"no"}}"#,
+            ("failed", None, None, Some("no")),
+        );
+        report(
+            r#"{"type":"FileChange","status":"completed","stdout":"ok","stderr":"noise"}"#,
+            ("ok", Some("\"ok\""), None, None),
+        );
+    }
+
+    #[test]
+    fn a_thought_is_its_own_text_or_its_summary() {
+        let raw = |text| serde_json::from_str::<&RawValue>(text).ok();
+        let summary = raw(r#"[{"type":"summary_text","text":"a"},{"type":"summary_text","text":"b"}]"#);
+        assert_eq!(thought(raw("null"), summary), "a\n\nb".into());
+        assert_eq!(thought(raw(r#"[{"type":"reasoning_text","text":"own"}]"#), summary), "own".into());
+        assert_eq!(thought(None, raw(r#"["x",1]"#)), "x".into());
+    }
+}

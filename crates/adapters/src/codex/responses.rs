@@ -1,0 +1,265 @@
+//! Rollouts' response items: the conversation as the model sees it, which has every message, thought and call.
+
+use std::borrow::Cow;
+
+use serde_json::value::RawValue;
+use steno_model::json::{Extra, JsonString, RawJson};
+use steno_model::{ContentBlock, EntryType, Fidelity};
+
+use super::agents::{ended, is_spawn, strings};
+use super::items::thought;
+use super::prompt;
+use super::session::{Session, Side, plain_answer, thinking_block};
+use super::wire::{AgentAnswer, AgentNotice, OutputText, Part, Payload};
+use crate::adapter::Read;
+use crate::emit::{Answer, CallSeen, Emit, Outcome, push, string};
+use crate::run::Class;
+use crate::wire::{Raw, RawField as _, objects, parse};
+
+/// Writes what a response item says.
+pub(super) fn response_item(session: &mut Session, item: &Payload<'_>, emit: &mut Emit<'_>) -> Read {
+    let kind = item.kind.text().unwrap_or_default();
+    match &*kind {
+        "message" => return message(session, item, emit),
+        "reasoning" => {
+            let block = thinking_block(thought(item.content, item.summary));
+            session.say(block, own_id(item), EntryType::Thinking, emit);
+        }
+        "function_call" | "custom_tool_call" | "local_shell_call" | "tool_search_call" => {
+            call(session, item, &kind, emit);
+        }
+        "function_call_output"
+        | "custom_tool_call_output"
+        | "local_shell_call_output"
+        | "tool_search_output" => {
+            output(session, item, emit);
+        }
+        "web_search_call" => web_search(session, item, emit),
+        "image_generation_call" => image(session, item, emit),
+        "agent_message" => session.fact("agent_mail", Some(mail(item)), emit),
+        // What Codex itself did not know, or its own snapshot of the work tree.
+        "other" | "ghost_snapshot" => return Read::Bookkeeping,
+        "compaction" | "compaction_summary" | "context_compaction" => {
+            session.fact("compaction_item", None, emit);
+        }
+        _ => {
+            let name = format!("response_item.{kind}");
+            emit.unknown(&session.run, &name, None);
+            emit.entry(&session.run, EntryType::Unknown, None);
+            return Read::Unknown(name);
+        }
+    }
+    Read::Understood
+}
+
+fn own_id(item: &Payload<'_>) -> Extra {
+    let mut extra = Extra::default();
+    push(&mut extra, "id", item.id.json());
+    push(&mut extra, "phase", item.phase.json());
+    extra
+}
+
+fn message(session: &mut Session, item: &Payload<'_>, emit: &mut Emit<'_>) -> Read {
+    let role = item.role.text().unwrap_or_default();
+    let Some(content) = item.content else {
+        emit.unknown(&session.run, "response_item.message", None);
+        emit.entry(&session.run, EntryType::Unknown, None);
+        return Read::Unknown("response_item.message".to_owned());
+    };
+    match &*role {
+        "assistant" => assistant(session, item, content, emit),
+        "user" => user(session, item, content, emit),
+        _ => {
+            let kinds = kinds_of(item);
+            let message = prompt::user_message(content, &kinds);
+            if !message.text.is_empty() {
+                session.fact(
+                    if role.is_empty() { "message" } else { &role },
+                    Some(string(&message.text)),
+                    emit,
+                );
+            }
+            notices(session, message.notices, emit);
+        }
+    }
+    Read::Understood
+}
+
+fn kinds_of(item: &Payload<'_>) -> Vec<String> {
+    strings(item.passthrough.and_then(|passthrough| passthrough.kinds))
+}
+
+fn assistant(session: &mut Session, item: &Payload<'_>, content: &RawValue, emit: &mut Emit<'_>) {
+    let parts = objects::<Part<'_>>(content).unwrap_or_default();
+    for part in parts.into_iter().filter_map(|(_, part)| part) {
+        let block = match (part.text.string(), part.refusal.string()) {
+            (Some(text), _) => ContentBlock::text(Fidelity::AgentEmitted, text),
+            (None, Some(refusal)) => {
+                let mut block = ContentBlock::text(Fidelity::AgentEmitted, refusal);
+                block.extra.push("label", string("refusal"));
+                block
+            }
+            (None, None) => continue,
+        };
+        session.say(block, own_id(item), EntryType::AssistantMessage, emit);
+    }
+}
+
+fn user(session: &mut Session, item: &Payload<'_>, content: &RawValue, emit: &mut Emit<'_>) {
+    let mut message = prompt::user_message(content, &kinds_of(item));
+    notices(session, std::mem::take(&mut message.notices), emit);
+    if !message.blocks.is_empty() {
+        session.prompt(Side::Model, item.id.json(), message, emit);
+    }
+}
+
+fn notices(session: &mut Session, notices: Vec<(String, JsonString)>, emit: &mut Emit<'_>) {
+    for (name, text) in notices {
+        if name.ends_with("subagent_notification") {
+            subagent_notice(session, &text.to_text(), emit);
+        }
+        session.fact(&name, Some(text.to_json()), emit);
+    }
+}
+
+/// A subagent's last words, as its parent is told them.
+fn subagent_notice(session: &mut Session, text: &str, emit: &mut Emit<'_>) {
+    let inside = text.find('{').zip(text.rfind('}')).and_then(|(start, end)| text.get(start..=end));
+    let Some(notice) = inside.and_then(|inside| parse::<AgentNotice<'_>>(inside).ok()) else { return };
+    let thread = notice.agent_id.text().or_else(|| notice.agent_path.text());
+    let end = notice.status.and_then(super::agents::end_of);
+    if let Some((thread, end)) = thread.zip(end) {
+        session.end_children(vec![(thread.into_owned(), end)], emit);
+    }
+}
+
+fn mail(item: &Payload<'_>) -> RawJson {
+    let parts = item.content.and_then(objects::<Part<'_>>).unwrap_or_default();
+    let texts: Vec<_> = parts.iter().filter_map(|(_, part)| part.as_ref()?.text.text()).collect();
+    RawJson::object(|object| {
+        object.optional("author", item.author.string().as_ref(), steno_model::json::ObjectWriter::string);
+        object.string("text", &texts.join("\n").as_str().into());
+    })
+}
+
+fn call(session: &mut Session, item: &Payload<'_>, kind: &str, emit: &mut Emit<'_>) {
+    let id = item.call_id.string().or_else(|| item.id.string());
+    let id = id.unwrap_or_else(|| format!("{kind}-{}", session.next_unnamed()).as_str().into());
+    session.call(&id, call_seen(item, kind), item.id.json(), emit);
+}
+
+fn call_seen(item: &Payload<'_>, kind: &str) -> CallSeen {
+    let own = item.name.text();
+    let namespace = item.namespace.text();
+    let name = match (&own, &namespace) {
+        (Some(name), Some(namespace)) if namespace.starts_with("mcp__") => format!("{namespace}__{name}"),
+        (Some(name), _) => name.clone().into_owned(),
+        (None, _) => kind.strip_suffix("_call").unwrap_or(kind).to_owned(),
+    };
+    let input = item.arguments.or(item.input).or(item.action);
+    let (input, is_broken) = arguments(input, kind == "function_call");
+    let mut call = CallSeen::new(name.as_str().into(), class_of(&name, kind), input);
+    push(&mut call.extra, "namespace", item.namespace.json());
+    if is_broken {
+        call.extra.push("input_parse_error", RawJson::from(true));
+    }
+    call
+}
+
+/// Returns a call's input: arguments are JSON in a string, which may be broken; anything else is as it is.
+fn arguments(raw: Raw<'_>, is_text: bool) -> (RawJson, bool) {
+    let Some(raw) = raw else { return (RawJson::null(), false) };
+    match Some(raw).text().filter(|_| is_text) {
+        None => (RawJson::from_raw(raw), false),
+        Some(text) => match RawJson::parse(&text) {
+            Ok(input) => (input, false),
+            Err(_) => (RawJson::from_raw(raw), !text.is_empty()),
+        },
+    }
+}
+
+/// Returns what a tool does, by its name.
+fn class_of(name: &str, kind: &str) -> Class {
+    match name {
+        _ if kind == "local_shell_call" => Class::Command,
+        "exec_command" | "write_stdin" | "shell" | "shell_command" | "container.exec" => Class::Command,
+        "apply_patch" => Class::FileChange,
+        "spawn_agent" | "send_input" | "wait" | "wait_agent" | "close_agent" | "resume_agent"
+        | "send_message" | "followup_task" | "list_agents" => Class::Agent,
+        _ if name.starts_with("mcp__") => Class::Mcp,
+        _ => Class::Other,
+    }
+}
+
+fn output(session: &mut Session, item: &Payload<'_>, emit: &mut Emit<'_>) {
+    let Some(id) = item.call_id.string().or_else(|| item.id.string()) else {
+        emit.unknown(&session.run, "response_item.output", None);
+        return emit.entry(&session.run, EntryType::Unknown, None);
+    };
+    let output = item.output.or(item.tools);
+    let name = session.run.calls.get(&id.to_text()).map(|call| call.name.to_text().into_owned());
+    if let Some(name) = name {
+        subagents(session, &id, &name, output, emit);
+    }
+    session.told(&id, answer(output), emit);
+}
+
+/// Reads an output. Up to 0.7x that of a command was JSON in a string, with the exit code beside the text; since then
+/// it is prose, which says nothing for certain.
+fn answer(output: Raw<'_>) -> Answer {
+    let plain = || plain_answer(output.map_or_else(|| string(""), RawJson::from_raw));
+    // An output can be large; most of them need not be decoded to see that they are no JSON.
+    let is_object = output.is_some_and(|raw| raw.get().starts_with("\"{"));
+    let Some(text) = output.filter(|_| is_object).text() else { return plain() };
+    let read = parse::<OutputText<'_>>(&text).unwrap_or_default();
+    let exit_code = read.metadata.and_then(|metadata| metadata.exit_code.number());
+    let (Some(inner), Some(exit_code)) = (read.output.json(), exit_code) else { return plain() };
+    let outcome = if exit_code == 0 { Outcome::Ok } else { Outcome::Failed };
+    let error = (exit_code != 0).then(|| JsonString::from(format!("exit code {exit_code}").as_str()));
+    Answer { error, exit_code: Some(exit_code), ..Answer::new(inner, outcome) }
+}
+
+/// Reads which subagents a call made or saw end, where no event says so.
+fn subagents(session: &mut Session, id: &JsonString, name: &str, output: Raw<'_>, emit: &mut Emit<'_>) {
+    if !matches!(name, "spawn_agent" | "wait" | "wait_agent" | "close_agent") {
+        return;
+    }
+    let Some(text) = output.text() else { return };
+    let Ok(answer) = parse::<AgentAnswer<'_>>(&text) else { return };
+    if let Some(thread) = answer.agent_id.text().filter(|_| is_spawn(name)) {
+        session.begin_child(&thread, Some(&id.to_text()), emit);
+    }
+    session.end_children(ended(answer.status), emit);
+}
+
+/// A search by the provider itself: one item is both the call and its end.
+fn web_search(session: &mut Session, item: &Payload<'_>, emit: &mut Emit<'_>) {
+    let named = item.id.string().or_else(|| item.call_id.string());
+    let is_known = |id: &JsonString| session.run.calls.get(&id.to_text()).is_some();
+    if named.as_ref().is_some_and(is_known) || (named.is_none() && session.searches > 0) {
+        session.searches = session.searches.saturating_sub(1);
+        return;
+    }
+    let id = named.unwrap_or_else(|| format!("web_search-{}", session.next_unnamed()).as_str().into());
+    let input = item.action.json().unwrap_or_else(RawJson::null);
+    session.call(&id, CallSeen::new("web_search".into(), Class::Other, input), item.id.json(), emit);
+    session.told(&id, ended_answer(item, RawJson::null()), emit);
+}
+
+fn image(session: &mut Session, item: &Payload<'_>, emit: &mut Emit<'_>) {
+    let named = item.id.string();
+    let id = named.unwrap_or_else(|| format!("image_generation-{}", session.next_unnamed()).as_str().into());
+    let prompt: Cow<'_, str> = item.revised_prompt.text().unwrap_or_default();
+    let input = RawJson::object(|object| object.string("prompt", &(&*prompt).into()));
+    session.call(&id, CallSeen::new("image_generation".into(), Class::Other, input), item.id.json(), emit);
+    session.told(&id, ended_answer(item, item.result.json().unwrap_or_else(RawJson::null)), emit);
+}
+
+fn ended_answer(item: &Payload<'_>, output: RawJson) -> Answer {
+    let outcome = match item.status.text().as_deref() {
+        None | Some("completed") => Outcome::Ok,
+        Some("failed") => Outcome::Failed,
+        Some(_) => Outcome::Unknown,
+    };
+    Answer::new(output, outcome)
+}

@@ -1,0 +1,341 @@
+//! Rollout files, from the bare response items of 0.20 to the paginated history of 0.166.
+
+use serde_json::value::RawValue;
+use steno_model::json::{Extra, JsonString, ObjectWriter, RawJson};
+use steno_model::{ContentBlock, EntryType, Fidelity, RunId, Timestamp};
+use uuid::Uuid;
+
+use super::events::{event_msg, settings};
+use super::responses::response_item;
+use super::session::{Session, thread_run};
+use super::usage::{Start, Totals};
+use super::wire::{Compacted, Line, RareLine, SessionMeta, SourceField, TokenUsageRecord, TurnContext};
+use super::{ADAPTER, ENTRY_ADAPTER, PROVIDER};
+use crate::adapter::{Mapper, Read, Record, Source};
+use crate::emit::{About, Emit, push, string};
+use crate::run::{Run, derived_run_id};
+use crate::wire::{NoObject, RawField as _, object, parse};
+
+static ABOUT: About = About {
+    provider: PROVIDER,
+    entry_adapter: ENTRY_ADAPTER,
+    adapter: ADAPTER,
+    channel: "disk",
+    carries: &["prompts", "calls", "results", "thinking", "usage", "compaction", "subagents"],
+    detail_name: "rollout_line",
+};
+
+/// Records that say nothing of the work: what the model's context is made of, in parts that messages repeat.
+pub(super) const BOOKKEEPING: [&str; 2] = ["inter_agent_communication_metadata", "world_state"];
+
+/// Records that are facts of the session; their type is the fact's name.
+pub(super) const FACTS: [&str; 2] = ["inter_agent_communication", "security_risk_score"];
+
+/// How long after a fork was made its own records begin, at the soonest, where no turn has an id to tell by.
+const COPYING_MS_MAX: i64 = 1000;
+
+/// A copy of another thread's records, which old versions began a fork with.
+struct Copying {
+    from: RunId,
+    /// When the fork was made, in milliseconds since 1970.
+    since_ms: Option<i64>,
+    /// The first ordinal that is the thread's own, where the file says it.
+    until_ordinal: Option<i64>,
+    has_turn_ids: bool,
+}
+
+/// A rollout while it is read.
+pub(super) struct Rollout {
+    source_id: String,
+    file_name: Option<String>,
+    thread: Option<String>,
+    session: Option<Session>,
+    copying: Option<Copying>,
+    system_prompt: Option<String>,
+    unreadable_before: Vec<String>,
+}
+
+impl Rollout {
+    pub(super) fn new(source: &Source) -> Self {
+        Self {
+            source_id: source.id.to_text().into_owned(),
+            file_name: source.file_name.clone(),
+            thread: None,
+            session: None,
+            copying: None,
+            system_prompt: None,
+            unreadable_before: Vec::new(),
+        }
+    }
+
+    fn record(&mut self, line: &Line<'_>, text: &str, emit: &mut Emit<'_>) -> Read {
+        let kind = line.kind.text().unwrap_or_default();
+        let is_header = line.kind.is_none() && (line.instructions.is_some() || line.git.is_some());
+        if kind == "session_meta" || is_header {
+            return self.session_meta(text, emit);
+        }
+        if BOOKKEEPING.contains(&&*kind) || line.record_type.is_some() {
+            return Read::Bookkeeping;
+        }
+        self.open(None, emit);
+        self.judge_copy(line, emit);
+        let Some(session) = self.session.as_mut() else { return Read::Bookkeeping };
+        session.records += 1;
+        match &*kind {
+            "response_item" => response_item(session, &line.payload.unwrap_or_default(), emit),
+            "event_msg" => event_msg(session, &line.payload.unwrap_or_default(), emit),
+            "" => unknown(session, "record", emit),
+            _ => rare(session, &kind, text, emit),
+        }
+    }
+
+    fn session_meta(&mut self, text: &str, emit: &mut Emit<'_>) -> Read {
+        // Up to 0.3x the header was the line itself.
+        let payload = parse::<RareLine<'_>>(text).ok().and_then(|line| line.payload);
+        let meta: SessionMeta<'_> = parse(payload.map_or(text, RawValue::get)).unwrap_or_default();
+        let Some(session) = self.session.as_mut() else {
+            self.open(Some(&meta), emit);
+            return Read::Understood;
+        };
+        let id = meta.id.text();
+        if id.as_deref() == self.thread.as_deref() || id.is_none() {
+            self.copying = None;
+            session.fact("resume", None, emit);
+        } else if let Some(from) = id {
+            // The first is the file's own; another one's comes with a copy of its records, totals from zero included.
+            if !session.totals.is_known() {
+                session.totals = Totals::new(Start::Zero);
+            }
+            self.copying = Some(Copying {
+                from: thread_run(&from),
+                since_ms: self.thread.as_deref().and_then(made_ms),
+                until_ordinal: None,
+                has_turn_ids: false,
+            });
+        }
+        Read::Understood
+    }
+
+    /// Decides which thread the file is, by its first record, else by its name.
+    fn open(&mut self, meta: Option<&SessionMeta<'_>>, emit: &mut Emit<'_>) {
+        if self.session.is_some() {
+            return;
+        }
+        let named = self.file_name.as_deref().map(ids_of).unwrap_or_default();
+        let meta = meta.copied().unwrap_or_default();
+        let thread = meta.id.text().map(std::borrow::Cow::into_owned).or(named.thread);
+        let parent = parent_of(&meta);
+        let id = match (&named.rollout, &thread) {
+            // After a revert a thread goes on in a second file, which needs a name of its own.
+            (Some(rollout), _) => thread_run(rollout),
+            (None, Some(thread)) => thread_run(thread),
+            (None, None) => derived_run_id(&[PROVIDER, "rollout", &self.source_id]),
+        };
+        let mut run = match &parent {
+            Some(parent) => Run::subagent(id, thread_run(parent), thread.as_deref().unwrap_or_default()),
+            None => Run::main(id),
+        };
+        run.session = meta.session_id.text().map(std::borrow::Cow::into_owned).or_else(|| thread.clone());
+        let forked_from = forked_from(&meta);
+        let start = if forked_from.is_some() { Start::Unknown } else { Start::Zero };
+        if named.rollout.is_some() {
+            run.mirrors = thread.as_deref().map(thread_run);
+        }
+        emit.begin(&mut run, meta.cli_version.string().as_ref(), run_fields(&meta, forked_from));
+        let mut session = Session::new(run, start);
+        emit.entry(&session.run, EntryType::SystemEvent, Some("session_start"));
+        for why in std::mem::take(&mut self.unreadable_before) {
+            emit.unknown(&session.run, "unreadable", Some(&why));
+        }
+        if let (Some(parent), Some(until)) = (parent, meta.history_start_ordinal.number()) {
+            let (from, since_ms) = (thread_run(&parent), thread.as_deref().and_then(made_ms));
+            self.copying = Some(Copying { from, since_ms, until_ordinal: Some(until), has_turn_ids: false });
+        }
+        self.prompts_of(&meta, &mut session, emit);
+        self.thread = thread;
+        self.session = Some(session);
+    }
+
+    fn prompts_of(&mut self, meta: &SessionMeta<'_>, session: &mut Session, emit: &mut Emit<'_>) {
+        let prompt = meta.base_instructions.and_then(|instructions| instructions.text);
+        if let Some(text) = prompt.string() {
+            self.system_prompt = prompt.map(|raw| raw.get().to_owned());
+            let mut block = ContentBlock::text(Fidelity::AgentEmitted, text);
+            block.extra.push("label", string("system_prompt"));
+            emit.user(&session.run, vec![block], Extra::default());
+            emit.entry(&session.run, EntryType::SystemEvent, Some("system_prompt"));
+        }
+        if let Some(instructions) = meta.instructions.string() {
+            session.fact("instructions", Some(instructions.to_json()), emit);
+        }
+    }
+
+    /// Marks what is a copy, and finds out where the copy ends: at the first turn that is younger than the thread.
+    fn judge_copy(&mut self, line: &Line<'_>, emit: &mut Emit<'_>) {
+        let Some(copying) = &mut self.copying else { return };
+        let turn = line.payload.and_then(|payload| payload.turn_id.text());
+        let turn_ms = turn.as_deref().and_then(made_ms);
+        copying.has_turn_ids |= turn_ms.is_some();
+        let is_over = match (copying.until_ordinal, line.ordinal.number()) {
+            (Some(until), Some(ordinal)) => ordinal >= until,
+            _ => match (turn_ms, copying.since_ms) {
+                (Some(turn), Some(since)) => turn >= since,
+                (None, Some(since)) if !copying.has_turn_ids => {
+                    let written =
+                        line.timestamp.string().map(Timestamp::from_record).and_then(|time| time.instant());
+                    written.is_some_and(|time| time.as_millisecond() > since + COPYING_MS_MAX)
+                }
+                _ => false,
+            },
+        };
+        if is_over {
+            self.copying = None;
+        } else {
+            emit.set_copied_from(Some(copying.from));
+        }
+    }
+}
+
+impl Mapper for Rollout {
+    fn about(&self) -> &'static About {
+        &ABOUT
+    }
+
+    fn record(&mut self, record: Record<'_>, emit: &mut Emit<'_>) -> Result<Read, NoObject> {
+        let line: Line<'_> = parse(record.text)?;
+        emit.set_time(line.timestamp.string());
+        if emit.is_known(None) {
+            return Ok(Read::Understood);
+        }
+        Ok(self.record(&line, record.text, emit))
+    }
+
+    fn unreadable(&mut self, why: &str, emit: &mut Emit<'_>) {
+        match &self.session {
+            Some(session) => {
+                emit.unknown(&session.run, "unreadable", Some(why));
+                emit.entry(&session.run, EntryType::Unknown, None);
+            }
+            None => self.unreadable_before.push(why.to_owned()),
+        }
+    }
+
+    fn rewritten(&mut self, emit: &mut Emit<'_>) {
+        if let Some(session) = &self.session {
+            emit.system(&session.run, "rewritten", None);
+        }
+    }
+
+    fn finish(&mut self, _emit: &mut Emit<'_>) {}
+}
+
+/// Reads a line of a kind that few are of, a second time and for its own shape.
+fn rare(session: &mut Session, kind: &str, text: &str, emit: &mut Emit<'_>) -> Read {
+    let Some(payload) = parse::<RareLine<'_>>(text).ok().and_then(|line| line.payload) else {
+        // Up to 0.3x a line was the response item itself.
+        return response_item(session, &parse(text).unwrap_or_default(), emit);
+    };
+    match kind {
+        "turn_context" => turn_context(session, payload, emit),
+        "compacted" => compacted(session, payload, emit),
+        "token_usage_record" => {
+            let record: TokenUsageRecord<'_> = object(payload).unwrap_or_default();
+            if let Some((response, usage)) = record.response_id.string().zip(record.usage.json()) {
+                session.use_exactly(&response, usage, emit);
+            }
+        }
+        _ if FACTS.contains(&kind) => session.fact(kind, Some(RawJson::from_raw(payload)), emit),
+        _ => return unknown(session, kind, emit),
+    }
+    Read::Understood
+}
+
+fn unknown(session: &Session, name: &str, emit: &mut Emit<'_>) -> Read {
+    emit.unknown(&session.run, name, None);
+    emit.entry(&session.run, EntryType::Unknown, None);
+    Read::Unknown(name.to_owned())
+}
+
+fn turn_context(session: &mut Session, payload: &RawValue, emit: &mut Emit<'_>) {
+    let context: TurnContext<'_> = object(payload).unwrap_or_default();
+    session.model = context.model.json().or(session.model.take());
+    let told = settings(&[
+        ("model", context.model),
+        ("effort", context.effort),
+        ("approval_policy", context.approval_policy),
+        ("sandbox_policy", context.sandbox_policy),
+        ("cwd", context.cwd),
+    ]);
+    session.take_settings(told, emit);
+}
+
+/// Both ends of a compaction. What it left of the history is a copy, and stays in the evidence.
+fn compacted(session: &mut Session, payload: &RawValue, emit: &mut Emit<'_>) {
+    let compacted: Compacted<'_> = object(payload).unwrap_or_default();
+    let summary = compacted.message.string().filter(|text| !text.is_empty());
+    let mut extra = Extra::default();
+    if summary.is_none() {
+        // The provider compacted by itself and gave the summary encrypted.
+        extra.push("summary_encrypted", RawJson::from(true));
+    }
+    push(&mut extra, "window_id", compacted.window_id.json());
+    push(&mut extra, "response", compacted.response_id.json());
+    session.compactions += 1;
+    session.compaction(summary.as_ref().map(JsonString::to_json), extra, emit);
+}
+
+fn parent_of(meta: &SessionMeta<'_>) -> Option<String> {
+    let source = meta.source.and_then(object::<SourceField<'_>>).and_then(|source| source.subagent);
+    let spawn = source.and_then(|source| source.spawn).and_then(|spawn| spawn.parent_thread_id);
+    spawn.or(meta.parent_thread_id).text().map(std::borrow::Cow::into_owned)
+}
+
+/// Returns which run a fork goes on from, and up to which of its records.
+fn forked_from(meta: &SessionMeta<'_>) -> Option<RawJson> {
+    let base = meta.history_base.unwrap_or_default();
+    let thread = meta.forked_from_id.text().or_else(|| base.thread_id.text())?;
+    let ordinal = meta.forked_from_ordinal.json().or_else(|| base.end_ordinal.json());
+    Some(RawJson::object(|object| {
+        object.run_id("run_id", &thread_run(&thread));
+        object.optional("ordinal", ordinal.as_ref(), ObjectWriter::json);
+    }))
+}
+
+fn run_fields(meta: &SessionMeta<'_>, forked_from: Option<RawJson>) -> Extra {
+    let mut extra = Extra::default();
+    push(&mut extra, "cwd", meta.cwd.json());
+    push(&mut extra, "originator", meta.originator.json());
+    push(&mut extra, "model_provider", meta.model_provider.json());
+    push(&mut extra, "git", meta.git.json());
+    push(&mut extra, "agent_nickname", meta.agent_nickname.json());
+    push(&mut extra, "agent_role", meta.agent_role.json());
+    push(&mut extra, "forked_from", forked_from);
+    extra
+}
+
+/// The ids in a rollout's name: `rollout-2026-11-15T07-22-55-<thread>[_<rollout>].jsonl`.
+#[derive(Default)]
+struct NamedIds {
+    thread: Option<String>,
+    rollout: Option<String>,
+}
+
+fn ids_of(file_name: &str) -> NamedIds {
+    const PREFIX: &str = "rollout-0000-00-00T00-00-00-";
+    let stem = file_name.split('.').next().unwrap_or_default();
+    let Some(ids) = stem.get(PREFIX.len()..).filter(|_| stem.starts_with("rollout-")) else {
+        return NamedIds::default();
+    };
+    let uuid = |id: &str| Uuid::parse_str(id).is_ok().then(|| id.to_owned());
+    match ids.split_once('_') {
+        Some((thread, rollout)) => NamedIds { thread: uuid(thread), rollout: uuid(rollout) },
+        None => NamedIds { thread: uuid(ids), rollout: None },
+    }
+}
+
+/// Returns when an id was made, in milliseconds since 1970, if it is one that says so.
+fn made_ms(id: &str) -> Option<i64> {
+    let (seconds, nanos) =
+        Uuid::parse_str(id).ok().filter(|id| id.get_version_num() == 7)?.get_timestamp()?.to_unix();
+    i64::try_from(seconds).ok()?.checked_mul(1000)?.checked_add(i64::from(nanos / 1_000_000))
+}

@@ -1,0 +1,324 @@
+//! The state of a rollout while it is read: its turn, its prompts, the calls that await their report.
+
+use std::collections::{HashMap, HashSet};
+
+use steno_model::json::{Extra, JsonString, RawJson};
+use steno_model::{BlockContent, ContentBlock, EntryType, Fidelity, RunId, StepPayload};
+
+use super::PROVIDER;
+use super::agents::{Child, Children, End};
+use super::items::Report;
+use super::prompt::UserMessage;
+use super::usage::{Growth, Start, Totals, fields};
+use crate::emit::{Answer, CallSeen, Emit, Outcome, push};
+use crate::run::{Run, run_id_of};
+
+/// Which of the two records of a prompt was read. Everything is recorded twice: as the model sees it and as the
+/// user does, in either order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Side {
+    Model,
+    User,
+}
+
+/// A prompt whose other record may still come.
+struct Spoken {
+    side: Side,
+    text: String,
+    /// The number of its record.
+    record: u64,
+}
+
+/// A turn that was announced and is not written yet.
+struct TurnAnnounced {
+    id: Option<JsonString>,
+}
+
+/// A rollout that has said who it is.
+pub(super) struct Session {
+    pub(super) run: Run,
+    /// The records so far.
+    pub(super) records: u64,
+    /// A turn that has begun, whose settings are still to come.
+    waiting: Option<TurnAnnounced>,
+    /// Whether turns are recorded as such; before 0.107 they begin with a prompt.
+    pub(super) has_turn_records: bool,
+    /// The settings that were told last.
+    settings: Option<RawJson>,
+    pub(super) model: Option<RawJson>,
+    spoken: Option<Spoken>,
+    /// Reports that came before what the model was told.
+    reports: HashMap<String, Report>,
+    pub(super) children: Children,
+    pub(super) totals: Totals,
+    /// The responses whose exact usage is known.
+    responses: HashSet<String>,
+    /// Counts what has no id of its own.
+    unnamed: u32,
+    /// Compactions that were told and not yet announced.
+    pub(super) compactions: u32,
+    /// Web searches that were told and whose record as the model sees it is still to come.
+    pub(super) searches: u32,
+}
+
+impl Session {
+    pub(super) fn new(run: Run, start: Start) -> Self {
+        Self {
+            run,
+            records: 0,
+            waiting: None,
+            has_turn_records: false,
+            settings: None,
+            model: None,
+            spoken: None,
+            reports: HashMap::new(),
+            children: Children::default(),
+            totals: Totals::new(start),
+            responses: HashSet::new(),
+            unnamed: 0,
+            compactions: 0,
+            searches: 0,
+        }
+    }
+
+    /// Notes that a turn has begun. It is written with its settings, or with the first thing that happens in it.
+    pub(super) fn announce_turn(&mut self, id: Option<JsonString>, emit: &mut Emit<'_>) {
+        self.has_turn_records = true;
+        self.flush_reports(emit);
+        self.open_turn(emit);
+        self.waiting = Some(TurnAnnounced { id });
+    }
+
+    /// Writes the beginning of a turn that was announced, if there is one.
+    pub(super) fn open_turn(&mut self, emit: &mut Emit<'_>) {
+        if let Some(turn) = self.waiting.take() {
+            emit.begin_turn(&mut self.run, turn.id.as_ref(), None);
+        }
+    }
+
+    /// Takes the settings of the turn.
+    pub(super) fn take_settings(&mut self, settings: RawJson, emit: &mut Emit<'_>) {
+        if let Some(turn) = self.waiting.take() {
+            emit.begin_turn(&mut self.run, turn.id.as_ref(), Some(settings.clone()));
+            self.settings = Some(settings);
+        } else if self.settings.as_ref() != Some(&settings) {
+            // Older versions write them with every request, and after the prompt that began the turn.
+            emit.system(&self.run, "turn_context", Some(settings.clone()));
+            emit.entry(&self.run, EntryType::SystemEvent, Some("turn_context"));
+            self.settings = Some(settings);
+        }
+    }
+
+    /// Ends the turn.
+    pub(super) fn end_turn(
+        &mut self,
+        error: Option<JsonString>,
+        result: Option<RawJson>,
+        emit: &mut Emit<'_>,
+    ) {
+        self.open_turn(emit);
+        self.flush_reports(emit);
+        emit.end_turn(&mut self.run, error, result);
+    }
+
+    /// Takes one of the two records of a prompt; the second writes nothing.
+    pub(super) fn prompt(
+        &mut self,
+        side: Side,
+        id: Option<RawJson>,
+        message: UserMessage,
+        emit: &mut Emit<'_>,
+    ) {
+        if let Some(spoken) = self.spoken.take_if(|spoken| spoken.side != side)
+            && (spoken.text == message.text || spoken.record + 1 == self.records)
+        {
+            return;
+        }
+        self.spoken = Some(Spoken { side, text: message.text, record: self.records });
+        self.open_turn(emit);
+        if !self.has_turn_records || !self.run.turns.is_open() {
+            emit.begin_turn(&mut self.run, None, None);
+        }
+        let mut extra = Extra::default();
+        push(&mut extra, "id", id);
+        emit.user(&self.run, message.blocks, extra);
+        emit.entry(&self.run, EntryType::UserMessage, None);
+    }
+
+    /// Writes what the model said.
+    pub(super) fn say(
+        &mut self,
+        block: ContentBlock,
+        mut extra: Extra,
+        entry: EntryType,
+        emit: &mut Emit<'_>,
+    ) {
+        self.open_turn(emit);
+        push(&mut extra, "model", self.model.clone());
+        emit.assistant(&self.run, vec![block], extra);
+        emit.entry(&self.run, entry, None);
+    }
+
+    /// Writes a call: a block of the response, and the call itself.
+    pub(super) fn call(
+        &mut self,
+        id: &JsonString,
+        call: CallSeen,
+        item: Option<RawJson>,
+        emit: &mut Emit<'_>,
+    ) {
+        if self.run.calls.get(&id.to_text()).is_some() {
+            return;
+        }
+        let mut extra = Extra::default();
+        push(&mut extra, "id", item);
+        self.say(use_block(id, &call), extra, EntryType::ToolUse, emit);
+        emit.call(&mut self.run, id, call);
+    }
+
+    /// Takes how a call ended; it waits for what the model was told, or comes after it.
+    pub(super) fn report(&mut self, id: &JsonString, report: Report, call: CallSeen, emit: &mut Emit<'_>) {
+        let key = id.to_text().into_owned();
+        match self.run.calls.get(&key).map(|call| (call.is_answered, call.path.clone())) {
+            // A report that knows no more than the result did amends nothing.
+            Some((true, _)) if report.exit_code.is_none() && report.output.is_none() => {}
+            Some((true, path)) => emit.step_completed(&self.run, &path, report.into_amendment(id)),
+            Some((false, _)) => {
+                self.reports.insert(key, report);
+            }
+            // A command of the user's own, or a call that a script of the model's made: no response has it.
+            None => {
+                self.call(id, call, None, emit);
+                self.answer(id, report.into_answer(RawJson::null()), emit);
+            }
+        }
+    }
+
+    /// Takes what the model was told of a call.
+    pub(super) fn told(&mut self, id: &JsonString, answer: Answer, emit: &mut Emit<'_>) {
+        self.open_turn(emit);
+        let key = id.to_text();
+        if self.run.calls.get(&key).is_some_and(|call| call.is_answered) {
+            return;
+        }
+        let answer = match self.reports.remove(&*key) {
+            Some(report) => report.into_answer(answer.output),
+            None => answer,
+        };
+        self.answer(id, answer, emit);
+    }
+
+    fn answer(&mut self, id: &JsonString, answer: Answer, emit: &mut Emit<'_>) {
+        emit.result(&mut self.run, id, "", answer);
+        emit.entry(&self.run, EntryType::ToolResult, None);
+    }
+
+    /// Writes the results of calls that ended without the model being told.
+    fn flush_reports(&mut self, emit: &mut Emit<'_>) {
+        let mut reports: Vec<(String, Report)> = std::mem::take(&mut self.reports).into_iter().collect();
+        reports.sort_by(|one, other| one.0.cmp(&other.0));
+        for (id, report) in reports {
+            self.answer(&id.as_str().into(), report.into_answer(RawJson::null()), emit);
+        }
+    }
+
+    /// Writes the exact usage of a response, once.
+    pub(super) fn use_exactly(&mut self, response: &JsonString, usage: RawJson, emit: &mut Emit<'_>) {
+        if self.responses.insert(response.to_text().into_owned()) {
+            self.used(Growth::Exact(usage), response.to_json(), emit);
+        }
+    }
+
+    /// Takes a running total, unless exact usage is recorded beside it.
+    pub(super) fn use_total(&mut self, info: &super::wire::TokenInfo<'_>, emit: &mut Emit<'_>) {
+        let growth = self.totals.take(info.total, info.last);
+        if self.responses.is_empty() && growth != Growth::None {
+            let response = RawJson::from(self.next_unnamed());
+            self.used(growth, response, emit);
+        }
+    }
+
+    fn used(&mut self, growth: Growth, response: RawJson, emit: &mut Emit<'_>) {
+        if let Some(extra) = fields(growth, response, self.model.clone()) {
+            self.open_turn(emit);
+            emit.assistant(&self.run, Vec::new(), extra);
+            emit.entry(&self.run, EntryType::TokenUsage, None);
+        }
+    }
+
+    /// Returns the number of the next thing that has no id.
+    pub(super) fn next_unnamed(&mut self) -> u32 {
+        self.unnamed += 1;
+        self.unnamed
+    }
+
+    /// Writes a compaction, begun and ended at once.
+    pub(super) fn compaction(&mut self, result: Option<RawJson>, extra: Extra, emit: &mut Emit<'_>) {
+        self.open_turn(emit);
+        let path = self.run.turns.path_of("compaction");
+        emit.step_started(&self.run, &path, StepPayload::new("compaction", "compaction"));
+        let payload = StepPayload { result, extra, ..StepPayload::new("compaction", "compaction") };
+        emit.step_completed(&self.run, &path, payload);
+        emit.entry(&self.run, EntryType::SystemEvent, Some("compaction"));
+    }
+
+    /// Writes a fact; one that comes before a turn has its settings does not begin the turn.
+    pub(super) fn fact(&mut self, name: &str, result: Option<RawJson>, emit: &mut Emit<'_>) {
+        emit.system(&self.run, name, result);
+        emit.entry(&self.run, EntryType::SystemEvent, Some(name));
+    }
+
+    /// Writes what failed.
+    pub(super) fn error(&mut self, name: &str, error: &str, emit: &mut Emit<'_>) {
+        self.open_turn(emit);
+        emit.error(&self.run, name, error);
+        emit.entry(&self.run, EntryType::Error, None);
+    }
+
+    /// Writes that a subagent was made.
+    pub(super) fn begin_child(&mut self, thread: &str, call: Option<&str>, emit: &mut Emit<'_>) {
+        self.children.begin(&self.run, child(thread), call, emit);
+    }
+
+    /// Writes which subagents are done.
+    pub(super) fn end_children(&mut self, ended: Vec<(String, End)>, emit: &mut Emit<'_>) {
+        for (thread, end) in ended {
+            self.children.end(&self.run, child(&thread), end, emit);
+        }
+    }
+}
+
+/// A subagent has a rollout of its own, which owns its thread's id.
+fn child(thread: &str) -> Child<'_> {
+    Child { thread, run: thread_run(thread), session: None }
+}
+
+/// Returns the run that a thread's rollout is.
+pub(super) fn thread_run(thread: &str) -> RunId {
+    run_id_of(PROVIDER, thread)
+}
+
+/// Makes the block of a response that asks for a call.
+pub(super) fn use_block(id: &JsonString, call: &CallSeen) -> ContentBlock {
+    let content = BlockContent::ToolUse {
+        tool_name: Some(call.name.clone()),
+        tool_id: Some(id.clone()),
+        tool_input: Some(call.input.clone()),
+    };
+    ContentBlock::new(Fidelity::AgentEmitted, content)
+}
+
+/// Makes the block of a thought; one without words is there and kept secret.
+pub(super) fn thinking_block(thought: JsonString) -> ContentBlock {
+    let is_secret = thought.is_empty();
+    let mut block = ContentBlock::new(Fidelity::AgentEmitted, BlockContent::Thinking(Some(thought)));
+    if is_secret {
+        block.extra.push("redacted", RawJson::from(true));
+    }
+    block
+}
+
+/// Makes an answer of which only the output is known.
+pub(super) fn plain_answer(output: RawJson) -> Answer {
+    Answer::new(output, Outcome::Unknown)
+}

@@ -1,0 +1,232 @@
+//! A thread on a stream: what items say, on standard output and on a connection alike.
+
+use std::collections::HashSet;
+
+use steno_model::json::{Extra, JsonString, RawJson};
+use steno_model::{ContentBlock, EntryType, Fidelity};
+
+use super::PROVIDER;
+use super::agents::{Child, Children, ended, is_spawn, receivers};
+use super::items::{Tool, call_of, report_of, thought};
+use super::session::{thinking_block, thread_run, use_block};
+use super::wire::Item;
+use crate::emit::{Answer, CallSeen, Emit, Outcome, push};
+use crate::run::{Run, derived_run_id};
+use crate::wire::RawField as _;
+
+/// Where a thread's items come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Channel {
+    /// Standard output, which shows nothing of subagents: their runs are their rollouts.
+    Exec,
+    /// A connection, on which subagents are threads like any other.
+    AppServer,
+}
+
+impl Channel {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Exec => "exec",
+            Self::AppServer => "app-server",
+        }
+    }
+
+    /// Returns the run of a thread on this channel. Its rollout owns the thread's id, so the channel's has another.
+    pub(super) fn run_of(self, source: &str, thread: &str) -> RunOf {
+        let run = derived_run_id(&[PROVIDER, self.word(), source, thread]);
+        RunOf { run, session: (!thread.is_empty()).then(|| thread_run(thread)) }
+    }
+}
+
+/// The run of a thread on a channel, and the session that it shows.
+#[derive(Clone, Copy)]
+pub(super) struct RunOf {
+    pub(super) run: steno_model::RunId,
+    pub(super) session: Option<steno_model::RunId>,
+}
+
+/// A tool's item.
+#[derive(Clone, Copy)]
+pub(super) struct Seen<'a, 'b> {
+    /// What its call is named by.
+    pub(super) id: &'b JsonString,
+    pub(super) item: &'b Item<'a>,
+    pub(super) tool: Tool,
+    /// The part of the record that is its entry's detail.
+    pub(super) detail: Option<&'b str>,
+}
+
+/// A thread while its items are read.
+pub(super) struct Thread {
+    channel: Channel,
+    source: String,
+    pub(super) run: Run,
+    pub(super) model: Option<RawJson>,
+    children: Children,
+    /// Calls whose entry was written before the call itself could be.
+    announced: HashSet<String>,
+    /// Calls that somebody declined.
+    pub(super) declined: HashSet<String>,
+}
+
+impl Thread {
+    pub(super) fn new(channel: Channel, source: &str, run: Run) -> Self {
+        Self {
+            channel,
+            source: source.to_owned(),
+            run,
+            model: None,
+            children: Children::default(),
+            announced: HashSet::new(),
+            declined: HashSet::new(),
+        }
+    }
+
+    /// Writes what the model said.
+    pub(super) fn say(
+        &mut self,
+        id: Option<RawJson>,
+        block: ContentBlock,
+        entry: Say<'_>,
+        emit: &mut Emit<'_>,
+    ) {
+        let mut extra = Extra::default();
+        push(&mut extra, "id", id);
+        push(&mut extra, "model", self.model.clone());
+        push(&mut extra, "phase", entry.phase.clone());
+        emit.assistant(&self.run, vec![block], extra);
+        entry.write(&self.run, emit);
+    }
+
+    /// Writes a text or a thought that an item holds.
+    pub(super) fn said(
+        &mut self,
+        item: &Item<'_>,
+        is_thought: bool,
+        detail: Option<&str>,
+        emit: &mut Emit<'_>,
+    ) {
+        let (block, entry_type) = if is_thought {
+            let own = item.text.or(item.raw_content).or(item.content);
+            (thinking_block(thought(own, item.summary.or(item.summary_text))), EntryType::Thinking)
+        } else {
+            let text = item.text.string().unwrap_or_else(|| "".into());
+            (ContentBlock::text(Fidelity::AgentEmitted, text), EntryType::AssistantMessage)
+        };
+        let say = Say { entry_type: Some(entry_type), detail, phase: item.phase.json() };
+        self.say(item.id.json(), block, say, emit);
+    }
+
+    /// Writes the call of an item that has begun.
+    pub(super) fn start(&mut self, seen: &Seen<'_, '_>, emit: &mut Emit<'_>) {
+        let Seen { id, item, tool, detail } = *seen;
+        // What is searched for is not known yet; the end of the item has it.
+        let is_empty = tool == Tool::WebSearch && item.query.text().is_none_or(|query| query.is_empty());
+        if is_empty {
+            if self.announced.insert(id.to_text().into_owned()) {
+                Say::entry(EntryType::ToolUse, detail).write(&self.run, emit);
+            }
+            return;
+        }
+        self.call(id, call_of(item, tool), detail, emit);
+    }
+
+    /// Writes a call: a block of the response, and the call itself.
+    pub(super) fn call(
+        &mut self,
+        id: &JsonString,
+        call: CallSeen,
+        detail: Option<&str>,
+        emit: &mut Emit<'_>,
+    ) {
+        let key = id.to_text();
+        if self.run.calls.get(&key).is_some() {
+            return;
+        }
+        let entry_type = (!self.announced.remove(&*key)).then_some(EntryType::ToolUse);
+        let say = Say { entry_type, detail, phase: None };
+        self.say(None, use_block(id, &call), say, emit);
+        emit.call(&mut self.run, id, call);
+    }
+
+    /// Writes the result of an item that has ended, its call too if that was not seen.
+    pub(super) fn complete(&mut self, seen: &Seen<'_, '_>, emit: &mut Emit<'_>) {
+        let Seen { id, item, tool, detail } = *seen;
+        self.call(id, call_of(item, tool), detail, emit);
+        if tool == Tool::Collab {
+            self.link_children(id, item, emit);
+        }
+        let told = if tool == Tool::ImageView { item.path.json() } else { item.states().json() };
+        let answer = report_of(item, tool).into_answer(told.unwrap_or_else(RawJson::null));
+        self.answer(id, answer, detail, emit);
+    }
+
+    /// Writes a result, once.
+    pub(super) fn answer(
+        &mut self,
+        id: &JsonString,
+        mut answer: Answer,
+        detail: Option<&str>,
+        emit: &mut Emit<'_>,
+    ) {
+        let key = id.to_text();
+        if self.run.calls.get(&key).is_some_and(|call| call.is_answered) {
+            return;
+        }
+        if self.declined.contains(&*key) && answer.outcome == Outcome::Failed {
+            answer.outcome = Outcome::Denied;
+        }
+        emit.result(&mut self.run, id, "", answer);
+        Say::entry(EntryType::ToolResult, detail).write(&self.run, emit);
+    }
+
+    fn link_children(&mut self, id: &JsonString, item: &Item<'_>, emit: &mut Emit<'_>) {
+        if item.tool.text().is_some_and(|tool| is_spawn(&tool)) {
+            for thread in receivers(item) {
+                self.begin_child(&thread, Some(&id.to_text()), emit);
+            }
+        }
+        for (thread, end) in ended(item.states()) {
+            let child = self.child(&thread);
+            self.children.end(&self.run, child, end, emit);
+        }
+    }
+
+    /// Writes that a subagent was made.
+    pub(super) fn begin_child(&mut self, thread: &str, call: Option<&str>, emit: &mut Emit<'_>) {
+        let child = self.child(thread);
+        self.children.begin(&self.run, child, call, emit);
+    }
+
+    fn child<'a>(&self, thread: &'a str) -> Child<'a> {
+        match self.channel {
+            Channel::Exec => Child { thread, run: thread_run(thread), session: None },
+            Channel::AppServer => {
+                let of = self.channel.run_of(&self.source, thread);
+                Child { thread, run: of.run, session: of.session }
+            }
+        }
+    }
+}
+
+/// The entry that goes with a message.
+pub(super) struct Say<'a> {
+    pub(super) entry_type: Option<EntryType>,
+    /// The part of the record that is its detail; all of it if none is named.
+    pub(super) detail: Option<&'a str>,
+    pub(super) phase: Option<RawJson>,
+}
+
+impl<'a> Say<'a> {
+    pub(super) fn entry(entry_type: EntryType, detail: Option<&'a str>) -> Self {
+        Self { entry_type: Some(entry_type), detail, phase: None }
+    }
+
+    fn write(self, run: &Run, emit: &mut Emit<'_>) {
+        match (self.entry_type, self.detail) {
+            (None, _) => {}
+            (Some(entry_type), None) => emit.entry(run, entry_type, None),
+            (Some(entry_type), Some(detail)) => emit.entry_with(run, entry_type, None, detail),
+        }
+    }
+}

@@ -1,0 +1,200 @@
+//! Usage from running totals: what each report adds, never what it repeats.
+//!
+//! Codex reports the total of the thread and the usage of the last response with every report, and repeats both: a
+//! sum over the last ones counted 257,584 tokens where 234,772 were used. So only growth of the total counts.
+
+use std::collections::BTreeMap;
+
+use steno_model::Usage;
+use steno_model::json::{Extra, JsonString, RawJson};
+
+use crate::emit::string;
+use crate::wire::{Raw, RawField as _};
+
+/// What a report adds to what was known.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Growth {
+    /// Nothing: it repeats the one before, or tells where a fork began.
+    None,
+    /// So much, and all of it.
+    Exact(RawJson),
+    /// At least so much; what went before is not in the source.
+    AtLeast(RawJson),
+}
+
+/// Where the count of a thread begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Start {
+    /// With the thread.
+    Zero,
+    /// With a history that the source does not have: the first total includes it.
+    Unknown,
+}
+
+/// The running total of a thread.
+pub(super) struct Totals {
+    start: Start,
+    last_total: Option<BTreeMap<String, u64>>,
+}
+
+impl Totals {
+    pub(super) fn new(start: Start) -> Self {
+        Self { start, last_total: None }
+    }
+
+    /// Takes a total as known already, without anything being used.
+    pub(super) fn take_baseline(&mut self, total: Raw<'_>) {
+        self.last_total = total.and_then(counts).or(self.last_total.take());
+    }
+
+    /// Tells whether a total was seen.
+    pub(super) fn is_known(&self) -> bool {
+        self.last_total.is_some()
+    }
+
+    /// Takes a report; returns what it adds.
+    pub(super) fn take(&mut self, total: Raw<'_>, last: Raw<'_>) -> Growth {
+        let Some(counted) = total.and_then(counts) else { return Growth::None };
+        let before = self.last_total.replace(counted);
+        let now = self.last_total.as_ref().expect("just put there");
+        let last = last.filter(|last| is_used(last)).and_then(|last| Some(last).json());
+        match before {
+            None if self.start == Start::Zero => Growth::Exact(to_json(now)),
+            None => last.map_or(Growth::None, Growth::AtLeast),
+            // A total that shrinks has begun anew; what it lost was counted, what it had since is not known.
+            Some(before) if is_smaller(now, &before) => last.map_or(Growth::None, Growth::AtLeast),
+            Some(before) if before == *now => Growth::None,
+            Some(before) => {
+                let grown = now.iter().map(|(name, count)| {
+                    (name.clone(), count - before.get(name).copied().unwrap_or(0).min(*count))
+                });
+                Growth::Exact(to_json(&grown.collect()))
+            }
+        }
+    }
+}
+
+/// Returns the fields of a message that says what a response used.
+pub(super) fn fields(growth: Growth, response: RawJson, model: Option<RawJson>) -> Option<Extra> {
+    let (usage, is_exact) = match growth {
+        Growth::None => return None,
+        Growth::Exact(usage) => (usage, true),
+        Growth::AtLeast(usage) => (usage, false),
+    };
+    let mut extra = Extra::default();
+    extra.push("response", response);
+    if let Some(model) = model {
+        extra.push("model", model);
+    }
+    extra.push("usage", usage);
+    extra.push("usage_scope", string("response"));
+    extra.push("final", RawJson::from(true));
+    if !is_exact {
+        extra.push("lower_bound", RawJson::from(true));
+    }
+    Some(extra)
+}
+
+fn counts(raw: &serde_json::value::RawValue) -> Option<BTreeMap<String, u64>> {
+    let usage = Usage::read(&RawJson::from_raw(raw))?;
+    Some(usage.counts().map(|(name, count)| (name.to_text().into_owned(), count)).collect())
+}
+
+/// Tells whether tokens went in or out; after a compaction a report has only a guess of the context's size.
+fn is_used(last: &serde_json::value::RawValue) -> bool {
+    let used = |name: &str| name.contains("nput") || name.contains("utput");
+    counts(last).is_some_and(|counts| counts.iter().any(|(name, count)| used(name) && *count > 0))
+}
+
+fn is_smaller(now: &BTreeMap<String, u64>, before: &BTreeMap<String, u64>) -> bool {
+    now.iter().any(|(name, count)| before.get(name).is_some_and(|before| before > count))
+}
+
+/// Returns the counts in a report, without what is beside them.
+pub(super) fn only_counts(report: Raw<'_>) -> Option<RawJson> {
+    report.and_then(counts).filter(|counts| !counts.is_empty()).map(|counts| to_json(&counts))
+}
+
+/// Writes counts under names that are the provider's, which our own writer would not take.
+fn to_json(counts: &BTreeMap<String, u64>) -> RawJson {
+    let pairs =
+        counts.iter().map(|(name, count)| format!("{}:{count}", JsonString::from(name.as_str()).as_raw()));
+    let text = format!("{{{}}}", pairs.collect::<Vec<_>>().join(","));
+    RawJson::parse(&text).unwrap_or_else(|_| RawJson::null())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::value::RawValue;
+
+    use super::*;
+
+    fn usage(input: u64, output: u64) -> String {
+        format!(r#"{{"input_tokens":{input},"output_tokens":{output}}}"#)
+    }
+
+    fn raw(text: &str) -> Raw<'_> {
+        serde_json::from_str::<&RawValue>(text).ok()
+    }
+
+    /// Tokens in, tokens out.
+    type Tokens = (u64, u64);
+
+    /// Takes reports of (total, last) and compares what each added.
+    #[track_caller]
+    fn check(start: Start, reports: &[(Tokens, Tokens)], want: &[Growth]) {
+        let mut totals = Totals::new(start);
+        let got: Vec<Growth> = reports
+            .iter()
+            .map(|((input, output), last)| {
+                totals.take(raw(&usage(*input, *output)), raw(&usage(last.0, last.1)))
+            })
+            .collect();
+        assert_eq!(got, want);
+    }
+
+    fn json(input: u64, output: u64) -> RawJson {
+        RawJson::parse(&usage(input, output)).unwrap()
+    }
+
+    #[test]
+    fn repeated_totals_add_nothing() {
+        check(
+            Start::Zero,
+            &[((10, 1), (10, 1)), ((10, 1), (10, 1)), ((30, 3), (20, 2)), ((30, 3), (0, 0))],
+            &[Growth::Exact(json(10, 1)), Growth::None, Growth::Exact(json(20, 2)), Growth::None],
+        );
+    }
+
+    #[test]
+    fn what_went_before_a_fork_is_not_counted_again() {
+        check(
+            Start::Unknown,
+            &[((500, 50), (10, 1)), ((520, 52), (20, 2))],
+            &[Growth::AtLeast(json(10, 1)), Growth::Exact(json(20, 2))],
+        );
+        check(Start::Unknown, &[((500, 50), (0, 0))], &[Growth::None]);
+    }
+
+    #[test]
+    fn a_total_that_shrinks_is_a_lower_bound() {
+        check(
+            Start::Zero,
+            &[((100, 10), (100, 10)), ((7, 1), (7, 1))],
+            &[Growth::Exact(json(100, 10)), Growth::AtLeast(json(7, 1))],
+        );
+    }
+
+    #[test]
+    fn names_are_the_providers_however_they_are_spelled() {
+        let report = raw(r#"{"type":"token_count","inputTokens":3,"a \"b\"":1}"#);
+        let counts = only_counts(report).map(|counts| counts.to_string());
+        assert_eq!(counts.as_deref(), Some(r#"{"a \"b\"":1,"inputTokens":3}"#));
+        assert_eq!(only_counts(raw(r#"{"type":"token_count"}"#)), None);
+    }
+
+    #[test]
+    fn a_report_without_counts_adds_nothing() {
+        assert_eq!(Totals::new(Start::Zero).take(raw("null"), None), Growth::None);
+    }
+}

@@ -1,0 +1,441 @@
+//! The shapes of Codex's records, as far as we use them.
+
+use crate::wire::{Raw, wire};
+
+wire! {
+    /// A line of a rollout; before 0.36 its payload stood bare, after a header.
+    pub(super) struct Line {
+        timestamp: "timestamp",
+        ordinal: "ordinal",
+        kind: "type",
+        payload: "payload" => Payload,
+        id: "id",
+        record_type: "record_type",
+        instructions: "instructions",
+        git: "git",
+    }
+}
+
+wire! {
+    /// A line whose payload is of another shape.
+    pub(super) struct RareLine { payload: "payload", }
+}
+
+wire! {
+    /// Who a rollout is.
+    pub(super) struct SessionMeta {
+        id: "id",
+        session_id: "session_id",
+        cwd: "cwd",
+        originator: "originator",
+        cli_version: "cli_version",
+        source: "source",
+        parent_thread_id: "parent_thread_id",
+        forked_from_id: "forked_from_id",
+        forked_from_ordinal: "forked_from_ordinal_exclusive",
+        history_base: "history_base" => HistoryBase,
+        history_start_ordinal: "subagent_history_start_ordinal",
+        agent_nickname: "agent_nickname",
+        agent_role: "agent_role",
+        model_provider: "model_provider",
+        base_instructions: "base_instructions" => Part,
+        instructions: "instructions",
+        git: "git",
+    }
+}
+
+wire! {
+    /// Where a fork's history lies.
+    pub(super) struct HistoryBase { thread_id: "thread_id", end_ordinal: "end_ordinal_exclusive", }
+}
+
+wire! {
+    /// Where a session comes from, if it is a subagent's.
+    pub(super) struct SourceField { subagent: "subagent" => SubagentSource, }
+}
+
+wire! {
+    pub(super) struct SubagentSource { spawn: "thread_spawn" => Spawn, }
+}
+
+wire! {
+    pub(super) struct Spawn { parent_thread_id: "parent_thread_id", }
+}
+
+wire! {
+    /// The settings of a turn.
+    pub(super) struct TurnContext {
+        turn_id: "turn_id",
+        cwd: "cwd",
+        approval_policy: "approval_policy",
+        sandbox_policy: "sandbox_policy",
+        model: "model",
+        effort: "effort",
+    }
+}
+
+wire! {
+    /// What the payload of a rollout's line holds: what the model saw or said, or something that happened. Events are
+    /// also the lines of `exec` up to 0.3x. One shape for both, so that a line is read in one pass.
+    pub(super) struct Payload {
+        kind: "type",
+        id: "id",
+        role: "role",
+        content: "content",
+        phase: "phase",
+        summary: "summary",
+        name: "name",
+        namespace: "namespace",
+        arguments: "arguments",
+        input: "input",
+        call_id: "call_id",
+        output: "output",
+        status: "status",
+        action: "action",
+        tools: "tools",
+        result: "result",
+        author: "author",
+        revised_prompt: "revised_prompt",
+        passthrough: "internal_chat_message_metadata_passthrough" => Passthrough,
+        turn_id: "turn_id",
+        message: "message",
+        text: "text",
+        images: "images",
+        local_images: "local_images",
+        last_agent_message: "last_agent_message",
+        error: "error",
+        reason: "reason",
+        info: "info" => TokenInfo,
+        item: "item",
+        num_turns: "num_turns",
+        thread_name: "thread_name",
+        new_thread_id: "new_thread_id",
+        receiver_thread_id: "receiver_thread_id",
+        agent_thread_id: "agent_thread_id",
+        activity: "kind",
+        statuses: "statuses",
+        invocation: "invocation" => Invocation,
+        command: "command",
+        stdout: "stdout",
+        stderr: "stderr",
+        aggregated_output: "aggregated_output",
+        exit_code: "exit_code",
+        duration: "duration" => Duration,
+        duration_ms: "duration_ms",
+        success: "success",
+        changes: "changes",
+        content_items: "content_items",
+        query: "query",
+    }
+}
+
+wire! {
+    /// What Codex notes of a message's parts.
+    pub(super) struct Passthrough { kinds: "content_item_kinds", }
+}
+
+wire! {
+    /// A part of a message's content, whichever side and surface.
+    pub(super) struct Part {
+        kind: "type",
+        text: "text",
+        path: "path",
+        name: "name",
+        refusal: "refusal",
+    }
+}
+
+wire! {
+    /// What a command's output was before 0.80: JSON inside a string.
+    pub(super) struct OutputText { output: "output", metadata: "metadata" => OutputMetadata, }
+}
+
+wire! {
+    pub(super) struct OutputMetadata { exit_code: "exit_code", }
+}
+
+wire! {
+    pub(super) struct Invocation { server: "server", tool: "tool", arguments: "arguments", }
+}
+
+wire! {
+    pub(super) struct Duration { secs: "secs", nanos: "nanos", }
+}
+
+wire! {
+    /// Rust's `Result`, as it serialises.
+    pub(super) struct OkOrErr { ok: "Ok", err: "Err", }
+}
+
+wire! {
+    /// The state of an MCP call's result.
+    pub(super) struct McpResult { is_error: "isError", is_error_snake: "is_error", }
+}
+
+wire! {
+    /// A failure, on any surface.
+    pub(super) struct Failure { message: "message", }
+}
+
+wire! {
+    /// Usage as `token_count` has it.
+    pub(super) struct TokenInfo { total: "total_token_usage", last: "last_token_usage", }
+}
+
+wire! {
+    /// The exact usage of a response.
+    pub(super) struct TokenUsageRecord { response_id: "response_id", usage: "usage", }
+}
+
+wire! {
+    /// What a compaction left.
+    pub(super) struct Compacted { message: "message", window_id: "window_id", response_id: "compaction_response_id", }
+}
+
+wire! {
+    /// An item, as `exec` (snake case), the app-server (camel case) and paginated rollouts (both) spell it.
+    pub(super) struct Item {
+        kind: "type",
+        legacy_kind: "item_type",
+        id: "id",
+        text: "text",
+        content: "content",
+        summary: "summary",
+        summary_text: "summary_text",
+        raw_content: "raw_content",
+        phase: "phase",
+        command: "command",
+        cwd: "cwd",
+        status: "status",
+        aggregated_output: "aggregated_output",
+        aggregated_output_camel: "aggregatedOutput",
+        exit_code: "exit_code",
+        exit_code_camel: "exitCode",
+        duration: "duration" => Duration,
+        duration_ms: "duration_ms",
+        duration_ms_camel: "durationMs",
+        changes: "changes",
+        stdout: "stdout",
+        stderr: "stderr",
+        server: "server",
+        tool: "tool",
+        namespace: "namespace",
+        arguments: "arguments",
+        result: "result",
+        error: "error",
+        message: "message",
+        content_items: "content_items",
+        content_items_camel: "contentItems",
+        success: "success",
+        receivers: "receiver_thread_ids",
+        receivers_camel: "receiverThreadIds",
+        states: "agents_states",
+        states_camel: "agentsStates",
+        prompt: "prompt",
+        agent_thread_id: "agent_thread_id",
+        agent_thread_id_camel: "agentThreadId",
+        activity: "kind",
+        query: "query",
+        action: "action",
+        results: "results",
+        path: "path",
+        items: "items",
+        name: "name",
+        told: "output",
+        revised_prompt: "revised_prompt",
+        revised_prompt_camel: "revisedPrompt",
+        saved_path: "saved_path",
+        saved_path_camel: "savedPath",
+        failure: "failure",
+    }
+}
+
+wire! {
+    /// How a subagent stands: `{"completed":"…"}` in rollouts, `{"status":"completed","message":"…"}` elsewhere.
+    pub(super) struct AgentState {
+        status: "status",
+        message: "message",
+        completed: "completed",
+        errored: "errored",
+    }
+}
+
+wire! {
+    /// What the tools that make and await subagents answer.
+    pub(super) struct AgentAnswer { agent_id: "agent_id", status: "status", }
+}
+
+wire! {
+    /// What a subagent's notification tells its parent.
+    pub(super) struct AgentNotice { agent_path: "agent_path", agent_id: "agent_id", status: "status", }
+}
+
+wire! {
+    /// A line of `codex exec --json`, of either shape.
+    pub(super) struct ExecLine {
+        kind: "type",
+        thread_id: "thread_id",
+        session_id: "session_id",
+        item: "item" => Item,
+        usage: "usage",
+        error: "error" => Failure,
+        message: "message",
+        id: "id",
+        msg: "msg",
+        prompt: "prompt",
+        workdir: "workdir",
+        model: "model",
+        approval: "approval",
+        sandbox: "sandbox",
+        provider: "provider",
+    }
+}
+
+wire! {
+    /// A message of the app-server's connection.
+    pub(super) struct Message {
+        id: "id",
+        method: "method",
+        params: "params",
+        result: "result",
+        error: "error",
+        emitted_at_ms: "emittedAtMs",
+    }
+}
+
+wire! {
+    /// The parameters of a request or a notification.
+    pub(super) struct Params {
+        thread_id: "threadId",
+        conversation_id: "conversationId",
+        turn_id: "turnId",
+        thread: "thread" => Thread,
+        turn: "turn" => Turn,
+        item: "item" => Item,
+        item_id: "itemId",
+        call_id: "callId",
+        input: "input",
+        request_id: "requestId",
+        token_usage: "tokenUsage" => ThreadUsage,
+        error: "error" => Failure,
+        will_retry: "willRetry",
+        message: "message",
+        summary: "summary",
+        command: "command",
+        cwd: "cwd",
+        reason: "reason",
+        server_name: "serverName",
+        meta: "_meta" => ElicitationMeta,
+        namespace: "namespace",
+        tool: "tool",
+        arguments: "arguments",
+        file_changes: "fileChanges",
+        permissions: "permissions",
+        model: "model",
+        effort: "effort",
+        approval_policy: "approvalPolicy",
+        sandbox_policy: "sandboxPolicy",
+        settings: "threadSettings" => ThreadSettings,
+        thread_name: "threadName",
+        response_id: "responseId",
+        usage: "usage",
+        started_at_ms: "startedAtMs",
+        item_text: "text",
+    }
+}
+
+wire! {
+    /// What an elicitation is for: Codex asks for leave to call an MCP tool with one.
+    pub(super) struct ElicitationMeta {
+        approval_kind: "codex_approval_kind",
+        persist: "persist",
+    }
+}
+
+wire! {
+    pub(super) struct Thread {
+        id: "id",
+        session_id: "sessionId",
+        forked_from_id: "forkedFromId",
+        parent_thread_id: "parentThreadId",
+        cli_version: "cliVersion",
+        cwd: "cwd",
+        model: "model",
+        name: "name",
+        agent_nickname: "agentNickname",
+    }
+}
+
+wire! {
+    pub(super) struct Turn { id: "id", status: "status", error: "error" => Failure, }
+}
+
+wire! {
+    pub(super) struct ThreadUsage { total: "total", last: "last", }
+}
+
+wire! {
+    pub(super) struct ThreadSettings {
+        model: "model",
+        effort: "effort",
+        approval_policy: "approvalPolicy",
+        sandbox_policy: "sandboxPolicy",
+        cwd: "cwd",
+    }
+}
+
+wire! {
+    /// The answer to a request, of either side.
+    pub(super) struct Answered {
+        thread: "thread" => Thread,
+        turn: "turn" => Turn,
+        model: "model",
+        cwd: "cwd",
+        approval_policy: "approvalPolicy",
+        sandbox: "sandbox",
+        effort: "reasoningEffort",
+        user_agent: "userAgent",
+        decision: "decision",
+        action: "action",
+        meta: "_meta" => ElicitationMeta,
+        scope: "scope",
+        permissions: "permissions",
+        content_items: "contentItems",
+        success: "success",
+    }
+}
+
+wire! {
+    /// A decision that is more than a word.
+    pub(super) struct WideDecision {
+        exec_policy: "acceptWithExecpolicyAmendment",
+        network_policy: "applyNetworkPolicyAmendment" => NetworkDecision,
+        exec_policy_v1: "approved_execpolicy_amendment",
+    }
+}
+
+wire! {
+    pub(super) struct NetworkDecision { amendment: "network_policy_amendment" => NetworkAmendment, }
+}
+
+wire! {
+    pub(super) struct NetworkAmendment { action: "action", }
+}
+
+impl<'a> Item<'a> {
+    pub(super) fn output(&self) -> Raw<'a> {
+        self.aggregated_output.or(self.aggregated_output_camel)
+    }
+
+    pub(super) fn exit(&self) -> Raw<'a> {
+        self.exit_code.or(self.exit_code_camel)
+    }
+
+    pub(super) fn receivers(&self) -> Raw<'a> {
+        self.receivers.or(self.receivers_camel)
+    }
+
+    pub(super) fn states(&self) -> Raw<'a> {
+        self.states.or(self.states_camel)
+    }
+}

@@ -1,0 +1,54 @@
+//! Recordings of both sides of a connection: each message in an envelope with its direction and, mostly, its time.
+
+use steno_model::{Lane, Timestamp};
+
+use crate::wire::{NoObject, RawField as _, parse, wire};
+
+wire! {
+    struct Envelope { direction: "dir", time: "t", message: "msg", }
+}
+
+/// A message of one side.
+pub(crate) struct Message<'a> {
+    pub(crate) lane: Lane,
+    pub(crate) time: Option<Timestamp>,
+    /// The message as it went over the wire.
+    pub(crate) text: &'a str,
+}
+
+impl<'a> Message<'a> {
+    /// Takes a message out of its envelope.
+    pub(crate) fn read(text: &'a str) -> Result<Self, NoObject> {
+        let envelope: Envelope<'a> = parse(text)?;
+        let lane = match envelope.direction.text().as_deref() {
+            Some("s2c" | "out" | "server->client") => Lane::FromAgent,
+            Some("c2s" | "in" | "client->server") => Lane::ToAgent,
+            Some(_) | None => return Err(NoObject),
+        };
+        let message = envelope.message.ok_or(NoObject)?;
+        let seconds = envelope.time.and_then(|time| time.get().parse::<f64>().ok());
+        Ok(Self { lane, time: seconds.and_then(Timestamp::from_unix_seconds), text: message.get() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_is_taken_out_with_its_direction_and_time() {
+        let read =
+            Message::read(r#"{"dir": "c2s", "t": 1794727400.3159316, "msg": {"id": 1}}"#).ok().unwrap();
+        assert_eq!((read.lane, read.text), (Lane::ToAgent, r#"{"id": 1}"#));
+        assert_eq!(read.time.map(|time| time.to_string()).as_deref(), Some("2026-11-15T07:23:20.315Z"));
+        let read = Message::read(r#"{"dir":"out","msg":{}}"#).ok().unwrap();
+        assert_eq!((read.lane, read.time), (Lane::FromAgent, None));
+    }
+
+    #[test]
+    fn what_has_no_direction_or_no_message_is_none() {
+        for text in [r#"{"dir":"up","msg":{}}"#, r#"{"msg":{}}"#, r#"{"dir":"in"}"#, "[]"] {
+            assert!(Message::read(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,223 @@
+//! Writes what a record becomes: each draft placed, timed, and tied to the bytes it was made from.
+
+mod calls;
+mod memory;
+mod speech;
+mod steps;
+
+use steno_model::json::{Extra, JsonString, RawJson};
+use steno_model::{
+    Draft, EntryType, Error, EventType, Evidence, Payload, Position, RunId, StepPayload, Timestamp,
+    Vocabulary as _,
+};
+
+pub(crate) use self::calls::{Answer, CallSeen, Decision, Moment, Outcome};
+pub(crate) use self::memory::{At, Held, Memory};
+use crate::run::Run;
+use crate::sink::{SeenEntry, Sink};
+
+/// What all runs of an adapter say of themselves when they begin.
+pub(crate) struct About {
+    /// The provider's name, which is the run's too.
+    pub(crate) provider: &'static str,
+    /// The name of entries' adapter.
+    pub(crate) entry_adapter: &'static str,
+    /// This adapter and its version, like `claude/1`.
+    pub(crate) adapter: &'static str,
+    /// Where the records come from: `disk`, `stream`, `control`, ….
+    pub(crate) channel: &'static str,
+    /// What the channel can show at all; what is not in the list is unavailable, not zero.
+    pub(crate) carries: &'static [&'static str],
+    /// Under which name a record stands in the detail of its entries.
+    pub(crate) detail_name: &'static str,
+}
+
+/// Writes the events of one record.
+pub(crate) struct Emit<'a> {
+    sink: &'a mut dyn Sink,
+    about: &'a About,
+    at: At<'a>,
+    part: u32,
+    /// What the user's message of this record says; kept only for entries.
+    said: Option<String>,
+    memory: &'a mut Memory,
+    is_inferred: bool,
+    /// Fields that all events of the record get.
+    marks: Vec<(&'static str, RawJson)>,
+}
+
+impl<'a> Emit<'a> {
+    pub(crate) fn new(sink: &'a mut dyn Sink, about: &'a About, at: At<'a>, memory: &'a mut Memory) -> Self {
+        Self { sink, about, at, part: 0, said: None, memory, is_inferred: true, marks: Vec::new() }
+    }
+
+    /// Keeps the record for later.
+    pub(crate) fn hold(&self) -> Held {
+        Held {
+            generation: self.at.generation,
+            offset: self.at.offset,
+            length: self.at.length,
+            text: self.at.text.into(),
+            is_repaired: self.at.is_repaired,
+            clock: self.memory.clock.clone(),
+            is_inferred: self.is_inferred,
+        }
+    }
+
+    /// Writes the events of a record that was kept, as if it were read now.
+    pub(crate) fn release(&mut self, held: &Held, write: impl FnOnce(&mut Emit<'_>)) {
+        let now = self.memory.clock.clone();
+        // A record that came before all times has the first one that there is.
+        self.memory.clock = held.clock.clone().or_else(|| now.clone());
+        let at = At {
+            source: self.at.source,
+            generation: held.generation,
+            offset: held.offset,
+            length: held.length,
+            text: &held.text,
+            is_repaired: held.is_repaired,
+        };
+        let mut emit = Emit::new(&mut *self.sink, self.about, at, &mut *self.memory);
+        emit.is_inferred = held.is_inferred;
+        write(&mut emit);
+        self.memory.clock = now;
+    }
+
+    /// Gives all events of the record that follow a field more; its value has to be flat.
+    pub(crate) fn mark(&mut self, name: &'static str, value: RawJson) {
+        self.marks.push((name, value));
+    }
+
+    /// Tells whether a record with this id was read in an earlier generation of the source; its events are there.
+    pub(crate) fn is_known(&mut self, id: Option<&str>) -> bool {
+        let known = match id {
+            Some(id) => self.memory.seen.keep(id),
+            // Without an id a record is its bytes. Many are alike in one generation, and all of them count there.
+            None => self.memory.seen.keep(self.at.text),
+        };
+        known && self.at.generation > 0
+    }
+
+    /// Sets the record's own time; without one it has the time of the record before.
+    pub(crate) fn set_time(&mut self, time: Option<JsonString>) {
+        if let Some(time) = time.map(Timestamp::from_record).filter(|time| time.instant().is_some()) {
+            self.memory.clock = Some(time);
+            self.is_inferred = false;
+        }
+    }
+
+    /// Sets the record's own time; without one it has that of its capture, on channels whose records often have none.
+    pub(crate) fn set_time_or_captured(&mut self, time: Option<JsonString>) {
+        if let Some(captured) = &self.memory.captured {
+            self.memory.clock = Some(captured.clone());
+        }
+        self.set_time(time);
+    }
+
+    /// Sets the record's own time where it counts milliseconds since 1970.
+    pub(crate) fn set_time_ms(&mut self, unix_ms: Option<i64>) {
+        if let Some(time) = unix_ms.and_then(Timestamp::from_unix_ms) {
+            self.memory.clock = Some(time);
+            self.is_inferred = false;
+        }
+    }
+
+    /// Says that the record is a copy of one that another run's source has.
+    pub(crate) fn set_copied_from(&mut self, run: Option<RunId>) {
+        if let Some(run) = run {
+            self.mark("copied_from", string(&run.to_string()));
+        }
+    }
+
+    /// Returns the record itself, for facts that are kept as they came.
+    pub(crate) fn record(&self) -> RawJson {
+        RawJson::parse(self.at.text).unwrap_or_else(|_| RawJson::null())
+    }
+
+    /// Writes an entry, if anybody wants them.
+    pub(crate) fn entry(&mut self, run: &Run, entry_type: EntryType, subtype: Option<&str>) {
+        self.entry_with(run, entry_type, subtype, self.at.text);
+    }
+
+    /// Writes an entry whose detail is a part of the record.
+    pub(crate) fn entry_with(
+        &mut self,
+        run: &Run,
+        entry_type: EntryType,
+        subtype: Option<&str>,
+        detail: &str,
+    ) {
+        if self.sink.wants_entries() {
+            self.sink.entry(SeenEntry {
+                run: run.id,
+                adapter: self.about.entry_adapter,
+                entry_type,
+                source: &run.source,
+                timestamp: self.memory.clock.as_ref(),
+                session_id: run.session.as_deref(),
+                text: self.said.as_deref().filter(|_| entry_type == EntryType::UserMessage),
+                subtype,
+                detail_name: self.about.detail_name,
+                detail,
+                raw: self.at.text,
+            });
+        }
+    }
+
+    fn put(
+        &mut self,
+        run: &Run,
+        (event_type, path): (EventType, &JsonString),
+        payload: &Payload,
+        child: Option<RunId>,
+    ) {
+        // What nests too deep for a line is in the evidence; the event says so instead.
+        let draft = match child {
+            None => Draft::new(event_type, payload),
+            Some(child) => Draft::calling(event_type, child, payload),
+        };
+        let draft = draft.or_else(|error| not_recordable(event_type, &error));
+        let mut draft = draft.expect("a name, a kind and a reason can be recorded").at(path.clone());
+        if let Some(parent) = run.parent {
+            draft = draft.child_of(parent);
+        }
+        if let Some(time) = &self.memory.clock {
+            draft = draft.at_time(time.clone());
+        }
+        let position = Position { generation: self.at.generation, offset: self.at.offset, part: self.part };
+        let evidence = Evidence { source: self.at.source.clone(), position, length: self.at.length };
+        let mirrors = run.mirrors.filter(|_| event_type == EventType::RunStarted);
+        let flags = [
+            ("session_run_id", mirrors.map(|session| string(&session.to_string()))),
+            ("ts_inferred", self.is_inferred.then(|| RawJson::from(true))),
+            ("repaired", self.at.is_repaired.then(|| RawJson::from(true))),
+            ("evidence", Some(evidence.to_json())),
+        ];
+        let marks = self.marks.iter().map(|(name, value)| (*name, Some(value.clone())));
+        for (name, value) in marks.chain(flags) {
+            if let Some(value) = value {
+                draft = draft.with_field(name, value).expect("our fields are flat and not the envelope's");
+            }
+        }
+        self.part += 1;
+        self.sink.draft(run.id, draft);
+    }
+}
+
+fn not_recordable(event_type: EventType, error: &Error) -> Result<Draft, Error> {
+    let mut payload = StepPayload::new(event_type.as_str(), "unknown");
+    payload.error = Some(error.to_string().into());
+    Draft::new(EventType::StepCompleted, &Payload::Step(payload))
+}
+
+/// Adds a field that is there.
+pub(crate) fn push(extra: &mut Extra, name: &str, value: Option<RawJson>) {
+    if let Some(value) = value {
+        extra.push(name, value);
+    }
+}
+
+/// Returns text as a JSON string.
+pub(crate) fn string(text: &str) -> RawJson {
+    JsonString::from(text).to_json()
+}

@@ -1,0 +1,82 @@
+//! Who speaks and when: runs that begin, turns, messages of both sides.
+
+use steno_model::json::{Extra, JsonString, ObjectWriter, RawJson};
+use steno_model::{BlockContent, ContentBlock, EventType, MessagePayload, Payload, Role, StepPayload};
+
+use super::{Emit, push, string};
+use crate::run::Run;
+
+impl Emit<'_> {
+    /// Begins a run with its first event, and only then.
+    pub(crate) fn begin(&mut self, run: &mut Run, version: Option<&JsonString>, extra: Extra) {
+        if std::mem::replace(&mut run.is_started, true) {
+            return;
+        }
+        let mut payload = StepPayload::new(self.about.provider, "session");
+        payload.extra = extra;
+        payload.extra.push("source", self.source(version));
+        self.put(run, (EventType::RunStarted, &"".into()), &Payload::Step(payload), None);
+    }
+
+    fn source(&self, version: Option<&JsonString>) -> RawJson {
+        let carries = RawJson::array(self.about.carries.iter().map(|what| string(what)));
+        RawJson::object(|object| {
+            object.word("channel", self.about.channel);
+            object.optional("version", version, ObjectWriter::string);
+            object.word("adapter", self.about.adapter);
+            object.json("carries", &carries);
+        })
+    }
+
+    /// Begins a turn; one that is still open ends before it.
+    pub(crate) fn begin_turn(
+        &mut self,
+        run: &mut Run,
+        turn_id: Option<&JsonString>,
+        settings: Option<RawJson>,
+    ) {
+        self.end_turn(run, None, None);
+        let name = run.turns.begin();
+        let mut payload = StepPayload::new(&*name, "turn");
+        push(&mut payload.extra, "turn_id", turn_id.map(JsonString::to_json));
+        push(&mut payload.extra, "settings", settings);
+        let path = run.turns.path();
+        self.put(run, (EventType::StepStarted, &path), &Payload::Step(payload), None);
+    }
+
+    /// Ends the turn that is open, if one is.
+    pub(crate) fn end_turn(&mut self, run: &mut Run, error: Option<JsonString>, result: Option<RawJson>) {
+        if let Some(name) = run.turns.end() {
+            let mut payload = StepPayload::new(&*name, "turn");
+            (payload.error, payload.result) = (error, result);
+            let path = run.turns.path();
+            self.put(run, (EventType::StepCompleted, &path), &Payload::Step(payload), None);
+        }
+    }
+
+    /// Writes a message of the user's side.
+    pub(crate) fn user(&mut self, run: &Run, blocks: Vec<ContentBlock>, extra: Extra) {
+        if self.sink.wants_entries() {
+            self.said = blocks.iter().find_map(text_in).filter(|text| !text.is_empty());
+        }
+        let message = MessagePayload { extra, ..MessagePayload::new(Role::User, blocks) };
+        self.put(run, (EventType::MessageUser, &run.turns.path()), &Payload::Message(message), None);
+    }
+
+    /// Writes a message of the model's.
+    pub(crate) fn assistant(&mut self, run: &Run, blocks: Vec<ContentBlock>, extra: Extra) {
+        let message = MessagePayload { extra, ..MessagePayload::new(Role::Assistant, blocks) };
+        self.put(run, (EventType::MessageAssistant, &run.turns.path()), &Payload::Message(message), None);
+    }
+
+    /// Writes usage that comes apart from what was said, at the path of what it was spent on.
+    pub(crate) fn usage(&mut self, run: &Run, path: &JsonString, extra: Extra) {
+        let message = MessagePayload { extra, ..MessagePayload::new(Role::Assistant, Vec::new()) };
+        self.put(run, (EventType::MessageAssistant, path), &Payload::Message(message), None);
+    }
+}
+
+fn text_in(block: &ContentBlock) -> Option<String> {
+    let BlockContent::Text(Some(text)) = &block.content else { return None };
+    Some(text.to_text().into_owned())
+}

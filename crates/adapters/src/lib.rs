@@ -1,0 +1,74 @@
+//! What providers write, turned into drafts: one folder per provider, and what all of them share.
+//!
+//! A source is a file or a stream of one agent. Its bytes come as frames, cut anywhere; an [`Adapter`] puts them
+//! together to lines, reads each as a record of its provider, and hands drafts of events to a [`Sink`], with the bytes
+//! that each was made from. Import, tailing and live capture feed the same machine, so the three cannot disagree.
+//!
+//! ```
+//! use steno_adapters::{Source, open, sniff};
+//! use steno_model::{EventType, Frame};
+//!
+//! let file = br#"{"type":"user","uuid":"u1","sessionId":"550e8400-e29b-41d4-a716-446655440000","timestamp":"2026-06-08T08:14:42.123Z","message":{"role":"user","content":"Fix the build."}}
+//! {"type":"dream","sessionId":"550e8400-e29b-41d4-a716-446655440000"}
+//! "#;
+//! let sniffed = sniff(file).expect("a session file of Claude Code");
+//! let mut adapter = open(&sniffed, Source::named("s1")).expect("a surface that can be read");
+//! let mut drafts = Vec::new();
+//! adapter.feed(Frame::of_file(0, file), &mut drafts);
+//! adapter.finish(&mut drafts);
+//!
+//! let types: Vec<_> = drafts.iter().map(|(_, draft)| draft.event_type()).collect();
+//! use EventType::{MessageUser, RunStarted, StepCompleted, StepStarted};
+//! assert_eq!(types, [RunStarted, StepStarted, MessageUser, StepCompleted]);
+//! assert_eq!(adapter.completeness().unknown["dream"], 1);
+//! ```
+//!
+//! # How a record becomes events
+//! `lines` finds the lines and `repair` takes the odd ones apart: two records glued together, a torn one before a whole
+//! one, raw control characters, bytes that are no UTF-8. `wire` reads a provider's object in one pass, the fields that we
+//! use as raw JSON. A mapper (`claude`, `codex`) knows what they mean and holds the state of the session: its [runs](steno_model::RunId),
+//! turns and open calls. `emit` is all that a mapper can say, and gives each draft its place, its time and its evidence.
+//!
+//! # Promises
+//! - Pure: no file, clock, network, thread or environment; the same frames give the same drafts, however they are cut.
+//! - Nothing in a source makes an adapter fail or panic, and no good record is lost beside a bad one.
+//! - Unknown types come out as steps of kind `unknown` and are counted; what says nothing of the work is on a list that
+//!   the provider's page in `docs/adapters` explains.
+//! - Ends are never invented. [`Adapter::finish`] reads a last line that has no newline, and closes nothing.
+//! - Foreign values are kept as they came: numbers, key order, duplicate keys, lone surrogates.
+//!
+//! # Restart
+//! [`Position`](steno_model::Position)s of one source are ordered as its events are. After a crash the source is fed
+//! again from its beginning, and drafts up to the last position written are dropped: each event is written once, also
+//! when the crash came between two events of one record. A source that was rewritten comes with the next generation:
+//! records that were read before give no event again.
+
+mod adapter;
+pub mod claude;
+pub mod codex;
+mod conversation;
+mod emit;
+mod lines;
+mod repair;
+mod run;
+mod sink;
+mod sniff;
+mod wire;
+
+pub use adapter::{Adapter, Completeness, Source};
+pub use sink::{SeenEntry, Sink};
+pub use sniff::{HEAD_BYTES_MAX, Sniffed, Surface, sniff};
+
+/// Opens the adapter for what was sniffed; `None` for surfaces that are told and not yet read.
+#[must_use]
+pub fn open(sniffed: &Sniffed, source: Source) -> Option<Adapter> {
+    let adapter = match sniffed.surface {
+        Surface::ClaudeDisk => claude::disk(source),
+        Surface::ClaudeStream => claude::stream(source),
+        Surface::CodexRollout => codex::rollout(source),
+        Surface::CodexExec => codex::exec(source),
+        Surface::CodexAppServer => codex::app_server(source),
+        Surface::GeminiChat | Surface::GeminiStream | Surface::CopilotEvents => return None,
+    };
+    Some(if sniffed.is_conversation { adapter.of_conversation() } else { adapter })
+}

@@ -1,0 +1,123 @@
+//! Bytes, cut anywhere, put together to lines again.
+
+use memchr::memchr;
+use steno_model::limits::LINE_BYTES_MAX;
+
+/// A line without its newline, or what stands for one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Line<'a> {
+    /// The line's bytes.
+    Whole(&'a [u8]),
+    /// A line of so many bytes, too long to be kept in memory.
+    TooLong(u64),
+}
+
+/// One lane of one generation of a source.
+#[derive(Default)]
+pub(crate) struct Lines {
+    /// The beginning of a line whose end has not come.
+    partial: Vec<u8>,
+    /// Where that line begins.
+    start: u64,
+    /// How many bytes of it there are; more than `partial` has when it is too long.
+    len: u64,
+}
+
+impl Lines {
+    /// Takes the lane's next bytes and hands over each line that they complete, with its offset in the source.
+    pub(crate) fn feed(&mut self, offset: u64, bytes: &[u8], mut each: impl FnMut(u64, Line<'_>)) {
+        let (mut rest, mut position) = (bytes, offset);
+        while let Some(at) = memchr(b'\n', rest) {
+            let (line, after) = (&rest[..at], &rest[at + 1..]);
+            if self.len == 0 {
+                // The usual case: nothing is copied.
+                each(position, Line::Whole(line));
+            } else {
+                self.grow(line);
+                self.finish(&mut each);
+            }
+            position += at as u64 + 1;
+            rest = after;
+        }
+        if self.len == 0 {
+            self.start = position;
+        }
+        self.grow(rest);
+    }
+
+    fn grow(&mut self, bytes: &[u8]) {
+        self.len += bytes.len() as u64;
+        if self.len <= LINE_BYTES_MAX as u64 {
+            self.partial.extend_from_slice(bytes);
+        } else {
+            self.partial = Vec::new();
+        }
+    }
+
+    /// Hands over what stands after the last newline, if anything does.
+    ///
+    /// When bytes are missing after it, the line that they belonged to is given up: what it holds is somebody else's
+    /// judgement.
+    pub(crate) fn finish(&mut self, mut each: impl FnMut(u64, Line<'_>)) {
+        if let Some((start, line)) = self.unfinished() {
+            each(start, line);
+            self.partial.clear();
+            self.len = 0;
+        }
+    }
+
+    /// Returns the line whose end has not come, if there is one.
+    pub(crate) fn unfinished(&self) -> Option<(u64, Line<'_>)> {
+        let is_too_long = self.len > LINE_BYTES_MAX as u64;
+        let line = if is_too_long { Line::TooLong(self.len) } else { Line::Whole(&self.partial) };
+        (self.len > 0).then_some((self.start, line))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn all(pieces: &[(u64, &[u8])]) -> Vec<(u64, String)> {
+        let mut lines = Lines::default();
+        let mut found = Vec::new();
+        let mut keep = |offset: u64, line: Line<'_>| match line {
+            Line::Whole(bytes) => found.push((offset, String::from_utf8_lossy(bytes).into_owned())),
+            Line::TooLong(len) => found.push((offset, format!("too long: {len}"))),
+        };
+        for (offset, bytes) in pieces {
+            lines.feed(*offset, bytes, &mut keep);
+        }
+        lines.finish(&mut keep);
+        found
+    }
+
+    #[test]
+    fn any_cut_gives_the_same_lines() {
+        let text = b"one\n\ntwo and more\nthree";
+        let whole = all(&[(0, text)]);
+        assert_eq!(whole.len(), 4);
+        for cut in 0..=text.len() {
+            assert_eq!(all(&[(0, &text[..cut]), (cut as u64, &text[cut..])]), whole, "cut at {cut}");
+        }
+    }
+
+    #[test]
+    fn a_line_goes_on_after_what_stands_in_between() {
+        let found = all(&[(0, b"one\ntw"), (9, b"o\nthree\n")]);
+        assert_eq!(found, [(0, "one".into()), (4, "two".into()), (11, "three".into())]);
+    }
+
+    #[test]
+    fn a_line_beyond_the_limit_is_named_by_its_length() {
+        let piece = vec![b'x'; 1024 * 1024];
+        let mut pieces: Vec<(u64, &[u8])> = Vec::new();
+        let count = (LINE_BYTES_MAX / piece.len()) as u64 + 1;
+        for number in 0..count {
+            pieces.push((number * piece.len() as u64, &piece));
+        }
+        let end = count * piece.len() as u64;
+        pieces.push((end, b"\nshort\n"));
+        assert_eq!(all(&pieces), [(0, format!("too long: {end}")), (end + 1, "short".into())]);
+    }
+}

@@ -1,0 +1,229 @@
+//! A run while its source is read: who it is, which turn it is in, which calls are open.
+
+use std::collections::HashMap;
+
+use steno_model::json::{JsonString, RawJson};
+use steno_model::{EntrySource, RunId};
+use uuid::Uuid;
+
+/// The namespace of runs that have no UUID of their own; fixed for ever, since ids are made from it.
+const RUNS: Uuid = Uuid::from_u128(0x5e0a_7b1c_94d2_4f0e_a1b6_6c0d_57e2_90f3);
+
+/// Returns the id of a run whose provider gives it none: the same for the same key, everywhere.
+pub(crate) fn derived_run_id(key: &[&str]) -> RunId {
+    // A zero byte between the parts: none of them holds one, so no two keys read alike.
+    RunId::from_uuid(Uuid::new_v5(&RUNS, key.join("\0").as_bytes()))
+}
+
+/// Returns the run that a provider's own id names: itself if it is a UUID, else one derived from it.
+pub(crate) fn run_id_of(provider: &str, id: &str) -> RunId {
+    RunId::parse(id).unwrap_or_else(|_| derived_run_id(&[provider, id]))
+}
+
+/// One run of a source.
+pub(crate) struct Run {
+    pub(crate) id: RunId,
+    pub(crate) parent: Option<RunId>,
+    pub(crate) source: EntrySource,
+    /// The session, as the provider names it.
+    pub(crate) session: Option<String>,
+    /// The run that the session's own file makes, where this one shows it on another channel.
+    pub(crate) mirrors: Option<RunId>,
+    pub(crate) is_started: bool,
+    pub(crate) turns: Turns,
+    pub(crate) calls: Calls,
+}
+
+impl Run {
+    /// Makes a session's main run.
+    pub(crate) fn main(id: RunId) -> Self {
+        Self {
+            id,
+            parent: None,
+            source: EntrySource::Main,
+            session: None,
+            mirrors: None,
+            is_started: false,
+            turns: Turns::default(),
+            calls: Calls::default(),
+        }
+    }
+
+    /// Makes the run of a subagent.
+    pub(crate) fn subagent(id: RunId, parent: RunId, name: &str) -> Self {
+        Self { parent: Some(parent), source: EntrySource::subagent(name), ..Self::main(id) }
+    }
+
+    /// Names the session, as the provider does.
+    pub(crate) fn of_session(self, session: &str) -> Self {
+        Self { session: Some(session.to_owned()), ..self }
+    }
+}
+
+/// The turns of a run. The first is `turn-0001`; before it everything happens at run level.
+#[derive(Default)]
+pub(crate) struct Turns {
+    count: u32,
+    is_open: bool,
+}
+
+impl Turns {
+    /// Begins the next turn and returns its name.
+    pub(crate) fn begin(&mut self) -> String {
+        self.count += 1;
+        self.is_open = true;
+        self.name()
+    }
+
+    /// Ends the turn that is open; returns its name, or `None` when none is.
+    pub(crate) fn end(&mut self) -> Option<String> {
+        std::mem::take(&mut self.is_open).then(|| self.name())
+    }
+
+    /// Tells whether a turn is open.
+    pub(crate) fn is_open(&self) -> bool {
+        self.is_open
+    }
+
+    fn name(&self) -> String {
+        format!("turn-{:04}", self.count)
+    }
+
+    /// Returns the path of what happens now: the turn that is open, or was last; the run before the first.
+    pub(crate) fn path(&self) -> JsonString {
+        if self.count == 0 { "".into() } else { self.name().into() }
+    }
+
+    /// Returns the path of a step inside the turn.
+    pub(crate) fn path_of(&self, step: &str) -> JsonString {
+        if self.count == 0 { step.into() } else { format!("{}.{step}", self.name()).into() }
+    }
+}
+
+/// What a call does, as far as its provider's tool names say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Class {
+    Command,
+    FileChange,
+    Mcp,
+    Agent,
+    Other,
+}
+
+impl Class {
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Command => "command",
+            Self::FileChange => "file_change",
+            Self::Mcp => "mcp",
+            Self::Agent => "agent",
+            Self::Other => "other",
+        }
+    }
+}
+
+/// A call that was made.
+#[derive(Clone)]
+pub(crate) struct Call {
+    pub(crate) name: JsonString,
+    pub(crate) class: Class,
+    /// The path of the turn in which it was made.
+    pub(crate) path: JsonString,
+    pub(crate) is_answered: bool,
+    /// Kept only where something later needs it.
+    pub(crate) input: Option<RawJson>,
+    /// The run that the call has begun.
+    pub(crate) child: Option<RunId>,
+    /// Its place among the calls.
+    order: usize,
+}
+
+impl Call {
+    pub(crate) fn new(name: JsonString, class: Class, path: JsonString) -> Self {
+        Self { name, class, path, is_answered: false, input: None, child: None, order: 0 }
+    }
+}
+
+/// The calls of a run, by id.
+#[derive(Default)]
+pub(crate) struct Calls(HashMap<String, Call>);
+
+impl Calls {
+    /// Keeps a call; false when one with this id is there already.
+    pub(crate) fn open(&mut self, id: &str, call: Call) -> bool {
+        if self.0.contains_key(id) {
+            return false;
+        }
+        let order = self.0.len();
+        self.0.insert(id.to_owned(), Call { order, ..call });
+        true
+    }
+
+    /// Returns the id of the first call without a child whose kept input fits.
+    pub(crate) fn first_unlinked(&self, fits: impl Fn(&RawJson) -> bool) -> Option<String> {
+        let open = |call: &Call| call.child.is_none() && !call.is_answered;
+        let fitting = self.0.iter().filter(|(_, call)| open(call) && call.input.as_ref().is_some_and(&fits));
+        fitting.min_by_key(|(_, call)| call.order).map(|(id, _)| id.clone())
+    }
+
+    /// Returns the id of the last call without an answer that fits.
+    pub(crate) fn last_open(&self, fits: impl Fn(&Call) -> bool) -> Option<String> {
+        let open = self.0.iter().filter(|(_, call)| !call.is_answered && fits(call));
+        open.max_by_key(|(_, call)| call.order).map(|(id, _)| id.clone())
+    }
+
+    /// Keeps which run a call has begun.
+    pub(crate) fn link(&mut self, id: &str, child: RunId) {
+        if let Some(call) = self.0.get_mut(id) {
+            call.child = Some(child);
+        }
+    }
+
+    /// Returns the run that a call has begun.
+    pub(crate) fn child(&self, id: &str) -> Option<RunId> {
+        self.0.get(id).and_then(|call| call.child)
+    }
+
+    /// Returns a call.
+    pub(crate) fn get(&self, id: &str) -> Option<&Call> {
+        self.0.get(id)
+    }
+
+    /// Marks a call as answered; returns it unless it is unknown.
+    pub(crate) fn answer(&mut self, id: &str) -> Option<&Call> {
+        let call = self.0.get_mut(id)?;
+        call.is_answered = true;
+        Some(call)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn turns_are_numbered_and_ended_once() {
+        let mut turns = Turns::default();
+        assert_eq!((turns.path(), turns.path_of("approval")), ("".into(), "approval".into()));
+        assert_eq!(turns.begin(), "turn-0001");
+        assert_eq!(turns.path_of("approval"), "turn-0001.approval".into());
+        assert_eq!(turns.end().as_deref(), Some("turn-0001"));
+        assert_eq!(turns.end(), None);
+        assert_eq!(turns.path(), "turn-0001".into());
+        assert_eq!(turns.begin(), "turn-0002");
+    }
+
+    #[test]
+    fn a_derived_id_is_the_same_for_ever() {
+        let id = derived_run_id(&["claude", "session", "agent"]);
+        assert_eq!(id.to_string(), "a154e4da-dec7-5194-a8be-555dca56c128");
+        assert_ne!(id, derived_run_id(&["claude", "sessionagent"]));
+    }
+
+    #[test]
+    fn a_providers_uuid_is_kept() {
+        let own = "550e8400-e29b-41d4-a716-446655440000";
+        assert_eq!(run_id_of("claude", own).to_string(), own);
+        assert_ne!(run_id_of("claude", "x"), run_id_of("codex", "x"));
+    }
+}

@@ -1,0 +1,51 @@
+//! Where an adapter's work goes: drafts of events and, for those who ask, entries.
+
+use steno_model::{Draft, EntrySource, EntryType, RunId, Timestamp};
+
+/// Takes what an adapter makes of its frames, in order.
+pub trait Sink {
+    /// Takes the next event of a run.
+    fn draft(&mut self, run: RunId, draft: Draft);
+
+    /// Tells whether entries are wanted; making them costs as much as the events do.
+    fn wants_entries(&self) -> bool {
+        false
+    }
+
+    /// Takes the next entry.
+    fn entry(&mut self, _entry: SeenEntry<'_>) {}
+}
+
+/// Drafts alone, kept in order.
+impl Sink for Vec<(RunId, Draft)> {
+    fn draft(&mut self, run: RunId, draft: Draft) {
+        self.push((run, draft));
+    }
+}
+
+/// An entry before it has a prompt's name and a number.
+#[derive(Clone, Debug)]
+pub struct SeenEntry<'a> {
+    /// The run that the record belongs to.
+    pub run: RunId,
+    /// The adapter's registered name.
+    pub adapter: &'static str,
+    /// What it stands for.
+    pub entry_type: EntryType,
+    /// Which of the session's agents it comes from.
+    pub source: &'a EntrySource,
+    /// The record's own time, or the one before it.
+    pub timestamp: Option<&'a Timestamp>,
+    /// The session, as the provider names it.
+    pub session_id: Option<&'a str>,
+    /// What the user said, if this is a prompt.
+    pub text: Option<&'a str>,
+    /// What the provider calls this kind of system event.
+    pub subtype: Option<&'a str>,
+    /// Under which name the record stands in the entry's detail.
+    pub detail_name: &'static str,
+    /// The part of the record that is its detail, as JSON.
+    pub detail: &'a str,
+    /// The whole record, as it came.
+    pub raw: &'a str,
+}

@@ -1,0 +1,211 @@
+//! Which provider wrote a file or stream, on which surface, in which version: by content, whatever its name.
+
+use steno_model::json::JsonString;
+
+use crate::conversation::Message;
+use crate::repair::{self, Content};
+use crate::wire::{RawField as _, parse, wire};
+
+/// How much of a source is looked at, at most.
+pub const HEAD_BYTES_MAX: usize = 1024 * 1024;
+
+/// How many records are looked at, at most: bare ones may come before the first that tells.
+const RECORDS_MAX: usize = 200;
+
+/// What a provider's records look like in one place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Surface {
+    /// A session file of Claude Code.
+    ClaudeDisk,
+    /// Claude Code's `stream-json`, with or without the control protocol.
+    ClaudeStream,
+    /// A rollout of Codex.
+    CodexRollout,
+    /// `codex exec --json`.
+    CodexExec,
+    /// Codex's app-server.
+    CodexAppServer,
+    /// A chat file of Gemini CLI; told, not yet read.
+    GeminiChat,
+    /// Gemini CLI's `stream-json`; told, not yet read.
+    GeminiStream,
+    /// Copilot CLI's events, from its file or its output; told, not yet read.
+    CopilotEvents,
+}
+
+impl Surface {
+    /// Returns the provider's name.
+    #[must_use]
+    pub fn provider(self) -> &'static str {
+        match self {
+            Self::ClaudeDisk | Self::ClaudeStream => "claude",
+            Self::CodexRollout | Self::CodexExec | Self::CodexAppServer => "codex",
+            Self::GeminiChat | Self::GeminiStream => "gemini",
+            Self::CopilotEvents => "copilot",
+        }
+    }
+
+    /// Returns the surface's name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::ClaudeDisk => "disk",
+            Self::ClaudeStream | Self::GeminiStream => "stream",
+            Self::CodexRollout => "rollout",
+            Self::CodexExec => "exec",
+            Self::CodexAppServer => "app-server",
+            Self::GeminiChat => "chat",
+            Self::CopilotEvents => "events",
+        }
+    }
+}
+
+/// What was found out about a source.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sniffed {
+    /// Whose records they are.
+    pub surface: Surface,
+    /// Whether both sides of a connection were recorded, each message with its direction.
+    pub is_conversation: bool,
+    /// The version of the program that wrote them, if it says so.
+    pub version: Option<JsonString>,
+}
+
+wire! {
+    /// What tells records apart.
+    struct Probe {
+        kind: "type",
+        subtype: "subtype",
+        session_camel: "sessionId",
+        session_snake: "session_id",
+        leaf: "leafUuid",
+        timestamp: "timestamp",
+        payload: "payload" => Meta,
+        id: "id",
+        instructions: "instructions",
+        record_type: "record_type",
+        method: "method",
+        jsonrpc: "jsonrpc",
+        result: "result" => Initialized,
+        error: "error",
+        thread: "thread_id",
+        message: "msg" => Old,
+        work_dir: "workdir",
+        sandbox: "sandbox",
+        version: "version",
+        claude_version: "claude_code_version",
+        request: "request",
+        response: "response",
+        data: "data" => Data,
+        project_hash: "projectHash",
+    }
+}
+
+wire! {
+    struct Meta { version: "cli_version", }
+}
+
+wire! {
+    struct Initialized { user_agent: "userAgent", }
+}
+
+wire! {
+    struct Data { version: "copilotVersion", }
+}
+
+wire! {
+    struct Old { kind: "type", }
+}
+
+/// Looks at the beginning of a source; `None` when nobody we know wrote it.
+#[must_use]
+pub fn sniff(head: &[u8]) -> Option<Sniffed> {
+    let mut found: Option<Sniffed> = None;
+    let head = head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(head);
+    for line in head.split(|byte| *byte == b'\n').take(RECORDS_MAX) {
+        for piece in repair::pieces(line) {
+            let Content::Object { text, .. } = &piece.content else { continue };
+            look(text, &mut found);
+        }
+        if found.as_ref().is_some_and(|found| found.version.is_some()) {
+            break;
+        }
+    }
+    found
+}
+
+/// Takes from one record what it tells.
+fn look(text: &str, found: &mut Option<Sniffed>) {
+    let message = Message::read(text).ok();
+    let Ok(probe) = parse::<Probe<'_>>(message.as_ref().map_or(text, |message| message.text)) else { return };
+    if found.is_none() {
+        let is_conversation = message.is_some();
+        *found = surface_of(&probe).map(|surface| Sniffed { surface, is_conversation, version: None });
+    }
+    if let Some(found) = found {
+        found.version = version_of(found.surface, &probe);
+    }
+}
+
+fn surface_of(probe: &Probe<'_>) -> Option<Surface> {
+    let kind = probe.kind.text().unwrap_or_default();
+    if probe.method.text().is_some()
+        || (probe.id.is_some() && (probe.result.is_some() || probe.error.is_some()))
+    {
+        // With `jsonrpc` it is another protocol of the same family.
+        return probe.jsonrpc.is_none().then_some(Surface::CodexAppServer);
+    }
+    if matches!(&*kind, "thread.started" | "turn.started" | "turn.completed" | "turn.failed")
+        || kind.starts_with("item.")
+        || probe.message.is_some_and(|old| old.kind.is_some())
+        || (probe.work_dir.is_some() && probe.sandbox.is_some())
+    {
+        return Some(Surface::CodexExec);
+    }
+    if let Some(other) = surface_of_others(probe, &kind) {
+        return Some(other);
+    }
+    let is_bare_rollout = probe.kind.is_none() && probe.id.is_some() && probe.instructions.is_some();
+    if is_bare_rollout
+        || probe.record_type.is("state")
+        || (probe.payload.is_some() && probe.timestamp.is_some())
+    {
+        return Some(Surface::CodexRollout);
+    }
+    if probe.session_snake.is_some() && (kind == "system" || probe.session_camel.is_none())
+        || matches!(&*kind, "control_request" | "control_response" if probe.request.is_some() || probe.response.is_some())
+    {
+        return Some(Surface::ClaudeStream);
+    }
+    let is_title = kind == "summary" && probe.leaf.is_some();
+    let is_bare = matches!(&*kind, "file-history-snapshot" | "file-history-delta");
+    (is_title || is_bare || (probe.session_camel.is_some() && !kind.is_empty()))
+        .then_some(Surface::ClaudeDisk)
+}
+
+/// Tells the providers that have no adapter yet, so that nobody takes their records for another's.
+fn surface_of_others(probe: &Probe<'_>, kind: &str) -> Option<Surface> {
+    if probe.session_camel.is_some() && probe.project_hash.is_some() {
+        return Some(Surface::GeminiChat);
+    }
+    if kind == "init" && probe.session_snake.is_some() && probe.subtype.is_none() {
+        return Some(Surface::GeminiStream);
+    }
+    (kind.contains('.') && probe.data.is_some() && probe.id.is_some()).then_some(Surface::CopilotEvents)
+}
+
+fn version_of(surface: Surface, probe: &Probe<'_>) -> Option<JsonString> {
+    match surface {
+        Surface::ClaudeDisk => probe.version.string(),
+        Surface::ClaudeStream => probe.claude_version.string(),
+        Surface::CodexRollout => probe.payload.and_then(|meta| meta.version.string()),
+        Surface::CopilotEvents => probe.data.and_then(|data| data.version.string()),
+        Surface::CodexExec | Surface::GeminiChat | Surface::GeminiStream => None,
+        Surface::CodexAppServer => {
+            // Like `client/0.166.0 (…)`.
+            let agent = probe.result.and_then(|result| result.user_agent.text())?;
+            let version = agent.split_once('/')?.1.split(' ').next()?;
+            Some(version.into())
+        }
+    }
+}

@@ -1,0 +1,278 @@
+//! Rules about Claude's records that files of the captures don't reach, one by one.
+
+use serde_json::Value;
+use steno_adapters::{Source, claude};
+use steno_model::Lane;
+use steno_testkit::places;
+
+use crate::reading::{Piece, Reading, output, read};
+
+const SESSION: &str = "0f000000-0000-4000-8000-000000000001";
+
+/// Reads records of a session file; each gets the session's id unless it has one.
+fn disk(name: &str, records: &[&str]) -> Reading {
+    let source = Source { id: "s1".into(), file_name: Some(name.to_owned()) };
+    let lines: String = records.iter().map(|record| with_session(record, "sessionId")).collect();
+    read(claude::disk(source), &[output(lines.as_bytes())])
+}
+
+/// Reads frames of a stream; those that begin with `>` were sent.
+fn stream(frames: &[&str]) -> Reading {
+    let piece = |frame: &&str| match frame.strip_prefix('>') {
+        Some(sent) => Piece { lane: Lane::ToAgent, ..output(format!("{sent}\n").as_bytes()) },
+        None => output(with_session(frame, "session_id").as_bytes()),
+    };
+    let pieces: Vec<Piece> = frames.iter().map(piece).collect();
+    read(claude::stream(Source::named("s1")), &pieces)
+}
+
+fn with_session(record: &str, field: &str) -> String {
+    let mut value: Value = serde_json::from_str(record).unwrap();
+    let record = value.as_object_mut().unwrap();
+    record.entry(field).or_insert(SESSION.into());
+    format!("{value}\n")
+}
+
+/// Shows events as `run type path what`, the runs numbered as they begin.
+fn shapes(reading: &Reading) -> Vec<String> {
+    let runs = reading.runs();
+    let shape = |event: &Value| {
+        let run = runs.iter().position(|run| event["run_id"] == run.as_str()).unwrap();
+        let payload = &event["payload"];
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let what = match event["type"].as_str().unwrap() {
+            "message.user" | "message.assistant" => text(&payload["blocks"][0]["text"]),
+            "tool.call" => text(&payload["name"]),
+            "tool.result" => text(&payload["outcome"]),
+            _ => format!("{} {} {}", text(&payload["kind"]), text(&payload["name"]), text(&payload["error"])),
+        };
+        let path = event["path"].as_str().unwrap();
+        format!("{run} {} {path} {}", event["type"].as_str().unwrap(), what.trim()).trim().to_owned()
+    };
+    reading.events.iter().map(shape).collect()
+}
+
+#[track_caller]
+fn check(reading: &Reading, want: &[&str]) {
+    assert_eq!(shapes(reading), want);
+}
+
+const PROMPT: &str = r#"{"type":"user","uuid":"p","message":{"content":"Go."}}"#;
+const AGENT_CALL: &str = r#"{"type":"assistant","uuid":"c","message":{"id":"m","content":[{"type":"tool_use","id":"t1","name":"Task","input":{"prompt":"Count.","subagent_type":"Explore"}}]}}"#;
+
+#[test]
+fn a_subagents_file_of_two_sessions_is_two_runs() {
+    let other = r#"{"type":"user","uuid":"b","isSidechain":true,"agentId":"a1","sessionId":"0f000000-0000-4000-8000-000000000002","message":{"content":"Again."}}"#;
+    let reading = disk(
+        "agent-a1.jsonl",
+        &[
+            r#"{"type":"user","uuid":"a","isSidechain":true,"agentId":"a1","message":{"content":"Count."}}"#,
+            other,
+        ],
+    );
+    check(
+        &reading,
+        &[
+            "0 run.started  session claude",
+            "0 step.started turn-0001 turn turn-0001",
+            "0 message.user turn-0001 Count.",
+            "1 run.started  session claude",
+            "1 step.started turn-0001 turn turn-0001",
+            "1 message.user turn-0001 Again.",
+        ],
+    );
+    let parents: Vec<&Value> = reading.of_type("run.started").map(|event| &event["parent_run_id"]).collect();
+    assert_eq!(parents, [SESSION, "0f000000-0000-4000-8000-000000000002"]);
+}
+
+#[test]
+fn a_file_is_the_session_that_its_name_says_and_copied_records_say_where_from() {
+    let name = "0f000000-0000-4000-8000-00000000000a.jsonl";
+    let forked = r#"{"type":"user","uuid":"q","sessionId":"0f000000-0000-4000-8000-00000000000a","forkedFrom":{"sessionId":"old","messageUuid":"o"},"message":{"content":"Two."}}"#;
+    let own = r#"{"type":"user","uuid":"r","sessionId":"0f000000-0000-4000-8000-00000000000a","message":{"content":"Three."}}"#;
+    let reading = disk(name, &[PROMPT, forked, own]);
+    let copied: Vec<&Value> = reading.of_type("message.user").map(|event| &event["copied_from"]).collect();
+    let by_session = serde_json::json!({"session_id": SESSION, "id": "p"});
+    let by_fork = serde_json::json!({"session_id": "old", "id": "o"});
+    assert_eq!(copied, [&by_session, &by_fork, &Value::Null]);
+    assert_eq!(reading.runs(), ["0f000000-0000-4000-8000-00000000000a"]);
+}
+
+#[test]
+fn a_subagent_in_the_background_ends_when_a_call_asks_about_it_and_only_once() {
+    let launched = r#"{"type":"user","uuid":"l","toolUseResult":{"isAsync":true,"status":"async_launched","agentId":"a1"},"message":{"content":[{"type":"tool_result","tool_use_id":"t1","content":"Launched."}]}}"#;
+    let asked = r#"{"type":"user","uuid":"k","toolUseResult":{"retrieval_status":"success","task":{"task_id":"a1","status":"STATUS"}},"message":{"content":[{"type":"tool_result","tool_use_id":"t2","content":"Output."}]}}"#;
+    let notice = r#"{"type":"attachment","uuid":"n","attachment":{"type":"queued_command","prompt":"<task-notification><task-id>a1</task-id><status>completed</status></task-notification>"}}"#;
+    let (running, failed) =
+        (asked.replace("STATUS", "running"), asked.replace("STATUS", "failed").replace("\"k\"", "\"k2\""));
+    let reading = disk("x.jsonl", &[PROMPT, AGENT_CALL, launched, &running, &failed, notice]);
+    let links: Vec<String> =
+        shapes(&reading).into_iter().filter(|shape| shape.contains("workflow")).collect();
+    assert_eq!(
+        links,
+        [
+            "0 step.call_workflow.started turn-0001.subagent subagent Explore",
+            "0 step.call_workflow.completed turn-0001.subagent subagent Explore failed",
+        ]
+    );
+    assert!(shapes(&reading).contains(&"0 step.completed turn-0001 system task_notification".to_owned()));
+}
+
+#[test]
+fn what_is_typed_while_the_model_works_is_a_message_of_the_turn() {
+    let queued =
+        r#"{"type":"attachment","uuid":"n","attachment":{"type":"queued_command","prompt":"Also this."}}"#;
+    let taken_back = r#"{"type":"queue-operation","operation":"remove","content":"Not this."}"#;
+    let moved = r#"{"type":"queue-operation","operation":"enqueue","content":"Also this."}"#;
+    let hook =
+        r#"{"type":"attachment","uuid":"h","attachment":{"type":"hook_blocking_error","content":"No."}}"#;
+    check(
+        &disk("x.jsonl", &[PROMPT, moved, queued, taken_back, hook]),
+        &[
+            "0 run.started  session claude",
+            "0 step.started turn-0001 turn turn-0001",
+            "0 message.user turn-0001 Go.",
+            "0 message.user turn-0001 Also this.",
+            "0 step.completed turn-0001 system queue-operation",
+            "0 step.completed turn-0001 system hook_blocking_error",
+        ],
+    );
+}
+
+#[test]
+fn failures_of_the_api_are_steps_and_no_words_of_the_model() {
+    let error = r#"{"type":"assistant","uuid":"e","isApiErrorMessage":true,"error":"overloaded","message":{"id":"m","model":"<synthetic>","content":[{"type":"text","text":"API Error: 529"}]}}"#;
+    let filler = r#"{"type":"assistant","uuid":"f","message":{"id":"m2","model":"<synthetic>","content":[{"type":"text","text":"No response requested."}]}}"#;
+    let retry = r#"{"type":"system","subtype":"api_error","uuid":"r","error":{},"retryAttempt":1,"maxRetries":10,"retryInMs":500.5}"#;
+    check(
+        &disk("x.jsonl", &[PROMPT, retry, error, filler]),
+        &[
+            "0 run.started  session claude",
+            "0 step.started turn-0001 turn turn-0001",
+            "0 message.user turn-0001 Go.",
+            "0 step.completed turn-0001 retry api api error",
+            "0 step.completed turn-0001 error overloaded API Error: 529",
+            "0 step.completed turn-0001 system synthetic",
+        ],
+    );
+}
+
+#[test]
+fn a_second_result_of_a_call_amends_the_first() {
+    let result = r#"{"type":"user","uuid":"UUID","message":{"content":[{"type":"tool_result","tool_use_id":"t1","content":"Done."}]}}"#;
+    let reading =
+        disk("x.jsonl", &[PROMPT, AGENT_CALL, &result.replace("UUID", "1"), &result.replace("UUID", "2")]);
+    assert_eq!(shapes(&reading)[5..], ["0 tool.result turn-0001 ok", "0 step.completed turn-0001 amend t1"]);
+}
+
+#[test]
+fn a_file_that_names_no_session_is_a_run_of_its_own() {
+    let lines = "{\"type\":\"summary\",\"summary\":\"A title\"}\n".repeat(1500);
+    let reading = read(claude::disk(Source::named("s1")), &[output(lines.as_bytes())]);
+    assert_eq!(reading.of_type("step.completed").count(), 1500);
+    assert_eq!(reading.runs().len(), 1);
+    let few =
+        read(claude::disk(Source::named("s1")), &[output(b"{\"type\":\"summary\",\"summary\":\"A\"}\n")]);
+    assert_eq!(few.runs(), reading.runs());
+    assert_eq!(read(claude::stream(Source::named("s1")), &[output(b"no JSON\n")]).runs().len(), 1);
+}
+
+const INIT: &str = r#"{"type":"system","subtype":"init","model":"x"}"#;
+const RESULT: &str = r#"{"type":"result","subtype":"success","result":"Done."}"#;
+
+#[test]
+fn a_prompt_that_is_printed_and_was_not_sent_is_one() {
+    let replay = r#"{"type":"user","isReplay":true,"uuid":"u","message":{"content":"Go."}}"#;
+    check(
+        &stream(&[INIT, replay, RESULT]),
+        &[
+            "0 run.started  session claude",
+            "0 step.completed  system init",
+            "0 step.started turn-0001 turn turn-0001",
+            "0 message.user turn-0001 Go.",
+            "0 step.completed turn-0001 turn turn-0001",
+        ],
+    );
+}
+
+#[test]
+fn a_prompt_sent_during_a_turn_waits_and_a_local_command_is_none() {
+    let sent = |text: &str| format!(r#">{{"type":"user","message":{{"content":"{text}"}},"session_id":""}}"#);
+    let said = r#"{"type":"assistant","message":{"id":"m","content":[{"type":"text","text":"Working."}]}}"#;
+    let reading = stream(&[
+        &sent("One."),
+        INIT,
+        said,
+        &sent("Two."),
+        RESULT,
+        INIT,
+        said,
+        RESULT,
+        &sent("/compact now"),
+    ]);
+    check(
+        &reading,
+        &[
+            "0 run.started  session claude",
+            "0 step.started turn-0001 turn turn-0001",
+            "0 message.user turn-0001 One.",
+            "0 step.completed turn-0001 system init",
+            "0 message.assistant turn-0001 Working.",
+            "0 message.user turn-0001 Two.",
+            "0 step.completed turn-0001 turn turn-0001",
+            "0 step.started turn-0002 turn turn-0002",
+            "0 message.assistant turn-0002 Working.",
+            "0 step.completed turn-0002 turn turn-0002",
+            "0 step.completed turn-0002 system local_command",
+        ],
+    );
+}
+
+#[test]
+fn another_session_in_the_same_stream_is_another_run() {
+    let other = r#"{"type":"system","subtype":"init","model":"x","session_id":"0f000000-0000-4000-8000-000000000002"}"#;
+    let said = r#"{"type":"assistant","session_id":"0f000000-0000-4000-8000-000000000002","message":{"id":"m","content":"Hi."}}"#;
+    let reading = stream(&[INIT, RESULT, other, said]);
+    let sessions: Vec<&Value> =
+        reading.of_type("run.started").map(|event| &event["session_run_id"]).collect();
+    assert_eq!(sessions, [SESSION, "0f000000-0000-4000-8000-000000000002"]);
+    assert_eq!(shapes(&reading).last().unwrap(), "1 message.assistant turn-0001 Hi.");
+}
+
+#[test]
+fn a_subagents_approval_is_its_own() {
+    let call = AGENT_CALL;
+    let nested = r#"{"type":"assistant","parent_tool_use_id":"t1","agent_id":"a1","message":{"id":"n","content":[{"type":"text","text":"Counting."}]}}"#;
+    let ask = r#"{"type":"control_request","request_id":"r1","request":{"subtype":"can_use_tool","tool_name":"Bash","input":{},"tool_use_id":"t9","agent_id":"a1"}}"#;
+    let answer = r#">{"type":"control_response","response":{"subtype":"success","request_id":"r1","response":{"behavior":"allow"}}}"#;
+    let hook = r#"{"type":"control_request","request_id":"r2","request":{"subtype":"hook_callback","callback_id":"h"}}"#;
+    let blocked = r#">{"type":"control_response","response":{"subtype":"success","request_id":"r2","response":{"decision":"block"}}}"#;
+    let reading = stream(&[INIT, call, nested, ask, answer, hook, blocked]);
+    assert_eq!(
+        shapes(&reading)[5..],
+        [
+            "0 step.call_workflow.started turn-0001.subagent subagent Explore",
+            "1 run.started  session claude",
+            "1 step.started turn-0001 turn turn-0001",
+            "1 message.assistant turn-0001 Counting.",
+            "1 tool.call turn-0001 Bash",
+            "1 step.started turn-0001.approval approval r1",
+            "1 step.completed turn-0001.approval approval r1",
+            "0 step.completed turn-0001 system hook_callback",
+            "0 step.completed turn-0001 system hook_callback_response",
+        ]
+    );
+}
+
+#[test]
+fn the_page_about_claude_lists_what_is_passed_over() {
+    let page = places::read("docs/adapters/claude.md");
+    for source in ["disk.rs", "stream.rs", "stream_facts.rs"] {
+        let text = places::read(format!("crates/adapters/src/claude/{source}"));
+        let (_, list) = text.split_once("const BOOKKEEPING").unwrap();
+        let (list, _) = list.split_once("];").unwrap();
+        for name in list.split('"').skip(1).step_by(2) {
+            assert!(page.contains(&format!("`{name}`")), "`{name}` of {source} is not on the page");
+        }
+    }
+}

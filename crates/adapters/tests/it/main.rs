@@ -1,0 +1,16 @@
+//! The adapters against what the real agents wrote, and against files written by hand.
+
+#![expect(clippy::unwrap_used, reason = "a test that meets an error has failed")]
+
+mod claude_counts;
+mod claude_golden;
+mod claude_oracle;
+mod claude_properties;
+mod claude_rules;
+mod claude_unknown;
+mod codex_app_rules;
+mod codex_files;
+mod codex_oracle;
+mod codex_robust;
+mod codex_rules;
+mod reading;

@@ -1,0 +1,194 @@
+//! Runs sources through adapters: session files, streams, and both directions of a control session.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::Duration;
+
+use serde_json::Value;
+use serde_json::value::RawValue;
+use steno_adapters::{Adapter, Completeness, SeenEntry, Sink, Source, claude};
+use steno_model::{Draft, EntryType, Frame, Lane, RunId, Seq, Timestamp};
+use steno_testkit::places;
+
+/// What came out of a source.
+#[derive(Default)]
+pub(crate) struct Reading {
+    /// The events as lines.
+    pub(crate) lines: Vec<String>,
+    /// The same, read; null where a string holds half a character, which is more than the reader takes.
+    pub(crate) events: Vec<Value>,
+    pub(crate) entries: Vec<Entry>,
+    pub(crate) completeness: Completeness,
+}
+
+/// An entry, as far as tests look at it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Entry {
+    pub(crate) run: RunId,
+    pub(crate) kind: EntryType,
+    pub(crate) source: String,
+    pub(crate) subtype: Option<String>,
+}
+
+/// A piece of a source on its way.
+#[derive(Clone)]
+pub(crate) struct Piece {
+    pub(crate) lane: Lane,
+    pub(crate) captured: Option<Timestamp>,
+    pub(crate) bytes: Vec<u8>,
+}
+
+#[derive(Default)]
+struct Collect {
+    seqs: BTreeMap<RunId, Seq>,
+    lines: Vec<String>,
+    entries: Vec<Entry>,
+}
+
+impl Collect {
+    fn into_reading(self, adapter: &Adapter) -> Reading {
+        let events = self.lines.iter().map(|line| serde_json::from_str(line).unwrap_or_default()).collect();
+        let completeness = adapter.completeness().clone();
+        Reading { lines: self.lines, events, entries: self.entries, completeness }
+    }
+}
+
+impl Sink for Collect {
+    fn draft(&mut self, run: RunId, draft: Draft) {
+        let seq = Seq::after(self.seqs.get(&run).copied());
+        self.seqs.insert(run, seq);
+        let now = || Timestamp::parse("1999-01-01T00:00:00Z").unwrap();
+        let mut line = Vec::new();
+        draft.encode(run, now).write_line(seq, &mut line);
+        self.lines.push(String::from_utf8(line).unwrap());
+    }
+
+    fn wants_entries(&self) -> bool {
+        true
+    }
+
+    fn entry(&mut self, entry: SeenEntry<'_>) {
+        self.entries.push(Entry {
+            run: entry.run,
+            kind: entry.entry_type,
+            source: entry.source.to_json().to_text().into_owned(),
+            subtype: entry.subtype.map(str::to_owned),
+        });
+    }
+}
+
+/// Feeds an adapter piece by piece, and ends the source.
+pub(crate) fn read(mut adapter: Adapter, pieces: &[Piece]) -> Reading {
+    let mut sink = Collect::default();
+    feed(&mut adapter, pieces, &mut sink);
+    adapter.finish(&mut sink);
+    sink.into_reading(&adapter)
+}
+
+/// Feeds an adapter piece by piece, with more to come.
+pub(crate) fn read_unfinished(mut adapter: Adapter, pieces: &[Piece]) -> Reading {
+    let mut sink = Collect::default();
+    feed(&mut adapter, pieces, &mut sink);
+    sink.into_reading(&adapter)
+}
+
+fn feed(adapter: &mut Adapter, pieces: &[Piece], sink: &mut Collect) {
+    let mut offset = 0;
+    for piece in pieces {
+        let captured = piece.captured.as_ref();
+        let frame = Frame { lane: piece.lane, generation: 0, offset, captured, bytes: &piece.bytes };
+        adapter.feed(frame, sink);
+        offset += piece.bytes.len() as u64;
+    }
+}
+
+/// Returns bytes as one piece of an agent's output.
+pub(crate) fn output(bytes: &[u8]) -> Piece {
+    Piece { lane: Lane::FromAgent, captured: None, bytes: bytes.to_vec() }
+}
+
+/// Tells whether a file's name ends like this.
+pub(crate) fn is_named(name: &str, extension: &str) -> bool {
+    Path::new(name).extension().is_some_and(|found| found == extension)
+}
+
+/// Tells whether a file of the shared directory is one that Claude's adapters are for.
+pub(crate) fn is_transcript(name: &str) -> bool {
+    let is_written = is_named(name, "jsonl") || is_named(name, "ndjson");
+    let is_by_the_capture = ["emitted.jsonl", "duplex.raw.jsonl"].iter().any(|end| name.ends_with(end));
+    let mut below_home = name.split('/').skip_while(|part| *part != "home").skip(1);
+    let is_of_sessions = below_home.next().is_none_or(|directory| directory == "projects");
+    is_written && !is_by_the_capture && is_of_sessions
+}
+
+/// Returns the source of a file.
+pub(crate) fn source_of(path: &Path) -> Source {
+    let name = path.file_name().unwrap().to_string_lossy().into_owned();
+    Source { id: "s1".into(), file_name: Some(name) }
+}
+
+/// Returns the adapter and the pieces of a file of Claude Code's, whatever its surface.
+pub(crate) fn claude_file(path: &Path) -> (Adapter, Vec<Piece>) {
+    claude_pieces(&path.to_string_lossy(), &places::read_bytes(path))
+}
+
+/// Returns the adapter that a file's name asks for, and the file's bytes as pieces.
+pub(crate) fn claude_pieces(name: &str, bytes: &[u8]) -> (Adapter, Vec<Piece>) {
+    let path = Path::new(name);
+    let is_duplex =
+        ["duplex.jsonl", "bidirectional.ndjson", "control.in.jsonl"].iter().any(|end| name.ends_with(end));
+    if is_duplex {
+        (claude::stream(source_of(path)), duplex(bytes))
+    } else if is_named(name, "ndjson") {
+        (claude::stream(source_of(path)), vec![output(bytes)])
+    } else {
+        (claude::disk(source_of(path)), vec![output(bytes)])
+    }
+}
+
+/// Takes a recording of both directions apart: `{"dir":…,"t":…,"msg":…}`.
+fn duplex(bytes: &[u8]) -> Vec<Piece> {
+    let piece = |line: &[u8]| {
+        // The message is taken as it stands: it may hold what a JSON reader refuses.
+        let record: BTreeMap<&str, &RawValue> = serde_json::from_slice(line).unwrap();
+        let is_sent = [r#""c2s""#, r#""in""#].contains(&record["dir"].get());
+        let captured = record.get("t").map(|seconds| instant(seconds.get().parse().unwrap()));
+        let bytes = format!("{}\n", record["msg"].get()).into_bytes();
+        Piece { lane: if is_sent { Lane::ToAgent } else { Lane::FromAgent }, captured, bytes }
+    };
+    bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).map(piece).collect()
+}
+
+/// Returns a time given in seconds since 1970; days of November 2026 are all that the captures need.
+fn instant(seconds: f64) -> Timestamp {
+    const NOVEMBER_2026_MS: u128 = 1_793_491_200_000;
+    let ms = Duration::from_secs_f64(seconds).as_millis() - NOVEMBER_2026_MS;
+    let (day, rest) = (ms / 86_400_000, ms % 86_400_000);
+    let (hour, minute, second) = (rest / 3_600_000, rest / 60_000 % 60, rest / 1000 % 60);
+    let text = format!("2026-11-{:02}T{hour:02}:{minute:02}:{second:02}.{:03}Z", day + 1, rest % 1000);
+    Timestamp::parse(&text).unwrap()
+}
+
+impl Reading {
+    /// Returns the events of a type.
+    pub(crate) fn of_type<'a>(&'a self, event_type: &'a str) -> impl Iterator<Item = &'a Value> {
+        self.events.iter().filter(move |event| event["type"] == event_type)
+    }
+
+    /// Returns the runs in the order in which they began.
+    pub(crate) fn runs(&self) -> Vec<String> {
+        let mut runs = Vec::new();
+        for event in &self.events {
+            let run = event["run_id"].as_str().unwrap().to_owned();
+            if !runs.contains(&run) {
+                runs.push(run);
+            }
+        }
+        runs
+    }
+
+    /// Returns the events of a run.
+    pub(crate) fn of_run<'a>(&'a self, run: &'a str) -> impl Iterator<Item = &'a Value> {
+        self.events.iter().filter(move |event| event["run_id"] == run)
+    }
+}

@@ -1,0 +1,98 @@
+//! Log records about entries as lines of JSON, wherever they should go.
+
+use std::fmt;
+use std::io::Write;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use steno_model::LogRecord;
+use steno_model::json::{Extra, JsonString, RawJson};
+use tracing::field::{Field, Visit};
+use tracing_subscriber::Layer;
+use tracing_subscriber::layer::Context;
+
+use super::TARGET;
+
+/// A layer of `tracing` that writes each record about entries as one line: `{"event":…,"context":{…},"level":…}`.
+#[derive(Clone)]
+pub struct EntryLog {
+    place: Place,
+}
+
+#[derive(Clone)]
+enum Place {
+    Memory(Arc<Mutex<Vec<String>>>),
+    Writer(Arc<Mutex<dyn Write + Send>>),
+}
+
+impl EntryLog {
+    /// Keeps the lines.
+    #[must_use]
+    pub fn in_memory() -> Self {
+        Self { place: Place::Memory(Arc::default()) }
+    }
+
+    /// Writes the lines; a line that cannot be written is lost, and nobody is held up by it.
+    #[must_use]
+    pub fn to_writer(writer: impl Write + Send + 'static) -> Self {
+        Self { place: Place::Writer(Arc::new(Mutex::new(writer))) }
+    }
+
+    /// Returns the lines that were kept.
+    #[must_use]
+    pub fn lines(&self) -> Vec<String> {
+        match &self.place {
+            Place::Memory(lines) => lines.lock().unwrap_or_else(PoisonError::into_inner).clone(),
+            Place::Writer(_) => Vec::new(),
+        }
+    }
+
+    fn write(&self, line: String) {
+        match &self.place {
+            Place::Memory(lines) => lines.lock().unwrap_or_else(PoisonError::into_inner).push(line),
+            Place::Writer(writer) => {
+                let mut writer = writer.lock().unwrap_or_else(PoisonError::into_inner);
+                writeln!(writer, "{line}").ok();
+            }
+        }
+    }
+}
+
+impl<S: tracing::Subscriber> Layer<S> for EntryLog {
+    fn on_event(&self, event: &tracing::Event<'_>, _context: Context<'_, S>) {
+        if event.metadata().target() != TARGET {
+            return;
+        }
+        let mut fields = Fields::default();
+        event.record(&mut fields);
+        let mut extra = Extra::default();
+        extra.push("level", JsonString::from(event.metadata().level().as_str()).to_json());
+        let context = fields.context.unwrap_or_else(RawJson::null);
+        self.write(LogRecord { event: fields.event.as_str().into(), context, extra }.to_line());
+    }
+}
+
+#[derive(Default)]
+struct Fields {
+    event: String,
+    context: Option<RawJson>,
+}
+
+impl Visit for Fields {
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        match field.name() {
+            // However deep: what is logged was JSON before it came here.
+            "context" => {
+                let text = format!("{value:?}");
+                self.context = serde_json::from_str(&text).ok().map(RawJson::from_raw);
+            }
+            "event" => self.event = format!("{value:?}"),
+            _ => {}
+        }
+    }
+
+    fn record_str(&mut self, field: &Field, value: &str) {
+        if field.name() == "event" {
+            value.clone_into(&mut self.event);
+        }
+    }
+}

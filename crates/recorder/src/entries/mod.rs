@@ -1,0 +1,170 @@
+//! Transcript entries as structured logs (000): numbered, counted, logged through `tracing`, never in the way.
+
+mod log;
+
+use std::collections::HashMap;
+
+use steno_adapters::{SeenEntry, Sink};
+use steno_model::json::{JsonString, RawJson};
+use steno_model::{
+    Draft, EntryParts, EntrySource, EntryType, RunId, Timestamp, TranscriptEntry, TranscriptSummary,
+};
+
+pub use log::EntryLog;
+
+/// The target of all log records about entries.
+pub const TARGET: &str = "steno::transcript";
+
+/// How entries are made (R13, R14, R25).
+#[derive(Clone, Debug)]
+pub struct EntryOptions {
+    /// Whether entries are logged at all.
+    pub is_on: bool,
+    /// Whether each carries the line it was made from.
+    pub emit_raw: bool,
+    /// The prompt's name; else the first words of the first prompt, or the session.
+    pub prompt_name: Option<String>,
+}
+
+impl Default for EntryOptions {
+    fn default() -> Self {
+        Self { is_on: true, emit_raw: true, prompt_name: None }
+    }
+}
+
+/// Logs the entries of one session.
+///
+/// It can stand in front of another sink, which gets the events.
+pub struct EntrySink<S = Nowhere> {
+    options: EntryOptions,
+    prompt_name: Option<JsonString>,
+    numbers: HashMap<EntrySource, u64>,
+    summary: TranscriptSummary,
+    events: S,
+}
+
+/// Takes events and keeps none.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Nowhere;
+
+impl Sink for Nowhere {
+    fn draft(&mut self, _run: RunId, _draft: Draft) {}
+}
+
+impl EntrySink {
+    /// Begins to log entries alone.
+    #[must_use]
+    pub fn begin(options: EntryOptions) -> Self {
+        Self::beside(options, Nowhere)
+    }
+}
+
+impl<S: Sink> EntrySink<S> {
+    /// Begins to log entries, and hands the events on.
+    pub fn beside(options: EntryOptions, events: S) -> Self {
+        let prompt_name = options.prompt_name.as_deref().map(JsonString::from);
+        if options.is_on {
+            let context = RawJson::object(|object| {
+                object.optional("prompt_name", prompt_name.as_ref(), steno_model::json::ObjectWriter::string);
+            });
+            tracing::debug!(target: TARGET, event = "transcript.start", context = %context);
+        }
+        Self { options, prompt_name, numbers: HashMap::new(), summary: TranscriptSummary::default(), events }
+    }
+
+    /// Logs that a file of the session was found.
+    pub fn discovered(&self, path: &str, what: Discovered) {
+        if self.options.is_on {
+            let context = RawJson::object(|object| object.string("path", &path.into()));
+            match what {
+                Discovered::Main => {
+                    tracing::debug!(target: TARGET, event = "transcript.path_discovered", context = %context);
+                }
+                Discovered::Subagent => {
+                    tracing::debug!(target: TARGET, event = "transcript.subagent_discovered", context = %context);
+                }
+            }
+        }
+    }
+
+    /// Logs that something went wrong; nobody is held up by it (R8).
+    pub fn error(&self, error: &str) {
+        if self.options.is_on {
+            let context = RawJson::object(|object| object.string("error", &error.into()));
+            tracing::warn!(target: TARGET, event = "transcript.error", context = %context);
+        }
+    }
+
+    /// Logs how many entries there were, and returns the counts.
+    pub fn stop(self) -> TranscriptSummary {
+        if self.options.is_on {
+            let context = self.summary.to_json();
+            tracing::debug!(target: TARGET, event = "transcript.stop", context = %context);
+        }
+        self.summary
+    }
+
+    fn prompt_name(&mut self, entry: &SeenEntry<'_>) -> JsonString {
+        self.prompt_name.get_or_insert_with(|| name_of(entry)).clone()
+    }
+}
+
+/// Which file of a session was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Discovered {
+    /// The session's own.
+    Main,
+    /// A subagent's.
+    Subagent,
+}
+
+impl<S: Sink> Sink for EntrySink<S> {
+    fn draft(&mut self, run: RunId, draft: Draft) {
+        self.events.draft(run, draft);
+    }
+
+    fn wants_entries(&self) -> bool {
+        self.options.is_on
+    }
+
+    fn entry(&mut self, seen: SeenEntry<'_>) {
+        let prompt_name = self.prompt_name(&seen);
+        let number = self.numbers.entry(seen.source.clone()).or_default();
+        *number += 1;
+        let unknown = || Timestamp::from_record("1970-01-01T00:00:00.000Z".into());
+        let entry = TranscriptEntry::from_parts(EntryParts {
+            prompt_name,
+            adapter: seen.adapter.into(),
+            entry_type: seen.entry_type,
+            sequence_number: *number,
+            source: seen.source.clone(),
+            timestamp: seen.timestamp.cloned().unwrap_or_else(unknown),
+            session_id: seen.session_id.map(JsonString::from),
+            detail: Some(detail(&seen)),
+            raw: self.options.emit_raw.then(|| seen.raw.into()),
+        });
+        self.summary.push(&entry);
+        tracing::debug!(target: TARGET, event = "transcript.entry", context = %entry.to_json());
+    }
+}
+
+fn detail(seen: &SeenEntry<'_>) -> RawJson {
+    // The record is JSON, but may nest deeper than a line may; then it is in the raw text only.
+    let record = RawJson::parse(seen.detail).unwrap_or_else(|_| RawJson::null());
+    RawJson::object(|object| {
+        object.json(seen.detail_name, &record);
+        if let Some(subtype) = seen.subtype {
+            object.string("subtype", &subtype.into());
+        }
+    })
+}
+
+/// Names a session that nobody has named: by the first words of its prompt, or by its id.
+fn name_of(entry: &SeenEntry<'_>) -> JsonString {
+    const WORDS_MAX: usize = 6;
+    const CHARS_MAX: usize = 60;
+    let words = entry.text.filter(|_| entry.entry_type == EntryType::UserMessage);
+    let words: Vec<_> = words.unwrap_or_default().split_whitespace().take(WORDS_MAX).collect();
+    let name: String = words.join(" ").chars().take(CHARS_MAX).collect();
+    if name.is_empty() { entry.session_id.unwrap_or("session").into() } else { name.as_str().into() }
+}
