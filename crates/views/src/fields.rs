@@ -4,7 +4,7 @@
 //! payload as a whole has a shape that 002 does not know.
 
 use serde_json::value::RawValue;
-use steno_model::json::{Fields, JsonString};
+use steno_model::json::{Fields, JsonString, RawJson};
 use steno_model::{ExchangeEvent, RunId};
 
 /// The top-level fields of a payload; none when it is no object.
@@ -27,6 +27,16 @@ impl<'a> PayloadFields<'a> {
     /// Returns the field called `name` when it is a string.
     pub(crate) fn string(&self, name: &str) -> Option<JsonString> {
         self.raw(name).and_then(JsonString::from_raw)
+    }
+
+    /// Returns the field called `name`, whatever it is.
+    pub(crate) fn json(&self, name: &str) -> Option<RawJson> {
+        self.raw(name).map(RawJson::from_raw)
+    }
+
+    /// Tells whether the field called `name` is true.
+    pub(crate) fn is_true(&self, name: &str) -> bool {
+        self.raw(name).is_some_and(|raw| raw.get() == "true")
     }
 
     /// Returns the fields of the object called `name`.

@@ -6,6 +6,7 @@
 //! - [`tree`]: [`tree::TreeBuilder`] makes the step tree of one run, [`tree::join()`] joins several runs into one
 //!   tree, [`tree::text()`] and [`tree::export()`] show it as lines and as JSON.
 //! - [`summary`]: [`summary::RunSummary`], one run in a list of runs.
+//! - [`usage`]: [`usage::UsageBuilder`] adds up what sessions cost in tokens.
 //! - [`State`]: what both know about an end.
 //! - [`visible()`]: makes foreign text harmless for a terminal.
 //!
@@ -39,6 +40,7 @@ pub mod summary;
 #[cfg(test)]
 mod testing;
 pub mod tree;
+pub mod usage;
 mod visible;
 mod wire;
 

@@ -1,0 +1,108 @@
+//! What counts, and what counts once.
+
+use super::*;
+
+const MAIN: &str = "00000000-0000-4000-8000-000000000001";
+const FORK: &str = "00000000-0000-4000-8000-000000000002";
+const CHILD: &str = "00000000-0000-4000-8000-000000000003";
+
+fn event(run: &str, extra: &str, event_type: &str, time: &str, payload: &str) -> ExchangeEvent {
+    let line = format!(
+        r#"{{"seq":1,"run_id":"{run}"{extra},"type":"{event_type}","path":"","iteration":0,"timestamp":"{time}","payload":{payload}}}"#
+    );
+    ExchangeEvent::parse(line.as_bytes()).unwrap()
+}
+
+fn started(run: &str, extra: &str, time: &str) -> ExchangeEvent {
+    event(run, extra, "run.started", time, r#"{"name":"claude","kind":"session"}"#)
+}
+
+fn said(run: &str, response: &str, output: u64, is_final: bool) -> ExchangeEvent {
+    let payload = format!(
+        r#"{{"role":"assistant","blocks":[],"response":"{response}","model":"m","usage":{{"input_tokens":10,"output_tokens":{output}}},"usage_scope":"response","final":{is_final}}}"#
+    );
+    event(run, "", "message.assistant", "2026-06-08T08:14:42Z", &payload)
+}
+
+fn turn(run: &str, output: u64) -> ExchangeEvent {
+    let payload = format!(
+        r#"{{"role":"assistant","blocks":[],"usage":{{"output_tokens":{output}}},"usage_scope":"turn"}}"#
+    );
+    event(run, "", "message.assistant", "2026-06-08T09:00:00Z", &payload)
+}
+
+/// Shows each row as `session responses input output`, with `≥` before what is a lower bound.
+#[track_caller]
+fn check(events: &[ExchangeEvent], want: &[&str]) {
+    let rows = |events: &mut dyn Iterator<Item = &ExchangeEvent>| {
+        let mut builder = UsageBuilder::new();
+        events.for_each(|event| builder.push(event));
+        let show = |(key, used): (RowKey, Used)| {
+            let mark = if used.is_lower_bound { "≥" } else { "" };
+            let session = key.session.to_string();
+            let tokens = used.tokens;
+            format!("{} {} {mark}{} {mark}{}", &session[35..], used.responses, tokens.input, tokens.output)
+        };
+        builder.finish().into_iter().map(show).collect::<Vec<_>>()
+    };
+    assert_eq!(rows(&mut events.iter()), want);
+}
+
+#[test]
+fn a_response_in_several_records_counts_once_with_its_largest_counts() {
+    let events = [
+        started(MAIN, "", "2026-06-08T08:00:00Z"),
+        said(MAIN, "r1", 1, false),
+        said(MAIN, "r1", 50, true),
+        said(MAIN, "r1", 50, true),
+        said(MAIN, "r2", 7, true),
+    ];
+    check(&events, &["1 2 20 57"]);
+}
+
+#[test]
+fn a_copied_response_counts_in_the_run_that_started_first_whatever_comes_first() {
+    let one = [started(MAIN, "", "2026-06-08T08:00:00Z"), said(MAIN, "r1", 50, true)];
+    let other =
+        [started(FORK, "", "2026-06-09T08:00:00Z"), said(FORK, "r1", 50, true), said(FORK, "r2", 3, true)];
+    let want = ["1 1 10 50", "2 1 10 3"];
+    check(&[&one[..], &other[..]].concat(), &want);
+    check(&[&other[..], &one[..]].concat(), &want);
+}
+
+#[test]
+fn a_subagents_tokens_are_its_sessions() {
+    let parent = format!(r#","parent_run_id":"{MAIN}""#);
+    let events = [
+        started(MAIN, "", "2026-06-08T08:00:00Z"),
+        said(MAIN, "r1", 1, true),
+        started(CHILD, &parent, "2026-06-08T08:01:00Z"),
+        said(CHILD, "r2", 2, true),
+    ];
+    check(&events, &["1 2 20 3"]);
+}
+
+#[test]
+fn without_final_counts_it_is_at_least_so_much() {
+    check(&[started(MAIN, "", "2026-06-08T08:00:00Z"), said(MAIN, "r1", 1, false)], &["1 1 ≥10 ≥1"]);
+}
+
+#[test]
+fn turns_count_where_no_response_has_final_counts_and_never_both() {
+    let start = started(MAIN, "", "2026-06-08T08:00:00Z");
+    check(&[start.clone(), said(MAIN, "r1", 1, false), turn(MAIN, 90)], &["1 1 0 90"]);
+    check(&[start, said(MAIN, "r1", 80, true), turn(MAIN, 90)], &["1 1 10 80"]);
+}
+
+#[test]
+fn two_channels_of_a_session_count_once() {
+    let outside = format!(r#","session_run_id":"{MAIN}""#);
+    let events = [
+        started(MAIN, "", "2026-06-08T08:00:00Z"),
+        said(MAIN, "r1", 80, true),
+        started(FORK, &outside, "2026-06-08T08:00:01Z"),
+        said(FORK, "r1", 1, false),
+        turn(FORK, 80),
+    ];
+    check(&events, &["1 1 10 80"]);
+}

@@ -1,0 +1,110 @@
+//! A provider's token counts in one common form.
+
+use steno_model::Usage;
+use steno_model::json::RawJson;
+
+/// Tokens in five kinds that do not overlap, but for `reasoning`, which is part of `output`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tokens {
+    /// Read by the model for the first time.
+    pub input: u64,
+    /// Written by it.
+    pub output: u64,
+    /// Read again from a cache.
+    pub cache_read: u64,
+    /// Written to a cache.
+    pub cache_write: u64,
+    /// Of the output, what nobody was meant to read.
+    pub reasoning: u64,
+}
+
+impl Tokens {
+    /// Reads a report; what it does not name is zero.
+    ///
+    /// Providers disagree on whether a cached token is an input token. Claude's counts are apart, those of Codex and
+    /// other OpenAI-style reports include each other; the names tell which it is.
+    #[must_use]
+    pub fn read(report: &RawJson) -> Option<Self> {
+        let usage = Usage::read(report)?;
+        let count = |name| usage.count(name).unwrap_or(0);
+        let mut tokens = Self {
+            input: count("input_tokens"),
+            output: count("output_tokens"),
+            cache_read: count("cache_read_input_tokens"),
+            cache_write: count("cache_creation_input_tokens"),
+            reasoning: count("reasoning_output_tokens"),
+        };
+        if let Some(cached) = usage.count("cached_input_tokens") {
+            tokens.cache_read = cached;
+            tokens.cache_write = count("cache_write_input_tokens");
+            tokens.input = tokens.input.saturating_sub(cached).saturating_sub(tokens.cache_write);
+        }
+        Some(tokens)
+    }
+
+    /// Takes the larger of both counts, kind by kind: records of one response repeat and refine its usage.
+    #[must_use]
+    pub fn max(self, other: Self) -> Self {
+        self.zip(other, u64::max)
+    }
+
+    /// Adds up.
+    #[must_use]
+    pub fn plus(self, other: Self) -> Self {
+        self.zip(other, u64::saturating_add)
+    }
+
+    fn zip(self, other: Self, with: impl Fn(u64, u64) -> u64) -> Self {
+        Self {
+            input: with(self.input, other.input),
+            output: with(self.output, other.output),
+            cache_read: with(self.cache_read, other.cache_read),
+            cache_write: with(self.cache_write, other.cache_write),
+            reasoning: with(self.reasoning, other.reasoning),
+        }
+    }
+
+    /// Returns all tokens together.
+    #[must_use]
+    pub fn total(self) -> u64 {
+        [self.input, self.output, self.cache_read, self.cache_write].into_iter().fold(0, u64::saturating_add)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(report: &str, want: Option<Tokens>) {
+        assert_eq!(Tokens::read(&RawJson::parse(report).unwrap()), want, "{report}");
+    }
+
+    #[test]
+    fn counts_that_stand_apart_are_kept_apart() {
+        let want = Tokens { input: 3, output: 5, cache_read: 70, cache_write: 11, reasoning: 0 };
+        check(
+            r#"{"input_tokens":3,"cache_creation_input_tokens":11,"cache_read_input_tokens":70,"output_tokens":5}"#,
+            Some(want),
+        );
+    }
+
+    #[test]
+    fn counts_that_include_each_other_are_taken_apart() {
+        let want = Tokens { input: 20, output: 9, cache_read: 70, cache_write: 10, reasoning: 4 };
+        check(
+            r#"{"input_tokens":100,"cached_input_tokens":70,"cache_write_input_tokens":10,"output_tokens":9,"reasoning_output_tokens":4}"#,
+            Some(want),
+        );
+        check(
+            r#"{"input_tokens":1,"cached_input_tokens":70}"#,
+            Some(Tokens { cache_read: 70, ..Tokens::default() }),
+        );
+    }
+
+    #[test]
+    fn what_is_no_report_is_none() {
+        check("[]", None);
+        check("{}", Some(Tokens::default()));
+    }
+}
