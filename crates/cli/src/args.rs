@@ -92,6 +92,16 @@ pub enum Command {
     /// A seal vouches for all bytes up to it. Keep the printed lines elsewhere, and `steno verify --expect FILE`
     /// shows whether a transcript was cut or changed since. Opening a run also moves a torn tail aside.
     Seal(SealArgs),
+    /// Show an agent's own files as transcript entries, one log record a line
+    ///
+    /// Each record is `{"event":"transcript.entry","context":{…}}`; `transcript.start` and `transcript.stop` stand around
+    /// those of a file.
+    Entries(EntriesArgs),
+    /// Add up what sessions cost in tokens, from the agents' own files
+    ///
+    /// A response counts once, however many records, resumed sessions and forks repeat it. `exact` is false where the
+    /// record has less than the final counts; then it is at least so much. Days are days in UTC.
+    Usage(UsageArgs),
     /// Show the settings and where each comes from
     Config(ConfigArgs),
     /// Print completions for a shell
@@ -144,6 +154,61 @@ pub struct EventForm {
     /// Print the recorded lines byte for byte, terminal controls included
     #[arg(long)]
     pub raw: bool,
+}
+
+#[derive(Args, Debug)]
+pub struct EntriesArgs {
+    /// Files or directories of agents
+    #[arg(value_name = "PATH", required = true)]
+    pub paths: Vec<PathBuf>,
+    /// Name the prompt [default: its first words]
+    #[arg(long, value_name = "NAME")]
+    pub name: Option<String>,
+    /// Leave the source lines out of the entries
+    #[arg(long)]
+    pub no_raw: bool,
+    /// Print the records byte for byte, terminal controls included
+    #[arg(long)]
+    pub raw_output: bool,
+}
+
+#[derive(Args, Debug)]
+pub struct UsageArgs {
+    /// Files or directories of agents [default: the homes of Claude Code and Codex]
+    #[arg(value_name = "PATH")]
+    pub paths: Vec<PathBuf>,
+    /// What a row adds up, in this order
+    #[arg(long, value_name = "WHAT", value_delimiter = ',', default_values_t = [UsageGroup::Day, UsageGroup::Model])]
+    pub by: Vec<UsageGroup>,
+    /// Print one JSON object a row
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// What a row of `usage` adds up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum UsageGroup {
+    Day,
+    Provider,
+    Model,
+    Session,
+}
+
+impl UsageGroup {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Day => "day",
+            Self::Provider => "provider",
+            Self::Model => "model",
+            Self::Session => "session",
+        }
+    }
+}
+
+impl std::fmt::Display for UsageGroup {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.write_str(self.name())
+    }
 }
 
 #[derive(Args, Debug)]

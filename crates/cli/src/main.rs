@@ -4,6 +4,7 @@ mod args;
 mod commands;
 mod failure;
 mod output;
+mod provider_files;
 mod runs;
 mod settings;
 
@@ -71,6 +72,8 @@ fn dispatch(command: &Command, settings: &Settings, output: &mut Output) -> Outc
         Command::Ls(args) => commands::ls::run(args, settings, output),
         Command::Verify(args) => commands::verify::run(args, settings, output),
         Command::Seal(args) => commands::seal::run(args, settings, output),
+        Command::Entries(args) => commands::entries::run(args),
+        Command::Usage(args) => commands::usage::run(args, output),
         Command::Config(args) => Ok(commands::config::run(args, settings, output)),
         Command::Completions(args) => Ok(commands::completions::run(args, output)),
     }

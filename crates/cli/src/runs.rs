@@ -76,7 +76,7 @@ pub fn find(text: &str, settings: &Settings) -> Result<Found, Failure> {
         return Ok(Found::Run(run));
     }
     let path = Path::new(text);
-    if path.is_file() {
+    if path.is_file() || path.is_dir() {
         return Ok(Found::File(path.to_owned()));
     }
     let wanted = "a UUID, four or more of its first digits, or a transcript file";

@@ -1,17 +1,26 @@
 //! `steno events`: shows the events of a run.
 
+use std::path::Path;
+
 use steno_journal::{Reader, Recorded};
 use steno_model::{ExchangeEvent, Unknowns, Vocabulary as _, Word};
 
 use super::event_lines;
+use super::provider_events::{self, Numbered};
 use crate::args::EventsArgs;
 use crate::failure::{Exit, Failure, Outcome};
 use crate::output::{Output, count};
+use crate::provider_files;
 use crate::runs::{self, Found};
 use crate::settings::Settings;
 
 pub fn run(args: &EventsArgs, settings: &Settings, output: &mut Output) -> Outcome {
     let found = runs::find(&args.run, settings)?;
+    if let Found::File(path) = &found
+        && provider_files::is_foreign(path)?
+    {
+        return show_foreign(path, args, output);
+    }
     let mut reader = runs::open_reader(&found, settings)?;
     let (mut shown, mut unknown) = (0_u64, 0_u64);
     while let Some(recorded) = reader.read_next().map_err(|error| {
@@ -35,6 +44,27 @@ pub fn run(args: &EventsArgs, settings: &Settings, output: &mut Output) -> Outco
         tracing::warn!("{} with types or words that this version does not know", count(unknown, "event"));
     }
     warn_of_torn_tail(&reader, &found, settings)?;
+    if shown == 0 {
+        return Err(Failure::nothing(format!("no events of `{}` to show", args.run)));
+    }
+    Ok(Exit::Done)
+}
+
+/// Shows what an agent's own files become.
+fn show_foreign(path: &Path, args: &EventsArgs, output: &mut Output) -> Outcome {
+    let mut shown = 0_u64;
+    let mut numbered = Numbered::new(|recorded: Recorded| {
+        if is_wanted(&recorded.event, args) && !output.is_broken() {
+            event_lines::print(&recorded, args.form, output);
+            shown += 1;
+        }
+    });
+    let known = provider_events::read(path, &mut numbered)?;
+    if known == 0 {
+        let message =
+            format!("`{}` is neither a transcript nor a file of an agent that we can read", path.display());
+        return Err(Failure::nothing(message));
+    }
     if shown == 0 {
         return Err(Failure::nothing(format!("no events of `{}` to show", args.run)));
     }

@@ -2,12 +2,15 @@
 
 pub mod completions;
 pub mod config;
+pub mod entries;
 pub mod event_lines;
 pub mod events;
 pub mod follow;
 pub mod ls;
+mod provider_events;
 pub mod record;
 mod run_writer;
 pub mod seal;
 pub mod tree;
+pub mod usage;
 pub mod verify;

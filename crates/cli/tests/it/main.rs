@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that meets an error has failed")]
 
+mod agents_files;
 mod documents;
 mod errors;
 mod escapes;

@@ -1,0 +1,206 @@
+//! `steno usage`: what sessions cost in tokens, from the agents' own files.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use anstyle::Style;
+use steno_adapters::Sink;
+use steno_model::json::{ObjectWriter, RawJson};
+use steno_model::{Draft, RunId, Seq, Timestamp};
+use steno_views::usage::{RowKey, Tokens, UsageBuilder, Used};
+
+use crate::args::{UsageArgs, UsageGroup};
+use crate::failure::{Exit, Failure, Outcome};
+use crate::output::{Output, count};
+use crate::provider_files;
+
+pub fn run(args: &UsageArgs, output: &mut Output) -> Outcome {
+    let files = provider_files::find(&paths(args)?)?;
+    let mut fold = Fold(UsageBuilder::new());
+    let mut known = 0_u64;
+    for file in &files {
+        // One file that cannot be read takes nothing from the others.
+        match provider_files::read(file, &mut fold) {
+            Ok(Some(_)) => known += 1,
+            Ok(None) => tracing::debug!("`{}` is no agent's file", file.display()),
+            Err(failure) => tracing::warn!("{}", failure.message),
+        }
+    }
+    let rows = fold.0.finish();
+    if rows.is_empty() {
+        let message = format!("no usage found in {} ({known} known)", count(files.len() as u64, "file"));
+        return Err(Failure::nothing(message));
+    }
+    let groups = grouped(&rows, &args.by);
+    if args.json {
+        for (key, used) in &groups {
+            output.json_line(json(key, used).as_str());
+        }
+    } else {
+        print_table(&groups, &args.by, output);
+    }
+    Ok(Exit::Done)
+}
+
+/// Returns the paths that were given, or the homes of the agents that have adapters.
+fn paths(args: &UsageArgs) -> Result<Vec<PathBuf>, Failure> {
+    if !args.paths.is_empty() {
+        return Ok(args.paths.clone());
+    }
+    let homes = agent_homes(&|name| std::env::var_os(name));
+    let found: Vec<_> = homes.into_iter().filter(|home| home.is_dir()).collect();
+    if found.is_empty() {
+        let failure = Failure::nothing("no agent's sessions found");
+        return Err(failure.with_hint("name a file or directory: `steno usage PATH`"));
+    }
+    Ok(found)
+}
+
+fn agent_homes(variable: &dyn Fn(&str) -> Option<std::ffi::OsString>) -> Vec<PathBuf> {
+    let home = variable("HOME").map(PathBuf::from);
+    let root = |name: &str, default: &str| {
+        variable(name).map(PathBuf::from).or_else(|| home.as_ref().map(|home| home.join(default)))
+    };
+    [
+        root("CLAUDE_CONFIG_DIR", ".claude").map(|root| root.join("projects")),
+        root("CODEX_HOME", ".codex").map(|root| root.join("sessions")),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
+
+/// Hands the events that count on to the view.
+struct Fold(UsageBuilder);
+
+impl Sink for Fold {
+    fn draft(&mut self, run: RunId, draft: Draft) {
+        if UsageBuilder::wants(draft.event_type()) {
+            let unknown = || Timestamp::from_record("".into());
+            self.0.push(&draft.encode(run, unknown).into_event(Seq::FIRST));
+        }
+    }
+}
+
+/// What a printed row adds up; what is not asked for is left out.
+type Group = Vec<(&'static str, String)>;
+
+fn grouped(rows: &BTreeMap<RowKey, Used>, by: &[UsageGroup]) -> BTreeMap<Group, Used> {
+    let mut groups = BTreeMap::<Group, Used>::new();
+    for (key, used) in rows {
+        let group = by.iter().map(|group| match group {
+            UsageGroup::Day => ("day", key.day.clone()),
+            UsageGroup::Provider => ("provider", key.provider.clone()),
+            UsageGroup::Model => ("model", key.model.clone()),
+            UsageGroup::Session => ("session", key.session.to_string()),
+        });
+        groups.entry(group.collect()).or_default().add(*used);
+    }
+    groups
+}
+
+fn json(group: &Group, used: &Used) -> RawJson {
+    RawJson::object(|object: &mut ObjectWriter<'_>| {
+        for (name, value) in group {
+            object.string(name, &value.as_str().into());
+        }
+        object.number("responses", used.responses);
+        for (name, value) in columns(used.tokens) {
+            object.number(name, value);
+        }
+        object.json("exact", &RawJson::from(!used.is_lower_bound));
+    })
+}
+
+fn columns(tokens: Tokens) -> [(&'static str, u64); 6] {
+    [
+        ("input_tokens", tokens.input),
+        ("output_tokens", tokens.output),
+        ("cache_read_tokens", tokens.cache_read),
+        ("cache_write_tokens", tokens.cache_write),
+        ("reasoning_tokens", tokens.reasoning),
+        ("total_tokens", tokens.total()),
+    ]
+}
+
+fn print_table(groups: &BTreeMap<Group, Used>, by: &[UsageGroup], output: &mut Output) {
+    let mut total = Used::default();
+    for used in groups.values() {
+        total.add(*used);
+    }
+    let mut table: Vec<Vec<String>> = groups
+        .iter()
+        .map(|(group, used)| cells(group.iter().map(|(_, value)| value.clone()).collect(), used))
+        .collect();
+    let mut first = vec![String::new(); by.len()];
+    if let Some(cell) = first.first_mut() {
+        "total".clone_into(cell);
+    }
+    table.push(cells(first, &total));
+    let names = ["responses", "input", "output", "cache read", "cache write", "total"];
+    let header: Vec<String> =
+        by.iter().map(|group| group.name().to_owned()).chain(names.map(str::to_owned)).collect();
+    let widths: Vec<usize> = (0..header.len())
+        .map(|column| table.iter().chain([&header]).map(|row| row[column].chars().count()).max().unwrap_or(0))
+        .collect();
+    let line = |row: &[String]| {
+        let cells = row.iter().zip(&widths).enumerate().map(|(column, (cell, width))| {
+            if column < by.len() { format!("{cell:<width$}") } else { format!("{cell:>width$}") }
+        });
+        cells.collect::<Vec<_>>().join("  ").trim_end().to_owned()
+    };
+    let bold = Style::new().bold();
+    output.line(&format!("{bold}{}{bold:#}", line(&header)));
+    for row in &table {
+        output.line(&line(row));
+    }
+    if total.is_lower_bound {
+        output.line("≥ at least so much: the record does not have the final counts of every response");
+    }
+}
+
+fn cells(mut group: Vec<String>, used: &Used) -> Vec<String> {
+    let mark = if used.is_lower_bound { "≥ " } else { "" };
+    let tokens = used.tokens;
+    group.push(used.responses.to_string());
+    for number in [tokens.input, tokens.output, tokens.cache_read, tokens.cache_write, tokens.total()] {
+        group.push(format!("{mark}{}", thousands(number)));
+    }
+    group
+}
+
+/// Writes a number with commas between its thousands.
+fn thousands(number: u64) -> String {
+    let digits = number.to_string();
+    let mut out = String::new();
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn thousands_are_set_apart() {
+        for (number, want) in [(0, "0"), (999, "999"), (1_000, "1,000"), (1_234_567, "1,234,567")] {
+            assert_eq!(thousands(number), want);
+        }
+    }
+
+    #[test]
+    fn homes_come_from_variables_before_defaults() {
+        let homes = agent_homes(&|name| match name {
+            "HOME" => Some("/h".into()),
+            "CODEX_HOME" => Some("/c".into()),
+            _ => None,
+        });
+        assert_eq!(homes, [PathBuf::from("/h/.claude/projects"), PathBuf::from("/c/sessions")]);
+        assert_eq!(agent_homes(&|_| None), Vec::<PathBuf>::new());
+    }
+}

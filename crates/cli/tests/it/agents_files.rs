@@ -1,0 +1,173 @@
+//! Agents' own files, read where they lie: `events`, `entries`, `usage`.
+
+use serde_json::{Value, json};
+
+use crate::kit::{RUN, Said, Steno};
+
+/// A line of Claude Code's, with what every line has.
+fn line(number: u32, fields: Value) -> Value {
+    let mut line = json!({
+        "uuid": format!("00000000-0000-4000-8000-{number:012}"),
+        "sessionId": RUN,
+        "timestamp": format!("2026-06-08T08:14:{number:02}.000Z"),
+        "version": "2.1.100",
+        "isSidechain": false,
+    });
+    let (Value::Object(line), Value::Object(fields)) = (&mut line, fields) else { unreachable!() };
+    line.extend(fields);
+    Value::Object(line.clone())
+}
+
+fn said(number: u32, block: &Value, output_tokens: u64) -> Value {
+    let usage = json!({"input_tokens": 3, "cache_read_input_tokens": 100, "output_tokens": output_tokens});
+    line(
+        number,
+        json!({"type": "assistant", "message": {"id": "m1", "model": "claude-x", "role": "assistant",
+            "content": [block], "stop_reason": "tool_use", "usage": usage}}),
+    )
+}
+
+/// A prompt, a response that stands on two lines, and a call's result.
+fn session() -> Vec<Value> {
+    vec![
+        line(1, json!({"type": "user", "message": {"role": "user", "content": "Build it."}})),
+        said(2, &json!({"type": "text", "text": "On it."}), 20),
+        said(3, &json!({"type": "tool_use", "id": "t1", "name": "Bash", "input": {"command": "make"}}), 20),
+        line(
+            4,
+            json!({"type": "user", "message": {"role": "user",
+                "content": [{"type": "tool_result", "tool_use_id": "t1", "content": "done"}]}}),
+        ),
+    ]
+}
+
+fn text(lines: &[Value]) -> String {
+    let lines: Vec<_> = lines.iter().map(ToString::to_string).collect();
+    lines.join("\n") + "\n"
+}
+
+fn put(steno: &Steno, name: &str, bytes: impl AsRef<[u8]>) -> String {
+    let path = steno.dir.path().join(name);
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    std::fs::write(&path, bytes).unwrap();
+    name.to_owned()
+}
+
+fn lines(said: &Said) -> Vec<Value> {
+    said.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+#[test]
+fn events_of_a_session_file_are_shown_without_a_store() {
+    let steno = Steno::new();
+    let file = put(&steno, "s.jsonl", text(&session()));
+    let said = steno.run(&["events", &file, "--json"]);
+    assert_eq!((said.code, said.err.as_str()), (0, ""), "{said:?}");
+    let types: Vec<_> = lines(&said).iter().map(|event| event["type"].clone()).collect();
+    assert_eq!(
+        types,
+        [
+            "run.started",
+            "step.started",
+            "message.user",
+            "message.assistant",
+            "message.assistant",
+            "tool.call",
+            "tool.result"
+        ]
+    );
+    let first = &lines(&said)[0];
+    assert_eq!((&first["run_id"], &first["seq"]), (&json!(RUN), &json!(1)));
+    assert!(!steno.store().exists());
+}
+
+#[test]
+fn a_directory_and_a_compressed_file_are_read_too() {
+    let steno = Steno::new();
+    put(&steno, "d/e/s.jsonl.zst", zstd::encode_all(text(&session()).as_bytes(), 1).unwrap());
+    put(&steno, "d/other.jsonl", "{\"nobody\":\"knows\"}\n");
+    let said = steno.run(&["events", "d", "--json"]);
+    assert_eq!((said.code, lines(&said).len()), (0, 7), "{said:?}");
+}
+
+#[test]
+fn what_cannot_be_read_is_said_and_costs_nothing_else() {
+    let steno = Steno::new();
+    let mut bytes = text(&session()).into_bytes();
+    bytes.extend_from_slice(b"[1,2]\n{\"type\":\"dream\",\"sessionId\":\"x\"}\n{\"type\":\"user\",\"mess");
+    let file = put(&steno, "s.jsonl", bytes);
+    let said = steno.run(&["events", &file, "--json"]);
+    assert_eq!((said.code, lines(&said).len()), (0, 9), "{said:?}");
+    for part in ["unknown types, kept as such: dream (1)", "1 piece cannot be read", "no whole record"] {
+        assert!(said.err.contains(part), "{part}: {}", said.err);
+    }
+}
+
+#[test]
+fn a_file_that_nobody_wrote_is_an_error() {
+    let steno = Steno::new();
+    let file = put(&steno, "d/x.jsonl", "{\"a\":1}\n");
+    for args in [&["events", "d"][..], &["entries", &file], &["usage", &file]] {
+        let said = steno.run(args);
+        assert_eq!((said.code, said.out.as_str()), (1, ""), "{args:?}: {said:?}");
+        assert!(said.err.starts_with("error: "), "{}", said.err);
+    }
+    let said = steno.run(&["usage", "nowhere"]);
+    assert!(said.code == 3 && said.err.contains("cannot read `nowhere`"), "{said:?}");
+}
+
+#[test]
+fn entries_are_log_records_around_the_lines() {
+    let steno = Steno::new();
+    let file = put(&steno, "s.jsonl", text(&session()));
+    let records = lines(&steno.run(&["entries", &file, "--name", "build"]));
+    let of_entry = |record: &&Value| record["event"] == "transcript.entry";
+    let entries: Vec<_> = records.iter().filter(of_entry).map(|record| record["context"].clone()).collect();
+    let types: Vec<_> = entries.iter().filter(|entry| entry["entry_type"] != "token_usage").collect();
+    let names: Vec<_> = types.iter().map(|entry| entry["entry_type"].clone()).collect();
+    assert_eq!(names, ["user_message", "assistant_message", "tool_use", "tool_result"]);
+    assert_eq!(entries[0]["detail"]["sdk_entry"], session()[0]);
+    assert_eq!(entries[0]["raw"], session()[0].to_string());
+    assert!(entries.iter().all(|entry| entry["prompt_name"] == "build"));
+    assert_eq!(records[records.len() - 1]["context"]["total_entries"], json!(entries.len()));
+    let bare = lines(&steno.run(&["entries", &file, "--no-raw"]));
+    assert!(bare.iter().all(|record| record["context"]["raw"].is_null()));
+}
+
+#[test]
+fn usage_counts_a_response_once_over_lines_and_copies() {
+    let steno = Steno::new();
+    put(&steno, "d/s.jsonl", text(&session()));
+    let copy = text(&session()).replace(RUN, "660e8400-e29b-41d4-a716-446655440000");
+    put(&steno, "d/fork.jsonl", copy);
+    let said = steno.run(&["usage", "d", "--json"]);
+    let want = json!({"day": "2026-06-08", "model": "claude-x", "responses": 1, "input_tokens": 3,
+        "output_tokens": 20, "cache_read_tokens": 100, "cache_write_tokens": 0, "reasoning_tokens": 0,
+        "total_tokens": 123, "exact": true});
+    assert_eq!((said.code, lines(&said)), (0, vec![want]), "{}", said.err);
+    let by_session = steno.run(&["usage", "d", "--by", "session", "--json"]);
+    assert_eq!(lines(&by_session)[0]["session"], RUN);
+    let table = steno.run(&["usage", "d"]).out;
+    assert!(table.contains("total") && table.contains("123"), "{table}");
+}
+
+#[test]
+fn usage_without_a_path_finds_the_agents_homes() {
+    let steno = Steno::new();
+    assert_eq!(steno.run(&["usage"]).code, 1);
+    put(&steno, ".claude/projects/p/s.jsonl", text(&session()));
+    let said = steno.run(&["usage", "--json"]);
+    assert_eq!((said.code, lines(&said).len()), (0, 1), "{said:?}");
+}
+
+#[test]
+fn usage_that_is_only_a_lower_bound_says_so() {
+    let steno = Steno::new();
+    let mut lines_of = session();
+    for line in &mut lines_of[1..3] {
+        line["message"]["stop_reason"] = Value::Null;
+    }
+    let file = put(&steno, "s.jsonl", text(&lines_of));
+    assert_eq!(lines(&steno.run(&["usage", &file, "--json"]))[0]["exact"], json!(false));
+    assert!(steno.run(&["usage", &file]).out.contains("≥ 123"));
+}
