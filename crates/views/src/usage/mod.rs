@@ -52,7 +52,16 @@ impl Used {
 #[derive(Default)]
 pub struct UsageBuilder {
     runs: HashMap<RunId, RunUse>,
-    responses: HashMap<(String, String), Response>,
+    responses: HashMap<ResponseKey, Response>,
+}
+
+/// What makes a response the same one.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum ResponseKey {
+    /// The provider's own id, wherever it was seen.
+    Id { provider: String, id: String },
+    /// A number that its run alone knows.
+    Number { run: RunId, number: String },
 }
 
 /// What is known of a run.
@@ -62,7 +71,11 @@ struct RunUse {
     parent: Option<RunId>,
     session: Option<RunId>,
     started: String,
-    turns: Vec<Turn>,
+    /// The model that spoke last.
+    model: String,
+    turns: Vec<Amount>,
+    /// What the agent has added up for the session, as it stood last.
+    total: Option<Amount>,
 }
 
 struct Response {
@@ -70,16 +83,29 @@ struct Response {
     run: RunId,
     /// When that run started; a copy counts in the run that started first.
     run_started: String,
-    day: String,
-    model: String,
-    tokens: Tokens,
+    amount: Amount,
     is_final: bool,
 }
 
-struct Turn {
+#[derive(Clone)]
+struct Amount {
     day: String,
     model: String,
     tokens: Tokens,
+}
+
+/// How exactly the runs of a session tell what it cost: the last is the best.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+enum Telling {
+    /// By a total alone.
+    #[default]
+    Total,
+    /// By turns, or by responses whose counts are not final.
+    Turns,
+    /// By responses, each with a number of its run's.
+    Numbers,
+    /// By responses, each with the provider's id.
+    Ids,
 }
 
 impl UsageBuilder {
@@ -114,23 +140,31 @@ impl UsageBuilder {
 
     fn report(&mut self, event: &ExchangeEvent) {
         let fields = PayloadFields::of(event);
-        let Some(tokens) = fields.json("usage").as_ref().and_then(Tokens::read) else { return };
-        let (scope, model) = (text_of(&fields, "usage_scope"), text_of(&fields, "model"));
-        let day: String = event.timestamp.to_string().chars().take(10).collect();
         let run = self.runs.entry(event.run_id).or_default();
-        match &*scope {
-            "turn" => run.turns.push(Turn { day, model, tokens }),
+        let model = text_of(&fields, "model");
+        if !model.is_empty() {
+            run.model.clone_from(&model);
+        }
+        let Some(tokens) = fields.json("usage").as_ref().and_then(Tokens::read) else { return };
+        let day: String = event.timestamp.to_string().chars().take(10).collect();
+        let model = if model.is_empty() { run.model.clone() } else { model };
+        let amount = Amount { day, model, tokens };
+        match &*text_of(&fields, "usage_scope") {
+            "turn" => run.turns.push(amount),
+            "session" => run.total = Some(amount),
             "response" => {
-                let is_final = fields.is_true("final");
-                let seen = Response {
-                    run: event.run_id,
-                    run_started: run.started.clone(),
-                    day,
-                    model,
-                    tokens,
-                    is_final,
+                let key = match fields.string("response") {
+                    Some(id) => {
+                        ResponseKey::Id { provider: run.provider.clone(), id: id.to_text().into_owned() }
+                    }
+                    None => ResponseKey::Number {
+                        run: event.run_id,
+                        number: fields.json("response").map_or_else(String::new, |number| number.to_string()),
+                    },
                 };
-                let key = (run.provider.clone(), text_of(&fields, "response"));
+                let run_started = run.started.clone();
+                let is_final = fields.is_true("final");
+                let seen = Response { run: event.run_id, run_started, amount, is_final };
                 match self.responses.entry(key) {
                     Entry::Occupied(mut kept) => kept.get_mut().merge(seen),
                     Entry::Vacant(free) => {
@@ -138,51 +172,66 @@ impl UsageBuilder {
                     }
                 }
             }
-            // What an agent has added up for itself says nothing new.
             _ => {}
         }
     }
 
-    /// Adds everything up.
+    /// Adds everything up: of each session what tells it most exactly, and nothing twice.
     #[must_use]
     pub fn finish(self) -> BTreeMap<RowKey, Used> {
-        let mut rows: BTreeMap<RowKey, Used> = BTreeMap::new();
-        let mut sessions_with_final: HashMap<RunId, bool> = HashMap::new();
-        for response in self.responses.values() {
-            let session = self.session_of(response.run);
-            *sessions_with_final.entry(session).or_default() |= response.is_final;
-        }
-        let is_by_turn = |session: RunId, run: &RunUse| {
-            !run.turns.is_empty() && !sessions_with_final.get(&session).copied().unwrap_or(false)
-        };
-        for (id, run) in &self.runs {
-            let session = self.session_of(*id);
-            for turn in run.turns.iter().filter(|_| is_by_turn(session, run)) {
-                let key = RowKey {
-                    day: turn.day.clone(),
-                    provider: run.provider.clone(),
-                    model: turn.model.clone(),
-                    session,
-                };
-                let used = Used { responses: 1, tokens: turn.tokens, is_lower_bound: false };
-                rows.entry(key).or_default().add(used);
-            }
-        }
-        for ((provider, _), response) in &self.responses {
-            let session = self.session_of(response.run);
-            if self.runs.get(&response.run).is_some_and(|run| is_by_turn(session, run)) {
-                continue;
-            }
-            let key = RowKey {
-                day: response.day.clone(),
-                provider: provider.clone(),
-                model: response.model.clone(),
-                session,
+        let tellings = self.tellings();
+        let telling_of = |run: RunId| tellings.get(&self.session_of(run)).copied().unwrap_or_default();
+        let mut rows = Rows::default();
+        for (key, response) in &self.responses {
+            let counts = match (telling_of(response.run), key) {
+                (Telling::Ids, ResponseKey::Id { .. }) | (Telling::Numbers, _) => true,
+                (Telling::Turns, _) => self.runs.get(&response.run).is_none_or(|run| run.turns.is_empty()),
+                (Telling::Ids, ResponseKey::Number { .. }) | (Telling::Total, _) => false,
             };
-            let used = Used { responses: 1, tokens: response.tokens, is_lower_bound: !response.is_final };
-            rows.entry(key).or_default().add(used);
+            if counts {
+                self.add(&mut rows, response.run, &response.amount, !response.is_final);
+            }
+        }
+        for (id, run) in &self.runs {
+            match telling_of(*id) {
+                Telling::Turns => run.turns.iter().for_each(|turn| self.add(&mut rows, *id, turn, false)),
+                Telling::Total => {
+                    run.total.iter().for_each(|total| self.add(&mut rows, *id, total, false));
+                }
+                Telling::Numbers | Telling::Ids => {}
+            }
         }
         rows
+    }
+
+    /// Finds how exactly each session is told.
+    fn tellings(&self) -> HashMap<RunId, Telling> {
+        let mut tellings = HashMap::<RunId, Telling>::new();
+        let mut found = |run: RunId, telling: Telling| {
+            let best = tellings.entry(self.session_of(run)).or_default();
+            *best = telling.max(*best);
+        };
+        for (key, response) in &self.responses {
+            let telling = match key {
+                _ if !response.is_final => Telling::Turns,
+                ResponseKey::Id { .. } => Telling::Ids,
+                ResponseKey::Number { .. } => Telling::Numbers,
+            };
+            found(response.run, telling);
+        }
+        let with_turns = self.runs.iter().filter(|(_, run)| !run.turns.is_empty());
+        with_turns.for_each(|(id, _)| found(*id, Telling::Turns));
+        tellings
+    }
+
+    fn add(&self, rows: &mut Rows, run: RunId, amount: &Amount, is_lower_bound: bool) {
+        let key = RowKey {
+            day: amount.day.clone(),
+            provider: self.runs.get(&run).map_or_else(String::new, |run| run.provider.clone()),
+            model: amount.model.clone(),
+            session: self.session_of(run),
+        };
+        rows.entry(key).or_default().add(Used { responses: 1, tokens: amount.tokens, is_lower_bound });
     }
 
     /// Returns the session that a run belongs to: its topmost parent, or what that was recorded from outside of.
@@ -199,16 +248,19 @@ impl UsageBuilder {
     }
 }
 
+/// What was used, row by row.
+type Rows = BTreeMap<RowKey, Used>;
+
 impl Response {
     fn merge(&mut self, other: Self) {
-        self.tokens = self.tokens.max(other.tokens);
+        self.amount.tokens = self.amount.tokens.max(other.amount.tokens);
         self.is_final |= other.is_final;
-        if self.model.is_empty() {
-            self.model = other.model;
+        if self.amount.model.is_empty() {
+            self.amount.model = other.amount.model;
         }
         // Files come in any order; the same run wins whatever it is.
         if (&other.run_started, other.run) < (&self.run_started, self.run) {
-            (self.run, self.run_started, self.day) = (other.run, other.run_started, other.day);
+            (self.run, self.run_started, self.amount.day) = (other.run, other.run_started, other.amount.day);
         }
     }
 }

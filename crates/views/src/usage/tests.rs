@@ -106,3 +106,46 @@ fn two_channels_of_a_session_count_once() {
     ];
     check(&events, &["1 1 10 80"]);
 }
+
+fn numbered(run: &str, number: u32, output: u64) -> ExchangeEvent {
+    let payload = format!(
+        r#"{{"role":"assistant","blocks":[],"response":{number},"usage":{{"output_tokens":{output}}},"usage_scope":"response","final":true}}"#
+    );
+    event(run, "", "message.assistant", "2026-06-08T08:14:42Z", &payload)
+}
+
+#[test]
+fn numbers_are_their_runs_own_and_give_way_to_ids() {
+    let outside = format!(r#","session_run_id":"{MAIN}""#);
+    let stream =
+        [started(FORK, &outside, "2026-06-08T08:00:01Z"), numbered(FORK, 1, 5), numbered(FORK, 2, 6)];
+    check(&stream, &["1 2 0 11"]);
+    let disk = [started(MAIN, "", "2026-06-08T08:00:00Z"), said(MAIN, "r1", 11, true)];
+    check(&[&stream[..], &disk[..]].concat(), &["1 1 10 11"]);
+    let other = [started(CHILD, "", "2026-06-08T08:00:02Z"), numbered(CHILD, 1, 7)];
+    check(&[&stream[..], &other[..]].concat(), &["1 2 0 11", "3 1 0 7"]);
+}
+
+#[test]
+fn a_total_counts_where_there_is_nothing_else() {
+    let total = |output: u64| {
+        let payload = format!(
+            r#"{{"role":"assistant","blocks":[],"usage":{{"output_tokens":{output}}},"usage_scope":"session"}}"#
+        );
+        event(MAIN, "", "message.assistant", "2026-06-08T09:00:00Z", &payload)
+    };
+    let start = started(MAIN, "", "2026-06-08T08:00:00Z");
+    check(&[start.clone(), total(40), total(90)], &["1 1 0 90"]);
+    check(&[start, total(90), turn(MAIN, 80)], &["1 1 0 80"]);
+}
+
+#[test]
+fn a_turn_is_the_model_s_that_spoke_in_it() {
+    let mut builder = UsageBuilder::new();
+    let events = [started(MAIN, "", "2026-06-08T08:00:00Z"), said(MAIN, "r1", 1, false), turn(MAIN, 9)];
+    for event in &events {
+        builder.push(event);
+    }
+    let models: Vec<_> = builder.finish().into_keys().map(|key| key.model).collect();
+    assert_eq!(models, ["m"]);
+}

@@ -26,17 +26,18 @@ impl Tokens {
     #[must_use]
     pub fn read(report: &RawJson) -> Option<Self> {
         let usage = Usage::read(report)?;
-        let count = |name| usage.count(name).unwrap_or(0);
+        let find = |names: [&str; 2]| names.into_iter().find_map(|name| usage.count(name));
+        let count = |names| find(names).unwrap_or(0);
         let mut tokens = Self {
-            input: count("input_tokens"),
-            output: count("output_tokens"),
-            cache_read: count("cache_read_input_tokens"),
-            cache_write: count("cache_creation_input_tokens"),
-            reasoning: count("reasoning_output_tokens"),
+            input: count(["input_tokens", "inputTokens"]),
+            output: count(["output_tokens", "outputTokens"]),
+            cache_read: count(["cache_read_input_tokens", "cacheReadInputTokens"]),
+            cache_write: count(["cache_creation_input_tokens", "cacheCreationInputTokens"]),
+            reasoning: count(["reasoning_output_tokens", "reasoningOutputTokens"]),
         };
-        if let Some(cached) = usage.count("cached_input_tokens") {
+        if let Some(cached) = find(["cached_input_tokens", "cachedInputTokens"]) {
             tokens.cache_read = cached;
-            tokens.cache_write = count("cache_write_input_tokens");
+            tokens.cache_write = count(["cache_write_input_tokens", "cacheWriteInputTokens"]);
             tokens.input = tokens.input.saturating_sub(cached).saturating_sub(tokens.cache_write);
         }
         Some(tokens)
@@ -99,6 +100,20 @@ mod tests {
         check(
             r#"{"input_tokens":1,"cached_input_tokens":70}"#,
             Some(Tokens { cache_read: 70, ..Tokens::default() }),
+        );
+    }
+
+    #[test]
+    fn names_are_known_in_both_spellings() {
+        let want = Tokens { input: 3, output: 9, cache_read: 6, cache_write: 1, reasoning: 4 };
+        check(
+            r#"{"inputTokens":10,"cachedInputTokens":6,"cacheWriteInputTokens":1,"outputTokens":9,"reasoningOutputTokens":4}"#,
+            Some(want),
+        );
+        let want = Tokens { input: 3, output: 9, cache_read: 6, cache_write: 1, reasoning: 0 };
+        check(
+            r#"{"inputTokens":3,"outputTokens":9,"cacheReadInputTokens":6,"cacheCreationInputTokens":1}"#,
+            Some(want),
         );
     }
 
