@@ -195,9 +195,8 @@ impl UsageBuilder {
         for (id, run) in &self.runs {
             match telling_of(*id) {
                 Telling::Turns => run.turns.iter().for_each(|turn| self.add(&mut rows, *id, turn, false)),
-                Telling::Total => {
-                    run.total.iter().for_each(|total| self.add(&mut rows, *id, total, false));
-                }
+                // A total may leave out what subagents used.
+                Telling::Total => run.total.iter().for_each(|total| self.add(&mut rows, *id, total, true)),
                 Telling::Numbers | Telling::Ids => {}
             }
         }

@@ -135,7 +135,7 @@ fn a_total_counts_where_there_is_nothing_else() {
         event(MAIN, "", "message.assistant", "2026-06-08T09:00:00Z", &payload)
     };
     let start = started(MAIN, "", "2026-06-08T08:00:00Z");
-    check(&[start.clone(), total(40), total(90)], &["1 1 0 90"]);
+    check(&[start.clone(), total(40), total(90)], &["1 1 ≥0 ≥90"]);
     check(&[start, total(90), turn(MAIN, 80)], &["1 1 0 80"]);
 }
 
