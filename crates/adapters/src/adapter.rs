@@ -204,6 +204,12 @@ impl Adapter {
         self.mapper.finish(&mut emit);
     }
 
+    /// Returns what the source's channel can show at all; what is not in the list is unavailable, not zero.
+    #[must_use]
+    pub fn carries(&self) -> &'static [&'static str] {
+        self.mapper.about().carries
+    }
+
     /// Returns how much was understood so far.
     #[must_use]
     pub fn completeness(&self) -> &Completeness {

@@ -130,7 +130,7 @@ pub struct AlwaysJson {
 
 #[derive(Args, Debug)]
 pub struct EventsArgs {
-    /// A run's UUID or the beginning of it, or a transcript file
+    /// A run's UUID or the beginning of it, a transcript file, or a file or directory of an agent
     pub run: String,
     /// Begin with this event
     #[arg(long, value_name = "SEQ", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
@@ -143,6 +143,9 @@ pub struct EventsArgs {
     /// Fail at the first event or block of an unknown type
     #[arg(long)]
     pub strict: bool,
+    /// Of agents' files, show whose they are, what they carry and how much was understood
+    #[arg(long, conflicts_with_all = ["from", "types", "strict", "raw"])]
+    pub completeness: bool,
 }
 
 /// How events are printed.

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use steno_adapters::{Completeness, HEAD_BYTES_MAX, Sink, Source, Surface, open, sniff};
+use steno_adapters::{Completeness, HEAD_BYTES_MAX, Sink, Sniffed, Source, Surface, open, sniff};
 use steno_model::{Envelope, Frame, Lane, Timestamp};
 
 use crate::failure::Failure;
@@ -79,8 +79,16 @@ pub fn surface_of(path: &Path) -> Result<Option<Surface>, Failure> {
     Ok(sniffed.filter(|sniffed| open(sniffed, source_of(path)).is_some()).map(|sniffed| sniffed.surface))
 }
 
-/// Reads a file through its adapter and says how much was understood; `None` when no agent that we know wrote it.
-pub fn read(path: &Path, sink: &mut dyn Sink) -> Result<Option<Completeness>, Failure> {
+/// What reading a file has shown of it.
+pub struct Reading {
+    pub sniffed: Sniffed,
+    /// What its channel can show at all.
+    pub carries: &'static [&'static str],
+    pub completeness: Completeness,
+}
+
+/// Reads a file through its adapter; `None` when no agent that we know wrote it.
+pub fn read(path: &Path, sink: &mut dyn Sink) -> Result<Option<Reading>, Failure> {
     let failed = |error: io::Error| cannot("read", path, &error);
     let file = File::open(path).map_err(failed)?;
     let about = file.metadata().map_err(failed)?;
@@ -109,7 +117,8 @@ pub fn read(path: &Path, sink: &mut dyn Sink) -> Result<Option<Completeness>, Fa
         len = fill(&mut *bytes, &mut piece[..PIECE_BYTES]).map_err(failed)?;
     }
     adapter.finish(sink);
-    Ok(Some(adapter.completeness().clone()))
+    let (carries, completeness) = (adapter.carries(), adapter.completeness().clone());
+    Ok(Some(Reading { sniffed, carries, completeness }))
 }
 
 fn source_of(path: &Path) -> Source {

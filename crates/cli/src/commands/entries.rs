@@ -3,7 +3,7 @@
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
-use steno_adapters::{Completeness, Surface};
+use steno_adapters::Surface;
 use steno_recorder::entries::{Discovered, EntryLog, EntryOptions, EntrySink};
 use tracing_subscriber::layer::SubscriberExt as _;
 
@@ -37,7 +37,8 @@ fn log_file(file: &Path, args: &EntriesArgs) -> Result<bool, Failure> {
     let mut sink = EntrySink::begin(options);
     sink.discovered(&file.display().to_string(), what_is(file, surface));
     match provider_files::read(file, &mut sink) {
-        Ok(Some(Completeness { unreadable, .. })) => {
+        Ok(Some(read)) => {
+            let unreadable = read.completeness.unreadable;
             if unreadable > 0 {
                 sink.error(&format!("{unreadable} pieces of `{}` cannot be read", file.display()));
             }

@@ -21,6 +21,10 @@ pub fn run(args: &EventsArgs, settings: &Settings, output: &mut Output) -> Outco
     {
         return show_foreign(path, args, output);
     }
+    if args.completeness {
+        let message = format!("`{}` is no agent's file: a transcript is whole or damaged", args.run);
+        return Err(Failure::usage(message).with_hint("`steno verify` checks it"));
+    }
     let mut reader = runs::open_reader(&found, settings)?;
     let (mut shown, mut unknown) = (0_u64, 0_u64);
     while let Some(recorded) = reader.read_next().map_err(|error| {
@@ -52,6 +56,10 @@ pub fn run(args: &EventsArgs, settings: &Settings, output: &mut Output) -> Outco
 
 /// Shows what an agent's own files become.
 fn show_foreign(path: &Path, args: &EventsArgs, output: &mut Output) -> Outcome {
+    if args.completeness {
+        let known = provider_events::show_completeness(path, args.form.json, output)?;
+        return if known > 0 { Ok(Exit::Done) } else { Err(not_readable(path)) };
+    }
     let mut shown = 0_u64;
     let mut numbered = Numbered::new(|recorded: Recorded| {
         if is_wanted(&recorded.event, args) && !output.is_broken() {
@@ -61,14 +69,19 @@ fn show_foreign(path: &Path, args: &EventsArgs, output: &mut Output) -> Outcome 
     });
     let known = provider_events::read(path, &mut numbered)?;
     if known == 0 {
-        let message =
-            format!("`{}` is neither a transcript nor a file of an agent that we can read", path.display());
-        return Err(Failure::nothing(message));
+        return Err(not_readable(path));
     }
     if shown == 0 {
         return Err(Failure::nothing(format!("no events of `{}` to show", args.run)));
     }
     Ok(Exit::Done)
+}
+
+fn not_readable(path: &Path) -> Failure {
+    Failure::nothing(format!(
+        "`{}` is neither a transcript nor a file of an agent that we can read",
+        path.display()
+    ))
 }
 
 fn is_wanted(event: &ExchangeEvent, args: &EventsArgs) -> bool {

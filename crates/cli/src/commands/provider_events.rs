@@ -5,11 +5,13 @@ use std::path::Path;
 
 use steno_adapters::{Completeness, Sink};
 use steno_journal::Recorded;
+use steno_model::json::{JsonString, ObjectWriter, RawJson};
 use steno_model::{Draft, RunId, Seq, Timestamp};
+use steno_views::{Lines, visible};
 
 use crate::failure::Failure;
-use crate::output::count;
-use crate::provider_files;
+use crate::output::{Output, count};
+use crate::provider_files::{self, Reading};
 
 /// Numbers drafts run by run, from 1, and hands each event on.
 pub struct Numbered<F> {
@@ -41,12 +43,77 @@ impl<F: FnMut(Recorded)> Sink for Numbered<F> {
 pub fn read(path: &Path, sink: &mut dyn Sink) -> Result<u64, Failure> {
     let mut known = 0;
     for file in provider_files::find(&[path.to_owned()])? {
-        if let Some(completeness) = provider_files::read(&file, sink)? {
+        if let Some(read) = provider_files::read(&file, sink)? {
             known += 1;
-            warn_of_the_rest(&file, &completeness);
+            warn_of_the_rest(&file, &read.completeness);
         }
     }
     Ok(known)
+}
+
+/// Shows of each file whose it is, what its channel carries, and how much of it was understood.
+pub fn show_completeness(path: &Path, json: bool, output: &mut Output) -> Result<u64, Failure> {
+    let mut known = 0;
+    for file in provider_files::find(&[path.to_owned()])? {
+        let mut events = 0_u64;
+        let mut counted = Numbered::new(|_| events += 1);
+        let Some(read) = provider_files::read(&file, &mut counted)? else { continue };
+        known += 1;
+        let name = file.display().to_string();
+        if json {
+            output.json_line(completeness_json(&name, events, &read).as_str());
+        } else {
+            output.line(&completeness_line(&name, events, &read));
+        }
+    }
+    Ok(known)
+}
+
+fn completeness_json(name: &str, events: u64, read: &Reading) -> RawJson {
+    let surface = read.sniffed.surface;
+    let unknown = |object: &mut ObjectWriter<'_>| {
+        let types = read.completeness.unknown.iter();
+        let pairs = types.map(|(name, times)| {
+            RawJson::object(|pair| {
+                pair.string("type", &name.as_str().into());
+                pair.number("records", *times);
+            })
+        });
+        object.json("unknown", &RawJson::array(pairs));
+    };
+    RawJson::object(|object| {
+        object.string("file", &name.into());
+        object.word("provider", surface.provider());
+        object.word("surface", surface.name());
+        object.optional("version", read.sniffed.version.as_ref(), ObjectWriter::string);
+        object.json(
+            "carries",
+            &RawJson::array(read.carries.iter().map(|what| JsonString::from(*what).to_json())),
+        );
+        object.number("events", events);
+        object.number("records", read.completeness.records);
+        object.number("bookkeeping", read.completeness.bookkeeping);
+        unknown(object);
+        object.number("repaired", read.completeness.repaired);
+        object.number("unreadable", read.completeness.unreadable);
+        object.number("torn_bytes", read.completeness.torn_bytes);
+    })
+}
+
+fn completeness_line(name: &str, events: u64, read: &Reading) -> String {
+    let (surface, completeness) = (read.sniffed.surface, &read.completeness);
+    let version = read.sniffed.version.as_ref().map(|version| format!(" {version}")).unwrap_or_default();
+    let unknown: u64 = completeness.unknown.values().sum();
+    let line = format!(
+        "{name}  {} {}{version}  {} from {}, {} of them bookkeeping, {unknown} unknown, {} unreadable",
+        surface.provider(),
+        surface.name(),
+        count(events, "event"),
+        count(completeness.records, "record"),
+        completeness.bookkeeping,
+        completeness.unreadable,
+    );
+    visible(&line, Lines::Escape).into_owned()
 }
 
 /// Says how much of a file was not understood.

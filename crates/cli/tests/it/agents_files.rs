@@ -104,6 +104,33 @@ fn what_cannot_be_read_is_said_and_costs_nothing_else() {
 }
 
 #[test]
+fn how_much_was_understood_can_be_asked() {
+    let steno = Steno::new();
+    let mut bytes = text(&session()).into_bytes();
+    bytes.extend_from_slice(b"[1]\n{\"type\":\"dream\",\"sessionId\":\"x\"}\n{\"type\":\"last-prompt\"}\n");
+    let file = put(&steno, "s.jsonl", bytes);
+    let said = steno.run(&["events", &file, "--completeness", "--json"]);
+    let [found] = &lines(&said)[..] else { panic!("{said:?}") };
+    for (name, want) in [
+        ("provider", json!("claude")),
+        ("surface", json!("disk")),
+        ("version", json!("2.1.100")),
+        ("events", json!(9)),
+        ("records", json!(6)),
+        ("bookkeeping", json!(1)),
+        ("unknown", json!([{"type": "dream", "records": 1}])),
+        ("unreadable", json!(1)),
+        ("torn_bytes", json!(0)),
+    ] {
+        assert_eq!(found[name], want, "{name}");
+    }
+    assert!(found["carries"].as_array().unwrap().contains(&json!("calls")));
+    assert!(steno.run(&["events", &file, "--completeness"]).out.contains("9 events from 6 records"));
+    steno.record(&[r#"{"type":"run.started"}"#]);
+    assert_eq!(steno.run(&["events", RUN, "--completeness"]).code, 2);
+}
+
+#[test]
 fn a_file_that_nobody_wrote_is_an_error() {
     let steno = Steno::new();
     let file = put(&steno, "d/x.jsonl", "{\"a\":1}\n");
