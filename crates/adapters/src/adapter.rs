@@ -8,7 +8,7 @@ use steno_model::{Frame, Lane};
 use crate::conversation::Message;
 use crate::emit::{About, At, Emit, Memory};
 use crate::lines::{Line, Lines};
-use crate::repair::{self, Content};
+use crate::repair::{self, Content, Piece};
 use crate::sink::Sink;
 use crate::wire::NoObject;
 
@@ -81,9 +81,6 @@ impl Place {
     }
 }
 
-/// What some programs put before the first byte of a file.
-const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
-
 /// How records stand in a source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Framing {
@@ -121,6 +118,8 @@ pub struct Adapter {
     lanes: [Lines; 2],
     /// How far this generation of the source has been seen.
     end: u64,
+    /// How far unfinished lines have been read by [`Adapter::finish`], lane by lane.
+    handed_over: [u64; 2],
     generation: u32,
     /// Whether the source was rewritten since the last record.
     is_rewritten: bool,
@@ -136,6 +135,7 @@ impl Adapter {
             mapper,
             lanes: Default::default(),
             end: 0,
+            handed_over: [0; 2],
             generation: 0,
             is_rewritten: false,
             memory: Memory::default(),
@@ -155,6 +155,8 @@ impl Adapter {
             self.generation = frame.generation;
             self.lanes = Default::default();
             self.end = 0;
+            self.handed_over = [0; 2];
+            self.memory.ordinal = 0;
             self.is_rewritten = true;
         }
         self.memory.captured = frame.captured.cloned();
@@ -195,7 +197,7 @@ impl Adapter {
         let at = At {
             source: &self.source.id,
             generation: self.generation,
-            offset: 0,
+            offset: self.end,
             length: 0,
             text: "null",
             is_repaired: false,
@@ -218,49 +220,55 @@ impl Adapter {
 
     fn line(&mut self, place: Place, line: Line<'_>, sink: &mut dyn Sink) {
         match line {
-            Line::Whole(bytes) => match bytes.strip_prefix(BYTE_ORDER_MARK) {
-                Some(marked) if place.offset == 0 => {
-                    self.whole_line(place.after(BYTE_ORDER_MARK.len()), marked, sink);
-                }
-                Some(_) | None => self.whole_line(place, bytes, sink),
-            },
+            Line::Whole(bytes) => self.whole_line(place, bytes, sink),
             Line::TooLong(length) => self.unreadable(place, length, "a line too long to be read", sink),
         }
     }
 
     fn whole_line(&mut self, place: Place, line: &[u8], sink: &mut dyn Sink) {
         let usual = line.strip_suffix(b"\r").unwrap_or(line);
+        let is_new = self.handed_over[place.lane as usize] <= place.offset;
         if let Ok(text) = str::from_utf8(usual)
+            && is_new
             && !usual.is_empty()
             && self.object(place, text, false, sink).is_ok()
         {
             return;
         }
         for piece in repair::pieces(line) {
-            let at = place.after(piece.at);
-            let readable = match piece.content {
-                Content::Object { text, repaired } => self.object(at, &text, repaired, sink).is_ok(),
-                Content::Unreadable(_) => false,
-            };
-            if !readable {
-                self.unreadable(at, piece.len as u64, "no JSON object", sink);
-            }
+            self.piece(place.after(piece.at), piece, sink);
         }
     }
 
-    /// Reads a last line that has no newline yet, if it is whole. If it is not, the rest of it may still come.
-    fn last_line(&mut self, place: Place, line: Line<'_>, sink: &mut dyn Sink) {
-        let (pieces, len) = match line {
-            Line::Whole(bytes) => (repair::pieces(bytes), bytes.len() as u64),
-            Line::TooLong(len) => (Vec::new(), len),
-        };
-        let is_whole = |content: &Content<'_>| matches!(content, Content::Object { repaired: false, .. });
-        if !pieces.is_empty() && pieces.iter().all(|piece| is_whole(&piece.content)) {
-            self.line(place, line, sink);
-            self.completeness.torn_bytes = 0;
-        } else {
-            self.completeness.torn_bytes = len;
+    fn piece(&mut self, place: Place, piece: Piece<'_>, sink: &mut dyn Sink) {
+        if place.offset < self.handed_over[place.lane as usize] {
+            return;
         }
+        let is_read = match piece.content {
+            Content::Object { text, repaired } => self.object(place, &text, repaired, sink).is_ok(),
+            Content::Unreadable(_) => false,
+        };
+        if !is_read {
+            self.unreadable(place, piece.len as u64, "no JSON object", sink);
+        }
+    }
+
+    /// Reads of a last line that has no newline yet what is whole. The rest of it may still come.
+    fn last_line(&mut self, place: Place, line: Line<'_>, sink: &mut dyn Sink) {
+        let (mut pieces, len) = match line {
+            Line::Whole(bytes) => (repair::pieces(bytes), bytes.len()),
+            Line::TooLong(len) => (Vec::new(), usize::try_from(len).unwrap_or(usize::MAX)),
+        };
+        let is_object = |piece: &Piece<'_>| matches!(piece.content, Content::Object { .. });
+        let whole = pieces.iter().rposition(is_object).map_or(0, |last| last + 1);
+        pieces.truncate(whole);
+        let end = pieces.last().map_or(0, |last| last.at + last.len);
+        for piece in pieces {
+            self.piece(place.after(piece.at), piece, sink);
+        }
+        let handed_over = &mut self.handed_over[place.lane as usize];
+        *handed_over = place.after(end).offset.max(*handed_over);
+        self.completeness.torn_bytes = (len - end) as u64;
     }
 
     fn object(
@@ -294,6 +302,11 @@ impl Adapter {
         if std::mem::take(&mut self.is_rewritten) {
             self.mapper.rewritten(&mut emit);
         }
+        if emit.is_at_its_place() {
+            // The events of a rewritten source's record that has not changed are there already.
+            self.completeness.records += 1;
+            return Ok(());
+        }
         let read = self.mapper.record(Record { lane, text }, &mut emit)?;
         self.completeness.records += 1;
         self.completeness.repaired += u64::from(is_repaired);
@@ -322,7 +335,7 @@ impl Adapter {
 
 #[cfg(test)]
 mod tests {
-    use steno_model::{Draft, RunId};
+    use steno_model::{Draft, EventType, RunId};
 
     use super::*;
     use crate::claude;
@@ -370,6 +383,36 @@ mod tests {
         let (drafts, _) = fed(&[(0, 0, before.as_bytes()), (1, 0, after.as_bytes())]);
         let (plain, _) = fed(&[(0, 0, format!("{before}{}", line(3)).as_bytes())]);
         assert_eq!(drafts.len(), plain.len() + 1, "one more, which says that the source was rewritten");
+    }
+
+    #[test]
+    fn ending_a_source_and_going_on_gives_each_event_once() {
+        let text = format!("{}{}", line(1), line(2));
+        let bytes = text.as_bytes();
+        let whole = fed(&[(0, 0, bytes)]).0;
+        for cut in 0..bytes.len() {
+            let mut adapter = claude::disk(Source::named("s"));
+            let mut out = Vec::new();
+            adapter.feed(Frame::of_file(0, &bytes[..cut]), &mut out);
+            adapter.finish(&mut out);
+            adapter.finish(&mut out);
+            adapter.feed(Frame::of_file(cut as u64, &bytes[cut..]), &mut out);
+            adapter.finish(&mut out);
+            assert_eq!(out, whole, "cut at {cut}");
+        }
+    }
+
+    #[test]
+    fn a_value_that_nests_too_deep_costs_nothing_but_itself() {
+        let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
+        let text = format!(
+            "{{\"type\":\"assistant\",\"uuid\":\"u\",\"sessionId\":\"{SESSION}\",\"message\":{{\"id\":\"m\",\"content\":[{{\"type\":\"text\",\"text\":\"Look.\"}},{{\"type\":\"tool_use\",\"id\":\"t\",\"name\":\"Read\",\"input\":{deep}}}]}}}}\n"
+        );
+        let (drafts, _) = fed(&[(0, 0, text.as_bytes())]);
+        let types: Vec<_> = drafts.iter().map(|(_, draft)| draft.event_type()).collect();
+        assert_eq!(types, [EventType::RunStarted, EventType::MessageAssistant, EventType::ToolCall]);
+        let shown = format!("{drafts:?}");
+        assert!(shown.contains("Look.") && shown.contains("too_deep"));
     }
 
     #[test]

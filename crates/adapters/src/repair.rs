@@ -6,7 +6,10 @@
 use std::borrow::Cow;
 
 use serde_json::value::RawValue;
-use steno_model::json::Fields;
+use steno_model::json::{Fields, text_of};
+
+/// What some programs put before the first byte of a file.
+pub(crate) const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// A piece of a line.
 #[derive(Debug, PartialEq, Eq)]
@@ -28,116 +31,126 @@ pub(crate) enum Content<'a> {
     Unreadable(&'static str),
 }
 
-/// Takes a line apart. White space and a run of NULs, which a crash leaves at the end of a file, are no pieces.
+/// Takes a line apart. White space, NULs, which a crash leaves behind, and byte order marks are no pieces.
+///
+/// Where something cannot be read, reading goes on at the next object that is a whole record: a writer may have died in
+/// the middle of a record, and its successor gone on without a newline.
 pub(crate) fn pieces(line: &[u8]) -> Vec<Piece<'_>> {
-    let skipped = line.iter().take_while(|&&byte| is_filling(byte)).count();
-    let kept = line[skipped..].iter().rposition(|&byte| !is_filling(byte)).map_or(0, |last| last + 1);
-    let body = &line[skipped..skipped + kept];
-    if body.is_empty() {
-        return Vec::new();
-    }
-    let unreadable = |at, len| Piece { at: skipped + at, len, content: Content::Unreadable("no JSON") };
-    let Ok(text) = str::from_utf8(body) else {
-        // Positions in a text with other characters are not those of the bytes: such a line is one piece.
-        let content = only_object(String::from_utf8_lossy(body).into_owned());
-        return vec![Piece { content, ..unreadable(0, body.len()) }];
-    };
-    let (values, read) = values(text);
-    let mut found: Vec<Piece<'_>> = values.into_iter().map(|value| value.into_piece(skipped, text)).collect();
-    let rest = &text[read..];
-    if rest.is_empty() {
-        return found;
-    }
-    if found.is_empty() {
-        // A raw control character inside a string is no JSON; escaped it is the same character.
-        let content = only_object(escape_controls(rest));
-        if matches!(content, Content::Object { .. }) {
-            return vec![Piece { content, ..unreadable(0, body.len()) }];
+    // A hostile line must not make this quadratic: each attempt ends where its object does, or uses this up.
+    let mut budget = line.len().saturating_mul(8);
+    let mut found = Vec::new();
+    let mut at = skip_filling(line, 0);
+    while at < line.len() {
+        if let Some((piece, end)) = object_at(line, at, &mut budget) {
+            found.push(piece);
+            at = skip_filling(line, end);
+            continue;
         }
+        let next = next_record(line, at + 1, &mut budget).unwrap_or(line.len());
+        let len = line[at..next].iter().rposition(|&byte| !is_filling(byte)).map_or(0, |last| last + 1);
+        found.push(Piece { at, len, content: Content::Unreadable("no JSON object") });
+        at = next;
     }
-    // A writer that died in the middle of a record, and its successor that went on without a newline.
-    let torn = rest.len() - last_record(rest).map_or(0, str::len);
-    found.push(unreadable(read, torn));
-    let after = values_of_record(rest, torn);
-    found.extend(after.map(|value| value.into_piece(skipped + read, rest)));
     found
 }
 
-fn values_of_record(rest: &str, torn: usize) -> Option<Value> {
-    (torn < rest.len()).then_some(Value { start: torn, end: rest.len(), is_object: true })
-}
-
-/// Returns a text that is one object, or says that it is none.
-fn only_object(text: String) -> Content<'static> {
-    let is_one = matches!(values(&text), (found, read)
-        if read == text.len() && matches!(found[..], [Value { is_object: true, .. }]));
-    if is_one {
-        Content::Object { text: Cow::Owned(text), repaired: true }
-    } else {
-        Content::Unreadable("no JSON")
+fn skip_filling(line: &[u8], mut at: usize) -> usize {
+    loop {
+        let rest = &line[at..];
+        if rest.first().is_some_and(|&byte| is_filling(byte)) {
+            at += 1;
+        } else if rest.starts_with(BYTE_ORDER_MARK) {
+            at += BYTE_ORDER_MARK.len();
+        } else {
+            return at;
+        }
     }
-}
-
-/// Finds a whole record at the end of a text that begins with a torn one.
-///
-/// An object inside the torn record can look whole too; a record is told from it by what all providers give their
-/// records and nothing below: a type together with a time or an id.
-fn last_record(text: &str) -> Option<&str> {
-    // Each attempt ends where its object does; a hostile line must not make that quadratic.
-    let mut budget = text.len().saturating_mul(4);
-    for (at, _) in text.match_indices("{\"").skip(1) {
-        let candidate = &text[at..];
-        let scanned = match serde_json::from_str::<&RawValue>(candidate) {
-            Ok(_) if is_record(candidate) => return Some(candidate),
-            Ok(_) => candidate.len(),
-            Err(error) => error.column(),
-        };
-        budget = budget.checked_sub(scanned.max(64))?;
-    }
-    None
-}
-
-fn is_record(text: &str) -> bool {
-    let Ok(fields) = Fields::parse(text) else { return false };
-    fields.has("type") && ["timestamp", "uuid", "sessionId", "payload"].iter().any(|name| fields.has(name))
 }
 
 fn is_filling(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\r' | b'\n' | 0)
 }
 
-struct Value {
-    start: usize,
-    end: usize,
-    is_object: bool,
+/// Reads the object that begins at `at`, if one does; says also where it ends.
+fn object_at<'a>(line: &'a [u8], at: usize, budget: &mut usize) -> Option<(Piece<'a>, usize)> {
+    let end = object_end(line, at, budget)?;
+    let bytes = &line[at..end];
+    let (text, repaired) = match String::from_utf8_lossy(bytes) {
+        Cow::Borrowed(text) => (Cow::Borrowed(text), false),
+        Cow::Owned(text) => (Cow::Owned(text), true),
+    };
+    let content = if is_json(&text) {
+        Content::Object { text, repaired }
+    } else {
+        // A raw control character inside a string is no JSON; escaped it is the same character.
+        let escaped = escape_controls(&text);
+        if !is_json(&escaped) {
+            return None;
+        }
+        Content::Object { text: Cow::Owned(escaped), repaired: true }
+    };
+    Some((Piece { at, len: bytes.len(), content }, end))
 }
 
-impl Value {
-    fn into_piece(self, skipped: usize, text: &str) -> Piece<'_> {
-        let whole = &text[self.start..self.end];
-        let content = if self.is_object {
-            Content::Object { text: Cow::Borrowed(whole), repaired: false }
-        } else {
-            Content::Unreadable("no JSON object")
-        };
-        Piece { at: skipped + self.start, len: whole.len(), content }
-    }
+fn is_json(text: &str) -> bool {
+    serde_json::from_str::<&RawValue>(text).is_ok()
 }
 
-/// Splits off the JSON values that a text begins with, with nothing but white space between them; says how far they
-/// reach.
-fn values(text: &str) -> (Vec<Value>, usize) {
-    let mut stream = serde_json::Deserializer::from_str(text).into_iter::<&RawValue>();
-    let (mut found, mut read) = (Vec::new(), 0);
-    while let Some(Ok(value)) = stream.next() {
-        read = stream.byte_offset();
-        found.push(Value {
-            start: read - value.get().len(),
-            end: read,
-            is_object: value.get().starts_with('{'),
-        });
+/// Finds where the object ends that begins at `at`, by its brackets.
+fn object_end(line: &[u8], at: usize, budget: &mut usize) -> Option<usize> {
+    if line.get(at) != Some(&b'{') {
+        return None;
     }
-    (found, read)
+    let (mut depth, mut inside, mut escaped) = (0_usize, false, false);
+    for (index, &byte) in line.iter().enumerate().skip(at) {
+        *budget = budget.checked_sub(1)?;
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' if inside => escaped = true,
+            b'"' => inside = !inside,
+            b'{' | b'[' if !inside => depth += 1,
+            b'}' | b']' if !inside => {
+                depth -= 1;
+                if depth == 0 {
+                    return Some(index + 1);
+                }
+            }
+            _ => {}
+        }
+    }
+    None
+}
+
+/// Finds the next place from `from` on where a whole record begins.
+fn next_record(line: &[u8], from: usize, budget: &mut usize) -> Option<usize> {
+    let starts = memchr::memchr_iter(b'{', line.get(from..)?).map(|start| from + start);
+    for start in starts {
+        if *budget == 0 {
+            return None;
+        }
+        if let Some((Piece { content: Content::Object { text, .. }, .. }, _)) = object_at(line, start, budget)
+            && is_record(&text)
+        {
+            return Some(start);
+        }
+    }
+    None
+}
+
+/// Tells a record from an object inside a torn one, by what providers give their records and nothing below.
+fn is_record(text: &str) -> bool {
+    let Ok(fields) = Fields::parse(text) else { return false };
+    let has = |name: &str| fields.has(name);
+    let kind = fields.iter().find(|(key, _)| key.is("type")).and_then(|(_, value)| text_of(value));
+    match kind.as_deref() {
+        Some("control_request" | "control_response" | "result" | "system") => true,
+        Some(kind) if ["thread.", "turn.", "item."].iter().any(|start| kind.starts_with(start)) => true,
+        Some(_) => ["timestamp", "uuid", "sessionId", "session_id", "payload"].into_iter().any(has),
+        None => {
+            let is_message = has("method") || (has("id") && (has("result") || has("error") || has("msg")));
+            is_message || has("record_type") || (has("dir") && has("msg"))
+        }
+    }
 }
 
 /// Writes raw control characters inside strings as escapes.
@@ -210,22 +223,55 @@ mod tests {
     fn what_is_no_object_is_unreadable_and_keeps_its_neighbours() {
         check(b"[1]", &["0+3 !no JSON object"]);
         check(br#"{"a":1}7"#, &[r#"0+7 {"a":1}"#, "7+1 !no JSON object"]);
-        check(br#"{"a":1} then"#, &[r#"0+7 {"a":1}"#, "7+5 !no JSON"]);
-        check(b"{\"a\":", &["0+5 !no JSON"]);
-        check(b"hello", &["0+5 !no JSON"]);
+        check(br#"{"a":1} then"#, &[r#"0+7 {"a":1}"#, "8+4 !no JSON object"]);
+        check(b"{\"a\":", &["0+5 !no JSON object"]);
+        check(b"hello", &["0+5 !no JSON object"]);
+    }
+
+    const WHOLE: &str = r#"{ "type":"user","uuid":"u","message":{"type":"message"}}"#;
+
+    #[test]
+    fn a_record_is_found_after_whatever_cannot_be_read() {
+        let found = WHOLE;
+        check(format!("hello {WHOLE}").as_bytes(), &["0+5 !no JSON object", &format!("6+56 {found}")]);
+        check(format!("ss\"}}}} {WHOLE}").as_bytes(), &["0+5 !no JSON object", &format!("6+56 {found}")]);
+        let two = [format!("0+56 {found}"), format!("60+56 {found}")];
+        check(format!("{WHOLE}\0\0\0\0{WHOLE}").as_bytes(), &[&two[0], &two[1]]);
+        let two = [format!("0+56 {found}"), format!("59+56 {found}")];
+        check(format!("{WHOLE}\u{feff}{WHOLE}").as_bytes(), &[&two[0], &two[1]]);
+        for record in [
+            r#"{"type":"turn.started"}"#,
+            r#"{"method":"initialized"}"#,
+            r#"{"id":1,"result":{}}"#,
+            r#"{"id":"1","msg":{"type":"task_started"}}"#,
+        ] {
+            let want = format!("13+{} {record}", record.len());
+            check(format!(r#"{{"type":"assi{record}"#).as_bytes(), &["0+13 !no JSON object", &want]);
+        }
+    }
+
+    #[test]
+    fn each_of_several_records_is_read_for_itself() {
+        let bad = b"{\"a\":\"\xff\"}{\"b\":\"x\0y\"}{\"c\":1}";
+        check(bad, &["0+9 ~{\"a\":\"\u{fffd}\"}", "9+11 ~{\"b\":\"x\\u0000y\"}", "20+7 {\"c\":1}"]);
+        let torn = format!(r#"{{"type":"assi{WHOLE}{{"c":1}}"#);
+        check(torn.as_bytes(), &["0+13 !no JSON object", &format!("13+56 {WHOLE}"), r#"69+7 {"c":1}"#]);
     }
 
     #[test]
     fn a_record_after_a_torn_one_is_found_and_nothing_inside_the_torn_one_is() {
         let whole = r#"{"type":"user","uuid":"u","message":{"type":"message"}}"#;
-        check(format!(r#"{{"type":"assi{whole}"#).as_bytes(), &["0+13 !no JSON", &format!("13+55 {whole}")]);
-        check(br#"{"type":"user","message":{"type":"message"}"#, &["0+43 !no JSON"]);
+        check(
+            format!(r#"{{"type":"assi{whole}"#).as_bytes(),
+            &["0+13 !no JSON object", &format!("13+55 {whole}")],
+        );
+        check(br#"{"type":"user","message":{"type":"message"}"#, &["0+43 !no JSON object"]);
     }
 
     #[test]
     fn many_beginnings_cost_no_more_than_a_few_passes() {
         let line = "{\"a\":[".repeat(200_000);
-        check(line.as_bytes(), &[&format!("0+{} !no JSON", line.len())]);
+        check(line.as_bytes(), &[&format!("0+{} !no JSON object", line.len())]);
     }
 
     #[test]

@@ -9,9 +9,6 @@ use crate::wire::{RawField as _, parse, wire};
 /// How much of a source is looked at, at most.
 pub const HEAD_BYTES_MAX: usize = 1024 * 1024;
 
-/// How many records are looked at, at most: bare ones may come before the first that tells.
-const RECORDS_MAX: usize = 200;
-
 /// What a provider's records look like in one place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Surface {
@@ -97,6 +94,7 @@ wire! {
         request: "request",
         response: "response",
         data: "data" => Data,
+        run: "run_id",
         project_hash: "projectHash",
     }
 }
@@ -121,8 +119,8 @@ wire! {
 #[must_use]
 pub fn sniff(head: &[u8]) -> Option<Sniffed> {
     let mut found: Option<Sniffed> = None;
-    let head = head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(head);
-    for line in head.split(|byte| *byte == b'\n').take(RECORDS_MAX) {
+    let mut lines = head.split(|byte| *byte == b'\n').peekable();
+    while let Some(line) = lines.next() {
         for piece in repair::pieces(line) {
             let Content::Object { text, .. } = &piece.content else { continue };
             look(text, &mut found);
@@ -130,8 +128,23 @@ pub fn sniff(head: &[u8]) -> Option<Sniffed> {
         if found.as_ref().is_some_and(|found| found.version.is_some()) {
             break;
         }
+        if found.is_none() && lines.peek().is_none() {
+            // A first line that is longer than what is looked at: its first fields may tell.
+            look(&beginning_of(line), &mut found);
+        }
     }
     found
+}
+
+/// Returns the fields that a cut object begins with, as an object; what was cut in the middle is left out.
+fn beginning_of(line: &[u8]) -> String {
+    const FIELDS_BYTES_MAX: usize = 4096;
+    let text = String::from_utf8_lossy(&line[..line.len().min(FIELDS_BYTES_MAX)]);
+    let ends = text.char_indices().filter(|(_, letter)| *letter == ',').map(|(at, _)| at);
+    let whole = |at: usize| format!("{}}}", &text[..at]);
+    let ends: Vec<usize> = ends.collect();
+    let closed = ends.into_iter().rev().map(whole).find(|text| parse::<Probe<'_>>(text).is_ok());
+    closed.unwrap_or_default()
 }
 
 /// Takes from one record what it tells.
@@ -166,13 +179,11 @@ fn surface_of(probe: &Probe<'_>) -> Option<Surface> {
         return Some(other);
     }
     let is_bare_rollout = probe.kind.is_none() && probe.id.is_some() && probe.instructions.is_some();
-    if is_bare_rollout
-        || probe.record_type.is("state")
-        || (probe.payload.is_some() && probe.timestamp.is_some())
-    {
+    let is_enveloped = probe.payload.is_some() && probe.timestamp.is_some() && probe.run.is_none();
+    if is_bare_rollout || probe.record_type.is("state") || is_enveloped {
         return Some(Surface::CodexRollout);
     }
-    if probe.session_snake.is_some() && (kind == "system" || probe.session_camel.is_none())
+    if probe.session_snake.is_some() && probe.session_camel.is_none() && !kind.is_empty()
         || matches!(&*kind, "control_request" | "control_response" if probe.request.is_some() || probe.response.is_some())
     {
         return Some(Surface::ClaudeStream);
@@ -207,5 +218,80 @@ fn version_of(surface: Surface, probe: &Probe<'_>) -> Option<JsonString> {
             let version = agent.split_once('/')?.1.split(' ').next()?;
             Some(version.into())
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(head: &str, want: Option<(Surface, Option<&str>)>) {
+        let found = sniff(head.as_bytes());
+        let found = found.map(|found| (found.surface, found.version.map(|text| text.to_text().into_owned())));
+        assert_eq!(
+            found,
+            want.map(|(surface, version)| (surface, version.map(str::to_owned))),
+            "{head:.100}"
+        );
+    }
+
+    #[test]
+    fn surfaces_are_told_by_content() {
+        let disk = r#"{"type":"user","uuid":"u","sessionId":"s","version":"2.1.3"}"#;
+        check(disk, Some((Surface::ClaudeDisk, Some("2.1.3"))));
+        check(r#"{"type":"system","session_id":"s","sessionId":"s"}"#, Some((Surface::ClaudeDisk, None)));
+        check(
+            r#"{"type":"system","subtype":"init","session_id":"s","claude_code_version":"2"}"#,
+            Some((Surface::ClaudeStream, Some("2"))),
+        );
+        check(
+            r#"{"timestamp":"t","type":"session_meta","payload":{"cli_version":"0.1"}}"#,
+            Some((Surface::CodexRollout, Some("0.1"))),
+        );
+        check(r#"{"id":"i","timestamp":"t","instructions":null}"#, Some((Surface::CodexRollout, None)));
+        check(r#"{"type":"thread.started","thread_id":"t"}"#, Some((Surface::CodexExec, None)));
+        check(r#"{"workdir":"w","sandbox":"s"}"#, Some((Surface::CodexExec, None)));
+        check(
+            r#"{"id":0,"result":{"userAgent":"x/0.166.0 (y)"}}"#,
+            Some((Surface::CodexAppServer, Some("0.166.0"))),
+        );
+        check(r#"{"sessionId":"s","projectHash":"p"}"#, Some((Surface::GeminiChat, None)));
+        check(r#"{"type":"init","session_id":"s"}"#, Some((Surface::GeminiStream, None)));
+        check(r#"{"type":"session.start","data":{},"id":"i"}"#, Some((Surface::CopilotEvents, None)));
+    }
+
+    #[test]
+    fn what_nobody_wrote_is_nobodys() {
+        for text in [
+            "",
+            "hello",
+            "[1]",
+            r#"{"session_id":"s"}"#,
+            r#"{"jsonrpc":"2.0","method":"x"}"#,
+            r#"{"seq":1,"run_id":"r","type":"run.started","timestamp":"t","payload":null}"#,
+            r#"{"seq":1,"run_id":"r","type":"run.started","timestamp":"t","payload":{}}"#,
+        ] {
+            check(text, None);
+        }
+    }
+
+    #[test]
+    fn what_stands_before_the_first_that_tells_is_passed_over() {
+        let disk = r#"{"type":"user","uuid":"u","sessionId":"s","version":"2.1.3"}"#;
+        check(
+            &format!("{}{disk}", "{\"junk\":1}\n".repeat(1_000)),
+            Some((Surface::ClaudeDisk, Some("2.1.3"))),
+        );
+        check(&format!("\u{feff}{disk}"), Some((Surface::ClaudeDisk, Some("2.1.3"))));
+    }
+
+    #[test]
+    fn a_first_line_that_is_cut_is_told_by_its_first_fields() {
+        let long = format!(
+            r#"{{"type":"user","sessionId":"s","version":"2.1.3","message":{{"content":"{}"#,
+            "x".repeat(9_000)
+        );
+        check(&long, Some((Surface::ClaudeDisk, Some("2.1.3"))));
     }
 }

@@ -1,5 +1,6 @@
 //! Agents' own files, read where they lie: found, recognised by content, and run through their adapter.
 
+use std::collections::HashSet;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -26,9 +27,10 @@ pub fn find(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
             found.push(path.clone());
         }
     }
-    // In the same order everywhere.
+    // In the same order everywhere, and each file once, however it is spelled.
     found.sort();
-    found.dedup();
+    let mut seen = HashSet::new();
+    found.retain(|path| seen.insert(std::fs::canonicalize(path).unwrap_or_else(|_| path.clone())));
     Ok(found)
 }
 
@@ -38,7 +40,10 @@ fn walk(dir: &Path, depth: usize, found: &mut Vec<PathBuf>) -> io::Result<()> {
         // Links are not followed: they lead out of what was named, or round in circles.
         let kind = entry.file_type()?;
         if kind.is_dir() && depth > 0 {
-            walk(&entry.path(), depth - 1, found)?;
+            if let Err(error) = walk(&entry.path(), depth - 1, found) {
+                // One directory that cannot be read takes nothing from the others.
+                tracing::warn!("cannot list `{}`: {error}", entry.path().display());
+            }
         } else if kind.is_file() && is_candidate(&entry.path()) {
             found.push(entry.path());
         }
@@ -65,7 +70,7 @@ pub fn is_foreign(path: &Path) -> Result<bool, Failure> {
 /// Returns the beginning of a file.
 fn head_of(path: &Path) -> Result<Vec<u8>, Failure> {
     let failed = |error: io::Error| cannot("read", path, &error);
-    let file = File::open(path).map_err(failed)?;
+    let file = open_regular(path)?;
     let mut bytes = plain_bytes(path, file).map_err(failed)?;
     let mut head = vec![0; HEAD_BYTES_MAX];
     let read = fill(&mut *bytes, &mut head).map_err(failed)?;
@@ -90,11 +95,8 @@ pub struct Reading {
 /// Reads a file through its adapter; `None` when no agent that we know wrote it.
 pub fn read(path: &Path, sink: &mut dyn Sink) -> Result<Option<Reading>, Failure> {
     let failed = |error: io::Error| cannot("read", path, &error);
-    let file = File::open(path).map_err(failed)?;
+    let file = open_regular(path)?;
     let about = file.metadata().map_err(failed)?;
-    if !about.is_file() {
-        return Err(Failure::could_not(format!("`{}` is no regular file", path.display())));
-    }
     // Where records have no time of their own, the file's is the best that is known.
     let modified = about.modified().ok().and_then(|time| jiff::Timestamp::try_from(time).ok());
     let modified = modified.map(Timestamp::from_instant);
@@ -146,6 +148,15 @@ fn fill(bytes: &mut dyn Read, into: &mut [u8]) -> io::Result<usize> {
         }
     }
     Ok(filled)
+}
+
+/// Opens a file to read. A pipe in its place would make us wait for ever, so nothing else is opened.
+fn open_regular(path: &Path) -> Result<File, Failure> {
+    let failed = |error: io::Error| cannot("read", path, &error);
+    if !std::fs::metadata(path).map_err(failed)?.is_file() {
+        return Err(Failure::could_not(format!("`{}` is no regular file", path.display())));
+    }
+    File::open(path).map_err(failed)
 }
 
 fn cannot(what: &str, path: &Path, error: &io::Error) -> Failure {

@@ -18,6 +18,8 @@ pub(super) struct Agent {
     pub(super) children_key: Vec<String>,
     /// The response whose usage an entry has told; the records of a response follow each other.
     pub(super) usage_told: Option<String>,
+    /// How many responses had no id of their own.
+    pub(super) unnamed_responses: u64,
     /// The system prompt as it stood last.
     pub(super) system_prompt: Option<Box<str>>,
     /// The calls that somebody was asked to allow.
@@ -54,6 +56,7 @@ impl Agent {
             run,
             children_key,
             usage_told: None,
+            unnamed_responses: 0,
             system_prompt: None,
             asked: HashSet::new(),
             tasks: HashMap::new(),

@@ -332,6 +332,7 @@ fn assistant(agent: &mut Agent, line: &Line<'_>, emit: &mut Emit<'_>) -> Option<
     };
     let said = Said {
         uuid: line.uuid,
+        request_id: line.request_id,
         is_api_error: line.is_api_error.is_true(),
         error: line.error,
         usage_is_start: false,

@@ -18,6 +18,7 @@ const SYNTHETIC: &str = "<synthetic>";
 #[derive(Clone, Copy)]
 pub(super) struct Said<'a> {
     pub(super) uuid: Raw<'a>,
+    pub(super) request_id: Raw<'a>,
     pub(super) is_api_error: bool,
     /// The class of an API's error.
     pub(super) error: Raw<'a>,
@@ -52,7 +53,8 @@ pub(super) fn assistant(
     spoken.take_all(message.content);
     let run = &mut agent.run;
     if !spoken.blocks.is_empty() || (spoken.is_empty() && message.usage.is_some()) {
-        emit.assistant(run, spoken.blocks, response_fields(message, said));
+        let extra = response_fields(message, said, &mut agent.unnamed_responses);
+        emit.assistant(run, spoken.blocks, extra);
     }
     for entry_type in spoken.entries {
         emit.entry(run, entry_type, None);
@@ -91,10 +93,17 @@ fn not_the_model(run: &Run, text: &str, said: Said<'_>, emit: &mut Emit<'_>) {
     }
 }
 
-fn response_fields(message: &Message<'_>, said: Said<'_>) -> Extra {
+fn response_fields(message: &Message<'_>, said: Said<'_>, unnamed: &mut u64) -> Extra {
     let mut extra = Extra::default();
     push(&mut extra, "id", said.uuid.json());
-    push(&mut extra, "response", message.id.json());
+    let response = message.id.json().or_else(|| said.request_id.json());
+    extra.push(
+        "response",
+        response.unwrap_or_else(|| {
+            *unnamed += 1;
+            RawJson::from(*unnamed)
+        }),
+    );
     push(&mut extra, "model", message.model.json());
     push(&mut extra, "stop_reason", message.stop_reason.json());
     if let Some(usage) = message.usage.json() {
@@ -122,8 +131,10 @@ impl<'a> Spoken<'a> {
         if let Some(text) = content.string() {
             return self.say(EntryType::AssistantMessage, BlockContent::Text(Some(text)));
         }
-        for block in content.and_then(list::<Block<'_>>).unwrap_or_default() {
-            self.take(block);
+        match content.filter(|raw| raw.get() != "null").map(list::<Block<'_>>) {
+            Some(Some(blocks)) => blocks.into_iter().for_each(|block| self.take(block)),
+            Some(None) => self.unknown.push("content".to_owned()),
+            None => {}
         }
     }
 
@@ -135,6 +146,7 @@ impl<'a> Spoken<'a> {
         let Some(block) = block else { return self.unknown.push("block".to_owned()) };
         let kind = block.kind.text().unwrap_or_default();
         match &*kind {
+            "text" if block.text.string().is_none() => self.unknown.push("block.text".to_owned()),
             "text" => self.say(EntryType::AssistantMessage, BlockContent::Text(block.text.string())),
             "thinking" => {
                 let thinking = block.thinking.string().unwrap_or_else(|| "".into());

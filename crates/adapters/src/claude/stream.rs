@@ -212,6 +212,7 @@ impl Stream {
         let Some(message) = frame.message else { return self.unknown("assistant", emit) };
         let said = Said {
             uuid: frame.uuid,
+            request_id: frame.request_id,
             is_api_error: frame.is_api_error.is_true() || frame.error.json().is_some(),
             error: frame.error,
             usage_is_start: true,

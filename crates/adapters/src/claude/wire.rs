@@ -7,6 +7,7 @@ wire! {
     pub(super) struct Line {
         kind: "type",
         subtype: "subtype",
+        request_id: "requestId",
         uuid: "uuid",
         parent_uuid: "parentUuid",
         timestamp: "timestamp",

@@ -26,6 +26,11 @@ pub(crate) struct Seen {
 }
 
 impl Seen {
+    /// Keeps the bytes of the record at a place; tells whether the same ones were there already.
+    pub(super) fn keep_at(&mut self, ordinal: u64, text: &str) -> bool {
+        !self.ids.insert(self.hasher.hash_one((ordinal, text)))
+    }
+
     /// Keeps an id; tells whether it was there already.
     pub(super) fn keep(&mut self, id: &str) -> bool {
         !self.ids.insert(self.hasher.hash_one(id))
@@ -35,6 +40,8 @@ impl Seen {
 /// What an adapter remembers from record to record, whatever its provider.
 #[derive(Default)]
 pub(crate) struct Memory {
+    /// How many records of this generation came before.
+    pub(crate) ordinal: u64,
     /// The last time that a record gave, or that of capture.
     pub(crate) clock: Option<Timestamp>,
     /// When the bytes that are being read were captured, if they were captured live.

@@ -2,6 +2,7 @@
 
 mod calls;
 mod memory;
+mod shallow;
 mod speech;
 mod steps;
 
@@ -13,6 +14,7 @@ use steno_model::{
 
 pub(crate) use self::calls::{Answer, CallSeen, Decision, Moment, Outcome};
 pub(crate) use self::memory::{At, Held, Memory};
+use self::shallow::shallow;
 use crate::run::Run;
 use crate::sink::{SeenEntry, Sink};
 
@@ -88,14 +90,16 @@ impl<'a> Emit<'a> {
         self.marks.push((name, value));
     }
 
+    /// Tells whether the same bytes were the record at this place in an earlier generation of the source.
+    pub(crate) fn is_at_its_place(&mut self) -> bool {
+        let ordinal = self.memory.ordinal;
+        self.memory.ordinal += 1;
+        self.memory.seen.keep_at(ordinal, self.at.text) && self.at.generation > 0
+    }
+
     /// Tells whether a record with this id was read in an earlier generation of the source; its events are there.
     pub(crate) fn is_known(&mut self, id: Option<&str>) -> bool {
-        let known = match id {
-            Some(id) => self.memory.seen.keep(id),
-            // Without an id a record is its bytes. Many are alike in one generation, and all of them count there.
-            None => self.memory.seen.keep(self.at.text),
-        };
-        known && self.at.generation > 0
+        id.is_some_and(|id| self.memory.seen.keep(id)) && self.at.generation > 0
     }
 
     /// Sets the record's own time; without one it has the time of the record before.
@@ -171,11 +175,15 @@ impl<'a> Emit<'a> {
         payload: &Payload,
         child: Option<RunId>,
     ) {
-        // What nests too deep for a line is in the evidence; the event says so instead.
-        let draft = match child {
+        let make = |payload: &Payload| match child {
             None => Draft::new(event_type, payload),
             Some(child) => Draft::calling(event_type, child, payload),
         };
+        // What nests too deep for a line is in the evidence, and the event says so.
+        let draft = make(payload).or_else(|error| {
+            let is_deep = matches!(error, Error::TooDeep { .. });
+            if is_deep { make(&shallow(payload)) } else { Err(error) }
+        });
         let draft = draft.or_else(|error| not_recordable(event_type, &error));
         let mut draft = draft.expect("a name, a kind and a reason can be recorded").at(path.clone());
         if let Some(parent) = run.parent {

@@ -8,6 +8,7 @@ use steno_adapters::Sink;
 use steno_model::json::{ObjectWriter, RawJson};
 use steno_model::{Draft, RunId, Seq, Timestamp};
 use steno_views::usage::{RowKey, Tokens, UsageBuilder, Used};
+use steno_views::{Lines, visible};
 
 use crate::args::{UsageArgs, UsageGroup};
 use crate::failure::{Exit, Failure, Outcome};
@@ -130,7 +131,9 @@ fn print_table(groups: &BTreeMap<Group, Used>, by: &[UsageGroup], output: &mut O
     }
     let mut table: Vec<Vec<String>> = groups
         .iter()
-        .map(|(group, used)| cells(group.iter().map(|(_, value)| value.clone()).collect(), used))
+        .map(|(group, used)| {
+            cells(group.iter().map(|(_, value)| visible(value, Lines::Escape).into_owned()).collect(), used)
+        })
         .collect();
     let mut first = vec![String::new(); by.len()];
     if let Some(cell) = first.first_mut() {

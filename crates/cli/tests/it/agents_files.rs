@@ -179,6 +179,38 @@ fn usage_counts_a_response_once_over_lines_and_copies() {
 }
 
 #[test]
+fn a_file_counts_once_however_it_is_named_and_copied() {
+    let steno = Steno::new();
+    put(&steno, "s.jsonl", text(&session()));
+    let once = steno.run(&["usage", "s.jsonl", "--json"]).out;
+    assert_eq!(steno.run(&["usage", "s.jsonl", "./s.jsonl", ".", "--json"]).out, once);
+}
+
+#[test]
+fn a_pipe_is_no_file_and_holds_nobody_up() {
+    let steno = Steno::new();
+    let made = std::process::Command::new("mkfifo").arg(steno.dir.path().join("p.jsonl")).status().unwrap();
+    assert!(made.success());
+    for command in ["usage", "entries", "events"] {
+        let said = steno.run(&[command, "p.jsonl"]);
+        assert!(said.code != 0 && !said.err.is_empty(), "{command}: {said:?}");
+    }
+}
+
+#[test]
+fn a_models_name_does_not_steer_the_terminal() {
+    let steno = Steno::new();
+    let text = text(&session()).replace("claude-x", "\\u001b[2J\\u202ex");
+    let file = put(&steno, "s.jsonl", text);
+    let said = steno.run(&["usage", &file, "--color", "always"]);
+    assert!(
+        said.code == 0 && !said.out.contains("\u{1b}[2J") && !said.out.contains('\u{202e}'),
+        "{}",
+        said.out
+    );
+}
+
+#[test]
 fn usage_without_a_path_finds_the_agents_homes() {
     let steno = Steno::new();
     assert_eq!(steno.run(&["usage"]).code, 1);

@@ -85,6 +85,8 @@ struct Response {
     run_started: String,
     amount: Amount,
     is_final: bool,
+    /// Whether its counts are known to be only at least so much.
+    is_lower_bound: bool,
 }
 
 #[derive(Clone)]
@@ -159,12 +161,21 @@ impl UsageBuilder {
                     }
                     None => ResponseKey::Number {
                         run: event.run_id,
-                        number: fields.json("response").map_or_else(String::new, |number| number.to_string()),
+                        // Without either, each report is a response of its own.
+                        number: fields.json("response").map_or_else(
+                            || format!("?{}", self.responses.len()),
+                            |number| number.to_string(),
+                        ),
                     },
                 };
                 let run_started = run.started.clone();
-                let is_final = fields.is_true("final");
-                let seen = Response { run: event.run_id, run_started, amount, is_final };
+                let seen = Response {
+                    run: event.run_id,
+                    run_started,
+                    amount,
+                    is_final: fields.is_true("final"),
+                    is_lower_bound: fields.is_true("lower_bound"),
+                };
                 match self.responses.entry(key) {
                     Entry::Occupied(mut kept) => kept.get_mut().merge(seen),
                     Entry::Vacant(free) => {
@@ -189,7 +200,8 @@ impl UsageBuilder {
                 (Telling::Ids, ResponseKey::Number { .. }) | (Telling::Total, _) => false,
             };
             if counts {
-                self.add(&mut rows, response.run, &response.amount, !response.is_final);
+                let is_lower_bound = !response.is_final || response.is_lower_bound;
+                self.add(&mut rows, response.run, &response.amount, is_lower_bound);
             }
         }
         for (id, run) in &self.runs {
@@ -254,6 +266,7 @@ impl Response {
     fn merge(&mut self, other: Self) {
         self.amount.tokens = self.amount.tokens.max(other.amount.tokens);
         self.is_final |= other.is_final;
+        self.is_lower_bound &= other.is_lower_bound;
         if self.amount.model.is_empty() {
             self.amount.model = other.amount.model;
         }
