@@ -1,6 +1,6 @@
 //! A run while its source is read: who it is, which turn it is in, which calls are open.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use steno_model::json::{JsonString, RawJson};
 use steno_model::{EntrySource, RunId};
@@ -146,53 +146,64 @@ impl Call {
 
 /// The calls of a run, by id.
 #[derive(Default)]
-pub(crate) struct Calls(HashMap<String, Call>);
+pub(crate) struct Calls {
+    by_id: HashMap<String, Call>,
+    /// The ids of calls that nobody has answered, in order.
+    open: BTreeMap<usize, String>,
+}
+
+/// How many open calls are looked at to find one: a hostile source may leave any number open.
+const LOOKS_MAX: usize = 256;
 
 impl Calls {
     /// Keeps a call; false when one with this id is there already.
     pub(crate) fn open(&mut self, id: &str, call: Call) -> bool {
-        if self.0.contains_key(id) {
+        if self.by_id.contains_key(id) {
             return false;
         }
-        let order = self.0.len();
-        self.0.insert(id.to_owned(), Call { order, ..call });
+        let order = self.by_id.len();
+        self.open.insert(order, id.to_owned());
+        self.by_id.insert(id.to_owned(), Call { order, ..call });
         true
     }
 
     /// Returns the id of the first call without a child whose kept input fits.
     pub(crate) fn first_unlinked(&self, fits: impl Fn(&RawJson) -> bool) -> Option<String> {
-        let open = |call: &Call| call.child.is_none() && !call.is_answered;
-        let fitting = self.0.iter().filter(|(_, call)| open(call) && call.input.as_ref().is_some_and(&fits));
-        fitting.min_by_key(|(_, call)| call.order).map(|(id, _)| id.clone())
+        let fitting = |id: &&String| {
+            let call = self.by_id.get(*id);
+            call.is_some_and(|call| call.child.is_none() && call.input.as_ref().is_some_and(&fits))
+        };
+        self.open.values().take(LOOKS_MAX).find(fitting).cloned()
     }
 
     /// Returns the id of the last call without an answer that fits.
     pub(crate) fn last_open(&self, fits: impl Fn(&Call) -> bool) -> Option<String> {
-        let open = self.0.iter().filter(|(_, call)| !call.is_answered && fits(call));
-        open.max_by_key(|(_, call)| call.order).map(|(id, _)| id.clone())
+        let fitting = |id: &&String| self.by_id.get(*id).is_some_and(&fits);
+        self.open.values().rev().take(LOOKS_MAX).find(fitting).cloned()
     }
 
     /// Keeps which run a call has begun.
     pub(crate) fn link(&mut self, id: &str, child: RunId) {
-        if let Some(call) = self.0.get_mut(id) {
+        if let Some(call) = self.by_id.get_mut(id) {
             call.child = Some(child);
         }
     }
 
     /// Returns the run that a call has begun.
     pub(crate) fn child(&self, id: &str) -> Option<RunId> {
-        self.0.get(id).and_then(|call| call.child)
+        self.by_id.get(id).and_then(|call| call.child)
     }
 
     /// Returns a call.
     pub(crate) fn get(&self, id: &str) -> Option<&Call> {
-        self.0.get(id)
+        self.by_id.get(id)
     }
 
     /// Marks a call as answered; returns it unless it is unknown.
     pub(crate) fn answer(&mut self, id: &str) -> Option<&Call> {
-        let call = self.0.get_mut(id)?;
+        let call = self.by_id.get_mut(id)?;
         call.is_answered = true;
+        self.open.remove(&call.order);
         Some(call)
     }
 }
