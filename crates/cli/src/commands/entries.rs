@@ -2,9 +2,10 @@
 
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use steno_adapters::Surface;
-use steno_recorder::entries::{Discovered, EntryLog, EntryOptions, EntrySink};
+use steno_recorder::entries::{Discovered, EntryLog, EntryNumbers, EntryOptions, EntrySink};
 use tracing_subscriber::layer::SubscriberExt as _;
 
 use crate::args::EntriesArgs;
@@ -14,15 +15,25 @@ use crate::provider_files;
 
 pub fn run(args: &EntriesArgs) -> Outcome {
     let files = provider_files::find(&args.paths)?;
-    let log = EntryLog::to_writer(Lines { out: BufWriter::new(io::stdout()), raw: args.raw_output });
-    let mut known = 0_u64;
-    // Only while this runs: what the command itself has to say goes to stderr as always.
+    let failed = Arc::<Mutex<Option<io::Error>>>::default();
+    let out = BufWriter::new(io::stdout());
+    let log = EntryLog::to_writer(Lines { out, raw: args.raw_output, failed: Arc::clone(&failed) });
+    let (mut known, mut numbers) = (0_u64, EntryNumbers::default());
     for file in &files {
-        let logged =
-            tracing::subscriber::with_default(tracing_subscriber::registry().with(log.clone()), || {
-                log_file(file, args)
-            });
+        // Only while this runs: what the command itself has to say goes to stderr as always.
+        let subscriber = tracing_subscriber::registry().with(log.clone());
+        let logged = tracing::subscriber::with_default(subscriber, || log_file(file, args, &mut numbers));
         known += u64::from(logged?);
+        if failed.lock().unwrap_or_else(PoisonError::into_inner).is_some() {
+            break;
+        }
+    }
+    drop(log);
+    match failed.lock().unwrap_or_else(PoisonError::into_inner).take() {
+        Some(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            return Err(Failure::could_not(format!("cannot write to stdout: {error}")));
+        }
+        Some(_) | None => {}
     }
     if known == 0 {
         let names: Vec<_> = args.paths.iter().map(|path| format!("`{}`", path.display())).collect();
@@ -31,10 +42,10 @@ pub fn run(args: &EntriesArgs) -> Outcome {
     Ok(Exit::Done)
 }
 
-fn log_file(file: &Path, args: &EntriesArgs) -> Result<bool, Failure> {
+fn log_file(file: &Path, args: &EntriesArgs, numbers: &mut EntryNumbers) -> Result<bool, Failure> {
     let Some(surface) = provider_files::surface_of(file)? else { return Ok(false) };
     let options = EntryOptions { is_on: true, emit_raw: !args.no_raw, prompt_name: args.name.clone() };
-    let mut sink = EntrySink::begin(options);
+    let mut sink = EntrySink::resume(options, std::mem::take(numbers));
     sink.discovered(&file.display().to_string(), what_is(file, surface));
     match provider_files::read(file, &mut sink) {
         Ok(Some(read)) => {
@@ -47,7 +58,7 @@ fn log_file(file: &Path, args: &EntriesArgs) -> Result<bool, Failure> {
         // The entries before it are good.
         Err(failure) => sink.error(&failure.message),
     }
-    sink.stop();
+    *numbers = sink.stop_to_resume().1;
     Ok(true)
 }
 
@@ -61,23 +72,40 @@ fn what_is(file: &Path, surface: Surface) -> Discovered {
     }
 }
 
-/// Lines on stdout, harmless for a terminal unless asked for as they are.
+/// Lines on stdout, harmless for a terminal unless asked for as they are. The first failure is kept, and ends it.
 struct Lines {
     out: BufWriter<io::Stdout>,
     raw: bool,
+    failed: Arc<Mutex<Option<io::Error>>>,
+}
+
+impl Lines {
+    fn keep(&self, outcome: io::Result<()>) {
+        if let Err(error) = outcome {
+            self.failed.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+        }
+    }
 }
 
 impl Write for Lines {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if self.raw {
-            self.out.write_all(bytes)?;
+        let outcome = if self.raw {
+            self.out.write_all(bytes)
         } else {
-            self.out.write_all(harmless_json(&String::from_utf8_lossy(bytes)).as_bytes())?;
-        }
+            self.out.write_all(harmless_json(&String::from_utf8_lossy(bytes)).as_bytes())
+        };
+        self.keep(outcome);
         Ok(bytes.len())
     }
 
     fn flush(&mut self) -> io::Result<()> {
         self.out.flush()
+    }
+}
+
+impl Drop for Lines {
+    fn drop(&mut self) {
+        let outcome = self.out.flush();
+        self.keep(outcome);
     }
 }

@@ -162,6 +162,21 @@ fn entries_are_log_records_around_the_lines() {
 }
 
 #[test]
+fn entries_are_numbered_on_under_one_name_and_a_full_disk_is_said() {
+    let steno = Steno::new();
+    put(&steno, "d/a.jsonl", text(&session()));
+    put(&steno, "d/b.jsonl", text(&session()).replace(RUN, "660e8400-e29b-41d4-a716-446655440000"));
+    let records = lines(&steno.run(&["entries", "d", "--name", "n"]));
+    let entries = records.iter().filter(|record| record["event"] == "transcript.entry");
+    let numbers: Vec<_> =
+        entries.map(|record| record["context"]["sequence_number"].as_u64().unwrap()).collect();
+    assert_eq!(numbers, (1..=numbers.len() as u64).collect::<Vec<_>>());
+    let mut command = steno.shell(r#""$0" "$@" > /dev/full"#, &["entries", "d"]);
+    let output = command.output().unwrap();
+    assert_eq!(output.status.code(), Some(3), "{output:?}");
+}
+
+#[test]
 fn usage_counts_a_response_once_over_lines_and_copies() {
     let steno = Steno::new();
     put(&steno, "d/s.jsonl", text(&session()));

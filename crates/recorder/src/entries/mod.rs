@@ -38,9 +38,21 @@ impl Default for EntryOptions {
 pub struct EntrySink<S = Nowhere> {
     options: EntryOptions,
     prompt_name: Option<JsonString>,
-    numbers: HashMap<EntrySource, u64>,
+    numbers: EntryNumbers,
     summary: TranscriptSummary,
     events: S,
+}
+
+/// The last numbers that were given, per prompt and source; whoever goes on with a log goes on with them (R5).
+#[derive(Clone, Debug, Default)]
+pub struct EntryNumbers(HashMap<(JsonString, EntrySource), u64>);
+
+impl EntryNumbers {
+    fn next(&mut self, prompt_name: &JsonString, source: &EntrySource) -> u64 {
+        let number = self.0.entry((prompt_name.clone(), source.clone())).or_default();
+        *number += 1;
+        *number
+    }
 }
 
 /// Takes events and keeps none.
@@ -57,6 +69,12 @@ impl EntrySink {
     pub fn begin(options: EntryOptions) -> Self {
         Self::beside(options, Nowhere)
     }
+
+    /// Begins to log entries alone, in a log that has some already.
+    #[must_use]
+    pub fn resume(options: EntryOptions, numbers: EntryNumbers) -> Self {
+        Self { numbers, ..Self::begin(options) }
+    }
 }
 
 impl<S: Sink> EntrySink<S> {
@@ -69,7 +87,13 @@ impl<S: Sink> EntrySink<S> {
             });
             tracing::debug!(target: TARGET, event = "transcript.start", context = %context);
         }
-        Self { options, prompt_name, numbers: HashMap::new(), summary: TranscriptSummary::default(), events }
+        Self {
+            options,
+            prompt_name,
+            numbers: EntryNumbers::default(),
+            summary: TranscriptSummary::default(),
+            events,
+        }
     }
 
     /// Logs that a file of the session was found.
@@ -97,11 +121,16 @@ impl<S: Sink> EntrySink<S> {
 
     /// Logs how many entries there were, and returns the counts.
     pub fn stop(self) -> TranscriptSummary {
+        self.stop_to_resume().0
+    }
+
+    /// Stops like [`EntrySink::stop`], and returns also what the next one goes on with.
+    pub fn stop_to_resume(self) -> (TranscriptSummary, EntryNumbers) {
         if self.options.is_on {
             let context = self.summary.to_json();
             tracing::debug!(target: TARGET, event = "transcript.stop", context = %context);
         }
-        self.summary
+        (self.summary, self.numbers)
     }
 
     fn prompt_name(&mut self, entry: &SeenEntry<'_>) -> JsonString {
@@ -129,14 +158,13 @@ impl<S: Sink> Sink for EntrySink<S> {
 
     fn entry(&mut self, seen: SeenEntry<'_>) {
         let prompt_name = self.prompt_name(&seen);
-        let number = self.numbers.entry(seen.source.clone()).or_default();
-        *number += 1;
+        let sequence_number = self.numbers.next(&prompt_name, seen.source);
         let unknown = || Timestamp::from_record("1970-01-01T00:00:00.000Z".into());
         let entry = TranscriptEntry::from_parts(EntryParts {
             prompt_name,
             adapter: seen.adapter.into(),
             entry_type: seen.entry_type,
-            sequence_number: *number,
+            sequence_number,
             source: seen.source.clone(),
             timestamp: seen.timestamp.cloned().unwrap_or_else(unknown),
             session_id: seen.session_id.map(JsonString::from),
