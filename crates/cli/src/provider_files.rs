@@ -125,7 +125,9 @@ pub fn read(path: &Path, sink: &mut dyn Sink) -> Result<Option<Reading>, Failure
 
 fn source_of(path: &Path) -> Source {
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    Source { id: name.as_str().into(), file_name: Some(name) }
+    // By its whole path: streams of one session are often called alike, and their runs are made from this.
+    let whole = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    Source { id: whole.to_string_lossy().as_ref().into(), file_name: Some(name) }
 }
 
 /// Opens the bytes as the agent wrote them, also where it has compressed them since.

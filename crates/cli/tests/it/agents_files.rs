@@ -91,6 +91,20 @@ fn a_directory_and_a_compressed_file_are_read_too() {
 }
 
 #[test]
+fn streams_that_are_called_alike_are_runs_of_their_own() {
+    let steno = Steno::new();
+    let init = r#"{"type":"system","subtype":"init","session_id":"550e8400-e29b-41d4-a716-446655440000","uuid":"u"}"#;
+    let said = r#"{"type":"assistant","session_id":"550e8400-e29b-41d4-a716-446655440000","uuid":"v","message":{"id":"m","content":[{"type":"text","text":"Hi."}]}}"#;
+    for dir in ["a", "b"] {
+        put(&steno, &format!("{dir}/stream.ndjson"), format!("{init}\n{said}\n"));
+    }
+    let events = lines(&steno.run(&["events", ".", "--json", "--type", "run.started"]));
+    let [one, other] = &events[..] else { panic!("{events:?}") };
+    assert_ne!(one["run_id"], other["run_id"]);
+    assert_eq!((&one["session_run_id"], &other["session_run_id"]), (&json!(RUN), &json!(RUN)));
+}
+
+#[test]
 fn what_cannot_be_read_is_said_and_costs_nothing_else() {
     let steno = Steno::new();
     let mut bytes = text(&session()).into_bytes();
