@@ -17,9 +17,9 @@ lint:
 doc:
     RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps
 
-# The journal's throughput; writes target/bench/journal.json
+# How fast the journal and the adapters are; writes target/bench/journal.json and adapters.json
 bench:
-    cargo bench -p steno-journal
+    cargo bench --no-fail-fast -p steno-journal -p steno-adapters --bench journal --bench adapters
 
 # Builds the journal with each known mistake; the tests must notice every one
 mutants:

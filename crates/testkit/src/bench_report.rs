@@ -22,21 +22,58 @@ pub struct Row {
     name: String,
     value: f64,
     unit: &'static str,
-    at_least: Option<f64>,
+    threshold: Option<Threshold>,
     detail: Map<String, Value>,
+}
+
+/// What a value has to reach, or must not exceed.
+#[derive(Clone, Copy, Debug)]
+enum Threshold {
+    AtLeast(f64),
+    AtMost(f64),
+}
+
+impl Threshold {
+    fn is_met_by(self, value: f64) -> bool {
+        match self {
+            Self::AtLeast(least) => value >= least,
+            Self::AtMost(most) => value <= most,
+        }
+    }
+
+    fn number(self) -> f64 {
+        match self {
+            Self::AtLeast(number) | Self::AtMost(number) => number,
+        }
+    }
+}
+
+impl fmt::Display for Threshold {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::AtLeast(least) => write!(out, "≥ {least}"),
+            Self::AtMost(most) => write!(out, "≤ {most}"),
+        }
+    }
 }
 
 impl Row {
     /// Makes a row without a threshold.
     #[must_use]
     pub fn new(name: impl Into<String>, value: f64, unit: &'static str) -> Self {
-        Self { name: name.into(), value, unit, at_least: None, detail: Map::new() }
+        Self { name: name.into(), value, unit, threshold: None, detail: Map::new() }
     }
 
     /// Sets what the value has to reach.
     #[must_use]
     pub fn at_least(self, threshold: f64) -> Self {
-        Self { at_least: Some(threshold), ..self }
+        Self { threshold: Some(Threshold::AtLeast(threshold)), ..self }
+    }
+
+    /// Sets what the value must not exceed.
+    #[must_use]
+    pub fn at_most(self, threshold: f64) -> Self {
+        Self { threshold: Some(Threshold::AtMost(threshold)), ..self }
     }
 
     /// Adds something to know about the value.
@@ -46,10 +83,10 @@ impl Row {
         self
     }
 
-    /// Tells whether the value reaches its threshold; `None` when it has none.
+    /// Tells whether the value meets its threshold; `None` when it has none.
     #[must_use]
     pub fn passes(&self) -> Option<bool> {
-        self.at_least.map(|threshold| self.value >= threshold)
+        self.threshold.map(|threshold| threshold.is_met_by(self.value))
     }
 
     fn to_json(&self) -> Value {
@@ -57,7 +94,7 @@ impl Row {
             "name": self.name,
             "value": rounded(self.value),
             "unit": self.unit,
-            "threshold": self.at_least,
+            "threshold": self.threshold.map(Threshold::number),
             "pass": self.passes(),
             "detail": self.detail,
         })
@@ -66,7 +103,7 @@ impl Row {
 
 impl fmt::Display for Row {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let threshold = self.at_least.map_or(String::new(), |threshold| format!("≥ {threshold}"));
+        let threshold = self.threshold.map_or(String::new(), |threshold| threshold.to_string());
         let verdict = match self.passes() {
             Some(true) => "pass",
             Some(false) => "MISS",
@@ -122,7 +159,7 @@ impl Report {
         &self.rows[self.rows.len() - 1]
     }
 
-    /// Lists the rows that do not reach their threshold.
+    /// Lists the rows that do not meet their threshold.
     pub fn missed(&self) -> impl Iterator<Item = &Row> {
         self.rows.iter().filter(|row| row.passes() == Some(false))
     }
@@ -249,7 +286,8 @@ pub fn bench_dir() -> io::Result<PathBuf> {
 }
 
 /// Returns the directory that cargo builds into.
-fn target_dir() -> PathBuf {
+#[must_use]
+pub fn target_dir() -> PathBuf {
     let named = env::var_os("CARGO_TARGET_DIR").filter(|name| !name.is_empty());
     places::workspace_root().join(named.map_or_else(|| PathBuf::from("target"), PathBuf::from))
 }
@@ -260,7 +298,7 @@ fn thread_cpu() -> Option<Duration> {
     text.split(' ').next()?.parse().ok().map(Duration::from_nanos)
 }
 
-/// Returns for how long processors were busy with anything but this process, since the system started.
+/// Returns for how long processors were busy with anything but this process and its children, since the system started.
 fn others_cpu() -> Option<Duration> {
     let all = fs::read_to_string("/proc/stat").ok()?;
     let own = fs::read_to_string("/proc/self/stat").ok()?;
@@ -276,10 +314,11 @@ fn busy_cpu(stat: &str) -> Option<Duration> {
     Some(from_ticks(busy.sum()))
 }
 
-/// Reads user and system time of a process; the name in front of them may contain anything.
+/// Reads user and system time of a process and of its children that have ended; the name in front of them may contain
+/// anything.
 fn process_cpu(stat: &str) -> Option<Duration> {
     let (_, after_name) = stat.rsplit_once(") ")?;
-    let ticks = after_name.split(' ').skip(11).take(2).map(str::parse::<u64>);
+    let ticks = after_name.split(' ').skip(11).take(4).map(str::parse::<u64>);
     Some(from_ticks(ticks.sum::<Result<u64, _>>().ok()?))
 }
 
@@ -327,7 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_say_whether_they_reach_their_threshold() {
+    fn rows_say_whether_they_meet_their_threshold() {
         let row = |value| Row::new("a", value, "ratio").at_least(0.6).with("trials", 5);
         assert_eq!(Row::new("a", 0.1, "ratio").passes(), None);
         assert_eq!((row(0.6).passes(), row(0.5999).passes()), (Some(true), Some(false)));
@@ -335,6 +374,9 @@ mod tests {
             "detail": {"trials": 5}});
         assert_eq!(row(0.7).to_json(), want);
         assert!(row(0.1).to_string().contains("MISS"));
+        let below = |value| Row::new("b", value, "MB").at_most(32.0);
+        assert_eq!((below(32.0).passes(), below(32.1).passes()), (Some(true), Some(false)));
+        assert!(below(40.0).to_string().contains("≤ 32"));
     }
 
     #[test]
@@ -353,7 +395,7 @@ mod tests {
         let all = "cpu  100 20 30 4000 500 6 7 8 90 0\ncpu0 1 2 3 4 5 6 7 8 9 0\n";
         assert_eq!(busy_cpu(all), Some(Duration::from_millis(1710)));
         let own = "77 (a ) b) R 1 1 1 0 -1 4194304 9 0 0 0 12 34 5 6 20 0 1 0";
-        assert_eq!(process_cpu(own), Some(Duration::from_millis(460)));
+        assert_eq!(process_cpu(own), Some(Duration::from_millis(570)));
         assert_eq!((busy_cpu(""), process_cpu("77 a")), (None, None));
     }
 

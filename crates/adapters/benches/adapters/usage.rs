@@ -1,0 +1,145 @@
+//! What `steno usage` costs beside ccusage, on the same files and in the same minutes, and whether it is right.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Map, Value, json};
+use steno_testkit::bench_report::{Row, float, median, rounded, target_dir};
+use steno_testkit::tool;
+
+use crate::programs::{self, Cost};
+use crate::{Outcome, samples, skipped};
+
+const PAIRS: usize = 7;
+const RATIO_MAX: f64 = 1.0;
+const CCUSAGE: &str = "ccusage@20.0.24";
+
+/// How `steno usage` and the corpus's `truth.json` call the same total.
+const TOTALS: [(&str, &str); 5] = [
+    ("responses", "unique_responses"),
+    ("input_tokens", "input_tokens"),
+    ("output_tokens", "output_tokens"),
+    ("cache_read_tokens", "cache_read"),
+    ("cache_write_tokens", "cache_creation"),
+];
+
+/// Measures both, alternating, and compares our totals with the truth.
+pub(crate) fn measure(corpus: &Path, dir: &Path, mut take: impl FnMut(Row)) -> Outcome<()> {
+    programs::build_steno()?;
+    let race = Race { corpus, dir, ccusage: ccusage(dir) };
+    let warm = race.ours()?;
+    if let Some(ccusage) = &race.ccusage {
+        race.theirs(ccusage)?;
+    }
+    let truth = fs::read_to_string(corpus.join("truth.json"))?;
+    take(compared(&totals(&warm.output)?, &serde_json::from_str(&truth)?)?);
+    let (mut ours, mut theirs) = (Vec::new(), Vec::new());
+    for _ in 0..PAIRS {
+        ours.push(race.ours()?);
+        if let Some(ccusage) = &race.ccusage {
+            theirs.push(race.theirs(ccusage)?);
+        }
+    }
+    take(cpu_row("usage, CPU", &ours));
+    take(Row::new("usage, peak memory", median_of(&ours, |cost| cost.peak_mb), "MB"));
+    if !theirs.is_empty() {
+        take(cpu_row(&format!("usage, CPU of {CCUSAGE}"), &theirs));
+        take(Row::new(
+            format!("usage, peak memory of {CCUSAGE}"),
+            median_of(&theirs, |cost| cost.peak_mb),
+            "MB",
+        ));
+        let ratios: Vec<f64> =
+            ours.iter().zip(&theirs).map(|(ours, theirs)| ours.cpu_s / theirs.cpu_s).collect();
+        let trials: Vec<f64> = ratios.iter().copied().map(rounded).collect();
+        take(
+            Row::new("usage, CPU / ccusage's", median(&ratios), "ratio")
+                .with("trials", trials)
+                .at_most(RATIO_MAX),
+        );
+    }
+    Ok(())
+}
+
+struct Race<'a> {
+    corpus: &'a Path,
+    dir: &'a Path,
+    ccusage: Option<PathBuf>,
+}
+
+impl Race<'_> {
+    fn ours(&self) -> Outcome<Cost> {
+        let projects = samples::projects(self.corpus);
+        let args = [OsStr::new("usage"), projects.as_os_str(), OsStr::new("--json")];
+        let output = self.dir.join("usage-ours.jsonl");
+        programs::cost(&target_dir().join("release/steno"), &args, self.corpus, &output)
+    }
+
+    fn theirs(&self, ccusage: &Path) -> Outcome<Cost> {
+        let args = ["claude", "daily", "--json", "--offline"].map(OsStr::new);
+        programs::cost(ccusage, &args, self.corpus, &self.dir.join("usage-theirs.json"))
+    }
+}
+
+/// Returns ccusage's program, installed below `dir` if need be; without it there is nothing to compare with.
+fn ccusage(dir: &Path) -> Option<PathBuf> {
+    let place = dir.join(CCUSAGE);
+    let program = place.join("node_modules/@ccusage/ccusage-linux-x64/bin/ccusage");
+    if !program.is_file() {
+        let Some(npm) = tool("npm") else {
+            skipped("usage / ccusage", "npm is not installed");
+            return None;
+        };
+        let args = ["install", "--no-save", "--silent", "--prefix"].map(OsStr::new);
+        let args = args.into_iter().chain([place.as_os_str(), OsStr::new(CCUSAGE)]);
+        // Its own launcher makes the program executable.
+        let launcher = place.join("node_modules/.bin/ccusage");
+        let installed = programs::run(&npm.to_string_lossy(), args)
+            .and_then(|_| programs::run(&launcher.to_string_lossy(), ["--version"]));
+        if let Err(error) = installed {
+            skipped("usage / ccusage", &format!("{CCUSAGE} cannot be installed: {error}"));
+            return None;
+        }
+    }
+    let is_there = program.is_file();
+    if !is_there {
+        skipped("usage / ccusage", "ccusage has no program of its own for this machine");
+    }
+    is_there.then_some(program)
+}
+
+/// Adds up the rows that `steno usage --json` printed.
+fn totals(output: &str) -> Outcome<Map<String, Value>> {
+    let mut sums = TOTALS.map(|_| 0);
+    for line in output.lines() {
+        let row: Value = serde_json::from_str(line)?;
+        for ((name, _), sum) in TOTALS.iter().zip(&mut sums) {
+            *sum += row[name].as_u64().ok_or_else(|| format!("no `{name}` in {line}"))?;
+        }
+    }
+    Ok(TOTALS.iter().zip(sums).map(|((name, _), sum)| ((*name).to_owned(), json!(sum))).collect())
+}
+
+/// Counts the totals that are not the truth.
+fn compared(ours: &Map<String, Value>, truth: &Value) -> Outcome<Row> {
+    let wrong: Vec<String> = TOTALS
+        .iter()
+        .filter(|(name, true_name)| ours[*name] != truth[true_name])
+        .map(|(name, true_name)| format!("{name}: {} and not {}", ours[*name], truth[true_name]))
+        .collect();
+    let row =
+        Row::new("usage, totals that are wrong", float(u64::try_from(wrong.len())?), "of 5").at_most(0.0);
+    Ok(row.with("totals", ours.clone()).with("wrong", wrong.join(", ")))
+}
+
+fn cpu_row(name: &str, costs: &[Cost]) -> Row {
+    let trials: Vec<f64> = costs.iter().map(|cost| rounded(cost.cpu_s)).collect();
+    Row::new(name, median(&trials), "s")
+        .with("wall_s", rounded(median_of(costs, |cost| cost.wall_s)))
+        .with("trials", trials)
+}
+
+fn median_of(costs: &[Cost], what: impl Fn(&Cost) -> f64) -> f64 {
+    median(&costs.iter().map(what).collect::<Vec<f64>>())
+}
