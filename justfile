@@ -33,6 +33,10 @@ faults:
 model-check:
     cargo test -p steno-journal --features shuttle --test it shuttle
 
+# Feeds each adapter mutated transcripts for so many seconds; needs a C++ compiler
+fuzz seconds="60":
+    scripts/fuzz.sh {{seconds}}
+
 # Which lines the tests reach
 coverage:
     scripts/coverage.sh

@@ -1,0 +1,10 @@
+//! Bytes taken for a connection with Codex's app-server.
+#![no_main]
+
+use steno_adapters::codex;
+
+libfuzzer_sys::fuzz_target!(|input: &[u8]| steno_fuzz::check(codex::app_server, input));
+
+libfuzzer_sys::fuzz_mutator!(|data: &mut [u8], size: usize, max_size: usize, seed: u32| {
+    steno_fuzz::mutate(data, size, max_size, seed)
+});

@@ -1,0 +1,110 @@
+#!/usr/bin/env bash
+# Feeds each adapter mutated transcripts for so many seconds (60), guided by the code that they reach; a finding fails.
+#   scripts/fuzz.sh [SECONDS] [TARGET...]
+# Needs a C++ compiler and 64-bit Linux, and no other toolchain than ours. What was found to reach new code stays in
+# fuzz/corpus, findings in fuzz/artifacts; both are this checkout's own.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+seconds=${1:-60}
+shift || true
+all=(claude_disk claude_stream codex_rollout codex_exec codex_app_server)
+targets=("$@")
+[ "$#" -gt 0 ] || targets=("${all[@]}")
+shared=${STENO_SHARED:-../shared}
+input_bytes_max=16384
+seed_bytes_max=6000
+line_bytes_max=3000
+host=x86_64-unknown-linux-gnu
+build=${CARGO_TARGET_DIR:-$PWD/target}/fuzz
+
+# What LLVM needs to be told so that libFuzzer sees which code was reached; stable compilers pass it on. Comparisons are
+# not traced: that takes two thirds of the time, and the words that bytes are compared with are in the dictionary.
+instruments="--cfg fuzzing -Cpasses=sancov-module -Ccodegen-units=1 -Cllvm-args=-sanitizer-coverage-level=4
+    -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table"
+
+command -v c++ >/dev/null || { echo "fuzz: FAILED: there is no C++ compiler (\`c++\`)" >&2; exit 1; }
+# A target of its own keeps the instruments out of build scripts.
+RUSTFLAGS=$(echo $instruments) CARGO_TARGET_DIR=$build \
+    cargo build --quiet --release --locked --manifest-path fuzz/Cargo.toml --target "$host"
+
+# Prints the samples for a target, if they are there.
+samples() {
+    local golden=crates/adapters/tests/golden
+    case $1 in
+    claude_disk)
+        ls "$golden"/claude/*.in.jsonl
+        find -L "$shared"/{recordings,versions}/claude -name '*.jsonl'
+        find -L "$shared"/captures/claude -path '*/projects/*.jsonl'
+        ;;
+    claude_stream)
+        ls "$golden"/claude/*.in.ndjson "$golden"/claude/control.in.jsonl
+        find -L "$shared"/versions/claude -name '*.ndjson'
+        find -L "$shared"/captures/claude -name stream.ndjson -o -name duplex.jsonl
+        ;;
+    codex_rollout)
+        ls "$golden"/codex/*rollout*.in.jsonl
+        find -L "$shared"/{recordings,versions}/codex -name '*.jsonl'
+        find -L "$shared"/captures/codex -name 'rollout-*.jsonl'
+        ;;
+    codex_exec)
+        ls "$golden"/codex/*exec*.in.*
+        find -L "$shared"/versions/codex -name 'exec*.ndjson'
+        find -L "$shared"/captures/codex -name stream.ndjson
+        ;;
+    codex_app_server)
+        ls "$golden"/codex/*app*.in.*
+        find -L "$shared"/versions/codex -name 'app-server*.ndjson'
+        find -L "$shared"/captures/codex -name duplex.jsonl
+        ;;
+    esac 2>/dev/null || true
+}
+
+# Puts the samples into a directory, in parts that each begin with the sample's first line, which often says whose it
+# is. Short inputs are tried thousands of times a second, long ones hardly: lines that are too long are left out.
+sow() {
+    local number=0 file
+    mkdir -p "$2"
+    while read -r file; do
+        number=$((number + 1))
+        awk -v out="$2/$number" -v part_max="$seed_bytes_max" -v line_max="$line_bytes_max" '
+            length($0) > line_max { next }
+            !head { head = $0 }
+            size == 0 || size + length($0) > part_max {
+                close(path); path = out "-" ++parts; size = length(head)
+                print head >path
+                if ($0 == head) next
+            }
+            { print >path; size += length($0) + 1 }
+        ' "$file"
+    done < <(samples "$1")
+    # A line of little: without samples there is still a place to begin.
+    printf '{"type":"x"}\n' >"$2/0"
+    echo "$number samples, $(find "$2" -type f | wc -l) seeds"
+}
+
+# The words that the adapters look for, as libFuzzer's dictionary.
+words() {
+    grep -rhoE '"[A-Za-z][A-Za-z0-9_./-]{2,40}"' crates/adapters/src | sort -u
+}
+
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+words >"$scratch/words"
+
+failed=()
+for target in "${targets[@]}"; do
+    echo "== $target, $seconds s"
+    sow "$target" "$scratch/$target"
+    mkdir -p "fuzz/corpus/$target" "fuzz/artifacts/$target"
+    if "$build/$host/release/$target" -max_total_time="$seconds" -max_len="$input_bytes_max" -timeout=20 \
+        -rss_limit_mb=2048 -dict="$scratch/words" -artifact_prefix="fuzz/artifacts/$target/" -print_final_stats=1 \
+        "fuzz/corpus/$target" "$scratch/$target" >"$scratch/log" 2>&1; then
+        grep -E '^#[0-9]+.*(INITED|DONE)|^stat::(number_of_executed_units|average_exec|peak)' "$scratch/log"
+    else
+        grep -vE '^#[0-9]+|^ParseDict' "$scratch/log" | head -c 8000 >&2
+        failed+=("$target")
+    fi
+done
+[ "${#failed[@]}" -eq 0 ] || { echo "fuzz: FAILED: ${failed[*]}; the inputs are in fuzz/artifacts" >&2; exit 1; }
+echo "fuzz: ${#targets[@]} targets, no finding"
