@@ -15,7 +15,8 @@ impl<'a> PayloadFields<'a> {
         Self::parse(event.payload.as_str())
     }
 
-    fn parse(text: &'a str) -> Self {
+    /// Reads the fields of a JSON text.
+    pub(crate) fn parse(text: &'a str) -> Self {
         Self(Fields::parse(text).ok())
     }
 
@@ -37,6 +38,11 @@ impl<'a> PayloadFields<'a> {
     /// Tells whether the field called `name` is true.
     pub(crate) fn is_true(&self, name: &str) -> bool {
         self.raw(name).is_some_and(|raw| raw.get() == "true")
+    }
+
+    /// Returns the items of the array called `name`; none when it is no array.
+    pub(crate) fn items(&self, name: &str) -> Vec<&'a RawValue> {
+        self.raw(name).and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default()
     }
 
     /// Returns the fields of the object called `name`.

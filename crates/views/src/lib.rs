@@ -6,6 +6,7 @@
 //! - [`tree`]: [`tree::TreeBuilder`] makes the step tree of one run, [`tree::join()`] joins several runs into one
 //!   tree, [`tree::text()`] and [`tree::export()`] show it as lines and as JSON.
 //! - [`summary`]: [`summary::RunSummary`], one run in a list of runs.
+//! - [`conversation`]: [`conversation::ConversationBuilder`] makes one run a conversation, each call with its result.
 //! - [`usage`]: [`usage::UsageBuilder`] adds up what sessions cost in tokens.
 //! - [`State`]: what both know about an end.
 //! - [`visible()`]: makes foreign text harmless for a terminal.
@@ -34,6 +35,7 @@
 //!   to be missing.
 //! - Views work in one pass, and none recurses into what it reads.
 
+pub mod conversation;
 mod fields;
 mod state;
 pub mod summary;

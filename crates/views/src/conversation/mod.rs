@@ -1,0 +1,285 @@
+//! One run as a conversation: who said what in which turn, with each call and what came back of it.
+//!
+//! The output of a call is recorded once, in `tool.result`; here it stands as a `tool_result` block beside its
+//! `tool_use`, whoever reported the two and in whatever order. What a channel tells later is folded in, and nothing is
+//! answered that was not: a call without a result says so.
+
+mod build;
+mod calls;
+mod parts;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use steno_model::json::{JsonString, RawJson};
+use steno_model::{RunId, Seq, Timestamp};
+
+pub use build::ConversationBuilder;
+
+use crate::State;
+use crate::wire;
+
+/// A run as a conversation. As JSON no field is ever left out: null says that the record does not have it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Conversation {
+    /// The run.
+    pub run_id: RunId,
+    /// The run that called it.
+    pub parent_run_id: Option<RunId>,
+    /// The session that it records from outside.
+    pub session_run_id: Option<RunId>,
+    /// Its name, from `run.started`.
+    #[serde(serialize_with = "wire::optional_text")]
+    pub name: Option<JsonString>,
+    /// What is known of its end.
+    pub state: State,
+    /// Why it failed.
+    #[serde(serialize_with = "wire::optional_text")]
+    pub error: Option<JsonString>,
+    /// What the model was told to be, each time it changed; these messages are not among the items.
+    pub system_prompts: Vec<Said>,
+    /// What belongs to no turn; its numbers say between which.
+    pub outside: Vec<Item>,
+    /// The turns, in the order in which they began.
+    pub turns: Vec<Turn>,
+    /// How many calls there are, each counted once.
+    pub calls: u64,
+    /// The calls without a result, in the order of their first report.
+    #[serde(serialize_with = "wire::texts")]
+    pub dangling_calls: Vec<JsonString>,
+    /// Records that their adapter did not understand, by name.
+    pub unknown_records: BTreeMap<String, u64>,
+    /// Events whose type is none of the ten, by type.
+    pub unknown_types: BTreeMap<String, u64>,
+    /// Blocks whose type is none of the six, by type.
+    pub unknown_blocks: BTreeMap<String, u64>,
+    /// How many events named another run; they are left out.
+    pub foreign_events: u64,
+}
+
+/// A turn: from a prompt to the end of what it set off.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Turn {
+    /// Its path.
+    #[serde(serialize_with = "wire::text")]
+    pub path: JsonString,
+    /// The provider's id of it.
+    #[serde(serialize_with = "wire::optional_text")]
+    pub turn_id: Option<JsonString>,
+    /// The number of its first event.
+    pub seq: Seq,
+    /// When it began.
+    #[serde(serialize_with = "wire::optional_time")]
+    pub started_at: Option<Timestamp>,
+    /// When it ended.
+    #[serde(serialize_with = "wire::optional_time")]
+    pub ended_at: Option<Timestamp>,
+    /// What is known of its end.
+    pub state: State,
+    /// Why it failed.
+    #[serde(serialize_with = "wire::optional_text")]
+    pub error: Option<JsonString>,
+    /// What happened in it, in order.
+    pub items: Vec<Item>,
+}
+
+/// Something that happened in a conversation; as JSON its kind stands in `item`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "item", rename_all = "snake_case")]
+pub enum Item {
+    /// What the user said.
+    Prompt(Said),
+    /// What the model said in one response.
+    Message(Message),
+    /// A call that no message holds, as two blocks.
+    Call(LooseCall),
+    /// Somebody was asked about something that is no call of this run.
+    Approval(Approval),
+    /// A child run that no call of this run began.
+    Child(ChildRun),
+    /// The conversation so far was replaced by a summary of it.
+    Compaction(Fact),
+    /// Any other step: a retry, an error, a system event, ….
+    Fact(Fact),
+}
+
+/// Blocks that were said at one time.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Said {
+    /// The number of its event.
+    pub seq: Seq,
+    /// When.
+    #[serde(serialize_with = "wire::time")]
+    pub at: Timestamp,
+    /// The run whose record it is copied from.
+    pub copied_from: Option<RunId>,
+    /// What was said, in order.
+    pub blocks: Vec<Block>,
+}
+
+/// What the model said in one response, put together from all its events.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Message {
+    /// The number of its first event.
+    pub seq: Seq,
+    /// When it began.
+    #[serde(serialize_with = "wire::time")]
+    pub at: Timestamp,
+    /// The run whose record it is copied from.
+    pub copied_from: Option<RunId>,
+    /// The provider's id of the response.
+    #[serde(serialize_with = "wire::optional_text")]
+    pub response: Option<JsonString>,
+    /// The model.
+    #[serde(serialize_with = "wire::optional_text")]
+    pub model: Option<JsonString>,
+    /// Why the model stopped.
+    #[serde(serialize_with = "wire::optional_text")]
+    pub stop_reason: Option<JsonString>,
+    /// What was said, in order; the result of a call stands after the call.
+    pub blocks: Vec<Block>,
+}
+
+/// A call that no message holds.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct LooseCall {
+    /// The number of its first event.
+    pub seq: Seq,
+    /// The call, and its result if there is one.
+    pub blocks: Vec<Block>,
+}
+
+/// A block of a conversation.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(untagged)]
+pub enum Block {
+    /// A block as it was recorded.
+    Recorded(RawJson),
+    /// `"type": "tool_use"`
+    ToolUse(Box<ToolUse>),
+    /// `"type": "tool_result"`
+    ToolResult(Box<ToolResult>),
+}
+
+/// A call, with what was decided about it and what it began.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "type", rename = "tool_use")]
+pub struct ToolUse {
+    /// Who saw it.
+    #[serde(serialize_with = "wire::optional_text")]
+    pub fidelity: Option<JsonString>,
+    /// The tool.
+    #[serde(serialize_with = "wire::optional_text")]
+    pub tool_name: Option<JsonString>,
+    /// The id that pairs it with its result.
+    #[serde(serialize_with = "wire::optional_text")]
+    pub tool_id: Option<JsonString>,
+    /// Its arguments, as they came.
+    pub tool_input: Option<RawJson>,
+    /// What sort of tool it is: command, `file_change`, mcp, agent, other.
+    #[serde(serialize_with = "wire::optional_text")]
+    pub class: Option<JsonString>,
+    /// The number of its `tool.call`.
+    pub seq_call: Option<Seq>,
+    /// Whether no result is recorded.
+    pub is_dangling: bool,
+    /// Who was asked about it, and what they said.
+    pub approvals: Vec<Approval>,
+    /// The runs that it began.
+    pub child_runs: Vec<ChildRun>,
+}
+
+/// What came back of a call.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "type", rename = "tool_result")]
+pub struct ToolResult {
+    /// Who saw it.
+    #[serde(serialize_with = "wire::optional_text")]
+    pub fidelity: Option<JsonString>,
+    /// The id of its call.
+    #[serde(serialize_with = "wire::optional_text")]
+    pub tool_id: Option<JsonString>,
+    /// The output, as it came.
+    pub tool_content: Option<RawJson>,
+    /// How the call ended: ok, failed, denied, interrupted, unknown.
+    #[serde(serialize_with = "wire::optional_text")]
+    pub outcome: Option<JsonString>,
+    /// Why it failed.
+    #[serde(serialize_with = "wire::optional_text")]
+    pub error: Option<JsonString>,
+    /// The exit code, where the provider gives one as a number.
+    pub exit_code: Option<RawJson>,
+    /// The number of its `tool.result`; null where it stood in a message.
+    pub seq_result: Option<Seq>,
+    /// Whether some of this became known only after the result.
+    pub is_amended: bool,
+}
+
+/// A question whether something may be done.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Approval {
+    /// The request's id.
+    #[serde(serialize_with = "wire::optional_text")]
+    pub request: Option<JsonString>,
+    /// The number of its first event.
+    pub seq: Seq,
+    /// The call that it is about.
+    #[serde(serialize_with = "wire::optional_text")]
+    pub tool_call_id: Option<JsonString>,
+    /// Whether it was answered.
+    pub state: State,
+    /// `allowed`, `denied`, or what the provider says.
+    #[serde(serialize_with = "wire::optional_text")]
+    pub decision: Option<JsonString>,
+    /// Who decided.
+    #[serde(serialize_with = "wire::optional_text")]
+    pub by: Option<JsonString>,
+    /// For how long.
+    #[serde(serialize_with = "wire::optional_text")]
+    pub scope: Option<JsonString>,
+}
+
+/// A link to a child run, whose conversation is its own.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ChildRun {
+    /// The run.
+    pub run_id: RunId,
+    /// What it is called here.
+    #[serde(serialize_with = "wire::optional_text")]
+    pub name: Option<JsonString>,
+    /// The number of the event that names it first.
+    pub seq: Seq,
+    /// The call that began it.
+    #[serde(serialize_with = "wire::optional_text")]
+    pub tool_call_id: Option<JsonString>,
+    /// What its parent says of its end.
+    pub state: State,
+    /// Why it failed.
+    #[serde(serialize_with = "wire::optional_text")]
+    pub error: Option<JsonString>,
+}
+
+/// A step that is none of the above.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Fact {
+    /// The number of its first event.
+    pub seq: Seq,
+    /// When.
+    #[serde(serialize_with = "wire::time")]
+    pub at: Timestamp,
+    /// Its kind.
+    #[serde(serialize_with = "wire::optional_text")]
+    pub kind: Option<JsonString>,
+    /// Its name.
+    #[serde(serialize_with = "wire::optional_text")]
+    pub name: Option<JsonString>,
+    /// What is known of its end.
+    pub state: State,
+    /// Why it failed.
+    #[serde(serialize_with = "wire::optional_text")]
+    pub error: Option<JsonString>,
+    /// What it gave; the summary of a compaction.
+    pub result: Option<RawJson>,
+}
