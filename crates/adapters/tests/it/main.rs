@@ -13,4 +13,6 @@ mod codex_files;
 mod codex_oracle;
 mod codex_robust;
 mod codex_rules;
+mod conversations;
 mod reading;
+mod same_entries;

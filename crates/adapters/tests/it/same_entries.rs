@@ -1,0 +1,441 @@
+//! The same work gives the same types of entries, whatever the adapter (R32): on real captures and on lines by hand.
+//!
+//! Left out are `system_event`, by which each program tells of itself, and `token_usage`, which comes once a response but
+//! not at the same place: Claude's first record of a response has it, Codex writes it after the last. Of the app-server
+//! also `unknown` is left out, which R23 asks for where turns begin and end.
+
+use std::path::Path;
+
+use steno_adapters::{Adapter, Source, claude, codex};
+use steno_model::{EntryType, Vocabulary as _};
+use steno_testkit::{needs, places, shared_dir};
+
+use crate::reading::{Entry, Piece, claude_file, is_named, output, read, source_of};
+
+/// One thing that an agent does, as each surface records it; a surface that cannot show it has no lines.
+struct Operation {
+    name: &'static str,
+    /// What the model says and gets back, as blocks of Claude's messages.
+    claude: &'static [Said],
+    rollout: &'static [&'static str],
+    exec: &'static [&'static str],
+    app_server: &'static [&'static str],
+    want: &'static [EntryType],
+}
+
+/// A message of Claude's, by its blocks.
+enum Said {
+    Prompt(&'static str),
+    Assistant(&'static str),
+    Results(&'static str),
+}
+
+use EntryType::{AssistantMessage, Thinking, ToolResult, ToolUse, UserMessage};
+use Said::{Assistant, Prompt, Results};
+
+const OPERATIONS: [Operation; 11] = [
+    Operation {
+        name: "a prompt",
+        claude: &[Prompt("Go")],
+        rollout: &[r#"{"type":"event_msg","payload":{"type":"user_message","message":"Go"}}"#],
+        // Its prompt is an argument of the command line.
+        exec: &[],
+        app_server: &[
+            r#">{"id":2,"method":"turn/start","params":{"threadId":"t1","input":[{"type":"text","text":"Go"}]}}"#,
+            r#"{"method":"turn/started","params":{"threadId":"t1","turn":{"id":"u1"}}}"#,
+            r#"{"method":"item/completed","params":{"threadId":"t1","item":{"type":"userMessage","id":"i0","content":[{"type":"text","text":"Go"}]}}}"#,
+        ],
+        want: &[UserMessage],
+    },
+    Operation {
+        name: "a thought",
+        claude: &[Assistant(r#"{"type":"thinking","thinking":"Hm.","signature":"s"}"#)],
+        rollout: &[
+            r#"{"type":"response_item","payload":{"type":"reasoning","id":"rs1","summary":[{"type":"summary_text","text":"Hm."}],"encrypted_content":"x"}}"#,
+        ],
+        exec: &[r#"{"type":"item.completed","item":{"id":"item_1","type":"reasoning","text":"Hm."}}"#],
+        app_server: &[
+            r#"{"method":"item/completed","params":{"threadId":"t1","item":{"type":"reasoning","id":"rs1","summary":["Hm."],"content":[]}}}"#,
+        ],
+        want: &[Thinking],
+    },
+    Operation {
+        name: "a text",
+        claude: &[Assistant(r#"{"type":"text","text":"Done."}"#)],
+        rollout: &[
+            r#"{"type":"event_msg","payload":{"type":"agent_message","message":"Done."}}"#,
+            r#"{"type":"response_item","payload":{"type":"message","role":"assistant","content":[{"type":"output_text","text":"Done."}]}}"#,
+        ],
+        exec: &[r#"{"type":"item.completed","item":{"id":"item_1","type":"agent_message","text":"Done."}}"#],
+        app_server: &[
+            r#"{"method":"item/agentMessage/delta","params":{"threadId":"t1","itemId":"m1","delta":"Done."}}"#,
+            r#"{"method":"item/completed","params":{"threadId":"t1","item":{"type":"agentMessage","id":"m1","text":"Done."}}}"#,
+        ],
+        want: &[AssistantMessage],
+    },
+    Operation {
+        name: "a command",
+        claude: &[
+            Assistant(r#"{"type":"tool_use","id":"c1","name":"Bash","input":{"command":"ls"}}"#),
+            Results(r#"{"type":"tool_result","tool_use_id":"c1","content":"a"}"#),
+        ],
+        rollout: &[
+            r#"{"type":"response_item","payload":{"type":"function_call","name":"exec_command","arguments":"{\"cmd\":\"ls\"}","call_id":"c1"}}"#,
+            r#"{"type":"event_msg","payload":{"type":"exec_command_end","call_id":"c1","aggregated_output":"a","exit_code":0,"status":"completed"}}"#,
+            r#"{"type":"response_item","payload":{"type":"function_call_output","call_id":"c1","output":"a"}}"#,
+        ],
+        exec: &[
+            r#"{"type":"item.started","item":{"id":"item_1","type":"command_execution","command":"ls","aggregated_output":"","exit_code":null,"status":"in_progress"}}"#,
+            r#"{"type":"item.completed","item":{"id":"item_1","type":"command_execution","command":"ls","aggregated_output":"a","exit_code":0,"status":"completed"}}"#,
+        ],
+        app_server: &[
+            r#"{"method":"item/started","params":{"threadId":"t1","item":{"type":"commandExecution","id":"c1","command":"ls","status":"inProgress"}}}"#,
+            r#"{"method":"item/completed","params":{"threadId":"t1","item":{"type":"commandExecution","id":"c1","command":"ls","status":"completed","aggregatedOutput":"a","exitCode":0}}}"#,
+        ],
+        want: &[ToolUse, ToolResult],
+    },
+    Operation {
+        name: "a command that fails",
+        claude: &[
+            Assistant(r#"{"type":"tool_use","id":"c1","name":"Bash","input":{"command":"exit 3"}}"#),
+            Results(r#"{"type":"tool_result","tool_use_id":"c1","content":"Exit code 3","is_error":true}"#),
+        ],
+        rollout: &[
+            r#"{"type":"response_item","payload":{"type":"function_call","name":"exec_command","arguments":"{\"cmd\":\"exit 3\"}","call_id":"c1"}}"#,
+            r#"{"type":"event_msg","payload":{"type":"exec_command_end","call_id":"c1","aggregated_output":"","exit_code":3,"status":"failed"}}"#,
+            r#"{"type":"response_item","payload":{"type":"function_call_output","call_id":"c1","output":"Process exited with code 3"}}"#,
+        ],
+        exec: &[
+            r#"{"type":"item.started","item":{"id":"item_1","type":"command_execution","command":"exit 3","aggregated_output":"","exit_code":null,"status":"in_progress"}}"#,
+            r#"{"type":"item.completed","item":{"id":"item_1","type":"command_execution","command":"exit 3","aggregated_output":"","exit_code":3,"status":"failed"}}"#,
+        ],
+        app_server: &[
+            r#"{"method":"item/started","params":{"threadId":"t1","item":{"type":"commandExecution","id":"c1","command":"exit 3","status":"inProgress"}}}"#,
+            r#"{"method":"item/completed","params":{"threadId":"t1","item":{"type":"commandExecution","id":"c1","command":"exit 3","status":"failed","aggregatedOutput":"","exitCode":3}}}"#,
+        ],
+        want: &[ToolUse, ToolResult],
+    },
+    Operation {
+        name: "a file that is read",
+        claude: &[
+            Assistant(r#"{"type":"tool_use","id":"c1","name":"Read","input":{"file_path":"/n"}}"#),
+            Results(r#"{"type":"tool_result","tool_use_id":"c1","content":"1\tone"}"#),
+        ],
+        rollout: &[
+            r#"{"type":"response_item","payload":{"type":"function_call","name":"exec_command","arguments":"{\"cmd\":\"cat n\"}","call_id":"c1"}}"#,
+            r#"{"type":"response_item","payload":{"type":"function_call_output","call_id":"c1","output":"one"}}"#,
+        ],
+        exec: &[
+            r#"{"type":"item.completed","item":{"id":"item_1","type":"command_execution","command":"cat n","aggregated_output":"one","exit_code":0,"status":"completed"}}"#,
+        ],
+        app_server: &[
+            r#"{"method":"item/completed","params":{"threadId":"t1","item":{"type":"commandExecution","id":"c1","command":"cat n","status":"completed","aggregatedOutput":"one","exitCode":0}}}"#,
+        ],
+        want: &[ToolUse, ToolResult],
+    },
+    Operation {
+        name: "a file that is written, or changed",
+        claude: &[
+            Assistant(
+                r#"{"type":"tool_use","id":"c1","name":"Write","input":{"file_path":"/n","content":"x"}}"#,
+            ),
+            Results(r#"{"type":"tool_result","tool_use_id":"c1","content":"File created"}"#),
+        ],
+        rollout: &[
+            r#"{"type":"response_item","payload":{"type":"custom_tool_call","name":"apply_patch","input":"*** x","call_id":"c1"}}"#,
+            r#"{"type":"event_msg","payload":{"type":"patch_apply_end","call_id":"c1","stdout":"ok","stderr":"","success":true,"changes":{}}}"#,
+            r#"{"type":"response_item","payload":{"type":"custom_tool_call_output","call_id":"c1","output":"ok"}}"#,
+        ],
+        exec: &[
+            r#"{"type":"item.started","item":{"id":"item_1","type":"file_change","changes":[{"path":"/n","kind":"add"}],"status":"in_progress"}}"#,
+            r#"{"type":"item.completed","item":{"id":"item_1","type":"file_change","changes":[{"path":"/n","kind":"add"}],"status":"completed"}}"#,
+        ],
+        app_server: &[
+            r#"{"method":"item/started","params":{"threadId":"t1","item":{"type":"fileChange","id":"c1","changes":[{"path":"/n","kind":{"type":"add"},"diff":"x"}],"status":"inProgress"}}}"#,
+            r#"{"method":"item/completed","params":{"threadId":"t1","item":{"type":"fileChange","id":"c1","changes":[{"path":"/n","kind":{"type":"add"},"diff":"x"}],"status":"completed"}}}"#,
+        ],
+        want: &[ToolUse, ToolResult],
+    },
+    Operation {
+        name: "an MCP call",
+        claude: &[
+            Assistant(r#"{"type":"tool_use","id":"c1","name":"mcp__tiny__add","input":{"a":1}}"#),
+            Results(r#"{"type":"tool_result","tool_use_id":"c1","content":[{"type":"text","text":"2"}]}"#),
+        ],
+        rollout: &[
+            r#"{"type":"response_item","payload":{"type":"function_call","name":"add","namespace":"mcp__tiny","arguments":"{\"a\":1}","call_id":"c1"}}"#,
+            r#"{"type":"event_msg","payload":{"type":"mcp_tool_call_end","call_id":"c1","invocation":{"server":"tiny","tool":"add","arguments":{"a":1}},"result":{"Ok":{"content":[]}}}}"#,
+            r#"{"type":"response_item","payload":{"type":"function_call_output","call_id":"c1","output":"2"}}"#,
+        ],
+        exec: &[
+            r#"{"type":"item.started","item":{"id":"item_1","type":"mcp_tool_call","server":"tiny","tool":"add","arguments":{"a":1},"result":null,"error":null,"status":"in_progress"}}"#,
+            r#"{"type":"item.completed","item":{"id":"item_1","type":"mcp_tool_call","server":"tiny","tool":"add","arguments":{"a":1},"result":{"content":[]},"error":null,"status":"completed"}}"#,
+        ],
+        app_server: &[
+            r#"{"method":"item/started","params":{"threadId":"t1","item":{"type":"mcpToolCall","id":"c1","server":"tiny","tool":"add","arguments":{"a":1},"status":"inProgress"}}}"#,
+            r#"{"method":"item/completed","params":{"threadId":"t1","item":{"type":"mcpToolCall","id":"c1","server":"tiny","tool":"add","arguments":{"a":1},"status":"completed","result":{"content":[]}}}}"#,
+        ],
+        want: &[ToolUse, ToolResult],
+    },
+    Operation {
+        name: "an MCP call that fails",
+        claude: &[
+            Assistant(r#"{"type":"tool_use","id":"c1","name":"mcp__tiny__fail","input":{}}"#),
+            Results(r#"{"type":"tool_result","tool_use_id":"c1","content":"no","is_error":true}"#),
+        ],
+        rollout: &[
+            r#"{"type":"response_item","payload":{"type":"function_call","name":"fail","namespace":"mcp__tiny","arguments":"{}","call_id":"c1"}}"#,
+            r#"{"type":"event_msg","payload":{"type":"mcp_tool_call_end","call_id":"c1","invocation":{"server":"tiny","tool":"fail","arguments":{}},"result":{"Err":"no"}}}"#,
+            r#"{"type":"response_item","payload":{"type":"function_call_output","call_id":"c1","output":"no"}}"#,
+        ],
+        exec: &[
+            r#"{"type":"item.started","item":{"id":"item_1","type":"mcp_tool_call","server":"tiny","tool":"fail","arguments":{},"result":null,"error":null,"status":"in_progress"}}"#,
+            r#"{"type":"item.completed","item":{"id":"item_1","type":"mcp_tool_call","server":"tiny","tool":"fail","arguments":{},"result":null,"error":{"message":"no"},"status":"failed"}}"#,
+        ],
+        app_server: &[
+            r#"{"method":"item/started","params":{"threadId":"t1","item":{"type":"mcpToolCall","id":"c1","server":"tiny","tool":"fail","arguments":{},"status":"inProgress"}}}"#,
+            r#"{"method":"item/completed","params":{"threadId":"t1","item":{"type":"mcpToolCall","id":"c1","server":"tiny","tool":"fail","arguments":{},"status":"failed","error":{"message":"no"}}}}"#,
+        ],
+        want: &[ToolUse, ToolResult],
+    },
+    Operation {
+        name: "two calls at once",
+        claude: &[
+            Assistant(
+                r#"{"type":"tool_use","id":"c1","name":"Bash","input":{"command":"a"}},{"type":"tool_use","id":"c2","name":"Bash","input":{"command":"b"}}"#,
+            ),
+            Results(r#"{"type":"tool_result","tool_use_id":"c2","content":"b"}"#),
+            Results(r#"{"type":"tool_result","tool_use_id":"c1","content":"a"}"#),
+        ],
+        rollout: &[
+            r#"{"type":"response_item","payload":{"type":"function_call","name":"exec_command","arguments":"{}","call_id":"c1"}}"#,
+            r#"{"type":"response_item","payload":{"type":"function_call","name":"exec_command","arguments":"{}","call_id":"c2"}}"#,
+            r#"{"type":"response_item","payload":{"type":"function_call_output","call_id":"c1","output":"a"}}"#,
+            r#"{"type":"response_item","payload":{"type":"function_call_output","call_id":"c2","output":"b"}}"#,
+        ],
+        exec: &[
+            r#"{"type":"item.started","item":{"id":"item_1","type":"command_execution","command":"a","status":"in_progress"}}"#,
+            r#"{"type":"item.started","item":{"id":"item_2","type":"command_execution","command":"b","status":"in_progress"}}"#,
+            r#"{"type":"item.completed","item":{"id":"item_2","type":"command_execution","command":"b","aggregated_output":"b","exit_code":0,"status":"completed"}}"#,
+            r#"{"type":"item.completed","item":{"id":"item_1","type":"command_execution","command":"a","aggregated_output":"a","exit_code":0,"status":"completed"}}"#,
+        ],
+        app_server: &[
+            r#"{"method":"item/started","params":{"threadId":"t1","item":{"type":"commandExecution","id":"c1","command":"a","status":"inProgress"}}}"#,
+            r#"{"method":"item/started","params":{"threadId":"t1","item":{"type":"commandExecution","id":"c2","command":"b","status":"inProgress"}}}"#,
+            r#"{"method":"item/completed","params":{"threadId":"t1","item":{"type":"commandExecution","id":"c1","command":"a","status":"completed","exitCode":0}}}"#,
+            r#"{"method":"item/completed","params":{"threadId":"t1","item":{"type":"commandExecution","id":"c2","command":"b","status":"completed","exitCode":0}}}"#,
+        ],
+        want: &[ToolUse, ToolUse, ToolResult, ToolResult],
+    },
+    Operation {
+        name: "a subagent",
+        claude: &[
+            Assistant(
+                r#"{"type":"tool_use","id":"c1","name":"Agent","input":{"prompt":"Count.","subagent_type":"x"}}"#,
+            ),
+            Results(r#"{"type":"tool_result","tool_use_id":"c1","content":[{"type":"text","text":"3"}]}"#),
+        ],
+        rollout: &[
+            r#"{"type":"response_item","payload":{"type":"function_call","name":"spawn_agent","namespace":"multi_agent_v1","arguments":"{\"message\":\"Count.\"}","call_id":"c1"}}"#,
+            r#"{"type":"response_item","payload":{"type":"function_call_output","call_id":"c1","output":"{\"agent_id\":\"01a1de00-0000-7000-8000-000000000002\"}"}}"#,
+        ],
+        exec: &[
+            r#"{"type":"item.started","item":{"id":"item_1","type":"collab_tool_call","tool":"spawn_agent","receiver_thread_ids":[],"prompt":"Count.","agents_states":{},"status":"in_progress"}}"#,
+            r#"{"type":"item.completed","item":{"id":"item_1","type":"collab_tool_call","tool":"spawn_agent","receiver_thread_ids":["01a1de00-0000-7000-8000-000000000002"],"prompt":"Count.","agents_states":{},"status":"completed"}}"#,
+        ],
+        app_server: &[
+            r#"{"method":"item/started","params":{"threadId":"t1","item":{"type":"collabAgentToolCall","id":"c1","tool":"spawnAgent","status":"inProgress","senderThreadId":"t1","receiverThreadIds":[],"prompt":"Count.","agentsStates":{}}}}"#,
+            r#"{"method":"item/completed","params":{"threadId":"t1","item":{"type":"collabAgentToolCall","id":"c1","tool":"spawnAgent","status":"completed","senderThreadId":"t1","receiverThreadIds":["01a1de00-0000-7000-8000-000000000002"],"prompt":"Count.","agentsStates":{}}}}"#,
+        ],
+        want: &[ToolUse, ToolResult],
+    },
+];
+
+#[test]
+fn each_operation_gives_the_same_types_on_every_surface() {
+    let mut checked = 0;
+    for operation in &OPERATIONS {
+        let Operation { name, claude: said, rollout, exec, app_server, want } = operation;
+        checked += check(name, claude::disk(source()), &claude_lines(said, Channel::Disk), want);
+        checked += check(name, claude::stream(source()), &claude_lines(said, Channel::Stream), want);
+        let meta = [
+            r#"{"timestamp":"2026-11-15T07:00:00.000Z","type":"session_meta","payload":{"id":"01a1de00-0000-7000-8000-000000000001"}}"#,
+        ];
+        checked += check(name, codex::rollout(source()), &lines(&meta, rollout), want);
+        let started = [r#"{"type":"thread.started","thread_id":"01a1de00-0000-7000-8000-000000000001"}"#];
+        checked += check(name, codex::exec(source()), &lines(&started, exec), want);
+        let opened = [r#"{"method":"thread/started","params":{"thread":{"id":"t1"}}}"#];
+        let messages = both_ways(&lines(&opened, app_server));
+        checked += check(name, codex::app_server(source()).of_conversation(), &messages, want);
+    }
+    // All surfaces show all operations, but for the prompt in the two plain streams.
+    assert_eq!(checked, OPERATIONS.len() * 5 - 2);
+}
+
+/// Reads lines and compares the types of their entries; a first line that only opens the session is no operation.
+#[track_caller]
+fn check(name: &str, adapter: Adapter, lines: &[String], want: &[EntryType]) -> usize {
+    if lines.len() < 2 {
+        return 0;
+    }
+    let text = lines.join("\n") + "\n";
+    let reading = read(adapter, &[output(text.as_bytes())]);
+    let of_rule_23 = |entry: &Entry| entry.kind == EntryType::Unknown && lines[0].contains("thread/started");
+    let entries: Vec<Entry> = reading.entries.into_iter().filter(|entry| !of_rule_23(entry)).collect();
+    assert_eq!(types(&entries), words(want), "{name}: {}", lines[1]);
+    assert_eq!(reading.completeness.unknown.len(), 0, "{name}: {}", lines[1]);
+    1
+}
+
+fn source() -> Source {
+    Source::named("s1")
+}
+
+fn lines(first: &[&str], rest: &[&str]) -> Vec<String> {
+    first.iter().chain(rest).map(|&line| line.to_owned()).collect()
+}
+
+/// Puts messages into the envelopes of a recording; `>` marks what was sent to the agent.
+fn both_ways(lines: &[String]) -> Vec<String> {
+    let envelope = |line: &String| match line.strip_prefix('>') {
+        Some(sent) => format!(r#"{{"dir":"c2s","msg":{sent}}}"#),
+        None => format!(r#"{{"dir":"s2c","msg":{line}}}"#),
+    };
+    lines.iter().map(envelope).collect()
+}
+
+#[derive(Clone, Copy)]
+enum Channel {
+    Disk,
+    Stream,
+}
+
+fn claude_lines(said: &[Said], channel: Channel) -> Vec<String> {
+    const SESSION: &str = "0f000000-0000-4000-8000-000000000001";
+    let (first, session) = match channel {
+        Channel::Disk => {
+            (format!(r#"{{"type":"mode","mode":"normal","sessionId":"{SESSION}"}}"#), "sessionId")
+        }
+        Channel::Stream => (
+            format!(r#"{{"type":"system","subtype":"init","session_id":"{SESSION}","tools":[]}}"#),
+            "session_id",
+        ),
+    };
+    let mut lines = vec![first];
+    for (number, said) in said.iter().enumerate() {
+        let head = format!(r#""uuid":"u{number}","{session}":"{SESSION}""#);
+        match (said, channel) {
+            (Prompt(_), Channel::Stream) => {}
+            (Prompt(text), Channel::Disk) => {
+                lines.push(format!(r#"{{"type":"user",{head},"message":{{"role":"user","content":"{text}"}}}}"#));
+            }
+            (Assistant(blocks), _) => lines.push(format!(
+                r#"{{"type":"assistant",{head},"message":{{"id":"m1","role":"assistant","model":"x","content":[{blocks}]}}}}"#
+            )),
+            (Results(blocks), _) => lines.push(format!(
+                r#"{{"type":"user",{head},"message":{{"role":"user","content":[{blocks}]}}}}"#
+            )),
+        }
+    }
+    lines
+}
+
+fn words(types: &[EntryType]) -> Vec<&'static str> {
+    types.iter().map(|kind| kind.as_str()).collect()
+}
+
+fn types(entries: &[Entry]) -> Vec<&'static str> {
+    let kept = |kind: &EntryType| !matches!(kind, EntryType::SystemEvent | EntryType::TokenUsage);
+    entries.iter().map(|entry| entry.kind).filter(kept).map(EntryType::as_str).collect()
+}
+
+/// A round of the two captures: a response and what its calls gave.
+struct Round {
+    claude: &'static str,
+    codex: &'static str,
+    /// Why they differ, if they do.
+    why: &'static str,
+}
+
+const fn same(types: &'static str) -> Round {
+    Round { claude: types, codex: types, why: "" }
+}
+
+const THOUGHT_TEXT_CALL: &str = "thinking assistant_message tool_use tool_result";
+const TWO_CALLS: &str = "tool_use tool_use tool_result tool_result";
+const CALL: &str = "tool_use tool_result";
+
+/// The main runs, round by round; an empty side has no such round.
+const ROUNDS: [Round; 17] = [
+    same("user_message"),
+    same(THOUGHT_TEXT_CALL),
+    same("thinking tool_use tool_result"),
+    same("assistant_message tool_use tool_use tool_result tool_result"),
+    same(CALL),
+    same(CALL),
+    same(TWO_CALLS),
+    Round {
+        claude: "assistant_message tool_use tool_result",
+        codex: "",
+        why: "Claude's script delegates here",
+    },
+    Round { claude: "", codex: CALL, why: "only Codex has commands that go on after their call" },
+    Round { claude: "", codex: CALL, why: "only Codex has calls that write to such a command" },
+    Round { claude: CALL, codex: TWO_CALLS, why: "Codex's script searches for tools twice" },
+    same(TWO_CALLS),
+    same(TWO_CALLS),
+    Round { claude: "error error", codex: "", why: "rollouts carry no retries" },
+    Round {
+        claude: "",
+        codex: "assistant_message tool_use tool_result",
+        why: "Codex's script delegates here",
+    },
+    Round {
+        claude: "",
+        codex: "tool_use tool_result tool_use tool_result",
+        why: "Codex waits for an agent and closes it by calls",
+    },
+    same("thinking assistant_message"),
+];
+
+#[test]
+fn the_same_script_gives_the_same_types_but_for_the_list() {
+    let shared = needs!(shared_dir(), "../shared is absent");
+    let claude = entries_of(&shared.join("captures/claude/2.1.325/main"), "home/projects");
+    let codex = entries_of(&shared.join("captures/codex/0.166.0/exec_main"), "rollout-");
+    let side =
+        |of: fn(&Round) -> &'static str| ROUNDS.iter().flat_map(move |round| of(round).split_whitespace());
+    assert_eq!(types(&claude), side(|round| round.claude).collect::<Vec<_>>(), "Claude");
+    assert_eq!(types(&codex), side(|round| round.codex).collect::<Vec<_>>(), "Codex");
+    for round in &ROUNDS {
+        assert_eq!(round.claude == round.codex, round.why.is_empty(), "{}", round.why);
+    }
+}
+
+#[test]
+fn usage_is_told_once_a_response() {
+    let shared = needs!(shared_dir(), "../shared is absent");
+    let count =
+        |entries: &[Entry]| entries.iter().filter(|entry| entry.kind == EntryType::TokenUsage).count();
+    // 11 responses, and at the end the session's total; 15 responses.
+    assert_eq!(count(&entries_of(&shared.join("captures/claude/2.1.325/main"), "home/projects")), 12);
+    assert_eq!(count(&entries_of(&shared.join("captures/codex/0.166.0/exec_main"), "rollout-")), 15);
+}
+
+/// Returns the entries of the main run of a capture.
+fn entries_of(directory: &Path, part: &str) -> Vec<Entry> {
+    let names = places::files_below(directory).into_iter();
+    let all = names.filter(|name| name.contains(part) && is_named(name, "jsonl")).map(|name| {
+        let path = directory.join(name);
+        let (adapter, pieces): (Adapter, Vec<Piece>) = if part == "rollout-" {
+            (codex::rollout(source_of(&path)), vec![output(&places::read_bytes(&path))])
+        } else {
+            claude_file(&path)
+        };
+        read(adapter, &pieces).entries
+    });
+    let main: Vec<Vec<Entry>> =
+        all.filter(|entries| entries.iter().all(|entry| entry.source == "main")).collect();
+    let [one] = &main[..] else { panic!("{} main runs of {part}", main.len()) };
+    one.clone()
+}
