@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use steno_model::json::JsonString;
 use steno_model::{Frame, Lane};
 
-use crate::conversation::Message;
+use crate::conversation::{Message, is_envelope};
 use crate::emit::{About, At, Emit, Memory};
 use crate::lines::{Line, Lines};
-use crate::repair::{self, Content, Piece};
+use crate::repair::{self, Content, IsRecord, Piece};
 use crate::sink::Sink;
 use crate::wire::NoObject;
 
@@ -187,6 +187,7 @@ impl Adapter {
 
     /// Ends the source, for now: a last line without a newline is read if it is whole. Nothing else is ended.
     pub fn finish(&mut self, sink: &mut dyn Sink) {
+        self.completeness.torn_bytes = 0;
         for lane in [Lane::FromAgent, Lane::ToAgent] {
             let lines = std::mem::take(&mut self.lanes[lane as usize]);
             if let Some((offset, line)) = lines.unfinished() {
@@ -235,7 +236,7 @@ impl Adapter {
         {
             return;
         }
-        for piece in repair::pieces(line) {
+        for piece in repair::pieces(line, self.is_record()) {
             self.piece(place.after(piece.at), piece, sink);
         }
     }
@@ -253,14 +254,23 @@ impl Adapter {
         }
     }
 
+    fn is_record(&self) -> IsRecord {
+        match self.framing {
+            Framing::Records => repair::is_record,
+            Framing::Conversation => is_envelope,
+        }
+    }
+
     /// Reads of a last line that has no newline yet what is whole. The rest of it may still come.
+    ///
+    /// What stands after something unreadable is left alone: it may be the inside of a record that goes on.
     fn last_line(&mut self, place: Place, line: Line<'_>, sink: &mut dyn Sink) {
         let (mut pieces, len) = match line {
-            Line::Whole(bytes) => (repair::pieces(bytes), bytes.len()),
+            Line::Whole(bytes) => (repair::pieces(bytes, self.is_record()), bytes.len()),
             Line::TooLong(len) => (Vec::new(), usize::try_from(len).unwrap_or(usize::MAX)),
         };
-        let is_object = |piece: &Piece<'_>| matches!(piece.content, Content::Object { .. });
-        let whole = pieces.iter().rposition(is_object).map_or(0, |last| last + 1);
+        let is_torn = |piece: &Piece<'_>| matches!(piece.content, Content::Unreadable(_));
+        let whole = pieces.iter().position(is_torn).unwrap_or(pieces.len());
         pieces.truncate(whole);
         let end = pieces.last().map_or(0, |last| last.at + last.len);
         for piece in pieces {
@@ -268,7 +278,7 @@ impl Adapter {
         }
         let handed_over = &mut self.handed_over[place.lane as usize];
         *handed_over = place.after(end).offset.max(*handed_over);
-        self.completeness.torn_bytes = (len - end) as u64;
+        self.completeness.torn_bytes += (len - end) as u64;
     }
 
     fn object(

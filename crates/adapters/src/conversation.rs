@@ -1,11 +1,17 @@
 //! Recordings of both sides of a connection: each message in an envelope with its direction and, mostly, its time.
 
+use steno_model::json::Fields;
 use steno_model::{Lane, Timestamp};
 
 use crate::wire::{NoObject, RawField as _, parse, wire};
 
 wire! {
     struct Envelope { direction: "dir", time: "t", message: "msg", }
+}
+
+/// Tells an envelope from an object inside one.
+pub(crate) fn is_envelope(fields: &Fields<'_>) -> bool {
+    fields.has("dir") && fields.has("msg")
 }
 
 /// A message of one side.

@@ -31,11 +31,14 @@ pub(crate) enum Content<'a> {
     Unreadable(&'static str),
 }
 
+/// Tells by an object's fields whether it is a record, and not one that a torn record has inside.
+pub(crate) type IsRecord = fn(&Fields<'_>) -> bool;
+
 /// Takes a line apart. White space, NULs, which a crash leaves behind, and byte order marks are no pieces.
 ///
 /// Where something cannot be read, reading goes on at the next object that is a whole record: a writer may have died in
 /// the middle of a record, and its successor gone on without a newline.
-pub(crate) fn pieces(line: &[u8]) -> Vec<Piece<'_>> {
+pub(crate) fn pieces(line: &[u8], is_record: IsRecord) -> Vec<Piece<'_>> {
     // A hostile line must not make this quadratic: each attempt ends where its object does, or uses this up.
     let mut budget = line.len().saturating_mul(8);
     let mut found = Vec::new();
@@ -46,7 +49,7 @@ pub(crate) fn pieces(line: &[u8]) -> Vec<Piece<'_>> {
             at = skip_filling(line, end);
             continue;
         }
-        let next = next_record(line, at + 1, &mut budget).unwrap_or(line.len());
+        let next = next_record(line, at + 1, is_record, &mut budget).unwrap_or(line.len());
         let len = line[at..next].iter().rposition(|&byte| !is_filling(byte)).map_or(0, |last| last + 1);
         found.push(Piece { at, len, content: Content::Unreadable("no JSON object") });
         at = next;
@@ -122,14 +125,14 @@ fn object_end(line: &[u8], at: usize, budget: &mut usize) -> Option<usize> {
 }
 
 /// Finds the next place from `from` on where a whole record begins.
-fn next_record(line: &[u8], from: usize, budget: &mut usize) -> Option<usize> {
+fn next_record(line: &[u8], from: usize, is_record: IsRecord, budget: &mut usize) -> Option<usize> {
     let starts = memchr::memchr_iter(b'{', line.get(from..)?).map(|start| from + start);
     for start in starts {
         if *budget == 0 {
             return None;
         }
         if let Some((Piece { content: Content::Object { text, .. }, .. }, _)) = object_at(line, start, budget)
-            && is_record(&text)
+            && Fields::parse(&text).is_ok_and(|fields| is_record(&fields))
         {
             return Some(start);
         }
@@ -138,8 +141,7 @@ fn next_record(line: &[u8], from: usize, budget: &mut usize) -> Option<usize> {
 }
 
 /// Tells a record from an object inside a torn one, by what providers give their records and nothing below.
-fn is_record(text: &str) -> bool {
-    let Ok(fields) = Fields::parse(text) else { return false };
+pub(crate) fn is_record(fields: &Fields<'_>) -> bool {
     let has = |name: &str| fields.has(name);
     let kind = fields.iter().find(|(key, _)| key.is("type")).and_then(|(_, value)| text_of(value));
     match kind.as_deref() {
@@ -148,7 +150,7 @@ fn is_record(text: &str) -> bool {
         Some(_) => ["timestamp", "uuid", "sessionId", "session_id", "payload"].into_iter().any(has),
         None => {
             let is_message = has("method") || (has("id") && (has("result") || has("error") || has("msg")));
-            is_message || has("record_type") || (has("dir") && has("msg"))
+            is_message || has("record_type")
         }
     }
 }
@@ -179,7 +181,7 @@ mod tests {
     /// Shows pieces as `at+len text`, with `~` before repaired text and `!` before a reason.
     #[track_caller]
     fn check(line: &[u8], want: &[&str]) {
-        let shown: Vec<String> = pieces(line)
+        let shown: Vec<String> = pieces(line, is_record)
             .into_iter()
             .map(|piece| {
                 let content = match piece.content {
@@ -278,6 +280,9 @@ mod tests {
     fn lone_surrogates_and_deep_values_are_json() {
         check(br#"{"a":"\ud800"}"#, &[r#"0+14 {"a":"\ud800"}"#]);
         let deep = format!("{{\"a\":{}{}}}", "[".repeat(100_000), "]".repeat(100_000));
-        assert!(matches!(&pieces(deep.as_bytes())[..], [Piece { content: Content::Object { .. }, .. }]));
+        assert!(matches!(
+            &pieces(deep.as_bytes(), is_record)[..],
+            [Piece { content: Content::Object { .. }, .. }]
+        ));
     }
 }

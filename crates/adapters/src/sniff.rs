@@ -2,7 +2,7 @@
 
 use steno_model::json::JsonString;
 
-use crate::conversation::Message;
+use crate::conversation::{Message, is_envelope};
 use crate::repair::{self, Content};
 use crate::wire::{RawField as _, parse, wire};
 
@@ -121,7 +121,7 @@ pub fn sniff(head: &[u8]) -> Option<Sniffed> {
     let mut found: Option<Sniffed> = None;
     let mut lines = head.split(|byte| *byte == b'\n').peekable();
     while let Some(line) = lines.next() {
-        for piece in repair::pieces(line) {
+        for piece in repair::pieces(line, |fields| repair::is_record(fields) || is_envelope(fields)) {
             let Content::Object { text, .. } = &piece.content else { continue };
             look(text, &mut found);
         }

@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that meets an error has failed")]
 
+mod bad_input;
 mod claude_counts;
 mod claude_golden;
 mod claude_oracle;
