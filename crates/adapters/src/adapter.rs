@@ -81,6 +81,14 @@ impl Place {
     }
 }
 
+/// A record's text where it was found.
+struct Found<'a> {
+    text: &'a str,
+    /// How many bytes of the source it takes; a text that had to be changed has another length.
+    length: usize,
+    is_repaired: bool,
+}
+
 /// How records stand in a source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Framing {
@@ -232,7 +240,7 @@ impl Adapter {
         if let Ok(text) = str::from_utf8(usual)
             && is_new
             && !usual.is_empty()
-            && self.object(place, text, false, sink).is_ok()
+            && self.object(place, &Found { text, length: text.len(), is_repaired: false }, sink).is_ok()
         {
             return;
         }
@@ -246,7 +254,10 @@ impl Adapter {
             return;
         }
         let is_read = match piece.content {
-            Content::Object { text, repaired } => self.object(place, &text, repaired, sink).is_ok(),
+            Content::Object { text, repaired } => {
+                let found = Found { text: &text, length: piece.len, is_repaired: repaired };
+                self.object(place, &found, sink).is_ok()
+            }
             Content::Unreadable(_) => false,
         };
         if !is_read {
@@ -281,14 +292,8 @@ impl Adapter {
         self.completeness.torn_bytes += (len - end) as u64;
     }
 
-    fn object(
-        &mut self,
-        place: Place,
-        text: &str,
-        is_repaired: bool,
-        sink: &mut dyn Sink,
-    ) -> Result<(), NoObject> {
-        let length = text.len() as u64;
+    fn object(&mut self, place: Place, found: &Found<'_>, sink: &mut dyn Sink) -> Result<(), NoObject> {
+        let Found { text, length, is_repaired } = *found;
         let (lane, text) = match self.framing {
             Framing::Records => (place.lane, text),
             Framing::Conversation => {
@@ -304,7 +309,7 @@ impl Adapter {
             source: &self.source.id,
             generation: self.generation,
             offset: place.offset,
-            length,
+            length: length as u64,
             text,
             is_repaired,
         };

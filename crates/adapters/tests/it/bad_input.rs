@@ -240,6 +240,20 @@ fn what_has_to_be_changed_to_be_read_is_counted() {
 }
 
 #[test]
+fn evidence_has_the_length_of_the_bytes_as_they_were() {
+    for surface in &SURFACES {
+        for text in [&b"\"a\0b\""[..], b"\"a\xffb\"", b"\"ab\""] {
+            let record = [surface.says.0.as_bytes(), text, surface.says.1.as_bytes()].concat();
+            let reading = surface.read(&[surface.opening.as_bytes(), b"\n", &record, b"\n"].concat());
+            let evidence = &reading.events.last().unwrap()["evidence"];
+            let want = (surface.opening.len() + 1, record.len());
+            let number = |name: &str| usize::try_from(evidence[name].as_u64().unwrap()).unwrap();
+            assert_eq!((number("offset"), number("length")), want, "{}", surface.name);
+        }
+    }
+}
+
+#[test]
 fn a_byte_order_mark_and_carriage_returns_are_nothing() {
     for surface in &SURFACES {
         let text = format!("\u{feff}{}\r\n{}\r\n", surface.opening, surface.says(r#""x""#));
