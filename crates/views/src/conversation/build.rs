@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use steno_model::json::{JsonString, RawJson};
+use steno_model::json::RawJson;
 use steno_model::{EventType, ExchangeEvent, RunId, Word};
 
 use super::calls::{CallNumber, Calls, Reported};
@@ -185,7 +185,7 @@ impl ConversationBuilder {
             let call = if is("tool_use") { self.calls.used(&inside) } else { None };
             pieces.push(call.map_or_else(|| Piece::Recorded(RawJson::from_raw(block)), Piece::Call));
         }
-        let response = fields.string("response");
+        let response = fields.json("response").filter(|response| !response.is_null());
         // Usage that comes apart names the response that it was for; what comes next is another one.
         let is_usage = pieces.is_empty();
         let Some(place) = self.message_for(event, response.as_ref(), is_usage) else { return };
@@ -194,7 +194,7 @@ impl ConversationBuilder {
         message.model = fields.string("model").or(message.model.take());
         message.stop_reason = fields.string("stop_reason").or(message.stop_reason.take());
         if let Some(response) = response {
-            self.responses.insert(response.to_text().into_owned(), place);
+            self.responses.insert(response.as_str().to_owned(), place);
             message.response = Some(response);
         }
         self.speaking = (!is_usage).then_some(place);
@@ -204,11 +204,11 @@ impl ConversationBuilder {
     fn message_for(
         &mut self,
         event: &ExchangeEvent,
-        response: Option<&JsonString>,
+        response: Option<&RawJson>,
         is_usage: bool,
     ) -> Option<usize> {
         let turn = self.turns.around(&event.path.to_text());
-        let known = response.and_then(|response| self.responses.get(&*response.to_text()));
+        let known = response.and_then(|response| self.responses.get(response.as_str()));
         let is_here = |place: &usize| self.parts.get(*place).is_some_and(|(found, _)| *found == turn);
         if let Some(place) = known.copied().filter(is_here) {
             return Some(place);

@@ -129,9 +129,8 @@ pub struct Message {
     pub at: Timestamp,
     /// The run whose record it is copied from.
     pub copied_from: Option<RunId>,
-    /// The provider's id of the response.
-    #[serde(serialize_with = "wire::optional_text")]
-    pub response: Option<JsonString>,
+    /// The provider's id of the response, or its number where the provider gives none.
+    pub response: Option<RawJson>,
     /// The model.
     #[serde(serialize_with = "wire::optional_text")]
     pub model: Option<JsonString>,

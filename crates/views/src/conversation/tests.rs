@@ -174,12 +174,13 @@ fn a_response_without_an_id_ends_with_its_usage_or_its_results() {
             result("c1", "a"),
             result("c2", "b"),
             message(None, &["text:Three"]),
+            json!(["message.assistant", "t1", {"role": "assistant", "blocks": [], "response": 2, "usage": {}}]),
         ],
         &[
             "t1 open",
             r#"  message r1: text One, use Bash c1, result ok "a""#,
             r#"  message null: use Bash c2, result ok "b""#,
-            "  message null: text Three",
+            "  message 2: text Three",
         ],
     );
 }
