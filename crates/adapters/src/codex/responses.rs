@@ -23,7 +23,7 @@ pub(super) fn response_item(session: &mut Session, item: &Payload<'_>, emit: &mu
         "message" => return message(session, item, emit),
         "reasoning" => {
             let block = thinking_block(thought(item.content, item.summary));
-            session.say(block, own_id(item), EntryType::Thinking, emit);
+            session.say(vec![block], own_id(item), EntryType::Thinking, emit);
         }
         "function_call" | "custom_tool_call" | "local_shell_call" | "tool_search_call" => {
             call(session, item, &kind, emit);
@@ -91,17 +91,18 @@ fn kinds_of(item: &Payload<'_>) -> Vec<String> {
 
 fn assistant(session: &mut Session, item: &Payload<'_>, content: &RawValue, emit: &mut Emit<'_>) {
     let parts = objects::<Part<'_>>(content).unwrap_or_default();
-    for part in parts.into_iter().filter_map(|(_, part)| part) {
-        let block = match (part.text.string(), part.refusal.string()) {
-            (Some(text), _) => ContentBlock::text(Fidelity::AgentEmitted, text),
-            (None, Some(refusal)) => {
-                let mut block = ContentBlock::text(Fidelity::AgentEmitted, refusal);
-                block.extra.push("label", string("refusal"));
-                block
-            }
-            (None, None) => continue,
-        };
-        session.say(block, own_id(item), EntryType::AssistantMessage, emit);
+    let block = |part: Part<'_>| match (part.text.string(), part.refusal.string()) {
+        (Some(text), _) => Some(ContentBlock::text(Fidelity::AgentEmitted, text)),
+        (None, Some(refusal)) => {
+            let mut block = ContentBlock::text(Fidelity::AgentEmitted, refusal);
+            block.extra.push("label", string("refusal"));
+            Some(block)
+        }
+        (None, None) => None,
+    };
+    let blocks: Vec<ContentBlock> = parts.into_iter().filter_map(|(_, part)| block(part?)).collect();
+    if !blocks.is_empty() {
+        session.say(blocks, own_id(item), EntryType::AssistantMessage, emit);
     }
 }
 

@@ -145,18 +145,21 @@ impl Session {
         emit.entry(&self.run, EntryType::UserMessage, None);
     }
 
-    /// Writes what the model said.
+    /// Writes what the model said in one record: one message, and an entry for each block.
     pub(super) fn say(
         &mut self,
-        block: ContentBlock,
+        blocks: Vec<ContentBlock>,
         mut extra: Extra,
         entry: EntryType,
         emit: &mut Emit<'_>,
     ) {
         self.open_turn(emit);
         push(&mut extra, "model", self.model.clone());
-        emit.assistant(&self.run, vec![block], extra);
-        emit.entry(&self.run, entry, None);
+        let entries = blocks.len();
+        emit.assistant(&self.run, blocks, extra);
+        for _ in 0..entries {
+            emit.entry(&self.run, entry, None);
+        }
     }
 
     /// Writes a call: a block of the response, and the call itself.
@@ -172,7 +175,7 @@ impl Session {
         }
         let mut extra = Extra::default();
         push(&mut extra, "id", item);
-        self.say(use_block(id, &call), extra, EntryType::ToolUse, emit);
+        self.say(vec![use_block(id, &call)], extra, EntryType::ToolUse, emit);
         emit.call(&mut self.run, id, call);
     }
 

@@ -312,6 +312,16 @@ fn a_search_that_is_recorded_twice_is_one() {
 }
 
 #[test]
+fn a_record_of_several_parts_is_one_message() {
+    check(
+        &[
+            r#"{"type":"response_item","payload":{"type":"message","role":"assistant","content":[{"type":"output_text","text":"One."},{"type":"refusal","refusal":"Not two."},{"type":"dream"}]}}"#,
+        ],
+        &[": assistant text One., text[refusal] Not two."],
+    );
+}
+
+#[test]
 fn a_thought_without_words_is_there_and_secret() {
     check(
         &[r#"{"type":"response_item","payload":{"type":"reasoning","summary":[],"encrypted_content":"x"}}"#],

@@ -4,7 +4,6 @@
 
 mod bad_input;
 mod claude_counts;
-mod claude_golden;
 mod claude_oracle;
 mod claude_properties;
 mod claude_rules;
@@ -15,5 +14,6 @@ mod codex_oracle;
 mod codex_robust;
 mod codex_rules;
 mod conversations;
+mod golden_pairs;
 mod reading;
 mod same_entries;
