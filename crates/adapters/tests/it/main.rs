@@ -11,6 +11,7 @@ mod claude_unknown;
 mod codex_app_rules;
 mod codex_files;
 mod codex_oracle;
+mod codex_properties;
 mod codex_robust;
 mod codex_rules;
 mod conversations;

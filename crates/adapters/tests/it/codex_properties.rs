@@ -1,0 +1,237 @@
+//! What holds for every source of Codex's: any cut gives the same, so does a restart, and so do files read side by side.
+//!
+//! The sessions written by hand are always there; the samples of `../shared` are tried where they are.
+
+use std::iter::repeat_n;
+use std::path::PathBuf;
+
+use proptest::prelude::*;
+use serde_json::Value;
+use serde_json::value::RawValue;
+use steno_adapters::{Adapter, codex};
+use steno_model::{Draft, Frame, RunId};
+use steno_testkit::{needs, places, shared_dir};
+
+use crate::codex_files::{adapter_for, all_samples, pieces_of};
+use crate::golden_pairs::codex_pieces;
+use crate::reading::{Piece, Reading, claude_pieces, output, read, read_unfinished, source_of};
+
+/// A source that can be read again and again.
+struct Sample {
+    name: String,
+    open: Box<dyn Fn() -> Adapter>,
+    pieces: Vec<Piece>,
+}
+
+impl Sample {
+    fn read(&self) -> Reading {
+        read((self.open)(), &self.pieces)
+    }
+
+    /// Returns the pieces, cut so that none is longer than the next of these lengths.
+    fn cut(&self, lengths: &[usize]) -> Vec<Piece> {
+        let mut lengths = lengths.iter().copied().cycle();
+        let mut cut = Vec::new();
+        for piece in &self.pieces {
+            let mut rest = &piece.bytes[..];
+            while !rest.is_empty() {
+                let (bytes, after) = rest.split_at(lengths.next().unwrap_or(1).clamp(1, rest.len()));
+                cut.push(Piece { bytes: bytes.to_vec(), ..piece.clone() });
+                rest = after;
+            }
+        }
+        cut
+    }
+}
+
+/// Returns the sessions that were written by hand, of a provider.
+fn by_hand(provider: &str) -> Vec<Sample> {
+    let directory = places::workspace_root().join("crates/adapters/tests/golden").join(provider);
+    let open = if provider == "codex" { codex_pieces } else { claude_pieces };
+    let names = places::files_below(&directory).into_iter().filter(|name| name.contains(".in."));
+    let sample = |name: String| {
+        let bytes = places::read_bytes(directory.join(&name));
+        let (_, pieces) = open(&name, &bytes);
+        let opened = name.clone();
+        Sample { name, open: Box::new(move || open(&opened, &bytes).0), pieces }
+    };
+    names.map(sample).collect()
+}
+
+/// Returns the samples of the shared directory.
+fn shared(directory: &std::path::Path) -> Vec<Sample> {
+    let sample = |path: PathBuf| {
+        let pieces = pieces_of(&path).into_iter();
+        let pieces = pieces.map(|(lane, bytes)| Piece { lane, captured: None, bytes }).collect();
+        Sample { name: path.display().to_string(), open: Box::new(move || adapter_for(&path)), pieces }
+    };
+    all_samples(directory).into_iter().map(sample).collect()
+}
+
+#[track_caller]
+fn check_same(name: &str, got: &Reading, want: &Reading) {
+    assert!(got.lines == want.lines, "{name}: events");
+    assert_eq!(got.entries, want.entries, "{name}: entries");
+    assert_eq!(got.completeness, want.completeness, "{name}");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn any_chunking_gives_the_same(lengths in prop::collection::vec(1_usize..400, 1..20)) {
+        for sample in by_hand("codex") {
+            let cut = read((sample.open)(), &sample.cut(&lengths));
+            check_same(&sample.name, &cut, &sample.read());
+        }
+    }
+
+    #[test]
+    fn files_that_are_read_side_by_side_do_not_meet(
+        turns in prop::collection::vec((any::<bool>(), 1_usize..300), 1..60),
+        picked in any::<(prop::sample::Index, prop::sample::Index)>(),
+    ) {
+        let samples: Vec<Sample> = by_hand("codex").into_iter().chain(by_hand("claude")).collect();
+        let pair = [&samples[picked.0.index(samples.len())], &samples[picked.1.index(samples.len())]];
+        let alone = pair.map(|sample| drafts_of(&mut (sample.open)(), &sample.pieces));
+        prop_assert_eq!(interleaved(pair, &turns), alone);
+    }
+}
+
+/// What came out of a source, in order.
+type Drafts = Vec<(RunId, Draft)>;
+
+fn drafts_of(adapter: &mut Adapter, pieces: &[Piece]) -> Drafts {
+    let (mut drafts, mut offset) = (Vec::new(), 0);
+    for piece in pieces {
+        feed(adapter, piece, &mut offset, &mut drafts);
+    }
+    adapter.finish(&mut drafts);
+    drafts
+}
+
+fn feed(adapter: &mut Adapter, piece: &Piece, offset: &mut u64, drafts: &mut Drafts) {
+    let captured = piece.captured.as_ref();
+    adapter.feed(
+        Frame { lane: piece.lane, generation: 0, offset: *offset, captured, bytes: &piece.bytes },
+        drafts,
+    );
+    *offset += piece.bytes.len() as u64;
+}
+
+/// More than any session written by hand has.
+const BYTES_MAX: usize = 100_000;
+
+/// Feeds two sources in turns of so many bytes; what is left at the end follows.
+fn interleaved(pair: [&Sample; 2], turns: &[(bool, usize)]) -> [Drafts; 2] {
+    let mut adapters = pair.map(|sample| (sample.open)());
+    let lengths =
+        |second: bool| turns.iter().filter(|turn| turn.0 == second).map(|turn| turn.1).collect::<Vec<_>>();
+    let mut queues = [pair[0].cut(&lengths(false)), pair[1].cut(&lengths(true))].map(Vec::into_iter);
+    let (mut drafts, mut offsets) = ([Drafts::new(), Drafts::new()], [0, 0]);
+    let order = turns.iter().map(|turn| usize::from(turn.0)).cycle().take(BYTES_MAX);
+    let rest = repeat_n(0, BYTES_MAX).chain(repeat_n(1, BYTES_MAX));
+    for at in order.chain(rest) {
+        if let Some(piece) = queues[at].next() {
+            feed(&mut adapters[at], &piece, &mut offsets[at], &mut drafts[at]);
+        } else if queues.iter().all(|queue| queue.len() == 0) {
+            break;
+        }
+    }
+    assert!(queues.iter().all(|queue| queue.len() == 0), "everything is fed");
+    for (adapter, drafts) in adapters.iter_mut().zip(&mut drafts) {
+        adapter.finish(drafts);
+    }
+    drafts
+}
+
+/// Positions rise from event to event; so what comes after the last one written is what was not written.
+#[track_caller]
+fn check_restart(sample: &Sample) {
+    let (whole, again) = (sample.read(), sample.read());
+    check_same(&sample.name, &again, &whole);
+    let positions: Vec<(u64, u64, u64)> = whole.lines.iter().map(|line| position(line)).collect();
+    for (number, pair) in positions.windows(2).enumerate() {
+        assert!(pair[0] < pair[1], "{}: event {} and the next: {pair:?}", sample.name, number + 1);
+    }
+}
+
+fn position(line: &str) -> (u64, u64, u64) {
+    // Strings may hold half a character, which a reader of whole values refuses.
+    let fields: std::collections::BTreeMap<&str, &RawValue> = serde_json::from_str(line).unwrap();
+    let evidence: Value = serde_json::from_str(fields["evidence"].get()).unwrap();
+    let number = |name: &str| evidence[name].as_u64().unwrap();
+    (number("generation"), number("offset"), number("part"))
+}
+
+#[test]
+fn a_restart_after_any_event_goes_on_where_it_was() {
+    by_hand("codex").iter().for_each(check_restart);
+    by_hand("claude").iter().for_each(check_restart);
+    let directory = needs!(shared_dir(), "there are no samples");
+    let samples = shared(&directory);
+    assert!(samples.len() > 30, "only {} samples", samples.len());
+    samples.iter().for_each(check_restart);
+}
+
+#[test]
+fn a_prompt_that_waits_for_its_turn_comes_at_its_place_or_after() {
+    // The first thread's turn never begins, and the second goes on.
+    let lines = [
+        r#"{"dir":"s2c","msg":{"method":"thread/started","params":{"thread":{"id":"t1"}}}}"#,
+        r#"{"dir":"s2c","msg":{"method":"thread/started","params":{"thread":{"id":"t2"}}}}"#,
+        r#"{"dir":"c2s","msg":{"id":1,"method":"turn/start","params":{"threadId":"t1","input":[{"type":"text","text":"Lost?"}]}}}"#,
+        r#"{"dir":"s2c","msg":{"method":"item/completed","params":{"threadId":"t2","item":{"type":"agentMessage","id":"m","text":"On."}}}}"#,
+        "",
+    ];
+    let pieces = vec![output(lines.join("\n").as_bytes())];
+    let open = || codex::app_server(source_of("x".as_ref())).of_conversation();
+    let sample = Sample { name: "two threads".to_owned(), open: Box::new(open), pieces };
+    assert_eq!(sample.read().of_type("message.user").count(), 1);
+    check_restart(&sample);
+}
+
+#[test]
+fn what_is_read_so_far_is_the_beginning_of_what_will_be() {
+    for sample in by_hand("codex") {
+        let whole = read_unfinished((sample.open)(), &sample.pieces);
+        let bytes = &sample.pieces[0].bytes;
+        for end in (0..bytes.len()).step_by(7) {
+            let part = read_unfinished((sample.open)(), &[output(&bytes[..end])]);
+            assert!(whole.lines.starts_with(&part.lines), "{}: the first {end} bytes", sample.name);
+        }
+    }
+}
+
+/// What may stand where something else is expected.
+const ODD: [&str; 5] = ["null", "-1e999", "\"\\ud800\"", "{}", "[[{\"type\":\"text\"}]]"];
+
+#[test]
+fn a_field_of_another_kind_harms_nobody() {
+    let mut tried = 0;
+    for sample in by_hand("codex") {
+        let text = String::from_utf8(sample.pieces[0].bytes.clone()).unwrap();
+        for (at, len) in values(&text) {
+            for odd in ODD {
+                let changed = [&text[..at], odd, &text[at + len..]].concat();
+                let reading = read((sample.open)(), &[output(changed.as_bytes())]);
+                let read = reading.completeness.records + reading.completeness.unreadable;
+                assert!(read >= 2, "{} with {odd} at {at}", sample.name);
+                tried += 1;
+            }
+        }
+    }
+    assert!(tried > 5_000, "only {tried} tried");
+}
+
+/// Finds where the values of fields begin in a text of JSON, and how long they are.
+fn values(text: &str) -> Vec<(usize, usize)> {
+    let mut found = Vec::new();
+    for start in text.match_indices("\":").map(|(at, colon)| at + colon.len()) {
+        let mut stream = serde_json::Deserializer::from_str(&text[start..]).into_iter::<&RawValue>();
+        if let Some(Ok(value)) = stream.next() {
+            found.push((start, value.get().len()));
+        }
+    }
+    found
+}
