@@ -10,6 +10,7 @@ use steno_adapters::{Adapter, Source, claude, codex};
 use steno_model::{EntryType, Vocabulary as _};
 use steno_testkit::{needs, places, shared_dir};
 
+use crate::conversations::{conversations, outline};
 use crate::reading::{Entry, Piece, claude_file, is_named, output, read, source_of};
 
 /// One thing that an agent does, as each surface records it; a surface that cannot show it has no lines.
@@ -255,21 +256,106 @@ const OPERATIONS: [Operation; 11] = [
 fn each_operation_gives_the_same_types_on_every_surface() {
     let mut checked = 0;
     for operation in &OPERATIONS {
-        let Operation { name, claude: said, rollout, exec, app_server, want } = operation;
-        checked += check(name, claude::disk(source()), &claude_lines(said, Channel::Disk), want);
-        checked += check(name, claude::stream(source()), &claude_lines(said, Channel::Stream), want);
-        let meta = [
-            r#"{"timestamp":"2026-11-15T07:00:00.000Z","type":"session_meta","payload":{"id":"01a1de00-0000-7000-8000-000000000001"}}"#,
-        ];
-        checked += check(name, codex::rollout(source()), &lines(&meta, rollout), want);
-        let started = [r#"{"type":"thread.started","thread_id":"01a1de00-0000-7000-8000-000000000001"}"#];
-        checked += check(name, codex::exec(source()), &lines(&started, exec), want);
-        let opened = [r#"{"method":"thread/started","params":{"thread":{"id":"t1"}}}"#];
-        let messages = both_ways(&lines(&opened, app_server));
-        checked += check(name, codex::app_server(source()).of_conversation(), &messages, want);
+        for (_, adapter, lines) in surfaces_of(operation) {
+            checked += check(operation.name, adapter, &lines, operation.want);
+        }
     }
     // All surfaces show all operations, but for the prompt in the two plain streams.
     assert_eq!(checked, OPERATIONS.len() * 5 - 2);
+}
+
+/// Returns the name of each surface, its adapter, and the operation's lines; one without any has only its first.
+fn surfaces_of(operation: &Operation) -> [(&'static str, Adapter, Vec<String>); 5] {
+    let Operation { name: _, claude: said, rollout, exec, app_server, want: _ } = operation;
+    let meta = [
+        r#"{"timestamp":"2026-11-15T07:00:00.000Z","type":"session_meta","payload":{"id":"01a1de00-0000-7000-8000-000000000001"}}"#,
+    ];
+    let started = [r#"{"type":"thread.started","thread_id":"01a1de00-0000-7000-8000-000000000001"}"#];
+    let opened = [r#"{"method":"thread/started","params":{"thread":{"id":"t1"}}}"#];
+    [
+        ("claude disk", claude::disk(source()), claude_lines(said, Channel::Disk)),
+        ("claude stream", claude::stream(source()), claude_lines(said, Channel::Stream)),
+        ("codex rollout", codex::rollout(source()), lines(&meta, rollout)),
+        ("codex exec", codex::exec(source()), lines(&started, exec)),
+        (
+            "codex app-server",
+            codex::app_server(source()).of_conversation(),
+            both_ways(&lines(&opened, app_server)),
+        ),
+    ]
+}
+
+/// What each operation looks like in a conversation.
+const CONVERSATIONS: [&str; 11] = [
+    "prompt: text",
+    "message: thinking",
+    "message: text",
+    "message: command ok",
+    "message: command failed",
+    "message: command ok",
+    "message: file_change ok",
+    "message: mcp ok",
+    "message: mcp failed",
+    "message: command ok, command ok",
+    "message: agent ok <open>",
+];
+
+/// Where a surface shows something else, and why.
+const DIFFERENCES: [(&str, &str, &str, &str); 7] = [
+    ("a file that is read", "claude disk", "message: other ok", "Claude has a tool to read a file"),
+    ("a file that is read", "claude stream", "message: other ok", "Claude has a tool to read a file"),
+    (
+        "a file that is read",
+        "codex rollout",
+        "message: command unknown",
+        "without a report only prose tells how it ended",
+    ),
+    (
+        "two calls at once",
+        "codex rollout",
+        "message: command unknown, command unknown",
+        "without reports only prose tells how they ended",
+    ),
+    (
+        "a subagent",
+        "codex rollout",
+        "message: agent unknown <open>",
+        "without a report only prose tells how it ended",
+    ),
+    (
+        "a subagent",
+        "claude disk",
+        "message: agent ok",
+        "only the report of the call names the agent, and there is none",
+    ),
+    (
+        "a subagent",
+        "claude stream",
+        "message: agent ok",
+        "only records of the agent name it, and there are none",
+    ),
+];
+
+#[test]
+fn each_operation_is_the_same_conversation_on_every_surface_but_for_the_list() {
+    let mut differences = 0;
+    for (operation, usual) in OPERATIONS.iter().zip(CONVERSATIONS) {
+        for (surface, adapter, lines) in surfaces_of(operation) {
+            if lines.len() < 2 {
+                continue;
+            }
+            let listed = DIFFERENCES.iter().find(|row| (row.0, row.1) == (operation.name, surface));
+            differences += usize::from(listed.is_some());
+            let reading = read(adapter, &[output((lines.join("\n") + "\n").as_bytes())]);
+            let shown: Vec<String> = conversations(&reading).values().flat_map(outline).collect();
+            let shown: Vec<&String> = shown
+                .iter()
+                .filter(|line| ["prompt:", "message:", "call:"].iter().any(|kind| line.starts_with(kind)))
+                .collect();
+            assert_eq!(shown, [listed.map_or(usual, |row| row.2)], "{} on {surface}", operation.name);
+        }
+    }
+    assert_eq!(differences, DIFFERENCES.len());
 }
 
 /// Reads lines and compares the types of their entries; a first line that only opens the session is no operation.
