@@ -25,6 +25,16 @@ static ABOUT: About = About {
     detail_name: "exec_event",
 };
 
+/// Up to 0.36 the prompt was told too, and there were no subagents.
+static LEGACY: About = About {
+    provider: PROVIDER,
+    entry_adapter: ENTRY_ADAPTER,
+    adapter: ADAPTER,
+    channel: "exec",
+    carries: &["prompts", "calls", "results", "thinking", "usage", "retries"],
+    detail_name: "exec_event",
+};
+
 /// What Codex says while it tries again: `Reconnecting... 1/5 (why)`.
 const RETRY: &str = "Reconnecting... ";
 
@@ -100,6 +110,7 @@ impl Exec {
             let mut extra = Extra::default();
             push(&mut extra, "cwd", line.workdir.json());
             push(&mut extra, "model_provider", line.provider.json());
+            emit.set_about(&LEGACY);
             self.open(&thread, extra, emit);
             let stream = self.stream(emit);
             stream.thread.model = line.model.json();

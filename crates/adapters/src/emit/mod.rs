@@ -53,6 +53,11 @@ impl<'a> Emit<'a> {
         Self { sink, about, at, part: 0, said: None, memory, is_inferred: true, marks: Vec::new() }
     }
 
+    /// Sets what a run that begins with the record says of itself, where its own records tell it.
+    pub(crate) fn set_about(&mut self, about: &'static About) {
+        self.about = about;
+    }
+
     /// Keeps the record for later.
     pub(crate) fn hold(&self) -> Held {
         Held {
