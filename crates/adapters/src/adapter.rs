@@ -167,7 +167,9 @@ impl Adapter {
             self.memory.ordinal = 0;
             self.is_rewritten = true;
         }
-        self.memory.captured = frame.captured.cloned();
+        if self.framing == Framing::Records {
+            self.memory.captured = frame.captured.cloned();
+        }
         if self.memory.clock.is_none() {
             self.memory.clock = frame.captured.cloned();
         }

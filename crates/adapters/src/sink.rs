@@ -1,11 +1,16 @@
 //! Where an adapter's work goes: drafts of events and, for those who ask, entries.
 
-use steno_model::{Draft, EntrySource, EntryType, RunId, Timestamp};
+use steno_model::{Draft, EntrySource, EntryType, EventType, RunId, Timestamp};
 
 /// Takes what an adapter makes of its frames, in order.
 pub trait Sink {
     /// Takes the next event of a run.
     fn draft(&mut self, run: RunId, draft: Draft);
+
+    /// Tells whether events of this type are wanted; others are numbered and not made.
+    fn wants(&self, _event_type: EventType) -> bool {
+        true
+    }
 
     /// Tells whether entries are wanted; making them costs as much as the events do.
     fn wants_entries(&self) -> bool {

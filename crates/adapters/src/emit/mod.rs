@@ -180,6 +180,10 @@ impl<'a> Emit<'a> {
         payload: &Payload,
         child: Option<RunId>,
     ) {
+        if !self.sink.wants(event_type) {
+            self.part += 1;
+            return;
+        }
         let make = |payload: &Payload| match child {
             None => Draft::new(event_type, payload),
             Some(child) => Draft::calling(event_type, child, payload),

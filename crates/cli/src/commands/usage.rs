@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use anstyle::Style;
 use steno_adapters::Sink;
 use steno_model::json::{ObjectWriter, RawJson};
-use steno_model::{Draft, RunId, Seq, Timestamp};
+use steno_model::{Draft, EventType, RunId, Seq, Timestamp};
 use steno_views::usage::{RowKey, Tokens, UsageBuilder, Used};
 use steno_views::{Lines, visible};
 
@@ -76,10 +76,12 @@ struct Fold(UsageBuilder);
 
 impl Sink for Fold {
     fn draft(&mut self, run: RunId, draft: Draft) {
-        if UsageBuilder::wants(draft.event_type()) {
-            let unknown = || Timestamp::from_record("".into());
-            self.0.push(&draft.encode(run, unknown).into_event(Seq::FIRST));
-        }
+        let unknown = || Timestamp::from_record("".into());
+        self.0.push(&draft.encode(run, unknown).into_event(Seq::FIRST));
+    }
+
+    fn wants(&self, event_type: EventType) -> bool {
+        UsageBuilder::wants(event_type)
     }
 }
 

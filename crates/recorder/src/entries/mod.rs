@@ -7,7 +7,8 @@ use std::collections::HashMap;
 use steno_adapters::{SeenEntry, Sink};
 use steno_model::json::{JsonString, RawJson};
 use steno_model::{
-    Draft, EntryParts, EntrySource, EntryType, RunId, Timestamp, TranscriptEntry, TranscriptSummary,
+    Draft, EntryParts, EntrySource, EntryType, EventType, RunId, Timestamp, TranscriptEntry,
+    TranscriptSummary,
 };
 
 pub use log::EntryLog;
@@ -61,6 +62,10 @@ pub struct Nowhere;
 
 impl Sink for Nowhere {
     fn draft(&mut self, _run: RunId, _draft: Draft) {}
+
+    fn wants(&self, _event_type: EventType) -> bool {
+        false
+    }
 }
 
 impl EntrySink {
@@ -150,6 +155,10 @@ pub enum Discovered {
 impl<S: Sink> Sink for EntrySink<S> {
     fn draft(&mut self, run: RunId, draft: Draft) {
         self.events.draft(run, draft);
+    }
+
+    fn wants(&self, event_type: EventType) -> bool {
+        self.events.wants(event_type)
     }
 
     fn wants_entries(&self) -> bool {
