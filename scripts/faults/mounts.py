@@ -52,11 +52,12 @@ class Image:
 
     MAKE = {"ext4": ["mkfs.ext4", "-qF"], "xfs": ["mkfs.xfs", "-qf"]}
 
-    def __init__(self, kind):
+    def __init__(self, kind, size):
         self.file = WORK / f"{kind}.img"
         self.point = WORK / kind
         with self.file.open("wb") as file:
-            file.truncate(400 << 20)
+            # Sparse: only what is written takes room.
+            file.truncate(size)
         call(*self.MAKE[kind], str(self.file))
 
     def __enter__(self):

@@ -15,15 +15,23 @@ REPEATS = 12
 REPEATS_CONTROL = 3
 CLIENTS_PER_RUN = 8
 IN_FLIGHT_MAX = 32
+WRITERS = 4
+CUTS_PER_STORE = 4
+# A fast machine fills any image in the time before a cut, and a full one is another test. Each writer stops here.
+BYTES_MAX = 64 << 20
+# Twice what fits the above: room for the file system's own log, and for the blocks that xfs takes ahead of need.
+IMAGE_BYTES = 2 * BYTES_MAX * WRITERS * CUTS_PER_STORE
 
 
 def feed(client, stop):
     """One of the clients of a run: keeps events in flight until an answer is an error or the time is over."""
-    flying = deque()
-    while not stop.is_set():
+    flying, bytes_left = deque(), BYTES_MAX // CLIENTS_PER_RUN
+    while not stop.is_set() and bytes_left > 0:
         # Now and then a long line, which a cut is likely to tear.
         sizes = (50_000, 200_000) if client.ledger.dice.random() < 0.02 else (100, 2000)
-        sent = client.send(client.ledger.payload(*sizes))
+        payload = client.ledger.payload(*sizes)
+        bytes_left -= len(payload)
+        sent = client.send(payload)
         if sent is None:
             return
         flying.append(sent)
@@ -58,18 +66,17 @@ def live_and_die(image, store, writers, dice, **how):
 
 def cut_often(kind, seeds, fresh_stores, **how):
     """Cuts the power again and again; after each cut yields the seed, the store and the ledgers to compare it with."""
-    with Image(kind) as image:
+    with Image(kind, IMAGE_BYTES) as image:
         store = old = None
         for seed in seeds:
             dice = random.Random(f"{kind} {seed}")
-            if store is None or fresh_stores or seed % 4 == 0:
-                # The image is small, and a fast machine writes a lot.
+            if store is None or fresh_stores or seed % CUTS_PER_STORE == 0:
                 if store:
                     shutil.rmtree(store.path, ignore_errors=True)
                 store, old = Store(image.point / f"store-{seed}"), Ledger(f"{kind} {seed} old")
             # One run goes on over several cuts; the others are new, because new files have names to lose.
-            ledgers = [old, *(Ledger(f"{kind} {seed} {number}") for number in range(3))]
-            levels = ["synced", "synced", "synced", "written"]
+            ledgers = [old, *(Ledger(f"{kind} {seed} {number}") for number in range(1, WRITERS))]
+            levels = ["synced"] * (WRITERS - 1) + ["written"]
             # The last repeats use the other build, so that the control differs from them by one thing only.
             if seed >= REPEATS - 2:
                 how.setdefault("steno", STENO_LIBC)
