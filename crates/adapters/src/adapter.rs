@@ -9,6 +9,7 @@ use crate::conversation::{Message, is_envelope};
 use crate::emit::{About, At, Emit, Memory};
 use crate::lines::{Line, Lines};
 use crate::repair::{self, Content, IsRecord, Piece};
+use crate::run::Run;
 use crate::sink::Sink;
 use crate::wire::NoObject;
 
@@ -61,10 +62,10 @@ pub(crate) trait Mapper {
     /// Takes note of a record that cannot be read.
     fn unreadable(&mut self, why: &str, emit: &mut Emit<'_>);
 
-    /// Takes note that the source was rewritten or cut.
-    fn rewritten(&mut self, emit: &mut Emit<'_>);
+    /// Returns the run that facts of the source itself belong to, if it is known yet.
+    fn run(&self) -> Option<&Run>;
 
-    /// Writes what could not be written yet because the source had not said who it is.
+    /// Writes what could not be written yet because the source has not said who it is, and will not.
     fn finish(&mut self, emit: &mut Emit<'_>);
 }
 
@@ -113,6 +114,8 @@ pub struct Completeness {
     pub unreadable: u64,
     /// The bytes of a last line that has not been ended and is no whole record.
     pub torn_bytes: u64,
+    /// Records that were read and that a rewriting of the source has taken away.
+    pub vanished: u64,
 }
 
 /// Turns the frames of one source into drafts.
@@ -164,7 +167,6 @@ impl Adapter {
             self.lanes = Default::default();
             self.end = 0;
             self.handed_over = [0; 2];
-            self.memory.ordinal = 0;
             self.is_rewritten = true;
         }
         if self.framing == Framing::Records {
@@ -195,8 +197,16 @@ impl Adapter {
         }
     }
 
-    /// Ends the source, for now: a last line without a newline is read if it is whole. Nothing else is ended.
-    pub fn finish(&mut self, sink: &mut dyn Sink) {
+    /// Forgets what was read as soon as it is, which makes a source cheap that is read once and in one generation.
+    #[must_use]
+    pub fn read_once(mut self) -> Self {
+        self.memory.seen = None;
+        self
+    }
+
+    /// Reads a last line without a newline, if it is whole. The source may go on, and its events are the same as if
+    /// nobody had asked.
+    pub fn pause(&mut self, sink: &mut dyn Sink) {
         self.completeness.torn_bytes = 0;
         for lane in [Lane::FromAgent, Lane::ToAgent] {
             let lines = std::mem::take(&mut self.lanes[lane as usize]);
@@ -205,6 +215,12 @@ impl Adapter {
             }
             self.lanes[lane as usize] = lines;
         }
+    }
+
+    /// Ends the source: what waited for its session to be named is written under a name of our own. No turn, call or
+    /// run is ended by it.
+    pub fn finish(&mut self, sink: &mut dyn Sink) {
+        self.pause(sink);
         let at = At {
             source: &self.source.id,
             generation: self.generation,
@@ -317,16 +333,15 @@ impl Adapter {
         };
         let mut emit = Emit::new(sink, self.mapper.about(), at, &mut self.memory);
         if std::mem::take(&mut self.is_rewritten) {
-            self.mapper.rewritten(&mut emit);
+            self.completeness.vanished += emit.rewritten(self.mapper.run());
         }
-        if emit.is_at_its_place() {
-            // The events of a rewritten source's record that has not changed are there already.
-            self.completeness.records += 1;
-            return Ok(());
-        }
-        let read = self.mapper.record(Record { lane, text }, &mut emit)?;
+        // The events of a rewritten source's record that has not changed are there already.
+        let is_there = emit.is_at_its_place();
+        let read =
+            if is_there { Read::Understood } else { self.mapper.record(Record { lane, text }, &mut emit)? };
+        self.completeness.vanished += emit.keep(self.mapper.run());
         self.completeness.records += 1;
-        self.completeness.repaired += u64::from(is_repaired);
+        self.completeness.repaired += u64::from(is_repaired && !is_there);
         match read {
             Read::Understood => {}
             Read::Bookkeeping => self.completeness.bookkeeping += 1,
@@ -394,25 +409,44 @@ mod tests {
     }
 
     #[test]
-    fn a_rewritten_source_gives_no_event_twice() {
+    fn a_rewritten_source_gives_no_event_twice_and_tells_what_vanished() {
         let before = format!("{}{}", line(1), line(2));
         let after = format!("{}{}", line(2), line(3));
-        let (drafts, _) = fed(&[(0, 0, before.as_bytes()), (1, 0, after.as_bytes())]);
+        let (drafts, completeness) = fed(&[(0, 0, before.as_bytes()), (1, 0, after.as_bytes())]);
         let (plain, _) = fed(&[(0, 0, format!("{before}{}", line(3)).as_bytes())]);
-        assert_eq!(drafts.len(), plain.len() + 1, "one more, which says that the source was rewritten");
+        assert_eq!(drafts.len(), plain.len() + 2, "and that it was rewritten, and what it has lost");
+        let shown = format!("{drafts:?}");
+        assert!(
+            shown.contains(r#""name":"rewritten","kind":"system","result":{"records_before":2}"#),
+            "{shown}"
+        );
+        let lost = format!(r#""result":{{"generation":0,"offset":0,"length":{}}}"#, line(1).trim_end().len());
+        assert!(shown.contains(&format!(r#""name":"vanished","kind":"system",{lost}"#)), "{shown}");
+        assert_eq!(completeness.vanished, 1);
     }
 
     #[test]
-    fn ending_a_source_and_going_on_gives_each_event_once() {
+    fn a_source_that_is_read_once_remembers_nothing() {
         let text = format!("{}{}", line(1), line(2));
+        let mut adapter = claude::disk(Source::named("s")).read_once();
+        let mut out = Vec::new();
+        adapter.feed(Frame::of_file(0, text.as_bytes()), &mut out);
+        adapter.finish(&mut out);
+        assert_eq!(out, fed(&[(0, 0, text.as_bytes())]).0);
+        assert!(adapter.memory.seen.is_none());
+    }
+
+    #[test]
+    fn pausing_anywhere_changes_nothing() {
+        let text = format!("{{\"type\":\"dream\"}}\n{}{}", line(1), line(2));
         let bytes = text.as_bytes();
         let whole = fed(&[(0, 0, bytes)]).0;
         for cut in 0..bytes.len() {
             let mut adapter = claude::disk(Source::named("s"));
             let mut out = Vec::new();
             adapter.feed(Frame::of_file(0, &bytes[..cut]), &mut out);
-            adapter.finish(&mut out);
-            adapter.finish(&mut out);
+            adapter.pause(&mut out);
+            adapter.pause(&mut out);
             adapter.feed(Frame::of_file(cut as u64, &bytes[cut..]), &mut out);
             adapter.finish(&mut out);
             assert_eq!(out, whole, "cut at {cut}");

@@ -34,14 +34,17 @@
 //! - Nothing in a source makes an adapter fail or panic, and no good record is lost beside a bad one.
 //! - Unknown types come out as steps of kind `unknown` and are counted; what says nothing of the work is on a list that
 //!   the provider's page in `docs/adapters` explains.
-//! - Ends are never invented. [`Adapter::finish`] reads a last line that has no newline, and closes nothing.
+//! - Ends are never invented. [`Adapter::pause`] reads a last line that has no newline, [`Adapter::finish`] also what has
+//!   waited for a session's name; neither closes anything.
 //! - Foreign values are kept as they came: numbers, key order, duplicate keys, lone surrogates.
 //!
 //! # Restart
 //! [`Position`](steno_model::Position)s of one source are ordered as its events are. After a crash the source is fed
 //! again from its beginning, and drafts up to the last position written are dropped: each event is written once, also
 //! when the crash came between two events of one record. A source that was rewritten comes with the next generation:
-//! records that were read before give no event again.
+//! records that were read before give no event again, a step says that it was rewritten, and another names each record
+//! that it has lost, as soon as one behind it shows that it was left out. Records that are missing at the end of a
+//! generation may still be written again; they are named when the next generation begins.
 
 mod adapter;
 pub mod claude;

@@ -104,7 +104,8 @@ pub fn read(path: &Path, sink: &mut dyn Sink) -> Result<Option<Reading>, Failure
     let mut piece = vec![0; HEAD_BYTES_MAX];
     let read = fill(&mut *bytes, &mut piece).map_err(failed)?;
     let Some(sniffed) = sniff(&piece[..read]) else { return Ok(None) };
-    let Some(mut adapter) = open(&sniffed, source_of(path)) else { return Ok(None) };
+    let Some(adapter) = open(&sniffed, source_of(path)) else { return Ok(None) };
+    let mut adapter = adapter.read_once();
     let (mut offset, mut len) = (0, read);
     while len > 0 {
         let frame = Frame {

@@ -263,10 +263,8 @@ impl Mapper for Disk {
         }
     }
 
-    fn rewritten(&mut self, emit: &mut Emit<'_>) {
-        if let Some(agent) = self.agents.first() {
-            emit.system(&agent.run, "rewritten", None);
-        }
+    fn run(&self) -> Option<&Run> {
+        self.agents.first().map(|agent| &agent.run)
     }
 
     fn finish(&mut self, emit: &mut Emit<'_>) {

@@ -261,10 +261,9 @@ impl Mapper for AppServer {
         }
     }
 
-    fn rewritten(&mut self, emit: &mut Emit<'_>) {
-        if let Some(conversation) = self.first.as_ref().and_then(|first| self.conversations.get(first)) {
-            emit.system(&conversation.thread.run, "rewritten", None);
-        }
+    fn run(&self) -> Option<&Run> {
+        let first = self.conversations.get(self.first.as_ref()?)?;
+        Some(&first.thread.run)
     }
 
     fn finish(&mut self, emit: &mut Emit<'_>) {

@@ -266,10 +266,8 @@ impl Mapper for Exec {
         }
     }
 
-    fn rewritten(&mut self, emit: &mut Emit<'_>) {
-        if let Some(stream) = self.streams.get(&self.current) {
-            emit.system(&stream.thread.run, "rewritten", None);
-        }
+    fn run(&self) -> Option<&Run> {
+        self.streams.get(&self.current).map(|stream| &stream.thread.run)
     }
 
     fn finish(&mut self, _emit: &mut Emit<'_>) {}

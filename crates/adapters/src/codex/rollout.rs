@@ -220,10 +220,8 @@ impl Mapper for Rollout {
         }
     }
 
-    fn rewritten(&mut self, emit: &mut Emit<'_>) {
-        if let Some(session) = &self.session {
-            emit.system(&session.run, "rewritten", None);
-        }
+    fn run(&self) -> Option<&Run> {
+        self.session.as_ref().map(|session| &session.run)
     }
 
     fn finish(&mut self, _emit: &mut Emit<'_>) {}

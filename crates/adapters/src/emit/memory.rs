@@ -1,10 +1,9 @@
 //! What an adapter knows beside the record at hand: where it stands, what was read before, what waits.
 
-use std::collections::HashSet;
-use std::hash::BuildHasher as _;
-
 use steno_model::Timestamp;
 use steno_model::json::JsonString;
+
+use super::seen::Seen;
 
 /// The record that is being read.
 #[derive(Clone, Copy)]
@@ -18,35 +17,20 @@ pub(crate) struct At<'a> {
     pub(crate) is_repaired: bool,
 }
 
-/// The records that were read, so that a rewritten source gives no event twice.
-#[derive(Default)]
-pub(crate) struct Seen {
-    ids: HashSet<u64>,
-    hasher: foldhash::fast::FixedState,
-}
-
-impl Seen {
-    /// Keeps the bytes of the record at a place; tells whether the same ones were there already.
-    pub(super) fn keep_at(&mut self, ordinal: u64, text: &str) -> bool {
-        !self.ids.insert(self.hasher.hash_one((ordinal, text)))
-    }
-
-    /// Keeps an id; tells whether it was there already.
-    pub(super) fn keep(&mut self, id: &str) -> bool {
-        !self.ids.insert(self.hasher.hash_one(id))
-    }
-}
-
 /// What an adapter remembers from record to record, whatever its provider.
-#[derive(Default)]
 pub(crate) struct Memory {
-    /// How many records of this generation came before.
-    pub(crate) ordinal: u64,
     /// The last time that a record gave, or that of capture.
     pub(crate) clock: Option<Timestamp>,
     /// When the bytes that are being read were captured, if they were captured live.
     pub(crate) captured: Option<Timestamp>,
-    pub(crate) seen: Seen,
+    /// What was read, unless the source is read only once.
+    pub(crate) seen: Option<Seen>,
+}
+
+impl Default for Memory {
+    fn default() -> Self {
+        Self { clock: None, captured: None, seen: Some(Seen::default()) }
+    }
 }
 
 /// A record that is kept until it is known which run it belongs to.

@@ -2,6 +2,7 @@
 
 mod calls;
 mod memory;
+mod seen;
 mod shallow;
 mod speech;
 mod steps;
@@ -14,6 +15,7 @@ use steno_model::{
 
 pub(crate) use self::calls::{Answer, CallSeen, Decision, Moment, Outcome};
 pub(crate) use self::memory::{At, Held, Memory};
+use self::seen::{Place, Seen};
 use self::shallow::shallow;
 use crate::run::Run;
 use crate::sink::{SeenEntry, Sink};
@@ -97,14 +99,46 @@ impl<'a> Emit<'a> {
 
     /// Tells whether the same bytes were the record at this place in an earlier generation of the source.
     pub(crate) fn is_at_its_place(&mut self) -> bool {
-        let ordinal = self.memory.ordinal;
-        self.memory.ordinal += 1;
-        self.memory.seen.keep_at(ordinal, self.at.text) && self.at.generation > 0
+        let place = Place { offset: self.at.offset, length: self.at.length };
+        self.memory.seen.as_mut().is_some_and(|seen| seen.take(self.at.text, place))
     }
 
     /// Tells whether a record with this id was read in an earlier generation of the source; its events are there.
     pub(crate) fn is_known(&mut self, id: Option<&str>) -> bool {
-        id.is_some_and(|id| self.memory.seen.keep(id)) && self.at.generation > 0
+        let seen = self.memory.seen.as_mut();
+        id.zip(seen).is_some_and(|(id, seen)| seen.name(id))
+    }
+
+    /// Keeps that the record was read, and writes which ones of the generation before are no longer there.
+    pub(crate) fn keep(&mut self, run: Option<&Run>) -> u64 {
+        let gone = self.memory.seen.as_mut().map(Seen::keep).unwrap_or_default();
+        self.vanished(run, &gone, 1)
+    }
+
+    /// Writes that the source was rewritten, with what the last rewriting has taken.
+    pub(crate) fn rewritten(&mut self, run: Option<&Run>) -> u64 {
+        let Some(seen) = &mut self.memory.seen else { return 0 };
+        let gone = seen.rewritten();
+        let records = seen.records_before() as u64;
+        if let Some(run) = run {
+            let result = RawJson::object(|object| object.number("records_before", records));
+            self.system(run, "rewritten", Some(result));
+        }
+        self.vanished(run, &gone, 2)
+    }
+
+    /// Writes a step for each record that an earlier generation had; returns how many.
+    fn vanished(&mut self, run: Option<&Run>, gone: &[Place], generations_ago: u32) -> u64 {
+        let Some(run) = run else { return 0 };
+        for place in gone {
+            let result = RawJson::object(|object| {
+                object.number("generation", u64::from(self.at.generation.saturating_sub(generations_ago)));
+                object.number("offset", place.offset);
+                object.number("length", place.length);
+            });
+            self.system(run, "vanished", Some(result));
+        }
+        gone.len() as u64
     }
 
     /// Sets the record's own time; without one it has the time of the record before.

@@ -130,6 +130,7 @@ fn check(surface: &Surface, what: &str, between: &[u8], want: &Wanted) {
         bookkeeping: reading.completeness.bookkeeping,
         unknown: BTreeMap::new(),
         torn_bytes: 0,
+        vanished: 0,
     };
     assert_eq!(reading.completeness, counts, "{name}");
     let unknown = reading.events.iter().filter(|event| event["payload"]["kind"] == "unknown").count() as u64;

@@ -1,0 +1,169 @@
+//! The records of a source's earlier generations, so that a rewritten source gives no event twice and a record that
+//! vanished from it is told.
+
+use std::collections::{HashMap, HashSet};
+use std::hash::BuildHasher as _;
+use std::ops::Range;
+
+/// A record, as it is told apart from others.
+#[derive(Clone, Copy, Default)]
+struct Mark {
+    bytes: u64,
+    /// The provider's own id, if it gives one.
+    id: Option<u64>,
+    place: Place,
+}
+
+/// Where a record stood in its generation.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub(crate) offset: u64,
+    pub(crate) length: u64,
+}
+
+/// What was read, generation by generation.
+#[derive(Default)]
+pub(crate) struct Seen {
+    hasher: foldhash::fast::FixedState,
+    /// The ids of all earlier generations.
+    ids: HashSet<u64>,
+    /// The bytes at each ordinal of all earlier generations.
+    ordinals: HashSet<u64>,
+    before: Before,
+    /// The records of this generation, in order.
+    now: Vec<Mark>,
+    at_hand: Mark,
+}
+
+/// The generation before this one.
+#[derive(Default)]
+struct Before {
+    marks: Vec<Mark>,
+    /// Where a record with these bytes or this id stands, in order.
+    found: HashMap<u64, Vec<usize>>,
+    /// Up to where this generation has followed it.
+    followed: usize,
+}
+
+impl Seen {
+    /// Takes a record at hand; tells whether the same bytes had its ordinal in an earlier generation.
+    pub(super) fn take(&mut self, text: &str, place: Place) -> bool {
+        self.at_hand = Mark { bytes: self.hasher.hash_one(text), id: None, place };
+        !self.ordinals.is_empty()
+            && self.ordinals.contains(&self.hasher.hash_one((self.now.len(), self.at_hand.bytes)))
+    }
+
+    /// Gives the record at hand its id; tells whether a record of an earlier generation had it.
+    pub(super) fn name(&mut self, id: &str) -> bool {
+        let id = self.hasher.hash_one((id, 0_u8));
+        self.at_hand.id = Some(id);
+        self.ids.contains(&id)
+    }
+
+    /// Keeps the record at hand; returns the places in the generation before that have been left out up to it.
+    pub(super) fn keep(&mut self) -> Vec<Place> {
+        self.now.push(self.at_hand);
+        let skipped = self.before.follow(self.at_hand);
+        self.before.marks[skipped].iter().map(|mark| mark.place).collect()
+    }
+
+    /// Begins the next generation; returns the places in the one before the last that the last has never come to.
+    pub(super) fn rewritten(&mut self) -> Vec<Place> {
+        let left = self.before.marks.split_off(self.before.followed);
+        let now = std::mem::take(&mut self.now);
+        self.ids.extend(now.iter().filter_map(|mark| mark.id));
+        let ordinals = now.iter().enumerate().map(|(ordinal, mark)| (ordinal, mark.bytes));
+        self.ordinals.extend(ordinals.map(|place| self.hasher.hash_one(place)));
+        self.before = Before::of(now);
+        left.into_iter().map(|mark| mark.place).collect()
+    }
+
+    /// Returns how many records the generation before had.
+    pub(super) fn records_before(&self) -> usize {
+        self.before.marks.len()
+    }
+}
+
+impl Before {
+    fn of(marks: Vec<Mark>) -> Self {
+        let mut found = HashMap::<u64, Vec<usize>>::new();
+        for (ordinal, mark) in marks.iter().enumerate() {
+            for key in [Some(mark.bytes), mark.id].into_iter().flatten() {
+                found.entry(key).or_default().push(ordinal);
+            }
+        }
+        Self { marks, found, followed: 0 }
+    }
+
+    /// Goes on to the record that `mark` is, if it is still ahead; returns those in between.
+    fn follow(&mut self, mark: Mark) -> Range<usize> {
+        let ahead = |key: u64| {
+            let places = self.found.get(&key)?;
+            places.get(places.partition_point(|place| *place < self.followed)).copied()
+        };
+        let Some(place) = mark.id.and_then(ahead).or_else(|| ahead(mark.bytes)) else { return 0..0 };
+        let skipped = self.followed..place;
+        self.followed = place + 1;
+        skipped
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Feeds a generation of records, each a letter; returns those known by id or place, and those that vanished.
+    fn read(seen: &mut Seen, generation: &str, with_ids: bool) -> (String, Vec<u64>) {
+        let (mut known, mut gone) = (String::new(), Vec::new());
+        for (offset, letter) in (0..).zip(generation.chars()) {
+            let text = letter.to_string();
+            let is_placed = seen.take(&text, Place { offset, length: 1 });
+            if is_placed || (with_ids && seen.name(&text)) {
+                known.push(letter);
+            }
+            gone.extend(seen.keep().iter().map(|place| place.offset));
+        }
+        (known, gone)
+    }
+
+    fn offsets(places: &[Place]) -> Vec<u64> {
+        places.iter().map(|place| place.offset).collect()
+    }
+
+    #[test]
+    fn what_moved_is_known_by_its_id_and_without_one_only_at_its_place() {
+        for (with_ids, want) in [(true, "ACD"), (false, "A")] {
+            let mut seen = Seen::default();
+            assert_eq!(read(&mut seen, "ABCD", with_ids), (String::new(), vec![]));
+            seen.rewritten();
+            assert_eq!(read(&mut seen, "ACD", with_ids), (want.to_owned(), vec![1]));
+        }
+    }
+
+    #[test]
+    fn an_inserted_record_takes_none_away() {
+        let mut seen = Seen::default();
+        read(&mut seen, "ABC", true);
+        seen.rewritten();
+        assert_eq!(read(&mut seen, "XABCY", true), ("ABC".to_owned(), vec![]));
+    }
+
+    #[test]
+    fn an_end_that_was_cut_is_told_when_the_cut_generation_is_over() {
+        let mut seen = Seen::default();
+        read(&mut seen, "ABCD", true);
+        assert_eq!(offsets(&seen.rewritten()), [0_u64; 0]);
+        assert_eq!(read(&mut seen, "ABX", true), ("AB".to_owned(), vec![]));
+        assert_eq!(offsets(&seen.rewritten()), [2, 3]);
+        assert_eq!(seen.records_before(), 3);
+        assert_eq!(read(&mut seen, "ABCD", true).0, "ABCD", "known from two generations ago");
+    }
+
+    #[test]
+    fn records_alike_stand_for_one_each() {
+        let mut seen = Seen::default();
+        read(&mut seen, "AAAB", false);
+        seen.rewritten();
+        assert_eq!(read(&mut seen, "AAB", false).1, [2]);
+    }
+}
