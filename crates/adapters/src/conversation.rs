@@ -46,7 +46,7 @@ mod tests {
         let read =
             Message::read(r#"{"dir": "c2s", "t": 1794727400.3159316, "msg": {"id": 1}}"#).ok().unwrap();
         assert_eq!((read.lane, read.text), (Lane::ToAgent, r#"{"id": 1}"#));
-        assert_eq!(read.time.map(|time| time.to_string()).as_deref(), Some("2026-11-15T07:23:20.315Z"));
+        assert_eq!(read.time.map(|time| time.to_string()).as_deref(), Some("2026-11-15T07:23:20.316Z"));
         let read = Message::read(r#"{"dir":"out","msg":{}}"#).ok().unwrap();
         assert_eq!((read.lane, read.time), (Lane::FromAgent, None));
     }

@@ -36,11 +36,12 @@ impl Timestamp {
         jiff::Timestamp::from_millisecond(unix_ms).ok().map(Self::from_instant)
     }
 
-    /// Formats seconds since 1970 with milliseconds; `None` outside the years that can be written.
+    /// Formats seconds since 1970 with milliseconds, the nearest there is; `None` outside the years that can be written.
     #[must_use]
     pub fn from_unix_seconds(seconds: f64) -> Option<Self> {
         let duration = SignedDuration::try_from_secs_f64(seconds).ok()?;
-        let millis = i64::try_from(duration.as_millis()).ok()?;
+        // A fraction like 0.1 lies a little below what it was written as.
+        let millis = i64::try_from((duration.as_nanos() + 500_000).div_euclid(1_000_000)).ok()?;
         Self::from_unix_ms(millis)
     }
 
@@ -168,6 +169,19 @@ mod tests {
         let time = Timestamp::from_unix_ms(1_794_727_401_173).map(|time| time.to_string());
         assert_eq!(time.as_deref(), Some("2026-11-15T07:23:21.173Z"));
         assert_eq!(Timestamp::from_unix_ms(i64::MAX), None);
+    }
+
+    #[test]
+    fn seconds_since_1970_become_the_nearest_millisecond() {
+        for (seconds, want) in [
+            (1_767_323_046.1, "2026-01-02T03:04:06.100Z"),
+            (1_767_323_046.999_9, "2026-01-02T03:04:07.000Z"),
+            (-0.001, "1969-12-31T23:59:59.999Z"),
+        ] {
+            let time = Timestamp::from_unix_seconds(seconds).map(|time| time.to_string());
+            assert_eq!(time.as_deref(), Some(want), "{seconds}");
+        }
+        assert_eq!(Timestamp::from_unix_seconds(f64::NAN), None);
     }
 
     #[test]
