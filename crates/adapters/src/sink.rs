@@ -12,6 +12,11 @@ pub trait Sink {
         true
     }
 
+    /// Tells whether it is wanted what messages say; without it they have no blocks.
+    fn wants_blocks(&self) -> bool {
+        true
+    }
+
     /// Tells whether entries are wanted; making them costs as much as the events do.
     fn wants_entries(&self) -> bool {
         false

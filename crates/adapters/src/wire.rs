@@ -9,7 +9,7 @@ use std::marker::PhantomData;
 
 use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
-use steno_model::json::{Fields, JsonString, RawJson, text_of};
+use steno_model::json::{Fields, JsonString, RawJson, text_is, text_of};
 
 /// An object of a provider, read field by field.
 pub(crate) trait WireObject<'de>: Sized {
@@ -53,7 +53,7 @@ impl<'a> RawField<'a> for Raw<'a> {
     }
 
     fn is(self, text: &str) -> bool {
-        self.text().is_some_and(|found| found == text)
+        self.is_some_and(|raw| text_is(raw, text))
     }
 
     fn is_true(&self) -> bool {

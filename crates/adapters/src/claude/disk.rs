@@ -296,6 +296,9 @@ fn is_bookkeeping(kind: &str, line: &Line<'_>) -> bool {
 }
 
 fn begin(run: &mut Run, line: &Line<'_>, emit: &mut Emit<'_>) {
+    if run.is_started {
+        return;
+    }
     let mut extra = Extra::default();
     push(&mut extra, "cwd", line.cwd.json());
     push(&mut extra, "forked_from", line.forked_from.and_then(|from| from.session_id.json()));

@@ -77,11 +77,15 @@ struct Fold(UsageBuilder);
 impl Sink for Fold {
     fn draft(&mut self, run: RunId, draft: Draft) {
         let unknown = || Timestamp::from_record("".into());
-        self.0.push(&draft.encode(run, unknown).into_event(Seq::FIRST));
+        self.0.push(&draft.into_event(run, Seq::FIRST, unknown));
     }
 
     fn wants(&self, event_type: EventType) -> bool {
         UsageBuilder::wants(event_type)
+    }
+
+    fn wants_blocks(&self) -> bool {
+        false
     }
 }
 

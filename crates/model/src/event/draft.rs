@@ -196,8 +196,17 @@ impl Draft {
     /// Writes everything but the seq, so that the lock under which seq is given is held for as short as can be.
     #[must_use]
     pub fn encode(self, run: RunId, now: impl FnOnce() -> Timestamp) -> EncodedDraft {
-        let event = ExchangeEvent {
-            seq: Seq::FIRST,
+        let event = self.into_event(run, Seq::FIRST, now);
+        let mut head = String::with_capacity(256);
+        event.write_head(&mut head);
+        EncodedDraft { event, head }
+    }
+
+    /// Returns the event that it would be under `seq`, for those who look at it and do not write it.
+    #[must_use]
+    pub fn into_event(self, run: RunId, seq: Seq, now: impl FnOnce() -> Timestamp) -> ExchangeEvent {
+        ExchangeEvent {
+            seq,
             run_id: run,
             parent_run_id: self.parent_run_id,
             child_run_id: self.child_run_id,
@@ -207,10 +216,7 @@ impl Draft {
             timestamp: self.timestamp.unwrap_or_else(now),
             payload: self.payload,
             extra: self.extra,
-        };
-        let mut head = String::with_capacity(256);
-        event.write_head(&mut head);
-        EncodedDraft { event, head }
+        }
     }
 }
 

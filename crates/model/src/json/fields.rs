@@ -7,7 +7,7 @@ use std::fmt;
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
-use super::string::{decode, utf16_units};
+use super::string::{decode, token_is, utf16_units};
 use super::{JsonString, RawJson};
 use crate::Error;
 
@@ -25,7 +25,7 @@ impl<'a> Key<'a> {
     /// Tells whether the name is `text`, however it is spelled.
     #[must_use]
     pub fn is(self, text: &str) -> bool {
-        self.text() == text
+        token_is(self.0, text)
     }
 
     /// Returns the token with its quotes.

@@ -14,5 +14,5 @@ pub use depth::depth;
 pub(crate) use digits::Digits;
 pub use fields::{Extra, Fields, Key};
 pub use raw::RawJson;
-pub use string::{JsonString, text_of};
+pub use string::{JsonString, text_is, text_of};
 pub use write::ObjectWriter;

@@ -1,6 +1,7 @@
 //! A JSON string kept as its token, escapes and all.
 
 use std::borrow::Cow;
+use std::cmp::Ordering;
 use std::fmt;
 
 use serde_json::value::RawValue;
@@ -21,6 +22,14 @@ impl JsonString {
     /// Encodes `text` as a JSON string.
     #[must_use]
     pub fn from_text(text: &str) -> Self {
+        let is_plain = |byte: u8| byte >= b' ' && byte != b'"' && byte != b'\\';
+        if text.bytes().all(is_plain) {
+            let mut token = String::with_capacity(text.len() + 2);
+            token.push('"');
+            token.push_str(text);
+            token.push('"');
+            return Self(token.into());
+        }
         Self(serde_json::Value::from(text).to_string().into())
     }
 
@@ -56,7 +65,7 @@ impl JsonString {
     /// Tells whether the decoded string is `text`, without allocating when there is no escape.
     #[must_use]
     pub fn is(&self, text: &str) -> bool {
-        self.to_text() == text
+        token_is(&self.0, text)
     }
 
     /// Tells whether the string is empty.
@@ -70,6 +79,22 @@ impl JsonString {
 #[must_use]
 pub fn text_of(raw: &RawValue) -> Option<Cow<'_, str>> {
     raw.get().starts_with('"').then(|| decode(raw.get()))
+}
+
+/// Tells whether a raw value is a string and reads `text`.
+#[must_use]
+pub fn text_is(raw: &RawValue, text: &str) -> bool {
+    raw.get().starts_with('"') && token_is(raw.get(), text)
+}
+
+/// Tells whether a string token reads `text`. Names are compared by the million, so most are told apart by length.
+pub(super) fn token_is(token: &str, text: &str) -> bool {
+    // An escape is always longer than what it stands for.
+    match token.len().cmp(&(text.len() + 2)) {
+        Ordering::Less => false,
+        Ordering::Equal => token[1..].starts_with(text) && !text.contains('\\'),
+        Ordering::Greater => decode(token) == text,
+    }
 }
 
 /// Decodes a string token; borrowed when there is no escape in it.
@@ -210,6 +235,16 @@ mod tests {
             prop_assert_eq!(string.to_text(), text.as_str());
             prop_assert!(string.is(&text));
             prop_assert_eq!(string.is_empty(), text.is_empty());
+            prop_assert_eq!(string.as_raw(), serde_json::to_string(&text).unwrap());
+        }
+
+        #[test]
+        fn a_token_is_what_it_decodes_to(
+            token in r"(a|\\\\|\\n|\\u0061|\\ud800|é|/|\\/){0,4}",
+            text in r"(a|\\|\n|n|é|/|u0061){0,6}",
+        ) {
+            let token = format!("\"{token}\"");
+            prop_assert_eq!(token_is(&token, &text), decode(&token) == text);
         }
     }
 }

@@ -1,7 +1,6 @@
 //! A provider's token counts in one common form.
 
-use steno_model::Usage;
-use steno_model::json::RawJson;
+use steno_model::json::{Fields, RawJson};
 
 /// Tokens in five kinds that do not overlap, but for `reasoning`, which is part of `output`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -25,8 +24,12 @@ impl Tokens {
     /// other OpenAI-style reports include each other; the names tell which it is.
     #[must_use]
     pub fn read(report: &RawJson) -> Option<Self> {
-        let usage = Usage::read(report)?;
-        let find = |names: [&str; 2]| names.into_iter().find_map(|name| usage.count(name));
+        let fields = Fields::parse(report.as_str()).ok()?;
+        let number = |name: &str| {
+            let (_, value) = fields.iter().filter(|(key, _)| key.is(name)).last()?;
+            value.get().parse().ok()
+        };
+        let find = |names: [&str; 2]| names.into_iter().find_map(number);
         let count = |names| find(names).unwrap_or(0);
         let mut tokens = Self {
             input: count(["input_tokens", "inputTokens"]),
