@@ -75,8 +75,8 @@ impl StreamTurns {
         self.is_due &= !is_command;
         let turn = self.open.pop_front();
         let path = turn.clone().unwrap_or_else(|| run.turns.path());
-        usage(run, &path, (frame.usage, "turn"), emit);
-        usage(run, &path, (frame.model_usage, "session"), emit);
+        usage(run, &path, Spent { id: frame.uuid, usage: frame.usage, scope: "turn" }, emit);
+        usage(run, &path, Spent { id: frame.uuid, usage: frame.model_usage, scope: "session" }, emit);
         emit.entry(run, EntryType::TokenUsage, None);
         let (name, kind) = if turn.is_some() { (path.clone(), "turn") } else { ("result".into(), "system") };
         if self.open.is_empty() {
@@ -110,11 +110,20 @@ impl StreamTurns {
     }
 }
 
-fn usage(run: &Run, path: &JsonString, (usage, scope): (Raw<'_>, &str), emit: &mut Emit<'_>) {
-    let Some(usage) = usage.json() else { return };
+/// What a `result` says of tokens.
+#[derive(Clone, Copy)]
+struct Spent<'a> {
+    id: Raw<'a>,
+    usage: Raw<'a>,
+    scope: &'static str,
+}
+
+fn usage(run: &Run, path: &JsonString, spent: Spent<'_>, emit: &mut Emit<'_>) {
+    let Some(usage) = spent.usage.json() else { return };
     let mut extra = Extra::default();
+    push(&mut extra, "id", spent.id.json());
     extra.push("usage", usage);
-    extra.push("usage_scope", string(scope));
+    extra.push("usage_scope", string(spent.scope));
     extra.push("final", RawJson::from(true));
     emit.usage(run, path, extra);
 }

@@ -7,8 +7,9 @@ mod tests;
 mod tokens;
 
 use std::collections::hash_map::Entry;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
+use steno_model::json::RawJson;
 use steno_model::{EventType, ExchangeEvent, RunId, Word};
 
 pub use tokens::Tokens;
@@ -73,9 +74,15 @@ struct RunUse {
     started: String,
     /// The model that spoke last.
     model: String,
-    turns: Vec<Amount>,
-    /// What the agent has added up for the session, as it stood last.
-    total: Option<Amount>,
+    turns: Vec<Turn>,
+    /// What the agent has added up for the session, model by model, as it stood last.
+    total: Vec<Amount>,
+}
+
+struct Turn {
+    /// The provider's own id of the report, if it has one.
+    id: Option<String>,
+    amount: Amount,
 }
 
 struct Response {
@@ -83,6 +90,8 @@ struct Response {
     run: RunId,
     /// When that run started; a copy counts in the run that started first.
     run_started: String,
+    /// The other runs that have it.
+    copies: Vec<RunId>,
     amount: Amount,
     is_final: bool,
     /// Whether its counts are known to be only at least so much.
@@ -147,13 +156,17 @@ impl UsageBuilder {
         if !model.is_empty() {
             run.model.clone_from(&model);
         }
-        let Some(tokens) = fields.json("usage").as_ref().and_then(Tokens::read) else { return };
+        let Some(usage) = fields.json("usage") else { return };
+        let Some(tokens) = Tokens::read(&usage) else { return };
         let day: String = event.timestamp.to_string().chars().take(10).collect();
         let model = if model.is_empty() { run.model.clone() } else { model };
         let amount = Amount { day, model, tokens };
         match &*text_of(&fields, "usage_scope") {
-            "turn" => run.turns.push(amount),
-            "session" => run.total = Some(amount),
+            "turn" => {
+                let id = fields.string("id").map(|id| id.to_text().into_owned());
+                run.turns.push(Turn { id, amount });
+            }
+            "session" => run.total = amount.by_model(&usage),
             "response" => {
                 let key = match fields.string("response") {
                     Some(id) => {
@@ -172,6 +185,7 @@ impl UsageBuilder {
                 let seen = Response {
                     run: event.run_id,
                     run_started,
+                    copies: Vec::new(),
                     amount,
                     is_final: fields.is_true("final"),
                     is_lower_bound: fields.is_true("lower_bound"),
@@ -204,15 +218,55 @@ impl UsageBuilder {
                 self.add(&mut rows, response.run, &response.amount, is_lower_bound);
             }
         }
+        let mut turns = HashSet::new();
         for (id, run) in &self.runs {
             match telling_of(*id) {
-                Telling::Turns => run.turns.iter().for_each(|turn| self.add(&mut rows, *id, turn, false)),
+                Telling::Turns => {
+                    // A copied recording has the same turns.
+                    for turn in &run.turns {
+                        if turn.id.as_deref().is_none_or(|id| turns.insert(id)) {
+                            self.add(&mut rows, *id, &turn.amount, false);
+                        }
+                    }
+                }
                 // A total may leave out what subagents used.
                 Telling::Total => run.total.iter().for_each(|total| self.add(&mut rows, *id, total, true)),
                 Telling::Numbers | Telling::Ids => {}
             }
         }
+        self.mark_incomplete(&mut rows);
         rows
+    }
+
+    /// Marks the sessions of which the agent itself has counted more than there is on record: it also asks the model for
+    /// what it shows nobody, like the summary of a compaction.
+    fn mark_incomplete(&self, rows: &mut Rows) {
+        // A fork goes on from the total of what it was forked from.
+        let is_copied = |response: &&Response| !response.copies.is_empty();
+        let copied = self.responses.values().filter(is_copied);
+        let forks: HashSet<RunId> = copied
+            .flat_map(|response| {
+                let own = self.session_of(response.run);
+                let others = response.copies.iter().map(|run| self.session_of(*run));
+                others.filter(move |session| *session != own)
+            })
+            .collect();
+        let mut counted = HashMap::<RunId, Tokens>::new();
+        for (key, used) in &*rows {
+            let tokens = counted.entry(key.session).or_default();
+            *tokens = tokens.plus(used.tokens);
+        }
+        let mut incomplete = HashSet::new();
+        for (id, run) in &self.runs {
+            let session = self.session_of(*id);
+            let told = run.total.iter().fold(Tokens::default(), |sum, amount| sum.plus(amount.tokens));
+            let found = counted.get(&session).copied().unwrap_or_default();
+            if !forks.contains(&session) && found.max(told) != found {
+                incomplete.insert(session);
+            }
+        }
+        let incomplete = rows.iter_mut().filter(|(key, _)| incomplete.contains(&key.session));
+        incomplete.for_each(|(_, used)| used.is_lower_bound = true);
     }
 
     /// Finds how exactly each session is told.
@@ -262,6 +316,18 @@ impl UsageBuilder {
 /// What was used, row by row.
 type Rows = BTreeMap<RowKey, Used>;
 
+impl Amount {
+    /// Takes a total apart by its models, where it has them.
+    fn by_model(self, usage: &RawJson) -> Vec<Self> {
+        let models = Tokens::read_by_model(usage);
+        if models.is_empty() {
+            return vec![self];
+        }
+        let of = |(model, tokens)| Self { day: self.day.clone(), model, tokens };
+        models.into_iter().map(of).collect()
+    }
+}
+
 impl Response {
     fn merge(&mut self, other: Self) {
         self.amount.tokens = self.amount.tokens.max(other.amount.tokens);
@@ -270,9 +336,17 @@ impl Response {
         if self.amount.model.is_empty() {
             self.amount.model = other.amount.model;
         }
+        if other.run == self.run {
+            return;
+        }
         // Files come in any order; the same run wins whatever it is.
+        let mut copy = other.run;
         if (&other.run_started, other.run) < (&self.run_started, self.run) {
-            (self.run, self.run_started, self.amount.day) = (other.run, other.run_started, other.amount.day);
+            copy = std::mem::replace(&mut self.run, other.run);
+            (self.run_started, self.amount.day) = (other.run_started, other.amount.day);
+        }
+        if !self.copies.contains(&copy) {
+            self.copies.push(copy);
         }
     }
 }

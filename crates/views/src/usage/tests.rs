@@ -136,7 +136,48 @@ fn a_total_counts_where_there_is_nothing_else() {
     };
     let start = started(MAIN, "", "2026-06-08T08:00:00Z");
     check(&[start.clone(), total(40), total(90)], &["1 1 ≥0 ≥90"]);
-    check(&[start, total(90), turn(MAIN, 80)], &["1 1 0 80"]);
+    check(&[start.clone(), total(80), turn(MAIN, 80)], &["1 1 0 80"]);
+    check(&[start, total(90), turn(MAIN, 80)], &["1 1 ≥0 ≥80"]);
+}
+
+#[test]
+fn a_total_of_several_models_is_taken_apart() {
+    let payload = r#"{"role":"assistant","blocks":[],"usage":{"a":{"inputTokens":1,"outputTokens":2},"b":{"outputTokens":3}},"usage_scope":"session"}"#;
+    let total = event(MAIN, "", "message.assistant", "2026-06-08T09:00:00Z", payload);
+    check(&[started(MAIN, "", "2026-06-08T08:00:00Z"), total], &["1 1 ≥1 ≥2", "1 1 ≥0 ≥3"]);
+}
+
+#[test]
+fn a_session_that_cost_more_than_its_responses_is_a_lower_bound_but_a_fork_is_not_judged() {
+    let total = |run: &str, output: u64| {
+        let payload = format!(
+            r#"{{"role":"assistant","blocks":[],"usage":{{"m":{{"outputTokens":{output}}}}},"usage_scope":"session"}}"#
+        );
+        event(run, "", "message.assistant", "2026-06-08T09:00:00Z", &payload)
+    };
+    let main =
+        |output| [started(MAIN, "", "2026-06-08T08:00:00Z"), said(MAIN, "r1", 50, true), total(MAIN, output)];
+    check(&main(50), &["1 1 10 50"]);
+    check(&main(64), &["1 1 ≥10 ≥50"]);
+    let fork = [
+        started(FORK, "", "2026-06-09T08:00:00Z"),
+        said(FORK, "r1", 50, true),
+        said(FORK, "r2", 3, true),
+        total(FORK, 53),
+    ];
+    check(&[&main(50)[..], &fork[..]].concat(), &["1 1 10 50", "2 1 10 3"]);
+}
+
+#[test]
+fn a_copied_recording_counts_its_turns_once() {
+    let outside = format!(r#","session_run_id":"{MAIN}""#);
+    let copy = |run: &str| {
+        let payload =
+            r#"{"role":"assistant","blocks":[],"id":"u1","usage":{"output_tokens":90},"usage_scope":"turn"}"#;
+        let turn = event(run, "", "message.assistant", "2026-06-08T09:00:00Z", payload);
+        [started(run, &outside, "2026-06-08T08:00:00Z"), said(run, "r1", 1, false), turn]
+    };
+    check(&[copy(FORK), copy(CHILD)].concat(), &["1 1 0 90"]);
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! A provider's token counts in one common form.
 
+use serde_json::value::RawValue;
 use steno_model::json::{Fields, RawJson};
 
 /// Tokens in five kinds that do not overlap, but for `reasoning`, which is part of `output`.
@@ -44,6 +45,19 @@ impl Tokens {
             tokens.input = tokens.input.saturating_sub(cached).saturating_sub(tokens.cache_write);
         }
         Some(tokens)
+    }
+
+    /// Reads a report that has one for each model, by the model's name; none when it is a plain one.
+    #[must_use]
+    pub fn read_by_model(report: &RawJson) -> Vec<(String, Self)> {
+        let Ok(fields) = Fields::parse(report.as_str()) else { return Vec::new() };
+        let is_object = |value: &RawValue| value.get().starts_with('{');
+        let is_plain = fields.iter().any(|(_, value)| !is_object(value));
+        let models = fields.iter().filter(|_| !is_plain);
+        let read = models.filter_map(|(name, value)| {
+            Some((name.text().into_owned(), Self::read(&RawJson::from_raw(value))?))
+        });
+        read.collect()
     }
 
     /// Takes the larger of both counts, kind by kind: records of one response repeat and refine its usage.
