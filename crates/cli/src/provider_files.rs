@@ -27,8 +27,9 @@ pub fn find(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
             found.push(path.clone());
         }
     }
-    // In the same order everywhere, and each file once, however it is spelled.
-    found.sort();
+    // In the same order everywhere, a session's file before those below its directory, and each file once, however it is
+    // spelled.
+    found.sort_by(|one, other| one.as_os_str().cmp(other.as_os_str()));
     let mut seen = HashSet::new();
     found.retain(|path| seen.insert(std::fs::canonicalize(path).unwrap_or_else(|_| path.clone())));
     Ok(found)

@@ -33,26 +33,41 @@ impl Default for EntryOptions {
     }
 }
 
-/// Logs the entries of one session.
+/// Logs the entries of a source.
 ///
 /// It can stand in front of another sink, which gets the events.
 pub struct EntrySink<S = Nowhere> {
     options: EntryOptions,
-    prompt_name: Option<JsonString>,
     numbers: EntryNumbers,
     summary: TranscriptSummary,
     events: S,
 }
 
-/// The last numbers that were given, per prompt and source; whoever goes on with a log goes on with them (R5).
+/// What whoever goes on with a log goes on with: the last numbers that were given, per prompt and source (R5), and the
+/// prompts' names, which all files of a session share.
 #[derive(Clone, Debug, Default)]
-pub struct EntryNumbers(HashMap<(JsonString, EntrySource), u64>);
+pub struct EntryNumbers {
+    last: HashMap<(JsonString, EntrySource), u64>,
+    /// By session, where nobody has given a name.
+    prompt_names: HashMap<String, JsonString>,
+}
 
 impl EntryNumbers {
     fn next(&mut self, prompt_name: &JsonString, source: &EntrySource) -> u64 {
-        let number = self.0.entry((prompt_name.clone(), source.clone())).or_default();
+        let number = self.last.entry((prompt_name.clone(), source.clone())).or_default();
         *number += 1;
         *number
+    }
+
+    /// Returns the name of the session's prompt, which its first entry decides.
+    fn prompt_name(&mut self, entry: &SeenEntry<'_>) -> JsonString {
+        let session = entry.session_id.unwrap_or_default();
+        if let Some(name) = self.prompt_names.get(session) {
+            return name.clone();
+        }
+        let name = name_of(entry);
+        self.prompt_names.insert(session.to_owned(), name.clone());
+        name
     }
 }
 
@@ -85,20 +100,14 @@ impl EntrySink {
 impl<S: Sink> EntrySink<S> {
     /// Begins to log entries, and hands the events on.
     pub fn beside(options: EntryOptions, events: S) -> Self {
-        let prompt_name = options.prompt_name.as_deref().map(JsonString::from);
         if options.is_on {
+            let prompt_name = options.prompt_name.as_deref().map(JsonString::from);
             let context = RawJson::object(|object| {
                 object.optional("prompt_name", prompt_name.as_ref(), steno_model::json::ObjectWriter::string);
             });
             tracing::debug!(target: TARGET, event = "transcript.start", context = %context);
         }
-        Self {
-            options,
-            prompt_name,
-            numbers: EntryNumbers::default(),
-            summary: TranscriptSummary::default(),
-            events,
-        }
+        Self { options, numbers: EntryNumbers::default(), summary: TranscriptSummary::default(), events }
     }
 
     /// Logs that a file of the session was found.
@@ -137,10 +146,6 @@ impl<S: Sink> EntrySink<S> {
         }
         (self.summary, self.numbers)
     }
-
-    fn prompt_name(&mut self, entry: &SeenEntry<'_>) -> JsonString {
-        self.prompt_name.get_or_insert_with(|| name_of(entry)).clone()
-    }
 }
 
 /// Which file of a session was found.
@@ -166,7 +171,8 @@ impl<S: Sink> Sink for EntrySink<S> {
     }
 
     fn entry(&mut self, seen: SeenEntry<'_>) {
-        let prompt_name = self.prompt_name(&seen);
+        let given = self.options.prompt_name.as_deref().map(JsonString::from);
+        let prompt_name = given.unwrap_or_else(|| self.numbers.prompt_name(&seen));
         let sequence_number = self.numbers.next(&prompt_name, seen.source);
         let unknown = || Timestamp::from_record("1970-01-01T00:00:00.000Z".into());
         let entry = TranscriptEntry::from_parts(EntryParts {

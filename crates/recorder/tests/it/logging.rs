@@ -3,8 +3,10 @@
 use std::io;
 
 use steno_adapters::{Source, claude};
-use steno_model::{EntryType, Frame, LogRecord, TranscriptEntry, TranscriptSummary, reconstruct_transcript};
-use steno_recorder::entries::{Discovered, EntryLog, EntryOptions, EntrySink};
+use steno_model::{
+    EntrySource, EntryType, Frame, LogRecord, TranscriptEntry, TranscriptSummary, reconstruct_transcript,
+};
+use steno_recorder::entries::{Discovered, EntryLog, EntryNumbers, EntryOptions, EntrySink};
 use tracing_subscriber::layer::SubscriberExt as _;
 
 const SESSION: &str = "550e8400-e29b-41d4-a716-446655440000";
@@ -113,6 +115,30 @@ fn names_lines_and_the_whole_log_can_be_chosen() {
     assert!(bare.len() == named.len() && bare.iter().all(|entry| entry.raw().is_none()));
     let (records, summary) = logged(EntryOptions { is_on: false, ..EntryOptions::default() });
     assert_eq!((records, summary), (Vec::new(), TranscriptSummary::default()));
+}
+
+#[test]
+fn a_subagents_file_has_the_name_of_its_session() {
+    let log = EntryLog::in_memory();
+    let subscriber = tracing_subscriber::registry().with(log.clone());
+    let subagents = format!(
+        r#"{{"type":"user","uuid":"u9","isSidechain":true,"agentId":"a1","sessionId":"{SESSION}","message":{{"role":"user","content":"Count the lines."}}}}"#
+    );
+    tracing::subscriber::with_default(subscriber, || {
+        let mut numbers = EntryNumbers::default();
+        for text in [session(), subagents] {
+            let mut sink = EntrySink::resume(EntryOptions::default(), numbers);
+            let mut adapter = claude::disk(Source::named("s"));
+            adapter.feed(Frame::of_file(0, text.as_bytes()), &mut sink);
+            adapter.finish(&mut sink);
+            numbers = sink.stop_to_resume().1;
+        }
+    });
+    let records: Vec<_> = log.lines().iter().map(|line| LogRecord::parse(line).unwrap()).collect();
+    let entries = reconstruct_transcript(&records).unwrap();
+    let last = entries.last().unwrap();
+    assert_eq!((last.source(), last.sequence_number()), (&EntrySource::subagent("a1"), 1));
+    assert!(last.prompt_name().is("Fix the build, please, and then"), "{}", last.prompt_name());
 }
 
 /// A log that cannot be written to.
