@@ -161,6 +161,8 @@ impl Adapter {
     }
 
     /// Takes the next piece of the source.
+    ///
+    /// Where a source has two lanes, they are to alternate between lines: the bytes of a line are one range of evidence.
     pub fn feed(&mut self, frame: Frame<'_>, sink: &mut dyn Sink) {
         if frame.generation != self.generation {
             self.generation = frame.generation;
@@ -336,7 +338,7 @@ impl Adapter {
             self.completeness.vanished += emit.rewritten(self.mapper.run());
         }
         // The events of a rewritten source's record that has not changed are there already.
-        let is_there = emit.is_at_its_place();
+        let is_there = emit.was_there();
         let read =
             if is_there { Read::Understood } else { self.mapper.record(Record { lane, text }, &mut emit)? };
         self.completeness.vanished += emit.keep(self.mapper.run());

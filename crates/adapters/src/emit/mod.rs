@@ -97,8 +97,8 @@ impl<'a> Emit<'a> {
         self.marks.push((name, value));
     }
 
-    /// Tells whether the same bytes were the record at this place in an earlier generation of the source.
-    pub(crate) fn is_at_its_place(&mut self) -> bool {
+    /// Tells whether an earlier generation of the source had the same record, by its bytes.
+    pub(crate) fn was_there(&mut self) -> bool {
         let place = Place { offset: self.at.offset, length: self.at.length };
         self.memory.seen.as_mut().is_some_and(|seen| seen.take(self.at.text, place))
     }

@@ -27,11 +27,13 @@ pub(crate) struct Seen {
     hasher: foldhash::fast::FixedState,
     /// The ids of all earlier generations.
     ids: HashSet<u64>,
-    /// The bytes at each ordinal of all earlier generations.
-    ordinals: HashSet<u64>,
+    /// How often the same bytes stood in one of the earlier generations at most.
+    times: HashMap<u64, u32>,
     before: Before,
     /// The records of this generation, in order.
     now: Vec<Mark>,
+    /// How often the same bytes have stood in this generation, once there was another.
+    times_now: HashMap<u64, u32>,
     at_hand: Mark,
 }
 
@@ -46,11 +48,12 @@ struct Before {
 }
 
 impl Seen {
-    /// Takes a record at hand; tells whether the same bytes had its ordinal in an earlier generation.
+    /// Takes a record at hand; tells whether an earlier generation had as many with the same bytes.
     pub(super) fn take(&mut self, text: &str, place: Place) -> bool {
-        self.at_hand = Mark { bytes: self.hasher.hash_one(text), id: None, place };
-        !self.ordinals.is_empty()
-            && self.ordinals.contains(&self.hasher.hash_one((self.now.len(), self.at_hand.bytes)))
+        let bytes = self.hasher.hash_one(text);
+        self.at_hand = Mark { bytes, id: None, place };
+        let times_now = self.times_now.get(&bytes).copied().unwrap_or_default();
+        self.times.get(&bytes).is_some_and(|times| *times > times_now)
     }
 
     /// Gives the record at hand its id; tells whether a record of an earlier generation had it.
@@ -63,6 +66,9 @@ impl Seen {
     /// Keeps the record at hand; returns the places in the generation before that have been left out up to it.
     pub(super) fn keep(&mut self) -> Vec<Place> {
         self.now.push(self.at_hand);
+        if !self.times.is_empty() {
+            *self.times_now.entry(self.at_hand.bytes).or_default() += 1;
+        }
         let skipped = self.before.follow(self.at_hand);
         self.before.marks[skipped].iter().map(|mark| mark.place).collect()
     }
@@ -72,8 +78,14 @@ impl Seen {
         let left = self.before.marks.split_off(self.before.followed);
         let now = std::mem::take(&mut self.now);
         self.ids.extend(now.iter().filter_map(|mark| mark.id));
-        let ordinals = now.iter().enumerate().map(|(ordinal, mark)| (ordinal, mark.bytes));
-        self.ordinals.extend(ordinals.map(|place| self.hasher.hash_one(place)));
+        self.times_now.clear();
+        for mark in &now {
+            let times_now = self.times_now.entry(mark.bytes).or_default();
+            *times_now += 1;
+            let times = self.times.entry(mark.bytes).or_default();
+            *times = (*times).max(*times_now);
+        }
+        self.times_now.clear();
         self.before = Before::of(now);
         left.into_iter().map(|mark| mark.place).collect()
     }
@@ -112,13 +124,14 @@ impl Before {
 mod tests {
     use super::*;
 
-    /// Feeds a generation of records, each a letter; returns those known by id or place, and those that vanished.
+    /// Feeds a generation of records, each a letter, its id or none; returns those that are known, and those that
+    /// vanished.
     fn read(seen: &mut Seen, generation: &str, with_ids: bool) -> (String, Vec<u64>) {
         let (mut known, mut gone) = (String::new(), Vec::new());
         for (offset, letter) in (0..).zip(generation.chars()) {
-            let text = letter.to_string();
-            let is_placed = seen.take(&text, Place { offset, length: 1 });
-            if is_placed || (with_ids && seen.name(&text)) {
+            let text = if with_ids { format!("{letter}{generation}") } else { letter.to_string() };
+            let is_there = seen.take(&text, Place { offset, length: 1 });
+            if is_there || (with_ids && seen.name(&letter.to_string())) {
                 known.push(letter);
             }
             gone.extend(seen.keep().iter().map(|place| place.offset));
@@ -131,13 +144,23 @@ mod tests {
     }
 
     #[test]
-    fn what_moved_is_known_by_its_id_and_without_one_only_at_its_place() {
-        for (with_ids, want) in [(true, "ACD"), (false, "A")] {
+    fn what_moved_is_known_by_its_id_or_its_bytes() {
+        for with_ids in [true, false] {
             let mut seen = Seen::default();
             assert_eq!(read(&mut seen, "ABCD", with_ids), (String::new(), vec![]));
             seen.rewritten();
-            assert_eq!(read(&mut seen, "ACD", with_ids), (want.to_owned(), vec![1]));
+            assert_eq!(read(&mut seen, "ACDE", with_ids), ("ACD".to_owned(), vec![1]));
         }
+    }
+
+    #[test]
+    fn bytes_are_known_as_often_as_they_were_there() {
+        let mut seen = Seen::default();
+        read(&mut seen, "ABAB", false);
+        seen.rewritten();
+        assert_eq!(read(&mut seen, "AAA", false), ("AA".to_owned(), vec![1]));
+        seen.rewritten();
+        assert_eq!(read(&mut seen, "AAABBB", false).0, "AAABB");
     }
 
     #[test]

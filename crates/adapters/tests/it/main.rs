@@ -17,4 +17,5 @@ mod codex_rules;
 mod conversations;
 mod golden_pairs;
 mod reading;
+mod rewriting;
 mod same_entries;
