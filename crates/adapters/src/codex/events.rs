@@ -3,15 +3,17 @@
 //! What the model said is here a second time and passed over; the response items have it.
 
 use serde_json::value::RawValue;
-use steno_model::json::{Extra, ObjectWriter, RawJson};
+use steno_model::json::{Extra, JsonString, ObjectWriter, RawJson};
 use steno_model::{ContentBlock, EntryType, Fidelity, StepPayload};
 
 use super::agents::{End, end_of, ended, is_spawn, receivers};
 use super::items::{
-    Kind, Tool, call_of, call_of_event, kind_of, message_of, report_of, report_of_event, type_of,
+    Kind, Tool, call_of, call_of_event, joined, kind_of, message_of, paragraphs, report_of, report_of_event,
+    type_of,
 };
 use super::prompt::{self, UserMessage};
-use super::session::{Session, Side};
+use super::session::Session;
+use super::twins::{Shown, Side, Words};
 use super::wire::{Item, Payload, RareLine};
 use crate::adapter::Read;
 use crate::emit::{Emit, string};
@@ -112,12 +114,20 @@ pub(super) fn event_msg(session: &mut Session, event: &Payload<'_>, emit: &mut E
         "collab_agent_spawn_end" | "collab_waiting_end" | "collab_close_end" => {
             children(session, event, emit);
         }
+        "agent_message" => session.twins.show(shown(Words::Text, event.message.string())),
+        "agent_reasoning" | "agent_reasoning_raw_content" => {
+            session.twins.show(shown(Words::Thought, event.text.string()));
+        }
         _ if TWINS.contains(&&*kind) => {}
         _ if BOOKKEEPING.contains(&&*kind) => return Read::Bookkeeping,
         _ if FACTS.contains(&&*kind) => fact(session, &kind, event, emit),
         _ => return call_ended(session, &kind, event, emit),
     }
     Read::Understood
+}
+
+fn shown(words: Words, text: Option<JsonString>) -> Shown {
+    Shown { words, id: None, text: text.unwrap_or_else(|| "".into()) }
 }
 
 fn turn_ended(session: &mut Session, kind: &str, event: &Payload<'_>, emit: &mut Emit<'_>) {
@@ -166,7 +176,16 @@ fn item_completed(session: &mut Session, event: &Payload<'_>, emit: &mut Emit<'_
                 session.prompt(Side::User, item.id.json(), message, emit);
             }
         }
-        Kind::AgentMessage | Kind::Reasoning | Kind::Tool(Tool::Output) => {}
+        Kind::AgentMessage => {
+            let text = item.text.string().unwrap_or_else(|| joined(paragraphs(item.content), ""));
+            session.twins.show(Shown { id: item.id.string(), ..shown(Words::Text, Some(text)) });
+        }
+        Kind::Reasoning => {
+            for text in paragraphs(item.raw_content).into_iter().chain(paragraphs(item.summary_text)) {
+                session.twins.show(Shown { id: item.id.string(), ..shown(Words::Thought, Some(text)) });
+            }
+        }
+        Kind::Tool(Tool::Output) => {}
         Kind::Tool(tool) => tool_completed(session, &item, tool, emit),
         Kind::Compaction => compacted(session, emit),
         Kind::SubagentActivity => {

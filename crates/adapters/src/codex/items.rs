@@ -322,23 +322,28 @@ fn millis_of(duration: Option<Duration<'_>>) -> Option<i64> {
 
 /// Returns the thought in an item or a response: its own text, else its summary, one paragraph a part.
 pub(super) fn thought(own: Raw<'_>, summary: Raw<'_>) -> JsonString {
-    let own = paragraphs(own);
-    if own.is_empty() { paragraphs(summary) } else { own }
+    let own = joined(paragraphs(own), "\n\n");
+    if own.is_empty() { joined(paragraphs(summary), "\n\n") } else { own }
 }
 
-fn paragraphs(parts: Raw<'_>) -> JsonString {
-    if let Some(text) = parts.string() {
-        return text;
-    }
-    let parts: Vec<&RawValue> =
-        parts.and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default();
-    let text = |part: &&RawValue| Some(*part).string().or_else(|| object::<Part<'_>>(part)?.text.string());
-    let mut texts: Vec<JsonString> = parts.iter().filter_map(text).collect();
+/// Returns texts as one; a single one stays as it was written.
+pub(super) fn joined(mut texts: Vec<JsonString>, between: &str) -> JsonString {
     if texts.len() == 1 {
         return texts.remove(0);
     }
     let texts: Vec<_> = texts.iter().map(JsonString::to_text).collect();
-    texts.join("\n\n").as_str().into()
+    texts.join(between).as_str().into()
+}
+
+/// Returns the texts of a list of parts; a text that stands alone is one.
+pub(super) fn paragraphs(parts: Raw<'_>) -> Vec<JsonString> {
+    if let Some(text) = parts.string() {
+        return vec![text];
+    }
+    let parts: Vec<&RawValue> =
+        parts.and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default();
+    let text = |part: &&RawValue| Some(*part).string().or_else(|| object::<Part<'_>>(part)?.text.string());
+    parts.iter().filter_map(text).collect()
 }
 
 #[cfg(test)]

@@ -18,6 +18,7 @@ mod responses;
 mod rollout;
 mod session;
 mod thread;
+mod twins;
 mod usage;
 mod wire;
 

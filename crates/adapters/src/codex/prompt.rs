@@ -38,6 +38,9 @@ const WRAPPERS: [&str; 23] = [
 /// The beginning of the message that holds a project's `AGENTS.md`, and the tag that it ends with.
 const AGENTS_MD: (&str, &str) = ("# AGENTS.md instructions", "</INSTRUCTIONS>");
 
+/// Parts of a prompt that the model is not shown as such.
+const BESIDE: [&str; 2] = ["mention", "skill"];
+
 /// The kind of what a client sends, in the manner of Codex's own names.
 const SENT: &str = "user.input";
 
@@ -74,6 +77,8 @@ pub(super) struct UserMessage {
     pub(super) text: String,
     /// What Codex tells the model: the fact's name, and the text.
     pub(super) notices: Vec<(String, JsonString)>,
+    /// What is sent along with the words and shown to the user alone, by its kind.
+    pub(super) beside: Vec<(String, RawJson)>,
 }
 
 /// Takes a message apart. `kinds` are the kinds of its parts, where Codex names them.
@@ -87,11 +92,14 @@ pub(super) fn user_message(content: &RawValue, kinds: &[String]) -> UserMessage 
     for (place, (raw, part)) in parts.into_iter().enumerate() {
         let Some(part) = part else { continue };
         let kind = part.kind.text().unwrap_or_default();
-        match (&*kind, part.text.string()) {
-            ("input_text" | "output_text" | "text" | "Text", Some(text)) => {
-                message.take(text, kinds.get(place).map(String::as_str));
-            }
-            _ => message.blocks.push(mark(&kind, raw, &part)),
+        let is_text = matches!(&*kind, "input_text" | "output_text" | "text" | "Text");
+        if let Some(text) = part.text.string().filter(|_| is_text) {
+            message.take(text, kinds.get(place).map(String::as_str));
+            continue;
+        }
+        message.blocks.push(mark(&kind, raw, &part));
+        if BESIDE.contains(&&*kind) {
+            message.beside.push((kind.into_owned(), RawJson::from_raw(raw)));
         }
     }
     message

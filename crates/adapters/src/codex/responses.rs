@@ -7,9 +7,10 @@ use steno_model::json::{Extra, JsonString, RawJson};
 use steno_model::{ContentBlock, EntryType, Fidelity};
 
 use super::agents::{ended, is_spawn, strings};
-use super::items::thought;
+use super::items::{paragraphs, thought};
 use super::prompt;
-use super::session::{Session, Side, plain_answer, thinking_block};
+use super::session::{Session, plain_answer, thinking_block};
+use super::twins::{Side, Words};
 use super::wire::{AgentAnswer, AgentNotice, OutputText, Part, Payload};
 use crate::adapter::Read;
 use crate::emit::{Answer, CallSeen, Emit, Outcome, push, string};
@@ -23,6 +24,9 @@ pub(super) fn response_item(session: &mut Session, item: &Payload<'_>, emit: &mu
         "message" => return message(session, item, emit),
         "reasoning" => {
             let block = thinking_block(thought(item.content, item.summary));
+            for text in paragraphs(item.content).iter().chain(&paragraphs(item.summary)) {
+                session.twins.say(Words::Thought, item.id.string().as_ref(), &text.to_text());
+            }
             session.say(vec![block], own_id(item), EntryType::Thinking, emit);
         }
         "function_call" | "custom_tool_call" | "local_shell_call" | "tool_search_call" => {
@@ -91,6 +95,8 @@ fn kinds_of(item: &Payload<'_>) -> Vec<String> {
 
 fn assistant(session: &mut Session, item: &Payload<'_>, content: &RawValue, emit: &mut Emit<'_>) {
     let parts = objects::<Part<'_>>(content).unwrap_or_default();
+    let text = |part: Option<Part<'_>>| Some(part?.text.or(part?.refusal).text()?.into_owned());
+    let said: String = parts.iter().filter_map(|(_, part)| text(*part)).collect();
     let block = |part: Part<'_>| match (part.text.string(), part.refusal.string()) {
         (Some(text), _) => Some(ContentBlock::text(Fidelity::AgentEmitted, text)),
         (None, Some(refusal)) => {
@@ -102,6 +108,7 @@ fn assistant(session: &mut Session, item: &Payload<'_>, content: &RawValue, emit
     };
     let blocks: Vec<ContentBlock> = parts.into_iter().filter_map(|(_, part)| block(part?)).collect();
     if !blocks.is_empty() {
+        session.twins.say(Words::Text, item.id.string().as_ref(), &said);
         session.say(blocks, own_id(item), EntryType::AssistantMessage, emit);
     }
 }

@@ -80,7 +80,6 @@ impl Rollout {
         self.open(None, emit);
         self.judge_copy(line, emit);
         let Some(session) = self.session.as_mut() else { return Read::Bookkeeping };
-        session.records += 1;
         match &*kind {
             "response_item" => response_item(session, &line.payload.unwrap_or_default(), emit),
             "event_msg" => event_msg(session, &line.payload.unwrap_or_default(), emit),

@@ -9,25 +9,10 @@ use super::PROVIDER;
 use super::agents::{Child, Children, End};
 use super::items::Report;
 use super::prompt::UserMessage;
+use super::twins::{Shown, Side, Twins, Words};
 use super::usage::{Growth, Start, Totals, fields};
 use crate::emit::{Answer, CallSeen, Emit, Outcome, push};
 use crate::run::{Run, run_id_of};
-
-/// Which of the two records of a prompt was read. Everything is recorded twice: as the model sees it and as the
-/// user does, in either order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Side {
-    Model,
-    User,
-}
-
-/// A prompt whose other record may still come.
-struct Spoken {
-    side: Side,
-    text: String,
-    /// The number of its record.
-    record: u64,
-}
 
 /// A turn that was announced and is not written yet.
 struct TurnAnnounced {
@@ -37,8 +22,6 @@ struct TurnAnnounced {
 /// A rollout that has said who it is.
 pub(super) struct Session {
     pub(super) run: Run,
-    /// The records so far.
-    pub(super) records: u64,
     /// A turn that has begun, whose settings are still to come.
     waiting: Option<TurnAnnounced>,
     /// Whether turns are recorded as such; before 0.107 they begin with a prompt.
@@ -46,7 +29,7 @@ pub(super) struct Session {
     /// The settings that were told last.
     settings: Option<RawJson>,
     pub(super) model: Option<RawJson>,
-    spoken: Option<Spoken>,
+    pub(super) twins: Twins,
     /// Reports that came before what the model was told.
     reports: HashMap<String, Report>,
     pub(super) children: Children,
@@ -65,12 +48,11 @@ impl Session {
     pub(super) fn new(run: Run, start: Start) -> Self {
         Self {
             run,
-            records: 0,
             waiting: None,
             has_turn_records: false,
             settings: None,
             model: None,
-            spoken: None,
+            twins: Twins::default(),
             reports: HashMap::new(),
             children: Children::default(),
             totals: Totals::new(start),
@@ -84,7 +66,8 @@ impl Session {
     /// Notes that a turn has begun. It is written with its settings, or with the first thing that happens in it.
     pub(super) fn announce_turn(&mut self, id: Option<JsonString>, emit: &mut Emit<'_>) {
         self.has_turn_records = true;
-        self.flush_reports(emit);
+        self.tie_up(emit);
+        self.twins.end_prompts();
         self.open_turn(emit);
         self.waiting = Some(TurnAnnounced { id });
     }
@@ -117,7 +100,8 @@ impl Session {
         emit: &mut Emit<'_>,
     ) {
         self.open_turn(emit);
-        self.flush_reports(emit);
+        self.tie_up(emit);
+        self.twins.end_prompts();
         emit.end_turn(&mut self.run, error, result);
     }
 
@@ -129,14 +113,15 @@ impl Session {
         message: UserMessage,
         emit: &mut Emit<'_>,
     ) {
-        if let Some(spoken) = self.spoken.take_if(|spoken| spoken.side != side)
-            && (spoken.text == message.text || spoken.record + 1 == self.records)
-        {
+        if self.twins.is_second(side, &message.text) {
+            for (kind, part) in message.beside {
+                self.fact(&kind, Some(part), emit);
+            }
             return;
         }
-        self.spoken = Some(Spoken { side, text: message.text, record: self.records });
         self.open_turn(emit);
         if !self.has_turn_records || !self.run.turns.is_open() {
+            self.tie_up(emit);
             emit.begin_turn(&mut self.run, None, None);
         }
         let mut extra = Extra::default();
@@ -154,6 +139,10 @@ impl Session {
         emit: &mut Emit<'_>,
     ) {
         self.open_turn(emit);
+        if !self.has_turn_records {
+            // Once the model has spoken, a prompt begins the next turn.
+            self.twins.end_prompts();
+        }
         push(&mut extra, "model", self.model.clone());
         let entries = blocks.len();
         emit.assistant(&self.run, blocks, extra);
@@ -214,6 +203,22 @@ impl Session {
     fn answer(&mut self, id: &JsonString, answer: Answer, emit: &mut Emit<'_>) {
         emit.result(&mut self.run, id, "", answer);
         emit.entry(&self.run, EntryType::ToolResult, None);
+    }
+
+    /// Writes what is left of a turn that is over: what one side told and the other did not.
+    fn tie_up(&mut self, emit: &mut Emit<'_>) {
+        self.flush_reports(emit);
+        for Shown { words, id, text } in self.twins.end_words() {
+            let mut extra = Extra::default();
+            push(&mut extra, "id", id.map(|id| id.to_json()));
+            match words {
+                Words::Text => {
+                    let block = ContentBlock::text(Fidelity::AgentEmitted, text);
+                    self.say(vec![block], extra, EntryType::AssistantMessage, emit);
+                }
+                Words::Thought => self.say(vec![thinking_block(text)], extra, EntryType::Thinking, emit),
+            }
+        }
     }
 
     /// Writes the results of calls that ended without the model being told.

@@ -14,6 +14,7 @@ mod codex_oracle;
 mod codex_properties;
 mod codex_robust;
 mod codex_rules;
+mod codex_twins;
 mod conversations;
 mod golden_pairs;
 mod reading;
