@@ -95,7 +95,7 @@ pub(super) fn answered_by_server(
         asked.as_ref().map_or(("", None), |(method, thread)| (method.as_str(), thread.as_deref()));
     if let Some(error) = message.error {
         let error = message_of(Some(error)).unwrap_or_else(|| "refused".into());
-        app.failed(thread, method, &error.to_text(), emit);
+        app.failed(thread, method, &error, emit);
         if let Some(conversation) =
             thread.filter(|_| method == "turn/start").and_then(|thread| app.get(thread))
         {

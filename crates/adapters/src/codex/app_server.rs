@@ -3,11 +3,11 @@
 use std::collections::HashMap;
 
 use serde_json::value::RawValue;
-use steno_model::EntryType;
 use steno_model::json::{Extra, JsonString, RawJson};
 
 use super::app_requests::Requests;
 use super::connection::Conversation;
+use super::notes::{Note, Waiter, Waiting};
 use super::thread::{Channel, Thread};
 use super::usage::Start;
 use super::wire::{self, Answered, Message, Params};
@@ -36,17 +36,6 @@ static ABOUT: About = About {
     detail_name: "notification",
 };
 
-/// How many facts are kept that come before their thread; a server sends a handful.
-const EARLY_MAX: usize = 256;
-
-/// A fact that came before the thread it belongs to.
-struct Early {
-    thread: Option<String>,
-    name: String,
-    result: Option<RawJson>,
-    is_unknown: bool,
-}
-
 /// What is known of a thread when it appears.
 #[derive(Default)]
 pub(super) struct Appearance<'a> {
@@ -65,12 +54,11 @@ pub(super) struct AppServer {
     first: Option<String>,
     pub(super) requests: Requests,
     pub(super) version: Option<JsonString>,
-    early: Vec<Early>,
+    waiting: Waiting,
     /// The threads with a call that is making a subagent.
     pub(super) spawning: Vec<String>,
     /// Who made a thread, as the call that did says.
     pub(super) parents: HashMap<String, String>,
-    unreadable_before: Vec<String>,
 }
 
 impl AppServer {
@@ -81,10 +69,9 @@ impl AppServer {
             first: None,
             requests: Requests::default(),
             version: None,
-            early: Vec::new(),
+            waiting: Waiting::default(),
             spawning: Vec::new(),
             parents: HashMap::new(),
-            unreadable_before: Vec::new(),
         }
     }
 
@@ -127,15 +114,33 @@ impl AppServer {
         push(&mut extra, "cwd", seen.thread.cwd.json());
         push(&mut extra, "agent_nickname", seen.thread.agent_nickname.json());
         push(&mut extra, "forked_from", self.forked_from(seen));
-        emit.begin(
-            &mut run,
-            seen.thread.cli_version.string().or_else(|| self.version.clone()).as_ref(),
-            extra,
-        );
+        let version = seen.thread.cli_version.string().or_else(|| self.version.clone());
+        self.begin(thread, &mut run, (version, extra), emit);
         let start = if seen.has_history { Start::Unknown } else { Start::Zero };
         let conversation = Conversation::new(Thread::new(Channel::AppServer, &self.source_id, run), start);
         self.conversations.insert(thread.to_owned(), conversation);
-        self.write_early(thread, emit);
+    }
+
+    /// Writes a run's beginning, and what has waited for it.
+    fn begin(
+        &mut self,
+        thread: &str,
+        run: &mut Run,
+        (version, extra): (Option<JsonString>, Extra),
+        emit: &mut Emit<'_>,
+    ) {
+        let is_first = self.first.is_none();
+        self.first.get_or_insert_with(|| thread.to_owned());
+        let is_its =
+            |waiter: &Waiter| waiter.thread.as_deref().map_or(is_first, |for_thread| for_thread == thread);
+        let waited = self.waiting.take(is_its);
+        let begin = |run: &mut Run, emit: &mut Emit<'_>| emit.begin(run, version.as_ref(), extra.clone());
+        // Nothing was written before the first thread, so that all that waits for it can stand where it stood.
+        for waiter in waited.iter().filter(|_| is_first) {
+            waiter.write_at_its_place(run, begin, emit);
+        }
+        begin(run, emit);
+        waited.iter().filter(|_| !is_first).for_each(|waiter| waiter.write_late(run, emit));
     }
 
     /// Returns who made a thread: the call that did, what the server says, or whoever is making one right now.
@@ -153,26 +158,23 @@ impl AppServer {
         Some(RawJson::object(|object| object.run_id("run_id", &run)))
     }
 
-    /// Writes what came before a thread did and belongs to it.
-    fn write_early(&mut self, thread: &str, emit: &mut Emit<'_>) {
-        let is_first = self.first.is_none();
-        let first = self.first.get_or_insert_with(|| thread.to_owned());
-        let run = &self.conversations[first.as_str()].thread.run;
-        for why in std::mem::take(&mut self.unreadable_before) {
-            emit.unknown(run, "unreadable", Some(&why));
-        }
-        let run = &self.conversations[thread].thread.run;
-        for early in std::mem::take(&mut self.early) {
-            let is_its = early.thread.as_deref().map_or(is_first, |owner| owner == thread);
-            match (is_its, early.is_unknown) {
-                (false, _) => self.early.push(early),
-                (true, false) => emit.system(run, &early.name, early.result),
-                (true, true) => emit.unknown(run, &early.name, None),
-            }
+    /// Writes a note, now or when its thread appears; one of no thread goes to the first.
+    pub(super) fn note(
+        &mut self,
+        thread: Option<&str>,
+        note: Note,
+        params: Option<&RawValue>,
+        emit: &mut Emit<'_>,
+    ) {
+        let owner = thread.map(str::to_owned).or_else(|| self.first.clone());
+        if let Some(conversation) = owner.and_then(|owner| self.conversations.get(&owner)) {
+            note.write(&conversation.thread.run, params, emit);
+        } else if !self.waiting.keep(thread, note, emit) {
+            self.appear(thread.unwrap_or_default(), &Appearance::default(), emit);
         }
     }
 
-    /// Writes a fact, now or when its thread appears; one of no thread goes to the first.
+    /// Writes a fact.
     pub(super) fn fact(
         &mut self,
         thread: Option<&str>,
@@ -180,45 +182,25 @@ impl AppServer {
         params: Option<&RawValue>,
         emit: &mut Emit<'_>,
     ) {
-        let owner = thread.map(str::to_owned).or_else(|| self.first.clone());
-        match owner.and_then(|owner| self.conversations.get(&owner)) {
-            Some(conversation) => {
-                let run = &conversation.thread.run;
-                emit.system(run, name, params.json());
-                let (entry_type, subtype) = app_notices::entry_of(name);
-                emit.entry_with(run, entry_type, subtype, params.map_or("null", RawValue::get));
-            }
-            None => self.keep_early(thread, name, params.json(), false),
-        }
+        self.note(thread, Note::Fact(name.to_owned()), params, emit);
     }
 
     /// Writes that a message is of a kind that nobody knows.
     pub(super) fn unknown(&mut self, thread: Option<&str>, name: &str, emit: &mut Emit<'_>) -> Read {
-        let owner = thread.map(str::to_owned).or_else(|| self.first.clone());
-        match owner.and_then(|owner| self.conversations.get(&owner)) {
-            Some(conversation) => {
-                emit.unknown(&conversation.thread.run, name, None);
-                emit.entry(&conversation.thread.run, EntryType::Unknown, None);
-            }
-            None => self.keep_early(thread, name, None, true),
-        }
+        self.note(thread, Note::Unknown(name.to_owned()), None, emit);
         Read::Unknown(name.to_owned())
     }
 
-    fn keep_early(&mut self, thread: Option<&str>, name: &str, result: Option<RawJson>, is_unknown: bool) {
-        if self.early.len() < EARLY_MAX {
-            let thread = thread.map(str::to_owned);
-            self.early.push(Early { thread, name: name.to_owned(), result, is_unknown });
-        }
-    }
-
     /// Writes that a request failed.
-    pub(super) fn failed(&mut self, thread: Option<&str>, method: &str, error: &str, emit: &mut Emit<'_>) {
-        let owner = thread.map(str::to_owned).or_else(|| self.first.clone());
-        if let Some(conversation) = owner.and_then(|owner| self.conversations.get(&owner)) {
-            emit.error(&conversation.thread.run, method, error);
-            emit.entry(&conversation.thread.run, EntryType::Error, None);
-        }
+    pub(super) fn failed(
+        &mut self,
+        thread: Option<&str>,
+        method: &str,
+        error: &JsonString,
+        emit: &mut Emit<'_>,
+    ) {
+        let note = Note::Failed { method: method.to_owned(), error: error.clone() };
+        self.note(thread, note, None, emit);
     }
 }
 
@@ -252,13 +234,7 @@ impl Mapper for AppServer {
     }
 
     fn unreadable(&mut self, why: &str, emit: &mut Emit<'_>) {
-        match self.first.as_ref().and_then(|first| self.conversations.get(first)) {
-            Some(conversation) => {
-                emit.unknown(&conversation.thread.run, "unreadable", Some(why));
-                emit.entry(&conversation.thread.run, EntryType::Unknown, None);
-            }
-            None => self.unreadable_before.push(why.to_owned()),
-        }
+        self.note(None, Note::Unreadable(why.to_owned()), None, emit);
     }
 
     fn run(&self) -> Option<&Run> {
@@ -267,6 +243,9 @@ impl Mapper for AppServer {
     }
 
     fn finish(&mut self, emit: &mut Emit<'_>) {
+        while let Some(thread) = self.waiting.next_thread() {
+            self.appear(&thread, &Appearance::default(), emit);
+        }
         let mut threads: Vec<&String> = self.conversations.keys().collect();
         threads.sort();
         let threads: Vec<String> = threads.into_iter().cloned().collect();

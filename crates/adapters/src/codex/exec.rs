@@ -8,6 +8,7 @@ use steno_model::{EntryType, StepPayload};
 
 use super::items::{Kind, kind_of, type_of};
 use super::legacy::{self, Legacy};
+use super::notes::{Note, Waiting};
 use super::thread::{Channel, Seen, Thread};
 use super::wire::ExecLine;
 use super::{ADAPTER, ENTRY_ADAPTER, PROVIDER};
@@ -54,7 +55,7 @@ pub(super) struct Exec {
     current: String,
     /// How many processes there were. Items are counted anew in each.
     processes: u32,
-    unreadable_before: Vec<String>,
+    waiting: Waiting,
 }
 
 impl Exec {
@@ -64,14 +65,15 @@ impl Exec {
             streams: HashMap::new(),
             current: String::new(),
             processes: 0,
-            unreadable_before: Vec::new(),
+            waiting: Waiting::default(),
         }
     }
 
-    fn open(&mut self, thread: &str, extra: Extra, emit: &mut Emit<'_>) {
+    /// Goes on with a thread's stream; false when it begins only now.
+    fn open(&mut self, thread: &str, extra: &Extra, emit: &mut Emit<'_>) -> bool {
         thread.clone_into(&mut self.current);
         if self.streams.contains_key(thread) {
-            return;
+            return true;
         }
         let of = Channel::Exec.run_of(&self.source_id, thread);
         let mut run = Run::main(of.run);
@@ -79,14 +81,24 @@ impl Exec {
         if of.session.is_some() {
             run = run.of_session(thread);
         }
-        emit.begin(&mut run, None, extra);
-        emit.entry(&run, EntryType::SystemEvent, Some("session_start"));
-        for why in std::mem::take(&mut self.unreadable_before) {
-            emit.unknown(&run, "unreadable", Some(&why));
+        let begin = |run: &mut Run, emit: &mut Emit<'_>| emit.begin(run, None, extra.clone());
+        for waiter in self.waiting.take(|_| true) {
+            waiter.write_at_its_place(&mut run, begin, emit);
         }
+        begin(&mut run, emit);
         let thread_items = Thread::new(Channel::Exec, &self.source_id, run);
         let stream = Stream { thread: thread_items, legacy: Legacy::default(), plan: None };
         self.streams.insert(thread.to_owned(), stream);
+        false
+    }
+
+    /// Begins a thread with the record at hand; false when it had begun before.
+    fn begin(&mut self, thread: &str, extra: &Extra, emit: &mut Emit<'_>) -> bool {
+        let is_known = self.open(thread, extra, emit);
+        if let Some(stream) = self.streams.get(thread).filter(|_| !is_known) {
+            emit.entry(&stream.thread.run, EntryType::SystemEvent, Some("session_start"));
+        }
+        !is_known
     }
 
     fn line(&mut self, line: &ExecLine<'_>, emit: &mut Emit<'_>) -> Read {
@@ -94,9 +106,7 @@ impl Exec {
         if matches!(&*kind, "thread.started" | "session.created") {
             self.processes += 1;
             let thread = line.thread_id.or(line.session_id).text().unwrap_or_default();
-            let is_known = self.streams.contains_key(&*thread);
-            self.open(&thread, Extra::default(), emit);
-            if is_known {
+            if !self.begin(&thread, &Extra::default(), emit) {
                 let stream = self.stream(emit);
                 emit.system(&stream.thread.run, "resume", None);
             }
@@ -111,7 +121,7 @@ impl Exec {
             push(&mut extra, "cwd", line.workdir.json());
             push(&mut extra, "model_provider", line.provider.json());
             emit.set_about(&LEGACY);
-            self.open(&thread, extra, emit);
+            self.begin(&thread, &extra, emit);
             let stream = self.stream(emit);
             stream.thread.model = line.model.json();
             stream.legacy.settings = Some(super::events::settings(&[
@@ -146,7 +156,7 @@ impl Exec {
     fn stream(&mut self, emit: &mut Emit<'_>) -> &mut Stream {
         if !self.streams.contains_key(&self.current) {
             let current = self.current.clone();
-            self.open(&current, Extra::default(), emit);
+            self.begin(&current, &Extra::default(), emit);
         }
         self.streams.get_mut(&self.current).expect("opened above")
     }
@@ -257,12 +267,11 @@ impl Mapper for Exec {
     }
 
     fn unreadable(&mut self, why: &str, emit: &mut Emit<'_>) {
-        match self.streams.get(&self.current) {
-            Some(stream) => {
-                emit.unknown(&stream.thread.run, "unreadable", Some(why));
-                emit.entry(&stream.thread.run, EntryType::Unknown, None);
-            }
-            None => self.unreadable_before.push(why.to_owned()),
+        let note = Note::Unreadable(why.to_owned());
+        if let Some(stream) = self.streams.get(&self.current) {
+            note.write(&stream.thread.run, None, emit);
+        } else if !self.waiting.keep(None, note, emit) {
+            self.open("", &Extra::default(), emit);
         }
     }
 
@@ -270,5 +279,9 @@ impl Mapper for Exec {
         self.streams.get(&self.current).map(|stream| &stream.thread.run)
     }
 
-    fn finish(&mut self, _emit: &mut Emit<'_>) {}
+    fn finish(&mut self, emit: &mut Emit<'_>) {
+        if self.streams.is_empty() && !self.waiting.is_empty() {
+            self.open("", &Extra::default(), emit);
+        }
+    }
 }

@@ -13,6 +13,7 @@ mod events;
 mod exec;
 mod items;
 mod legacy;
+mod notes;
 mod prompt;
 mod responses;
 mod rollout;

@@ -6,6 +6,7 @@ use steno_model::{ContentBlock, EntryType, Fidelity, RunId, Timestamp};
 use uuid::Uuid;
 
 use super::events::{event_msg, settings};
+use super::notes::{Note, Waiting};
 use super::responses::response_item;
 use super::session::{Session, thread_run};
 use super::usage::{Start, Totals};
@@ -52,7 +53,7 @@ pub(super) struct Rollout {
     session: Option<Session>,
     copying: Option<Copying>,
     system_prompt: Option<String>,
-    unreadable_before: Vec<String>,
+    waiting: Waiting,
 }
 
 impl Rollout {
@@ -64,7 +65,7 @@ impl Rollout {
             session: None,
             copying: None,
             system_prompt: None,
-            unreadable_before: Vec::new(),
+            waiting: Waiting::default(),
         }
     }
 
@@ -77,7 +78,10 @@ impl Rollout {
         if BOOKKEEPING.contains(&&*kind) || line.record_type.is_some() {
             return Read::Bookkeeping;
         }
-        self.open(None, emit);
+        if self.session.is_none() {
+            self.open(&SessionMeta::default(), emit);
+            self.session_start(emit);
+        }
         self.judge_copy(line, emit);
         let Some(session) = self.session.as_mut() else { return Read::Bookkeeping };
         match &*kind {
@@ -93,7 +97,9 @@ impl Rollout {
         let payload = parse::<RareLine<'_>>(text).ok().and_then(|line| line.payload);
         let meta: SessionMeta<'_> = parse(payload.map_or(text, RawValue::get)).unwrap_or_default();
         let Some(session) = self.session.as_mut() else {
-            self.open(Some(&meta), emit);
+            self.open(&meta, emit);
+            self.session_start(emit);
+            self.prompts_of(&meta, emit);
             return Read::Understood;
         };
         let id = meta.id.text();
@@ -116,14 +122,10 @@ impl Rollout {
     }
 
     /// Decides which thread the file is, by its first record, else by its name.
-    fn open(&mut self, meta: Option<&SessionMeta<'_>>, emit: &mut Emit<'_>) {
-        if self.session.is_some() {
-            return;
-        }
+    fn open(&mut self, meta: &SessionMeta<'_>, emit: &mut Emit<'_>) {
         let named = self.file_name.as_deref().map(ids_of).unwrap_or_default();
-        let meta = meta.copied().unwrap_or_default();
         let thread = meta.id.text().map(std::borrow::Cow::into_owned).or(named.thread);
-        let parent = parent_of(&meta);
+        let parent = parent_of(meta);
         let id = match (&named.rollout, &thread) {
             // After a revert a thread goes on in a second file, which needs a name of its own.
             (Some(rollout), _) => thread_run(rollout),
@@ -135,27 +137,34 @@ impl Rollout {
             None => Run::main(id),
         };
         run.session = meta.session_id.text().map(std::borrow::Cow::into_owned).or_else(|| thread.clone());
-        let forked_from = forked_from(&meta);
+        let forked_from = forked_from(meta);
         let start = if forked_from.is_some() { Start::Unknown } else { Start::Zero };
         if named.rollout.is_some() {
             run.mirrors = thread.as_deref().map(thread_run);
         }
-        emit.begin(&mut run, meta.cli_version.string().as_ref(), run_fields(&meta, forked_from));
-        let mut session = Session::new(run, start);
-        emit.entry(&session.run, EntryType::SystemEvent, Some("session_start"));
-        for why in std::mem::take(&mut self.unreadable_before) {
-            emit.unknown(&session.run, "unreadable", Some(&why));
+        let begin = |run: &mut Run, emit: &mut Emit<'_>| {
+            emit.begin(run, meta.cli_version.string().as_ref(), run_fields(meta, forked_from.clone()));
+        };
+        for waiter in self.waiting.take(|_| true) {
+            waiter.write_at_its_place(&mut run, begin, emit);
         }
+        begin(&mut run, emit);
         if let (Some(parent), Some(until)) = (parent, meta.history_start_ordinal.number()) {
             let (from, since_ms) = (thread_run(&parent), thread.as_deref().and_then(made_ms));
             self.copying = Some(Copying { from, since_ms, until_ordinal: Some(until), has_turn_ids: false });
         }
-        self.prompts_of(&meta, &mut session, emit);
         self.thread = thread;
-        self.session = Some(session);
+        self.session = Some(Session::new(run, start));
     }
 
-    fn prompts_of(&mut self, meta: &SessionMeta<'_>, session: &mut Session, emit: &mut Emit<'_>) {
+    fn session_start(&self, emit: &mut Emit<'_>) {
+        if let Some(session) = &self.session {
+            emit.entry(&session.run, EntryType::SystemEvent, Some("session_start"));
+        }
+    }
+
+    fn prompts_of(&mut self, meta: &SessionMeta<'_>, emit: &mut Emit<'_>) {
+        let Some(session) = self.session.as_mut() else { return };
         let prompt = meta.base_instructions.and_then(|instructions| instructions.text);
         if let Some(text) = prompt.string() {
             self.system_prompt = prompt.map(|raw| raw.get().to_owned());
@@ -210,12 +219,11 @@ impl Mapper for Rollout {
     }
 
     fn unreadable(&mut self, why: &str, emit: &mut Emit<'_>) {
-        match &self.session {
-            Some(session) => {
-                emit.unknown(&session.run, "unreadable", Some(why));
-                emit.entry(&session.run, EntryType::Unknown, None);
-            }
-            None => self.unreadable_before.push(why.to_owned()),
+        let note = Note::Unreadable(why.to_owned());
+        if let Some(session) = &self.session {
+            note.write(&session.run, None, emit);
+        } else if !self.waiting.keep(None, note, emit) {
+            self.open(&SessionMeta::default(), emit);
         }
     }
 
@@ -223,7 +231,11 @@ impl Mapper for Rollout {
         self.session.as_ref().map(|session| &session.run)
     }
 
-    fn finish(&mut self, _emit: &mut Emit<'_>) {}
+    fn finish(&mut self, emit: &mut Emit<'_>) {
+        if self.session.is_none() && !self.waiting.is_empty() {
+            self.open(&SessionMeta::default(), emit);
+        }
+    }
 }
 
 /// Reads a line of a kind that few are of, a second time and for its own shape.
