@@ -158,9 +158,10 @@ pub(super) fn notice(
             emit.entry_with(&conversation.thread.run, EntryType::TokenUsage, None, detail);
         }
         "rawResponse/completed" => {
-            if let Some((response, usage)) = params.response_id.json().zip(params.usage.json()) {
-                app.conversation(&owner, emit).use_exactly(response, usage, emit);
-            }
+            let Some((response, usage)) = params.response_id.json().zip(params.usage.json()) else {
+                return Read::Bookkeeping;
+            };
+            app.conversation(&owner, emit).use_exactly(response, usage, emit);
         }
         "thread/compacted" => app.conversation(&owner, emit).compacted(detail, emit),
         "thread/settings/updated" => {
@@ -173,7 +174,7 @@ pub(super) fn notice(
             conversation.settings.set("cwd", settings.cwd);
             conversation.thread.model = conversation.settings.get("model");
         }
-        "serverRequest/resolved" => super::app_requests::resolved(app, params.request_id, emit),
+        "serverRequest/resolved" => return super::app_requests::resolved(app, params.request_id, emit),
         "error" => error(app, &owner, params, detail, emit),
         _ => return app.unknown(Some(&owner), method, emit),
     }
@@ -191,7 +192,9 @@ fn turn_completed(app: &mut AppServer, owner: &str, params: &Params<'_>, detail:
         _ => (failure(), EntryType::Unknown, None),
     };
     let conversation = app.conversation(owner, emit);
-    conversation.end_turn(id.as_ref(), error, emit);
+    if !conversation.end_turn(id.as_ref(), error, emit) {
+        emit.system(&conversation.thread.run, "turn/completed", RawJson::parse(detail).ok());
+    }
     emit.entry_with(&conversation.thread.run, entry_type, subtype, detail);
 }
 

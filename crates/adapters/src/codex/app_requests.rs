@@ -1,6 +1,7 @@
 //! Requests on a connection and their answers: prompts and threads from the client, approvals and tools from the server.
 
-use std::collections::HashMap;
+use std::borrow::Cow;
+use std::collections::{HashMap, VecDeque};
 
 use serde_json::value::RawValue;
 use steno_model::json::{JsonString, RawJson};
@@ -18,8 +19,8 @@ use crate::wire::{Raw, RawField as _, object};
 
 /// What a server asked and nobody has answered yet.
 struct Asked {
-    thread: String,
-    /// How the request is named.
+    thread: Option<String>,
+    /// How the request is named; one that nobody knows, by its method.
     name: JsonString,
     call: Option<JsonString>,
     what: What,
@@ -31,14 +32,57 @@ enum What {
     Approval,
     UserInput,
     Tool,
+    /// Nobody knows.
+    Unknown,
+    /// Something that is never recorded.
+    Secret,
 }
 
-/// The requests that are open, by id; each side counts its own.
+/// What a client asked: the method, and the thread that it named.
+type AskedByClient = (String, Option<String>);
+
+/// The requests of both sides, by id; each side counts its own.
 #[derive(Default)]
 pub(super) struct Requests {
-    by_client: HashMap<String, (String, Option<String>)>,
-    by_server: HashMap<String, Asked>,
+    by_client: Open<AskedByClient>,
+    by_server: Open<Asked>,
 }
+
+/// Requests by id. An id may be used again, also while a request that has it is open.
+struct Open<T>(HashMap<String, VecDeque<T>>);
+
+impl<T> Default for Open<T> {
+    fn default() -> Self {
+        Self(HashMap::new())
+    }
+}
+
+/// The request that an answer belongs to.
+enum Answers<T> {
+    /// The oldest that is open.
+    One(T),
+    /// One that has its answer.
+    Again,
+    /// None that was seen.
+    Nothing,
+}
+
+impl<T> Open<T> {
+    fn ask(&mut self, id: &RawValue, asked: T) {
+        self.0.entry(id.get().to_owned()).or_default().push_back(asked);
+    }
+
+    fn answer(&mut self, id: &RawValue) -> Answers<T> {
+        match self.0.get_mut(id.get()).map(VecDeque::pop_front) {
+            Some(Some(asked)) => Answers::One(asked),
+            Some(None) => Answers::Again,
+            None => Answers::Nothing,
+        }
+    }
+}
+
+/// What a client puts into a thread beside prompts; the method is the fact's name.
+const FACTS: [&str; 2] = ["review/start", "thread/inject_items"];
 
 /// A message and its parameters.
 type Asking<'a, 'b> = (&'b Message<'a>, &'b Params<'a>);
@@ -54,14 +98,20 @@ pub(super) fn of_client(
     let thread = params.thread_id.text();
     if let Some(id) = id {
         let thread = thread.as_deref().map(str::to_owned);
-        app.requests.by_client.insert(id.get().to_owned(), (method.to_owned(), thread));
+        app.requests.by_client.ask(id, (method.to_owned(), thread));
     }
-    let (Some(thread), Some(input)) = (thread, params.input) else { return Read::Bookkeeping };
+    if FACTS.contains(&method) {
+        app.fact(thread.as_deref(), method, message.params, emit);
+        return Read::Understood;
+    }
     if !matches!(method, "turn/start" | "turn/steer") {
         return Read::Bookkeeping;
     }
-    let conversation = app.conversation(&thread, emit);
-    let sent = prompt::sent(input);
+    let sent = params.input.map(prompt::sent).unwrap_or_default();
+    let Some(thread) = thread.as_deref().filter(|_| !sent.blocks.is_empty()) else {
+        return app.unknown(thread.as_deref(), &format!("request.{method}"), emit);
+    };
+    let conversation = app.conversation(thread, emit);
     if method == "turn/start" {
         for (name, value) in [
             ("model", params.model),
@@ -73,7 +123,7 @@ pub(super) fn of_client(
             conversation.settings.set(name, value);
         }
         conversation.thread.model = conversation.settings.get("model");
-        conversation.send(sent);
+        conversation.send(id.map(|id| id.get().to_owned()), sent);
     } else {
         conversation.steer(sent, emit);
     }
@@ -90,38 +140,46 @@ pub(super) fn answered_by_server(
     answer: &Answered<'_>,
     emit: &mut Emit<'_>,
 ) -> Read {
-    let asked = app.requests.by_client.remove(id.get());
-    let (method, thread) =
-        asked.as_ref().map_or(("", None), |(method, thread)| (method.as_str(), thread.as_deref()));
+    let (method, thread) = match app.requests.by_client.answer(id) {
+        Answers::One(asked) => asked,
+        Answers::Again => return Read::Bookkeeping,
+        Answers::Nothing => (String::new(), None),
+    };
     if let Some(error) = message.error {
-        let error = message_of(Some(error)).unwrap_or_else(|| "refused".into());
-        app.failed(thread, method, &error, emit);
+        let error = message_of(Some(error)).unwrap_or_else(|| error.get().into());
+        app.failed(thread.as_deref(), if method.is_empty() { "response" } else { &method }, &error, emit);
         if let Some(conversation) =
-            thread.filter(|_| method == "turn/start").and_then(|thread| app.get(thread))
+            thread.filter(|_| method == "turn/start").and_then(|thread| app.get(&thread))
         {
-            conversation.refuse_turn(error, emit);
+            conversation.refuse_turn(id.get(), error, emit);
         }
         return Read::Understood;
     }
-    match method {
+    match &*method {
         "initialize" => app.version = answer.user_agent.text().and_then(|agent| version_in(&agent)),
         "turn/start" | "review/start" => {
             let turn = answer.turn.and_then(|turn| turn.id.string());
-            if let Some(conversation) = thread.and_then(|thread| app.get(thread)) {
+            if let Some(conversation) = thread.and_then(|thread| app.get(&thread)) {
                 conversation.accept_turn(turn, emit);
             }
         }
-        "thread/start" | "thread/resume" | "thread/fork" => announced(app, method, answer, emit),
+        "thread/start" | "thread/resume" | "thread/fork" => {
+            if !announced(app, &method, answer, emit) {
+                return app.unknown(thread.as_deref(), &format!("response.{method}"), emit);
+            }
+        }
         // Without the client's side of the connection, an answer that names a thread and its model is one of these.
-        "" if answer.model.is_some() => announced(app, "", answer, emit),
+        "" if answer.model.is_some() && announced(app, "", answer, emit) => {}
+        "" => return app.unknown(None, "response", emit),
         _ => return Read::Bookkeeping,
     }
     Read::Understood
 }
 
-fn announced(app: &mut AppServer, method: &str, answer: &Answered<'_>, emit: &mut Emit<'_>) {
+/// Takes the answer that says which thread there is now; false when it names none.
+fn announced(app: &mut AppServer, method: &str, answer: &Answered<'_>, emit: &mut Emit<'_>) -> bool {
     let thread = answer.thread.unwrap_or_default();
-    let Some(id) = thread.id.text() else { return };
+    let Some(id) = thread.id.text() else { return false };
     let has_history = method == "thread/resume" || thread.forked_from_id.json().is_some();
     app.appear(&id, &Appearance { thread, has_history, is_asked_for: true }, emit);
     let conversation = app.conversation(&id, emit);
@@ -135,6 +193,7 @@ fn announced(app: &mut AppServer, method: &str, answer: &Answered<'_>, emit: &mu
         conversation.settings.set(name, value);
     }
     conversation.thread.model = conversation.settings.get("model");
+    true
 }
 
 /// Returns the version in `client/0.166.0 (system)`.
@@ -151,31 +210,22 @@ pub(super) fn of_server(
     (message, params): Asking<'_, '_>,
     emit: &mut Emit<'_>,
 ) -> Read {
-    // Secrets of the account, and proofs of the machine: nothing of the work, and never to be recorded.
-    if matches!(method, "account/chatgptAuthTokens/refresh" | "attestation/generate") {
-        return Read::Bookkeeping;
-    }
-    let Some(thread) = params.thread_id.or(params.conversation_id).text() else {
-        return app.unknown(None, &format!("request.{method}"), emit);
-    };
-    let what = match method {
-        "item/commandExecution/requestApproval"
-        | "item/fileChange/requestApproval"
-        | "item/permissions/requestApproval"
-        | "applyPatchApproval"
-        | "execCommandApproval" => What::Approval,
-        "mcpServer/elicitation/request" if params.meta.is_some_and(|meta| meta.approval_kind.is_some()) => {
-            What::Approval
+    let thread = params.thread_id.or(params.conversation_id).text();
+    let what = what_of(method, params, thread.is_some());
+    let Some(thread) = thread.filter(|_| !matches!(what, What::Secret | What::Unknown)) else {
+        let thread = params.thread_id.or(params.conversation_id).text().map(Cow::into_owned);
+        let asked = Asked { thread: thread.clone(), name: method.into(), call: None, what };
+        app.requests.by_server.ask(id, asked);
+        if what == What::Secret {
+            return Read::Bookkeeping;
         }
-        "mcpServer/elicitation/request" | "item/tool/requestUserInput" => What::UserInput,
-        "item/tool/call" => What::Tool,
-        _ => return app.unknown(Some(&thread), &format!("request.{method}"), emit),
+        return app.unknown(thread.as_deref(), &format!("request.{method}"), emit);
     };
     let name = Some(id).string().unwrap_or_else(|| id.get().into());
     let detail = message.params.map_or("null", RawValue::get);
     let conversation = app.conversation(&thread, emit);
     let items = &mut conversation.thread;
-    let call = params.item_id.or(params.call_id).string().or_else(|| open_mcp_call(items, params));
+    let mut call = params.item_id.or(params.call_id).string().or_else(|| open_mcp_call(items, params));
     match what {
         What::Approval => {
             if let Some(call) = params.item_id.or(params.call_id).string() {
@@ -191,14 +241,34 @@ pub(super) fn of_server(
             emit.entry_with(&items.run, EntryType::SystemEvent, Some("user_input_requested"), detail);
         }
         What::Tool => {
-            if let Some(call) = &call {
-                items.call(call, asked_call(method, params), Some(detail), emit);
-            }
+            let call = call.get_or_insert_with(|| name.clone());
+            items.call(call, asked_call(method, params), Some(detail), emit);
         }
+        What::Unknown | What::Secret => {}
     }
-    let asked = Asked { thread: thread.into_owned(), name, call, what };
-    app.requests.by_server.insert(id.get().to_owned(), asked);
+    let asked = Asked { thread: Some(thread.into_owned()), name, call, what };
+    app.requests.by_server.ask(id, asked);
     Read::Understood
+}
+
+/// Tells what a request of the server's is about; one without a thread is nobody's.
+fn what_of(method: &str, params: &Params<'_>, has_thread: bool) -> What {
+    match method {
+        // Secrets of the account, and proofs of the machine: nothing of the work, and never to be recorded.
+        "account/chatgptAuthTokens/refresh" | "attestation/generate" => What::Secret,
+        _ if !has_thread => What::Unknown,
+        "item/commandExecution/requestApproval"
+        | "item/fileChange/requestApproval"
+        | "item/permissions/requestApproval"
+        | "applyPatchApproval"
+        | "execCommandApproval" => What::Approval,
+        "mcpServer/elicitation/request" if params.meta.is_some_and(|meta| meta.approval_kind.is_some()) => {
+            What::Approval
+        }
+        "mcpServer/elicitation/request" | "item/tool/requestUserInput" => What::UserInput,
+        "item/tool/call" => What::Tool,
+        _ => What::Unknown,
+    }
 }
 
 /// Returns the call that an elicitation asks leave for: the last of its server's that is open. It names none itself.
@@ -245,11 +315,20 @@ pub(super) fn answered_by_client(
     message: &Message<'_>,
     emit: &mut Emit<'_>,
 ) -> Read {
-    let Some(asked) = app.requests.by_server.remove(id.get()) else { return Read::Bookkeeping };
+    let asked = match app.requests.by_server.answer(id) {
+        Answers::One(asked) => asked,
+        Answers::Again => return Read::Bookkeeping,
+        Answers::Nothing => return app.unknown(None, "response", emit),
+    };
     let answer = message.result.and_then(object::<Answered<'_>>).unwrap_or_default();
     let raw = message.result.or(message.error);
     let detail = raw.map_or("null", RawValue::get);
-    let Some(conversation) = app.get(&asked.thread) else { return Read::Bookkeeping };
+    if asked.what == What::Unknown {
+        return app.unknown(asked.thread.as_deref(), &format!("response.{}", asked.name.to_text()), emit);
+    }
+    let Some(conversation) = asked.thread.and_then(|thread| app.get(&thread)) else {
+        return Read::Bookkeeping;
+    };
     let thread = &mut conversation.thread;
     match asked.what {
         What::Approval => {
@@ -278,13 +357,14 @@ pub(super) fn answered_by_client(
                 thread.answer(call, tool_answer(&answer, message), Some(detail), emit);
             }
         }
+        What::Unknown | What::Secret => return Read::Bookkeeping,
     }
     Read::Understood
 }
 
 fn tool_answer(answer: &Answered<'_>, message: &Message<'_>) -> Answer {
     let is_ok = message.error.is_none() && answer.success.is_none_or(|raw| raw.get() == "true");
-    let output = answer.content_items.json().unwrap_or_else(RawJson::null);
+    let output = answer.content_items.json().or_else(|| message.result.json()).unwrap_or_else(RawJson::null);
     let mut result = Answer::new(output, if is_ok { Outcome::Ok } else { Outcome::Failed });
     if !is_ok {
         result.error = Some(message_of(message.error).unwrap_or_else(|| "the tool reported an error".into()));
@@ -325,9 +405,12 @@ fn scope_of(answer: &Answered<'_>) -> &'static str {
 }
 
 /// Takes the server's word that a request is settled. If no answer was seen, how it was is not known.
-pub(super) fn resolved(app: &mut AppServer, id: Raw<'_>, emit: &mut Emit<'_>) {
-    let Some(asked) = id.and_then(|id| app.requests.by_server.remove(id.get())) else { return };
-    let Some(conversation) = app.get(&asked.thread) else { return };
+pub(super) fn resolved(app: &mut AppServer, id: Raw<'_>, emit: &mut Emit<'_>) -> Read {
+    let asked = id.map_or(Answers::Nothing, |id| app.requests.by_server.answer(id));
+    let Answers::One(asked) = asked else { return Read::Bookkeeping };
+    let Some(conversation) = asked.thread.and_then(|thread| app.get(&thread)) else {
+        return Read::Bookkeeping;
+    };
     let run = &conversation.thread.run;
     match asked.what {
         What::Approval => {
@@ -338,6 +421,7 @@ pub(super) fn resolved(app: &mut AppServer, id: Raw<'_>, emit: &mut Emit<'_>) {
             let payload = StepPayload::new(asked.name, "user_input");
             emit.step_completed(run, &run.turns.path_of("user_input"), payload);
         }
-        What::Tool => {}
+        What::Tool | What::Unknown | What::Secret => return Read::Bookkeeping,
     }
+    Read::Understood
 }

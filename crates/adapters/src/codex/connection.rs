@@ -43,15 +43,15 @@ impl Settings {
 pub(super) struct Conversation {
     pub(super) thread: Thread,
     pub(super) settings: Settings,
-    /// What was sent and has no turn yet.
-    waiting: Vec<UserMessage>,
-    /// The texts that were sent and not yet shown as items.
+    /// What was sent and has no turn yet, with the request's id.
+    waiting: Vec<(Option<String>, UserMessage)>,
+    /// The texts that were sent into the turn and not yet shown as items.
     sent: Vec<String>,
     turn_id: Option<JsonString>,
     start: Start,
     totals: Totals,
-    /// Whether exact usage of responses is told, which makes totals superfluous.
-    is_exact: bool,
+    /// The responses whose exact usage was told, which makes totals superfluous.
+    exact: HashSet<String>,
     responses: u32,
     /// Whether a compaction has begun.
     is_compacting: bool,
@@ -71,7 +71,7 @@ impl Conversation {
             turn_id: None,
             start,
             totals: Totals::new(start),
-            is_exact: false,
+            exact: HashSet::new(),
             responses: 0,
             is_compacting: false,
             is_compacted: false,
@@ -80,9 +80,8 @@ impl Conversation {
     }
 
     /// Notes a prompt that asks for a turn; it is written when the turn has a name.
-    pub(super) fn send(&mut self, message: UserMessage) {
-        self.sent.push(message.text.clone());
-        self.waiting.push(message);
+    pub(super) fn send(&mut self, request: Option<String>, message: UserMessage) {
+        self.waiting.push((request, message));
     }
 
     /// Writes what was sent into the turn that runs.
@@ -109,12 +108,14 @@ impl Conversation {
         }
         emit.begin_turn(&mut self.thread.run, id.as_ref(), self.settings.to_json());
         (self.turn_id, self.is_compacted) = (id, false);
+        self.sent.clear();
         self.write_waiting(emit);
     }
 
     fn write_waiting(&mut self, emit: &mut Emit<'_>) {
         if !self.waiting.is_empty() {
-            let message = self.waiting.remove(0);
+            let (_, message) = self.waiting.remove(0);
+            self.sent.push(message.text);
             emit.user(&self.thread.run, message.blocks, Extra::default());
         }
     }
@@ -126,34 +127,52 @@ impl Conversation {
         }
     }
 
-    /// Writes that a turn was refused.
-    pub(super) fn refuse_turn(&mut self, error: JsonString, emit: &mut Emit<'_>) {
+    /// Writes that the turn was refused that a request asked for. Another that runs is not what the prompt began.
+    pub(super) fn refuse_turn(&mut self, request: &str, error: JsonString, emit: &mut Emit<'_>) {
+        let place = self.waiting.iter().position(|(id, _)| id.as_deref() == Some(request));
+        let refused = place.map(|place| self.waiting.remove(place));
         if !self.thread.run.turns.is_open() {
+            if let Some(refused) = refused {
+                self.waiting.insert(0, refused);
+            }
             self.begin_turn(None, emit);
             emit.end_turn(&mut self.thread.run, Some(error), None);
+        } else if let Some((_, message)) = refused {
+            let mut extra = Extra::default();
+            extra.push("refused", error.to_json());
+            emit.user(&self.thread.run, message.blocks, extra);
         }
     }
 
-    /// Ends the turn, if it is the one that runs.
+    /// Ends the turn; false when another one runs, or none.
     pub(super) fn end_turn(
         &mut self,
         id: Option<&JsonString>,
         error: Option<JsonString>,
         emit: &mut Emit<'_>,
-    ) {
-        if id.is_none() || self.turn_id.is_none() || self.turn_id.as_ref() == id {
+    ) -> bool {
+        let is_its = id.is_none() || self.turn_id.is_none() || self.turn_id.as_ref() == id;
+        let is_ended = is_its && self.thread.run.turns.is_open();
+        if is_ended {
             emit.end_turn(&mut self.thread.run, error, None);
         }
+        is_ended
     }
 
-    /// Takes what the user said, as an item shows it; what was sent on this connection is there already.
+    /// Takes what the user said, as an item shows it; false when it was sent on this connection.
     pub(super) fn echo(&mut self, id: Option<RawJson>, message: UserMessage, emit: &mut Emit<'_>) -> bool {
         if let Some(place) = self.sent.iter().position(|text| *text == message.text) {
             self.sent.remove(place);
             return false;
         }
+        let waiting = self.waiting.iter().position(|(_, waiting)| waiting.text == message.text);
         let mut extra = Extra::default();
         push(&mut extra, "id", id);
+        if let Some((_, sent)) = waiting.map(|place| self.waiting.remove(place)) {
+            // It is shown before the turn has a name.
+            emit.user(&self.thread.run, sent.blocks, extra);
+            return false;
+        }
         emit.user(&self.thread.run, message.blocks, extra);
         true
     }
@@ -165,7 +184,7 @@ impl Conversation {
             return self.totals.take_baseline(usage.total);
         }
         let growth = self.totals.take(usage.total, usage.last);
-        if self.is_exact {
+        if !self.exact.is_empty() {
             return;
         }
         let response = RawJson::from(self.responses + 1);
@@ -177,7 +196,9 @@ impl Conversation {
 
     /// Takes the exact usage of a response.
     pub(super) fn use_exactly(&mut self, response: RawJson, usage: RawJson, emit: &mut Emit<'_>) {
-        self.is_exact = true;
+        if !self.exact.insert(response.as_str().to_owned()) {
+            return;
+        }
         let growth = super::usage::Growth::Exact(usage);
         if let Some(extra) = fields(growth, response, self.thread.model.clone()) {
             emit.assistant(&self.thread.run, Vec::new(), extra);

@@ -12,6 +12,7 @@ mod codex_app_rules;
 mod codex_files;
 mod codex_oracle;
 mod codex_properties;
+mod codex_requests;
 mod codex_robust;
 mod codex_rules;
 mod codex_twins;

@@ -1,0 +1,242 @@
+//! Requests and answers on a connection that do not fit together: none of them goes by unseen; `>` marks the client's.
+
+use serde_json::Value;
+use steno_adapters::{Source, codex};
+
+use crate::codex_files::{Made, made_of_lines, outline};
+
+const STARTED: &str = r#"{"method":"thread/started","params":{"thread":{"id":"t1"}}}"#;
+const TURN: &str = r#"{"method":"turn/started","params":{"threadId":"t1","turn":{"id":"u1"}}}"#;
+
+fn app_server(lines: &[&str]) -> Made {
+    let all: Vec<&str> = [STARTED, TURN].iter().chain(lines).copied().collect();
+    made_of_lines(codex::app_server(Source::named("s1")), &all)
+}
+
+/// Reads messages inside a turn; compares what they become, which are unknown, and how many are passed over.
+#[track_caller]
+fn check(lines: &[&str], want: &[&str], unknown: &[&str], bookkeeping: u64) {
+    let made = app_server(lines);
+    assert_eq!(outline(&made)[2..], *want);
+    let names: Vec<&str> = made.completeness.unknown.keys().map(String::as_str).collect();
+    assert_eq!((names.as_slice(), made.completeness.bookkeeping), (unknown, bookkeeping));
+}
+
+#[test]
+fn a_prompt_that_cannot_be_read_is_unknown() {
+    for params in [
+        "7",
+        "[]",
+        r#"{"threadId":"t1"}"#,
+        r#"{"threadId":"t1","input":7}"#,
+        r#"{"threadId":"t1","input":[]}"#,
+        r#"{"input":[{"type":"text","text":"Go"}]}"#,
+    ] {
+        for method in ["turn/start", "turn/steer"] {
+            let line = format!(r#">{{"id":1,"method":"{method}","params":{params}}}"#);
+            let name = format!("request.{method}");
+            check(&[&line], &[&format!("turn-0001: unknown {name} null")], &[&name], 0);
+        }
+    }
+}
+
+#[test]
+fn a_prompt_for_a_thread_that_nobody_announced_makes_it_appear() {
+    let made = app_server(&[
+        r#">{"id":1,"method":"turn/start","params":{"threadId":"t7","input":[{"type":"text","text":"Go"}]}}"#,
+    ]);
+    assert_eq!(outline(&made)[2..], [": run", "turn-0001: turn turn-0001 begins", "turn-0001: user text Go"]);
+}
+
+#[test]
+fn an_answer_to_nothing_is_unknown() {
+    check(
+        &[r#"{"id":9,"result":{"x":1}}"#, r#">{"id":9,"result":{"x":1}}"#],
+        &["turn-0001: unknown response null", "turn-0001: unknown response null"],
+        &["response"],
+        0,
+    );
+    check(&[r#"{"id":9,"error":{"message":"no"}}"#], &["turn-0001: error response no"], &[], 0);
+    check(
+        &[r#">{"id":1,"method":"thread/start","params":{}}"#, r#"{"id":1,"result":{"thread":7}}"#],
+        &["turn-0001: unknown response.thread/start null"],
+        &["response.thread/start"],
+        1,
+    );
+}
+
+#[test]
+fn an_answer_to_a_request_that_nobody_knows_is_unknown_too() {
+    check(
+        &[
+            r#"{"id":3,"method":"item/teleport","params":{"threadId":"t1"}}"#,
+            r#">{"id":3,"result":{"where":"here"}}"#,
+        ],
+        &["turn-0001: unknown request.item/teleport null", "turn-0001: unknown response.item/teleport null"],
+        &["request.item/teleport", "response.item/teleport"],
+        0,
+    );
+}
+
+#[test]
+fn only_the_first_answer_counts_and_the_rest_is_passed_over() {
+    check(
+        &[
+            r#"{"id":0,"method":"item/tool/requestUserInput","params":{"threadId":"t1","questions":[]}}"#,
+            r#">{"id":0,"result":{"answers":{}}}"#,
+            r#">{"id":0,"result":{"answers":{"q":1}}}"#,
+            r#"{"method":"serverRequest/resolved","params":{"threadId":"t1","requestId":0}}"#,
+            r#"{"method":"serverRequest/resolved","params":{"threadId":"t1","requestId":"never"}}"#,
+        ],
+        &[
+            "turn-0001.user_input: user_input 0 begins",
+            r#"turn-0001.user_input: user_input 0 {"answers":{}}"#,
+        ],
+        &[],
+        3,
+    );
+}
+
+#[test]
+fn requests_that_share_an_id_are_answered_in_order() {
+    let ask = |call: &str| {
+        format!(
+            r#"{{"id":0,"method":"item/tool/call","params":{{"threadId":"t1","callId":"{call}","tool":"f","arguments":{{}}}}}}"#
+        )
+    };
+    let answer = |text: &str| format!(r#">{{"id":0,"result":{{"contentItems":["{text}"],"success":true}}}}"#);
+    check(
+        &[&ask("a"), &ask("b"), &answer("A"), &answer("B")],
+        &[
+            "turn-0001: assistant tool_use f",
+            "turn-0001: call a f {}",
+            "turn-0001: assistant tool_use f",
+            "turn-0001: call b f {}",
+            r#"turn-0001: result a ok ["A"]"#,
+            r#"turn-0001: result b ok ["B"]"#,
+        ],
+        &[],
+        0,
+    );
+    let review = r#">{"id":5,"method":"review/start","params":{"threadId":"t1","target":{"type":"custom","instructions":"Look."}}}"#;
+    let list = r#">{"id":5,"method":"model/list","params":{}}"#;
+    check(
+        &[review, list, r#"{"id":5,"error":{"message":"no"}}"#, r#"{"id":5,"error":{"message":"nor"}}"#],
+        &[
+            r#"turn-0001: system review/start {"target":{"instructions":"Look.","type":"custom"},"threadId":"t1"}"#,
+            "turn-0001: error review/start no",
+            "turn-0001: error model/list nor",
+        ],
+        &[],
+        1,
+    );
+}
+
+#[test]
+fn a_tool_call_without_an_id_has_the_requests() {
+    check(
+        &[
+            r#"{"id":"r4","method":"item/tool/call","params":{"threadId":"t1","tool":"f","arguments":{"k":1}}}"#,
+            r#">{"id":"r4","result":{"other":"shape"}}"#,
+        ],
+        &[
+            "turn-0001: assistant tool_use f",
+            r#"turn-0001: call r4 f {"k":1}"#,
+            r#"turn-0001: result r4 ok {"other":"shape"}"#,
+        ],
+        &[],
+        0,
+    );
+}
+
+#[test]
+fn what_a_client_puts_into_a_thread_is_a_fact() {
+    check(
+        &[r#">{"id":5,"method":"thread/inject_items","params":{"threadId":"t1","items":[{"x":1}]}}"#],
+        &[r#"turn-0001: system thread/inject_items {"items":[{"x":1}],"threadId":"t1"}"#],
+        &[],
+        0,
+    );
+}
+
+#[test]
+fn a_prompt_that_is_refused_while_a_turn_runs_is_not_the_next_turns() {
+    let prompt = |id: u32, text: &str| {
+        format!(
+            r#">{{"id":{id},"method":"turn/start","params":{{"threadId":"t1","input":[{{"type":"text","text":"{text}"}}]}}}}"#
+        )
+    };
+    let made = app_server(&[
+        &prompt(1, "A"),
+        r#"{"id":1,"error":{"message":"busy"}}"#,
+        r#"{"method":"turn/completed","params":{"threadId":"t1","turn":{"id":"u1","status":"completed"}}}"#,
+        &prompt(2, "B"),
+        r#"{"id":2,"result":{"turn":{"id":"u2"}}}"#,
+    ]);
+    assert_eq!(
+        outline(&made)[2..],
+        [
+            "turn-0001: error turn/start busy",
+            "turn-0001: user text A",
+            "turn-0001: turn turn-0001 null",
+            "turn-0002: turn turn-0002 begins",
+            "turn-0002: user text B",
+        ]
+    );
+    assert_eq!(made.payloads("message.user")[0]["refused"], Value::from("busy"));
+}
+
+#[test]
+fn the_echo_of_a_prompt_comes_in_its_turn() {
+    let prompt = r#">{"id":1,"method":"turn/start","params":{"threadId":"t1","input":[{"type":"text","text":"Go on"}]}}"#;
+    let turn = |id: &str| {
+        format!(r#"{{"method":"turn/started","params":{{"threadId":"t1","turn":{{"id":"{id}"}}}}}}"#)
+    };
+    let item = r#"{"method":"item/completed","params":{"threadId":"t1","item":{"type":"userMessage","id":"i1","content":[{"type":"text","text":"Go on"}]}}}"#;
+    // The second turn was asked for by another client.
+    check(
+        &[prompt, &turn("u2"), &turn("u3"), item],
+        &[
+            "turn-0001: turn turn-0001 null",
+            "turn-0002: turn turn-0002 begins",
+            "turn-0002: user text Go on",
+            "turn-0002: turn turn-0002 null",
+            "turn-0003: turn turn-0003 begins",
+            "turn-0003: user text Go on",
+        ],
+        &[],
+        0,
+    );
+    // An echo may come before the turn has a name.
+    check(&[prompt, item], &["turn-0001: user text Go on"], &[], 0);
+}
+
+#[test]
+fn the_end_of_another_turn_ends_nothing_and_is_told() {
+    check(
+        &[
+            r#"{"method":"turn/completed","params":{"threadId":"t1","turn":{"id":"u0","status":"failed","error":{"message":"late"}}}}"#,
+        ],
+        &[
+            r#"turn-0001: system turn/completed {"threadId":"t1","turn":{"error":{"message":"late"},"id":"u0","status":"failed"}}"#,
+        ],
+        &[],
+        0,
+    );
+}
+
+#[test]
+fn exact_usage_is_counted_once_a_response() {
+    let usage = |id: &str, usage: &str| {
+        format!(
+            r#"{{"method":"rawResponse/completed","params":{{"threadId":"t1","responseId":"{id}","usage":{usage}}}}}"#
+        )
+    };
+    let used = r#"{"inputTokens":3}"#;
+    check(
+        &[&usage("r1", used), &usage("r1", used), &usage("r2", "null")],
+        &[r#"turn-0001: assistant used {"inputTokens":3} response"#],
+        &[],
+        1,
+    );
+}
