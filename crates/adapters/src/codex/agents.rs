@@ -36,6 +36,11 @@ pub(super) struct End {
 }
 
 impl Children {
+    /// Returns how many beginnings and ends were written.
+    pub(super) fn told(&self) -> usize {
+        self.made_by.len() + self.done.len()
+    }
+
     /// Writes that a subagent was made, once.
     pub(super) fn begin(&mut self, run: &Run, child: Child<'_>, call: Option<&str>, emit: &mut Emit<'_>) {
         if self.made_by.contains_key(child.thread) {

@@ -6,13 +6,14 @@ use steno_model::{EntryType, StepPayload};
 
 use super::agents::{is_spawn, receivers};
 use super::app_server::{AppServer, Appearance};
-use super::items::{Kind, Tool, kind_of, type_of};
+use super::items::{Kind, Tool, kind_of, message_of, type_of};
 use super::prompt;
+use super::shapes::{has_counts, is_odd_item, is_text, words};
 use super::thread::Seen;
-use super::wire::{Item, Message, Params};
+use super::wire::{Item, Message, Params, ThreadUsage, Turn};
 use crate::adapter::Read;
 use crate::emit::Emit;
-use crate::wire::RawField as _;
+use crate::wire::{RawField as _, object};
 
 /// Notices that say nothing of the work: pieces of what comes whole, states of the user interface, accounts.
 pub(super) const BOOKKEEPING: [&str; 50] = [
@@ -137,25 +138,29 @@ pub(super) fn notice(
         return Read::Understood;
     }
     let Some(owner) = owner else { return app.unknown(None, method, emit) };
+    let mut is_odd = false;
     match method {
         "turn/started" => {
-            let id = params.turn.and_then(|turn| turn.id.string());
+            let turn: Turn<'_> = params.turn.and_then(object).unwrap_or_default();
             let conversation = app.conversation(&owner, emit);
-            conversation.begin_turn(id, emit);
+            conversation.begin_turn(turn.id.string(), emit);
             emit.entry_with(&conversation.thread.run, EntryType::Unknown, None, detail);
+            is_odd = turn.id.string().is_none();
         }
-        "turn/completed" => turn_completed(app, &owner, params, detail, emit),
+        "turn/completed" => is_odd = !turn_completed(app, &owner, params, detail, emit),
         "item/started" | "item/completed" => return item(app, &owner, method, (params, detail), emit),
         // Not in today's protocol, and the same thing as an item (R19).
         "item/reasoning/completed" => {
             let item =
                 params.item.unwrap_or(Item { id: params.item_id, text: params.item_text, ..Item::default() });
-            thought(app, &owner, &item, detail, emit);
+            is_odd = !thought(app, &owner, &item, detail, emit);
         }
         "thread/tokenUsage/updated" => {
             let conversation = app.conversation(&owner, emit);
-            conversation.use_total(&params.token_usage.unwrap_or_default(), emit);
+            let usage: ThreadUsage<'_> = params.token_usage.and_then(object).unwrap_or_default();
+            conversation.use_total(&usage, emit);
             emit.entry_with(&conversation.thread.run, EntryType::TokenUsage, None, detail);
+            is_odd = params.token_usage.json().is_some() && !has_counts(usage.total);
         }
         "rawResponse/completed" => {
             let Some((response, usage)) = params.response_id.json().zip(params.usage.json()) else {
@@ -176,16 +181,23 @@ pub(super) fn notice(
         }
         "serverRequest/resolved" => return super::app_requests::resolved(app, params.request_id, emit),
         "error" => error(app, &owner, params, detail, emit),
-        _ => return app.unknown(Some(&owner), method, emit),
+        _ => is_odd = true,
     }
-    Read::Understood
+    if is_odd { app.unknown(Some(&owner), method, emit) } else { Read::Understood }
 }
 
-fn turn_completed(app: &mut AppServer, owner: &str, params: &Params<'_>, detail: &str, emit: &mut Emit<'_>) {
-    let turn = params.turn.unwrap_or_default();
+/// Ends a turn; false when the notice does not say which and how.
+fn turn_completed(
+    app: &mut AppServer,
+    owner: &str,
+    params: &Params<'_>,
+    detail: &str,
+    emit: &mut Emit<'_>,
+) -> bool {
+    let turn: Turn<'_> = params.turn.and_then(object).unwrap_or_default();
     let id = turn.id.string();
     let status = turn.status.text();
-    let failure = || turn.error.and_then(|error| error.message.string());
+    let failure = || message_of(turn.error);
     let (error, entry_type, subtype) = match status.as_deref() {
         Some("failed") => (Some(failure().unwrap_or_else(|| "failed".into())), EntryType::Error, None),
         Some("interrupted") => (Some("interrupted".into()), EntryType::SystemEvent, Some("interrupt")),
@@ -196,6 +208,8 @@ fn turn_completed(app: &mut AppServer, owner: &str, params: &Params<'_>, detail:
         emit.system(&conversation.thread.run, "turn/completed", RawJson::parse(detail).ok());
     }
     emit.entry_with(&conversation.thread.run, entry_type, subtype, detail);
+    let is_known = |status: &str| ["completed", "failed", "inProgress", "interrupted"].contains(&status);
+    id.is_some() && is_text(turn.status) && status.as_deref().is_none_or(is_known)
 }
 
 fn item(
@@ -208,22 +222,29 @@ fn item(
     let Some(item) = &params.item else { return app.unknown(Some(owner), method, emit) };
     let is_completed = method == "item/completed";
     let spelled = type_of(item);
+    let mut is_odd = false;
     match kind_of(&spelled) {
-        Kind::Tool(tool) => return tool_item(app, owner, (item, tool, is_completed), detail, emit),
+        Kind::Tool(tool) => is_odd = !tool_item(app, owner, (item, tool, is_completed), detail, emit),
         Kind::Compaction if is_completed => app.conversation(owner, emit).end_compaction(detail, emit),
         Kind::Compaction => app.conversation(owner, emit).begin_compaction(emit),
-        Kind::Unknown => return app.unknown(Some(owner), &format!("item.{spelled}"), emit),
+        Kind::Unknown => is_odd = true,
         // What is said comes whole when it is complete.
         _ if !is_completed => {}
         Kind::UserMessage => {
             let message = item.content.map(prompt::sent).unwrap_or_default();
             let conversation = app.conversation(owner, emit);
-            if conversation.echo(item.id.json(), message, emit) {
+            is_odd = message.is_odd;
+            if message.blocks.is_empty() && !is_odd {
+                return Read::Bookkeeping;
+            }
+            if !message.blocks.is_empty() && conversation.echo(item.id.json(), message, emit) {
                 emit.entry_with(&conversation.thread.run, EntryType::UserMessage, None, detail);
             }
         }
-        Kind::AgentMessage => app.conversation(owner, emit).thread.said(item, false, Some(detail), emit),
-        Kind::Reasoning => thought(app, owner, item, detail, emit),
+        Kind::AgentMessage => {
+            is_odd = !app.conversation(owner, emit).thread.said(item, false, Some(detail), emit);
+        }
+        Kind::Reasoning => is_odd = !thought(app, owner, item, detail, emit),
         Kind::SubagentActivity => {
             let conversation = app.conversation(owner, emit);
             if let Some(thread) = item.agent_thread_id_camel.text().filter(|_| item.activity.is("started")) {
@@ -235,7 +256,7 @@ fn item(
         Kind::Fact(name) => said_fact(app, owner, name, detail, emit),
         Kind::Warning => said_fact(app, owner, "warning", detail, emit),
     }
-    Read::Understood
+    if is_odd { app.unknown(Some(owner), &format!("item.{spelled}"), emit) } else { Read::Understood }
 }
 
 fn said_fact(app: &mut AppServer, owner: &str, name: &str, detail: &str, emit: &mut Emit<'_>) {
@@ -244,22 +265,24 @@ fn said_fact(app: &mut AppServer, owner: &str, name: &str, detail: &str, emit: &
     emit.entry_with(run, EntryType::Unknown, None, detail);
 }
 
-fn thought(app: &mut AppServer, owner: &str, item: &Item<'_>, detail: &str, emit: &mut Emit<'_>) {
+/// Writes a thought, once; false when something in it is of another kind.
+fn thought(app: &mut AppServer, owner: &str, item: &Item<'_>, detail: &str, emit: &mut Emit<'_>) -> bool {
     let conversation = app.conversation(owner, emit);
-    let is_new = item.id.text().is_none_or(|id| conversation.thoughts.insert(id.into_owned()));
-    if is_new {
-        conversation.thread.said(item, true, Some(detail), emit);
-    }
+    let text = words(item.text.or(item.content)).or_else(|| words(item.summary)).unwrap_or_else(|| "".into());
+    let mut is_new = |id: &str| conversation.thoughts.insert((id.to_owned(), text.to_text().into_owned()));
+    let is_new = item.id.text().is_none_or(|id| is_new(&id));
+    !is_new || conversation.thread.said(item, true, Some(detail), emit)
 }
 
+/// Writes what a tool's item says; false when something in it is of another kind.
 fn tool_item(
     app: &mut AppServer,
     owner: &str,
     (item, tool, is_completed): (&Item<'_>, Tool, bool),
     detail: &str,
     emit: &mut Emit<'_>,
-) -> Read {
-    let Some(id) = item.id.string() else { return app.unknown(Some(owner), "item", emit) };
+) -> bool {
+    let Some(id) = item.id.string() else { return false };
     let is_spawning = tool == Tool::Collab && item.tool.text().is_some_and(|tool| is_spawn(&tool));
     if is_spawning {
         // Threads may speak before the call that made them says who they are.
@@ -278,12 +301,12 @@ fn tool_item(
     } else {
         conversation.thread.start(&seen, emit);
     }
-    Read::Understood
+    !is_odd_item(item, tool)
 }
 
 /// Writes what failed, or that it is tried again.
 fn error(app: &mut AppServer, owner: &str, params: &Params<'_>, detail: &str, emit: &mut Emit<'_>) {
-    let text = params.error.and_then(|error| error.message.string()).unwrap_or_else(|| "error".into());
+    let text = message_of(params.error).unwrap_or_else(|| "error".into());
     let run = &app.conversation(owner, emit).thread.run;
     if params.will_retry.is_true() {
         let result = RawJson::object(|object| retry_count(&text, object));

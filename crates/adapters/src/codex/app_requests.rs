@@ -11,6 +11,7 @@ use super::app_server::{AppServer, Appearance};
 use super::events::settings;
 use super::items::message_of;
 use super::prompt;
+use super::shapes::is_text;
 use super::wire::{Answered, Message, NetworkDecision, Params, WideDecision};
 use crate::adapter::Read;
 use crate::emit::{Answer, CallSeen, Decision, Emit, Outcome};
@@ -111,6 +112,7 @@ pub(super) fn of_client(
     let Some(thread) = thread.as_deref().filter(|_| !sent.blocks.is_empty()) else {
         return app.unknown(thread.as_deref(), &format!("request.{method}"), emit);
     };
+    let is_odd = sent.is_odd;
     let conversation = app.conversation(thread, emit);
     if method == "turn/start" {
         for (name, value) in [
@@ -129,6 +131,9 @@ pub(super) fn of_client(
     }
     let detail = message.params.map_or("null", RawValue::get);
     emit.entry_with(&conversation.thread.run, EntryType::UserMessage, None, detail);
+    if is_odd {
+        return app.unknown(Some(thread), &format!("request.{method}"), emit);
+    }
     Read::Understood
 }
 
@@ -159,8 +164,12 @@ pub(super) fn answered_by_server(
         "initialize" => app.version = answer.user_agent.text().and_then(|agent| version_in(&agent)),
         "turn/start" | "review/start" => {
             let turn = answer.turn.and_then(|turn| turn.id.string());
-            if let Some(conversation) = thread.and_then(|thread| app.get(&thread)) {
+            let is_odd = turn.is_none();
+            if let Some(conversation) = thread.as_deref().and_then(|thread| app.get(thread)) {
                 conversation.accept_turn(turn, emit);
+            }
+            if is_odd {
+                return app.unknown(thread.as_deref(), &format!("response.{method}"), emit);
             }
         }
         "thread/start" | "thread/resume" | "thread/fork" => {
@@ -246,8 +255,12 @@ pub(super) fn of_server(
         }
         What::Unknown | What::Secret => {}
     }
-    let asked = Asked { thread: Some(thread.into_owned()), name, call, what };
+    let is_odd = !(is_text(params.item_id) && is_text(params.call_id) && is_text(params.tool));
+    let asked = Asked { thread: Some(thread.clone().into_owned()), name, call, what };
     app.requests.by_server.ask(id, asked);
+    if is_odd {
+        return app.unknown(Some(&thread), &format!("request.{method}"), emit);
+    }
     Read::Understood
 }
 

@@ -57,8 +57,8 @@ pub(super) struct Conversation {
     is_compacting: bool,
     /// Whether the turn was compacted, as its items say.
     is_compacted: bool,
-    /// The thoughts that were written.
-    pub(super) thoughts: HashSet<String>,
+    /// The thoughts that were written, by id and text.
+    pub(super) thoughts: HashSet<(String, String)>,
 }
 
 impl Conversation {

@@ -13,6 +13,7 @@ use super::items::{
 };
 use super::prompt::{self, UserMessage};
 use super::session::Session;
+use super::shapes::{are_states, are_texts, is_list, is_odd_end, is_odd_item, is_odd_usage, is_text, words};
 use super::twins::{Shown, Side, Words};
 use super::wire::{Item, Payload, RareLine};
 use crate::adapter::Read;
@@ -20,8 +21,7 @@ use crate::emit::{Emit, string};
 use crate::wire::{RawField as _, object, parse};
 
 /// What response items say too, and better.
-pub(super) const TWINS: [&str; 4] =
-    ["agent_message", "agent_reasoning", "agent_reasoning_raw_content", "image_generation_end"];
+pub(super) const TWINS: [&str; 3] = ["agent_message", "agent_reasoning", "agent_reasoning_raw_content"];
 
 /// Events that say nothing of the work: progress that an end follows, and answers to the user interface.
 pub(super) const BOOKKEEPING: [&str; 44] = [
@@ -96,34 +96,40 @@ pub(super) const FACTS: [&str; 18] = [
 /// Writes what an event says.
 pub(super) fn event_msg(session: &mut Session, event: &Payload<'_>, emit: &mut Emit<'_>) -> Read {
     let kind = event.kind.text().unwrap_or_default();
+    let mut is_odd = false;
     match &*kind {
-        "task_started" | "turn_started" => session.announce_turn(event.turn_id.string(), emit),
+        "task_started" | "turn_started" => {
+            session.announce_turn(event.turn_id.string(), emit);
+            is_odd = !is_text(event.turn_id);
+        }
         "task_complete" | "turn_complete" | "turn_aborted" => turn_ended(session, &kind, event, emit),
-        "user_message" => user_message(session, event, emit),
+        "user_message" => is_odd = user_message(session, event, emit),
         "token_count" => {
-            if let Some(info) = &event.info {
-                session.use_total(info, emit);
-            }
+            let Some(info) = event.info.filter(|info| info.get() != "null") else { return Read::Bookkeeping };
+            session.use_total(&object(info).unwrap_or_default(), emit);
+            is_odd = is_odd_usage(event.info);
         }
         "item_completed" => return item_completed(session, event, emit),
         "context_compacted" => compacted(session, emit),
         "thread_rolled_back" => session.fact("rollback", event.num_turns.json(), emit),
         "thread_name_updated" => session.fact("title", event.thread_name.json(), emit),
-        "error" => session.error("api", &event.message.text().unwrap_or_default(), emit),
+        "error" => session.error("api", &words(event.message).unwrap_or_else(|| "".into()).to_text(), emit),
         "stream_error" => retry(session, event, emit),
         "collab_agent_spawn_end" | "collab_waiting_end" | "collab_close_end" => {
-            children(session, event, emit);
+            is_odd = children(session, &kind, event, emit);
         }
-        "agent_message" => session.twins.show(shown(Words::Text, event.message.string())),
-        "agent_reasoning" | "agent_reasoning_raw_content" => {
-            session.twins.show(shown(Words::Thought, event.text.string()));
+        _ if TWINS.contains(&&*kind) => {
+            let is_thought = kind != "agent_message";
+            let (words, text) =
+                if is_thought { (Words::Thought, event.text) } else { (Words::Text, event.message) };
+            session.twins.show(shown(words, text.string()));
+            is_odd = !is_text(text);
         }
-        _ if TWINS.contains(&&*kind) => {}
         _ if BOOKKEEPING.contains(&&*kind) => return Read::Bookkeeping,
         _ if FACTS.contains(&&*kind) => fact(session, &kind, event, emit),
-        _ => return call_ended(session, &kind, event, emit),
+        _ => is_odd = !call_ended(session, &kind, event, emit),
     }
-    Read::Understood
+    if is_odd { session.unknown(&format!("event_msg.{kind}"), emit) } else { Read::Understood }
 }
 
 fn shown(words: Words, text: Option<JsonString>) -> Shown {
@@ -132,7 +138,7 @@ fn shown(words: Words, text: Option<JsonString>) -> Shown {
 
 fn turn_ended(session: &mut Session, kind: &str, event: &Payload<'_>, emit: &mut Emit<'_>) {
     if kind == "turn_aborted" {
-        let reason = event.reason.string().unwrap_or_else(|| "interrupted".into());
+        let reason = words(event.reason).unwrap_or_else(|| "interrupted".into());
         session.end_turn(Some(reason), None, emit);
         return emit.entry(&session.run, EntryType::SystemEvent, Some("interrupt"));
     }
@@ -144,10 +150,11 @@ fn turn_ended(session: &mut Session, kind: &str, event: &Payload<'_>, emit: &mut
     }
 }
 
-fn user_message(session: &mut Session, event: &Payload<'_>, emit: &mut Emit<'_>) {
+/// Writes a prompt as the user sees it; tells whether something in it is of another kind.
+fn user_message(session: &mut Session, event: &Payload<'_>, emit: &mut Emit<'_>) -> bool {
     // Up to 0.4x Codex's own messages to the model were told to the user too, and named as such.
     if event.activity.text().is_some_and(|kind| kind != "plain") {
-        return;
+        return false;
     }
     let mut message = UserMessage::default();
     if let Some(text) = event.message.string().filter(|text| !text.is_empty()) {
@@ -163,54 +170,68 @@ fn user_message(session: &mut Session, event: &Payload<'_>, emit: &mut Emit<'_>)
             message.blocks.push(mark);
         }
     }
-    session.prompt(Side::User, None, message, emit);
+    let is_odd = !(is_text(event.message) && is_list(event.images) && is_list(event.local_images));
+    if !is_odd || !message.blocks.is_empty() {
+        session.prompt(Side::User, None, message, emit);
+    }
+    is_odd
 }
 
 fn item_completed(session: &mut Session, event: &Payload<'_>, emit: &mut Emit<'_>) -> Read {
     let item = event.item.and_then(object::<Item<'_>>).unwrap_or_default();
     let spelled = type_of(&item);
-    match kind_of(&spelled) {
+    let is_odd = match kind_of(&spelled) {
         Kind::UserMessage => {
             let message = item.content.map(prompt::sent).unwrap_or_default();
+            let is_odd = message.is_odd;
+            if message.blocks.is_empty() && !is_odd {
+                return Read::Bookkeeping;
+            }
             if !message.blocks.is_empty() {
                 session.prompt(Side::User, item.id.json(), message, emit);
             }
+            is_odd
         }
         Kind::AgentMessage => {
             let text = item.text.string().unwrap_or_else(|| joined(paragraphs(item.content), ""));
             session.twins.show(Shown { id: item.id.string(), ..shown(Words::Text, Some(text)) });
+            !(is_text(item.text) && are_texts(item.content))
         }
         Kind::Reasoning => {
             for text in paragraphs(item.raw_content).into_iter().chain(paragraphs(item.summary_text)) {
                 session.twins.show(Shown { id: item.id.string(), ..shown(Words::Thought, Some(text)) });
             }
+            !(are_texts(item.raw_content) && are_texts(item.summary_text))
         }
-        Kind::Tool(Tool::Output) => {}
-        Kind::Tool(tool) => tool_completed(session, &item, tool, emit),
-        Kind::Compaction => compacted(session, emit),
+        Kind::Tool(Tool::Output) => return Read::Understood,
+        Kind::Tool(tool) => !tool_completed(session, &item, tool, emit),
+        Kind::Compaction => {
+            compacted(session, emit);
+            false
+        }
         Kind::SubagentActivity => {
             if let Some(thread) = item.agent_thread_id.text().filter(|_| item.activity.is("started")) {
                 session.begin_child(&thread, None, emit);
             }
             session.fact("sub_agent_activity", event.item.json(), emit);
+            false
         }
-        Kind::Fact(name) => session.fact(name, event.item.json(), emit),
-        Kind::Warning => session.fact("warning", item.message.json(), emit),
-        Kind::Unknown => {
-            let name = format!("item.{spelled}");
-            emit.unknown(&session.run, &name, None);
-            emit.entry(&session.run, EntryType::Unknown, None);
-            return Read::Unknown(name);
+        Kind::Fact(name) => {
+            session.fact(name, event.item.json(), emit);
+            false
         }
-    }
-    Read::Understood
+        Kind::Warning => {
+            session.fact("warning", item.message.json(), emit);
+            false
+        }
+        Kind::Unknown => true,
+    };
+    if is_odd { session.unknown(&format!("item.{spelled}"), emit) } else { Read::Understood }
 }
 
-fn tool_completed(session: &mut Session, item: &Item<'_>, tool: Tool, emit: &mut Emit<'_>) {
-    let Some(id) = item.id.string() else {
-        emit.unknown(&session.run, "item", None);
-        return emit.entry(&session.run, EntryType::Unknown, None);
-    };
+/// Writes how a tool's call ended; false when something in the item is of another kind.
+fn tool_completed(session: &mut Session, item: &Item<'_>, tool: Tool, emit: &mut Emit<'_>) -> bool {
+    let Some(id) = item.id.string() else { return false };
     session.report(&id, report_of(item, tool), call_of(item, tool), emit);
     if tool == Tool::Collab {
         if item.tool.text().is_some_and(|tool| is_spawn(&tool)) {
@@ -220,6 +241,7 @@ fn tool_completed(session: &mut Session, item: &Item<'_>, tool: Tool, emit: &mut
         }
         session.end_children(ended(item.states()), emit);
     }
+    !is_odd_item(item, tool)
 }
 
 /// What `compacted` told already, unless a version leaves it out.
@@ -233,14 +255,16 @@ fn compacted(session: &mut Session, emit: &mut Emit<'_>) {
 
 fn retry(session: &mut Session, event: &Payload<'_>, emit: &mut Emit<'_>) {
     session.open_turn(emit);
-    let error = event.message.string().or_else(|| Some("stream error".into()));
+    let error = words(event.message).or_else(|| Some("stream error".into()));
     let payload = StepPayload { error, ..StepPayload::new("api", "retry") };
     emit.step_completed(&session.run, &session.run.turns.path(), payload);
     emit.entry(&session.run, EntryType::Error, None);
 }
 
-/// How subagents began and ended before there were items.
-fn children(session: &mut Session, event: &Payload<'_>, emit: &mut Emit<'_>) {
+/// How subagents began and ended before there were items; what says neither is a fact. Tells whether something in it is
+/// of another kind.
+fn children(session: &mut Session, kind: &str, event: &Payload<'_>, emit: &mut Emit<'_>) -> bool {
+    let before = session.children.told();
     if let Some(thread) = event.new_thread_id.text() {
         session.begin_child(&thread, event.call_id.text().as_deref(), emit);
     }
@@ -249,6 +273,10 @@ fn children(session: &mut Session, event: &Payload<'_>, emit: &mut Emit<'_>) {
     if let Some((thread, end)) = event.receiver_thread_id.text().zip(closed) {
         session.end_children(vec![(thread.into_owned(), end)], emit);
     }
+    if session.children.told() == before {
+        fact(session, kind, event, emit);
+    }
+    !are_states(event.statuses)
 }
 
 fn fact(session: &mut Session, kind: &str, event: &Payload<'_>, emit: &mut Emit<'_>) {
@@ -260,19 +288,15 @@ fn fact(session: &mut Session, kind: &str, event: &Payload<'_>, emit: &mut Emit<
     session.fact(kind, told, emit);
 }
 
-fn call_ended(session: &mut Session, kind: &str, event: &Payload<'_>, emit: &mut Emit<'_>) -> Read {
+/// Writes how a call ended; false when the event is no such thing, or something in it is of another kind.
+fn call_ended(session: &mut Session, kind: &str, event: &Payload<'_>, emit: &mut Emit<'_>) -> bool {
     let report = report_of_event(kind, event);
-    let (Some(id), Some(report)) = (event.call_id.string(), report) else {
-        let name = format!("event_msg.{kind}");
-        emit.unknown(&session.run, &name, None);
-        emit.entry(&session.run, EntryType::Unknown, None);
-        return Read::Unknown(name);
-    };
+    let (Some(id), Some(report)) = (event.call_id.string(), report) else { return false };
     if kind == "web_search_end" && session.run.calls.get(&id.to_text()).is_none() {
         session.searches += 1;
     }
     session.report(&id, report, call_of_event(kind, event), emit);
-    Read::Understood
+    !is_odd_end(kind, event)
 }
 
 /// Makes what a turn's settings are, of the fields that are there.

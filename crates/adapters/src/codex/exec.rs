@@ -6,9 +6,10 @@ use serde_json::value::RawValue;
 use steno_model::json::{Extra, JsonString, ObjectWriter, RawJson};
 use steno_model::{EntryType, StepPayload};
 
-use super::items::{Kind, kind_of, type_of};
+use super::items::{Kind, kind_of, message_of, type_of};
 use super::legacy::{self, Legacy};
 use super::notes::{Note, Waiting};
+use super::shapes::{is_odd_item, is_text, words};
 use super::thread::{Channel, Seen, Thread};
 use super::wire::ExecLine;
 use super::{ADAPTER, ENTRY_ADAPTER, PROVIDER};
@@ -105,7 +106,11 @@ impl Exec {
         let kind = line.kind.text().unwrap_or_default();
         if matches!(&*kind, "thread.started" | "session.created") {
             self.processes += 1;
-            let thread = line.thread_id.or(line.session_id).text().unwrap_or_default();
+            let named = line.thread_id.or(line.session_id);
+            if !is_text(named) {
+                return unknown(self.stream(emit), &kind, emit);
+            }
+            let thread = named.text().unwrap_or_default();
             if !self.begin(&thread, &Extra::default(), emit) {
                 let stream = self.stream(emit);
                 emit.system(&stream.thread.run, "resume", None);
@@ -137,12 +142,10 @@ impl Exec {
             "turn.started" => emit.begin_turn(&mut stream.thread.run, None, None),
             "turn.completed" => turn_completed(stream, line, emit),
             "turn.failed" => {
-                let error =
-                    line.error.and_then(|error| error.message.string()).unwrap_or_else(|| "failed".into());
-                emit.end_turn(&mut stream.thread.run, Some(error), None);
-                emit.entry(&stream.thread.run, EntryType::Error, None);
+                let error = message_of(line.error).unwrap_or_else(|| "failed".into());
+                fail_turn(stream, error, emit);
             }
-            "error" => error(stream, &line.message.text().unwrap_or_default(), emit),
+            "error" => error(stream, &words(line.message).unwrap_or_else(|| "".into()).to_text(), emit),
             "item.started" | "item.updated" | "item.completed" => {
                 return item(stream, line, &kind, processes, emit);
             }
@@ -208,11 +211,15 @@ fn item(stream: &mut Stream, line: &ExecLine<'_>, moment: &str, processes: u32, 
     let Some(item) = &line.item else { return unknown(stream, moment, emit) };
     let spelled = type_of(item);
     let is_completed = moment == "item.completed";
+    let mut is_odd = false;
     match kind_of(&spelled) {
-        Kind::AgentMessage if is_completed => stream.thread.said(item, false, None, emit),
-        Kind::Reasoning if is_completed => stream.thread.said(item, true, None, emit),
+        Kind::AgentMessage | Kind::Reasoning if is_completed => {
+            let is_thought = kind_of(&spelled) == Kind::Reasoning;
+            is_odd = !stream.thread.said(item, is_thought, None, emit);
+        }
         Kind::Tool(tool) => {
             let Some(id) = item.id.string() else { return unknown(stream, "item", emit) };
+            is_odd = is_odd_item(item, tool);
             let seen = Seen { id: &unique(id, processes), item, tool, detail: None };
             match moment {
                 "item.started" => stream.thread.start(&seen, emit),
@@ -225,6 +232,12 @@ fn item(stream: &mut Stream, line: &ExecLine<'_>, moment: &str, processes: u32, 
             emit.system(&stream.thread.run, "warning", item.message.json());
             emit.entry(&stream.thread.run, EntryType::SystemEvent, Some("warning"));
         }
+        Kind::UserMessage | Kind::Compaction | Kind::SubagentActivity if is_completed => {
+            // No version prints them so far.
+            let line = emit.record();
+            emit.system(&stream.thread.run, &spelled, Some(line));
+            emit.entry(&stream.thread.run, EntryType::SystemEvent, Some(&spelled));
+        }
         Kind::AgentMessage
         | Kind::Reasoning
         | Kind::UserMessage
@@ -232,9 +245,20 @@ fn item(stream: &mut Stream, line: &ExecLine<'_>, moment: &str, processes: u32, 
         | Kind::SubagentActivity => {
             return Read::Bookkeeping;
         }
-        Kind::Unknown => return unknown(stream, &format!("item.{spelled}"), emit),
+        Kind::Unknown => is_odd = true,
     }
-    Read::Understood
+    if is_odd { unknown(stream, &format!("item.{spelled}"), emit) } else { Read::Understood }
+}
+
+/// Ends a turn that failed; one whose beginning is missing has failed too.
+pub(super) fn fail_turn(stream: &mut Stream, error: JsonString, emit: &mut Emit<'_>) {
+    let run = &mut stream.thread.run;
+    if run.turns.is_open() {
+        emit.end_turn(run, Some(error), None);
+    } else {
+        emit.error(run, "turn", &error.to_text());
+    }
+    emit.entry(run, EntryType::Error, None);
 }
 
 /// Items are counted anew in each process, so that a second one's need another name in the same run.

@@ -4,7 +4,8 @@ use serde_json::value::RawValue;
 use steno_model::StepPayload;
 use steno_model::json::{Extra, JsonString, ObjectWriter, RawJson};
 
-use super::wire::{Duration, Failure, Item, McpResult, OkOrErr, Part, Payload};
+use super::shapes::words;
+use super::wire::{Duration, Failure, Invocation, Item, McpResult, OkOrErr, Part, Payload};
 use crate::emit::{Answer, CallSeen, Outcome, push, string};
 use crate::run::Class;
 use crate::wire::{Raw, RawField as _, object};
@@ -131,8 +132,12 @@ pub(super) struct Report {
 }
 
 impl Report {
-    fn new(outcome: Outcome) -> Self {
-        Self { output: None, error: None, outcome, exit_code: None, extra: Extra::default() }
+    /// Makes a report of a status alone, which is kept where it is a word that nobody knows.
+    fn of_status(status: Raw<'_>) -> Self {
+        let outcome = outcome_of(status);
+        let mut extra = Extra::default();
+        push(&mut extra, "status", status.json().filter(|_| outcome == Outcome::Unknown));
+        Self { output: None, error: None, outcome, exit_code: None, extra }
     }
 
     /// Makes the result of a call; `told` is what the model was told, for reports without an output.
@@ -163,17 +168,18 @@ impl Report {
 /// Reads a status, as any surface spells it.
 fn outcome_of(status: Raw<'_>) -> Outcome {
     match status.text().as_deref() {
-        None | Some("completed") => Outcome::Ok,
+        None if status.json().is_none() => Outcome::Ok,
+        Some("completed") => Outcome::Ok,
         Some("failed") => Outcome::Failed,
         Some("declined") => Outcome::Denied,
         Some("interrupted") => Outcome::Interrupted,
-        Some(_) => Outcome::Unknown,
+        Some(_) | None => Outcome::Unknown,
     }
 }
 
 /// Returns how the call of a tool's item ended.
 pub(super) fn report_of(item: &Item<'_>, tool: Tool) -> Report {
-    let mut report = Report::new(outcome_of(item.status));
+    let mut report = Report::of_status(item.status);
     match tool {
         Tool::Command => {
             report.output = Some(item.output().json().unwrap_or_else(|| string("")));
@@ -226,7 +232,7 @@ fn explained(mut report: Report) -> Report {
 
 /// Returns how a call ended that an event tells of, as Codex did before there were items.
 pub(super) fn report_of_event(kind: &str, event: &Payload<'_>) -> Option<Report> {
-    let mut report = Report::new(outcome_of(event.status));
+    let mut report = Report::of_status(event.status);
     match kind {
         "exec_command_end" => {
             report.exit_code = event.exit_code.number();
@@ -246,7 +252,7 @@ pub(super) fn report_of_event(kind: &str, event: &Payload<'_>) -> Option<Report>
         "mcp_tool_call_end" => mcp_result(&mut report, event.result),
         "dynamic_tool_call_response" => {
             report.output = event.content_items.json();
-            report.error = text_in(event.error);
+            report.error = message_of(event.error).filter(|text| !text.is_empty());
             if !event.success.is_true() {
                 report.outcome = Outcome::Failed;
             }
@@ -271,7 +277,7 @@ pub(super) fn call_of_event(kind: &str, event: &Payload<'_>) -> CallSeen {
             CallSeen::new("apply_patch".into(), Class::FileChange, fields(&[("changes", event.changes)]))
         }
         "mcp_tool_call_begin" | "mcp_tool_call_end" => {
-            let invocation = event.invocation.unwrap_or_default();
+            let invocation: Invocation<'_> = event.invocation.and_then(object).unwrap_or_default();
             let word = |raw: Raw<'_>| raw.text().unwrap_or_default().into_owned();
             let name = format!("mcp__{}__{}", word(invocation.server), word(invocation.tool));
             let input = invocation.arguments.map_or_else(RawJson::null, RawJson::from_raw);
@@ -280,6 +286,17 @@ pub(super) fn call_of_event(kind: &str, event: &Payload<'_>) -> CallSeen {
         "web_search_begin" | "web_search_end" => {
             let input = fields(&[("query", event.query), ("action", event.action)]);
             CallSeen::new("web_search".into(), Class::Other, input)
+        }
+        "dynamic_tool_call_response" => {
+            let input = event.arguments.map_or_else(RawJson::null, RawJson::from_raw);
+            CallSeen::new(event.tool.string().unwrap_or_else(|| "".into()), Class::Other, input)
+        }
+        "view_image_tool_call" => {
+            CallSeen::new("view_image".into(), Class::Other, fields(&[("path", event.path)]))
+        }
+        "image_generation_end" => {
+            let input = fields(&[("prompt", event.revised_prompt)]);
+            CallSeen::new("image_generation".into(), Class::Other, input)
         }
         _ => CallSeen::new(kind.into(), Class::Other, RawJson::null()),
     }
@@ -290,7 +307,7 @@ fn mcp_result(report: &mut Report, result: Raw<'_>) {
     if let Some(error) = read.err {
         report.outcome = Outcome::Failed;
         report.output = Some(RawJson::from_raw(error));
-        report.error = Some(error).string();
+        report.error = message_of(Some(error));
         return;
     }
     let is_error = |result: McpResult<'_>| result.is_error.is_true() || result.is_error_snake.is_true();
@@ -310,9 +327,10 @@ fn text_in(raw: Raw<'_>) -> Option<JsonString> {
     raw.string().filter(|text| !text.is_empty())
 }
 
-/// Returns the text of a failure: a string, or an object's message.
+/// Returns the text of a failure: a string, or an object's message; of anything else that is there, its JSON.
 pub(super) fn message_of(raw: Raw<'_>) -> Option<JsonString> {
-    raw.string().or_else(|| raw.and_then(object::<Failure<'_>>).and_then(|failure| failure.message.string()))
+    let message = raw.and_then(object::<Failure<'_>>).and_then(|failure| failure.message.string());
+    message.or_else(|| words(raw))
 }
 
 fn millis_of(duration: Option<Duration<'_>>) -> Option<i64> {
@@ -342,8 +360,12 @@ pub(super) fn paragraphs(parts: Raw<'_>) -> Vec<JsonString> {
     }
     let parts: Vec<&RawValue> =
         parts.and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default();
-    let text = |part: &&RawValue| Some(*part).string().or_else(|| object::<Part<'_>>(part)?.text.string());
-    parts.iter().filter_map(text).collect()
+    parts.into_iter().filter_map(text_of_part).collect()
+}
+
+/// Returns the text of a part, which may be nothing else.
+pub(super) fn text_of_part(part: &RawValue) -> Option<JsonString> {
+    Some(part).string().or_else(|| object::<Part<'_>>(part)?.text.string())
 }
 
 #[cfg(test)]

@@ -7,9 +7,10 @@ use super::events::{BOOKKEEPING, FACTS};
 use super::exec::{Stream, error, unknown};
 use super::items::{call_of_event, report_of_event};
 use super::session::thinking_block;
+use super::shapes::{is_odd_end, is_odd_usage, is_text, words};
 use super::thread::Say;
 use super::usage::{Growth, Start, Totals, fields, only_counts};
-use super::wire::{ExecLine, Payload};
+use super::wire::{ExecLine, Payload, TokenInfo};
 use crate::adapter::Read;
 use crate::emit::Emit;
 use crate::wire::{RawField as _, object};
@@ -51,6 +52,7 @@ pub(super) fn line(stream: &mut Stream, line: &ExecLine<'_>, emit: &mut Emit<'_>
         return unknown(stream, "record", emit);
     };
     let kind = event.kind.text().unwrap_or_default();
+    let mut is_odd = false;
     match &*kind {
         "task_started" | "turn_started" => {
             if !std::mem::take(&mut stream.legacy.is_prompted) {
@@ -61,7 +63,7 @@ pub(super) fn line(stream: &mut Stream, line: &ExecLine<'_>, emit: &mut Emit<'_>
             emit.end_turn(&mut stream.thread.run, None, event.last_agent_message.json());
         }
         "turn_aborted" => {
-            let reason = event.reason.string().unwrap_or_else(|| "interrupted".into());
+            let reason = words(event.reason).unwrap_or_else(|| "interrupted".into());
             emit.end_turn(&mut stream.thread.run, Some(reason), None);
             emit.entry(&stream.thread.run, EntryType::SystemEvent, Some("interrupt"));
         }
@@ -69,20 +71,27 @@ pub(super) fn line(stream: &mut Stream, line: &ExecLine<'_>, emit: &mut Emit<'_>
             let text = event.message.string().unwrap_or_else(|| "".into());
             let say = Say::entry(EntryType::AssistantMessage, None);
             stream.thread.say(None, ContentBlock::text(Fidelity::AgentEmitted, text), say, emit);
+            is_odd = !is_text(event.message);
         }
         "agent_reasoning" | "agent_reasoning_raw_content" => {
             let block = thinking_block(event.text.string().unwrap_or_else(|| "".into()));
             stream.thread.say(None, block, Say::entry(EntryType::Thinking, None), emit);
+            is_odd = !is_text(event.text);
         }
-        "token_count" => token_count(stream, &event, line, emit),
-        "error" | "stream_error" => error(stream, &event.message.text().unwrap_or_default(), emit),
+        "token_count" => {
+            token_count(stream, &event, line, emit);
+            is_odd = is_odd_usage(event.info);
+        }
+        "error" | "stream_error" => {
+            error(stream, &words(event.message).unwrap_or_else(|| "".into()).to_text(), emit);
+        }
         _ if FACTS.contains(&&*kind) || kind == "plan_update" => {
             emit.system(&stream.thread.run, &kind, line.msg.json());
             emit.entry(&stream.thread.run, EntryType::SystemEvent, Some(&kind));
         }
         _ => return call(stream, &kind, &event, emit),
     }
-    Read::Understood
+    if is_odd { unknown(stream, &format!("event_msg.{kind}"), emit) } else { Read::Understood }
 }
 
 fn call(stream: &mut Stream, kind: &str, event: &Payload<'_>, emit: &mut Emit<'_>) -> Read {
@@ -100,12 +109,15 @@ fn call(stream: &mut Stream, kind: &str, event: &Payload<'_>, emit: &mut Emit<'_
     if let Some(report) = report {
         stream.thread.answer(&id, report.into_answer(RawJson::null()), None, emit);
     }
+    if is_odd_end(kind, event) {
+        return unknown(stream, &format!("event_msg.{kind}"), emit);
+    }
     Read::Understood
 }
 
 /// Writes what a response used: the count itself in 0.20, what the total grew by later.
 fn token_count(stream: &mut Stream, event: &Payload<'_>, line: &ExecLine<'_>, emit: &mut Emit<'_>) {
-    let growth = match &event.info {
+    let growth = match event.info.and_then(object::<TokenInfo<'_>>) {
         Some(info) => stream.legacy.totals.take(info.total, info.last),
         None => only_counts(line.msg).map_or(Growth::None, Growth::Exact),
     };

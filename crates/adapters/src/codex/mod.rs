@@ -18,6 +18,7 @@ mod prompt;
 mod responses;
 mod rollout;
 mod session;
+mod shapes;
 mod thread;
 mod twins;
 mod usage;

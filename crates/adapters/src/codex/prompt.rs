@@ -38,6 +38,19 @@ const WRAPPERS: [&str; 23] = [
 /// The beginning of the message that holds a project's `AGENTS.md`, and the tag that it ends with.
 const AGENTS_MD: (&str, &str) = ("# AGENTS.md instructions", "</INSTRUCTIONS>");
 
+/// Parts that are no words; a mark stands for each, since they are large and in the evidence.
+const PICTURES: [&str; 9] = [
+    "audio",
+    "encrypted_content",
+    "image",
+    "input_audio",
+    "input_image",
+    "localAudio",
+    "localImage",
+    "local_audio",
+    "local_image",
+];
+
 /// Parts of a prompt that the model is not shown as such.
 const BESIDE: [&str; 2] = ["mention", "skill"];
 
@@ -77,6 +90,8 @@ pub(super) struct UserMessage {
     pub(super) text: String,
     /// What Codex tells the model: the fact's name, and the text.
     pub(super) notices: Vec<(String, JsonString)>,
+    /// Whether something in it is of a kind that nobody knows.
+    pub(super) is_odd: bool,
     /// What is sent along with the words and shown to the user alone, by its kind.
     pub(super) beside: Vec<(String, RawJson)>,
 }
@@ -88,9 +103,13 @@ pub(super) fn user_message(content: &RawValue, kinds: &[String]) -> UserMessage 
         message.say(text);
         return message;
     }
-    let parts = objects::<Part<'_>>(content).unwrap_or_default();
-    for (place, (raw, part)) in parts.into_iter().enumerate() {
-        let Some(part) = part else { continue };
+    let parts = objects::<Part<'_>>(content);
+    message.is_odd = parts.is_none();
+    for (place, (raw, part)) in parts.unwrap_or_default().into_iter().enumerate() {
+        let Some(part) = part else {
+            message.is_odd = true;
+            continue;
+        };
         let kind = part.kind.text().unwrap_or_default();
         let is_text = matches!(&*kind, "input_text" | "output_text" | "text" | "Text");
         if let Some(text) = part.text.string().filter(|_| is_text) {
@@ -98,6 +117,7 @@ pub(super) fn user_message(content: &RawValue, kinds: &[String]) -> UserMessage 
             continue;
         }
         message.blocks.push(mark(&kind, raw, &part));
+        message.is_odd |= !PICTURES.contains(&&*kind) && !BESIDE.contains(&&*kind);
         if BESIDE.contains(&&*kind) {
             message.beside.push((kind.into_owned(), RawJson::from_raw(raw)));
         }

@@ -10,6 +10,7 @@ use super::agents::{ended, is_spawn, strings};
 use super::items::{paragraphs, thought};
 use super::prompt;
 use super::session::{Session, plain_answer, thinking_block};
+use super::shapes::{are_texts, is_list, is_text};
 use super::twins::{Side, Words};
 use super::wire::{AgentAnswer, AgentNotice, OutputText, Part, Payload};
 use crate::adapter::Read;
@@ -20,40 +21,44 @@ use crate::wire::{Raw, RawField as _, objects, parse};
 /// Writes what a response item says.
 pub(super) fn response_item(session: &mut Session, item: &Payload<'_>, emit: &mut Emit<'_>) -> Read {
     let kind = item.kind.text().unwrap_or_default();
+    let mut is_odd = false;
     match &*kind {
         "message" => return message(session, item, emit),
-        "reasoning" => {
-            let block = thinking_block(thought(item.content, item.summary));
-            for text in paragraphs(item.content).iter().chain(&paragraphs(item.summary)) {
-                session.twins.say(Words::Thought, item.id.string().as_ref(), &text.to_text());
-            }
-            session.say(vec![block], own_id(item), EntryType::Thinking, emit);
-        }
+        "reasoning" => is_odd = reasoning(session, item, emit),
         "function_call" | "custom_tool_call" | "local_shell_call" | "tool_search_call" => {
+            is_odd = !(is_text(item.name) && is_text(item.call_id));
             call(session, item, &kind, emit);
         }
         "function_call_output"
         | "custom_tool_call_output"
         | "local_shell_call_output"
         | "tool_search_output" => {
-            output(session, item, emit);
+            is_odd = !is_text(item.call_id) || !output(session, item, emit);
         }
         "web_search_call" => web_search(session, item, emit),
-        "image_generation_call" => image(session, item, emit),
-        "agent_message" => session.fact("agent_mail", Some(mail(item)), emit),
+        "image_generation_call" => {
+            is_odd = !is_text(item.revised_prompt);
+            image(session, item, emit);
+        }
+        "agent_message" => is_odd = mail(session, item, emit),
         // What Codex itself did not know, or its own snapshot of the work tree.
         "other" | "ghost_snapshot" => return Read::Bookkeeping,
         "compaction" | "compaction_summary" | "context_compaction" => {
             session.fact("compaction_item", None, emit);
         }
-        _ => {
-            let name = format!("response_item.{kind}");
-            emit.unknown(&session.run, &name, None);
-            emit.entry(&session.run, EntryType::Unknown, None);
-            return Read::Unknown(name);
-        }
+        _ => is_odd = true,
     }
-    Read::Understood
+    if is_odd { session.unknown(&format!("response_item.{kind}"), emit) } else { Read::Understood }
+}
+
+/// Writes a thought; tells whether something in it is of another kind.
+fn reasoning(session: &mut Session, item: &Payload<'_>, emit: &mut Emit<'_>) -> bool {
+    let block = thinking_block(thought(item.content, item.summary));
+    for text in paragraphs(item.content).iter().chain(&paragraphs(item.summary)) {
+        session.twins.say(Words::Thought, item.id.string().as_ref(), &text.to_text());
+    }
+    session.say(vec![block], own_id(item), EntryType::Thinking, emit);
+    !(are_texts(item.content) && are_texts(item.summary))
 }
 
 fn own_id(item: &Payload<'_>) -> Extra {
@@ -65,59 +70,92 @@ fn own_id(item: &Payload<'_>) -> Extra {
 
 fn message(session: &mut Session, item: &Payload<'_>, emit: &mut Emit<'_>) -> Read {
     let role = item.role.text().unwrap_or_default();
-    let Some(content) = item.content else {
-        emit.unknown(&session.run, "response_item.message", None);
-        emit.entry(&session.run, EntryType::Unknown, None);
-        return Read::Unknown("response_item.message".to_owned());
+    let told = match (&*role, item.content) {
+        (_, None) => Told::Odd,
+        ("assistant", Some(content)) => assistant(session, item, content, emit),
+        ("user", Some(content)) => user(session, item, content, emit),
+        (_, Some(content)) => of_another(session, &role, (item, content), emit),
     };
-    match &*role {
-        "assistant" => assistant(session, item, content, emit),
-        "user" => user(session, item, content, emit),
-        _ => {
-            let kinds = kinds_of(item);
-            let message = prompt::user_message(content, &kinds);
-            if !message.text.is_empty() {
-                session.fact(
-                    if role.is_empty() { "message" } else { &role },
-                    Some(string(&message.text)),
-                    emit,
-                );
-            }
-            notices(session, message.notices, emit);
-        }
+    match told {
+        Told::Odd => session.unknown("response_item.message", emit),
+        Told::All if !is_text(item.role) => session.unknown("response_item.message", emit),
+        Told::Nothing => Read::Bookkeeping,
+        Told::All => Read::Understood,
     }
-    Read::Understood
+}
+
+/// What was told of a message.
+enum Told {
+    All,
+    /// There was nothing to tell.
+    Nothing,
+    /// Something in it is of another kind and was passed over.
+    Odd,
+}
+
+/// Writes what Codex or its host tells the model.
+fn of_another(
+    session: &mut Session,
+    role: &str,
+    (item, content): (&Payload<'_>, &RawValue),
+    emit: &mut Emit<'_>,
+) -> Told {
+    let message = prompt::user_message(content, &kinds_of(item));
+    let is_empty = message.blocks.is_empty() && message.notices.is_empty();
+    if !message.blocks.is_empty() {
+        let name = if role.is_empty() { "message" } else { role };
+        session.fact(name, Some(string(&message.text)), emit);
+    }
+    notices(session, message.notices, emit);
+    match (message.is_odd, is_empty) {
+        (true, _) => Told::Odd,
+        (false, true) => Told::Nothing,
+        (false, false) => Told::All,
+    }
 }
 
 fn kinds_of(item: &Payload<'_>) -> Vec<String> {
     strings(item.passthrough.and_then(|passthrough| passthrough.kinds))
 }
 
-fn assistant(session: &mut Session, item: &Payload<'_>, content: &RawValue, emit: &mut Emit<'_>) {
-    let parts = objects::<Part<'_>>(content).unwrap_or_default();
-    let text = |part: Option<Part<'_>>| Some(part?.text.or(part?.refusal).text()?.into_owned());
-    let said: String = parts.iter().filter_map(|(_, part)| text(*part)).collect();
+fn assistant(session: &mut Session, item: &Payload<'_>, content: &RawValue, emit: &mut Emit<'_>) -> Told {
     let block = |part: Part<'_>| match (part.text.string(), part.refusal.string()) {
-        (Some(text), _) => Some(ContentBlock::text(Fidelity::AgentEmitted, text)),
-        (None, Some(refusal)) => {
-            let mut block = ContentBlock::text(Fidelity::AgentEmitted, refusal);
-            block.extra.push("label", string("refusal"));
-            Some(block)
-        }
+        (Some(text), _) => Some((text, None)),
+        (None, Some(refusal)) => Some((refusal, Some(string("refusal")))),
         (None, None) => None,
     };
-    let blocks: Vec<ContentBlock> = parts.into_iter().filter_map(|(_, part)| block(part?)).collect();
-    if !blocks.is_empty() {
-        session.twins.say(Words::Text, item.id.string().as_ref(), &said);
-        session.say(blocks, own_id(item), EntryType::AssistantMessage, emit);
+    let parts = match Some(content).string() {
+        Some(text) => Some(vec![Some((text, None))]),
+        None => objects::<Part<'_>>(content)
+            .map(|parts| parts.into_iter().map(|(_, part)| part.and_then(block)).collect()),
+    };
+    let is_odd = parts.as_ref().is_none_or(|parts| parts.contains(&None));
+    let parts: Vec<(JsonString, Option<RawJson>)> = parts.unwrap_or_default().into_iter().flatten().collect();
+    if parts.is_empty() {
+        return if is_odd { Told::Odd } else { Told::Nothing };
     }
+    let said: String = parts.iter().map(|(text, _)| text.to_text()).collect();
+    session.twins.say(Words::Text, item.id.string().as_ref(), &said);
+    let blocks = parts.into_iter().map(|(text, label)| {
+        let mut block = ContentBlock::text(Fidelity::AgentEmitted, text);
+        push(&mut block.extra, "label", label);
+        block
+    });
+    session.say(blocks.collect(), own_id(item), EntryType::AssistantMessage, emit);
+    if is_odd { Told::Odd } else { Told::All }
 }
 
-fn user(session: &mut Session, item: &Payload<'_>, content: &RawValue, emit: &mut Emit<'_>) {
+fn user(session: &mut Session, item: &Payload<'_>, content: &RawValue, emit: &mut Emit<'_>) -> Told {
     let mut message = prompt::user_message(content, &kinds_of(item));
+    let (is_odd, is_told) = (message.is_odd, !message.notices.is_empty() || !message.blocks.is_empty());
     notices(session, std::mem::take(&mut message.notices), emit);
     if !message.blocks.is_empty() {
         session.prompt(Side::Model, item.id.json(), message, emit);
+    }
+    match (is_odd, is_told) {
+        (true, _) => Told::Odd,
+        (false, true) => Told::All,
+        (false, false) => Told::Nothing,
     }
 }
 
@@ -141,13 +179,21 @@ fn subagent_notice(session: &mut Session, text: &str, emit: &mut Emit<'_>) {
     }
 }
 
-fn mail(item: &Payload<'_>) -> RawJson {
-    let parts = item.content.and_then(objects::<Part<'_>>).unwrap_or_default();
+/// Writes what one agent wrote to another; tells whether something in it is of another kind.
+fn mail(session: &mut Session, item: &Payload<'_>, emit: &mut Emit<'_>) -> bool {
+    let parts = item.content.and_then(objects::<Part<'_>>);
+    let is_known = |part: &Option<Part<'_>>| {
+        part.is_some_and(|part| part.text.string().is_some() || part.kind.is("encrypted_content"))
+    };
+    let is_odd = !parts.as_ref().is_none_or(|parts| parts.iter().all(|(_, part)| is_known(part)));
+    let parts = parts.unwrap_or_default();
     let texts: Vec<_> = parts.iter().filter_map(|(_, part)| part.as_ref()?.text.text()).collect();
-    RawJson::object(|object| {
+    let told = RawJson::object(|object| {
         object.optional("author", item.author.string().as_ref(), steno_model::json::ObjectWriter::string);
         object.string("text", &texts.join("\n").as_str().into());
-    })
+    });
+    session.fact("agent_mail", Some(told), emit);
+    is_odd || !is_list(item.content) || !is_text(item.author)
 }
 
 fn call(session: &mut Session, item: &Payload<'_>, kind: &str, emit: &mut Emit<'_>) {
@@ -199,17 +245,16 @@ fn class_of(name: &str, kind: &str) -> Class {
     }
 }
 
-fn output(session: &mut Session, item: &Payload<'_>, emit: &mut Emit<'_>) {
-    let Some(id) = item.call_id.string().or_else(|| item.id.string()) else {
-        emit.unknown(&session.run, "response_item.output", None);
-        return emit.entry(&session.run, EntryType::Unknown, None);
-    };
+/// Writes what the model was told of a call; false when it does not say which.
+fn output(session: &mut Session, item: &Payload<'_>, emit: &mut Emit<'_>) -> bool {
+    let Some(id) = item.call_id.string().or_else(|| item.id.string()) else { return false };
     let output = item.output.or(item.tools);
     let name = session.run.calls.get(&id.to_text()).map(|call| call.name.to_text().into_owned());
     if let Some(name) = name {
         subagents(session, &id, &name, output, emit);
     }
     session.told(&id, answer(output), emit);
+    true
 }
 
 /// Reads an output. Up to 0.7x that of a command was JSON in a string, with the exit code beside the text; since then
@@ -256,6 +301,10 @@ fn web_search(session: &mut Session, item: &Payload<'_>, emit: &mut Emit<'_>) {
 
 fn image(session: &mut Session, item: &Payload<'_>, emit: &mut Emit<'_>) {
     let named = item.id.string();
+    let is_known = |id: &JsonString| session.run.calls.get(&id.to_text()).is_some();
+    if named.as_ref().is_some_and(is_known) {
+        return;
+    }
     let id = named.unwrap_or_else(|| format!("image_generation-{}", session.next_unnamed()).as_str().into());
     let prompt: Cow<'_, str> = item.revised_prompt.text().unwrap_or_default();
     let input = RawJson::object(|object| object.string("prompt", &(&*prompt).into()));

@@ -6,9 +6,11 @@ use steno_model::{ContentBlock, EntryType, Fidelity, RunId, Timestamp};
 use uuid::Uuid;
 
 use super::events::{event_msg, settings};
+use super::items::text_of_part;
 use super::notes::{Note, Waiting};
 use super::responses::response_item;
 use super::session::{Session, thread_run};
+use super::shapes::is_text;
 use super::usage::{Start, Totals};
 use super::wire::{Compacted, Line, RareLine, SessionMeta, SourceField, TokenUsageRecord, TurnContext};
 use super::{ADAPTER, ENTRY_ADAPTER, PROVIDER};
@@ -52,7 +54,8 @@ pub(super) struct Rollout {
     thread: Option<String>,
     session: Option<Session>,
     copying: Option<Copying>,
-    system_prompt: Option<String>,
+    system_prompt: Option<JsonString>,
+    instructions: Option<JsonString>,
     waiting: Waiting,
 }
 
@@ -65,6 +68,7 @@ impl Rollout {
             session: None,
             copying: None,
             system_prompt: None,
+            instructions: None,
             waiting: Waiting::default(),
         }
     }
@@ -87,7 +91,7 @@ impl Rollout {
         match &*kind {
             "response_item" => response_item(session, &line.payload.unwrap_or_default(), emit),
             "event_msg" => event_msg(session, &line.payload.unwrap_or_default(), emit),
-            "" => unknown(session, "record", emit),
+            "" => session.unknown("record", emit),
             _ => rare(session, &kind, text, emit),
         }
     }
@@ -96,29 +100,44 @@ impl Rollout {
         // Up to 0.3x the header was the line itself.
         let payload = parse::<RareLine<'_>>(text).ok().and_then(|line| line.payload);
         let meta: SessionMeta<'_> = parse(payload.map_or(text, RawValue::get)).unwrap_or_default();
-        let Some(session) = self.session.as_mut() else {
+        if self.session.is_none() {
             self.open(&meta, emit);
             self.session_start(emit);
             self.prompts_of(&meta, emit);
-            return Read::Understood;
-        };
+        } else {
+            self.session_again(&meta, emit);
+        }
+        match &self.session {
+            Some(session) if !is_readable(&meta) => session.unknown("session_meta", emit),
+            Some(_) | None => Read::Understood,
+        }
+    }
+
+    /// Takes a header that is not the file's first.
+    fn session_again(&mut self, meta: &SessionMeta<'_>, emit: &mut Emit<'_>) {
+        let Some(session) = self.session.as_mut() else { return };
         let id = meta.id.text();
         if id.as_deref() == self.thread.as_deref() || id.is_none() {
             self.copying = None;
             session.fact("resume", None, emit);
+            self.prompts_of(meta, emit);
         } else if let Some(from) = id {
             // The first is the file's own; another one's comes with a copy of its records, totals from zero included.
             if !session.totals.is_known() {
                 session.totals = Totals::new(Start::Zero);
             }
+            let from_run = thread_run(&from);
             self.copying = Some(Copying {
-                from: thread_run(&from),
+                from: from_run,
                 since_ms: self.thread.as_deref().and_then(made_ms),
                 until_ordinal: None,
                 has_turn_ids: false,
             });
+            emit.set_copied_from(Some(from_run));
+            let told = RawJson::object(|object| object.string("id", &(&*from).into()));
+            session.fact("session_meta", Some(told), emit);
+            self.prompts_of(meta, emit);
         }
-        Read::Understood
     }
 
     /// Decides which thread the file is, by its first record, else by its name.
@@ -163,18 +182,21 @@ impl Rollout {
         }
     }
 
+    /// Writes what the model is told to begin with, whenever it changes.
     fn prompts_of(&mut self, meta: &SessionMeta<'_>, emit: &mut Emit<'_>) {
         let Some(session) = self.session.as_mut() else { return };
-        let prompt = meta.base_instructions.and_then(|instructions| instructions.text);
-        if let Some(text) = prompt.string() {
-            self.system_prompt = prompt.map(|raw| raw.get().to_owned());
+        let prompt = meta.base_instructions.and_then(text_of_part);
+        if let Some(text) = prompt.filter(|text| self.system_prompt.as_ref() != Some(text)) {
+            self.system_prompt = Some(text.clone());
             let mut block = ContentBlock::text(Fidelity::AgentEmitted, text);
             block.extra.push("label", string("system_prompt"));
             emit.user(&session.run, vec![block], Extra::default());
             emit.entry(&session.run, EntryType::SystemEvent, Some("system_prompt"));
         }
-        if let Some(instructions) = meta.instructions.string() {
-            session.fact("instructions", Some(instructions.to_json()), emit);
+        let instructions = meta.instructions.string();
+        if let Some(text) = instructions.filter(|text| self.instructions.as_ref() != Some(text)) {
+            session.fact("instructions", Some(text.to_json()), emit);
+            self.instructions = Some(text);
         }
     }
 
@@ -244,28 +266,36 @@ fn rare(session: &mut Session, kind: &str, text: &str, emit: &mut Emit<'_>) -> R
         // Up to 0.3x a line was the response item itself.
         return response_item(session, &parse(text).unwrap_or_default(), emit);
     };
-    match kind {
+    let is_read = match kind {
         "turn_context" => turn_context(session, payload, emit),
         "compacted" => compacted(session, payload, emit),
         "token_usage_record" => {
             let record: TokenUsageRecord<'_> = object(payload).unwrap_or_default();
-            if let Some((response, usage)) = record.response_id.string().zip(record.usage.json()) {
+            let exact = record.response_id.string().zip(record.usage.json());
+            let is_read = exact.is_some();
+            if let Some((response, usage)) = exact {
                 session.use_exactly(&response, usage, emit);
             }
+            is_read
         }
-        _ if FACTS.contains(&kind) => session.fact(kind, Some(RawJson::from_raw(payload)), emit),
-        _ => return unknown(session, kind, emit),
-    }
-    Read::Understood
+        _ if FACTS.contains(&kind) => {
+            session.fact(kind, Some(RawJson::from_raw(payload)), emit);
+            true
+        }
+        _ => false,
+    };
+    if is_read { Read::Understood } else { session.unknown(kind, emit) }
 }
 
-fn unknown(session: &Session, name: &str, emit: &mut Emit<'_>) -> Read {
-    emit.unknown(&session.run, name, None);
-    emit.entry(&session.run, EntryType::Unknown, None);
-    Read::Unknown(name.to_owned())
+/// Tells whether a header has what makes it one, of the kinds that it should be.
+fn is_readable(meta: &SessionMeta<'_>) -> bool {
+    let prompt = meta.base_instructions;
+    let is_prompt = prompt.json().is_none() || prompt.and_then(text_of_part).is_some();
+    meta.id.string().is_some() && is_prompt && is_text(meta.instructions) && is_text(meta.cli_version)
 }
 
-fn turn_context(session: &mut Session, payload: &RawValue, emit: &mut Emit<'_>) {
+/// Takes the settings of a turn; false when there are none.
+fn turn_context(session: &mut Session, payload: &RawValue, emit: &mut Emit<'_>) -> bool {
     let context: TurnContext<'_> = object(payload).unwrap_or_default();
     session.model = context.model.json().or(session.model.take());
     let told = settings(&[
@@ -275,11 +305,14 @@ fn turn_context(session: &mut Session, payload: &RawValue, emit: &mut Emit<'_>) 
         ("sandbox_policy", context.sandbox_policy),
         ("cwd", context.cwd),
     ]);
+    let is_read = told.as_str() != "{}";
     session.take_settings(told, emit);
+    is_read
 }
 
-/// Both ends of a compaction. What it left of the history is a copy, and stays in the evidence.
-fn compacted(session: &mut Session, payload: &RawValue, emit: &mut Emit<'_>) {
+/// Both ends of a compaction. What it left of the history is a copy, and stays in the evidence. False when it does not
+/// say what was left.
+fn compacted(session: &mut Session, payload: &RawValue, emit: &mut Emit<'_>) -> bool {
     let compacted: Compacted<'_> = object(payload).unwrap_or_default();
     let summary = compacted.message.string().filter(|text| !text.is_empty());
     let mut extra = Extra::default();
@@ -291,6 +324,7 @@ fn compacted(session: &mut Session, payload: &RawValue, emit: &mut Emit<'_>) {
     push(&mut extra, "response", compacted.response_id.json());
     session.compactions += 1;
     session.compaction(summary.as_ref().map(JsonString::to_json), extra, emit);
+    compacted.message.is_some() && is_text(compacted.message)
 }
 
 fn parent_of(meta: &SessionMeta<'_>) -> Option<String> {

@@ -11,6 +11,8 @@ use super::items::Report;
 use super::prompt::UserMessage;
 use super::twins::{Shown, Side, Twins, Words};
 use super::usage::{Growth, Start, Totals, fields};
+use super::wire::TokenInfo;
+use crate::adapter::Read;
 use crate::emit::{Answer, CallSeen, Emit, Outcome, push};
 use crate::run::{Run, run_id_of};
 
@@ -238,7 +240,7 @@ impl Session {
     }
 
     /// Takes a running total, unless exact usage is recorded beside it.
-    pub(super) fn use_total(&mut self, info: &super::wire::TokenInfo<'_>, emit: &mut Emit<'_>) {
+    pub(super) fn use_total(&mut self, info: &TokenInfo<'_>, emit: &mut Emit<'_>) {
         let growth = self.totals.take(info.total, info.last);
         if self.responses.is_empty() && growth != Growth::None {
             let response = RawJson::from(self.next_unnamed());
@@ -252,6 +254,13 @@ impl Session {
             emit.assistant(&self.run, Vec::new(), extra);
             emit.entry(&self.run, EntryType::TokenUsage, None);
         }
+    }
+
+    /// Writes that a record is of a kind that nobody knows, or holds something that is.
+    pub(super) fn unknown(&self, name: &str, emit: &mut Emit<'_>) -> Read {
+        emit.unknown(&self.run, name, None);
+        emit.entry(&self.run, EntryType::Unknown, None);
+        Read::Unknown(name.to_owned())
     }
 
     /// Returns the number of the next thing that has no id.

@@ -9,10 +9,11 @@ use super::PROVIDER;
 use super::agents::{Child, Children, ended, is_spawn, receivers};
 use super::items::{Tool, call_of, report_of, thought};
 use super::session::{thinking_block, thread_run, use_block};
+use super::shapes::{are_texts, is_text};
 use super::wire::Item;
 use crate::emit::{Answer, CallSeen, Emit, Outcome, push};
 use crate::run::{Run, derived_run_id};
-use crate::wire::RawField as _;
+use crate::wire::{Raw, RawField as _};
 
 /// Where a thread's items come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -98,30 +99,35 @@ impl Thread {
         entry.write(&self.run, emit);
     }
 
-    /// Writes a text or a thought that an item holds.
+    /// Writes a text or a thought that an item holds; false when something in it is of another kind.
     pub(super) fn said(
         &mut self,
         item: &Item<'_>,
         is_thought: bool,
         detail: Option<&str>,
         emit: &mut Emit<'_>,
-    ) {
-        let (block, entry_type) = if is_thought {
-            let own = item.text.or(item.raw_content).or(item.content);
-            (thinking_block(thought(own, item.summary.or(item.summary_text))), EntryType::Thinking)
+    ) -> bool {
+        let own = item.text.or(item.raw_content).or(item.content);
+        let summary = item.summary.or(item.summary_text);
+        let (block, entry_type, is_read) = if is_thought {
+            let is_read = are_texts(own) && are_texts(summary);
+            (thinking_block(thought(own, summary)), EntryType::Thinking, is_read)
         } else {
             let text = item.text.string().unwrap_or_else(|| "".into());
-            (ContentBlock::text(Fidelity::AgentEmitted, text), EntryType::AssistantMessage)
+            let block = ContentBlock::text(Fidelity::AgentEmitted, text);
+            (block, EntryType::AssistantMessage, is_text(item.text))
         };
         let say = Say { entry_type: Some(entry_type), detail, phase: item.phase.json() };
         self.say(item.id.json(), block, say, emit);
+        is_read
     }
 
     /// Writes the call of an item that has begun.
     pub(super) fn start(&mut self, seen: &Seen<'_, '_>, emit: &mut Emit<'_>) {
         let Seen { id, item, tool, detail } = *seen;
         // What is searched for is not known yet; the end of the item has it.
-        let is_empty = tool == Tool::WebSearch && item.query.text().is_none_or(|query| query.is_empty());
+        let is_nothing = |query: Raw<'_>| query.json().is_none_or(|query| query.as_str() == "\"\"");
+        let is_empty = tool == Tool::WebSearch && is_nothing(item.query);
         if is_empty {
             if self.announced.insert(id.to_text().into_owned()) {
                 Say::entry(EntryType::ToolUse, detail).write(&self.run, emit);

@@ -38,7 +38,7 @@ wire! {
         agent_nickname: "agent_nickname",
         agent_role: "agent_role",
         model_provider: "model_provider",
-        base_instructions: "base_instructions" => Part,
+        base_instructions: "base_instructions",
         instructions: "instructions",
         git: "git",
     }
@@ -105,7 +105,7 @@ wire! {
         last_agent_message: "last_agent_message",
         error: "error",
         reason: "reason",
-        info: "info" => TokenInfo,
+        info: "info",
         item: "item",
         num_turns: "num_turns",
         thread_name: "thread_name",
@@ -114,7 +114,7 @@ wire! {
         agent_thread_id: "agent_thread_id",
         activity: "kind",
         statuses: "statuses",
-        invocation: "invocation" => Invocation,
+        invocation: "invocation",
         command: "command",
         stdout: "stdout",
         stderr: "stderr",
@@ -126,6 +126,8 @@ wire! {
         changes: "changes",
         content_items: "content_items",
         query: "query",
+        tool: "tool",
+        path: "path",
     }
 }
 
@@ -278,7 +280,7 @@ wire! {
         session_id: "session_id",
         item: "item" => Item,
         usage: "usage",
-        error: "error" => Failure,
+        error: "error",
         message: "message",
         id: "id",
         msg: "msg",
@@ -310,14 +312,14 @@ wire! {
         conversation_id: "conversationId",
         turn_id: "turnId",
         thread: "thread" => Thread,
-        turn: "turn" => Turn,
+        turn: "turn",
         item: "item" => Item,
         item_id: "itemId",
         call_id: "callId",
         input: "input",
         request_id: "requestId",
-        token_usage: "tokenUsage" => ThreadUsage,
-        error: "error" => Failure,
+        token_usage: "tokenUsage",
+        error: "error",
         will_retry: "willRetry",
         message: "message",
         summary: "summary",
@@ -367,7 +369,7 @@ wire! {
 }
 
 wire! {
-    pub(super) struct Turn { id: "id", status: "status", error: "error" => Failure, }
+    pub(super) struct Turn { id: "id", status: "status", error: "error", }
 }
 
 wire! {

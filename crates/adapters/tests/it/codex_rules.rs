@@ -235,6 +235,7 @@ fn records_that_a_fork_copied_are_marked() {
             r#"{"type":"event_msg","payload":{"type":"user_message","message":"New"}}"#,
         ],
         &[
+            r#": system session_meta {"id":"01a1dd00-0000-7000-8000-000000000009"} (copied)"#,
             "turn-0001: turn turn-0001 begins (copied)",
             "turn-0001: user text Old (copied)",
             r#"turn-0001: assistant used {"input_tokens":7} response (copied)"#,
@@ -254,6 +255,24 @@ fn what_a_subagent_inherited_is_marked_by_its_ordinals() {
     ]);
     assert_eq!(outline(&made)[1..], [": assistant text Old (copied)", ": assistant text New"]);
     assert_eq!(made.events[1]["copied_from"], "01a1de00-0000-7000-8000-000000000001");
+}
+
+#[test]
+fn a_system_prompt_is_told_again_only_when_it_changes() {
+    let header = |text: &str| {
+        META.replace(r#""source""#, &format!(r#""base_instructions":{{"text":"{text}"}},"source""#))
+    };
+    check(
+        &[&header("One."), &header("One."), META, &header("Two.")],
+        &[
+            ": system resume null",
+            ": user text[system_prompt] One.",
+            ": system resume null",
+            ": system resume null",
+            ": system resume null",
+            ": user text[system_prompt] Two.",
+        ],
+    );
 }
 
 #[test]
@@ -317,7 +336,7 @@ fn a_record_of_several_parts_is_one_message() {
         &[
             r#"{"type":"response_item","payload":{"type":"message","role":"assistant","content":[{"type":"output_text","text":"One."},{"type":"refusal","refusal":"Not two."},{"type":"dream"}]}}"#,
         ],
-        &[": assistant text One., text[refusal] Not two."],
+        &[": assistant text One., text[refusal] Not two.", ": unknown response_item.message null"],
     );
 }
 

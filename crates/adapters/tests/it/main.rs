@@ -15,6 +15,7 @@ mod codex_properties;
 mod codex_requests;
 mod codex_robust;
 mod codex_rules;
+mod codex_shapes;
 mod codex_twins;
 mod codex_waiting;
 mod conversations;

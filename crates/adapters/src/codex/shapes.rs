@@ -1,0 +1,106 @@
+//! Whether fields hold the kind of value that Codex writes. One that does not is passed over where it is read, so that
+//! its record has to be told as unknown: what is neither kept nor counted would be lost.
+
+use serde_json::value::RawValue;
+use steno_model::json::{Fields, JsonString};
+
+use super::items::{Tool, text_of_part};
+use super::wire::{Invocation, Item, Payload, TokenInfo};
+use crate::wire::{Raw, RawField as _, object};
+
+fn is_absent(raw: Raw<'_>) -> bool {
+    raw.is_none_or(|raw| raw.get() == "null")
+}
+
+/// Tells whether a field is a text, if it is there.
+pub(super) fn is_text(raw: Raw<'_>) -> bool {
+    is_absent(raw) || raw.is_some_and(|raw| raw.get().starts_with('"'))
+}
+
+/// Tells whether a field is a whole number, if it is there.
+pub(super) fn is_number(raw: Raw<'_>) -> bool {
+    is_absent(raw) || raw.number().is_some()
+}
+
+/// Tells whether a field is a list, if it is there.
+pub(super) fn is_list(raw: Raw<'_>) -> bool {
+    is_absent(raw) || raw.is_some_and(|raw| raw.get().starts_with('['))
+}
+
+/// Tells whether a field is an object, if it is there.
+pub(super) fn is_object(raw: Raw<'_>) -> bool {
+    is_absent(raw) || raw.is_some_and(|raw| raw.get().starts_with('{'))
+}
+
+/// Tells whether a field is a text or a list of parts that each have one, if it is there.
+pub(super) fn are_texts(raw: Raw<'_>) -> bool {
+    is_text(raw)
+        || elements(raw).is_some_and(|parts| parts.into_iter().all(|part| text_of_part(part).is_some()))
+}
+
+/// Tells whether a field is a list of plain texts, if it is there.
+pub(super) fn are_names(raw: Raw<'_>) -> bool {
+    is_absent(raw) || elements(raw).is_some_and(|parts| parts.into_iter().all(|part| is_text(Some(part))))
+}
+
+fn elements(raw: Raw<'_>) -> Option<Vec<&RawValue>> {
+    raw.and_then(|raw| serde_json::from_str(raw.get()).ok())
+}
+
+/// Tells whether a field has the states of subagents by their threads, if it is there.
+pub(super) fn are_states(raw: Raw<'_>) -> bool {
+    let is_state = |state: &RawValue| is_text(Some(state)) || is_object(Some(state));
+    let fields = raw.and_then(|raw| Fields::parse(raw.get()).ok());
+    is_absent(raw) || fields.is_some_and(|fields| fields.iter().all(|(_, state)| is_state(state)))
+}
+
+/// Returns a text; of anything else that is there, its JSON.
+pub(super) fn words(raw: Raw<'_>) -> Option<JsonString> {
+    raw.string().or_else(|| raw.json().map(|raw| raw.as_str().into()))
+}
+
+/// Tells whether a tool's item has something of another kind that would be passed over.
+pub(super) fn is_odd_item(item: &Item<'_>, tool: Tool) -> bool {
+    let of_tool = match tool {
+        Tool::Command => is_number(item.exit()),
+        Tool::FileChange => is_text(item.stderr),
+        Tool::Mcp => is_text(item.server) && is_text(item.tool),
+        Tool::Dynamic => is_text(item.tool),
+        Tool::Collab => is_text(item.tool) && are_names(item.receivers()) && are_states(item.states()),
+        Tool::Output => is_text(item.name),
+        Tool::WebSearch | Tool::ImageView | Tool::ImageGeneration | Tool::Sleep => true,
+    };
+    !(of_tool && is_text(item.status))
+}
+
+/// Tells whether an event that ends a call has something of another kind that would be passed over.
+pub(super) fn is_odd_end(kind: &str, event: &Payload<'_>) -> bool {
+    let is_readable = match kind {
+        "exec_command_end" => {
+            let is_told = event.aggregated_output.json().is_some();
+            is_number(event.exit_code) && (is_told || (is_text(event.stdout) && is_text(event.stderr)))
+        }
+        "patch_apply_end" => is_text(event.stderr),
+        "mcp_tool_call_begin" | "mcp_tool_call_end" => {
+            let invocation: Option<Invocation<'_>> = event.invocation.and_then(object);
+            let is_known = invocation.is_some_and(|read| {
+                is_text(read.server) && is_text(read.tool) && (read.server.is_some() || read.tool.is_some())
+            });
+            is_absent(event.invocation) || is_known
+        }
+        "dynamic_tool_call_response" => is_text(event.tool),
+        _ => true,
+    };
+    !(is_readable && is_text(event.status))
+}
+
+/// Tells whether a report of usage is there and has no total that can be read.
+pub(super) fn is_odd_usage(info: Raw<'_>) -> bool {
+    let read: Option<TokenInfo<'_>> = info.and_then(object);
+    !is_absent(info) && !has_counts(read.and_then(|info| info.total))
+}
+
+/// Tells whether a total has counts.
+pub(super) fn has_counts(total: Raw<'_>) -> bool {
+    super::usage::only_counts(total).is_some()
+}
