@@ -296,12 +296,12 @@ fn tool_item(
     }
     let seen = Seen { id: &id, item, tool, detail: Some(detail) };
     let conversation = app.conversation(owner, emit);
-    if is_completed {
-        conversation.thread.complete(&seen, emit);
+    let is_its = if is_completed {
+        conversation.thread.complete(&seen, emit)
     } else {
-        conversation.thread.start(&seen, emit);
-    }
-    !is_odd_item(item, tool)
+        conversation.thread.start(&seen, emit)
+    };
+    is_its && !is_odd_item(item, tool)
 }
 
 /// Writes what failed, or that it is tried again.

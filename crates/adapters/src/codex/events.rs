@@ -139,13 +139,18 @@ fn shown(words: Words, text: Option<JsonString>) -> Shown {
 fn turn_ended(session: &mut Session, kind: &str, event: &Payload<'_>, emit: &mut Emit<'_>) {
     if kind == "turn_aborted" {
         let reason = words(event.reason).unwrap_or_else(|| "interrupted".into());
-        session.end_turn(Some(reason), None, emit);
+        if !session.end_turn(Some(reason.clone()), None, emit) {
+            emit.error(&session.run, kind, &reason.to_text());
+        }
         return emit.entry(&session.run, EntryType::SystemEvent, Some("interrupt"));
     }
     let error = message_of(event.error);
-    let is_failed = error.is_some();
-    session.end_turn(error, event.last_agent_message.json(), emit);
-    if is_failed {
+    let is_ended = session.end_turn(error.clone(), event.last_agent_message.json(), emit);
+    if let Some(error) = error {
+        if !is_ended {
+            // The turn's beginning is missing, or another record has ended it.
+            emit.error(&session.run, kind, &error.to_text());
+        }
         emit.entry(&session.run, EntryType::Error, None);
     }
 }

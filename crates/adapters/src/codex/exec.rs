@@ -219,13 +219,13 @@ fn item(stream: &mut Stream, line: &ExecLine<'_>, moment: &str, processes: u32, 
         }
         Kind::Tool(tool) => {
             let Some(id) = item.id.string() else { return unknown(stream, "item", emit) };
-            is_odd = is_odd_item(item, tool);
             let seen = Seen { id: &unique(id, processes), item, tool, detail: None };
             match moment {
-                "item.started" => stream.thread.start(&seen, emit),
-                "item.completed" => stream.thread.complete(&seen, emit),
+                "item.started" => is_odd = !stream.thread.start(&seen, emit),
+                "item.completed" => is_odd = !stream.thread.complete(&seen, emit),
                 _ => return Read::Bookkeeping,
             }
+            is_odd |= is_odd_item(item, tool);
         }
         Kind::Fact(name) => plan(stream, name, item.items.or(item.text), emit),
         Kind::Warning => {

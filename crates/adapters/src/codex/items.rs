@@ -151,18 +151,33 @@ impl Report {
         }
     }
 
+    /// Tells whether it knows no more than that the call has ended well.
+    pub(super) fn adds_nothing(&self) -> bool {
+        let is_well = matches!(self.outcome, Outcome::Ok | Outcome::Unknown);
+        is_well && self.exit_code.is_none() && self.output.is_none() && self.error.is_none()
+    }
+
     /// Makes the step that says what became known of a call after its result.
     pub(super) fn into_amendment(self, call: &JsonString) -> StepPayload {
-        let mut payload = StepPayload::new(call.clone(), "amend");
-        payload.extra.push("tool_call_id", call.to_json());
-        payload.result = Some(RawJson::object(|object| {
+        let result = RawJson::object(|object| {
             object.optional("exit_code", self.exit_code.map(RawJson::from).as_ref(), ObjectWriter::json);
             object.word("outcome", self.outcome.as_str());
             object.optional("output", self.output.as_ref(), ObjectWriter::json);
             object.optional("error", self.error.as_ref(), ObjectWriter::string);
-        }));
-        payload
+            for (name, value) in self.extra.into_pairs() {
+                object.json(&name.to_text(), &value);
+            }
+        });
+        amendment(call, result)
     }
+}
+
+/// Makes a step that says what became known of a call later.
+pub(super) fn amendment(call: &JsonString, result: RawJson) -> StepPayload {
+    let mut payload = StepPayload::new(call.clone(), "amend");
+    payload.extra.push("tool_call_id", call.to_json());
+    payload.result = Some(result);
+    payload
 }
 
 /// Reads a status, as any surface spells it.

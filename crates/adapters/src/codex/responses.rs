@@ -26,8 +26,8 @@ pub(super) fn response_item(session: &mut Session, item: &Payload<'_>, emit: &mu
         "message" => return message(session, item, emit),
         "reasoning" => is_odd = reasoning(session, item, emit),
         "function_call" | "custom_tool_call" | "local_shell_call" | "tool_search_call" => {
-            is_odd = !(is_text(item.name) && is_text(item.call_id));
-            call(session, item, &kind, emit);
+            let is_its = call(session, item, &kind, emit);
+            is_odd = !(is_its && is_text(item.name) && is_text(item.call_id));
         }
         "function_call_output"
         | "custom_tool_call_output"
@@ -196,10 +196,11 @@ fn mail(session: &mut Session, item: &Payload<'_>, emit: &mut Emit<'_>) -> bool 
     is_odd || !is_list(item.content) || !is_text(item.author)
 }
 
-fn call(session: &mut Session, item: &Payload<'_>, kind: &str, emit: &mut Emit<'_>) {
+/// Writes a call; false when it has the id of another.
+fn call(session: &mut Session, item: &Payload<'_>, kind: &str, emit: &mut Emit<'_>) -> bool {
     let id = item.call_id.string().or_else(|| item.id.string());
     let id = id.unwrap_or_else(|| format!("{kind}-{}", session.next_unnamed()).as_str().into());
-    session.call(&id, call_seen(item, kind), item.id.json(), emit);
+    session.call(&id, call_seen(item, kind), item.id.json(), emit)
 }
 
 fn call_seen(item: &Payload<'_>, kind: &str) -> CallSeen {
@@ -245,7 +246,7 @@ fn class_of(name: &str, kind: &str) -> Class {
     }
 }
 
-/// Writes what the model was told of a call; false when it does not say which.
+/// Writes what the model was told of a call; false when it does not say which, or was told otherwise before.
 fn output(session: &mut Session, item: &Payload<'_>, emit: &mut Emit<'_>) -> bool {
     let Some(id) = item.call_id.string().or_else(|| item.id.string()) else { return false };
     let output = item.output.or(item.tools);
@@ -253,8 +254,7 @@ fn output(session: &mut Session, item: &Payload<'_>, emit: &mut Emit<'_>) -> boo
     if let Some(name) = name {
         subagents(session, &id, &name, output, emit);
     }
-    session.told(&id, answer(output), emit);
-    true
+    session.told(&id, answer(output), emit)
 }
 
 /// Reads an output. Up to 0.7x that of a command was JSON in a string, with the exit code beside the text; since then

@@ -1,13 +1,14 @@
 //! The state of a rollout while it is read: its turn, its prompts, the calls that await their report.
 
 use std::collections::{HashMap, HashSet};
+use std::hash::{DefaultHasher, Hash, Hasher as _};
 
 use steno_model::json::{Extra, JsonString, RawJson};
 use steno_model::{BlockContent, ContentBlock, EntryType, Fidelity, RunId, StepPayload};
 
 use super::PROVIDER;
 use super::agents::{Child, Children, End};
-use super::items::Report;
+use super::items::{Report, amendment};
 use super::prompt::UserMessage;
 use super::twins::{Shown, Side, Twins, Words};
 use super::usage::{Growth, Start, Totals, fields};
@@ -15,6 +16,15 @@ use super::wire::TokenInfo;
 use crate::adapter::Read;
 use crate::emit::{Answer, CallSeen, Emit, Outcome, push};
 use crate::run::{Run, run_id_of};
+
+/// What the model's side of a call has said so far, as hashes: a record that repeats it adds nothing.
+#[derive(Default)]
+struct Heard {
+    call: Option<u64>,
+    output: Option<u64>,
+    /// Whether its result says nothing of what the tool gave.
+    is_silent: bool,
+}
 
 /// A turn that was announced and is not written yet.
 struct TurnAnnounced {
@@ -34,6 +44,7 @@ pub(super) struct Session {
     pub(super) twins: Twins,
     /// Reports that came before what the model was told.
     reports: HashMap<String, Report>,
+    heard: HashMap<String, Heard>,
     pub(super) children: Children,
     pub(super) totals: Totals,
     /// The responses whose exact usage is known.
@@ -56,6 +67,7 @@ impl Session {
             model: None,
             twins: Twins::default(),
             reports: HashMap::new(),
+            heard: HashMap::new(),
             children: Children::default(),
             totals: Totals::new(start),
             responses: HashSet::new(),
@@ -94,17 +106,19 @@ impl Session {
         }
     }
 
-    /// Ends the turn.
+    /// Ends the turn; false when none was open.
     pub(super) fn end_turn(
         &mut self,
         error: Option<JsonString>,
         result: Option<RawJson>,
         emit: &mut Emit<'_>,
-    ) {
+    ) -> bool {
         self.open_turn(emit);
+        let is_open = self.run.turns.is_open();
         self.tie_up(emit);
         self.twins.end_prompts();
         emit.end_turn(&mut self.run, error, result);
+        is_open
     }
 
     /// Takes one of the two records of a prompt; the second writes nothing.
@@ -153,17 +167,37 @@ impl Session {
         }
     }
 
-    /// Writes a call: a block of the response, and the call itself.
+    /// Takes a call of the model's; false when it has the id of another.
     pub(super) fn call(
         &mut self,
         id: &JsonString,
         call: CallSeen,
         item: Option<RawJson>,
         emit: &mut Emit<'_>,
-    ) {
-        if self.run.calls.get(&id.to_text()).is_some() {
-            return;
+    ) -> bool {
+        self.open_turn(emit);
+        let hash = hash_of(&(call.name.as_raw(), call.input.as_str()));
+        let heard = self.heard.entry(id.to_text().into_owned()).or_default();
+        if let Some(known) = heard.call {
+            return known == hash;
         }
+        heard.call = Some(hash);
+        match self.run.calls.get(&id.to_text()).map(|call| call.path.clone()) {
+            // It was made up for what came before it.
+            Some(path) => {
+                let result = RawJson::object(|object| {
+                    object.string("name", &call.name);
+                    object.json("input", &call.input);
+                });
+                emit.step_completed(&self.run, &path, amendment(id, result));
+            }
+            None => self.write_call(id, call, item, emit),
+        }
+        true
+    }
+
+    /// Writes a call: a block of the response, and the call itself.
+    fn write_call(&mut self, id: &JsonString, call: CallSeen, item: Option<RawJson>, emit: &mut Emit<'_>) {
         let mut extra = Extra::default();
         push(&mut extra, "id", item);
         self.say(vec![use_block(id, &call)], extra, EntryType::ToolUse, emit);
@@ -175,34 +209,48 @@ impl Session {
         let key = id.to_text().into_owned();
         match self.run.calls.get(&key).map(|call| (call.is_answered, call.path.clone())) {
             // A report that knows no more than the result did amends nothing.
-            Some((true, _)) if report.exit_code.is_none() && report.output.is_none() => {}
+            Some((true, _)) if report.adds_nothing() => {}
             Some((true, path)) => emit.step_completed(&self.run, &path, report.into_amendment(id)),
             Some((false, _)) => {
                 self.reports.insert(key, report);
             }
             // A command of the user's own, or a call that a script of the model's made: no response has it.
             None => {
-                self.call(id, call, None, emit);
+                self.write_call(id, call, None, emit);
                 self.answer(id, report.into_answer(RawJson::null()), emit);
             }
         }
     }
 
-    /// Takes what the model was told of a call.
-    pub(super) fn told(&mut self, id: &JsonString, answer: Answer, emit: &mut Emit<'_>) {
+    /// Takes what the model was told of a call; false when it was told something else before.
+    pub(super) fn told(&mut self, id: &JsonString, answer: Answer, emit: &mut Emit<'_>) -> bool {
         self.open_turn(emit);
         let key = id.to_text();
-        if self.run.calls.get(&key).is_some_and(|call| call.is_answered) {
-            return;
+        let heard = self.heard.entry(key.clone().into_owned()).or_default();
+        let hash = hash_of(answer.output.as_str());
+        if let Some(known) = heard.output {
+            return known == hash;
+        }
+        heard.output = Some(hash);
+        let is_news = heard.is_silent && answer.output != RawJson::null();
+        let call = self.run.calls.get(&key).filter(|call| call.is_answered);
+        if let Some(path) = call.map(|call| call.path.clone()) {
+            if is_news {
+                let result = RawJson::object(|object| object.json("output", &answer.output));
+                emit.step_completed(&self.run, &path, amendment(id, result));
+            }
+            return true;
         }
         let answer = match self.reports.remove(&*key) {
             Some(report) => report.into_answer(answer.output),
             None => answer,
         };
         self.answer(id, answer, emit);
+        true
     }
 
     fn answer(&mut self, id: &JsonString, answer: Answer, emit: &mut Emit<'_>) {
+        self.heard.entry(id.to_text().into_owned()).or_default().is_silent = answer.output == RawJson::null();
         emit.result(&mut self.run, id, "", answer);
         emit.entry(&self.run, EntryType::ToolResult, None);
     }
@@ -303,6 +351,13 @@ impl Session {
             self.children.end(&self.run, child(&thread), end, emit);
         }
     }
+}
+
+/// Returns what stands for a value among those of a session.
+pub(super) fn hash_of(value: &(impl Hash + ?Sized)) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    value.hash(&mut hasher);
+    hasher.finish()
 }
 
 /// A subagent has a rollout of its own, which owns its thread's id.

@@ -1,6 +1,6 @@
 //! A thread on a stream: what items say, on standard output and on a connection alike.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use steno_model::json::{Extra, JsonString, RawJson};
 use steno_model::{ContentBlock, EntryType, Fidelity};
@@ -8,7 +8,7 @@ use steno_model::{ContentBlock, EntryType, Fidelity};
 use super::PROVIDER;
 use super::agents::{Child, Children, ended, is_spawn, receivers};
 use super::items::{Tool, call_of, report_of, thought};
-use super::session::{thinking_block, thread_run, use_block};
+use super::session::{hash_of, thinking_block, thread_run, use_block};
 use super::shapes::{are_texts, is_text};
 use super::wire::Item;
 use crate::emit::{Answer, CallSeen, Emit, Outcome, push};
@@ -66,6 +66,8 @@ pub(super) struct Thread {
     children: Children,
     /// Calls whose entry was written before the call itself could be.
     announced: HashSet<String>,
+    /// What the items of calls told of their end, as hashes.
+    ends: HashMap<String, u64>,
     /// Calls that somebody declined.
     pub(super) declined: HashSet<String>,
 }
@@ -79,6 +81,7 @@ impl Thread {
             model: None,
             children: Children::default(),
             announced: HashSet::new(),
+            ends: HashMap::new(),
             declined: HashSet::new(),
         }
     }
@@ -122,9 +125,12 @@ impl Thread {
         is_read
     }
 
-    /// Writes the call of an item that has begun.
-    pub(super) fn start(&mut self, seen: &Seen<'_, '_>, emit: &mut Emit<'_>) {
+    /// Writes the call of an item that has begun; false when an item with its id has ended.
+    pub(super) fn start(&mut self, seen: &Seen<'_, '_>, emit: &mut Emit<'_>) -> bool {
         let Seen { id, item, tool, detail } = *seen;
+        if self.ends.contains_key(&*id.to_text()) {
+            return false;
+        }
         // What is searched for is not known yet; the end of the item has it.
         let is_nothing = |query: Raw<'_>| query.json().is_none_or(|query| query.as_str() == "\"\"");
         let is_empty = tool == Tool::WebSearch && is_nothing(item.query);
@@ -132,9 +138,10 @@ impl Thread {
             if self.announced.insert(id.to_text().into_owned()) {
                 Say::entry(EntryType::ToolUse, detail).write(&self.run, emit);
             }
-            return;
+            return true;
         }
         self.call(id, call_of(item, tool), detail, emit);
+        true
     }
 
     /// Writes a call: a block of the response, and the call itself.
@@ -155,8 +162,9 @@ impl Thread {
         emit.call(&mut self.run, id, call);
     }
 
-    /// Writes the result of an item that has ended, its call too if that was not seen.
-    pub(super) fn complete(&mut self, seen: &Seen<'_, '_>, emit: &mut Emit<'_>) {
+    /// Writes the result of an item that has ended, its call too if that was not seen; false when an item with its id
+    /// ended otherwise.
+    pub(super) fn complete(&mut self, seen: &Seen<'_, '_>, emit: &mut Emit<'_>) -> bool {
         let Seen { id, item, tool, detail } = *seen;
         self.call(id, call_of(item, tool), detail, emit);
         if tool == Tool::Collab {
@@ -164,7 +172,10 @@ impl Thread {
         }
         let told = if tool == Tool::ImageView { item.path.json() } else { item.states().json() };
         let answer = report_of(item, tool).into_answer(told.unwrap_or_else(RawJson::null));
+        let hash = hash_of(&(answer.output.as_str(), answer.outcome.as_str()));
+        let is_same = *self.ends.entry(id.to_text().into_owned()).or_insert(hash) == hash;
         self.answer(id, answer, detail, emit);
+        is_same
     }
 
     /// Writes a result, once.

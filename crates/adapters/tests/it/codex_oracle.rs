@@ -364,7 +364,7 @@ fn every_word_of_the_protocols_schema_is_known() {
     let mut lines = Vec::new();
     let params = |item: &str| {
         format!(
-            r#"{{"threadId":"t1","conversationId":"t1","turn":{{"id":"u1"}},"thread":{{"id":"t1"}},"item":{{"type":"{item}","id":"i1"}}}}"#
+            r#"{{"threadId":"t1","conversationId":"t1","turn":{{"id":"u1"}},"thread":{{"id":"t1"}},"item":{{"type":"{item}","id":"{item}"}}}}"#
         )
     };
     for method in words(&notices, &notices, "method") {

@@ -9,6 +9,7 @@ mod claude_properties;
 mod claude_rules;
 mod claude_unknown;
 mod codex_app_rules;
+mod codex_calls;
 mod codex_files;
 mod codex_oracle;
 mod codex_properties;
