@@ -73,6 +73,11 @@ impl<T> Open<T> {
         self.0.entry(id.get().to_owned()).or_default().push_back(asked);
     }
 
+    /// Tells whether none was ever seen: a recording may have one side of the connection only.
+    fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     fn answer(&mut self, id: &RawValue) -> Answers<T> {
         match self.0.get_mut(id.get()).map(VecDeque::pop_front) {
             Some(Some(asked)) => Answers::One(asked),
@@ -179,6 +184,7 @@ pub(super) fn answered_by_server(
         }
         // Without the client's side of the connection, an answer that names a thread and its model is one of these.
         "" if answer.model.is_some() && announced(app, "", answer, emit) => {}
+        "" if app.requests.by_client.is_empty() => return Read::Bookkeeping,
         "" => return app.unknown(None, "response", emit),
         _ => return Read::Bookkeeping,
     }

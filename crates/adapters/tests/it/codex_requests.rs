@@ -51,11 +51,17 @@ fn a_prompt_for_a_thread_that_nobody_announced_makes_it_appear() {
 #[test]
 fn an_answer_to_nothing_is_unknown() {
     check(
-        &[r#"{"id":9,"result":{"x":1}}"#, r#">{"id":9,"result":{"x":1}}"#],
+        &[
+            r#">{"id":1,"method":"account/read","params":{}}"#,
+            r#"{"id":9,"result":{"x":1}}"#,
+            r#">{"id":9,"result":{"x":1}}"#,
+        ],
         &["turn-0001: unknown response null", "turn-0001: unknown response null"],
         &["response"],
-        0,
+        1,
     );
+    // A recording of the server's side alone has no requests to answer.
+    check(&[r#"{"id":9,"result":{"x":1}}"#], &[], &[], 1);
     check(&[r#"{"id":9,"error":{"message":"no"}}"#], &["turn-0001: error response no"], &[], 0);
     check(
         &[r#">{"id":1,"method":"thread/start","params":{}}"#, r#"{"id":1,"result":{"thread":7}}"#],
