@@ -11,19 +11,20 @@ use tracing_subscriber::layer::SubscriberExt as _;
 use crate::args::EntriesArgs;
 use crate::failure::{Exit, Failure, Outcome};
 use crate::output::harmless_json;
-use crate::provider_files;
+use crate::provider_files::{Files, Opened};
 
 pub fn run(args: &EntriesArgs) -> Outcome {
-    let files = provider_files::find(&args.paths)?;
+    let files = Files::find(&args.paths)?;
     let failed = Arc::<Mutex<Option<io::Error>>>::default();
     let out = BufWriter::new(io::stdout());
     let log = EntryLog::to_writer(Lines { out, raw: args.raw_output, failed: Arc::clone(&failed) });
     let (mut known, mut numbers) = (0_u64, EntryNumbers::default());
-    for file in &files {
+    for file in files {
+        let file = file?;
         // Only while this runs: what the command itself has to say goes to stderr as always.
         let subscriber = tracing_subscriber::registry().with(log.clone());
         let logged = tracing::subscriber::with_default(subscriber, || log_file(file, args, &mut numbers));
-        known += u64::from(logged?);
+        known += u64::from(logged);
         if failed.lock().unwrap_or_else(PoisonError::into_inner).is_some() {
             break;
         }
@@ -42,16 +43,17 @@ pub fn run(args: &EntriesArgs) -> Outcome {
     Ok(Exit::Done)
 }
 
-fn log_file(file: &Path, args: &EntriesArgs, numbers: &mut EntryNumbers) -> Result<bool, Failure> {
-    let Some(surface) = provider_files::surface_of(file)? else { return Ok(false) };
+fn log_file(file: Opened, args: &EntriesArgs, numbers: &mut EntryNumbers) -> bool {
+    let Some(sniffed) = file.sniffed().filter(|_| file.is_readable()) else { return false };
     let options = EntryOptions { is_on: true, emit_raw: !args.no_raw, prompt_name: args.name.clone() };
     let mut sink = EntrySink::resume(options, std::mem::take(numbers));
-    sink.discovered(&file.display().to_string(), what_is(file, surface));
-    match provider_files::read(file, &mut sink) {
+    let path = file.path().to_owned();
+    sink.discovered(&path.display().to_string(), what_is(&path, sniffed.surface));
+    match file.read(&mut sink) {
         Ok(Some(read)) => {
             let unreadable = read.completeness.unreadable;
             if unreadable > 0 {
-                sink.error(&format!("{unreadable} pieces of `{}` cannot be read", file.display()));
+                sink.error(&format!("{unreadable} pieces of `{}` cannot be read", path.display()));
             }
         }
         Ok(None) => {}
@@ -59,7 +61,7 @@ fn log_file(file: &Path, args: &EntriesArgs, numbers: &mut EntryNumbers) -> Resu
         Err(failure) => sink.error(&failure.message),
     }
     *numbers = sink.stop_to_resume().1;
-    Ok(true)
+    true
 }
 
 /// Tells a subagent's file by its name, which is how Claude Code marks it.

@@ -1,7 +1,5 @@
 //! `steno events`: shows the events of a run.
 
-use std::path::Path;
-
 use steno_journal::{Reader, Recorded};
 use steno_model::{ExchangeEvent, Unknowns, Vocabulary as _, Word};
 
@@ -10,16 +8,16 @@ use super::provider_events::{self, Numbered};
 use crate::args::EventsArgs;
 use crate::failure::{Exit, Failure, Outcome};
 use crate::output::{Output, count};
-use crate::provider_files;
+use crate::provider_files::Files;
 use crate::runs::{self, Found};
 use crate::settings::Settings;
 
 pub fn run(args: &EventsArgs, settings: &Settings, output: &mut Output) -> Outcome {
     let found = runs::find(&args.run, settings)?;
     if let Found::File(path) = &found
-        && provider_files::is_foreign(path)?
+        && let Some(files) = Files::unless_transcript(path)?
     {
-        return show_foreign(path, args, output);
+        return show_foreign(files, args, output);
     }
     if args.completeness {
         let message = format!("`{}` is no agent's file: a transcript is whole or damaged", args.run);
@@ -55,10 +53,10 @@ pub fn run(args: &EventsArgs, settings: &Settings, output: &mut Output) -> Outco
 }
 
 /// Shows what an agent's own files become.
-fn show_foreign(path: &Path, args: &EventsArgs, output: &mut Output) -> Outcome {
+fn show_foreign(files: Files, args: &EventsArgs, output: &mut Output) -> Outcome {
     if args.completeness {
-        let known = provider_events::show_completeness(path, args.form.json, output)?;
-        return if known > 0 { Ok(Exit::Done) } else { Err(not_readable(path)) };
+        let known = provider_events::show_completeness(files, args.form.json, output)?;
+        return if known > 0 { Ok(Exit::Done) } else { Err(not_readable(&args.run)) };
     }
     let mut shown = 0_u64;
     let mut numbered = Numbered::new(|recorded: Recorded| {
@@ -67,9 +65,9 @@ fn show_foreign(path: &Path, args: &EventsArgs, output: &mut Output) -> Outcome 
             shown += 1;
         }
     });
-    let known = provider_events::read(path, &mut numbered)?;
+    let known = provider_events::read(files, &mut numbered)?;
     if known == 0 {
-        return Err(not_readable(path));
+        return Err(not_readable(&args.run));
     }
     if shown == 0 {
         return Err(Failure::nothing(format!("no events of `{}` to show", args.run)));
@@ -77,11 +75,8 @@ fn show_foreign(path: &Path, args: &EventsArgs, output: &mut Output) -> Outcome 
     Ok(Exit::Done)
 }
 
-fn not_readable(path: &Path) -> Failure {
-    Failure::nothing(format!(
-        "`{}` is neither a transcript nor a file of an agent that we can read",
-        path.display()
-    ))
+fn not_readable(path: &str) -> Failure {
+    Failure::nothing(format!("`{path}` is neither a transcript nor a file of an agent that we can read"))
 }
 
 fn is_wanted(event: &ExchangeEvent, args: &EventsArgs) -> bool {

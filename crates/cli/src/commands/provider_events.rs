@@ -11,7 +11,7 @@ use steno_views::{Lines, visible};
 
 use crate::failure::Failure;
 use crate::output::{Output, count};
-use crate::provider_files::{self, Reading};
+use crate::provider_files::{Files, Reading};
 
 /// Numbers drafts run by run, from 1, and hands each event on.
 pub struct Numbered<F> {
@@ -39,27 +39,30 @@ impl<F: FnMut(Recorded)> Sink for Numbered<F> {
     }
 }
 
-/// Reads the files at `path` that agents wrote; returns how many there were.
-pub fn read(path: &Path, sink: &mut dyn Sink) -> Result<u64, Failure> {
+/// Reads the files that agents wrote; returns how many there were.
+pub fn read(files: Files, sink: &mut dyn Sink) -> Result<u64, Failure> {
     let mut known = 0;
-    for file in provider_files::find(&[path.to_owned()])? {
-        if let Some(read) = provider_files::read(&file, sink)? {
+    for file in files {
+        let file = file?;
+        let path = file.path().to_owned();
+        if let Some(read) = file.read(sink)? {
             known += 1;
-            warn_of_the_rest(&file, &read.completeness);
+            warn_of_the_rest(&path, &read.completeness);
         }
     }
     Ok(known)
 }
 
 /// Shows of each file whose it is, what its channel carries, and how much of it was understood.
-pub fn show_completeness(path: &Path, json: bool, output: &mut Output) -> Result<u64, Failure> {
+pub fn show_completeness(files: Files, json: bool, output: &mut Output) -> Result<u64, Failure> {
     let mut known = 0;
-    for file in provider_files::find(&[path.to_owned()])? {
+    for file in files {
+        let file = file?;
+        let name = file.path().display().to_string();
         let mut events = 0_u64;
         let mut counted = Numbered::new(|_| events += 1);
-        let Some(read) = provider_files::read(&file, &mut counted)? else { continue };
+        let Some(read) = file.read(&mut counted)? else { continue };
         known += 1;
-        let name = file.display().to_string();
         if json {
             output.json_line(completeness_json(&name, events, &read).as_str());
         } else {

@@ -13,23 +13,22 @@ use steno_views::{Lines, visible};
 use crate::args::{UsageArgs, UsageGroup};
 use crate::failure::{Exit, Failure, Outcome};
 use crate::output::{Output, count};
-use crate::provider_files;
+use crate::provider_files::{Files, Opened};
 
 pub fn run(args: &UsageArgs, output: &mut Output) -> Outcome {
-    let files = provider_files::find(&paths(args)?)?;
+    let files = Files::find(&paths(args)?)?;
     let mut fold = Fold(UsageBuilder::new());
-    let mut known = 0_u64;
-    for file in &files {
+    let (mut known, total) = (0_u64, files.len() as u64);
+    for file in files {
         // One file that cannot be read takes nothing from the others.
-        match provider_files::read(file, &mut fold) {
-            Ok(Some(_)) => known += 1,
-            Ok(None) => tracing::debug!("`{}` is no agent's file", file.display()),
+        match file.and_then(|file| read(file, &mut fold)) {
+            Ok(is_known) => known += u64::from(is_known),
             Err(failure) => tracing::warn!("{}", failure.message),
         }
     }
     let rows = fold.0.finish();
     if rows.is_empty() {
-        let message = format!("no usage found in {} ({known} known)", count(files.len() as u64, "file"));
+        let message = format!("no usage found in {} ({known} known)", count(total, "file"));
         return Err(Failure::nothing(message));
     }
     let groups = grouped(&rows, &args.by);
@@ -41,6 +40,13 @@ pub fn run(args: &UsageArgs, output: &mut Output) -> Outcome {
         print_table(&groups, &args.by, output);
     }
     Ok(Exit::Done)
+}
+
+fn read(file: Opened, fold: &mut Fold) -> Result<bool, Failure> {
+    if !file.is_readable() {
+        tracing::debug!("`{}` is no agent's file", file.path().display());
+    }
+    Ok(file.read(fold)?.is_some())
 }
 
 /// Returns the paths that were given, or the homes of the agents that have adapters.

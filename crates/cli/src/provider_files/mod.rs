@@ -1,0 +1,169 @@
+//! Agents' own files, read where they lie: found, recognised by content, and run through their adapter.
+
+mod find;
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use steno_adapters::{Adapter, Completeness, HEAD_BYTES_MAX, Sink, Sniffed, Source, open, sniff};
+use steno_model::{Envelope, Frame, Lane, Timestamp};
+
+use crate::failure::Failure;
+
+pub use find::Files;
+
+/// How much of a file is read at a time.
+const PIECE_BYTES: usize = 256 * 1024;
+
+/// A file that was opened, and whose beginning was looked at, once: all that is asked of it comes from there.
+pub struct Opened {
+    path: PathBuf,
+    bytes: Box<dyn Read>,
+    /// The beginning, which `bytes` no longer has.
+    head: Vec<u8>,
+    /// Whose it is; `None` for a transcript too.
+    sniffed: Option<Sniffed>,
+    /// By which adapter it can be read.
+    adapter: Option<Adapter>,
+    /// Where records have no time of their own, the file's is the best that is known.
+    modified: Option<Timestamp>,
+}
+
+/// What reading a file has shown of it.
+pub struct Reading {
+    pub sniffed: Sniffed,
+    /// What its channel can show at all.
+    pub carries: &'static [&'static str],
+    pub completeness: Completeness,
+}
+
+impl Opened {
+    /// Opens a file and looks at its beginning.
+    pub fn open(path: &Path) -> Result<Self, Failure> {
+        let failed = |error: io::Error| cannot("read", path, &error);
+        let file = open_regular(path)?;
+        let modified = file.metadata().map_err(failed)?.modified().ok();
+        let modified = modified.and_then(|time| jiff::Timestamp::try_from(time).ok());
+        let mut bytes = plain_bytes(path, file).map_err(failed)?;
+        let mut head = vec![0; HEAD_BYTES_MAX];
+        let read = fill(&mut *bytes, &mut head).map_err(failed)?;
+        head.truncate(read);
+        let sniffed = if is_transcript(&head) { None } else { sniff(&head) };
+        let adapter = sniffed.as_ref().and_then(|sniffed| open(sniffed, source_of(path)));
+        let adapter = adapter.map(Adapter::read_once);
+        let modified = modified.map(Timestamp::from_instant);
+        Ok(Self { path: path.to_owned(), bytes, head, sniffed, adapter, modified })
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Returns whose file it is, also where no adapter can read it yet.
+    pub fn sniffed(&self) -> Option<&Sniffed> {
+        self.sniffed.as_ref()
+    }
+
+    /// Tells whether an adapter can read it.
+    pub fn is_readable(&self) -> bool {
+        self.adapter.is_some()
+    }
+
+    /// Reads the file through its adapter; `None` when there is none.
+    pub fn read(mut self, sink: &mut dyn Sink) -> Result<Option<Reading>, Failure> {
+        let (Some(sniffed), Some(mut adapter)) = (self.sniffed, self.adapter) else { return Ok(None) };
+        let mut piece = self.head;
+        let mut offset = 0;
+        while !piece.is_empty() {
+            let frame = Frame {
+                lane: Lane::FromAgent,
+                generation: 0,
+                offset,
+                captured: self.modified.as_ref(),
+                bytes: &piece,
+            };
+            adapter.feed(frame, sink);
+            offset += piece.len() as u64;
+            piece.resize(PIECE_BYTES, 0);
+            let read = fill(&mut *self.bytes, &mut piece);
+            piece.truncate(read.map_err(|error| cannot("read", &self.path, &error))?);
+        }
+        adapter.finish(sink);
+        let (carries, completeness) = (adapter.carries(), adapter.completeness().clone());
+        Ok(Some(Reading { sniffed, carries, completeness }))
+    }
+}
+
+/// Tells whether a file begins with an event of ours.
+fn is_transcript(head: &[u8]) -> bool {
+    let first = head.split(|byte| *byte == b'\n').next().unwrap_or_default();
+    Envelope::parse(first).is_ok()
+}
+
+fn source_of(path: &Path) -> Source {
+    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    // By its whole path: streams of one session are often called alike, and their runs are made from this.
+    let whole = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    Source { id: whole.to_string_lossy().as_ref().into(), file_name: Some(name) }
+}
+
+/// Opens the bytes as the agent wrote them, also where it has compressed them since.
+fn plain_bytes(path: &Path, file: File) -> io::Result<Box<dyn Read>> {
+    if path.extension().is_some_and(|ending| ending == "zst") {
+        return Ok(Box::new(zstd::stream::read::Decoder::new(file)?));
+    }
+    Ok(Box::new(file))
+}
+
+/// Reads until the buffer is full or the file ends.
+fn fill(bytes: &mut dyn Read, into: &mut [u8]) -> io::Result<usize> {
+    let mut filled = 0;
+    while filled < into.len() {
+        match bytes.read(&mut into[filled..]) {
+            Ok(0) => break,
+            Ok(count) => filled += count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(filled)
+}
+
+/// Opens a file to read. A pipe in its place would make us wait for ever, so nothing else is opened.
+fn open_regular(path: &Path) -> Result<File, Failure> {
+    let failed = |error: io::Error| cannot("read", path, &error);
+    if !std::fs::metadata(path).map_err(failed)?.is_file() {
+        return Err(Failure::could_not(format!("`{}` is no regular file", path.display())));
+    }
+    File::open(path).map_err(failed)
+}
+
+fn cannot(what: &str, path: &Path, error: &io::Error) -> Failure {
+    Failure::could_not(format!("cannot {what} `{}`: {error}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use steno_model::{Draft, RunId};
+
+    use super::*;
+
+    const LINE: &str = r#"{"type":"user","uuid":"u1","sessionId":"550e8400-e29b-41d4-a716-446655440000","timestamp":"2026-06-08T08:14:42.123Z","message":{"role":"user","content":"Fix it."}}"#;
+
+    #[test]
+    fn a_file_is_opened_once_for_all_that_is_asked_of_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("s.jsonl");
+        std::fs::write(&path, format!("{LINE}\n")).unwrap();
+        let opened = Files::unless_transcript(&path).unwrap().unwrap().next().unwrap().unwrap();
+        // Whatever is at its place by now is not what was looked at.
+        std::fs::write(dir.path().join("t.jsonl"), "[]\n").unwrap();
+        std::fs::rename(dir.path().join("t.jsonl"), &path).unwrap();
+        assert!(opened.is_readable());
+        let mut drafts = Vec::<(RunId, Draft)>::new();
+        let reading = opened.read(&mut drafts).unwrap().unwrap();
+        assert_eq!((reading.completeness.records, reading.completeness.unreadable), (1, 0));
+        assert!(!drafts.is_empty());
+    }
+}
