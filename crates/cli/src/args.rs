@@ -72,6 +72,9 @@ pub enum Command {
     /// Show the events of a run
     Events(EventsArgs),
     /// Show the steps of a run and its child runs as a tree
+    ///
+    /// Agents' files may hold several sessions: each is a tree, the oldest first, with the subagents whose files were
+    /// read below it.
     Tree(TreeArgs),
     /// Show the events of a run, and each new one as it is recorded
     ///
@@ -216,9 +219,9 @@ impl std::fmt::Display for UsageGroup {
 
 #[derive(Args, Debug)]
 pub struct TreeArgs {
-    /// A run's UUID or the beginning of it, or a transcript file
+    /// A run's UUID or the beginning of it, a transcript file, or a file or directory of an agent
     pub run: String,
-    /// Print the tree as one JSON object
+    /// Print one JSON object a tree
     #[arg(long)]
     pub json: bool,
 }

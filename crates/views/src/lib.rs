@@ -4,7 +4,7 @@
 //! write. What is here:
 //!
 //! - [`tree`]: [`tree::TreeBuilder`] makes the step tree of one run, [`tree::join()`] joins several runs into one
-//!   tree, [`tree::text()`] and [`tree::export()`] show it as lines and as JSON.
+//!   tree and [`tree::join_all()`] into as many as it takes, [`tree::text()`] and [`tree::export()`] show it as lines and as JSON.
 //! - [`summary`]: [`summary::RunSummary`], one run in a list of runs.
 //! - [`conversation`]: [`conversation::ConversationBuilder`] makes one run a conversation, each call with its result.
 //! - [`usage`]: [`usage::UsageBuilder`] adds up what sessions cost in tokens.

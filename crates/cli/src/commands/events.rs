@@ -56,7 +56,7 @@ pub fn run(args: &EventsArgs, settings: &Settings, output: &mut Output) -> Outco
 fn show_foreign(files: Files, args: &EventsArgs, output: &mut Output) -> Outcome {
     if args.completeness {
         let known = provider_events::show_completeness(files, args.form.json, output)?;
-        return if known > 0 { Ok(Exit::Done) } else { Err(not_readable(&args.run)) };
+        return if known > 0 { Ok(Exit::Done) } else { Err(provider_events::not_readable(&args.run)) };
     }
     let mut shown = 0_u64;
     let mut numbered = Numbered::new(|recorded: Recorded| {
@@ -67,16 +67,12 @@ fn show_foreign(files: Files, args: &EventsArgs, output: &mut Output) -> Outcome
     });
     let known = provider_events::read(files, &mut numbered)?;
     if known == 0 {
-        return Err(not_readable(&args.run));
+        return Err(provider_events::not_readable(&args.run));
     }
     if shown == 0 {
         return Err(Failure::nothing(format!("no events of `{}` to show", args.run)));
     }
     Ok(Exit::Done)
-}
-
-fn not_readable(path: &str) -> Failure {
-    Failure::nothing(format!("`{path}` is neither a transcript nor a file of an agent that we can read"))
 }
 
 fn is_wanted(event: &ExchangeEvent, args: &EventsArgs) -> bool {

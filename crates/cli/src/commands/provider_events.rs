@@ -53,6 +53,11 @@ pub fn read(files: Files, sink: &mut dyn Sink) -> Result<u64, Failure> {
     Ok(known)
 }
 
+/// Says that a path holds nothing to show.
+pub fn not_readable(path: &str) -> Failure {
+    Failure::nothing(format!("`{path}` is neither a transcript nor a file of an agent that we can read"))
+}
+
 /// Shows of each file whose it is, what its channel carries, and how much of it was understood.
 pub fn show_completeness(files: Files, json: bool, output: &mut Output) -> Result<u64, Failure> {
     let mut known = 0;

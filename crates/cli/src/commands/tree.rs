@@ -3,21 +3,59 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use anstyle::{AnsiColor, Style};
-use steno_journal::{Error as JournalError, Reader, Store, run_ends};
+use steno_journal::{Error as JournalError, Reader, Recorded, Store, run_ends};
 use steno_model::RunId;
-use steno_views::tree::{RunTree, Tone, TreeBuilder, export, join, toned_text};
+use steno_views::tree::{Joined, RunTree, Tone, TreeBuilder, export_all, join, join_all, toned_text};
 
+use super::provider_events::{self, Numbered};
 use crate::args::TreeArgs;
 use crate::failure::{Exit, Failure, Outcome};
 use crate::output::Output;
+use crate::provider_files::Files;
 use crate::runs::{self, Found};
 use crate::settings::Settings;
 
 pub fn run(args: &TreeArgs, settings: &Settings, output: &mut Output) -> Outcome {
     let found = runs::find(&args.run, settings)?;
+    let joined = match &found {
+        Found::File(path) => match Files::unless_transcript(path)? {
+            Some(files) => join_all(fold_foreign(files, args)?),
+            None => join_recorded(&found, settings)?,
+        },
+        Found::Run(_) => join_recorded(&found, settings)?,
+    };
+    if args.json {
+        for tree in export_all(&joined) {
+            let json = serde_json::to_string(&tree).map_err(|error| Failure::could_not(error.to_string()))?;
+            output.json_line(&json);
+        }
+    } else {
+        output.line(toned_text(&joined, &paint).trim_end());
+    }
+    Ok(Exit::Done)
+}
+
+/// Folds what agents' own files become, run by run.
+fn fold_foreign(files: Files, args: &TreeArgs) -> Result<BTreeMap<RunId, RunTree>, Failure> {
+    let mut builders = BTreeMap::<RunId, TreeBuilder>::new();
+    let mut numbered = Numbered::new(|recorded: Recorded| {
+        let run = recorded.event.run_id;
+        builders.entry(run).or_insert_with(|| TreeBuilder::new(run)).push(&recorded.event);
+    });
+    if provider_events::read(files, &mut numbered)? == 0 {
+        return Err(provider_events::not_readable(&args.run));
+    }
+    if builders.is_empty() {
+        return Err(Failure::nothing(format!("no events in `{}`", args.run)));
+    }
+    Ok(builders.into_iter().map(|(run, builder)| (run, builder.finish())).collect())
+}
+
+/// Folds a transcript, and joins the runs of the store that are below it.
+fn join_recorded(found: &Found, settings: &Settings) -> Result<Joined, Failure> {
     let store = runs::open_store(settings)?;
-    let mut reader = runs::open_reader(&found, settings)?;
-    let (root, tree) = match &found {
+    let mut reader = runs::open_reader(found, settings)?;
+    let (root, tree) = match found {
         Found::Run(run) => (*run, fold(&mut reader, *run)?),
         Found::File(path) => {
             let first = reader.read_next()?;
@@ -28,16 +66,7 @@ pub fn run(args: &TreeArgs, settings: &Settings, output: &mut Output) -> Outcome
             (first.event.run_id, fold_on(builder, &mut reader)?)
         }
     };
-    let trees = load_below(root, tree, store.as_ref())?;
-    let joined = join(root, trees);
-    if args.json {
-        let json =
-            serde_json::to_string(&export(&joined)).map_err(|error| Failure::could_not(error.to_string()))?;
-        output.json_line(&json);
-    } else {
-        output.line(toned_text(&joined, &paint).trim_end());
-    }
-    Ok(Exit::Done)
+    Ok(join(root, load_below(root, tree, store.as_ref())?))
 }
 
 /// Colours a part of a line; the output takes the colours away where they are not wanted.

@@ -1,4 +1,4 @@
-//! Agents' own files, read where they lie: `events`, `entries`, `usage`.
+//! Agents' own files, read where they lie: `events`, `tree`, `entries`, `usage`.
 
 use serde_json::{Value, json};
 
@@ -258,4 +258,40 @@ fn usage_that_is_only_a_lower_bound_says_so() {
     let file = put(&steno, "s.jsonl", text(&lines_of));
     assert_eq!(lines(&steno.run(&["usage", &file, "--json"]))[0]["exact"], json!(false));
     assert!(steno.run(&["usage", &file]).out.contains("≥ 123"));
+}
+
+/// A session that starts a subagent, whose file lies beside it.
+fn session_with_subagent(steno: &Steno) {
+    let mut main = session();
+    main[3]["toolUseResult"] = json!({"agentId": "a1", "status": "completed"});
+    put(steno, &format!("p/{RUN}.jsonl"), text(&main));
+    let mut inner = session();
+    for line in &mut inner {
+        line["isSidechain"] = json!(true);
+        line["agentId"] = json!("a1");
+    }
+    put(steno, &format!("p/{RUN}/subagents/agent-a1.jsonl"), text(&inner));
+}
+
+#[test]
+fn the_tree_of_agents_files_has_a_top_for_each_session() {
+    let steno = Steno::new();
+    session_with_subagent(&steno);
+    let other = "660e8400-e29b-41d4-a716-446655440000";
+    put(&steno, "p/z.jsonl", text(&session()).replace(RUN, other).replace("2026-06-08", "2026-06-07"));
+    let said = steno.run(&["tree", "p"]);
+    assert_eq!((said.code, said.err.as_str()), (0, ""), "{said:?}");
+    let tops: Vec<_> = said.out.lines().filter(|line| line.starts_with("run ")).collect();
+    let [first, second] = tops[..] else { panic!("{}", said.out) };
+    assert!(first.starts_with("run 660e8400…") && second.starts_with("run 550e8400…"), "{}", said.out);
+    assert_eq!(said.out.matches("child run ").count(), 1, "{}", said.out);
+    assert!(!steno.store().exists());
+    let trees = lines(&steno.run(&["tree", "p", "--json"]));
+    let ids: Vec<_> = trees.iter().map(|tree| &tree["run_id"]).collect();
+    assert_eq!(ids, [&json!(other), &json!(RUN)]);
+    let file = put(&steno, "s.jsonl", text(&session()));
+    let said = steno.run(&["tree", &file]);
+    assert!(said.code == 0 && said.out.contains("turn-0001 · turn"), "{said:?}");
+    put(&steno, "d/x.jsonl", "{\"a\":1}\n");
+    assert_eq!(steno.run(&["tree", "d"]).code, 1);
 }

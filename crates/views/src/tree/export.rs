@@ -24,15 +24,29 @@ const LEVELS_NESTED_MAX: usize = 60;
 /// The types of this file say which fields there are. JSON nests no deeper than a line of a transcript, however
 /// deep the tree is.
 #[must_use]
-#[expect(clippy::missing_panics_doc, reason = "every walk begins with the root")]
 pub fn export(joined: &Joined) -> impl Serialize {
-    let mut open: Vec<NodeExport<'_>> = Vec::new();
+    exports(joined).into_iter().next()
+}
+
+/// Returns each tree of [`join_all()`](super::join_all) as [`export()`] does one.
+#[must_use]
+pub fn export_all(joined: &Joined) -> Vec<impl Serialize> {
+    exports(joined)
+}
+
+fn exports(joined: &Joined) -> Vec<NodeExport<'_>> {
+    let (mut done, mut open) = (Vec::new(), Vec::new());
     for visit in Walk::new(joined) {
-        close_to(&mut open, visit.depth.min(LEVELS_NESTED_MAX));
+        // Before a root only the last root is open, and that stays whole.
+        close_to(&mut open, visit.depth.clamp(1, LEVELS_NESTED_MAX));
+        if visit.depth == 0 {
+            done.append(&mut open);
+        }
         open.push(NodeExport::new(joined, visit));
     }
     close_to(&mut open, 1);
-    open.pop().expect("a walk begins with the root")
+    done.append(&mut open);
+    done
 }
 
 /// A node of the tree.

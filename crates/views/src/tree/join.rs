@@ -47,17 +47,22 @@ impl Child {
     }
 }
 
-/// Several runs as one tree. Every run that can be reached from the root is nested exactly once.
+/// Several runs as one tree, or as several. Every run that can be reached from a root is nested exactly once.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Joined {
-    /// The run at the top; it may be missing from the runs.
-    pub root: RunId,
+    roots: Vec<RunId>,
     runs: BTreeMap<RunId, RunTree>,
     children: BTreeMap<(RunId, Option<StepId>), Vec<Child>>,
     outside: Vec<RunId>,
 }
 
 impl Joined {
+    /// Returns the runs at the top; the one given to [`join()`] may be missing from the runs.
+    #[must_use]
+    pub fn roots(&self) -> &[RunId] {
+        &self.roots
+    }
+
     /// Returns a run of the set.
     #[must_use]
     pub fn run(&self, run_id: RunId) -> Option<&RunTree> {
@@ -75,7 +80,7 @@ impl Joined {
         self.children.get(&(run_id, step)).map_or(&[], Vec::as_slice)
     }
 
-    /// Returns the runs of the set that cannot be reached from the root.
+    /// Returns the runs of the set that cannot be reached from a root.
     #[must_use]
     pub fn outside(&self) -> &[RunId] {
         &self.outside
@@ -89,20 +94,51 @@ impl Joined {
 /// [`Join::Unlinked`].
 #[must_use]
 pub fn join(root: RunId, runs: BTreeMap<RunId, RunTree>) -> Joined {
-    let mut joiner = Joiner::new(root, &runs);
-    joiner.place_all();
-    let outside = runs.keys().filter(|run_id| !joiner.places.contains_key(run_id)).copied().collect();
-    let mut children: BTreeMap<_, Vec<Child>> = BTreeMap::new();
-    for child in joiner.children {
-        children.entry((child.parent, child.step)).or_default().push(child);
+    let mut joiner = Joiner::new(&runs);
+    joiner.place_below(&[root]);
+    let placed = joiner.finish();
+    placed.of(runs)
+}
+
+/// Joins `runs` into as many trees as it takes to show them all, oldest first; otherwise as [`join()`].
+///
+/// At the top are the runs whose parent is not among them, and of runs that are each other's parents the oldest.
+#[must_use]
+pub fn join_all(runs: BTreeMap<RunId, RunTree>) -> Joined {
+    let mut by_age: Vec<RunId> = runs.keys().copied().collect();
+    by_age.sort_by_key(|run_id| age(&runs, *run_id));
+    let below: BTreeSet<RunId> = runs.values().flat_map(|run| children_of(run, &runs)).collect();
+    let mut joiner = Joiner::new(&runs);
+    let tops: Vec<RunId> = by_age.iter().filter(|run_id| !below.contains(run_id)).copied().collect();
+    joiner.place_below(&tops);
+    for run_id in by_age {
+        if !joiner.places.contains_key(&run_id) {
+            joiner.place_below(&[run_id]);
+        }
     }
-    Joined { root, runs, children, outside }
+    joiner.roots.sort_by_key(|run_id| age(&runs, *run_id));
+    let placed = joiner.finish();
+    placed.of(runs)
+}
+
+/// Returns what a run's events say of who is below whom: the runs that it links, and itself if its parent is here.
+fn children_of<'a>(run: &'a RunTree, runs: &'a BTreeMap<RunId, RunTree>) -> impl Iterator<Item = RunId> + 'a {
+    let is_other = |other: &RunId| *other != run.run_id && runs.contains_key(other);
+    let is_below = run.parent_run_id.is_some_and(|parent| is_other(&parent));
+    run.links.iter().map(|link| link.run_id).filter(is_other).chain(is_below.then_some(run.run_id))
+}
+
+/// Returns what orders runs by their age.
+fn age(runs: &BTreeMap<RunId, RunTree>, run_id: RunId) -> impl Ord + use<> {
+    let started_at = runs.get(&run_id).and_then(|run| run.started_at.as_ref());
+    (started_at.and_then(steno_model::Timestamp::instant), run_id)
 }
 
 struct Joiner<'a> {
     runs: &'a BTreeMap<RunId, RunTree>,
     /// The runs that name a run as their parent, oldest first.
     claims: BTreeMap<RunId, Vec<RunId>>,
+    roots: Vec<RunId>,
     /// Where each run was placed: below which other.
     places: BTreeMap<RunId, Option<RunId>>,
     children: Vec<Child>,
@@ -111,29 +147,59 @@ struct Joiner<'a> {
     queue: VecDeque<RunId>,
 }
 
+/// What a [`Joiner`] has found out, without the runs.
+struct Placed {
+    roots: Vec<RunId>,
+    children: BTreeMap<(RunId, Option<StepId>), Vec<Child>>,
+    outside: Vec<RunId>,
+}
+
+impl Placed {
+    fn of(self, runs: BTreeMap<RunId, RunTree>) -> Joined {
+        let Self { roots, children, outside } = self;
+        Joined { roots, runs, children, outside }
+    }
+}
+
 impl<'a> Joiner<'a> {
-    fn new(root: RunId, runs: &'a BTreeMap<RunId, RunTree>) -> Self {
+    fn new(runs: &'a BTreeMap<RunId, RunTree>) -> Self {
         let mut claims: BTreeMap<RunId, Vec<RunId>> = BTreeMap::new();
         for run in runs.values() {
             if let Some(parent) = run.parent_run_id {
                 claims.entry(parent).or_default().push(run.run_id);
             }
         }
-        let age = |run_id: &RunId| {
-            let started_at = runs.get(run_id).and_then(|run| run.started_at.as_ref());
-            (started_at.and_then(steno_model::Timestamp::instant), *run_id)
-        };
         for claimants in claims.values_mut() {
-            claimants.sort_by_key(age);
+            claimants.sort_by_key(|run_id| age(runs, *run_id));
         }
         Self {
             runs,
             claims,
-            places: BTreeMap::from([(root, None)]),
+            roots: Vec::new(),
+            places: BTreeMap::new(),
             children: Vec::new(),
             left: VecDeque::new(),
-            queue: VecDeque::from([root]),
+            queue: VecDeque::new(),
         }
+    }
+
+    /// Places roots and everything that can be reached from them.
+    fn place_below(&mut self, roots: &[RunId]) {
+        for &root in roots {
+            self.roots.push(root);
+            self.places.insert(root, None);
+            self.queue.push_back(root);
+        }
+        self.place_all();
+    }
+
+    fn finish(self) -> Placed {
+        let mut children: BTreeMap<_, Vec<Child>> = BTreeMap::new();
+        for child in self.children {
+            children.entry((child.parent, child.step)).or_default().push(child);
+        }
+        let outside = self.runs.keys().filter(|run_id| !self.places.contains_key(run_id)).copied().collect();
+        Placed { roots: self.roots, children, outside }
     }
 
     fn place_all(&mut self) {

@@ -1,6 +1,6 @@
 //! The step tree of a run, and the join of several runs into one tree (R57 to R59, R75).
 //!
-//! A run's tree comes from [`TreeBuilder`], several are joined by [`join()`], and [`text`] and [`export`] show the
+//! A run's tree comes from [`TreeBuilder`], [`join()`] and [`join_all()`] join several, [`text`] and [`export`] show the
 //! result. Steps lie in one list and name each other by [`StepId`], so that no depth can overflow a stack.
 
 mod build;
@@ -23,8 +23,8 @@ use steno_model::{CallId, RunId, Seq, Timestamp};
 use crate::State;
 
 pub use build::TreeBuilder;
-pub use export::export;
-pub use join::{Child, Join, Joined, join};
+pub use export::{export, export_all};
+pub use join::{Child, Join, Joined, join, join_all};
 pub use path::StepPath;
 pub use text::{Tone, text, toned_text};
 

@@ -7,7 +7,7 @@ use super::{Child, Join, Joined, RunTree, Step, StepId};
 /// A node of a joined tree.
 #[derive(Clone, Copy)]
 pub(super) enum Node<'a> {
-    /// A run; `below` is `None` for the root.
+    /// A run; `below` is `None` for a root.
     Run { run: &'a RunTree, below: Option<Child> },
     /// A step of a run.
     Step { run: &'a RunTree, id: StepId, step: &'a Step },
@@ -19,7 +19,7 @@ pub(super) enum Node<'a> {
 #[derive(Clone, Copy)]
 pub(super) struct Visit<'a> {
     pub(super) node: Node<'a>,
-    /// 0 for the root.
+    /// 0 for a root.
     pub(super) depth: usize,
     /// Whether it is the last one below its parent.
     pub(super) is_last: bool,
@@ -32,11 +32,14 @@ pub(super) struct Walk<'a> {
 
 impl<'a> Walk<'a> {
     pub(super) fn new(joined: &'a Joined) -> Self {
-        let node = match joined.run(joined.root) {
-            Some(run) => Node::Run { run, below: None },
-            None => Node::Absent { run_id: joined.root, join: Join::Missing, below: None },
+        let visit = |root: &RunId| {
+            let node = match joined.run(*root) {
+                Some(run) => Node::Run { run, below: None },
+                None => Node::Absent { run_id: *root, join: Join::Missing, below: None },
+            };
+            Visit { node, depth: 0, is_last: true }
         };
-        Self { joined, stack: vec![Visit { node, depth: 0, is_last: true }] }
+        Self { joined, stack: joined.roots().iter().rev().map(visit).collect() }
     }
 
     /// Puts the nodes below one on the stack, so that the first is visited next.

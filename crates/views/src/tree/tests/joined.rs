@@ -5,7 +5,7 @@ use steno_model::Timestamp;
 use steno_model::json::depth;
 use steno_model::limits::DEPTH_MAX;
 
-use super::super::{Child, Join, Joined, RunTree, StepId, export, join, text};
+use super::super::{Child, Join, Joined, RunTree, StepId, export, export_all, join, join_all, text};
 use super::{fold, join_runs};
 use crate::testing::{run_id, time};
 
@@ -187,4 +187,42 @@ proptest! {
         found.sort_by_key(|child| child.run_id);
         prop_assert_eq!(found, want);
     }
+}
+
+#[track_caller]
+fn check_all(runs: Runs<'_>, roots: &[u32], want: &[Child]) {
+    let trees: Vec<RunTree> = runs.iter().map(|(run, lines)| fold(*run, lines)).collect();
+    let joined = join_all(trees.into_iter().map(|tree| (tree.run_id, tree)).collect());
+    assert_eq!(joined.roots(), roots.iter().map(|&run| run_id(run)).collect::<Vec<_>>(), "{runs:?}");
+    assert_eq!(children(&joined), want, "{runs:?}");
+    assert_eq!(joined.outside(), [], "{runs:?}");
+    assert_eq!(export_all(&joined).len(), roots.len(), "{runs:?}");
+    let at_the_left = text(&joined).lines().filter(|line| line.starts_with("run ")).count();
+    assert_eq!(at_the_left, roots.len(), "{runs:?}");
+}
+
+#[test]
+fn runs_without_a_parent_here_are_the_tops_of_trees() {
+    check_all(&[], &[], &[]);
+    check_all(
+        &[(1, &["run"]), (2, &["run - parent=1"]), (3, &["run - parent=9"])],
+        &[1, 3],
+        &[child(2, 1, None, Join::Unlinked)],
+    );
+    // A run that is linked and does not say so itself is below all the same, and once.
+    check_all(&[(2, &["run"]), (3, &[">> a child=2"])], &[3], &[child(2, 3, Some(0), Join::Linked)]);
+    check_all(
+        &[(1, &[">> a child=3"]), (2, &[">> b child=3"]), (3, &["run - parent=2"])],
+        &[1, 2],
+        &[child(3, 1, Some(0), Join::Elsewhere), child(3, 2, Some(0), Join::Linked)],
+    );
+}
+
+#[test]
+fn runs_in_a_circle_are_shown_from_one_of_them() {
+    check_all(
+        &[(1, &["run - parent=2"]), (2, &["run - parent=1"]), (3, &["run - parent=3"])],
+        &[1, 3],
+        &[child(2, 1, None, Join::Unlinked), child(1, 2, None, Join::Cycle), child(3, 3, None, Join::Cycle)],
+    );
 }
