@@ -4,12 +4,14 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use steno_adapters::Surface;
 use steno_journal::disk::{RealDisk, open_host_file};
 use steno_journal::{Error as JournalError, Reader, RunFile, Seal, Store, StorePath, read_seals};
 use steno_model::RunId;
 use steno_views::{Lines, visible};
 
 use crate::failure::{Failure, with_causes};
+use crate::provider_files::Opened;
 use crate::settings::Settings;
 
 /// What a RUN argument means.
@@ -83,10 +85,54 @@ pub fn find(text: &str, settings: &Settings) -> Result<Found, Failure> {
     find_by_prefix(text, settings, wanted).map(Found::Run)
 }
 
+/// Reads a RUN argument that may be a transcript file, and not a file of an agent or a directory.
+pub fn find_recorded(text: &str, settings: &Settings) -> Result<Found, Failure> {
+    let found = find(text, settings)?;
+    if let Found::File(path) = &found
+        && let Some((what, hint)) = no_transcript(path)
+    {
+        let message = format!("`{text}` is {what}, and not a transcript");
+        return Err(Failure { hint, ..Failure::usage(message) });
+    }
+    Ok(found)
+}
+
+/// Tells what a path is that is no transcript, and what to do with it; a damaged transcript is one.
+fn no_transcript(path: &Path) -> Option<(&'static str, Option<String>)> {
+    let hint = format!("`steno events {}` shows it", visible(&path.display().to_string(), Lines::Escape));
+    if path.is_dir() {
+        return Some((
+            "a directory",
+            Some("`steno events` and `tree` take a directory of an agent".to_owned()),
+        ));
+    }
+    // One that cannot be opened is no better known, and fails where it is needed.
+    let opened = Opened::open(path).ok()?;
+    Some((what_is(opened.sniffed()?.surface), opened.is_readable().then_some(hint)))
+}
+
+/// Returns what an agent's file is called.
+fn what_is(surface: Surface) -> &'static str {
+    match surface {
+        Surface::ClaudeDisk => "a session file of Claude Code",
+        Surface::ClaudeStream => "a stream of Claude Code",
+        Surface::CodexRollout => "a rollout of Codex",
+        Surface::CodexExec => "a stream of `codex exec`",
+        Surface::CodexAppServer => "a stream of Codex's app-server",
+        Surface::GeminiChat => "a chat file of Gemini CLI",
+        Surface::GeminiStream => "a stream of Gemini CLI",
+        Surface::CopilotEvents => "a file of Copilot CLI",
+    }
+}
+
 /// Reads a RUN argument that has to be a run of the store.
 pub fn find_run(text: &str, settings: &Settings) -> Result<RunId, Failure> {
     if let Ok(run) = parse_id(text) {
         return Ok(run);
+    }
+    if let Some((what, hint)) = no_transcript(Path::new(text)) {
+        let message = format!("`{text}` is {what}, and this command takes runs of the store");
+        return Err(Failure { hint, ..Failure::usage(message) });
     }
     if Path::new(text).is_file() {
         let message = format!("`{text}` is a file, and this command takes runs of the store");

@@ -81,7 +81,7 @@ fn wanted(
     expected: Option<&Expected>,
 ) -> Result<Vec<Found>, Failure> {
     if !args.runs.is_empty() {
-        return args.runs.iter().map(|text| runs::find(text, settings)).collect();
+        return args.runs.iter().map(|text| runs::find_recorded(text, settings)).collect();
     }
     let mut wanted = match runs::open_store(settings)? {
         Some(store) => store.runs()?,

@@ -295,3 +295,27 @@ fn the_tree_of_agents_files_has_a_top_for_each_session() {
     put(&steno, "d/x.jsonl", "{\"a\":1}\n");
     assert_eq!(steno.run(&["tree", "d"]).code, 1);
 }
+
+#[test]
+fn what_takes_transcripts_says_whose_file_it_was_given() {
+    let steno = Steno::new();
+    steno.record(&[r#"{"type":"run.started"}"#]);
+    let file = put(&steno, "s.jsonl", text(&session()));
+    let gemini =
+        r#"{"sessionId":"x","projectHash":"y","startTime":"2026-06-08T08:14:42.123Z","kind":"main"}"#;
+    let other = put(&steno, "g.jsonl", format!("{gemini}\n"));
+    for args in [&["verify", RUN][..], &["verify", "--json"], &["follow"], &["follow", "--wait"], &["seal"]] {
+        let said = steno.run(&[args, &[&file]].concat());
+        assert_eq!((said.code, said.out.as_str()), (2, ""), "{args:?}: {said:?}");
+        for part in
+            ["`s.jsonl` is a session file of Claude Code, and", "hint: `steno events s.jsonl` shows it"]
+        {
+            assert!(said.err.contains(part), "{args:?}: {}", said.err);
+        }
+        let said = steno.run(&[args, &[&other]].concat());
+        assert!(said.code == 2 && said.err.contains("a chat file of Gemini CLI"), "{args:?}: {said:?}");
+        assert!(!said.err.contains("hint"), "nothing shows it yet: {}", said.err);
+        let said = steno.run(&[args, &["."]].concat());
+        assert!(said.code == 2 && said.err.contains("is a directory"), "{args:?}: {said:?}");
+    }
+}
