@@ -70,6 +70,8 @@ pub enum Command {
     /// with its first good line. `run_id`, `path`, `iteration` and `timestamp` may be left out.
     Record(RecordArgs),
     /// Show the events of a run
+    ///
+    /// Agents' files may hold several runs: as text, a line names the run whenever another one goes on.
     Events(EventsArgs),
     /// Show the steps of a run and its child runs as a tree
     ///

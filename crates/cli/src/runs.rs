@@ -108,7 +108,7 @@ fn no_transcript(path: &Path) -> Option<(&'static str, Option<String>)> {
     }
     // One that cannot be opened is no better known, and fails where it is needed.
     let opened = Opened::open(path).ok()?;
-    Some((what_is(opened.sniffed()?.surface), opened.is_readable().then_some(hint)))
+    Some((what_is(opened.sniffed()?.surface), opened.surface().map(|_| hint)))
 }
 
 /// Returns what an agent's file is called.

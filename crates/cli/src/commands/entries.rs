@@ -44,11 +44,11 @@ pub fn run(args: &EntriesArgs) -> Outcome {
 }
 
 fn log_file(file: Opened, args: &EntriesArgs, numbers: &mut EntryNumbers) -> bool {
-    let Some(sniffed) = file.sniffed().filter(|_| file.is_readable()) else { return false };
+    let Some(surface) = file.surface() else { return false };
     let options = EntryOptions { is_on: true, emit_raw: !args.no_raw, prompt_name: args.name.clone() };
     let mut sink = EntrySink::resume(options, std::mem::take(numbers));
     let path = file.path().to_owned();
-    sink.discovered(&path.display().to_string(), what_is(&path, sniffed.surface));
+    sink.discovered(&path.display().to_string(), what_is(&path, surface));
     match file.read(&mut sink) {
         Ok(Some(read)) => {
             let unreadable = read.completeness.unreadable;

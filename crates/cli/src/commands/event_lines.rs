@@ -1,6 +1,7 @@
 //! How `events` and `follow` print an event.
 
 use anstyle::{AnsiColor, Style};
+use steno_adapters::Surface;
 use steno_journal::Recorded;
 use steno_model::json::RawJson;
 use steno_model::{BlockContent, ContentBlock, ExchangeEvent, Payload};
@@ -22,6 +23,21 @@ pub fn print(recorded: &Recorded, form: EventForm, output: &mut Output) {
     } else {
         output.line(&human_line(&recorded.event));
     }
+}
+
+/// Names the run whose events come next. Text alone needs it: as JSON each event has its run.
+pub fn print_run(event: &ExchangeEvent, surface: Surface, form: EventForm, output: &mut Output) {
+    if form.raw || form.json {
+        return;
+    }
+    let dim = Style::new().dimmed();
+    let parent = event.parent_run_id.map(|parent| format!("  child of {parent}")).unwrap_or_default();
+    output.line(&format!(
+        "{dim}run {}  {} {}{parent}{dim:#}",
+        event.run_id,
+        surface.provider(),
+        surface.name()
+    ));
 }
 
 /// Returns a line for people: number, time, type, place, and the beginning of what it says.
@@ -85,8 +101,13 @@ fn detail(event: &ExchangeEvent) -> String {
         }
         Payload::Tool(tool) => {
             let said = [&tool.output, &tool.input].into_iter().flatten().find(|value| !value.is_null());
-            let error = tool.error.map(|error| format!(" failed: {error}")).unwrap_or_default();
-            format!("{}{error} {}", tool.name, said.map(text_of).unwrap_or_default())
+            let said = said.map(text_of).unwrap_or_default();
+            match tool.error.map(|error| error.to_string()) {
+                // Agents give the output of a failed call as the reason why it failed.
+                Some(error) if error.trim() == said.trim() => format!("{} failed: {error}", tool.name),
+                Some(error) => format!("{} failed: {error} {said}", tool.name),
+                None => format!("{} {said}", tool.name),
+            }
         }
         Payload::Message(message) => blocks_text(&message.blocks),
         Payload::Blocks(blocks) => blocks_text(&blocks),

@@ -4,7 +4,7 @@ use steno_journal::{Reader, Recorded};
 use steno_model::{ExchangeEvent, Unknowns, Vocabulary as _, Word};
 
 use super::event_lines;
-use super::provider_events::{self, Numbered};
+use super::provider_events;
 use crate::args::EventsArgs;
 use crate::failure::{Exit, Failure, Outcome};
 use crate::output::{Output, count};
@@ -59,13 +59,16 @@ fn show_foreign(files: Files, args: &EventsArgs, output: &mut Output) -> Outcome
         return if known > 0 { Ok(Exit::Done) } else { Err(provider_events::not_readable(&args.run)) };
     }
     let mut shown = 0_u64;
-    let mut numbered = Numbered::new(|recorded: Recorded| {
+    let mut run = None;
+    let known = provider_events::read(files, |surface, recorded| {
         if is_wanted(&recorded.event, args) && !output.is_broken() {
+            if run.replace(recorded.event.run_id) != Some(recorded.event.run_id) {
+                event_lines::print_run(&recorded.event, surface, args.form, output);
+            }
             event_lines::print(&recorded, args.form, output);
             shown += 1;
         }
-    });
-    let known = provider_events::read(files, &mut numbered)?;
+    })?;
     if known == 0 {
         return Err(provider_events::not_readable(&args.run));
     }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::path::Path;
 
-use steno_adapters::{Completeness, Sink};
+use steno_adapters::{Completeness, Sink, Surface};
 use steno_journal::Recorded;
 use steno_model::json::{JsonString, ObjectWriter, RawJson};
 use steno_model::{Draft, RunId, Seq, Timestamp};
@@ -13,39 +13,39 @@ use crate::failure::Failure;
 use crate::output::{Output, count};
 use crate::provider_files::{Files, Reading};
 
-/// Numbers drafts run by run, from 1, and hands each event on.
-pub struct Numbered<F> {
-    /// The last number of each run, and how long its transcript would be.
-    ends: HashMap<RunId, (Seq, u64)>,
-    each: F,
+/// The last number of each run, and how long its transcript would be.
+#[derive(Default)]
+struct Ends(HashMap<RunId, (Seq, u64)>);
+
+/// Numbers the drafts of a file run by run, on from those of the files before, and hands each event on.
+struct Numbered<'a, F> {
+    surface: Surface,
+    ends: &'a mut Ends,
+    each: &'a mut F,
 }
 
-impl<F: FnMut(Recorded)> Numbered<F> {
-    pub fn new(each: F) -> Self {
-        Self { ends: HashMap::new(), each }
-    }
-}
-
-impl<F: FnMut(Recorded)> Sink for Numbered<F> {
+impl<F: FnMut(Surface, Recorded)> Sink for Numbered<'_, F> {
     fn draft(&mut self, run: RunId, draft: Draft) {
-        let end = self.ends.get(&run).copied();
+        let end = self.ends.0.get(&run).copied();
         let (seq, offset) = (Seq::after(end.map(|(seq, _)| seq)), end.map_or(0, |(_, offset)| offset));
         let encoded = draft.encode(run, || Timestamp::from_instant(jiff::Timestamp::UNIX_EPOCH));
         let mut line = Vec::new();
         encoded.write_line(seq, &mut line);
-        self.ends.insert(run, (seq, offset + line.len() as u64));
+        self.ends.0.insert(run, (seq, offset + line.len() as u64));
         line.pop();
-        (self.each)(Recorded { event: encoded.into_event(seq), line, offset });
+        (self.each)(self.surface, Recorded { event: encoded.into_event(seq), line, offset });
     }
 }
 
-/// Reads the files that agents wrote; returns how many there were.
-pub fn read(files: Files, sink: &mut dyn Sink) -> Result<u64, Failure> {
-    let mut known = 0;
+/// Reads the files that agents wrote, and hands on each event with whose file it is from; returns how many there were.
+pub fn read(files: Files, mut each: impl FnMut(Surface, Recorded)) -> Result<u64, Failure> {
+    let (mut known, mut ends) = (0, Ends::default());
     for file in files {
         let file = file?;
         let path = file.path().to_owned();
-        if let Some(read) = file.read(sink)? {
+        let Some(surface) = file.surface() else { continue };
+        let mut numbered = Numbered { surface, ends: &mut ends, each: &mut each };
+        if let Some(read) = file.read(&mut numbered)? {
             known += 1;
             warn_of_the_rest(&path, &read.completeness);
         }
@@ -58,15 +58,24 @@ pub fn not_readable(path: &str) -> Failure {
     Failure::nothing(format!("`{path}` is neither a transcript nor a file of an agent that we can read"))
 }
 
+/// Counts events.
+struct Counted(u64);
+
+impl Sink for Counted {
+    fn draft(&mut self, _run: RunId, _draft: Draft) {
+        self.0 += 1;
+    }
+}
+
 /// Shows of each file whose it is, what its channel carries, and how much of it was understood.
 pub fn show_completeness(files: Files, json: bool, output: &mut Output) -> Result<u64, Failure> {
     let mut known = 0;
     for file in files {
         let file = file?;
         let name = file.path().display().to_string();
-        let mut events = 0_u64;
-        let mut counted = Numbered::new(|_| events += 1);
+        let mut counted = Counted(0);
         let Some(read) = file.read(&mut counted)? else { continue };
+        let events = counted.0;
         known += 1;
         if json {
             output.json_line(completeness_json(&name, events, &read).as_str());

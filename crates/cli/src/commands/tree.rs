@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use anstyle::{AnsiColor, Style};
-use steno_journal::{Error as JournalError, Reader, Recorded, Store, run_ends};
+use steno_journal::{Error as JournalError, Reader, Store, run_ends};
 use steno_model::RunId;
 use steno_views::tree::{Joined, RunTree, Tone, TreeBuilder, export_all, join, join_all, toned_text};
 
-use super::provider_events::{self, Numbered};
+use super::provider_events;
 use crate::args::TreeArgs;
 use crate::failure::{Exit, Failure, Outcome};
 use crate::output::Output;
@@ -38,11 +38,11 @@ pub fn run(args: &TreeArgs, settings: &Settings, output: &mut Output) -> Outcome
 /// Folds what agents' own files become, run by run.
 fn fold_foreign(files: Files, args: &TreeArgs) -> Result<BTreeMap<RunId, RunTree>, Failure> {
     let mut builders = BTreeMap::<RunId, TreeBuilder>::new();
-    let mut numbered = Numbered::new(|recorded: Recorded| {
+    let known = provider_events::read(files, |_, recorded| {
         let run = recorded.event.run_id;
         builders.entry(run).or_insert_with(|| TreeBuilder::new(run)).push(&recorded.event);
-    });
-    if provider_events::read(files, &mut numbered)? == 0 {
+    })?;
+    if known == 0 {
         return Err(provider_events::not_readable(&args.run));
     }
     if builders.is_empty() {

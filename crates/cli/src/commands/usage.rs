@@ -43,7 +43,7 @@ pub fn run(args: &UsageArgs, output: &mut Output) -> Outcome {
 }
 
 fn read(file: Opened, fold: &mut Fold) -> Result<bool, Failure> {
-    if !file.is_readable() {
+    if file.surface().is_none() {
         tracing::debug!("`{}` is no agent's file", file.path().display());
     }
     Ok(file.read(fold)?.is_some())

@@ -6,7 +6,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use steno_adapters::{Adapter, Completeness, HEAD_BYTES_MAX, Sink, Sniffed, Source, open, sniff};
+use steno_adapters::{Adapter, Completeness, HEAD_BYTES_MAX, Sink, Sniffed, Source, Surface, open, sniff};
 use steno_model::{Envelope, Frame, Lane, Timestamp};
 
 use crate::failure::Failure;
@@ -65,9 +65,9 @@ impl Opened {
         self.sniffed.as_ref()
     }
 
-    /// Tells whether an adapter can read it.
-    pub fn is_readable(&self) -> bool {
-        self.adapter.is_some()
+    /// Returns whose file it is, where an adapter can read it.
+    pub fn surface(&self) -> Option<Surface> {
+        self.sniffed.as_ref().filter(|_| self.adapter.is_some()).map(|sniffed| sniffed.surface)
     }
 
     /// Reads the file through its adapter; `None` when there is none.
@@ -160,7 +160,7 @@ mod tests {
         // Whatever is at its place by now is not what was looked at.
         std::fs::write(dir.path().join("t.jsonl"), "[]\n").unwrap();
         std::fs::rename(dir.path().join("t.jsonl"), &path).unwrap();
-        assert!(opened.is_readable());
+        assert_eq!(opened.surface(), Some(Surface::ClaudeDisk));
         let mut drafts = Vec::<(RunId, Draft)>::new();
         let reading = opened.read(&mut drafts).unwrap().unwrap();
         assert_eq!((reading.completeness.records, reading.completeness.unreadable), (1, 0));

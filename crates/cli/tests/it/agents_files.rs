@@ -319,3 +319,27 @@ fn what_takes_transcripts_says_whose_file_it_was_given() {
         assert!(said.code == 2 && said.err.contains("is a directory"), "{args:?}: {said:?}");
     }
 }
+
+#[test]
+fn events_as_text_name_the_run_whenever_it_changes() {
+    let steno = Steno::new();
+    session_with_subagent(&steno);
+    let said = steno.run(&["events", "p", "--type", "message.user", "--color", "always"]);
+    let all: Vec<_> = said.out.lines().collect();
+    let [inner, _, outer, _] = all[..] else { panic!("{said:?}") };
+    assert_eq!(outer, format!("\u{1b}[2mrun {RUN}  claude disk\u{1b}[0m"));
+    assert!(inner.ends_with(&format!("  claude disk  child of {RUN}\u{1b}[0m")), "{inner}");
+    assert_eq!(lines(&steno.run(&["events", "p", "--type", "message.user", "--json"])).len(), 2);
+    assert_eq!(steno.run(&["events", "p", "--type", "message.user", "--raw"]).out.lines().count(), 2);
+}
+
+#[test]
+fn why_a_call_failed_is_shown_once() {
+    let steno = Steno::new();
+    let mut lines = session();
+    lines[3]["message"]["content"][0]["is_error"] = json!(true);
+    lines[3]["message"]["content"][0]["content"] = json!("Exit code 2\nno rule");
+    let file = put(&steno, "s.jsonl", text(&lines));
+    let said = steno.run(&["events", &file, "--type", "tool.result"]);
+    assert!(said.out.ends_with("Bash failed: Exit code 2⏎no rule\n"), "{said:?}");
+}
