@@ -105,7 +105,8 @@ pub enum Command {
     /// Add up what sessions cost in tokens, from the agents' own files
     ///
     /// A response counts once, however many records, resumed sessions and forks repeat it. `exact` is false where the
-    /// record has less than the final counts; then it is at least so much. Days are days in UTC.
+    /// record has less than the final counts, or a file could not be read; then it is at least so much. Days are days in
+    /// UTC.
     Usage(UsageArgs),
     /// Show the settings and where each comes from
     Config(ConfigArgs),

@@ -14,42 +14,43 @@ use crate::output::harmless_json;
 use crate::provider_files::{Files, Opened};
 
 pub fn run(args: &EntriesArgs) -> Outcome {
-    let files = Files::find(&args.paths)?;
     let failed = Arc::<Mutex<Option<io::Error>>>::default();
     let out = BufWriter::new(io::stdout());
     let log = EntryLog::to_writer(Lines { out, raw: args.raw_output, failed: Arc::clone(&failed) });
-    let (mut known, mut numbers) = (0_u64, EntryNumbers::default());
-    for file in files {
-        let file = file?;
+    let mut numbers = EntryNumbers::default();
+    let tally = Files::find(&args.paths).each(|file| {
+        if failed.lock().unwrap_or_else(PoisonError::into_inner).is_some() {
+            return Ok(true);
+        }
         // Only while this runs: what the command itself has to say goes to stderr as always.
         let subscriber = tracing_subscriber::registry().with(log.clone());
-        let logged = tracing::subscriber::with_default(subscriber, || log_file(file, args, &mut numbers));
-        known += u64::from(logged);
-        if failed.lock().unwrap_or_else(PoisonError::into_inner).is_some() {
-            break;
-        }
-    }
+        tracing::subscriber::with_default(subscriber, || log_file(file, args, &mut numbers))
+    });
     drop(log);
     match failed.lock().unwrap_or_else(PoisonError::into_inner).take() {
         Some(error) if error.kind() != io::ErrorKind::BrokenPipe => {
             return Err(Failure::could_not(format!("cannot write to stdout: {error}")));
         }
-        Some(_) | None => {}
+        Some(_) => return Ok(Exit::Done),
+        None => {}
     }
-    if known == 0 {
+    let tally = tally?;
+    tally.check()?;
+    if tally.known == 0 {
         let names: Vec<_> = args.paths.iter().map(|path| format!("`{}`", path.display())).collect();
         return Err(Failure::nothing(format!("no agent's file that we can read in {}", names.join(", "))));
     }
     Ok(Exit::Done)
 }
 
-fn log_file(file: Opened, args: &EntriesArgs, numbers: &mut EntryNumbers) -> bool {
-    let Some(surface) = file.surface() else { return false };
+fn log_file(file: Opened, args: &EntriesArgs, numbers: &mut EntryNumbers) -> Result<bool, Failure> {
+    let Some(surface) = file.surface() else { return Ok(false) };
     let options = EntryOptions { is_on: true, emit_raw: !args.no_raw, prompt_name: args.name.clone() };
     let mut sink = EntrySink::resume(options, std::mem::take(numbers));
     let path = file.path().to_owned();
     sink.discovered(&path.display().to_string(), what_is(&path, surface));
-    match file.read(&mut sink) {
+    let read = file.read(&mut sink);
+    match &read {
         Ok(Some(read)) => {
             let unreadable = read.completeness.unreadable;
             if unreadable > 0 {
@@ -61,7 +62,7 @@ fn log_file(file: Opened, args: &EntriesArgs, numbers: &mut EntryNumbers) -> boo
         Err(failure) => sink.error(&failure.message),
     }
     *numbers = sink.stop_to_resume().1;
-    true
+    read.map(|_| true)
 }
 
 /// Tells a subagent's file by its name, which is how Claude Code marks it.

@@ -55,12 +55,12 @@ pub fn run(args: &EventsArgs, settings: &Settings, output: &mut Output) -> Outco
 /// Shows what an agent's own files become.
 fn show_foreign(files: Files, args: &EventsArgs, output: &mut Output) -> Outcome {
     if args.completeness {
-        let known = provider_events::show_completeness(files, args.form.json, output)?;
-        return if known > 0 { Ok(Exit::Done) } else { Err(provider_events::not_readable(&args.run)) };
+        provider_events::show_completeness(files, args.form.json, output)?.check_known(&args.run)?;
+        return Ok(Exit::Done);
     }
     let mut shown = 0_u64;
     let mut run = None;
-    let known = provider_events::read(files, |surface, recorded| {
+    let tally = provider_events::read(files, |surface, recorded| {
         if is_wanted(&recorded.event, args) && !output.is_broken() {
             if run.replace(recorded.event.run_id) != Some(recorded.event.run_id) {
                 event_lines::print_run(&recorded.event, surface, args.form, output);
@@ -69,9 +69,7 @@ fn show_foreign(files: Files, args: &EventsArgs, output: &mut Output) -> Outcome
             shown += 1;
         }
     })?;
-    if known == 0 {
-        return Err(provider_events::not_readable(&args.run));
-    }
+    tally.check_known(&args.run)?;
     if shown == 0 {
         return Err(Failure::nothing(format!("no events of `{}` to show", args.run)));
     }

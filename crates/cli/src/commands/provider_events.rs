@@ -11,7 +11,7 @@ use steno_views::{Lines, visible};
 
 use crate::failure::Failure;
 use crate::output::{Output, count};
-use crate::provider_files::{Files, Reading};
+use crate::provider_files::{Files, Reading, Tally};
 
 /// The last number of each run, and how long its transcript would be.
 #[derive(Default)]
@@ -37,25 +37,18 @@ impl<F: FnMut(Surface, Recorded)> Sink for Numbered<'_, F> {
     }
 }
 
-/// Reads the files that agents wrote, and hands on each event with whose file it is from; returns how many there were.
-pub fn read(files: Files, mut each: impl FnMut(Surface, Recorded)) -> Result<u64, Failure> {
-    let (mut known, mut ends) = (0, Ends::default());
-    for file in files {
-        let file = file?;
+/// Reads the files that agents wrote, and hands on each event with whose file it is from.
+pub fn read(files: Files, mut each: impl FnMut(Surface, Recorded)) -> Result<Tally, Failure> {
+    let mut ends = Ends::default();
+    files.each(|file| {
         let path = file.path().to_owned();
-        let Some(surface) = file.surface() else { continue };
-        let mut numbered = Numbered { surface, ends: &mut ends, each: &mut each };
-        if let Some(read) = file.read(&mut numbered)? {
-            known += 1;
+        let Some(surface) = file.surface() else { return Ok(false) };
+        let read = file.read(&mut Numbered { surface, ends: &mut ends, each: &mut each })?;
+        if let Some(read) = &read {
             warn_of_the_rest(&path, &read.completeness);
         }
-    }
-    Ok(known)
-}
-
-/// Says that a path holds nothing to show.
-pub fn not_readable(path: &str) -> Failure {
-    Failure::nothing(format!("`{path}` is neither a transcript nor a file of an agent that we can read"))
+        Ok(read.is_some())
+    })
 }
 
 /// Counts events.
@@ -68,22 +61,18 @@ impl Sink for Counted {
 }
 
 /// Shows of each file whose it is, what its channel carries, and how much of it was understood.
-pub fn show_completeness(files: Files, json: bool, output: &mut Output) -> Result<u64, Failure> {
-    let mut known = 0;
-    for file in files {
-        let file = file?;
+pub fn show_completeness(files: Files, json: bool, output: &mut Output) -> Result<Tally, Failure> {
+    files.each(|file| {
         let name = file.path().display().to_string();
         let mut counted = Counted(0);
-        let Some(read) = file.read(&mut counted)? else { continue };
-        let events = counted.0;
-        known += 1;
+        let Some(read) = file.read(&mut counted)? else { return Ok(false) };
         if json {
-            output.json_line(completeness_json(&name, events, &read).as_str());
+            output.json_line(completeness_json(&name, counted.0, &read).as_str());
         } else {
-            output.line(&completeness_line(&name, events, &read));
+            output.line(&completeness_line(&name, counted.0, &read));
         }
-    }
-    Ok(known)
+        Ok(true)
+    })
 }
 
 fn completeness_json(name: &str, events: u64, read: &Reading) -> RawJson {
@@ -135,11 +124,16 @@ fn completeness_line(name: &str, events: u64, read: &Reading) -> String {
 
 /// Says how much of a file was not understood.
 fn warn_of_the_rest(file: &Path, completeness: &Completeness) {
-    let file = file.display();
+    let file = file.display().to_string();
+    let file = visible(&file, Lines::Escape);
     if !completeness.unknown.is_empty() {
         let types: Vec<_> =
             completeness.unknown.iter().map(|(name, times)| format!("{name} ({times})")).collect();
-        tracing::warn!("`{file}`: records of unknown types, kept as such: {}", types.join(", "));
+        let types = types.join(", ");
+        tracing::warn!(
+            "`{file}`: records of unknown types, kept as such: {}",
+            visible(&types, Lines::Escape)
+        );
     }
     if completeness.unreadable > 0 {
         tracing::warn!("`{file}`: {} cannot be read", count(completeness.unreadable, "piece"));

@@ -19,36 +19,40 @@ pub fn run(args: &TreeArgs, settings: &Settings, output: &mut Output) -> Outcome
     let found = runs::find(&args.run, settings)?;
     let joined = match &found {
         Found::File(path) => match Files::unless_transcript(path)? {
-            Some(files) => join_all(fold_foreign(files, args)?),
+            Some(files) => return show_foreign(files, args, output),
             None => join_recorded(&found, settings)?,
         },
         Found::Run(_) => join_recorded(&found, settings)?,
     };
+    show(&joined, args, output)?;
+    Ok(Exit::Done)
+}
+
+fn show(joined: &Joined, args: &TreeArgs, output: &mut Output) -> Result<(), Failure> {
     if args.json {
-        for tree in export_all(&joined) {
+        for tree in export_all(joined) {
             let json = serde_json::to_string(&tree).map_err(|error| Failure::could_not(error.to_string()))?;
             output.json_line(&json);
         }
     } else {
-        output.line(toned_text(&joined, &paint).trim_end());
+        output.line(toned_text(joined, &paint).trim_end());
     }
-    Ok(Exit::Done)
+    Ok(())
 }
 
-/// Folds what agents' own files become, run by run.
-fn fold_foreign(files: Files, args: &TreeArgs) -> Result<BTreeMap<RunId, RunTree>, Failure> {
+/// Shows what agents' own files become, folded run by run.
+fn show_foreign(files: Files, args: &TreeArgs, output: &mut Output) -> Outcome {
     let mut builders = BTreeMap::<RunId, TreeBuilder>::new();
-    let known = provider_events::read(files, |_, recorded| {
+    let tally = provider_events::read(files, |_, recorded| {
         let run = recorded.event.run_id;
         builders.entry(run).or_insert_with(|| TreeBuilder::new(run)).push(&recorded.event);
     })?;
-    if known == 0 {
-        return Err(provider_events::not_readable(&args.run));
+    if !builders.is_empty() {
+        let trees = builders.into_iter().map(|(run, builder)| (run, builder.finish()));
+        show(&join_all(trees.collect()), args, output)?;
     }
-    if builders.is_empty() {
-        return Err(Failure::nothing(format!("no events in `{}`", args.run)));
-    }
-    Ok(builders.into_iter().map(|(run, builder)| (run, builder.finish())).collect())
+    tally.check_known(&args.run)?;
+    Ok(Exit::Done)
 }
 
 /// Folds a transcript, and joins the runs of the store that are below it.

@@ -16,22 +16,21 @@ use crate::output::{Output, count};
 use crate::provider_files::{Files, Opened};
 
 pub fn run(args: &UsageArgs, output: &mut Output) -> Outcome {
-    let files = Files::find(&paths(args)?)?;
     let mut fold = Fold(UsageBuilder::new());
-    let (mut known, total) = (0_u64, files.len() as u64);
-    for file in files {
-        // One file that cannot be read takes nothing from the others.
-        match file.and_then(|file| read(file, &mut fold)) {
-            Ok(is_known) => known += u64::from(is_known),
-            Err(failure) => tracing::warn!("{}", failure.message),
-        }
-    }
+    let tally = Files::find(&paths(args)?).each(|file| read(file, &mut fold))?;
     let rows = fold.0.finish();
     if rows.is_empty() {
-        let message = format!("no usage found in {} ({known} known)", count(total, "file"));
+        tally.check()?;
+        let message = format!("no usage found in {} ({} known)", count(tally.total, "file"), tally.known);
         return Err(Failure::nothing(message));
     }
-    let groups = grouped(&rows, &args.by);
+    let mut groups = grouped(&rows, &args.by);
+    if tally.unread > 0 {
+        // What was not read may belong to any of them.
+        for used in groups.values_mut() {
+            used.is_lower_bound = true;
+        }
+    }
     if args.json {
         for (key, used) in &groups {
             output.json_line(json(key, used).as_str());
@@ -39,6 +38,7 @@ pub fn run(args: &UsageArgs, output: &mut Output) -> Outcome {
     } else {
         print_table(&groups, &args.by, output);
     }
+    tally.check()?;
     Ok(Exit::Done)
 }
 
@@ -170,7 +170,8 @@ fn print_table(groups: &BTreeMap<Group, Used>, by: &[UsageGroup], output: &mut O
         output.line(&line(row));
     }
     if total.is_lower_bound {
-        output.line("≥ at least so much: the record does not have the final counts of every response");
+        output
+            .line("≥ at least so much: what could be read does not have the final counts of every response");
     }
 }
 

@@ -4,8 +4,11 @@ use std::collections::HashSet;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use steno_views::{Lines, visible};
+
 use super::{Opened, cannot};
 use crate::failure::Failure;
+use crate::output::count;
 
 /// How deep below a given directory files are looked for.
 const DEPTH_MAX: usize = 32;
@@ -14,70 +17,116 @@ const DEPTH_MAX: usize = 32;
 pub struct Files {
     /// A file that had to be opened to tell what it is.
     opened: Option<Opened>,
-    waiting: std::vec::IntoIter<PathBuf>,
+    waiting: Vec<PathBuf>,
+    /// Paths at which nothing could even be looked for.
+    failures: Vec<Failure>,
+}
+
+/// What became of files. What could not be read was said, or is said by [`Tally::check`].
+#[must_use]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Tally {
+    /// Files that an agent wrote.
+    pub known: u64,
+    /// Files and directories that could not be read, or not to their end.
+    pub unread: u64,
+    /// All of them.
+    pub total: u64,
+}
+
+impl Tally {
+    /// Fails when something could not be read: what was shown is good, and not all.
+    pub fn check(self) -> Result<(), Failure> {
+        if self.unread == 0 {
+            return Ok(());
+        }
+        Err(Failure::could_not(format!("could not read {} of {}", self.unread, count(self.total, "path"))))
+    }
+
+    /// Fails also when there was no agent's file at `path`.
+    pub fn check_known(self, path: &str) -> Result<(), Failure> {
+        self.check()?;
+        if self.known == 0 {
+            let message = format!("`{path}` is neither a transcript nor a file of an agent that we can read");
+            return Err(Failure::nothing(message));
+        }
+        Ok(())
+    }
 }
 
 impl Files {
     /// Finds the files that paths name: themselves, or below a directory all that may be an agent's.
-    pub fn find(paths: &[PathBuf]) -> Result<Self, Failure> {
-        let mut found = Vec::new();
+    pub fn find(paths: &[PathBuf]) -> Self {
+        let mut found = Self { opened: None, waiting: Vec::new(), failures: Vec::new() };
         for path in paths {
-            let about = std::fs::metadata(path).map_err(|error| cannot("read", path, &error))?;
-            if about.is_dir() {
-                walk(path, DEPTH_MAX, &mut found).map_err(|error| cannot("list", path, &error))?;
-            } else {
-                found.push(path.clone());
+            match std::fs::metadata(path) {
+                Ok(about) if about.is_dir() => found.walk(path, DEPTH_MAX),
+                Ok(_) => found.waiting.push(path.clone()),
+                Err(error) => found.failures.push(cannot("read", path, &error)),
             }
         }
         // In the same order everywhere, a session's file before those below its directory, and each file once, however
         // it is spelled.
-        found.sort_by(|one, other| one.as_os_str().cmp(other.as_os_str()));
+        found.waiting.sort_by(|one, other| one.as_os_str().cmp(other.as_os_str()));
         let mut seen = HashSet::new();
-        found.retain(|path| seen.insert(std::fs::canonicalize(path).unwrap_or_else(|_| path.clone())));
-        Ok(Self { opened: None, waiting: found.into_iter() })
+        found
+            .waiting
+            .retain(|path| seen.insert(std::fs::canonicalize(path).unwrap_or_else(|_| path.clone())));
+        found
     }
 
     /// Returns the files at a path, unless it is a transcript of ours, or so damaged that it may be one.
     pub fn unless_transcript(path: &Path) -> Result<Option<Self>, Failure> {
         if path.is_dir() {
-            return Self::find(&[path.to_owned()]).map(Some);
+            return Ok(Some(Self::find(&[path.to_owned()])));
         }
         let opened = Opened::open(path)?;
         // What nobody else's is, is ours to judge: a damaged transcript is to be told as one.
-        Ok(opened.sniffed().is_some().then(|| Self { opened: Some(opened), waiting: Vec::new().into_iter() }))
-    }
-}
-
-impl Iterator for Files {
-    type Item = Result<Opened, Failure>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        self.opened.take().map(Ok).or_else(|| self.waiting.next().map(|path| Opened::open(&path)))
+        let is_foreign = opened.sniffed().is_some();
+        Ok(is_foreign.then(|| Self { opened: Some(opened), waiting: Vec::new(), failures: Vec::new() }))
     }
 
-    fn size_hint(&self) -> (usize, Option<usize>) {
-        let len = self.waiting.len() + usize::from(self.opened.is_some());
-        (len, Some(len))
-    }
-}
-
-impl ExactSizeIterator for Files {}
-
-fn walk(dir: &Path, depth: usize, found: &mut Vec<PathBuf>) -> io::Result<()> {
-    for entry in std::fs::read_dir(dir)? {
-        let entry = entry?;
-        // Links are not followed: they lead out of what was named, or round in circles.
-        let kind = entry.file_type()?;
-        if kind.is_dir() && depth > 0 {
-            if let Err(error) = walk(&entry.path(), depth - 1, found) {
-                // One directory that cannot be read takes nothing from the others.
-                tracing::warn!("cannot list `{}`: {error}", entry.path().display());
+    /// Hands each file to `read`, which says whether an agent wrote it.
+    ///
+    /// One that cannot be read is said and takes nothing from the others; only when there are no others it is an error.
+    pub fn each(self, mut read: impl FnMut(Opened) -> Result<bool, Failure>) -> Result<Tally, Failure> {
+        let opened = self.opened.into_iter().map(Ok);
+        let total = (opened.len() + self.waiting.len() + self.failures.len()) as u64;
+        let mut tally = Tally { total, ..Tally::default() };
+        let files = opened.chain(self.waiting.iter().map(|path| Opened::open(path)));
+        for outcome in self.failures.into_iter().map(Err).chain(files.map(|file| read(file?))) {
+            match outcome {
+                Ok(is_known) => tally.known += u64::from(is_known),
+                Err(failure) if tally.total == 1 => return Err(failure),
+                Err(failure) => {
+                    tracing::warn!("{}", visible(&failure.message, Lines::Escape));
+                    tally.unread += 1;
+                }
             }
-        } else if kind.is_file() && is_candidate(&entry.path()) {
-            found.push(entry.path());
+        }
+        Ok(tally)
+    }
+
+    /// Adds what may be an agent's file below a directory.
+    fn walk(&mut self, dir: &Path, depth: usize) {
+        if let Err(error) = self.walk_entries(dir, depth) {
+            self.failures.push(cannot("list", dir, &error));
         }
     }
-    Ok(())
+
+    fn walk_entries(&mut self, dir: &Path, depth: usize) -> io::Result<()> {
+        for entry in std::fs::read_dir(dir)? {
+            let entry = entry?;
+            // Links are not followed: they lead out of what was named, or round in circles.
+            let kind = entry.file_type()?;
+            if kind.is_dir() && depth > 0 {
+                self.walk(&entry.path(), depth - 1);
+            } else if kind.is_file() && is_candidate(&entry.path()) {
+                self.waiting.push(entry.path());
+            }
+        }
+        Ok(())
+    }
 }
 
 fn is_candidate(path: &Path) -> bool {

@@ -11,7 +11,7 @@ use steno_model::{Envelope, Frame, Lane, Timestamp};
 
 use crate::failure::Failure;
 
-pub use find::Files;
+pub use find::{Files, Tally};
 
 /// How much of a file is read at a time.
 const PIECE_BYTES: usize = 256 * 1024;
@@ -156,7 +156,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("s.jsonl");
         std::fs::write(&path, format!("{LINE}\n")).unwrap();
-        let opened = Files::unless_transcript(&path).unwrap().unwrap().next().unwrap().unwrap();
+        let opened = Opened::open(&path).unwrap();
         // Whatever is at its place by now is not what was looked at.
         std::fs::write(dir.path().join("t.jsonl"), "[]\n").unwrap();
         std::fs::rename(dir.path().join("t.jsonl"), &path).unwrap();

@@ -343,3 +343,46 @@ fn why_a_call_failed_is_shown_once() {
     let said = steno.run(&["events", &file, "--type", "tool.result"]);
     assert!(said.out.ends_with("Bash failed: Exit code 2⏎no rule\n"), "{said:?}");
 }
+
+/// Files of which one cannot be read, whoever asks.
+fn with_an_unreadable_file(steno: &Steno) {
+    put(steno, "d/a.jsonl.zst", "\u{1b}[2J no such compression");
+    put(steno, "d/s.jsonl", text(&session()));
+}
+
+#[test]
+fn one_file_that_cannot_be_read_takes_nothing_from_the_others() {
+    let steno = Steno::new();
+    with_an_unreadable_file(&steno);
+    for args in [
+        &["events", "d"][..],
+        &["events", "d", "--json"],
+        &["events", "d", "--completeness"],
+        &["entries", "d"],
+        &["entries", "nowhere", "d/s.jsonl"],
+        &["usage", "d"],
+        &["usage", "nowhere", "d/s.jsonl"],
+        &["tree", "d"],
+    ] {
+        let said = steno.run(args);
+        assert_eq!(said.code, 3, "{args:?}: {said:?}");
+        assert!(!said.out.is_empty(), "{args:?}: {said:?}");
+        let named = if args[1] == "d" { "`d/a.jsonl.zst`" } else { "`nowhere`" };
+        assert!(said.err.contains(named), "{args:?}: {}", said.err);
+        assert!(said.err.contains("error: could not read 1 of 2 paths"), "{args:?}: {}", said.err);
+    }
+    for command in ["events", "entries", "usage", "tree"] {
+        let said = steno.run(&[command, "d/a.jsonl.zst"]);
+        assert_eq!((said.code, said.out.as_str()), (3, ""), "{command}: {said:?}");
+        assert!(said.err.starts_with("error: cannot read `d/a.jsonl.zst`"), "{command}: {}", said.err);
+    }
+}
+
+#[test]
+fn usage_without_a_file_is_a_lower_bound() {
+    let steno = Steno::new();
+    with_an_unreadable_file(&steno);
+    assert_eq!(lines(&steno.run(&["usage", "d", "--json"]))[0]["exact"], json!(false));
+    assert!(steno.run(&["usage", "d"]).out.contains("≥ 123"));
+    assert_eq!(lines(&steno.run(&["usage", "d/s.jsonl", "--json"]))[0]["exact"], json!(true));
+}
