@@ -11,7 +11,7 @@ use tracing_subscriber::layer::SubscriberExt as _;
 use crate::args::EntriesArgs;
 use crate::failure::{Exit, Failure, Outcome};
 use crate::output::harmless_json;
-use crate::provider_files::{Files, Opened};
+use crate::provider_files::{Files, Opened, Reading};
 
 pub fn run(args: &EntriesArgs) -> Outcome {
     let failed = Arc::<Mutex<Option<io::Error>>>::default();
@@ -20,7 +20,7 @@ pub fn run(args: &EntriesArgs) -> Outcome {
     let mut numbers = EntryNumbers::default();
     let tally = Files::find(&args.paths).each(|file| {
         if failed.lock().unwrap_or_else(PoisonError::into_inner).is_some() {
-            return Ok(true);
+            return Ok(None);
         }
         // Only while this runs: what the command itself has to say goes to stderr as always.
         let subscriber = tracing_subscriber::registry().with(log.clone());
@@ -43,8 +43,12 @@ pub fn run(args: &EntriesArgs) -> Outcome {
     Ok(Exit::Done)
 }
 
-fn log_file(file: Opened, args: &EntriesArgs, numbers: &mut EntryNumbers) -> Result<bool, Failure> {
-    let Some(surface) = file.surface() else { return Ok(false) };
+fn log_file(
+    file: Opened,
+    args: &EntriesArgs,
+    numbers: &mut EntryNumbers,
+) -> Result<Option<Reading>, Failure> {
+    let Some(surface) = file.surface() else { return Ok(None) };
     let options = EntryOptions { is_on: true, emit_raw: !args.no_raw, prompt_name: args.name.clone() };
     let mut sink = EntrySink::resume(options, std::mem::take(numbers));
     let path = file.path().to_owned();
@@ -56,13 +60,16 @@ fn log_file(file: Opened, args: &EntriesArgs, numbers: &mut EntryNumbers) -> Res
             if unreadable > 0 {
                 sink.error(&format!("{unreadable} pieces of `{}` cannot be read", path.display()));
             }
+            if read.is_cut {
+                sink.error(&format!("`{}` ends inside of compressed data", path.display()));
+            }
         }
         Ok(None) => {}
         // The entries before it are good.
         Err(failure) => sink.error(&failure.message),
     }
     *numbers = sink.stop_to_resume().1;
-    read.map(|_| true)
+    read
 }
 
 /// Tells a subagent's file by its name, which is how Claude Code marks it.

@@ -1,9 +1,8 @@
 //! The events of an agent's own file: numbered as they would be in a store, and written nowhere.
 
 use std::collections::HashMap;
-use std::path::Path;
 
-use steno_adapters::{Completeness, Sink, Surface};
+use steno_adapters::{Sink, Surface};
 use steno_journal::Recorded;
 use steno_model::json::{JsonString, ObjectWriter, RawJson};
 use steno_model::{Draft, RunId, Seq, Timestamp};
@@ -41,13 +40,12 @@ impl<F: FnMut(Surface, Recorded)> Sink for Numbered<'_, F> {
 pub fn read(files: Files, mut each: impl FnMut(Surface, Recorded)) -> Result<Tally, Failure> {
     let mut ends = Ends::default();
     files.each(|file| {
-        let path = file.path().to_owned();
-        let Some(surface) = file.surface() else { return Ok(false) };
+        let Some(surface) = file.surface() else { return Ok(None) };
         let read = file.read(&mut Numbered { surface, ends: &mut ends, each: &mut each })?;
         if let Some(read) = &read {
-            warn_of_the_rest(&path, &read.completeness);
+            warn_of_the_rest(read);
         }
-        Ok(read.is_some())
+        Ok(read)
     })
 }
 
@@ -63,19 +61,18 @@ impl Sink for Counted {
 /// Shows of each file whose it is, what its channel carries, and how much of it was understood.
 pub fn show_completeness(files: Files, json: bool, output: &mut Output) -> Result<Tally, Failure> {
     files.each(|file| {
-        let name = file.path().display().to_string();
         let mut counted = Counted(0);
-        let Some(read) = file.read(&mut counted)? else { return Ok(false) };
+        let Some(read) = file.read(&mut counted)? else { return Ok(None) };
         if json {
-            output.json_line(completeness_json(&name, counted.0, &read).as_str());
+            output.json_line(completeness_json(counted.0, &read).as_str());
         } else {
-            output.line(&completeness_line(&name, counted.0, &read));
+            output.line(&completeness_line(counted.0, &read));
         }
-        Ok(true)
+        Ok(Some(read))
     })
 }
 
-fn completeness_json(name: &str, events: u64, read: &Reading) -> RawJson {
+fn completeness_json(events: u64, read: &Reading) -> RawJson {
     let surface = read.sniffed.surface;
     let unknown = |object: &mut ObjectWriter<'_>| {
         let types = read.completeness.unknown.iter();
@@ -88,7 +85,7 @@ fn completeness_json(name: &str, events: u64, read: &Reading) -> RawJson {
         object.json("unknown", &RawJson::array(pairs));
     };
     RawJson::object(|object| {
-        object.string("file", &name.into());
+        object.string("file", &read.path.display().to_string().as_str().into());
         object.word("provider", surface.provider());
         object.word("surface", surface.name());
         object.optional("version", read.sniffed.version.as_ref(), ObjectWriter::string);
@@ -103,28 +100,32 @@ fn completeness_json(name: &str, events: u64, read: &Reading) -> RawJson {
         object.number("repaired", read.completeness.repaired);
         object.number("unreadable", read.completeness.unreadable);
         object.number("torn_bytes", read.completeness.torn_bytes);
+        object.json("cut", &RawJson::from(read.is_cut));
     })
 }
 
-fn completeness_line(name: &str, events: u64, read: &Reading) -> String {
+fn completeness_line(events: u64, read: &Reading) -> String {
     let (surface, completeness) = (read.sniffed.surface, &read.completeness);
     let version = read.sniffed.version.as_ref().map(|version| format!(" {version}")).unwrap_or_default();
     let unknown: u64 = completeness.unknown.values().sum();
     let line = format!(
-        "{name}  {} {}{version}  {} from {}, {} of them bookkeeping, {unknown} unknown, {} unreadable",
+        "{}  {} {}{version}  {} from {}, {} of them bookkeeping, {unknown} unknown, {} unreadable{}",
+        read.path.display(),
         surface.provider(),
         surface.name(),
         count(events, "event"),
         count(completeness.records, "record"),
         completeness.bookkeeping,
         completeness.unreadable,
+        if read.is_cut { ", cut inside of compressed data" } else { "" },
     );
     visible(&line, Lines::Escape).into_owned()
 }
 
 /// Says how much of a file was not understood.
-fn warn_of_the_rest(file: &Path, completeness: &Completeness) {
-    let file = file.display().to_string();
+fn warn_of_the_rest(read: &Reading) {
+    let completeness = &read.completeness;
+    let file = read.path.display().to_string();
     let file = visible(&file, Lines::Escape);
     if !completeness.unknown.is_empty() {
         let types: Vec<_> =

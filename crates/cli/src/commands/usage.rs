@@ -13,7 +13,7 @@ use steno_views::{Lines, visible};
 use crate::args::{UsageArgs, UsageGroup};
 use crate::failure::{Exit, Failure, Outcome};
 use crate::output::{Output, count};
-use crate::provider_files::{Files, Opened};
+use crate::provider_files::{Files, Opened, Reading};
 
 pub fn run(args: &UsageArgs, output: &mut Output) -> Outcome {
     let mut fold = Fold(UsageBuilder::new());
@@ -25,7 +25,7 @@ pub fn run(args: &UsageArgs, output: &mut Output) -> Outcome {
         return Err(Failure::nothing(message));
     }
     let mut groups = grouped(&rows, &args.by);
-    if tally.unread > 0 {
+    if tally.unread + tally.cut > 0 {
         // What was not read may belong to any of them.
         for used in groups.values_mut() {
             used.is_lower_bound = true;
@@ -42,11 +42,11 @@ pub fn run(args: &UsageArgs, output: &mut Output) -> Outcome {
     Ok(Exit::Done)
 }
 
-fn read(file: Opened, fold: &mut Fold) -> Result<bool, Failure> {
+fn read(file: Opened, fold: &mut Fold) -> Result<Option<Reading>, Failure> {
     if file.surface().is_none() {
         tracing::debug!("`{}` is no agent's file", file.path().display());
     }
-    Ok(file.read(fold)?.is_some())
+    file.read(fold)
 }
 
 /// Returns the paths that were given, or the homes of the agents that have adapters.

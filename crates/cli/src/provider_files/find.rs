@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use steno_views::{Lines, visible};
 
-use super::{Opened, cannot};
+use super::{Opened, Reading, cannot};
 use crate::failure::Failure;
 use crate::output::count;
 
@@ -30,6 +30,8 @@ pub struct Tally {
     pub known: u64,
     /// Files and directories that could not be read, or not to their end.
     pub unread: u64,
+    /// Files that end inside of compressed data.
+    pub cut: u64,
     /// All of them.
     pub total: u64,
 }
@@ -86,17 +88,27 @@ impl Files {
         Ok(is_foreign.then(|| Self { opened: Some(opened), waiting: Vec::new(), failures: Vec::new() }))
     }
 
-    /// Hands each file to `read`, which says whether an agent wrote it.
+    /// Hands each file to `read`, which returns what it found if an agent wrote it.
     ///
     /// One that cannot be read is said and takes nothing from the others; only when there are no others it is an error.
-    pub fn each(self, mut read: impl FnMut(Opened) -> Result<bool, Failure>) -> Result<Tally, Failure> {
+    pub fn each(
+        self,
+        mut read: impl FnMut(Opened) -> Result<Option<Reading>, Failure>,
+    ) -> Result<Tally, Failure> {
         let opened = self.opened.into_iter().map(Ok);
         let total = (opened.len() + self.waiting.len() + self.failures.len()) as u64;
         let mut tally = Tally { total, ..Tally::default() };
         let files = opened.chain(self.waiting.iter().map(|path| Opened::open(path)));
-        for outcome in self.failures.into_iter().map(Err).chain(files.map(|file| read(file?))) {
-            match outcome {
-                Ok(is_known) => tally.known += u64::from(is_known),
+        for outcome in self.failures.into_iter().map(Err).chain(files) {
+            match outcome.and_then(&mut read) {
+                Ok(None) => {}
+                Ok(Some(reading)) => {
+                    tally.known += 1;
+                    tally.cut += u64::from(reading.is_cut);
+                    if reading.is_cut {
+                        warn_of_cut(&reading.path);
+                    }
+                }
                 Err(failure) if tally.total == 1 => return Err(failure),
                 Err(failure) => {
                     tracing::warn!("{}", visible(&failure.message, Lines::Escape));
@@ -127,6 +139,12 @@ impl Files {
         }
         Ok(())
     }
+}
+
+fn warn_of_cut(path: &Path) {
+    let path = path.display().to_string();
+    let path = visible(&path, Lines::Escape);
+    tracing::warn!("`{path}` ends inside of compressed data; what came before is read");
 }
 
 fn is_candidate(path: &Path) -> bool {

@@ -1,15 +1,17 @@
 //! Agents' own files, read where they lie: found, recognised by content, and run through their adapter.
 
+mod bytes;
 mod find;
 
 use std::fs::File;
-use std::io::{self, Read};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use steno_adapters::{Adapter, Completeness, HEAD_BYTES_MAX, Sink, Sniffed, Source, Surface, open, sniff};
 use steno_model::{Envelope, Frame, Lane, Timestamp};
 
 use crate::failure::Failure;
+use bytes::PlainBytes;
 
 pub use find::{Files, Tally};
 
@@ -19,7 +21,7 @@ const PIECE_BYTES: usize = 256 * 1024;
 /// A file that was opened, and whose beginning was looked at, once: all that is asked of it comes from there.
 pub struct Opened {
     path: PathBuf,
-    bytes: Box<dyn Read>,
+    bytes: PlainBytes,
     /// The beginning, which `bytes` no longer has.
     head: Vec<u8>,
     /// Whose it is; `None` for a transcript too.
@@ -32,10 +34,13 @@ pub struct Opened {
 
 /// What reading a file has shown of it.
 pub struct Reading {
+    pub path: PathBuf,
     pub sniffed: Sniffed,
     /// What its channel can show at all.
     pub carries: &'static [&'static str],
     pub completeness: Completeness,
+    /// Whether the file ends inside of compressed data, so that more must have been there.
+    pub is_cut: bool,
 }
 
 impl Opened {
@@ -45,11 +50,15 @@ impl Opened {
         let file = open_regular(path)?;
         let modified = file.metadata().map_err(failed)?.modified().ok();
         let modified = modified.and_then(|time| jiff::Timestamp::try_from(time).ok());
-        let mut bytes = plain_bytes(path, file).map_err(failed)?;
+        let mut bytes = PlainBytes::of(file).map_err(failed)?;
         let mut head = vec![0; HEAD_BYTES_MAX];
-        let read = fill(&mut *bytes, &mut head).map_err(failed)?;
-        head.truncate(read);
+        bytes.fill(&mut head);
         let sniffed = if is_transcript(&head) { None } else { sniff(&head) };
+        if sniffed.is_none()
+            && let Some(error) = bytes.end()
+        {
+            return Err(failed(error));
+        }
         let adapter = sniffed.as_ref().and_then(|sniffed| open(sniffed, source_of(path)));
         let adapter = adapter.map(Adapter::read_once);
         let modified = modified.map(Timestamp::from_instant);
@@ -71,6 +80,8 @@ impl Opened {
     }
 
     /// Reads the file through its adapter; `None` when there is none.
+    ///
+    /// What comes before a failure has been handed on.
     pub fn read(mut self, sink: &mut dyn Sink) -> Result<Option<Reading>, Failure> {
         let (Some(sniffed), Some(mut adapter)) = (self.sniffed, self.adapter) else { return Ok(None) };
         let mut piece = self.head;
@@ -86,12 +97,17 @@ impl Opened {
             adapter.feed(frame, sink);
             offset += piece.len() as u64;
             piece.resize(PIECE_BYTES, 0);
-            let read = fill(&mut *self.bytes, &mut piece);
-            piece.truncate(read.map_err(|error| cannot("read", &self.path, &error))?);
+            self.bytes.fill(&mut piece);
         }
         adapter.finish(sink);
+        let is_cut = match self.bytes.end() {
+            None => false,
+            // As a last line may be torn: whoever compresses it may be at it still, or have been killed.
+            Some(error) if error.kind() == io::ErrorKind::UnexpectedEof => true,
+            Some(error) => return Err(cannot("read", &self.path, &error)),
+        };
         let (carries, completeness) = (adapter.carries(), adapter.completeness().clone());
-        Ok(Some(Reading { sniffed, carries, completeness }))
+        Ok(Some(Reading { path: self.path, sniffed, carries, completeness, is_cut }))
     }
 }
 
@@ -106,28 +122,6 @@ fn source_of(path: &Path) -> Source {
     // By its whole path: streams of one session are often called alike, and their runs are made from this.
     let whole = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     Source { id: whole.to_string_lossy().as_ref().into(), file_name: Some(name) }
-}
-
-/// Opens the bytes as the agent wrote them, also where it has compressed them since.
-fn plain_bytes(path: &Path, file: File) -> io::Result<Box<dyn Read>> {
-    if path.extension().is_some_and(|ending| ending == "zst") {
-        return Ok(Box::new(zstd::stream::read::Decoder::new(file)?));
-    }
-    Ok(Box::new(file))
-}
-
-/// Reads until the buffer is full or the file ends.
-fn fill(bytes: &mut dyn Read, into: &mut [u8]) -> io::Result<usize> {
-    let mut filled = 0;
-    while filled < into.len() {
-        match bytes.read(&mut into[filled..]) {
-            Ok(0) => break,
-            Ok(count) => filled += count,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(filled)
 }
 
 /// Opens a file to read. A pipe in its place would make us wait for ever, so nothing else is opened.

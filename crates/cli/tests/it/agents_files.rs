@@ -88,6 +88,13 @@ fn a_directory_and_a_compressed_file_are_read_too() {
     put(&steno, "d/other.jsonl", "{\"nobody\":\"knows\"}\n");
     let said = steno.run(&["events", "d", "--json"]);
     assert_eq!((said.code, lines(&said).len()), (0, 7), "{said:?}");
+    // The bytes count and not the name.
+    let bytes = std::fs::read(steno.dir.path().join("d/e/s.jsonl.zst")).unwrap();
+    for (name, bytes) in [("c.jsonl", bytes), ("plain.zst", text(&session()).into_bytes())] {
+        let file = put(&steno, name, bytes);
+        let said = steno.run(&["events", &file, "--json"]);
+        assert_eq!((said.code, lines(&said).len()), (0, 7), "{name}: {said:?}");
+    }
 }
 
 #[test]
@@ -346,7 +353,7 @@ fn why_a_call_failed_is_shown_once() {
 
 /// Files of which one cannot be read, whoever asks.
 fn with_an_unreadable_file(steno: &Steno) {
-    put(steno, "d/a.jsonl.zst", "\u{1b}[2J no such compression");
+    put(steno, "d/a.jsonl.zst", b"\x28\xb5\x2f\xfd\xff and no such compression");
     put(steno, "d/s.jsonl", text(&session()));
 }
 
@@ -385,4 +392,32 @@ fn usage_without_a_file_is_a_lower_bound() {
     assert_eq!(lines(&steno.run(&["usage", "d", "--json"]))[0]["exact"], json!(false));
     assert!(steno.run(&["usage", "d"]).out.contains("≥ 123"));
     assert_eq!(lines(&steno.run(&["usage", "d/s.jsonl", "--json"]))[0]["exact"], json!(true));
+}
+
+#[test]
+fn of_a_compressed_file_that_was_cut_everything_is_read_that_is_there() {
+    let steno = Steno::new();
+    let mut lines_of = session();
+    // What cannot be made smaller, so that there are many blocks of it.
+    let mut dice = steno_testkit::dice::Dice::new(5);
+    let noise: String =
+        (0..600_000).map(|_| char::from_digit(u32::try_from(dice.below(36)).unwrap(), 36).unwrap()).collect();
+    lines_of.push(line(5, json!({"type": "user", "message": {"role": "user", "content": noise}})));
+    lines_of.push(line(6, json!({"type": "user", "message": {"role": "user", "content": "The end."}})));
+    let whole = zstd::encode_all(text(&lines_of).as_bytes(), 1).unwrap();
+    put(&steno, "d/s.jsonl.zst", &whole[..whole.len() / 2]);
+    put(&steno, "t.jsonl", &whole);
+    let want = &lines(&steno.run(&["events", "t.jsonl", "--json"]))[..7];
+    for path in ["d", "d/s.jsonl.zst"] {
+        let said = steno.run(&["events", path, "--json"]);
+        assert_eq!(said.code, 0, "{said:?}");
+        let types = |events: &[Value]| events.iter().map(|event| event["type"].clone()).collect::<Vec<_>>();
+        assert_eq!(types(&lines(&said)), types(want), "{path}");
+        assert!(said.err.contains("`d/s.jsonl.zst` ends inside of compressed data"), "{}", said.err);
+    }
+    let found = &lines(&steno.run(&["events", "d", "--completeness", "--json"]))[0];
+    assert_eq!((&found["cut"], &found["records"]), (&json!(true), &json!(4)));
+    assert!(steno.run(&["entries", "d"]).out.contains("transcript.error"));
+    let said = steno.run(&["usage", "d", "--json"]);
+    assert_eq!((said.code, &lines(&said)[0]["exact"]), (0, &json!(false)), "{said:?}");
 }
