@@ -18,13 +18,11 @@ pub fn run(args: &EntriesArgs) -> Outcome {
     let out = BufWriter::new(io::stdout());
     let log = EntryLog::to_writer(Lines { out, raw: args.raw_output, failed: Arc::clone(&failed) });
     let mut numbers = EntryNumbers::default();
+    let is_broken = || failed.lock().unwrap_or_else(PoisonError::into_inner).is_some();
     let tally = Files::find(&args.paths).each(|file| {
-        if failed.lock().unwrap_or_else(PoisonError::into_inner).is_some() {
-            return Ok(None);
-        }
         // Only while this runs: what the command itself has to say goes to stderr as always.
         let subscriber = tracing_subscriber::registry().with(log.clone());
-        tracing::subscriber::with_default(subscriber, || log_file(file, args, &mut numbers))
+        tracing::subscriber::with_default(subscriber, || log_file(file, args, &mut numbers, &is_broken))
     });
     drop(log);
     match failed.lock().unwrap_or_else(PoisonError::into_inner).take() {
@@ -47,13 +45,14 @@ fn log_file(
     file: Opened,
     args: &EntriesArgs,
     numbers: &mut EntryNumbers,
+    is_broken: &dyn Fn() -> bool,
 ) -> Result<Option<Reading>, Failure> {
     let Some(surface) = file.surface() else { return Ok(None) };
     let options = EntryOptions { is_on: true, emit_raw: !args.no_raw, prompt_name: args.name.clone() };
     let mut sink = EntrySink::resume(options, std::mem::take(numbers));
     let path = file.path().to_owned();
     sink.discovered(&path.display().to_string(), what_is(&path, surface));
-    let read = file.read(&mut sink);
+    let read = file.read(&mut sink, |_| is_broken());
     match &read {
         Ok(Some(read)) => {
             let unreadable = read.completeness.unreadable;

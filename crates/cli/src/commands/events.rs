@@ -1,5 +1,7 @@
 //! `steno events`: shows the events of a run.
 
+use std::ops::ControlFlow;
+
 use steno_journal::{Reader, Recorded};
 use steno_model::{ExchangeEvent, Unknowns, Vocabulary as _, Word};
 
@@ -61,16 +63,17 @@ fn show_foreign(files: Files, args: &EventsArgs, output: &mut Output) -> Outcome
     let mut shown = 0_u64;
     let mut run = None;
     let tally = provider_events::read(files, |surface, recorded| {
-        if is_wanted(&recorded.event, args) && !output.is_broken() {
+        if is_wanted(&recorded.event, args) {
             if run.replace(recorded.event.run_id) != Some(recorded.event.run_id) {
                 event_lines::print_run(&recorded.event, surface, args.form, output);
             }
             event_lines::print(&recorded, args.form, output);
             shown += 1;
         }
+        if output.is_broken() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     })?;
     tally.check_known(&args.run)?;
-    if shown == 0 {
+    if shown == 0 && !tally.is_enough {
         return Err(Failure::nothing(format!("no events of `{}` to show", args.run)));
     }
     Ok(Exit::Done)

@@ -1,6 +1,7 @@
 //! The events of an agent's own file: numbered as they would be in a store, and written nowhere.
 
 use std::collections::HashMap;
+use std::ops::ControlFlow;
 
 use steno_adapters::{Sink, Surface};
 use steno_journal::Recorded;
@@ -21,10 +22,14 @@ struct Numbered<'a, F> {
     surface: Surface,
     ends: &'a mut Ends,
     each: &'a mut F,
+    flow: ControlFlow<()>,
 }
 
-impl<F: FnMut(Surface, Recorded)> Sink for Numbered<'_, F> {
+impl<F: FnMut(Surface, Recorded) -> ControlFlow<()>> Sink for Numbered<'_, F> {
     fn draft(&mut self, run: RunId, draft: Draft) {
+        if self.flow.is_break() {
+            return;
+        }
         let end = self.ends.0.get(&run).copied();
         let (seq, offset) = (Seq::after(end.map(|(seq, _)| seq)), end.map_or(0, |(_, offset)| offset));
         let encoded = draft.encode(run, || Timestamp::from_instant(jiff::Timestamp::UNIX_EPOCH));
@@ -32,16 +37,22 @@ impl<F: FnMut(Surface, Recorded)> Sink for Numbered<'_, F> {
         encoded.write_line(seq, &mut line);
         self.ends.0.insert(run, (seq, offset + line.len() as u64));
         line.pop();
-        (self.each)(self.surface, Recorded { event: encoded.into_event(seq), line, offset });
+        self.flow = (self.each)(self.surface, Recorded { event: encoded.into_event(seq), line, offset });
     }
 }
 
-/// Reads the files that agents wrote, and hands on each event with whose file it is from.
-pub fn read(files: Files, mut each: impl FnMut(Surface, Recorded)) -> Result<Tally, Failure> {
+/// Reads the files that agents wrote, and hands on each event with whose file it is from, until that is enough or nobody
+/// reads our output any more.
+pub fn read(
+    files: Files,
+    mut each: impl FnMut(Surface, Recorded) -> ControlFlow<()>,
+) -> Result<Tally, Failure> {
     let mut ends = Ends::default();
     files.each(|file| {
         let Some(surface) = file.surface() else { return Ok(None) };
-        let read = file.read(&mut Numbered { surface, ends: &mut ends, each: &mut each })?;
+        let flow = ControlFlow::Continue(());
+        let mut numbered = Numbered { surface, ends: &mut ends, each: &mut each, flow };
+        let read = file.read(&mut numbered, |numbered| numbered.flow.is_break() || Output::is_abandoned())?;
         if let Some(read) = &read {
             warn_of_the_rest(read);
         }
@@ -62,7 +73,7 @@ impl Sink for Counted {
 pub fn show_completeness(files: Files, json: bool, output: &mut Output) -> Result<Tally, Failure> {
     files.each(|file| {
         let mut counted = Counted(0);
-        let Some(read) = file.read(&mut counted)? else { return Ok(None) };
+        let Some(read) = file.read(&mut counted, |_| Output::is_abandoned())? else { return Ok(None) };
         if json {
             output.json_line(completeness_json(counted.0, &read).as_str());
         } else {

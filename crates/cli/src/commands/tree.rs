@@ -1,6 +1,7 @@
 //! `steno tree`: shows the steps of a run and its child runs.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::ops::ControlFlow;
 
 use anstyle::{AnsiColor, Style};
 use steno_journal::{Error as JournalError, Reader, Store, run_ends};
@@ -46,6 +47,7 @@ fn show_foreign(files: Files, args: &TreeArgs, output: &mut Output) -> Outcome {
     let tally = provider_events::read(files, |_, recorded| {
         let run = recorded.event.run_id;
         builders.entry(run).or_insert_with(|| TreeBuilder::new(run)).push(&recorded.event);
+        ControlFlow::Continue(())
     })?;
     if !builders.is_empty() {
         let trees = builders.into_iter().map(|(run, builder)| (run, builder.finish()));

@@ -18,6 +18,9 @@ use crate::provider_files::{Files, Opened, Reading};
 pub fn run(args: &UsageArgs, output: &mut Output) -> Outcome {
     let mut fold = Fold(UsageBuilder::new());
     let tally = Files::find(&paths(args)?).each(|file| read(file, &mut fold))?;
+    if tally.is_enough {
+        return Ok(Exit::Done);
+    }
     let rows = fold.0.finish();
     if rows.is_empty() {
         tally.check()?;
@@ -46,7 +49,7 @@ fn read(file: Opened, fold: &mut Fold) -> Result<Option<Reading>, Failure> {
     if file.surface().is_none() {
         tracing::debug!("`{}` is no agent's file", file.path().display());
     }
-    file.read(fold)
+    file.read(fold, |_| Output::is_abandoned())
 }
 
 /// Returns the paths that were given, or the homes of the agents that have adapters.

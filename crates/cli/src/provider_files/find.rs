@@ -34,12 +34,14 @@ pub struct Tally {
     pub cut: u64,
     /// All of them.
     pub total: u64,
+    /// Whether there was no need to read them all, as nobody reads what comes of it.
+    pub is_enough: bool,
 }
 
 impl Tally {
     /// Fails when something could not be read: what was shown is good, and not all.
     pub fn check(self) -> Result<(), Failure> {
-        if self.unread == 0 {
+        if self.unread == 0 || self.is_enough {
             return Ok(());
         }
         Err(Failure::could_not(format!("could not read {} of {}", self.unread, count(self.total, "path"))))
@@ -48,7 +50,7 @@ impl Tally {
     /// Fails also when there was no agent's file at `path`.
     pub fn check_known(self, path: &str) -> Result<(), Failure> {
         self.check()?;
-        if self.known == 0 {
+        if self.known == 0 && !self.is_enough {
             let message = format!("`{path}` is neither a transcript nor a file of an agent that we can read");
             return Err(Failure::nothing(message));
         }
@@ -107,6 +109,10 @@ impl Files {
                     tally.cut += u64::from(reading.is_cut);
                     if reading.is_cut {
                         warn_of_cut(&reading.path);
+                    }
+                    if reading.is_enough {
+                        tally.is_enough = true;
+                        break;
                     }
                 }
                 Err(failure) if tally.total == 1 => return Err(failure),

@@ -41,6 +41,8 @@ pub struct Reading {
     pub completeness: Completeness,
     /// Whether the file ends inside of compressed data, so that more must have been there.
     pub is_cut: bool,
+    /// Whether it was not read to its end because that was enough.
+    pub is_enough: bool,
 }
 
 impl Opened {
@@ -81,12 +83,16 @@ impl Opened {
 
     /// Reads the file through its adapter; `None` when there is none.
     ///
-    /// What comes before a failure has been handed on.
-    pub fn read(mut self, sink: &mut dyn Sink) -> Result<Option<Reading>, Failure> {
+    /// What comes before a failure has been handed on. As soon as `is_enough` says so, no more is read.
+    pub fn read<S: Sink>(
+        mut self,
+        sink: &mut S,
+        is_enough: impl Fn(&S) -> bool,
+    ) -> Result<Option<Reading>, Failure> {
         let (Some(sniffed), Some(mut adapter)) = (self.sniffed, self.adapter) else { return Ok(None) };
         let mut piece = self.head;
-        let mut offset = 0;
-        while !piece.is_empty() {
+        let (mut offset, mut enough) = (0, false);
+        while !piece.is_empty() && !enough {
             let frame = Frame {
                 lane: Lane::FromAgent,
                 generation: 0,
@@ -96,10 +102,13 @@ impl Opened {
             };
             adapter.feed(frame, sink);
             offset += piece.len() as u64;
+            enough = is_enough(sink);
             piece.resize(PIECE_BYTES, 0);
             self.bytes.fill(&mut piece);
         }
-        adapter.finish(sink);
+        if !enough {
+            adapter.finish(sink);
+        }
         let is_cut = match self.bytes.end() {
             None => false,
             // As a last line may be torn: whoever compresses it may be at it still, or have been killed.
@@ -107,7 +116,7 @@ impl Opened {
             Some(error) => return Err(cannot("read", &self.path, &error)),
         };
         let (carries, completeness) = (adapter.carries(), adapter.completeness().clone());
-        Ok(Some(Reading { path: self.path, sniffed, carries, completeness, is_cut }))
+        Ok(Some(Reading { path: self.path, sniffed, carries, completeness, is_cut, is_enough: enough }))
     }
 }
 
@@ -156,7 +165,7 @@ mod tests {
         std::fs::rename(dir.path().join("t.jsonl"), &path).unwrap();
         assert_eq!(opened.surface(), Some(Surface::ClaudeDisk));
         let mut drafts = Vec::<(RunId, Draft)>::new();
-        let reading = opened.read(&mut drafts).unwrap().unwrap();
+        let reading = opened.read(&mut drafts, |_| false).unwrap().unwrap();
         assert_eq!((reading.completeness.records, reading.completeness.unreadable), (1, 0));
         assert!(!drafts.is_empty());
     }

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::kit::{RUN, Said, Steno};
 
 /// A line of Claude Code's, with what every line has.
-fn line(number: u32, fields: Value) -> Value {
+pub fn line(number: u32, fields: Value) -> Value {
     let mut line = json!({
         "uuid": format!("00000000-0000-4000-8000-{number:012}"),
         "sessionId": RUN,
@@ -28,7 +28,7 @@ fn said(number: u32, block: &Value, output_tokens: u64) -> Value {
 }
 
 /// A prompt, a response that stands on two lines, and a call's result.
-fn session() -> Vec<Value> {
+pub fn session() -> Vec<Value> {
     vec![
         line(1, json!({"type": "user", "message": {"role": "user", "content": "Build it."}})),
         said(2, &json!({"type": "text", "text": "On it."}), 20),
@@ -41,19 +41,19 @@ fn session() -> Vec<Value> {
     ]
 }
 
-fn text(lines: &[Value]) -> String {
+pub fn text(lines: &[Value]) -> String {
     let lines: Vec<_> = lines.iter().map(ToString::to_string).collect();
     lines.join("\n") + "\n"
 }
 
-fn put(steno: &Steno, name: &str, bytes: impl AsRef<[u8]>) -> String {
+pub fn put(steno: &Steno, name: &str, bytes: impl AsRef<[u8]>) -> String {
     let path = steno.dir.path().join(name);
     std::fs::create_dir_all(path.parent().unwrap()).unwrap();
     std::fs::write(&path, bytes).unwrap();
     name.to_owned()
 }
 
-fn lines(said: &Said) -> Vec<Value> {
+pub fn lines(said: &Said) -> Vec<Value> {
     said.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 

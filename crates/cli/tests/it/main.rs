@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that meets an error has failed")]
 
 mod agents_files;
+mod agents_output;
 mod documents;
 mod errors;
 mod escapes;
