@@ -78,6 +78,11 @@ pub enum Command {
     /// Agents' files may hold several sessions: each is a tree, the oldest first, with the subagents whose files were
     /// read below it.
     Tree(TreeArgs),
+    /// Show a run as a conversation: who said what, what was called and what came back
+    ///
+    /// What people and models say is whole, and what tools give is shortened; `--json` has all of it, one object a run.
+    /// Child runs and subagents come after the run that began them.
+    Show(ShowArgs),
     /// Show the events of a run, and each new one as it is recorded
     ///
     /// Ends when the run has completed and nobody records it any more.
@@ -225,6 +230,15 @@ pub struct TreeArgs {
     /// A run's UUID or the beginning of it, a transcript file, or a file or directory of an agent
     pub run: String,
     /// Print one JSON object a tree
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Args, Debug)]
+pub struct ShowArgs {
+    /// A run's UUID or the beginning of it, a transcript file, or a file or directory of an agent
+    pub run: String,
+    /// Print one JSON object a run
     #[arg(long)]
     pub json: bool,
 }

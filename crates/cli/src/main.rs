@@ -68,6 +68,7 @@ fn dispatch(command: &Command, settings: &Settings, output: &mut Output) -> Outc
         Command::Record(args) => commands::record::run(args, settings),
         Command::Events(args) => commands::events::run(args, settings, output),
         Command::Tree(args) => commands::tree::run(args, settings, output),
+        Command::Show(args) => commands::show::run(args, settings, output),
         Command::Follow(args) => commands::follow::run(args, settings, output),
         Command::Ls(args) => commands::ls::run(args, settings, output),
         Command::Verify(args) => commands::verify::run(args, settings, output),

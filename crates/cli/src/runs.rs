@@ -103,7 +103,7 @@ fn no_transcript(path: &Path) -> Option<(&'static str, Option<String>)> {
     if path.is_dir() {
         return Some((
             "a directory",
-            Some("`steno events` and `tree` take a directory of an agent".to_owned()),
+            Some("`steno events`, `tree` and `show` take a directory of an agent".to_owned()),
         ));
     }
     // One that cannot be opened is no better known, and fails where it is needed.
@@ -136,7 +136,9 @@ pub fn find_run(text: &str, settings: &Settings) -> Result<RunId, Failure> {
     }
     if Path::new(text).is_file() {
         let message = format!("`{text}` is a file, and this command takes runs of the store");
-        return Err(Failure::usage(message).with_hint("`steno events`, `tree` and `verify` take files too"));
+        return Err(
+            Failure::usage(message).with_hint("`steno events`, `tree`, `show` and `verify` take files too")
+        );
     }
     find_by_prefix(text, settings, "a UUID, or four or more of its first digits")
 }

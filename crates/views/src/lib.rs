@@ -6,7 +6,8 @@
 //! - [`tree`]: [`tree::TreeBuilder`] makes the step tree of one run, [`tree::join()`] joins several runs into one
 //!   tree and [`tree::join_all()`] into as many as it takes, [`tree::text()`] and [`tree::export()`] show it as lines and as JSON.
 //! - [`summary`]: [`summary::RunSummary`], one run in a list of runs.
-//! - [`conversation`]: [`conversation::ConversationBuilder`] makes one run a conversation, each call with its result.
+//! - [`conversation`]: [`conversation::ConversationBuilder`] makes one run a conversation, each call with its result;
+//!   [`conversation::text()`] shows it as lines.
 //! - [`usage`]: [`usage::UsageBuilder`] adds up what sessions cost in tokens.
 //! - [`State`]: what both know about an end.
 //! - [`visible()`]: makes foreign text harmless for a terminal.
@@ -45,6 +46,7 @@ pub mod tree;
 pub mod usage;
 mod visible;
 mod wire;
+mod words;
 
 pub use state::State;
 pub use visible::{Lines, visible};

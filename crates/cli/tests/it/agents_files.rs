@@ -268,7 +268,7 @@ fn usage_that_is_only_a_lower_bound_says_so() {
 }
 
 /// A session that starts a subagent, whose file lies beside it.
-fn session_with_subagent(steno: &Steno) {
+pub fn session_with_subagent(steno: &Steno) {
     let mut main = session();
     main[3]["toolUseResult"] = json!({"agentId": "a1", "status": "completed"});
     put(steno, &format!("p/{RUN}.jsonl"), text(&main));

@@ -49,11 +49,12 @@ fn assert_locks_apart(
 }
 
 /// Every command that takes a run.
-fn commands(run: &str) -> [Vec<&str>; 6] {
+fn commands(run: &str) -> [Vec<&str>; 7] {
     [
         vec!["record", "--run", run],
         vec!["events", run],
         vec!["tree", run],
+        vec!["show", run],
         vec!["follow", run],
         vec!["verify", run],
         vec!["seal", run],
@@ -377,6 +378,8 @@ fn a_closed_pipe_is_a_0() {
     for args in [
         &["tree", RUN][..],
         &["tree", RUN, "--json"],
+        &["show", RUN],
+        &["show", RUN, "--json"],
         &["ls"],
         &["verify"],
         &["config"],
@@ -391,7 +394,7 @@ fn a_closed_pipe_is_a_0() {
 #[test]
 fn a_full_stdout_is_a_3() {
     let steno = store();
-    for args in [&["events", RUN][..], &["tree", RUN], &["ls"]] {
+    for args in [&["events", RUN][..], &["tree", RUN], &["show", RUN], &["ls"]] {
         let said = run(steno.shell("exec \"$0\" \"$@\" >/dev/full", args), b"");
         assert!(said.code == 3 && said.err.contains("stdout"), "{args:?}: {said:?}");
     }

@@ -103,13 +103,15 @@ fn hostile_store() -> Steno {
 #[test]
 fn no_command_lets_escapes_of_a_run_through() {
     let steno = hostile_store();
-    let commands: [&[&str]; 15] = [
+    let commands: [&[&str]; 17] = [
         &["events", RUN],
         &["events", RUN, "--json"],
         &["events", RUN, "--strict"],
         &["events", RUN, "--strict", "--json", "--from", "10"],
         &["tree", RUN],
         &["tree", RUN, "--json"],
+        &["show", RUN],
+        &["show", RUN, "--json"],
         &["ls"],
         &["ls", "--json"],
         &["verify"],
@@ -132,7 +134,7 @@ fn no_command_lets_escapes_of_a_run_through() {
 #[test]
 fn escapes_are_shown_and_not_dropped() {
     let steno = hostile_store();
-    for args in [&["events", RUN, "--type", "run.started"][..], &["tree", RUN], &["ls"]] {
+    for args in [&["events", RUN, "--type", "run.started"][..], &["tree", RUN], &["show", RUN], &["ls"]] {
         let said = steno.run(args);
         for shown in
             ["\\u{1b}]52;c;aGk=\\u{7}", "\\u{1b}[2J", "\\u{9b}2J", "\\u{202e}g", "\\u{7f}p", "\\u{d}n"]

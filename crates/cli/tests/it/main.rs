@@ -4,6 +4,7 @@
 
 mod agents_files;
 mod agents_output;
+mod conversations;
 mod documents;
 mod errors;
 mod escapes;

@@ -6,9 +6,11 @@
 
 mod build;
 mod calls;
+mod content;
 mod parts;
 #[cfg(test)]
 mod tests;
+mod text;
 
 use std::collections::BTreeMap;
 
@@ -17,6 +19,7 @@ use steno_model::json::{JsonString, RawJson};
 use steno_model::{RunId, Seq, Timestamp};
 
 pub use build::ConversationBuilder;
+pub use text::{Tone, text, toned_text};
 
 use crate::State;
 use crate::wire;

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use steno_model::RunId;
 
+use super::walk::{Node, Walk};
 use super::{RunTree, StepId};
 
 /// How a run came to its place below another.
@@ -72,6 +73,14 @@ impl Joined {
     /// Iterates over all runs of the set, those outside the tree included.
     pub fn runs(&self) -> impl Iterator<Item = &RunTree> {
         self.runs.values()
+    }
+
+    /// Iterates over the runs that are nested somewhere, each before those below it, as they are shown.
+    pub fn nested(&self) -> impl Iterator<Item = &RunTree> {
+        Walk::new(self).filter_map(|visit| match visit.node {
+            Node::Run { run, below: _ } => Some(run),
+            Node::Step { .. } | Node::Absent { .. } => None,
+        })
     }
 
     /// Returns the runs directly below a step, or with `None` those below the run itself.

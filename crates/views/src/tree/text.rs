@@ -9,6 +9,7 @@ use super::walk::{Node, Walk};
 use super::{Child, Counts, Join, Joined, RunTree, Step, StepPath};
 use crate::State;
 use crate::visible::{Lines, visible};
+use crate::words::{cut, number};
 
 /// How many levels are drawn with lines; deeper ones show their depth as a number.
 ///
@@ -241,17 +242,6 @@ fn counts(counts: Counts) -> Option<String> {
     (!parts.is_empty()).then(|| parts.join(", "))
 }
 
-fn number(count: u64, noun: &str) -> String {
-    if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
-}
-
 fn shown(text: &JsonString, chars_max: usize) -> String {
     visible(&cut(&text.to_text(), chars_max), Lines::Escape).into_owned()
-}
-
-fn cut(text: &str, chars_max: usize) -> String {
-    match text.char_indices().nth(chars_max) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.into(),
-    }
 }

@@ -1,5 +1,7 @@
 //! Small runs written by hand, and the conversations that they are.
 
+mod shown;
+
 use serde_json::{Value, json};
 use steno_model::ExchangeEvent;
 

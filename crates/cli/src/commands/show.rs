@@ -1,0 +1,58 @@
+//! `steno show`: shows a run as a conversation, and its child runs after it.
+
+use anstyle::{AnsiColor, Style};
+use steno_model::{ExchangeEvent, RunId};
+use steno_views::conversation::{ConversationBuilder, Tone, toned_text};
+
+use super::related_runs::{Related, RunFold};
+use crate::args::ShowArgs;
+use crate::failure::{Exit, Failure, Outcome};
+use crate::output::Output;
+use crate::settings::Settings;
+
+impl RunFold for ConversationBuilder {
+    fn begin(run: RunId) -> Self {
+        Self::new(run)
+    }
+
+    fn push(&mut self, event: &ExchangeEvent) {
+        self.push(event);
+    }
+}
+
+pub fn run(args: &ShowArgs, settings: &Settings, output: &mut Output) -> Outcome {
+    let mut related = Related::<ConversationBuilder>::read(&args.run, settings)?;
+    let mut is_first = true;
+    for run in related.joined.nested() {
+        let Some(builder) = related.folds.remove(&run.run_id) else { continue };
+        let conversation = builder.finish();
+        if args.json {
+            let json = serde_json::to_string(&conversation);
+            output.json_line(&json.map_err(|error| Failure::could_not(error.to_string()))?);
+        } else {
+            if !std::mem::take(&mut is_first) {
+                output.line("");
+            }
+            output.line(toned_text(&conversation, &paint).trim_end());
+        }
+        if output.is_broken() {
+            break;
+        }
+    }
+    related.check()?;
+    Ok(Exit::Done)
+}
+
+/// Colours a part of a line; the output takes the colours away where they are not wanted.
+fn paint(tone: Tone, words: &str) -> String {
+    let style = match tone {
+        Tone::Frame => Style::new().dimmed(),
+        Tone::Thought => Style::new().dimmed().italic(),
+        Tone::User => AnsiColor::Green.on_default().bold(),
+        Tone::Model => AnsiColor::Blue.on_default().bold(),
+        Tone::Call | Tone::Open => AnsiColor::Cyan.on_default(),
+        Tone::Failed => AnsiColor::Red.on_default(),
+        Tone::Odd => AnsiColor::Yellow.on_default(),
+    };
+    format!("{style}{words}{style:#}")
+}
