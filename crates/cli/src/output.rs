@@ -46,7 +46,8 @@ impl Output {
 
     /// Writes a JSON line in which every character that steers a terminal is an escape of JSON.
     pub fn json_line(&mut self, json: &str) {
-        self.line(&harmless_json(json));
+        harmless_pieces(json, |piece| self.write(piece.as_bytes()));
+        self.write(b"\n");
     }
 
     /// Writes what is buffered; returns false when nobody reads any more.
@@ -85,24 +86,30 @@ impl Output {
 /// Spells characters that steer a terminal as `\u` escapes. They can stand in JSON only inside strings, so the value
 /// stays the same.
 pub fn harmless_json(json: &str) -> String {
-    use std::fmt::Write as _;
     let mut out = String::with_capacity(json.len());
-    for letter in json.chars() {
-        let mut text = [0; 4];
-        if letter.is_ascii_graphic() || letter == ' ' || !is_steering(letter, letter.encode_utf8(&mut text)) {
-            out.push(letter);
-        } else {
-            for unit in letter.encode_utf16(&mut [0; 2]) {
-                write!(out, "\\u{unit:04x}").expect("a String takes every write");
-            }
-        }
-    }
+    harmless_pieces(json, |piece| out.push_str(piece));
     out
 }
 
-fn is_steering(letter: char, text: &str) -> bool {
+/// Hands on the pieces of [`harmless_json`]: a line may be very long, and needs no second copy to be written.
+pub fn harmless_pieces(json: &str, mut each: impl FnMut(&str)) {
+    let mut rest = json;
+    while let Some((at, letter)) = rest.char_indices().find(|(_, letter)| is_steering(*letter)) {
+        each(&rest[..at]);
+        for unit in letter.encode_utf16(&mut [0; 2]) {
+            each(&format!("\\u{unit:04x}"));
+        }
+        rest = &rest[at + letter.len_utf8()..];
+    }
+    each(rest);
+}
+
+fn is_steering(letter: char) -> bool {
     // A tab or carriage return outside of strings is white space, and may stay; inside it is escaped already.
-    letter != '\t' && letter != '\r' && matches!(visible(text, Lines::Keep), std::borrow::Cow::Owned(_))
+    if letter.is_ascii_graphic() || matches!(letter, ' ' | '\t' | '\r') {
+        return false;
+    }
+    matches!(visible(letter.encode_utf8(&mut [0; 4]), Lines::Keep), std::borrow::Cow::Owned(_))
 }
 
 /// Returns a size for people.

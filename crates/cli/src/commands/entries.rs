@@ -10,7 +10,7 @@ use tracing_subscriber::layer::SubscriberExt as _;
 
 use crate::args::EntriesArgs;
 use crate::failure::{Exit, Failure, Outcome};
-use crate::output::harmless_json;
+use crate::output::harmless_pieces;
 use crate::provider_files::{Files, Opened, Reading};
 
 pub fn run(args: &EntriesArgs) -> Outcome {
@@ -98,11 +98,16 @@ impl Lines {
 
 impl Write for Lines {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let outcome = if self.raw {
-            self.out.write_all(bytes)
+        let mut outcome = Ok(());
+        if self.raw {
+            outcome = self.out.write_all(bytes);
         } else {
-            self.out.write_all(harmless_json(&String::from_utf8_lossy(bytes)).as_bytes())
-        };
+            harmless_pieces(&String::from_utf8_lossy(bytes), |piece| {
+                if outcome.is_ok() {
+                    outcome = self.out.write_all(piece.as_bytes());
+                }
+            });
+        }
         self.keep(outcome);
         Ok(bytes.len())
     }

@@ -3,7 +3,7 @@
 use anstyle::{AnsiColor, Style};
 use steno_adapters::Surface;
 use steno_journal::Recorded;
-use steno_model::json::RawJson;
+use steno_model::json::{JsonString, RawJson};
 use steno_model::{BlockContent, ContentBlock, ExchangeEvent, Payload};
 use steno_views::{Lines, visible};
 
@@ -11,6 +11,8 @@ use crate::args::EventForm;
 use crate::output::Output;
 
 const TEXT_CHARS_MAX: usize = 100;
+/// How much of one value is decoded for a line; much of it may be white space that is cut off.
+const BEGINNING_CHARS_MAX: usize = 4 * TEXT_CHARS_MAX;
 /// How wide the column of types is: as wide as the longest of the ten.
 const TYPE_CHARS: usize = "step.call_workflow.completed".len();
 
@@ -23,6 +25,17 @@ pub fn print(recorded: &Recorded, form: EventForm, output: &mut Output) {
     } else {
         output.line(&human_line(&recorded.event));
     }
+}
+
+/// Prints an event that was made just now and has no line yet.
+pub fn print_made(event: ExchangeEvent, form: EventForm, output: &mut Output) {
+    if !form.raw && !form.json {
+        return output.line(&human_line(&event));
+    }
+    let line = event.to_line();
+    // It may be very long, and one copy of it is enough.
+    drop(event);
+    if form.raw { output.raw_line(line.as_bytes()) } else { output.json_line(&line) }
 }
 
 /// Names the run whose events come next. Text alone needs it: as JSON each event has its run.
@@ -57,7 +70,8 @@ fn human_line(event: &ExchangeEvent) -> String {
     let path = event.path.to_text();
     let detail = detail(event).trim_end().replace('\n', "⏎").replace('\t', " ");
     let mut padding = TYPE_CHARS.saturating_sub(width) + 2;
-    for part in [place(event, &path), visible(&shorten(&detail), Lines::Escape).into_owned()] {
+    for part in [place(event, &path), visible(&shorten(&detail, TEXT_CHARS_MAX), Lines::Escape).into_owned()]
+    {
         if !part.is_empty() {
             line.extend(std::iter::repeat_n(' ', padding));
             line.push_str(&part);
@@ -101,8 +115,8 @@ fn detail(event: &ExchangeEvent) -> String {
         }
         Payload::Tool(tool) => {
             let said = [&tool.output, &tool.input].into_iter().flatten().find(|value| !value.is_null());
-            let said = said.map(text_of).unwrap_or_default();
-            match tool.error.map(|error| error.to_string()) {
+            let said = said.map(RawJson::as_str).map(text_of).unwrap_or_default();
+            match tool.error.as_ref().map(JsonString::as_raw).map(text_of) {
                 // Agents give the output of a failed call as the reason why it failed.
                 Some(error) if error.trim() == said.trim() => format!("{} failed: {error}", tool.name),
                 Some(error) => format!("{} failed: {error} {said}", tool.name),
@@ -111,7 +125,7 @@ fn detail(event: &ExchangeEvent) -> String {
         }
         Payload::Message(message) => blocks_text(&message.blocks),
         Payload::Blocks(blocks) => blocks_text(&blocks),
-        Payload::Other(raw) => raw.to_string(),
+        Payload::Other(raw) => text_of(raw.as_str()),
     }
 }
 
@@ -121,32 +135,79 @@ fn blocks_text(blocks: &[ContentBlock]) -> String {
 }
 
 fn block_text(block: &ContentBlock) -> String {
-    let text = |text: &Option<steno_model::json::JsonString>| {
-        text.as_ref().map(ToString::to_string).unwrap_or_default()
-    };
+    let json = |json: &Option<RawJson>| json.as_ref().map(RawJson::as_str).map(text_of).unwrap_or_default();
+    let text =
+        |text: &Option<JsonString>| text.as_ref().map(JsonString::as_raw).map(text_of).unwrap_or_default();
     match &block.content {
         BlockContent::Text(said) | BlockContent::Stream(said) => text(said),
         BlockContent::Thinking(said) => format!("(thinking) {}", text(said)),
         BlockContent::ToolUse { tool_name, tool_input, .. } => {
-            format!("{} {}", text(tool_name), tool_input.as_ref().map(text_of).unwrap_or_default())
+            format!("{} {}", text(tool_name), json(tool_input))
         }
-        BlockContent::ToolResult { tool_content, .. } => {
-            tool_content.as_ref().map(text_of).unwrap_or_default()
-        }
+        BlockContent::ToolResult { tool_content, .. } => json(tool_content),
         BlockContent::Command(said) => format!("$ {}", text(said)),
         BlockContent::Unknown(unknown) => format!("? {unknown}"),
     }
 }
 
-/// Returns a value as text: a string decoded, anything else as JSON.
-fn text_of(value: &RawJson) -> String {
-    value.read::<String>().unwrap_or_else(|_| value.to_string())
+/// Returns a value as text: a string decoded, anything else as JSON. Of what no line has room for, the beginning: outputs
+/// may be very long, and need not be decoded for it.
+fn text_of(json: &str) -> String {
+    let Some(inside) = json.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')) else {
+        return shorten(json, BEGINNING_CHARS_MAX);
+    };
+    let start = beginning_of_string(inside);
+    let token = format!("\"{start}\"");
+    let text = serde_json::from_str(&token).ok().and_then(JsonString::from_raw);
+    let text = text.map_or_else(|| start.to_owned(), |text| text.to_string());
+    if start.len() < inside.len() { format!("{text}…") } else { text }
 }
 
-fn shorten(text: &str) -> String {
-    let mut short: String = text.chars().take(TEXT_CHARS_MAX).collect();
-    if short.len() < text.len() {
-        short.push('…');
+/// Returns as much of what stands between the quotes of a JSON string as a line needs, with no escape torn.
+fn beginning_of_string(inside: &str) -> &str {
+    let mut end = 0;
+    for _ in 0..BEGINNING_CHARS_MAX {
+        let rest = inside.get(end..).unwrap_or_default();
+        end += match rest.as_bytes() {
+            [] => break,
+            // Two escapes may be the halves of one character.
+            [b'\\', b'u', b'd' | b'D', b'8' | b'9' | b'a' | b'b' | b'A' | b'B', _, _, b'\\', b'u', ..] => 12,
+            [b'\\', b'u', ..] => 6,
+            [b'\\', ..] => 2,
+            [..] => rest.chars().next().map_or(1, char::len_utf8),
+        };
     }
-    short
+    inside.get(..end).unwrap_or(inside)
+}
+
+fn shorten(text: &str, chars_max: usize) -> String {
+    match text.char_indices().nth(chars_max) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(json: &str, want: &str) {
+        assert_eq!(text_of(json), want);
+    }
+
+    #[test]
+    fn a_value_is_decoded_as_far_as_a_line_has_room() {
+        check(r#""a\n\u00e9\ud83d\ude00\"""#, "a\né😀\"");
+        check(r#"{"a":"b"}"#, r#"{"a":"b"}"#);
+        check("null", "null");
+        let many = "\\ud83d\\ude00".repeat(2 * BEGINNING_CHARS_MAX);
+        check(&format!("\"{many}\""), &format!("{}…", "😀".repeat(BEGINNING_CHARS_MAX)));
+        let many = "é".repeat(2 * BEGINNING_CHARS_MAX);
+        check(&format!("\"{many}\""), &format!("{}…", "é".repeat(BEGINNING_CHARS_MAX)));
+        let many = "1".repeat(2 * BEGINNING_CHARS_MAX);
+        check(&many, &format!("{}…", "1".repeat(BEGINNING_CHARS_MAX)));
+        let just = "\\\\".repeat(BEGINNING_CHARS_MAX);
+        check(&format!("\"{just}\""), &"\\".repeat(BEGINNING_CHARS_MAX));
+    }
 }

@@ -62,12 +62,12 @@ fn show_foreign(files: Files, args: &EventsArgs, output: &mut Output) -> Outcome
     }
     let mut shown = 0_u64;
     let mut run = None;
-    let tally = provider_events::read(files, |surface, recorded| {
-        if is_wanted(&recorded.event, args) {
-            if run.replace(recorded.event.run_id) != Some(recorded.event.run_id) {
-                event_lines::print_run(&recorded.event, surface, args.form, output);
+    let tally = provider_events::read(files, |surface, event| {
+        if is_wanted(&event, args) {
+            if run.replace(event.run_id) != Some(event.run_id) {
+                event_lines::print_run(&event, surface, args.form, output);
             }
-            event_lines::print(&recorded, args.form, output);
+            event_lines::print_made(event, args.form, output);
             shown += 1;
         }
         if output.is_broken() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }

@@ -4,18 +4,17 @@ use std::collections::HashMap;
 use std::ops::ControlFlow;
 
 use steno_adapters::{Sink, Surface};
-use steno_journal::Recorded;
 use steno_model::json::{JsonString, ObjectWriter, RawJson};
-use steno_model::{Draft, RunId, Seq, Timestamp};
+use steno_model::{Draft, ExchangeEvent, RunId, Seq, Timestamp};
 use steno_views::{Lines, visible};
 
 use crate::failure::Failure;
 use crate::output::{Output, count};
 use crate::provider_files::{Files, Reading, Tally};
 
-/// The last number of each run, and how long its transcript would be.
+/// The last number of each run.
 #[derive(Default)]
-struct Ends(HashMap<RunId, (Seq, u64)>);
+struct Ends(HashMap<RunId, Seq>);
 
 /// Numbers the drafts of a file run by run, on from those of the files before, and hands each event on.
 struct Numbered<'a, F> {
@@ -25,19 +24,15 @@ struct Numbered<'a, F> {
     flow: ControlFlow<()>,
 }
 
-impl<F: FnMut(Surface, Recorded) -> ControlFlow<()>> Sink for Numbered<'_, F> {
+impl<F: FnMut(Surface, ExchangeEvent) -> ControlFlow<()>> Sink for Numbered<'_, F> {
     fn draft(&mut self, run: RunId, draft: Draft) {
         if self.flow.is_break() {
             return;
         }
-        let end = self.ends.0.get(&run).copied();
-        let (seq, offset) = (Seq::after(end.map(|(seq, _)| seq)), end.map_or(0, |(_, offset)| offset));
+        let seq = Seq::after(self.ends.0.get(&run).copied());
+        self.ends.0.insert(run, seq);
         let encoded = draft.encode(run, || Timestamp::from_instant(jiff::Timestamp::UNIX_EPOCH));
-        let mut line = Vec::new();
-        encoded.write_line(seq, &mut line);
-        self.ends.0.insert(run, (seq, offset + line.len() as u64));
-        line.pop();
-        self.flow = (self.each)(self.surface, Recorded { event: encoded.into_event(seq), line, offset });
+        self.flow = (self.each)(self.surface, encoded.into_event(seq));
     }
 }
 
@@ -45,7 +40,7 @@ impl<F: FnMut(Surface, Recorded) -> ControlFlow<()>> Sink for Numbered<'_, F> {
 /// reads our output any more.
 pub fn read(
     files: Files,
-    mut each: impl FnMut(Surface, Recorded) -> ControlFlow<()>,
+    mut each: impl FnMut(Surface, ExchangeEvent) -> ControlFlow<()>,
 ) -> Result<Tally, Failure> {
     let mut ends = Ends::default();
     files.each(|file| {

@@ -56,9 +56,9 @@ impl<F: RunFold> Related<F> {
 
     fn of_agents(files: Files, text: &str) -> Result<Self, Failure> {
         let mut building = BTreeMap::<RunId, Building<F>>::new();
-        let tally = provider_events::read(files, |_, recorded| {
-            let run = recorded.event.run_id;
-            building.entry(run).or_insert_with(|| Building::begin(run)).push(&recorded.event);
+        let tally = provider_events::read(files, |_, event| {
+            let run = event.run_id;
+            building.entry(run).or_insert_with(|| Building::begin(run)).push(&event);
             ControlFlow::Continue(())
         })?;
         if building.is_empty() {

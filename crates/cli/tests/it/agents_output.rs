@@ -2,8 +2,10 @@
 
 use std::process::Stdio;
 
+use serde_json::json;
+
 use crate::agents_files::{put, session, text};
-use crate::kit::Steno;
+use crate::kit::{Steno, run};
 
 /// A long session whose end cannot be decompressed: whoever gets there warns of it.
 fn long_session_with_a_cut_end(steno: &Steno) -> String {
@@ -34,5 +36,21 @@ fn nobody_reads_on_when_nobody_reads_along() {
             command.stdout(writer).stderr(Stdio::piped()).spawn().unwrap().wait_with_output().unwrap();
         let err = String::from_utf8(output.stderr).unwrap();
         assert_eq!((output.status.code(), err.as_str()), (Some(0), ""), "{args:?}");
+    }
+}
+
+#[test]
+fn a_very_long_line_is_not_copied_again_and_again() {
+    const LINE_BYTES: usize = 20_000_000;
+    let steno = Steno::new();
+    let mut lines = session();
+    lines[3]["message"]["content"][0]["content"] =
+        json!("All \"work\" and no play.\n".repeat(LINE_BYTES / 24));
+    let file = put(&steno, "s.jsonl", text(&lines));
+    // What the adapter itself takes is about five lines for events, and for entries two more.
+    for (args, lines_max) in [(&["events", &file][..], 7), (&["entries", &file], 12)] {
+        let script = format!("ulimit -v {} && exec \"$0\" \"$@\" > /dev/null", lines_max * LINE_BYTES / 1000);
+        let said = run(steno.shell(&script, args), b"");
+        assert_eq!((said.code, said.err.as_str()), (0, ""), "{args:?}");
     }
 }

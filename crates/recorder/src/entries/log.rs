@@ -4,8 +4,8 @@ use std::fmt;
 use std::io::Write;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use steno_model::LogRecord;
-use steno_model::json::{Extra, JsonString, RawJson};
+use serde_json::value::RawValue;
+use steno_model::json::JsonString;
 use tracing::field::{Field, Visit};
 use tracing_subscriber::Layer;
 use tracing_subscriber::layer::Context;
@@ -46,9 +46,11 @@ impl EntryLog {
         }
     }
 
-    fn write(&self, line: String) {
+    fn write(&self, line: &Line<'_>) {
         match &self.place {
-            Place::Memory(lines) => lines.lock().unwrap_or_else(PoisonError::into_inner).push(line),
+            Place::Memory(lines) => {
+                lines.lock().unwrap_or_else(PoisonError::into_inner).push(line.to_string());
+            }
             Place::Writer(writer) => {
                 let mut writer = writer.lock().unwrap_or_else(PoisonError::into_inner);
                 writeln!(writer, "{line}").ok();
@@ -64,17 +66,32 @@ impl<S: tracing::Subscriber> Layer<S> for EntryLog {
         }
         let mut fields = Fields::default();
         event.record(&mut fields);
-        let mut extra = Extra::default();
-        extra.push("level", JsonString::from(event.metadata().level().as_str()).to_json());
-        let context = fields.context.unwrap_or_else(RawJson::null);
-        self.write(LogRecord { event: fields.event.as_str().into(), context, extra }.to_line());
+        let context = fields.context.as_deref().unwrap_or("null");
+        let level = event.metadata().level().as_str();
+        self.write(&Line { event: &fields.event, context, level });
+    }
+}
+
+/// A [`LogRecord`](steno_model::LogRecord) as a line, put together only where it is written: entries may be very long.
+struct Line<'a> {
+    event: &'a str,
+    /// A JSON value without line breaks.
+    context: &'a str,
+    level: &'static str,
+}
+
+impl fmt::Display for Line<'_> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (event, level) = (JsonString::from(self.event), JsonString::from(self.level));
+        let (event, level) = (event.as_raw(), level.as_raw());
+        write!(out, "{{\"event\":{event},\"context\":{},\"level\":{level}}}", self.context)
     }
 }
 
 #[derive(Default)]
 struct Fields {
     event: String,
-    context: Option<RawJson>,
+    context: Option<String>,
 }
 
 impl Visit for Fields {
@@ -83,7 +100,8 @@ impl Visit for Fields {
             // However deep: what is logged was JSON before it came here.
             "context" => {
                 let text = format!("{value:?}");
-                self.context = serde_json::from_str(&text).ok().map(RawJson::from_raw);
+                let is_line = !text.bytes().any(|byte| matches!(byte, b'\n' | b'\r'));
+                self.context = (is_line && serde_json::from_str::<&RawValue>(&text).is_ok()).then_some(text);
             }
             "event" => self.event = format!("{value:?}"),
             _ => {}

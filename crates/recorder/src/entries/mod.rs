@@ -187,7 +187,10 @@ impl<S: Sink> Sink for EntrySink<S> {
             raw: self.options.emit_raw.then(|| seen.raw.into()),
         });
         self.summary.push(&entry);
-        tracing::debug!(target: TARGET, event = "transcript.entry", context = %entry.to_json());
+        let context = entry.to_json();
+        // It may be very long, and is copied once more on its way into the log.
+        drop(entry);
+        tracing::debug!(target: TARGET, event = "transcript.entry", context = %context);
     }
 }
 
