@@ -5,7 +5,7 @@ use std::process::Stdio;
 use serde_json::json;
 
 use crate::agents_files::{put, session, text};
-use crate::kit::{Steno, run};
+use crate::kit::{RUN, Steno, run};
 
 /// A long session whose end cannot be decompressed: whoever gets there warns of it.
 fn long_session_with_a_cut_end(steno: &Steno) -> String {
@@ -36,6 +36,23 @@ fn nobody_reads_on_when_nobody_reads_along() {
             command.stdout(writer).stderr(Stdio::piped()).spawn().unwrap().wait_with_output().unwrap();
         let err = String::from_utf8(output.stderr).unwrap();
         assert_eq!((output.status.code(), err.as_str()), (Some(0), ""), "{args:?}");
+    }
+}
+
+#[test]
+fn to_have_read_nothing_for_nobody_is_no_failure() {
+    let steno = Steno::new();
+    let bookkeeping = format!("{{\"type\":\"last-prompt\",\"sessionId\":\"{RUN}\"}}\n");
+    let file = put(&steno, "s.jsonl", bookkeeping.repeat(40_000) + &text(&session()));
+    for command in ["events", "tree", "show", "entries", "usage"] {
+        assert_eq!(steno.run(&[command, &file]).code, 0, "{command}");
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        assert_eq!(
+            steno.command(&[command, &file]).stdout(writer).status().unwrap().code(),
+            Some(0),
+            "{command}"
+        );
     }
 }
 
