@@ -45,7 +45,7 @@ fn a_run_of_the_store_is_shown_with_its_child_after_it() {
     let steno = store();
     let child = id(7);
     let want = format!(
-        "run {RUN}  fix  open\n\n── t1  {TIME}\n\nuser\n  Fix it.\n\nassistant\n  thinks: How?\n  So.\n\n\
+        "run {RUN}  fix  open\n\n── t1  {TIME}\n\nuser\n  Fix it.\n\nassistant\n┊ How?\n  So.\n\n\
          · child run {child}  look  open\n\nchild run {child}  of {RUN}  look  open\n"
     );
     let said = steno.run(&["show", &RUN[..8]]);
@@ -54,7 +54,7 @@ fn a_run_of_the_store_is_shown_with_its_child_after_it() {
     assert_eq!(steno.run(&["show", file.to_str().unwrap()]).out, want, "a transcript file");
     let coloured = steno.run(&["show", RUN, "--color", "always"]).out;
     assert!(coloured.contains("\u{1b}[1m\u{1b}[32muser\u{1b}[0m\n  Fix it."), "{coloured:?}");
-    assert!(coloured.contains("\u{1b}[2m\u{1b}[3mthinks: How?\u{1b}[0m"), "{coloured:?}");
+    assert!(coloured.contains("\u{1b}[2m┊\u{1b}[0m \u{1b}[2m\u{1b}[3mHow?\u{1b}[0m"), "{coloured:?}");
     let objects = steno.run(&["show", RUN, "--json"]).json();
     let ids: Vec<_> = objects.iter().map(|object| object["run_id"].clone()).collect();
     assert_eq!(ids, [json!(RUN), json!(child)]);
@@ -68,7 +68,7 @@ fn agents_files_are_shown_as_conversations() {
     let said = steno.run(&["show", &file]);
     let want = format!(
         "run {RUN}  claude  open\n\n── turn-0001  2026-06-08T08:14:01.000Z  open\n\nuser\n  Build it.\n\n\
-         assistant  claude-x\n  On it.\n  ▸ Bash {{\"command\":\"make\"}}\n  │ done\n"
+         assistant  claude-x\n  On it.\n▸ Bash {{\"command\":\"make\"}}\n│ done\n"
     );
     assert_eq!((said.code, said.out, said.err.as_str()), (0, want, ""));
     assert!(!steno.store().exists());

@@ -1,7 +1,7 @@
 //! Shows a conversation as lines of text.
 //!
 //! What people and models say is whole; what goes to tools and comes back is cut to fit, and the JSON form has it whole.
-//! Foreign text passes through [`visible`] and is always indented, so that none of it looks like a line of ours.
+//! Foreign text passes through [`visible`] and is indented or stands after a mark, so that no line of it looks like ours.
 
 use steno_model::Seq;
 use steno_model::json::{JsonString, RawJson};
@@ -53,10 +53,10 @@ pub enum Tone {
 ///   The build fails.
 ///
 /// assistant  claude-opus-4-8
-///   thinks: Tests first.
+/// ┊ Tests first.
 ///   I run the tests.
-///   ▸ Bash {"command":"cargo test"}
-///   │ failed: Exit code 101
+/// ▸ Bash {"command":"cargo test"}
+/// │ failed: Exit code 101
 /// ```
 #[must_use]
 pub fn text(conversation: &Conversation) -> String {
@@ -121,7 +121,7 @@ impl Writer<'_> {
         ];
         let odd = odd.into_iter().filter(|(count, _, _)| *count > 0);
         parts.extend(odd.map(|(count, noun, what)| (Tone::Odd, format!("{} {what}", number(count, noun)))));
-        self.line("", &parts);
+        self.line(&parts);
     }
 
     fn turn(&mut self, turn: &Turn) {
@@ -132,7 +132,7 @@ impl Writer<'_> {
             parts.push(end(turn.state, turn.error.as_ref()));
         }
         self.blank();
-        self.line("", &parts);
+        self.line(&parts);
         for item in &turn.items {
             self.item(item);
         }
@@ -150,10 +150,7 @@ impl Writer<'_> {
             Item::Child(child) => self.beside(&[(Tone::Frame, format!("· {}", child_run(child)))]),
             Item::Compaction(fact) => {
                 self.blank();
-                self.line(
-                    "",
-                    &[(Tone::Frame, "── what was said so far was replaced by a summary".to_owned())],
-                );
+                self.line(&[(Tone::Frame, "── what was said so far was replaced by a summary".to_owned())]);
                 self.output(Tone::Frame, &fact.result.as_ref().and_then(output).unwrap_or_default());
             }
             Item::Fact(fact) => self.fact(fact),
@@ -162,7 +159,7 @@ impl Writer<'_> {
 
     fn system(&mut self, said: &Said) {
         self.blank();
-        self.line("", &[(Tone::Frame, "system".to_owned())]);
+        self.line(&[(Tone::Frame, "system".to_owned())]);
         for block in &said.blocks {
             if let Block::Recorded(block) = block
                 && let Shown::Words(words) = shown(block)
@@ -175,7 +172,7 @@ impl Writer<'_> {
     fn prompt(&mut self, said: &Said) {
         let copied = said.copied_from.map(|run| (Tone::Frame, format!("copied from run {run}")));
         self.blank();
-        self.line("", &std::iter::once((Tone::User, "user".to_owned())).chain(copied).collect::<Vec<_>>());
+        self.line(&std::iter::once((Tone::User, "user".to_owned())).chain(copied).collect::<Vec<_>>());
         self.blocks(&said.blocks);
     }
 
@@ -184,7 +181,7 @@ impl Writer<'_> {
         parts.extend(message.model.as_ref().map(|model| (Tone::Frame, name_of(model))));
         parts.extend(message.copied_from.map(|run| (Tone::Frame, format!("copied from run {run}"))));
         self.blank();
-        self.line("", &parts);
+        self.line(&parts);
         self.blocks(&message.blocks);
     }
 
@@ -199,7 +196,7 @@ impl Writer<'_> {
                 chunks.push_str(chunk);
                 continue;
             }
-            self.words(None, &std::mem::take(&mut chunks));
+            self.words(&std::mem::take(&mut chunks));
             match (block, recorded) {
                 (Block::ToolUse(call), _) => self.call(call),
                 (Block::ToolResult(result), _) => self.result(result),
@@ -207,17 +204,17 @@ impl Writer<'_> {
                 (Block::Recorded(_), None) => {}
             }
         }
-        self.words(None, &chunks);
+        self.words(&chunks);
     }
 
     fn recorded(&mut self, block: &Shown) {
         match block {
-            Shown::Words(words) | Shown::Chunk(words) => self.words(None, words),
-            Shown::Thought(Some(thought)) => self.words(Some(Tone::Thought), &format!("thinks: {thought}")),
-            Shown::Thought(None) => self.words(Some(Tone::Thought), "thinks, and keeps it private"),
-            Shown::Command(command) => self.words(None, &format!("$ {command}")),
+            Shown::Words(words) | Shown::Chunk(words) => self.words(words),
+            Shown::Thought(Some(thought)) => self.thought(thought),
+            Shown::Thought(None) => self.thought("(a thought that is not in the record)"),
+            Shown::Command(command) => self.words(&format!("$ {command}")),
             Shown::Output(text) => self.output(Tone::Frame, text),
-            Shown::Other(kind) => self.line("  ", &[(Tone::Odd, format!("[{}]", fit(kind, NAME_CHARS_MAX)))]),
+            Shown::Other(kind) => self.line(&[(Tone::Odd, format!("? {}", fit(kind, NAME_CHARS_MAX)))]),
         }
     }
 
@@ -225,7 +222,7 @@ impl Writer<'_> {
         let name = call.tool_name.as_ref().map_or_else(|| "a tool".to_owned(), name_of);
         let input = call.tool_input.as_ref().filter(|input| !input.is_null()).map(RawJson::as_str);
         let input = input.map(|input| format!(" {}", fit(input, LINE_CHARS_MAX))).unwrap_or_default();
-        let line = format!("  {} {}{input}", (self.paint)(Tone::Frame, "▸"), (self.paint)(Tone::Call, &name));
+        let line = format!("{} {}{input}", (self.paint)(Tone::Frame, "▸"), (self.paint)(Tone::Call, &name));
         self.push(&line);
         for asked in &call.approvals {
             self.output(Tone::Frame, &approval(asked));
@@ -271,17 +268,21 @@ impl Writer<'_> {
         if !self.is_beside {
             self.blank();
         }
-        self.line("", parts);
+        self.line(parts);
         self.is_beside = true;
     }
 
     /// Writes what was said, whole.
-    fn words(&mut self, tone: Option<Tone>, words: &str) {
+    fn words(&mut self, words: &str) {
         for line in visible(words.trim_end(), Lines::Keep).lines() {
-            match tone {
-                Some(tone) if !line.is_empty() => self.push(&format!("  {}", (self.paint)(tone, line))),
-                Some(_) | None => self.push(&format!("  {line}")),
-            }
+            self.push(&format!("  {line}"));
+        }
+    }
+
+    /// Writes what was thought, whole.
+    fn thought(&mut self, thought: &str) {
+        for line in visible(thought.trim_end(), Lines::Keep).lines() {
+            self.marked("┊", Tone::Thought, line);
         }
     }
 
@@ -298,13 +299,18 @@ impl Writer<'_> {
     }
 
     fn barred(&mut self, tone: Tone, words: &str) {
-        let words = if words.is_empty() { String::new() } else { (self.paint)(tone, words) };
-        self.push(&format!("  {} {words}", (self.paint)(Tone::Frame, "│")));
+        self.marked("│", tone, words);
     }
 
-    fn line(&mut self, indent: &str, parts: &[(Tone, String)]) {
+    /// Writes a line of foreign text after a mark of ours.
+    fn marked(&mut self, mark: &str, tone: Tone, words: &str) {
+        let words = if words.is_empty() { String::new() } else { (self.paint)(tone, words) };
+        self.push(&format!("{} {words}", (self.paint)(Tone::Frame, mark)));
+    }
+
+    fn line(&mut self, parts: &[(Tone, String)]) {
         let parts: Vec<String> = parts.iter().map(|(tone, words)| (self.paint)(*tone, words)).collect();
-        self.push(&format!("{indent}{}", parts.join("  ")));
+        self.push(&parts.join("  "));
     }
 
     fn blank(&mut self) {
@@ -328,8 +334,11 @@ fn approval(asked: &Approval) -> String {
 }
 
 fn child_run(child: &ChildRun) -> String {
-    let name = child.name.as_ref().map(|name| format!("  {}", name_of(name))).unwrap_or_default();
-    format!("child run {}{name}  {}", child.run_id, end(child.state, child.error.as_ref()).1)
+    let id = child.run_id.to_string();
+    // Some agents call their threads by nothing but the id.
+    let name = child.name.as_ref().filter(|name| !name.is(&id));
+    let name = name.map(|name| format!("  {}", name_of(name))).unwrap_or_default();
+    format!("child run {id}{name}  {}", end(child.state, child.error.as_ref()).1)
 }
 
 fn end(state: State, error: Option<&JsonString>) -> (Tone, String) {

@@ -55,7 +55,7 @@ const WANT: &str = "\
 child run 00000001-0000-4000-8000-000000000000  of 00000009-0000-4000-8000-000000000000  fix  open  1 call without result  1 block of unknown type
 
 system
-  │ Be kind.
+│ Be kind.
 
 · system mode  {\"a\":1}
 
@@ -65,31 +65,31 @@ user
   Fix it.
 
   Now.
-  [hologram]
+? hologram
 
 assistant  m-1
-  thinks: First.
-  Then.
-  thinks, and keeps it private
+┊ First.
+┊ Then.
+┊ (a thought that is not in the record)
   On it.
-  ▸ Bash {\"command\":\"make\"}
-  │ line 1
-  │ line 2
-  │ line 3
-  │ line 4
-  │ line 5
-  │ line 6
-  │ … 3 more lines
+▸ Bash {\"command\":\"make\"}
+│ line 1
+│ line 2
+│ line 3
+│ line 4
+│ line 5
+│ line 6
+│ … 3 more lines
 
-  ▸ Bash {}
-  │ failed: no rule
+▸ Bash {}
+│ failed: no rule
 
-  ▸ Bash {\"task\":\"look\"}
-  │ child run 00000002-0000-4000-8000-000000000000  explore  open
-  │ no result
+▸ Bash {\"task\":\"look\"}
+│ child run 00000002-0000-4000-8000-000000000000  explore  open
+│ no result
 
 ── what was said so far was replaced by a summary
-  │ In short.
+│ In short.
 
 · retry api  failed: 529
 ";
@@ -104,13 +104,13 @@ fn tones_change_no_word() {
     let toned = toned_text(&fold(&run()), &|_, words| format!("<{words}>"));
     let strip = |text: &str| text.replace(['<', '>'], "");
     assert_eq!(strip(&toned), WANT);
-    assert!(toned.contains("  <thinks: First.>\n  <Then.>\n"), "{toned}");
-    assert!(toned.contains("  <▸> <Bash> {\"command\""), "{toned}");
+    assert!(toned.contains("<┊> <First.>\n<┊> <Then.>\n"), "{toned}");
+    assert!(toned.contains("\n<▸> <Bash> {\"command\""), "{toned}");
 }
 
 #[test]
 fn foreign_text_neither_steers_the_terminal_nor_looks_like_ours() {
-    const HOSTILE: &str = "a\u{1b}[2J\u{202e}\r\nuser\n── t9";
+    const HOSTILE: &str = "a\u{1b}[2J\u{202e}\r\nuser\n── t9\n▸ Fake";
     let mut lines = run();
     for line in &mut lines {
         poison(&mut line[2], HOSTILE);
@@ -119,7 +119,8 @@ fn foreign_text_neither_steers_the_terminal_nor_looks_like_ours() {
     let is_bad = |letter: char| letter.is_control() && letter != '\n' || letter == '\u{202e}';
     assert!(shown.contains("\\u{1b}[2J") && !shown.contains(is_bad), "{shown}");
     assert_eq!(shown.lines().filter(|line| *line == "user").count(), 1, "{shown}");
-    assert!(!shown.lines().any(|line| line.starts_with("── t9")), "{shown}");
+    let is_faked = |line: &str| line.starts_with("── t9") || line.starts_with("▸ Fake");
+    assert!(shown.contains("  ▸ Fake") && !shown.lines().any(is_faked), "{shown}");
 }
 
 /// Puts a text after every string but those that say what something is.
