@@ -333,7 +333,7 @@ fn events_as_text_name_the_run_whenever_it_changes() {
     session_with_subagent(&steno);
     let said = steno.run(&["events", "p", "--type", "message.user", "--color", "always"]);
     let all: Vec<_> = said.out.lines().collect();
-    let [inner, _, outer, _] = all[..] else { panic!("{said:?}") };
+    let [outer, _, inner, _] = all[..] else { panic!("{said:?}") };
     assert_eq!(outer, format!("\u{1b}[2mrun {RUN}  claude disk\u{1b}[0m"));
     assert!(inner.ends_with(&format!("  claude disk  child of {RUN}\u{1b}[0m")), "{inner}");
     assert_eq!(lines(&steno.run(&["events", "p", "--type", "message.user", "--json"])).len(), 2);
