@@ -18,22 +18,18 @@ use crate::emit::{About, Emit, push, string};
 use crate::run::Run;
 use crate::wire::{NoObject, RawField as _, parse};
 
-static ABOUT: About = About {
+static ABOUT: About = CHANNEL;
+
+/// Up to 0.36 the prompt was told too, and there were no subagents.
+static LEGACY: About =
+    About { carries: &["prompts", "calls", "results", "thinking", "usage", "retries"], ..CHANNEL };
+
+const CHANNEL: About = About {
     provider: PROVIDER,
     entry_adapter: ENTRY_ADAPTER,
     adapter: ADAPTER,
     channel: "exec",
     carries: &["calls", "results", "thinking", "usage", "retries", "subagents"],
-    detail_name: "exec_event",
-};
-
-/// Up to 0.36 the prompt was told too, and there were no subagents.
-static LEGACY: About = About {
-    provider: PROVIDER,
-    entry_adapter: ENTRY_ADAPTER,
-    adapter: ADAPTER,
-    channel: "exec",
-    carries: &["prompts", "calls", "results", "thinking", "usage", "retries"],
     detail_name: "exec_event",
 };
 

@@ -161,17 +161,22 @@ impl ContentBlock {
         self.extra.has_none_of(&FIELDS)
     }
 
-    /// Returns an error for each word that is in no vocabulary of ours, as a strict reader would put it.
-    pub(super) fn unknown_words(&self) -> impl Iterator<Item = Error> {
-        let block_type = match &self.content {
-            BlockContent::Unknown(found) => Some(Error::UnknownBlockType { found: found.clone() }),
+    /// Returns the block's type if it is none of the six.
+    pub(super) fn unknown_type(&self) -> Option<&JsonString> {
+        match &self.content {
+            BlockContent::Unknown(found) => Some(found),
             BlockContent::Text(_)
             | BlockContent::Thinking(_)
             | BlockContent::ToolUse { .. }
             | BlockContent::ToolResult { .. }
             | BlockContent::Command(_)
             | BlockContent::Stream(_) => None,
-        };
+        }
+    }
+
+    /// Returns an error for each word that is in no vocabulary of ours, as a strict reader would put it.
+    pub(super) fn unknown_words(&self) -> impl Iterator<Item = Error> {
+        let block_type = self.unknown_type().map(|found| Error::UnknownBlockType { found: found.clone() });
         let fidelity = self.fidelity.as_ref().and_then(|word| word.check().err());
         block_type.into_iter().chain(fidelity)
     }

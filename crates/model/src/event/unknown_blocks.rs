@@ -4,7 +4,7 @@
 
 use serde::Deserialize;
 
-use super::block::BlockContent;
+use super::block::ContentBlock;
 use super::payload::Payload;
 use super::words::BlockType;
 use crate::json::JsonString;
@@ -16,16 +16,7 @@ pub(super) fn unknown_block_types(payload: &str) -> Vec<JsonString> {
         return Vec::new();
     }
     let Ok(payload) = Payload::read_shape(payload) else { return Vec::new() };
-    let unknown = payload.blocks().iter().filter_map(|block| match &block.content {
-        BlockContent::Unknown(found) => Some(found.clone()),
-        BlockContent::Text(_)
-        | BlockContent::Thinking(_)
-        | BlockContent::ToolUse { .. }
-        | BlockContent::ToolResult { .. }
-        | BlockContent::Command(_)
-        | BlockContent::Stream(_) => None,
-    });
-    unknown.collect()
+    payload.blocks().iter().filter_map(ContentBlock::unknown_type).cloned().collect()
 }
 
 #[derive(Deserialize)]
