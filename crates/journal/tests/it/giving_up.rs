@@ -12,13 +12,13 @@ use steno_journal::{
 use steno_testkit::sample::{message, run_id};
 use steno_testkit::sim_disk::SimDisk;
 
-use crate::hooked_disk::HookedDisk;
 use crate::kit::{bench, newlines, options, run};
+use crate::watched_disk::{Doing, WatchedDisk};
 
 /// A test that waits for something that never comes fails after this long.
 const PATIENCE: Duration = Duration::from_mins(1);
 
-fn journal_on(disk: HookedDisk, options: Options) -> Journal {
+fn journal_on(disk: WatchedDisk, options: Options) -> Journal {
     Journal::new(Store::create(Arc::new(disk)).unwrap(), options)
 }
 
@@ -97,11 +97,11 @@ fn a_file_deleted_after_the_last_record_is_noticed_while_nothing_happens() {
 #[test]
 fn a_file_whose_place_cannot_be_looked_at_is_not_taken_for_deleted() {
     let failing = Arc::new(AtomicBool::new(false));
-    let mut disk = HookedDisk::new(Arc::new(SimDisk::new(7)));
+    let disk = WatchedDisk::new(&SimDisk::new(7));
     let (asked, fails) = (Arc::new(AtomicU64::new(0)), Arc::clone(&failing));
     let counted = Arc::clone(&asked);
-    disk.before_identity = Arc::new(move |_| {
-        if !fails.load(Ordering::SeqCst) {
+    disk.set_hook(move |doing, _| {
+        if doing != Doing::Find || !fails.load(Ordering::SeqCst) {
             return Ok(());
         }
         counted.fetch_add(1, Ordering::SeqCst);
@@ -121,14 +121,12 @@ fn a_file_whose_place_cannot_be_looked_at_is_not_taken_for_deleted() {
 #[test]
 fn closing_says_what_stopped_the_recorder() {
     let failing = Arc::new(AtomicBool::new(false));
-    let mut disk = HookedDisk::new(Arc::new(SimDisk::new(7)));
+    let disk = WatchedDisk::new(&SimDisk::new(7));
     let fails = Arc::clone(&failing);
-    disk.before_sync =
-        Arc::new(
-            move |_| {
-                if fails.load(Ordering::SeqCst) { Err(io::Error::from_raw_os_error(5)) } else { Ok(()) }
-            },
-        );
+    disk.set_hook(move |doing, _| {
+        let is_failing = doing == Doing::Sync && fails.load(Ordering::SeqCst);
+        if is_failing { Err(io::Error::from_raw_os_error(5)) } else { Ok(()) }
+    });
     let journal = journal_on(disk, options());
     let recorder = journal.record(run()).unwrap();
     failing.store(true, Ordering::SeqCst);
@@ -170,13 +168,13 @@ struct Held {
 }
 
 /// Returns a hook that holds up the first sync of a file whose name `is_held` picks.
-fn hold_sync(disk: &mut HookedDisk, is_held: fn(&str) -> bool) -> Held {
+fn hold_sync(disk: &WatchedDisk, is_held: fn(&str) -> bool) -> Held {
     let (reach, reached) = mpsc::channel();
     let (release, released) = mpsc::channel();
     let waiting = Mutex::new(Some((reach, released)));
     let armed = Arc::new(AtomicBool::new(true));
-    disk.before_sync = Arc::new(move |path| {
-        if is_held(path.as_str()) && armed.swap(false, Ordering::SeqCst) {
+    disk.set_hook(move |doing, path| {
+        if doing == Doing::Sync && is_held(path.as_str()) && armed.swap(false, Ordering::SeqCst) {
             let (reach, released) = waiting.lock().unwrap().take().unwrap();
             reach.send(()).unwrap();
             // An error means that the test has failed already.
@@ -189,8 +187,8 @@ fn hold_sync(disk: &mut HookedDisk, is_held: fn(&str) -> bool) -> Held {
 
 #[test]
 fn sealing_an_idle_run_holds_up_no_acknowledgement() {
-    let mut disk = HookedDisk::new(Arc::new(SimDisk::new(7)));
-    let held = hold_sync(&mut disk, |path| path.ends_with(".seals.jsonl"));
+    let disk = WatchedDisk::new(&SimDisk::new(7));
+    let held = hold_sync(&disk, |path| path.ends_with(".seals.jsonl"));
     let journal = journal_on(disk, Options { seal_idle: Duration::from_millis(1), ..options() });
     let idle = journal.record(run_id(2)).unwrap();
     idle.record(message("one", 300), Level::Written).unwrap();
@@ -204,14 +202,14 @@ fn sealing_an_idle_run_holds_up_no_acknowledgement() {
 
 #[test]
 fn a_slow_sync_of_one_run_holds_up_no_other() {
-    let mut disk = HookedDisk::new(Arc::new(SimDisk::new(7)));
+    let disk = WatchedDisk::new(&SimDisk::new(7));
     let slow = RunFile::Transcript(run_id(2)).path();
     let (reach, reached) = mpsc::channel();
     let (release, released) = mpsc::channel::<()>();
     let (armed, released) = (Arc::new(AtomicBool::new(false)), Mutex::new(released));
     let is_armed = Arc::clone(&armed);
-    disk.before_sync = Arc::new(move |path| {
-        if *path == slow && is_armed.swap(false, Ordering::SeqCst) {
+    disk.set_hook(move |doing, path| {
+        if doing == Doing::Sync && *path == slow && is_armed.swap(false, Ordering::SeqCst) {
             reach.send(()).unwrap();
             released.lock().unwrap().recv().ok();
         }

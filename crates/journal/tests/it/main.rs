@@ -2,7 +2,6 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that meets an error has failed")]
 
-mod hooked_disk;
 mod kit;
 mod watched_disk;
 

@@ -14,7 +14,11 @@ use steno_testkit::sim_disk::SimDisk;
 pub enum Doing {
     Append,
     Read,
+    Sync,
+    /// An open file is looked at.
     Look,
+    /// A name is looked up.
+    Find,
 }
 
 type Hook = dyn Fn(Doing, &StorePath) -> io::Result<()> + Send + Sync;
@@ -39,7 +43,7 @@ impl WatchedDisk {
         Self { disk: disk.clone(), hook: Arc::new(Mutex::new(hook)), moved: Arc::default() }
     }
 
-    /// Calls `hook` before each append, read and look at an open file; what it returns is what the call gives.
+    /// Calls `hook` before each append, read, sync and look at a file; what it returns is what the call gives.
     pub fn set_hook(&self, hook: impl Fn(Doing, &StorePath) -> io::Result<()> + Send + Sync + 'static) {
         *self.hook.lock().unwrap() = Arc::new(hook);
     }
@@ -98,6 +102,7 @@ impl Disk for WatchedDisk {
     }
 
     fn identity(&self, path: &StorePath) -> io::Result<Option<Identity>> {
+        self.tell(Doing::Find, path)?;
         self.disk.identity(path)
     }
 
@@ -130,6 +135,7 @@ impl DiskFile for WatchedFile {
     }
 
     fn sync(&self) -> io::Result<()> {
+        self.disk.tell(Doing::Sync, &self.path)?;
         self.file.sync()
     }
 
