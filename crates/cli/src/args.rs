@@ -191,8 +191,9 @@ pub struct UsageArgs {
     /// Files or directories of agents [default: the homes of Claude Code and Codex]
     #[arg(value_name = "PATH")]
     pub paths: Vec<PathBuf>,
-    /// What a row adds up, in this order
-    #[arg(long, value_name = "WHAT", value_delimiter = ',', default_values_t = [UsageGroup::Day, UsageGroup::Model])]
+    /// What a row adds up, in this order, with commas between [default: day,model]
+    #[arg(long, value_name = "WHAT", value_delimiter = ',', hide_default_value = true,
+        default_values_t = [UsageGroup::Day, UsageGroup::Model])]
     pub by: Vec<UsageGroup>,
     /// Print one JSON object a row
     #[arg(long)]

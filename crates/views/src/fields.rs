@@ -64,7 +64,12 @@ impl<'a> PayloadFields<'a> {
 
 /// Returns the session that an event's run records from outside, when the envelope names one.
 pub(crate) fn session_run_id(event: &ExchangeEvent) -> Option<RunId> {
-    let text: String = event.extra.get("session_run_id")?.read().ok()?;
+    run_id_in(event, "session_run_id")
+}
+
+/// Returns the run that a field of the envelope names, when it does.
+pub(crate) fn run_id_in(event: &ExchangeEvent, field: &str) -> Option<RunId> {
+    let text: String = event.extra.get(field)?.read().ok()?;
     RunId::parse(&text).ok()
 }
 

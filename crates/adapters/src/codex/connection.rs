@@ -7,7 +7,7 @@ use steno_model::{EntryType, StepPayload};
 
 use super::prompt::UserMessage;
 use super::thread::Thread;
-use super::usage::{Start, Totals, fields};
+use super::usage::{Named, Start, Totals, fields};
 use super::wire::ThreadUsage;
 use crate::emit::{Emit, push};
 use crate::wire::Raw;
@@ -187,8 +187,8 @@ impl Conversation {
         if !self.exact.is_empty() {
             return;
         }
-        let response = RawJson::from(self.responses + 1);
-        if let Some(extra) = fields(growth, response, self.thread.model.clone()) {
+        let named = Named::Number(self.responses + 1, &self.totals);
+        if let Some(extra) = fields(growth, named, self.thread.model.clone()) {
             self.responses += 1;
             emit.assistant(&self.thread.run, Vec::new(), extra);
         }
@@ -200,7 +200,7 @@ impl Conversation {
             return;
         }
         let growth = super::usage::Growth::Exact(usage);
-        if let Some(extra) = fields(growth, response, self.thread.model.clone()) {
+        if let Some(extra) = fields(growth, Named::Id(response), self.thread.model.clone()) {
             emit.assistant(&self.thread.run, Vec::new(), extra);
         }
     }

@@ -11,7 +11,7 @@ use super::agents::{Child, Children, End};
 use super::items::{Report, amendment};
 use super::prompt::UserMessage;
 use super::twins::{Shown, Side, Twins, Words};
-use super::usage::{Growth, Start, Totals, fields};
+use super::usage::{Growth, Named, Start, Totals, fields};
 use super::wire::TokenInfo;
 use crate::adapter::Read;
 use crate::emit::{Answer, CallSeen, Emit, Outcome, push};
@@ -283,7 +283,8 @@ impl Session {
     /// Writes the exact usage of a response, once.
     pub(super) fn use_exactly(&mut self, response: &JsonString, usage: RawJson, emit: &mut Emit<'_>) {
         if self.responses.insert(response.to_text().into_owned()) {
-            self.used(Growth::Exact(usage), response.to_json(), emit);
+            let extra = fields(Growth::Exact(usage), Named::Id(response.to_json()), self.model.clone());
+            self.used(extra, emit);
         }
     }
 
@@ -291,13 +292,14 @@ impl Session {
     pub(super) fn use_total(&mut self, info: &TokenInfo<'_>, emit: &mut Emit<'_>) {
         let growth = self.totals.take(info.total, info.last);
         if self.responses.is_empty() && growth != Growth::None {
-            let response = RawJson::from(self.next_unnamed());
-            self.used(growth, response, emit);
+            let named = Named::Number(self.next_unnamed(), &self.totals);
+            let extra = fields(growth, named, self.model.clone());
+            self.used(extra, emit);
         }
     }
 
-    fn used(&mut self, growth: Growth, response: RawJson, emit: &mut Emit<'_>) {
-        if let Some(extra) = fields(growth, response, self.model.clone()) {
+    fn used(&mut self, extra: Option<Extra>, emit: &mut Emit<'_>) {
+        if let Some(extra) = extra {
             self.open_turn(emit);
             emit.assistant(&self.run, Vec::new(), extra);
             emit.entry(&self.run, EntryType::TokenUsage, None);

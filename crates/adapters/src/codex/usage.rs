@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use steno_model::Usage;
 use steno_model::json::{Extra, JsonString, RawJson};
 
-use crate::emit::string;
+use crate::emit::{push, string};
 use crate::wire::{Raw, RawField as _};
 
 /// What a report adds to what was known.
@@ -52,6 +52,12 @@ impl Totals {
         self.last_total.is_some()
     }
 
+    /// Returns all tokens of the thread, as the last total counts them.
+    fn tokens(&self) -> Option<u64> {
+        let total = self.last_total.as_ref()?;
+        ["total_tokens", "totalTokens"].iter().find_map(|name| total.get(*name)).copied()
+    }
+
     /// Takes a report; returns what it adds.
     pub(super) fn take(&mut self, total: Raw<'_>, last: Raw<'_>) -> Growth {
         let Some(counted) = total.and_then(counts) else { return Growth::None };
@@ -74,15 +80,29 @@ impl Totals {
     }
 }
 
+/// What names a response.
+pub(super) enum Named<'a> {
+    /// The provider's id.
+    Id(RawJson),
+    /// A number of ours, and the thread's total after it, by which other recordings of the thread know it.
+    Number(u32, &'a Totals),
+}
+
 /// Returns the fields of a message that says what a response used.
-pub(super) fn fields(growth: Growth, response: RawJson, model: Option<RawJson>) -> Option<Extra> {
+pub(super) fn fields(growth: Growth, named: Named<'_>, model: Option<RawJson>) -> Option<Extra> {
     let (usage, is_exact) = match growth {
         Growth::None => return None,
         Growth::Exact(usage) => (usage, true),
         Growth::AtLeast(usage) => (usage, false),
     };
     let mut extra = Extra::default();
-    extra.push("response", response);
+    match named {
+        Named::Id(id) => extra.push("response", id),
+        Named::Number(number, totals) => {
+            extra.push("response", RawJson::from(number));
+            push(&mut extra, "thread_tokens", totals.tokens().map(RawJson::from));
+        }
+    }
     if let Some(model) = model {
         extra.push("model", model);
     }

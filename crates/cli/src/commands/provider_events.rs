@@ -129,7 +129,7 @@ fn completeness_line(events: u64, read: &Reading) -> String {
 }
 
 /// Says how much of a file was not understood.
-fn warn_of_the_rest(read: &Reading) {
+pub fn warn_of_the_rest(read: &Reading) {
     let completeness = &read.completeness;
     let file = read.path.display().to_string();
     let file = visible(&file, Lines::Escape);

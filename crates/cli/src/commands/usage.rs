@@ -1,6 +1,6 @@
 //! `steno usage`: what sessions cost in tokens, from the agents' own files.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use anstyle::Style;
@@ -10,24 +10,27 @@ use steno_model::{Draft, EventType, RunId, Seq, Timestamp};
 use steno_views::usage::{RowKey, Tokens, UsageBuilder, Used};
 use steno_views::{Lines, visible};
 
+use super::provider_events::warn_of_the_rest;
 use crate::args::{UsageArgs, UsageGroup};
 use crate::failure::{Exit, Failure, Outcome};
 use crate::output::{Output, count};
 use crate::provider_files::{Files, Opened, Reading};
 
 pub fn run(args: &UsageArgs, output: &mut Output) -> Outcome {
-    let mut fold = Fold(UsageBuilder::new());
+    let mut fold = Fold::default();
     let tally = Files::find(&paths(args)?).each(|file| read(file, &mut fold))?;
     if tally.is_enough {
         return Ok(Exit::Done);
     }
-    let rows = fold.0.finish();
+    let rows = fold.usage.finish();
     if rows.is_empty() {
         tally.check()?;
-        let message = format!("no usage found in {} ({} known)", count(tally.total, "file"), tally.known);
+        let (files, known) = (count(tally.total, "file"), tally.known);
+        let message = format!("no usage found in {files}, of which {known} are an agent's that can be read");
         return Err(Failure::nothing(message));
     }
-    let mut groups = grouped(&rows, &args.by);
+    let by = each_once(&args.by);
+    let mut groups = grouped(&rows, &by);
     if tally.unread + tally.cut > 0 {
         // What was not read may belong to any of them.
         for used in groups.values_mut() {
@@ -39,7 +42,7 @@ pub fn run(args: &UsageArgs, output: &mut Output) -> Outcome {
             output.json_line(json(key, used).as_str());
         }
     } else {
-        print_table(&groups, &args.by, output);
+        print_table(&groups, &by, output);
     }
     tally.check()?;
     Ok(Exit::Done)
@@ -49,7 +52,15 @@ fn read(file: Opened, fold: &mut Fold) -> Result<Option<Reading>, Failure> {
     if file.surface().is_none() {
         tracing::debug!("`{}` is no agent's file", file.path().display());
     }
-    file.read(fold, |_| Output::is_abandoned())
+    fold.runs.clear();
+    let read = file.read(fold, |_| Output::is_abandoned())?;
+    if let Some(read) = &read {
+        warn_of_the_rest(read);
+        if read.completeness.unreadable > 0 || read.completeness.torn_bytes > 0 {
+            fold.mark_incomplete();
+        }
+    }
+    Ok(read)
 }
 
 /// Returns the paths that were given, or the homes of the agents that have adapters.
@@ -81,12 +92,29 @@ fn agent_homes(variable: &dyn Fn(&str) -> Option<std::ffi::OsString>) -> Vec<Pat
 }
 
 /// Hands the events that count on to the view.
-struct Fold(UsageBuilder);
+#[derive(Default)]
+struct Fold {
+    usage: UsageBuilder,
+    /// The runs of the file that is being read.
+    runs: BTreeSet<RunId>,
+}
+
+impl Fold {
+    /// Takes note that the file has lost something, which may have been usage.
+    fn mark_incomplete(&mut self) {
+        for run in &self.runs {
+            self.usage.mark_incomplete(*run);
+        }
+    }
+}
 
 impl Sink for Fold {
     fn draft(&mut self, run: RunId, draft: Draft) {
+        if draft.event_type() == EventType::RunStarted {
+            self.runs.insert(run);
+        }
         let unknown = || Timestamp::from_record("".into());
-        self.0.push(&draft.into_event(run, Seq::FIRST, unknown));
+        self.usage.push(&draft.into_event(run, Seq::FIRST, unknown));
     }
 
     fn wants(&self, event_type: EventType) -> bool {
@@ -96,6 +124,17 @@ impl Sink for Fold {
     fn wants_blocks(&self) -> bool {
         false
     }
+}
+
+/// Returns what rows are to add up, without repetitions.
+fn each_once(by: &[UsageGroup]) -> Vec<UsageGroup> {
+    let mut seen = Vec::new();
+    for group in by {
+        if !seen.contains(group) {
+            seen.push(*group);
+        }
+    }
+    seen
 }
 
 /// What a printed row adds up; what is not asked for is left out.
@@ -181,7 +220,7 @@ fn print_table(groups: &BTreeMap<Group, Used>, by: &[UsageGroup], output: &mut O
 fn cells(mut group: Vec<String>, used: &Used) -> Vec<String> {
     let mark = if used.is_lower_bound { "≥ " } else { "" };
     let tokens = used.tokens;
-    group.push(used.responses.to_string());
+    group.push(thousands(used.responses));
     for number in [tokens.input, tokens.output, tokens.cache_read, tokens.cache_write, tokens.total()] {
         group.push(format!("{mark}{}", thousands(number)));
     }

@@ -18,5 +18,5 @@ mod recording;
 mod settings;
 mod showing;
 mod trees;
-mod usage_of_captures;
+mod usage;
 mod verifying;

@@ -2,19 +2,21 @@
 //!
 //! One response may stand in several records, files and channels; it is counted once, with the largest of its counts.
 
+mod tally;
 #[cfg(test)]
 mod tests;
 mod tokens;
 
 use std::collections::hash_map::Entry;
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 
 use steno_model::json::RawJson;
 use steno_model::{EventType, ExchangeEvent, RunId, Word};
 
 pub use tokens::Tokens;
 
-use crate::fields::{PayloadFields, session_run_id};
+use self::tally::Tally;
+use crate::fields::{PayloadFields, run_id_in, session_run_id};
 
 /// What a row adds up.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -61,6 +63,8 @@ pub struct UsageBuilder {
 enum ResponseKey {
     /// The provider's own id, wherever it was seen.
     Id { provider: String, id: String },
+    /// The agent's total after it, where that is told: a copy and another channel tell the same one.
+    Total { agent: RunId, tokens: String },
     /// A number that its run alone knows.
     Number { run: RunId, number: String },
 }
@@ -77,6 +81,8 @@ struct RunUse {
     turns: Vec<Turn>,
     /// What the agent has added up for the session, model by model, as it stood last.
     total: Vec<Amount>,
+    /// Whether a part of its source cannot be read.
+    is_incomplete: bool,
 }
 
 struct Turn {
@@ -105,20 +111,6 @@ struct Amount {
     tokens: Tokens,
 }
 
-/// How exactly the runs of a session tell what it cost: the last is the best.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-enum Telling {
-    /// By a total alone.
-    #[default]
-    Total,
-    /// By turns, or by responses whose counts are not final.
-    Turns,
-    /// By responses, each with a number of its run's.
-    Numbers,
-    /// By responses, each with the provider's id.
-    Ids,
-}
-
 impl UsageBuilder {
     /// Makes an empty one.
     #[must_use]
@@ -139,6 +131,11 @@ impl UsageBuilder {
             Word::Known(EventType::MessageAssistant) => self.report(event),
             Word::Known(_) | Word::Unknown(_) => {}
         }
+    }
+
+    /// Takes note that a part of the run's source could not be read, so that more may have been used.
+    pub fn mark_incomplete(&mut self, run: RunId) {
+        self.runs.entry(run).or_default().is_incomplete = true;
     }
 
     fn begin(&mut self, event: &ExchangeEvent) {
@@ -162,29 +159,19 @@ impl UsageBuilder {
         let model = if model.is_empty() { run.model.clone() } else { model };
         let amount = Amount { day, model, tokens };
         match &*text_of(&fields, "usage_scope") {
+            // A command of the program's own is a turn that asked the model for nothing.
+            "turn" if tokens == Tokens::default() => {}
             "turn" => {
                 let id = fields.string("id").map(|id| id.to_text().into_owned());
                 run.turns.push(Turn { id, amount });
             }
             "session" => run.total = amount.by_model(&usage),
             "response" => {
-                let key = match fields.string("response") {
-                    Some(id) => {
-                        ResponseKey::Id { provider: run.provider.clone(), id: id.to_text().into_owned() }
-                    }
-                    None => ResponseKey::Number {
-                        run: event.run_id,
-                        // Without either, each report is a response of its own.
-                        number: fields.json("response").map_or_else(
-                            || format!("?{}", self.responses.len()),
-                            |number| number.to_string(),
-                        ),
-                    },
-                };
-                let run_started = run.started.clone();
+                let unnamed = self.responses.len();
+                let key = ResponseKey::of(event, &fields, run, unnamed);
                 let seen = Response {
                     run: event.run_id,
-                    run_started,
+                    run_started: run.started.clone(),
                     copies: Vec::new(),
                     amount,
                     is_final: fields.is_true("final"),
@@ -201,120 +188,28 @@ impl UsageBuilder {
         }
     }
 
-    /// Adds everything up: of each session what tells it most exactly, and nothing twice.
+    /// Adds everything up: of each agent what tells it most exactly, and nothing twice.
     #[must_use]
     pub fn finish(self) -> BTreeMap<RowKey, Used> {
-        let tellings = self.tellings();
-        let telling_of = |run: RunId| tellings.get(&self.session_of(run)).copied().unwrap_or_default();
-        let mut rows = Rows::default();
-        for (key, response) in &self.responses {
-            let counts = match (telling_of(response.run), key) {
-                (Telling::Ids, ResponseKey::Id { .. }) | (Telling::Numbers, _) => true,
-                (Telling::Turns, _) => self.runs.get(&response.run).is_none_or(|run| run.turns.is_empty()),
-                (Telling::Ids, ResponseKey::Number { .. }) | (Telling::Total, _) => false,
-            };
-            if counts {
-                let is_lower_bound = !response.is_final || response.is_lower_bound;
-                self.add(&mut rows, response.run, &response.amount, is_lower_bound);
-            }
-        }
-        let mut turns = HashSet::new();
-        for (id, run) in &self.runs {
-            match telling_of(*id) {
-                Telling::Turns => {
-                    // A copied recording has the same turns.
-                    for turn in &run.turns {
-                        if turn.id.as_deref().is_none_or(|id| turns.insert(id)) {
-                            self.add(&mut rows, *id, &turn.amount, false);
-                        }
-                    }
-                }
-                // A total may leave out what subagents used.
-                Telling::Total => run.total.iter().for_each(|total| self.add(&mut rows, *id, total, true)),
-                Telling::Numbers | Telling::Ids => {}
-            }
-        }
-        self.mark_incomplete(&mut rows);
-        rows
-    }
-
-    /// Marks the sessions of which the agent itself has counted more than there is on record: it also asks the model for
-    /// what it shows nobody, like the summary of a compaction.
-    fn mark_incomplete(&self, rows: &mut Rows) {
-        // A fork goes on from the total of what it was forked from.
-        let is_copied = |response: &&Response| !response.copies.is_empty();
-        let copied = self.responses.values().filter(is_copied);
-        let forks: HashSet<RunId> = copied
-            .flat_map(|response| {
-                let own = self.session_of(response.run);
-                let others = response.copies.iter().map(|run| self.session_of(*run));
-                others.filter(move |session| *session != own)
-            })
-            .collect();
-        let mut counted = HashMap::<RunId, Tokens>::new();
-        for (key, used) in &*rows {
-            let tokens = counted.entry(key.session).or_default();
-            *tokens = tokens.plus(used.tokens);
-        }
-        let mut incomplete = HashSet::new();
-        for (id, run) in &self.runs {
-            let session = self.session_of(*id);
-            let told = run.total.iter().fold(Tokens::default(), |sum, amount| sum.plus(amount.tokens));
-            let found = counted.get(&session).copied().unwrap_or_default();
-            if !forks.contains(&session) && found.max(told) != found {
-                incomplete.insert(session);
-            }
-        }
-        let incomplete = rows.iter_mut().filter(|(key, _)| incomplete.contains(&key.session));
-        incomplete.for_each(|(_, used)| used.is_lower_bound = true);
-    }
-
-    /// Finds how exactly each session is told.
-    fn tellings(&self) -> HashMap<RunId, Telling> {
-        let mut tellings = HashMap::<RunId, Telling>::new();
-        let mut found = |run: RunId, telling: Telling| {
-            let best = tellings.entry(self.session_of(run)).or_default();
-            *best = telling.max(*best);
-        };
-        for (key, response) in &self.responses {
-            let telling = match key {
-                _ if !response.is_final => Telling::Turns,
-                ResponseKey::Id { .. } => Telling::Ids,
-                ResponseKey::Number { .. } => Telling::Numbers,
-            };
-            found(response.run, telling);
-        }
-        let with_turns = self.runs.iter().filter(|(_, run)| !run.turns.is_empty());
-        with_turns.for_each(|(id, _)| found(*id, Telling::Turns));
-        tellings
-    }
-
-    fn add(&self, rows: &mut Rows, run: RunId, amount: &Amount, is_lower_bound: bool) {
-        let key = RowKey {
-            day: amount.day.clone(),
-            provider: self.runs.get(&run).map_or_else(String::new, |run| run.provider.clone()),
-            model: amount.model.clone(),
-            session: self.session_of(run),
-        };
-        rows.entry(key).or_default().add(Used { responses: 1, tokens: amount.tokens, is_lower_bound });
-    }
-
-    /// Returns the session that a run belongs to: its topmost parent, or what that was recorded from outside of.
-    fn session_of(&self, run: RunId) -> RunId {
-        const PARENTS_MAX: usize = 64;
-        let mut at = run;
-        for _ in 0..PARENTS_MAX {
-            match self.runs.get(&at).and_then(|run| run.parent) {
-                Some(parent) if parent != at => at = parent,
-                Some(_) | None => break,
-            }
-        }
-        self.runs.get(&at).and_then(|run| run.session).unwrap_or(at)
+        Tally::of(&self).rows()
     }
 }
 
-/// What was used, row by row.
-type Rows = BTreeMap<RowKey, Used>;
+impl ResponseKey {
+    /// Returns the key of a report; `unnamed` tells one that says nothing of itself from all others.
+    fn of(event: &ExchangeEvent, fields: &PayloadFields<'_>, run: &RunUse, unnamed: usize) -> Self {
+        if let Some(id) = fields.string("response") {
+            return Self::Id { provider: run.provider.clone(), id: id.to_text().into_owned() };
+        }
+        if let Some(tokens) = fields.json("thread_tokens") {
+            let copied_from = run_id_in(event, "copied_from");
+            let agent = copied_from.or(run.session).unwrap_or(event.run_id);
+            return Self::Total { agent, tokens: tokens.to_string() };
+        }
+        let number = fields.json("response").map(|number| number.to_string());
+        Self::Number { run: event.run_id, number: number.unwrap_or_else(|| format!("?{unnamed}")) }
+    }
+}
 
 impl Amount {
     /// Takes a total apart by its models, where it has them.

@@ -190,3 +190,64 @@ fn a_turn_is_the_model_s_that_spoke_in_it() {
     let models: Vec<_> = builder.finish().into_keys().map(|key| key.model).collect();
     assert_eq!(models, ["m"]);
 }
+
+#[test]
+fn a_file_without_final_counts_beside_a_stream_with_turns_counts_once() {
+    let outside = format!(r#","session_run_id":"{MAIN}""#);
+    let events = [
+        started(MAIN, "", "2026-06-08T08:00:00Z"),
+        said(MAIN, "r1", 1, false),
+        said(MAIN, "r2", 1, false),
+        started(FORK, &outside, "2026-06-08T08:00:01Z"),
+        said(FORK, "r1", 1, false),
+        turn(FORK, 80),
+    ];
+    check(&events, &["1 2 0 80"]);
+}
+
+/// A response without an id, in a thread whose total it raised to so much.
+fn grown(run: &str, extra: &str, total: u64, output: u64) -> ExchangeEvent {
+    let payload = format!(
+        r#"{{"role":"assistant","blocks":[],"response":{total},"thread_tokens":{total},"usage":{{"output_tokens":{output}}},"usage_scope":"response","final":true}}"#
+    );
+    event(run, extra, "message.assistant", "2026-06-08T08:14:42Z", &payload)
+}
+
+#[test]
+fn a_response_is_known_by_the_total_after_it_in_copies_forks_and_other_channels() {
+    let outside = format!(r#","session_run_id":"{MAIN}""#);
+    let disk = [started(MAIN, "", "2026-06-08T08:00:00Z"), grown(MAIN, "", 5, 5), grown(MAIN, "", 11, 6)];
+    let channel =
+        [started(FORK, &outside, "2026-06-08T08:00:01Z"), grown(FORK, "", 11, 6), grown(FORK, "", 18, 7)];
+    check(&[&disk[..], &channel[..]].concat(), &["1 3 0 18"]);
+    let copied = format!(r#","copied_from":"{MAIN}""#);
+    let fork =
+        [started(CHILD, "", "2026-06-09T08:00:00Z"), grown(CHILD, &copied, 11, 6), grown(CHILD, "", 13, 2)];
+    check(&[&disk[..], &fork[..]].concat(), &["1 2 0 11", "3 1 0 2"]);
+}
+
+#[test]
+fn totals_of_one_agent_are_not_summed_and_nothing_is_no_use() {
+    let total = |run: &str, output: u64| {
+        let payload = format!(
+            r#"{{"role":"assistant","blocks":[],"usage":{{"output_tokens":{output}}},"usage_scope":"session"}}"#
+        );
+        event(run, "", "message.assistant", "2026-06-08T09:00:00Z", &payload)
+    };
+    let outside = format!(r#","session_run_id":"{MAIN}""#);
+    let runs =
+        [started(FORK, &outside, "2026-06-08T08:00:00Z"), started(CHILD, &outside, "2026-06-08T09:00:00Z")];
+    check(&[&runs[..], &[total(FORK, 40), total(CHILD, 90)]].concat(), &["1 1 ≥0 ≥90"]);
+    check(&[&runs[..], &[total(FORK, 0)]].concat(), &[]);
+    check(&[&runs[..], &[turn(FORK, 0), total(FORK, 7)]].concat(), &["1 1 ≥0 ≥7"]);
+}
+
+#[test]
+fn a_source_that_cannot_be_read_to_its_end_is_a_lower_bound() {
+    let mut builder = UsageBuilder::new();
+    for event in [started(MAIN, "", "2026-06-08T08:00:00Z"), said(MAIN, "r1", 5, true)] {
+        builder.push(&event);
+    }
+    builder.mark_incomplete(RunId::parse(MAIN).unwrap());
+    assert!(builder.finish().values().all(|used| used.is_lower_bound));
+}
