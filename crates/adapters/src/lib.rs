@@ -54,6 +54,7 @@ mod emit;
 mod lines;
 mod repair;
 mod run;
+mod shapes;
 mod sink;
 mod sniff;
 mod wire;

@@ -18,6 +18,9 @@ pub(crate) trait WireObject<'de>: Sized {
 
     /// Picks the fields from an object that is split already.
     fn pick_fields(fields: &Fields<'de>) -> Self;
+
+    /// Tells whether a field, here or in an object inside, holds another kind of value than its provider writes there.
+    fn is_odd(&self) -> bool;
 }
 
 /// A raw field, absent or null included.
@@ -78,7 +81,8 @@ pub(crate) struct NoObject;
 /// Reads a text that should be one JSON object.
 pub(crate) fn parse<'a, T: WireObject<'a>>(text: &'a str) -> Result<T, NoObject> {
     match serde_json::from_str::<Lenient<T>>(text) {
-        Ok(Lenient(read)) => read.ok_or(NoObject),
+        Ok(Lenient::Object(read)) => Ok(read),
+        Ok(Lenient::Null | Lenient::Other) => Err(NoObject),
         // Where an object was expected, a number beyond all bounds or a string with half a character stops the quick
         // way. The slow one looks at nothing that it need not.
         Err(_) => Fields::parse(text).map(|fields| T::pick_fields(&fields)).map_err(|_| NoObject),
@@ -98,14 +102,28 @@ pub(crate) fn objects<'a, T: WireObject<'a>>(raw: &'a RawValue) -> Option<Vec<(&
 /// Elements that are no objects come out as `None`, in their place.
 pub(crate) fn list<'a, T: WireObject<'a>>(raw: &'a RawValue) -> Option<Vec<Option<T>>> {
     match serde_json::from_str::<Vec<Lenient<T>>>(raw.get()) {
-        Ok(items) => Some(items.into_iter().map(|item| item.0).collect()),
+        Ok(items) => Some(items.into_iter().map(Lenient::object).collect()),
         // What stops the quick way in one element must not cost the others.
         Err(_) => objects(raw).map(|items| items.into_iter().map(|(_, item)| item).collect()),
     }
 }
 
 /// A value that may be an object of this shape; another kind of value is passed over.
-pub(crate) struct Lenient<T>(pub(crate) Option<T>);
+pub(crate) enum Lenient<T> {
+    Object(T),
+    Null,
+    Other,
+}
+
+impl<T> Lenient<T> {
+    /// Returns the object if it is one.
+    pub(crate) fn object(self) -> Option<T> {
+        match self {
+            Self::Object(object) => Some(object),
+            Self::Null | Self::Other => None,
+        }
+    }
+}
 
 impl<'de, T: WireObject<'de>> Deserialize<'de> for Lenient<T> {
     fn deserialize<D: Deserializer<'de>>(source: D) -> Result<Self, D::Error> {
@@ -123,46 +141,50 @@ impl<'de, T: WireObject<'de>> Visitor<'de> for LenientVisitor<T> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
-        T::read_fields(map).map(|read| Lenient(Some(read)))
+        T::read_fields(map).map(Lenient::Object)
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Self::Value, A::Error> {
         while items.next_element::<IgnoredAny>()?.is_some() {}
-        Ok(Lenient(None))
+        Ok(Lenient::Other)
     }
 
     fn visit_bool<E>(self, _: bool) -> Result<Self::Value, E> {
-        Ok(Lenient(None))
+        Ok(Lenient::Other)
     }
 
     fn visit_i64<E>(self, _: i64) -> Result<Self::Value, E> {
-        Ok(Lenient(None))
+        Ok(Lenient::Other)
     }
 
     fn visit_u64<E>(self, _: u64) -> Result<Self::Value, E> {
-        Ok(Lenient(None))
+        Ok(Lenient::Other)
     }
 
     fn visit_f64<E>(self, _: f64) -> Result<Self::Value, E> {
-        Ok(Lenient(None))
+        Ok(Lenient::Other)
     }
 
     fn visit_str<E>(self, _: &str) -> Result<Self::Value, E> {
-        Ok(Lenient(None))
+        Ok(Lenient::Other)
     }
 
     fn visit_unit<E>(self) -> Result<Self::Value, E> {
-        Ok(Lenient(None))
+        Ok(Lenient::Null)
     }
 }
 
-/// Declares an object of a provider: `name: "key"` is a raw field, `name: "key" => Type` an object inside it.
+/// Declares an object of a provider: `name: "key"` is a raw field of any kind, `name: "key" as Text` one that holds a text
+/// (or another [`Kind`](crate::shapes::Kind)), `name: "key" => Type` an object inside it.
 macro_rules! wire {
-    ($(#[$meta:meta])* $vis:vis struct $name:ident { $($field:ident: $key:literal $(=> $inner:ident)?,)* }) => {
+    ($(#[$meta:meta])* $vis:vis struct $name:ident {
+        $($field:ident: $key:literal $(as $kind:ident)? $(=> $inner:ident)?,)*
+    }) => {
         $(#[$meta])*
         #[derive(Clone, Copy, Default)]
         $vis struct $name<'a> {
             $($vis $field: wire!(@type $($inner)?),)*
+            $vis has_odd_field: bool,
         }
 
         impl<'de> $crate::wire::WireObject<'de> for $name<'de> {
@@ -171,7 +193,7 @@ macro_rules! wire {
                 while let Some(key) = map.next_key::<&serde_json::value::RawValue>()? {
                     match key.get() {
                         $(concat!("\"", $key, "\"") if read.$field.is_none() => {
-                            wire!(@read read.$field, map $(, $inner)?);
+                            wire!(@read read, $field, map $(, as $kind)? $(, $inner)?);
                         })*
                         _ => { map.next_value::<serde::de::IgnoredAny>()?; }
                     }
@@ -183,22 +205,44 @@ macro_rules! wire {
                 let mut read = Self::default();
                 for (key, value) in fields.iter() {
                     match &*key.text() {
-                        $($key if read.$field.is_none() => wire!(@pick read.$field, value $(, $inner)?),)*
+                        $($key if read.$field.is_none() => {
+                            wire!(@pick read, $field, value $(, as $kind)? $(, $inner)?);
+                        })*
                         _ => {}
                     }
                 }
                 read
             }
+
+            fn is_odd(&self) -> bool {
+                self.has_odd_field $($(|| wire!(@inner self, $field, $inner))?)*
+            }
         }
     };
     (@type) => { $crate::wire::Raw<'a> };
     (@type $inner:ident) => { Option<$inner<'a>> };
-    (@read $target:expr, $map:ident) => { $target = Some($map.next_value()?) };
-    (@read $target:expr, $map:ident, $inner:ident) => {
-        $target = $map.next_value::<$crate::wire::Lenient<$inner<'de>>>()?.0
+    (@read $read:ident, $field:ident, $map:ident) => { $read.$field = Some($map.next_value()?) };
+    (@read $read:ident, $field:ident, $map:ident, as $kind:ident) => {
+        wire!(@pick $read, $field, ($map.next_value()?), as $kind)
     };
-    (@pick $target:expr, $value:ident) => { $target = Some($value) };
-    (@pick $target:expr, $value:ident, $inner:ident) => { $target = $crate::wire::object::<$inner<'de>>($value) };
+    (@read $read:ident, $field:ident, $map:ident, $inner:ident) => {
+        let value = $map.next_value::<$crate::wire::Lenient<$inner<'de>>>()?;
+        $read.has_odd_field |= matches!(value, $crate::wire::Lenient::Other);
+        $read.$field = value.object();
+    };
+    (@pick $read:ident, $field:ident, $value:tt) => { $read.$field = Some($value) };
+    (@pick $read:ident, $field:ident, $value:tt, as $kind:ident) => {
+        let value: &serde_json::value::RawValue = $value;
+        $read.has_odd_field |= !$crate::shapes::Kind::$kind.fits(value);
+        $read.$field = Some(value);
+    };
+    (@pick $read:ident, $field:ident, $value:tt, $inner:ident) => {
+        $read.$field = $crate::wire::object::<$inner<'de>>($value);
+        $read.has_odd_field |= $read.$field.is_none() && $value.get() != "null";
+    };
+    (@inner $self:ident, $field:ident, $inner:ident) => {
+        $self.$field.is_some_and(|inner: $inner<'_>| $crate::wire::WireObject::is_odd(&inner))
+    };
 }
 pub(crate) use wire;
 
@@ -228,6 +272,25 @@ mod tests {
         check(r#"{"id":"\ud800"}"#, Some(r#""\ud800""#), None);
         for inner in ["null", "[[1]]", "\"s\"", "1e400", "-1", "true"] {
             check(&format!(r#"{{"inner":{inner},"id":7}}"#), Some("7"), None);
+        }
+    }
+
+    #[test]
+    fn a_value_of_another_kind_is_noticed_both_ways_of_reading() {
+        wire! {
+            struct Kinds { id: "id" as Text, flag: "flag" as Flag, outer: "outer" => Outer, any: "any", }
+        }
+        let check = |text: &str, want| {
+            let quick: Kinds<'_> = serde_json::from_str::<Lenient<_>>(text).unwrap().object().unwrap();
+            let slow = Kinds::pick_fields(&Fields::parse(text).unwrap());
+            assert_eq!((quick.is_odd(), slow.is_odd()), (want, want), "{text}");
+            assert_eq!(quick.any.map(RawValue::get), slow.any.map(RawValue::get));
+            assert_eq!((quick.id.is_some(), quick.flag.is_some()), (slow.id.is_some(), slow.flag.is_some()));
+        };
+        check(r#"{"id":"i","flag":false,"outer":{"inner":{}},"any":7}"#, false);
+        check(r#"{"id":null,"flag":null,"outer":{"inner":null}}"#, false);
+        for odd in [r#"{"id":7}"#, r#"{"flag":"true"}"#, r#"{"outer":[]}"#, r#"{"outer":{"inner":"i"}}"#] {
+            check(odd, true);
         }
     }
 

@@ -6,7 +6,8 @@ use steno_model::{ContentBlock, Fidelity};
 
 use super::wire::Block;
 use crate::emit::string;
-use crate::wire::{RawField as _, list};
+use crate::shapes::is_absent;
+use crate::wire::{Raw, RawField as _, WireObject as _, list};
 
 /// The content of a message.
 pub(super) enum Content<'a> {
@@ -50,6 +51,19 @@ impl<'a> Content<'a> {
         }
     }
 
+    /// Returns the name of the first block that is not what Claude Code writes on the user's side.
+    pub(super) fn odd(&self) -> Option<String> {
+        self.blocks().iter().find_map(|block| match block {
+            None => Some("block".to_owned()),
+            Some(block) => is_odd(block).then(|| format!("block.{}", block.kind.text().unwrap_or_default())),
+        })
+    }
+
+    /// Tells whether there is nothing in it.
+    pub(super) fn is_empty(&self) -> bool {
+        matches!(self, Self::Blocks(blocks) if blocks.is_empty())
+    }
+
     /// Returns its text: of a string, or of its text blocks together.
     pub(super) fn text(&self) -> String {
         match self {
@@ -62,6 +76,28 @@ impl<'a> Content<'a> {
 /// Returns the text of a message's content, or of a result's.
 pub(super) fn text_of(content: &RawValue) -> String {
     Content::read(content).map(|content| content.text()).unwrap_or_default()
+}
+
+/// Tells whether content is text and nothing else, if it is there.
+pub(super) fn is_all_text(raw: Raw<'_>) -> bool {
+    let is_text = |block: &Option<Block<'_>>| {
+        block.is_some_and(|block| block.kind.is("text") && block.text.string().is_some() && !block.is_odd())
+    };
+    is_absent(raw)
+        || raw.and_then(Content::read).is_some_and(|content| {
+            matches!(content, Content::Text(_)) || content.blocks().iter().all(is_text)
+        })
+}
+
+fn is_odd(block: &Block<'_>) -> bool {
+    let is_known = match block.kind.text().as_deref() {
+        Some("text") => block.text.string().is_some(),
+        // A result says by itself whether it is odd.
+        Some("tool_result") => return false,
+        Some("image" | "document") => true,
+        Some(_) | None => false,
+    };
+    !is_known || block.is_odd()
 }
 
 fn said(block: Option<&Block<'_>>) -> Option<ContentBlock> {

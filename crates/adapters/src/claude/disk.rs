@@ -9,6 +9,7 @@ use steno_model::{EntryType, Lane, RunId};
 use super::agents::{Agent, Started};
 use super::content::text_of;
 use super::messages::{self, Said};
+use super::shapes::is_odd_line;
 use super::waiting::{Waiting, Waits};
 use super::wire::{AgentInput, Line};
 use super::{PROVIDER, UNTYPED, facts, user};
@@ -190,25 +191,11 @@ impl Disk {
         let agent = &mut self.agents[place];
         belong(agent, line, emit);
         begin(&mut agent.run, line, emit);
-        let mut unknown = None;
-        match &*kind {
-            "user" if user::user(agent, line, emit) => {}
-            "assistant" => unknown = assistant(agent, line, emit),
-            "system" => facts::system(&agent.run, line, emit),
-            "attachment" if facts::attachment(agent, line, emit) => {}
-            "user" | "attachment" => unknown = Some(kind.into_owned()),
-            "summary" => facts::title(&agent.run, line.summary, emit),
-            "ai-title" => facts::title(&agent.run, line.ai_title, emit),
-            "custom-title" => facts::title(&agent.run, line.custom_title, emit),
-            "cost-state" => facts::cost(&agent.run, line, emit),
-            _ if FACTS.contains(&&*kind) => facts::fact(&agent.run, &kind, emit),
-            _ => {
-                emit.unknown(&agent.run, &kind, None);
-                emit.entry(&agent.run, EntryType::Unknown, None);
-                unknown = Some(kind.into_owned());
-            }
-        }
-        unknown.map_or(Read::Understood, Read::Unknown)
+        let read = said(agent, &kind, line, emit);
+        // Of a fact, all of the record is kept.
+        let is_whole = kind == "system" || FACTS.contains(&&*kind) || matches!(read, Read::Unknown(_));
+        let is_odd = !is_whole && is_odd_line(line, emit);
+        if is_odd { facts::unknown(&agent.run, &kind, emit) } else { read }
     }
 
     /// Progress of a subagent copies its lines, which stand in its own file; what only it has is whose call it was.
@@ -307,8 +294,9 @@ fn begin(run: &mut Run, line: &Line<'_>, emit: &mut Emit<'_>) {
 
 /// Takes note of the session that the line itself names, which is another one in a line that was copied.
 fn belong(agent: &mut Agent, line: &Line<'_>, emit: &mut Emit<'_>) {
-    let Some(session) = line.session_id.text() else { return };
-    let is_own = agent.run.parent.is_some() || run_id_of(PROVIDER, &session) == agent.run.id;
+    let session = line.session_id.text();
+    let is_of_session = |session: &str| run_id_of(PROVIDER, session) == agent.run.id;
+    let is_own = agent.run.parent.is_some() || session.as_deref().is_none_or(is_of_session);
     let copied = line.forked_from.map(|from| (from.session_id.string(), from.uuid.string()));
     let other = (!is_own).then(|| (line.session_id.string(), line.uuid.string()));
     if let Some((session, uuid)) = copied.or(other) {
@@ -320,21 +308,36 @@ fn belong(agent: &mut Agent, line: &Line<'_>, emit: &mut Emit<'_>) {
             }),
         );
     }
-    if agent.children_key.last().is_none_or(|key| *key != session) {
+    if let Some(session) =
+        session.filter(|session| agent.children_key.last().is_none_or(|key| *key != **session))
+    {
         agent.children_key = children_key(&session);
     }
 }
 
-fn assistant(agent: &mut Agent, line: &Line<'_>, emit: &mut Emit<'_>) -> Option<String> {
-    let Some(message) = line.message else {
-        emit.unknown(&agent.run, "assistant", None);
-        emit.entry(&agent.run, EntryType::Unknown, None);
-        return Some("assistant".to_owned());
-    };
+/// Writes what a line says.
+fn said(agent: &mut Agent, kind: &str, line: &Line<'_>, emit: &mut Emit<'_>) -> Read {
+    match kind {
+        "user" => return user::user(agent, line, emit),
+        "assistant" => return assistant(agent, line, emit),
+        "system" => return facts::system(&agent.run, line, emit),
+        "attachment" => return facts::attachment(agent, line, emit),
+        "summary" => facts::title(&agent.run, line.summary, emit),
+        "ai-title" => facts::title(&agent.run, line.ai_title, emit),
+        "custom-title" => facts::title(&agent.run, line.custom_title, emit),
+        "cost-state" => facts::cost(&agent.run, line, emit),
+        _ if FACTS.contains(&kind) => facts::fact(&agent.run, kind, emit),
+        _ => return facts::unknown(&agent.run, kind, emit),
+    }
+    Read::Understood
+}
+
+fn assistant(agent: &mut Agent, line: &Line<'_>, emit: &mut Emit<'_>) -> Read {
+    let Some(message) = line.message else { return facts::unknown(&agent.run, "assistant", emit) };
     let said = Said {
         uuid: line.uuid,
         request_id: line.request_id,
-        is_api_error: line.is_api_error.is_true(),
+        is_api_error: line.is_api_error.is_true() || line.error.json().is_some(),
         error: line.error,
         usage_is_start: false,
     };

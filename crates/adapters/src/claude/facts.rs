@@ -7,11 +7,21 @@ use steno_model::{ContentBlock, EntryType, Fidelity, StepPayload};
 use super::agents::Agent;
 use super::content::Content;
 use super::prompt::{self, Kind};
+use super::shapes::is_odd_line;
 use super::user;
 use super::wire::{ApiError, Attachment, Line};
+use crate::adapter::Read;
 use crate::emit::{Emit, push, string};
 use crate::run::Run;
-use crate::wire::{Raw, RawField as _, object};
+use crate::shapes::{are_names, is_absent, is_text};
+use crate::wire::{Raw, RawField as _, WireObject as _, object};
+
+/// Writes that a record, or something in it, is of a kind that nobody knows.
+pub(super) fn unknown(run: &Run, name: &str, emit: &mut Emit<'_>) -> Read {
+    emit.unknown(run, name, None);
+    emit.entry(run, EntryType::Unknown, None);
+    Read::Unknown(name.to_owned())
+}
 
 /// Writes a fact whose name is the kind of its record.
 pub(super) fn fact(run: &Run, name: &str, emit: &mut Emit<'_>) {
@@ -35,12 +45,14 @@ pub(super) fn cost(run: &Run, line: &Line<'_>, emit: &mut Emit<'_>) {
 }
 
 /// Writes a `system` record.
-pub(super) fn system(run: &Run, line: &Line<'_>, emit: &mut Emit<'_>) {
+pub(super) fn system(run: &Run, line: &Line<'_>, emit: &mut Emit<'_>) -> Read {
     let subtype = line.subtype.text().unwrap_or("system".into());
+    let mut is_read = !is_odd_line(line, emit);
     match &*subtype {
         "compact_boundary" => compaction_begins(run, line.compact.json(), emit),
         "api_error" => {
-            let error = line.error.and_then(object::<ApiError<'_>>).unwrap_or_default();
+            let read = line.error.and_then(object::<ApiError<'_>>);
+            let error = read.unwrap_or_default();
             let text = error.formatted.text().or_else(|| error.message.text()).or_else(|| line.error.text());
             let retry = Retry {
                 error: text.unwrap_or("api error".into()).into_owned(),
@@ -50,9 +62,22 @@ pub(super) fn system(run: &Run, line: &Line<'_>, emit: &mut Emit<'_>) {
                 status: error.status,
             };
             retry.write(run, emit);
+            is_read &= read.map_or_else(|| is_text(line.error), |error| is_told(line.error, &error));
         }
-        _ => fact(run, &subtype, emit),
+        // All of the record is kept.
+        _ => {
+            fact(run, &subtype, emit);
+            is_read = true;
+        }
     }
+    if is_read { Read::Understood } else { unknown(run, &subtype, emit) }
+}
+
+/// Tells whether a retry says what an error does; headers and the like are left where they are.
+fn is_told(raw: Raw<'_>, error: &ApiError<'_>) -> bool {
+    let is_empty = raw.is_some_and(|raw| raw.get() == "{}");
+    let is_any = [error.formatted, error.message, error.status].into_iter().any(|field| !is_absent(field));
+    (is_any || is_empty) && !error.is_odd()
 }
 
 /// Writes that the conversation is about to be cut down to a summary.
@@ -100,40 +125,47 @@ impl Retry<'_> {
     }
 }
 
-/// Writes an attachment; false when it does not say what it is.
-pub(super) fn attachment(agent: &mut Agent, line: &Line<'_>, emit: &mut Emit<'_>) -> bool {
+/// Writes an attachment, which may be a prompt.
+pub(super) fn attachment(agent: &mut Agent, line: &Line<'_>, emit: &mut Emit<'_>) -> Read {
     let attachment = line.attachment.and_then(object::<Attachment<'_>>).unwrap_or_default();
     let Some(kind) = attachment.kind.text() else {
-        emit.unknown(&agent.run, "attachment", None);
-        emit.entry(&agent.run, EntryType::Unknown, None);
-        return false;
+        return unknown(&agent.run, "attachment", emit);
     };
     match (&*kind, attachment.system_prompt, attachment.prompt) {
-        ("prompt_snapshot", Some(prompt), _) => system_prompt(agent, prompt, emit),
+        ("prompt_snapshot", Some(prompt), _) if !is_absent(Some(prompt)) => {
+            system_prompt(agent, prompt, emit)
+        }
         ("queued_command", _, Some(prompt)) => queued(agent, line, prompt, emit),
         _ => {
             emit.system(&agent.run, &kind, line.attachment.json());
             emit.entry(&agent.run, EntryType::SystemEvent, Some(&kind));
+            Read::Understood
         }
     }
-    true
 }
 
 /// Writes the system prompt when it is another than before; it is repeated with every request.
-fn system_prompt(agent: &mut Agent, prompt: &RawValue, emit: &mut Emit<'_>) {
+fn system_prompt(agent: &mut Agent, prompt: &RawValue, emit: &mut Emit<'_>) -> Read {
     if agent.system_prompt.as_deref() == Some(prompt.get()) {
-        return;
+        return Read::Bookkeeping;
+    }
+    if !is_text(Some(prompt)) && !are_names(Some(prompt)) {
+        return unknown(&agent.run, "prompt_snapshot", emit);
     }
     agent.system_prompt = Some(prompt.get().into());
     let mut block = ContentBlock::text(Fidelity::AgentEmitted, joined(prompt).as_str());
     block.extra.push("label", string("system_prompt"));
     emit.user(&agent.run, vec![block], Extra::default());
     emit.entry(&agent.run, EntryType::SystemEvent, Some("system_prompt"));
+    Read::Understood
 }
 
 /// Writes what came while the model was at work, and was handed to it between two calls.
-fn queued(agent: &mut Agent, line: &Line<'_>, prompt: &RawValue, emit: &mut Emit<'_>) {
-    let Some(content) = Content::read(prompt) else { return fact(&agent.run, "queued_command", emit) };
+fn queued(agent: &mut Agent, line: &Line<'_>, prompt: &RawValue, emit: &mut Emit<'_>) -> Read {
+    let Some(content) = Content::read(prompt) else {
+        fact(&agent.run, "queued_command", emit);
+        return Read::Understood;
+    };
     let text = content.text();
     match prompt::kind_of(&text) {
         Kind::TaskNotice => user::task_notice(agent, &text, emit),
@@ -146,6 +178,7 @@ fn queued(agent: &mut Agent, line: &Line<'_>, prompt: &RawValue, emit: &mut Emit
             emit.entry(&agent.run, EntryType::UserMessage, None);
         }
     }
+    content.odd().map_or(Read::Understood, |name| unknown(&agent.run, &name, emit))
 }
 
 /// Returns the strings of an array one after the other, or a string as it is.

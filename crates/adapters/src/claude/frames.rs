@@ -6,29 +6,29 @@ use crate::wire::wire;
 wire! {
     /// A line that Claude Code prints, or is sent.
     pub(super) struct StreamFrame {
-        kind: "type",
-        subtype: "subtype",
-        uuid: "uuid",
-        session_id: "session_id",
-        parent_tool_use_id: "parent_tool_use_id",
-        timestamp: "timestamp",
-        agent_id: "agent_id",
+        kind: "type" as Text,
+        subtype: "subtype" as Text,
+        uuid: "uuid" as Text,
+        session_id: "session_id" as Text,
+        parent_tool_use_id: "parent_tool_use_id" as Text,
+        timestamp: "timestamp" as Text,
+        agent_id: "agent_id" as Text,
         message: "message" => Message,
-        error: "error",
-        is_api_error: "is_api_error_message",
+        error: "error" as Text,
+        is_api_error: "is_api_error_message" as Flag,
         tool_use_result: "tool_use_result",
-        tool_result_meta: "tool_result_meta",
-        is_synthetic: "isSynthetic",
-        is_replay: "isReplay",
+        tool_result_meta: "tool_result_meta" as List,
+        is_synthetic: "isSynthetic" as Flag,
+        is_replay: "isReplay" as Flag,
         // A session's beginning.
-        version: "claude_code_version",
-        cwd: "cwd",
-        model: "model",
-        permission_mode: "permissionMode",
+        version: "claude_code_version" as Text,
+        cwd: "cwd" as Text,
+        model: "model" as Text,
+        permission_mode: "permissionMode" as Text,
         tools: "tools",
         mcp_servers: "mcp_servers",
         // A turn's end.
-        is_error: "is_error",
+        is_error: "is_error" as Flag,
         result: "result",
         errors: "errors",
         num_turns: "num_turns",
@@ -48,49 +48,49 @@ wire! {
         retries_max: "max_retries",
         retry_delay_ms: "retry_delay_ms",
         error_status: "error_status",
-        task_id: "task_id",
-        task_type: "task_type",
-        tool_use_id: "tool_use_id",
-        subagent_type: "subagent_type",
-        status: "status",
+        task_id: "task_id" as Text,
+        task_type: "task_type" as Text,
+        tool_use_id: "tool_use_id" as Text,
+        subagent_type: "subagent_type" as Text,
+        status: "status" as Text,
         patch: "patch" => TaskPatch,
         // Control.
-        request_id: "request_id",
-        request: "request",
+        request_id: "request_id" as Text,
+        request: "request" as Object,
         response: "response" => Response,
     }
 }
 
 wire! {
     /// What has changed of a task.
-    pub(super) struct TaskPatch { status: "status", }
+    pub(super) struct TaskPatch { status: "status" as Text, }
 }
 
 wire! {
     /// What stands beside a result, by the call's id.
     pub(super) struct ResultMeta {
-        id: "id",
+        id: "id" as Text,
         permission: "permission_decision" => Permission,
-        non_execution_kind: "non_execution_kind",
+        non_execution_kind: "non_execution_kind" as Text,
     }
 }
 
 wire! {
     /// What one side asks of the other.
     pub(super) struct Request {
-        subtype: "subtype",
-        tool_name: "tool_name",
+        subtype: "subtype" as Text,
+        tool_name: "tool_name" as Text,
         input: "input",
-        tool_use_id: "tool_use_id",
-        agent_id: "agent_id",
+        tool_use_id: "tool_use_id" as Text,
+        agent_id: "agent_id" as Text,
     }
 }
 
 wire! {
     /// What the other side answers.
     pub(super) struct Response {
-        subtype: "subtype",
-        request_id: "request_id",
+        subtype: "subtype" as Text,
+        request_id: "request_id" as Text,
         body: "response",
         error: "error",
     }

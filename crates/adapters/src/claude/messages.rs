@@ -4,12 +4,15 @@ use steno_model::json::{Extra, JsonString, RawJson};
 use steno_model::{BlockContent, ContentBlock, EntryType, Fidelity};
 
 use super::agents::Agent;
-use super::content::text_of;
+use super::content::{is_all_text, text_of};
+use super::facts;
 use super::results::{self, Beside};
 use super::wire::{Block, Message};
+use crate::adapter::Read;
 use crate::emit::{CallSeen, Emit, push, string};
 use crate::run::{Class, Run};
-use crate::wire::{Raw, RawField as _, list};
+use crate::shapes::is_text;
+use crate::wire::{Raw, RawField as _, WireObject as _, list};
 
 /// The model that Claude Code names for what it wrote itself.
 const SYNTHETIC: &str = "<synthetic>";
@@ -37,22 +40,25 @@ pub(super) fn class_of(name: &str) -> Class {
     }
 }
 
-/// Writes what the model said: one message, then the calls in it. Returns a block's kind that nobody knows.
+/// Writes what the model said: one message, then the calls in it.
 pub(super) fn assistant(
     agent: &mut Agent,
     message: &Message<'_>,
     said: Said<'_>,
     emit: &mut Emit<'_>,
-) -> Option<String> {
+) -> Read {
     if said.is_api_error || message.model.is(SYNTHETIC) {
         let text = message.content.map(text_of).unwrap_or_default();
         not_the_model(&agent.run, &text, said, emit);
-        return None;
+        let is_read = is_all_text(message.content) && is_text(said.error);
+        return if is_read { Read::Understood } else { facts::unknown(&agent.run, "assistant", emit) };
     }
     let mut spoken = Spoken::default();
     spoken.take_all(message.content);
     let run = &mut agent.run;
-    if !spoken.blocks.is_empty() || (spoken.is_empty() && message.usage.is_some()) {
+    let has_end = message.usage.json().is_some() || message.stop_reason.json().is_some();
+    let is_silent = spoken.is_empty() && !has_end;
+    if !spoken.blocks.is_empty() || has_end {
         let extra = response_fields(message, said, &mut agent.unnamed_responses);
         emit.assistant(run, spoken.blocks, extra);
     }
@@ -63,19 +69,26 @@ pub(super) fn assistant(
         emit.call(run, &id, call);
     }
     for block in spoken.results {
-        results::result(agent, &block, Beside::default(), emit);
+        if !results::result(agent, &block, Beside::default(), emit) {
+            spoken.unknown.push(name_of(&block));
+        }
     }
     for name in &spoken.unknown {
         emit.unknown(&agent.run, name, None);
         emit.entry(&agent.run, EntryType::Unknown, None);
     }
     tell_usage(agent, message, emit);
-    spoken.unknown.into_iter().next()
+    match spoken.unknown.into_iter().next() {
+        Some(name) => Read::Unknown(name),
+        None if is_silent && message.content.is_none() => facts::unknown(&agent.run, "assistant", emit),
+        None if is_silent => Read::Bookkeeping,
+        None => Read::Understood,
+    }
 }
 
 /// Writes the entry about a response's usage with the first of its records.
 fn tell_usage(agent: &mut Agent, message: &Message<'_>, emit: &mut Emit<'_>) {
-    let Some(id) = message.id.text().filter(|_| message.usage.is_some()) else { return };
+    let Some(id) = message.id.text().filter(|_| message.usage.json().is_some()) else { return };
     if agent.usage_told.as_deref() != Some(&*id) {
         agent.usage_told = Some(id.into_owned());
         emit.entry(&agent.run, EntryType::TokenUsage, None);
@@ -115,6 +128,10 @@ fn response_fields(message: &Message<'_>, said: Said<'_>, unnamed: &mut u64) -> 
     extra
 }
 
+fn name_of(block: &Block<'_>) -> String {
+    format!("block.{}", block.kind.text().unwrap_or_default())
+}
+
 /// What a response says, taken apart.
 #[derive(Default)]
 struct Spoken<'a> {
@@ -144,10 +161,19 @@ impl<'a> Spoken<'a> {
 
     fn take(&mut self, block: Option<Block<'a>>) {
         let Some(block) = block else { return self.unknown.push("block".to_owned()) };
+        if !self.understand(block) {
+            self.unknown.push(name_of(&block));
+        }
+    }
+
+    /// Takes what is known of a block; false when that is not all.
+    fn understand(&mut self, block: Block<'a>) -> bool {
         let kind = block.kind.text().unwrap_or_default();
         match &*kind {
-            "text" if block.text.string().is_none() => self.unknown.push("block.text".to_owned()),
-            "text" => self.say(EntryType::AssistantMessage, BlockContent::Text(block.text.string())),
+            "text" => {
+                let Some(text) = block.text.string() else { return false };
+                self.say(EntryType::AssistantMessage, BlockContent::Text(Some(text)));
+            }
             "thinking" => {
                 let thinking = block.thinking.string().unwrap_or_else(|| "".into());
                 let is_redacted = thinking.is_empty();
@@ -158,10 +184,18 @@ impl<'a> Spoken<'a> {
                 self.say(EntryType::Thinking, BlockContent::Thinking(Some("".into())));
                 self.mark_redacted(true);
             }
-            "tool_use" | "server_tool_use" | "mcp_tool_use" => self.call(&block),
-            _ if kind.ends_with("tool_result") => self.results.push(block),
-            _ => self.unknown.push(format!("block.{kind}")),
+            "tool_use" | "server_tool_use" | "mcp_tool_use" => {
+                let Some(id) = block.id.string() else { return false };
+                self.call(id, &block);
+            }
+            // Whether it is odd is found out when it is written.
+            _ if kind.ends_with("tool_result") => {
+                self.results.push(block);
+                return true;
+            }
+            _ => return false,
         }
+        !block.is_odd()
     }
 
     fn say(&mut self, entry_type: EntryType, content: BlockContent) {
@@ -176,8 +210,7 @@ impl<'a> Spoken<'a> {
         }
     }
 
-    fn call(&mut self, block: &Block<'_>) {
-        let Some(id) = block.id.string() else { return self.unknown.push("block.tool_use".to_owned()) };
+    fn call(&mut self, id: JsonString, block: &Block<'_>) {
         let name = block.name.string().unwrap_or_else(|| "".into());
         let input = block.input.map_or_else(RawJson::null, RawJson::from_raw);
         let content = BlockContent::ToolUse {

@@ -11,6 +11,7 @@ mod frames;
 mod messages;
 mod prompt;
 mod results;
+mod shapes;
 mod stream;
 mod stream_facts;
 mod stream_turns;

@@ -8,7 +8,7 @@ use super::content::text_of;
 use super::wire::{Block, Permission, Task, ToolReport};
 use crate::emit::{Answer, CallSeen, Decision, Emit, Outcome, push, string};
 use crate::run::{Call, Class};
-use crate::wire::{Raw, RawField as _, object};
+use crate::wire::{Raw, RawField as _, WireObject as _, object};
 
 /// How the text of a result begins whose output lies in a file of its own.
 const PERSISTED: &str = "\"<persisted-output>";
@@ -25,11 +25,9 @@ pub(super) struct Beside<'a> {
 }
 
 /// Writes a result; before it the approval, where one is told, and what became of the subagent, if it was one's call.
-pub(super) fn result(agent: &mut Agent, block: &Block<'_>, beside: Beside<'_>, emit: &mut Emit<'_>) {
-    let Some(id) = &block.tool_use_id.string() else {
-        emit.unknown(&agent.run, "block.tool_result", None);
-        return emit.entry(&agent.run, EntryType::Unknown, None);
-    };
+/// False when something in it is of a kind that nobody knows.
+pub(super) fn result(agent: &mut Agent, block: &Block<'_>, beside: Beside<'_>, emit: &mut Emit<'_>) -> bool {
+    let Some(id) = &block.tool_use_id.string() else { return false };
     call_unseen(agent, id, emit);
     approval(agent, id, beside, emit);
     let is_telling = agent.run.calls.get(&id.to_text()).is_some_and(is_telling);
@@ -41,6 +39,8 @@ pub(super) fn result(agent: &mut Agent, block: &Block<'_>, beside: Beside<'_>, e
     let mut answer = Answer::new(output, outcome(beside, report.unwrap_or_default(), failed));
     answer.error = failed.then(|| reason(block));
     push(&mut answer.extra, "accepted_by", accepted_by(beside));
+    push(&mut answer.extra, "denied_by", denied_by(beside));
+    push(&mut answer.extra, "denial_kind", denial_kind(beside));
     push(&mut answer.extra, "id", beside.uuid.json());
     push(&mut answer.extra, "truncated", is_elsewhere.then(|| RawJson::from(true)));
     if agent.run.calls.get(&id.to_text()).is_some_and(|call| call.is_answered) {
@@ -49,6 +49,7 @@ pub(super) fn result(agent: &mut Agent, block: &Block<'_>, beside: Beside<'_>, e
         emit.result(&mut agent.run, id, "", answer);
     }
     emit.entry(&agent.run, EntryType::ToolResult, None);
+    !(block.is_odd() || report.is_some_and(|report| report.is_odd()))
 }
 
 /// Writes the call of a result that nobody saw, before anything is said about it.
@@ -101,18 +102,32 @@ fn reason(block: &Block<'_>) -> JsonString {
         .map_or_else(|| "the tool reported an error".into(), |text| (&*text).into())
 }
 
-/// Acceptance by configuration is a field of the result and no approval.
+/// Acceptance by configuration, or by anything else that is no person, is a field of the result and no approval.
 fn accepted_by(beside: Beside<'_>) -> Option<RawJson> {
-    let permission = beside.permission?;
-    let is_configured = permission.decision.is("accept") && permission.source.is("config");
-    is_configured.then(|| string("config"))
+    let permission = beside.permission.filter(|permission| permission.decision.is("accept"))?;
+    permission.source.json().filter(|_| !is_by_user(permission))
+}
+
+/// Returns what has denied a call, if that was neither a person nor the configuration.
+fn denied_by(beside: Beside<'_>) -> Option<RawJson> {
+    let permission = beside.permission.filter(|permission| permission.decision.is("reject"))?;
+    permission.source.json().filter(|_| !is_by_user(permission) && !permission.source.is("config"))
+}
+
+/// Returns why a call was not made, where the outcome does not tell.
+fn denial_kind(beside: Beside<'_>) -> Option<RawJson> {
+    let is_told = ["user-rejected", "permission-rule"].iter().any(|kind| beside.denial_kind.is(kind));
+    beside.denial_kind.json().filter(|_| !is_told)
+}
+
+fn is_by_user(permission: Permission<'_>) -> bool {
+    permission.source.text().is_some_and(|source| source.starts_with("user"))
 }
 
 /// Writes who was asked and what the answer was, where the result says that somebody was.
 fn approval(agent: &mut Agent, id: &JsonString, beside: Beside<'_>, emit: &mut Emit<'_>) {
     let Some(permission) = beside.permission else { return };
-    let is_asked = permission.source.text().is_some_and(|source| source.starts_with("user"));
-    if !is_asked || !agent.asked.insert(id.to_text().into_owned()) {
+    if !is_by_user(permission) || !agent.asked.insert(id.to_text().into_owned()) {
         return;
     }
     let decision = if permission.decision.is("accept") { "allowed" } else { "denied" };

@@ -9,6 +9,7 @@ use super::agents::{Agent, Started};
 use super::control::{Ask, Requests};
 use super::frames::{Request, StreamFrame};
 use super::messages::{self, Said};
+use super::shapes::is_odd_frame;
 use super::stream_turns::StreamTurns;
 use super::waiting::{Waiting, Waits};
 use super::{PROVIDER, UNTYPED, stream_facts, stream_user};
@@ -175,7 +176,19 @@ impl Stream {
     fn frame(&mut self, frame: &StreamFrame<'_>, lane: Lane, emit: &mut Emit<'_>) -> Read {
         self.begin(emit);
         let kind = frame.kind.text().unwrap_or(UNTYPED.into());
-        match (&*kind, lane) {
+        if BOOKKEEPING.contains(&&*kind) {
+            return Read::Bookkeeping;
+        }
+        let read = self.said(&kind, frame, lane, emit);
+        // Of a fact, all of the frame is kept.
+        let is_whole = kind == "system" || FACTS.contains(&&*kind) || matches!(read, Read::Unknown(_));
+        let is_odd = !is_whole && is_odd_frame(frame, emit);
+        if is_odd { self.unknown(&kind, emit) } else { read }
+    }
+
+    /// Writes what a frame says.
+    fn said(&mut self, kind: &str, frame: &StreamFrame<'_>, lane: Lane, emit: &mut Emit<'_>) -> Read {
+        match (kind, lane) {
             ("user", Lane::ToAgent) => stream_user::sent(self, frame, emit),
             ("user", Lane::FromAgent) => stream_user::printed(self, frame, emit),
             ("assistant", Lane::FromAgent) => self.assistant(frame, emit),
@@ -191,20 +204,16 @@ impl Stream {
                 self.requests.answer(&self.agents, lane, response, emit)
             }
             ("control_cancel_request", _) => self.requests.cancel(&self.agents, lane, frame.request_id, emit),
-            _ if BOOKKEEPING.contains(&&*kind) => Read::Bookkeeping,
-            _ if FACTS.contains(&&*kind) => {
-                super::facts::fact(&self.agents[self.main].run, &kind, emit);
+            _ if FACTS.contains(&kind) => {
+                super::facts::fact(&self.agents[self.main].run, kind, emit);
                 Read::Understood
             }
-            _ => self.unknown(&kind, emit),
+            _ => self.unknown(kind, emit),
         }
     }
 
     pub(super) fn unknown(&self, name: &str, emit: &mut Emit<'_>) -> Read {
-        let run = &self.agents[self.main].run;
-        emit.unknown(run, name, None);
-        emit.entry(run, EntryType::Unknown, None);
-        Read::Unknown(name.to_owned())
+        super::facts::unknown(&self.agents[self.main].run, name, emit)
     }
 
     fn assistant(&mut self, frame: &StreamFrame<'_>, emit: &mut Emit<'_>) -> Read {
@@ -217,8 +226,7 @@ impl Stream {
             error: frame.error,
             usage_is_start: true,
         };
-        let unknown = messages::assistant(&mut self.agents[place], &message, said, emit);
-        unknown.map_or(Read::Understood, Read::Unknown)
+        messages::assistant(&mut self.agents[place], &message, said, emit)
     }
 
     fn request(&mut self, frame: &StreamFrame<'_>, lane: Lane, emit: &mut Emit<'_>) -> Read {

@@ -6,6 +6,7 @@ use steno_model::json::{ObjectWriter, RawJson};
 use super::agents::{Ended, Started};
 use super::facts::{self, Retry};
 use super::frames::StreamFrame;
+use super::shapes::is_odd_frame;
 use super::stream::Stream;
 use crate::adapter::Read;
 use crate::emit::Emit;
@@ -28,7 +29,10 @@ pub(super) fn system(stream: &mut Stream, frame: &StreamFrame<'_>, emit: &mut Em
         return Read::Bookkeeping;
     }
     match &*subtype {
-        "init" => init(stream, frame, emit),
+        "init" => {
+            let read = init(stream, frame, emit);
+            return if is_odd_frame(frame, emit) { stream.unknown("init", emit) } else { read };
+        }
         "api_retry" => {
             let run = &mut stream.agents[stream.main].run;
             stream.turns.begin_due(run, emit);
@@ -50,13 +54,17 @@ pub(super) fn system(stream: &mut Stream, frame: &StreamFrame<'_>, emit: &mut Em
         "task_updated" if frame.patch.is_some_and(|patch| is_stopped(patch.status.text().as_deref())) => {
             task_ended(stream, frame, emit);
         }
-        _ => facts::fact(&stream.agents[stream.main].run, &subtype, emit),
+        // All of the frame is kept.
+        _ => {
+            facts::fact(&stream.agents[stream.main].run, &subtype, emit);
+            return Read::Understood;
+        }
     }
-    Read::Understood
+    if is_odd_frame(frame, emit) { stream.unknown(&subtype, emit) } else { Read::Understood }
 }
 
 /// Every turn has its `init`; what it says is written when it is something new.
-fn init(stream: &mut Stream, frame: &StreamFrame<'_>, emit: &mut Emit<'_>) {
+fn init(stream: &mut Stream, frame: &StreamFrame<'_>, emit: &mut Emit<'_>) -> Read {
     stream.turns.init(frame);
     let settings = RawJson::object(|object| {
         let fields = [
@@ -70,11 +78,13 @@ fn init(stream: &mut Stream, frame: &StreamFrame<'_>, emit: &mut Emit<'_>) {
         }
     });
     let run = &stream.agents[stream.main].run;
-    if stream.settings.as_ref() != Some(&settings) {
+    let is_new = stream.settings.as_ref() != Some(&settings);
+    if is_new {
         emit.system(run, "init", Some(settings.clone()));
         stream.settings = Some(settings);
     }
     emit.entry(run, EntryType::SystemEvent, Some("init"));
+    if is_new { Read::Understood } else { Read::Bookkeeping }
 }
 
 fn error_of(frame: &StreamFrame<'_>) -> String {
@@ -90,7 +100,7 @@ fn is_stopped(status: Option<&str>) -> bool {
 fn task_started(stream: &mut Stream, frame: &StreamFrame<'_>, emit: &mut Emit<'_>) {
     let (task, call) = (frame.task_id.text(), frame.tool_use_id.text());
     let place = call.as_ref().and_then(|call| stream.agent_with_call(call));
-    let is_agent = frame.task_type.is("local_agent") || frame.subagent_type.is_some();
+    let is_agent = frame.task_type.is("local_agent") || frame.subagent_type.json().is_some();
     let (Some(task), Some(call), Some(place), true) = (task, call, place, is_agent) else {
         return facts::fact(&stream.agents[stream.main].run, "task_started", emit);
     };

@@ -10,6 +10,7 @@ use steno_model::{EntryType, StepPayload};
 use super::frames::StreamFrame;
 use crate::emit::{Emit, push, string};
 use crate::run::Run;
+use crate::shapes::{are_names, is_list, words};
 use crate::wire::{Raw, RawField as _};
 
 /// Which turns of the main agent wait for their results.
@@ -67,8 +68,9 @@ impl StreamTurns {
 
     /// Ends the oldest turn that is open with a `result`, and writes what it cost.
     pub(super) fn end(&mut self, run: &mut Run, frame: &StreamFrame<'_>, emit: &mut Emit<'_>) {
-        let error = self.error(frame);
-        let is_command = frame.local_command.is_some();
+        let errors = errors_of(frame);
+        let error = self.error(frame, errors.clone());
+        let is_command = frame.local_command.json().is_some();
         if self.open.is_empty() && self.is_due && !is_command {
             self.begin(run, None, emit);
         }
@@ -85,6 +87,9 @@ impl StreamTurns {
         let mut payload = StepPayload::new(name, kind);
         payload.result = frame.result.json();
         payload.extra = end_fields(frame);
+        if errors != error {
+            push(&mut payload.extra, "errors", frame.errors.json().filter(|_| errors.is_some()));
+        }
         let entry = if error.is_some() {
             (EntryType::Error, None)
         } else {
@@ -95,7 +100,7 @@ impl StreamTurns {
         emit.entry(run, entry.0, entry.1);
     }
 
-    fn error(&mut self, frame: &StreamFrame<'_>) -> Option<JsonString> {
+    fn error(&mut self, frame: &StreamFrame<'_>, told: Option<JsonString>) -> Option<JsonString> {
         let is_interrupted = std::mem::take(&mut self.is_interrupted);
         if frame.subtype.is("success") && !frame.is_error.is_true() {
             // The turn was over before anybody could stop it.
@@ -104,10 +109,16 @@ impl StreamTurns {
         if is_interrupted {
             return Some("interrupted".into());
         }
-        let errors = frame.errors.and_then(|errors| serde_json::from_str::<Vec<String>>(errors.get()).ok());
-        let told = errors.filter(|errors| !errors.is_empty()).map(|errors| errors.join("\n").as_str().into());
         told.or_else(|| frame.result.string()).or_else(|| frame.subtype.string())
     }
+}
+
+/// Returns what has gone wrong in a turn: texts one below the other, anything else as it came.
+fn errors_of(frame: &StreamFrame<'_>) -> Option<JsonString> {
+    let are_usual = is_list(frame.errors) && are_names(frame.errors);
+    let Some(errors) = frame.errors.filter(|_| are_usual) else { return words(frame.errors) };
+    let errors = serde_json::from_str::<Vec<String>>(errors.get()).ok()?;
+    (!errors.is_empty()).then(|| errors.join("\n").as_str().into())
 }
 
 /// What a `result` says of tokens.

@@ -7,6 +7,7 @@ use super::content::Content;
 use super::frames::{ResultMeta, StreamFrame};
 use super::prompt::{self, Kind};
 use super::results::{self, Beside};
+use super::shapes::{is_odd_meta, is_odd_report};
 use super::stream::Stream;
 use super::{facts, user};
 use crate::adapter::Read;
@@ -41,16 +42,31 @@ pub(super) fn sent(stream: &mut Stream, frame: &StreamFrame<'_>, emit: &mut Emit
         stream.sent.remove(0);
     }
     stream.sent.push(text);
-    Read::Understood
+    content.odd().map_or(Read::Understood, |name| stream.unknown(&name, emit))
 }
 
 /// Writes a message of the user's side that was printed.
 pub(super) fn printed(stream: &mut Stream, frame: &StreamFrame<'_>, emit: &mut Emit<'_>) -> Read {
     let Some(content) = content_of(frame) else { return stream.unknown("user", emit) };
-    let results = content.results();
+    let is_odd_report = is_odd_report(frame.tool_use_result, content.results().len());
+    let is_read = results(stream, frame, &content, emit);
+    let read = if content.said().is_empty() { Read::Understood } else { said(stream, frame, &content, emit) };
+    match content.odd() {
+        Some(name) => stream.unknown(&name, emit),
+        None if !is_read => stream.unknown("block.tool_result", emit),
+        None if is_odd_report => stream.unknown("user", emit),
+        None if content.is_empty() => Read::Bookkeeping,
+        None => read,
+    }
+}
+
+/// Writes the results that a frame holds; false when something in them is of a kind that nobody knows.
+fn results(stream: &mut Stream, frame: &StreamFrame<'_>, content: &Content<'_>, emit: &mut Emit<'_>) -> bool {
+    let results: Vec<_> = content.results().collect();
     let is_single = results.len() == 1;
-    if results.len() > 0 {
-        let metas = frame.tool_result_meta.and_then(objects::<ResultMeta<'_>>).unwrap_or_default();
+    let metas = frame.tool_result_meta.and_then(objects::<ResultMeta<'_>>).unwrap_or_default();
+    let mut is_read = !metas.iter().any(|(_, meta)| is_odd_meta(*meta, &results));
+    if !results.is_empty() {
         let place = stream.agent_at_work(frame, emit);
         for block in results {
             let id = block.tool_use_id.text().unwrap_or_default();
@@ -63,10 +79,10 @@ pub(super) fn printed(stream: &mut Stream, frame: &StreamFrame<'_>, emit: &mut E
                 permission: meta.permission,
                 denial_kind: meta.non_execution_kind,
             };
-            results::result(&mut stream.agents[place], block, beside, emit);
+            is_read &= results::result(&mut stream.agents[place], block, beside, emit);
         }
     }
-    if content.said().is_empty() { Read::Understood } else { said(stream, frame, &content, emit) }
+    is_read
 }
 
 fn said(stream: &mut Stream, frame: &StreamFrame<'_>, content: &Content<'_>, emit: &mut Emit<'_>) -> Read {

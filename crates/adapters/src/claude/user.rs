@@ -8,23 +8,36 @@ use super::content::Content;
 use super::facts;
 use super::prompt::{self, Kind};
 use super::results::{self, Beside};
+use super::shapes::is_odd_report;
 use super::wire::Line;
+use crate::adapter::Read;
 use crate::emit::{Emit, push, string};
 use crate::run::Run;
 use crate::wire::RawField as _;
 
-/// Writes a `user` record; false when it holds no message.
-pub(super) fn user(agent: &mut Agent, line: &Line<'_>, emit: &mut Emit<'_>) -> bool {
+/// Writes a `user` record.
+pub(super) fn user(agent: &mut Agent, line: &Line<'_>, emit: &mut Emit<'_>) -> Read {
     let content = line.message.and_then(|message| message.content);
     let Some(content) = content.and_then(Content::read) else {
-        emit.unknown(&agent.run, "user", None);
-        emit.entry(&agent.run, EntryType::Unknown, None);
-        return false;
+        return facts::unknown(&agent.run, "user", emit);
     };
-    if line.is_compact_summary.is_true() {
+    let is_odd_report = is_odd_report(line.tool_use_result, content.results().len());
+    let read = if line.is_compact_summary.is_true() {
         facts::compaction_ends(&agent.run, &content.text(), emit);
-        return true;
+        Read::Understood
+    } else {
+        told(agent, line, &content, emit)
+    };
+    match content.odd() {
+        _ if matches!(read, Read::Unknown(_)) => read,
+        Some(name) => facts::unknown(&agent.run, &name, emit),
+        None if is_odd_report => facts::unknown(&agent.run, "user", emit),
+        None => read,
     }
+}
+
+/// Writes the results in a message, and what is said beside them.
+fn told(agent: &mut Agent, line: &Line<'_>, content: &Content<'_>, emit: &mut Emit<'_>) -> Read {
     let results = content.results();
     let mut beside = Beside { uuid: line.uuid, ..Beside::default() };
     // Of several results in one record nobody knows which one the record's own fields are about.
@@ -33,14 +46,19 @@ pub(super) fn user(agent: &mut Agent, line: &Line<'_>, emit: &mut Emit<'_>) -> b
         (beside.permission, beside.denial_kind) = (line.permission, line.denial_kind);
     }
     let is_beside_results = results.len() > 0;
+    let mut is_odd = false;
     for block in results {
-        results::result(agent, block, beside, emit);
+        is_odd |= !results::result(agent, block, beside, emit);
     }
     let blocks = content.said();
     if !blocks.is_empty() {
         said(agent, line, &content.text(), Said { blocks, is_beside_results }, emit);
     }
-    true
+    match () {
+        () if is_odd => facts::unknown(&agent.run, "block.tool_result", emit),
+        () if content.is_empty() => Read::Bookkeeping,
+        () => Read::Understood,
+    }
 }
 
 /// What a user's message holds besides results.

@@ -5,25 +5,25 @@ use crate::wire::wire;
 wire! {
     /// A line of a session file.
     pub(super) struct Line {
-        kind: "type",
-        subtype: "subtype",
-        request_id: "requestId",
-        uuid: "uuid",
-        parent_uuid: "parentUuid",
-        timestamp: "timestamp",
-        session_id: "sessionId",
-        agent_id: "agentId",
-        version: "version",
-        is_sidechain: "isSidechain",
-        is_meta: "isMeta",
-        is_compact_summary: "isCompactSummary",
-        is_api_error: "isApiErrorMessage",
+        kind: "type" as Text,
+        subtype: "subtype" as Text,
+        request_id: "requestId" as Text,
+        uuid: "uuid" as Text,
+        parent_uuid: "parentUuid" as Text,
+        timestamp: "timestamp" as Text,
+        session_id: "sessionId" as Text,
+        agent_id: "agentId" as Text,
+        version: "version" as Text,
+        is_sidechain: "isSidechain" as Flag,
+        is_meta: "isMeta" as Flag,
+        is_compact_summary: "isCompactSummary" as Flag,
+        is_api_error: "isApiErrorMessage" as Flag,
         message: "message" => Message,
         tool_use_result: "toolUseResult",
         permission: "permissionDecision" => Permission,
-        denial_kind: "toolDenialKind",
-        permission_mode: "permissionMode",
-        prompt_id: "promptId",
+        denial_kind: "toolDenialKind" as Text,
+        permission_mode: "permissionMode" as Text,
+        prompt_id: "promptId" as Text,
         origin: "origin" => Origin,
         attachment: "attachment",
         error: "error",
@@ -36,20 +36,20 @@ wire! {
         ai_title: "aiTitle",
         custom_title: "customTitle",
         model_usage: "modelUsage",
-        cwd: "cwd",
+        cwd: "cwd" as Text,
         forked_from: "forkedFrom" => ForkedFrom,
         data: "data" => Progress,
-        parent_tool_use_id: "parentToolUseID",
+        parent_tool_use_id: "parentToolUseID" as Text,
     }
 }
 
 wire! {
     /// A message as the API shapes it.
     pub(super) struct Message {
-        id: "id",
-        model: "model",
+        id: "id" as Text,
+        model: "model" as Text,
         content: "content",
-        stop_reason: "stop_reason",
+        stop_reason: "stop_reason" as Text,
         usage: "usage",
     }
 }
@@ -57,15 +57,15 @@ wire! {
 wire! {
     /// A block of a message.
     pub(super) struct Block {
-        kind: "type",
-        text: "text",
-        thinking: "thinking",
-        id: "id",
-        name: "name",
+        kind: "type" as Text,
+        text: "text" as Text,
+        thinking: "thinking" as Text,
+        id: "id" as Text,
+        name: "name" as Text,
         input: "input",
-        tool_use_id: "tool_use_id",
+        tool_use_id: "tool_use_id" as Text,
         content: "content",
-        is_error: "is_error",
+        is_error: "is_error" as Flag,
         source: "source",
     }
 }
@@ -73,37 +73,37 @@ wire! {
 wire! {
     /// Who allowed a call, or did not.
     pub(super) struct Permission {
-        decision: "decision",
-        source: "source",
-        scope: "grantScope",
+        decision: "decision" as Text,
+        source: "source" as Text,
+        scope: "grantScope" as Text,
     }
 }
 
 wire! {
     /// Who a user's message is from.
-    pub(super) struct Origin { kind: "kind", }
+    pub(super) struct Origin { kind: "kind" as Text, }
 }
 
 wire! {
     /// The record that a fork has copied.
-    pub(super) struct ForkedFrom { session_id: "sessionId", uuid: "messageUuid", }
+    pub(super) struct ForkedFrom { session_id: "sessionId" as Text, uuid: "messageUuid" as Text, }
 }
 
 wire! {
     /// What a call reports: of the subagent or the task that it has begun or asked about, or of a command.
     pub(super) struct ToolReport {
-        status: "status",
-        agent_id: "agentId",
-        agent_type: "agentType",
-        is_async: "isAsync",
+        status: "status" as Text,
+        agent_id: "agentId" as Text,
+        agent_type: "agentType" as Text,
+        is_async: "isAsync" as Flag,
         task: "task" => Task,
-        interrupted: "interrupted",
+        interrupted: "interrupted" as Flag,
     }
 }
 
 wire! {
     /// A task in the background.
-    pub(super) struct Task { id: "task_id", status: "status", }
+    pub(super) struct Task { id: "task_id" as Text, status: "status" as Text, }
 }
 
 wire! {
@@ -118,10 +118,10 @@ wire! {
 
 wire! {
     /// A retry's error.
-    pub(super) struct ApiError { formatted: "formatted", message: "message", status: "status", }
+    pub(super) struct ApiError { formatted: "formatted" as Text, message: "message" as Text, status: "status", }
 }
 
 wire! {
     /// An attachment.
-    pub(super) struct Attachment { kind: "type", system_prompt: "systemPrompt", prompt: "prompt", }
+    pub(super) struct Attachment { kind: "type" as Text, system_prompt: "systemPrompt", prompt: "prompt", }
 }

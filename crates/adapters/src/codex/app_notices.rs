@@ -8,11 +8,12 @@ use super::agents::{is_spawn, receivers};
 use super::app_server::{AppServer, Appearance};
 use super::items::{Kind, Tool, kind_of, message_of, type_of};
 use super::prompt;
-use super::shapes::{has_counts, is_odd_item, is_text, words};
+use super::shapes::{has_counts, is_odd_item};
 use super::thread::Seen;
 use super::wire::{Item, Message, Params, ThreadUsage, Turn};
 use crate::adapter::Read;
 use crate::emit::Emit;
+use crate::shapes::{is_text, words};
 use crate::wire::{RawField as _, object};
 
 /// Notices that say nothing of the work: pieces of what comes whole, states of the user interface, accounts.

@@ -11,11 +11,11 @@ use super::app_server::{AppServer, Appearance};
 use super::events::settings;
 use super::items::message_of;
 use super::prompt;
-use super::shapes::is_text;
 use super::wire::{Answered, Message, NetworkDecision, Params, WideDecision};
 use crate::adapter::Read;
 use crate::emit::{Answer, CallSeen, Decision, Emit, Outcome};
 use crate::run::Class;
+use crate::shapes::is_text;
 use crate::wire::{Raw, RawField as _, object};
 
 /// What a server asked and nobody has answered yet.

@@ -13,11 +13,12 @@ use super::items::{
 };
 use super::prompt::{self, UserMessage};
 use super::session::Session;
-use super::shapes::{are_states, are_texts, is_list, is_odd_end, is_odd_item, is_odd_usage, is_text, words};
+use super::shapes::{are_states, are_texts, is_odd_end, is_odd_item, is_odd_usage};
 use super::twins::{Shown, Side, Words};
 use super::wire::{Item, Payload, RareLine};
 use crate::adapter::Read;
 use crate::emit::{Emit, string};
+use crate::shapes::{is_list, is_text, words};
 use crate::wire::{RawField as _, object, parse};
 
 /// What response items say too, and better.

@@ -9,13 +9,14 @@ use steno_model::{EntryType, StepPayload};
 use super::items::{Kind, kind_of, message_of, type_of};
 use super::legacy::{self, Legacy};
 use super::notes::{Note, Waiting};
-use super::shapes::{is_odd_item, is_text, words};
+use super::shapes::is_odd_item;
 use super::thread::{Channel, Seen, Thread};
 use super::wire::ExecLine;
 use super::{ADAPTER, ENTRY_ADAPTER, PROVIDER};
 use crate::adapter::{Mapper, Read, Record, Source};
 use crate::emit::{About, Emit, push, string};
 use crate::run::Run;
+use crate::shapes::{is_text, words};
 use crate::wire::{NoObject, RawField as _, parse};
 
 static ABOUT: About = CHANNEL;

@@ -4,10 +4,10 @@ use serde_json::value::RawValue;
 use steno_model::StepPayload;
 use steno_model::json::{Extra, JsonString, ObjectWriter, RawJson};
 
-use super::shapes::words;
 use super::wire::{Duration, Failure, Invocation, Item, McpResult, OkOrErr, Part, Payload};
 use crate::emit::{Answer, CallSeen, Outcome, push, string};
 use crate::run::Class;
+use crate::shapes::words;
 use crate::wire::{Raw, RawField as _, object};
 
 /// What an item is.

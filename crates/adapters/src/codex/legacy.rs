@@ -7,12 +7,13 @@ use super::events::{BOOKKEEPING, FACTS};
 use super::exec::{Stream, error, unknown};
 use super::items::{call_of_event, report_of_event};
 use super::session::thinking_block;
-use super::shapes::{is_odd_end, is_odd_usage, is_text, words};
+use super::shapes::{is_odd_end, is_odd_usage};
 use super::thread::Say;
 use super::usage::{Growth, Named, Start, Totals, fields, only_counts};
 use super::wire::{ExecLine, Payload, TokenInfo};
 use crate::adapter::Read;
 use crate::emit::Emit;
+use crate::shapes::{is_text, words};
 use crate::wire::{RawField as _, object};
 
 /// Events that begin a call.

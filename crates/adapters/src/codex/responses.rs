@@ -10,12 +10,13 @@ use super::agents::{ended, is_spawn, strings};
 use super::items::{paragraphs, thought};
 use super::prompt;
 use super::session::{Session, plain_answer, thinking_block};
-use super::shapes::{are_texts, is_list, is_text};
+use super::shapes::are_texts;
 use super::twins::{Side, Words};
 use super::wire::{AgentAnswer, AgentNotice, OutputText, Part, Payload};
 use crate::adapter::Read;
 use crate::emit::{Answer, CallSeen, Emit, Outcome, push, string};
 use crate::run::Class;
+use crate::shapes::{is_list, is_text};
 use crate::wire::{Raw, RawField as _, objects, parse};
 
 /// Writes what a response item says.

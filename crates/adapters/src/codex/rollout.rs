@@ -10,13 +10,13 @@ use super::items::text_of_part;
 use super::notes::{Note, Waiting};
 use super::responses::response_item;
 use super::session::{Session, thread_run};
-use super::shapes::is_text;
 use super::usage::{Start, Totals};
 use super::wire::{Compacted, Line, RareLine, SessionMeta, SourceField, TokenUsageRecord, TurnContext};
 use super::{ADAPTER, ENTRY_ADAPTER, PROVIDER};
 use crate::adapter::{Mapper, Read, Record, Source};
 use crate::emit::{About, Emit, push, string};
 use crate::run::{Run, derived_run_id};
+use crate::shapes::is_text;
 use crate::wire::{NoObject, RawField as _, object, parse};
 
 static ABOUT: About = About {

@@ -1,36 +1,12 @@
-//! Whether fields hold the kind of value that Codex writes. One that does not is passed over where it is read, so that
-//! its record has to be told as unknown: what is neither kept nor counted would be lost.
+//! Whether the fields of an item, of an event or of usage together hold what Codex writes.
 
 use serde_json::value::RawValue;
-use steno_model::json::{Fields, JsonString};
+use steno_model::json::Fields;
 
 use super::items::{Tool, text_of_part};
 use super::wire::{Invocation, Item, Payload, TokenInfo};
+use crate::shapes::{are_names, elements, is_absent, is_number, is_object, is_text};
 use crate::wire::{Raw, RawField as _, object};
-
-fn is_absent(raw: Raw<'_>) -> bool {
-    raw.is_none_or(|raw| raw.get() == "null")
-}
-
-/// Tells whether a field is a text, if it is there.
-pub(super) fn is_text(raw: Raw<'_>) -> bool {
-    is_absent(raw) || raw.is_some_and(|raw| raw.get().starts_with('"'))
-}
-
-/// Tells whether a field is a whole number, if it is there.
-pub(super) fn is_number(raw: Raw<'_>) -> bool {
-    is_absent(raw) || raw.number().is_some()
-}
-
-/// Tells whether a field is a list, if it is there.
-pub(super) fn is_list(raw: Raw<'_>) -> bool {
-    is_absent(raw) || raw.is_some_and(|raw| raw.get().starts_with('['))
-}
-
-/// Tells whether a field is an object, if it is there.
-pub(super) fn is_object(raw: Raw<'_>) -> bool {
-    is_absent(raw) || raw.is_some_and(|raw| raw.get().starts_with('{'))
-}
 
 /// Tells whether a field is a text or a list of parts that each have one, if it is there.
 pub(super) fn are_texts(raw: Raw<'_>) -> bool {
@@ -38,25 +14,11 @@ pub(super) fn are_texts(raw: Raw<'_>) -> bool {
         || elements(raw).is_some_and(|parts| parts.into_iter().all(|part| text_of_part(part).is_some()))
 }
 
-/// Tells whether a field is a list of plain texts, if it is there.
-pub(super) fn are_names(raw: Raw<'_>) -> bool {
-    is_absent(raw) || elements(raw).is_some_and(|parts| parts.into_iter().all(|part| is_text(Some(part))))
-}
-
-fn elements(raw: Raw<'_>) -> Option<Vec<&RawValue>> {
-    raw.and_then(|raw| serde_json::from_str(raw.get()).ok())
-}
-
 /// Tells whether a field has the states of subagents by their threads, if it is there.
 pub(super) fn are_states(raw: Raw<'_>) -> bool {
     let is_state = |state: &RawValue| is_text(Some(state)) || is_object(Some(state));
     let fields = raw.and_then(|raw| Fields::parse(raw.get()).ok());
     is_absent(raw) || fields.is_some_and(|fields| fields.iter().all(|(_, state)| is_state(state)))
-}
-
-/// Returns a text; of anything else that is there, its JSON.
-pub(super) fn words(raw: Raw<'_>) -> Option<JsonString> {
-    raw.string().or_else(|| raw.json().map(|raw| raw.as_str().into()))
 }
 
 /// Tells whether a tool's item has something of another kind that would be passed over.

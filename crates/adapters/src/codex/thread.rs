@@ -9,10 +9,11 @@ use super::PROVIDER;
 use super::agents::{Child, Children, ended, is_spawn, receivers};
 use super::items::{Tool, call_of, report_of, thought};
 use super::session::{hash_of, thinking_block, thread_run, use_block};
-use super::shapes::{are_texts, is_text};
+use super::shapes::are_texts;
 use super::wire::Item;
 use crate::emit::{Answer, CallSeen, Emit, Outcome, push};
 use crate::run::{Run, derived_run_id};
+use crate::shapes::is_text;
 use crate::wire::{Raw, RawField as _};
 
 /// Where a thread's items come from.

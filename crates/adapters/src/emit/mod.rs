@@ -149,6 +149,11 @@ impl<'a> Emit<'a> {
         }
     }
 
+    /// Tells whether the record has no time of its own that can be read.
+    pub(crate) fn is_time_inferred(&self) -> bool {
+        self.is_inferred
+    }
+
     /// Sets the record's own time; without one it has that of its capture, on channels whose records often have none.
     pub(crate) fn set_time_or_captured(&mut self, time: Option<JsonString>) {
         if let Some(captured) = &self.memory.captured {

@@ -2,7 +2,7 @@
 
 use steno_adapters::{Source, codex};
 
-use crate::codex_files::{Made, made_of_lines, outline};
+use crate::made::{Made, made_of_lines, outline};
 
 const META: &str = r#"{"type":"session_meta","payload":{"id":"01a1de00-0000-7000-8000-000000000001"}}"#;
 const BEGIN: &str = r#"{"type":"event_msg","payload":{"type":"task_started","turn_id":"t1"}}"#;

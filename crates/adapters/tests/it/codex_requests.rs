@@ -3,7 +3,7 @@
 use serde_json::Value;
 use steno_adapters::{Source, codex};
 
-use crate::codex_files::{Made, made_of_lines, outline};
+use crate::made::{Made, made_of_lines, outline};
 
 const STARTED: &str = r#"{"method":"thread/started","params":{"thread":{"id":"t1"}}}"#;
 const TURN: &str = r#"{"method":"turn/started","params":{"threadId":"t1","turn":{"id":"u1"}}}"#;

@@ -6,7 +6,8 @@ use serde_json::{Value, json};
 use steno_model::Lane;
 use steno_testkit::{needs, shared_dir};
 
-use crate::codex_files::{Piece, adapter_for, all_samples, feed, pieces_of};
+use crate::codex_files::{adapter_for, all_samples, pieces_of};
+use crate::made::{Piece, feed};
 
 #[test]
 fn any_cut_gives_the_same_events() {

@@ -2,33 +2,9 @@
 //!
 //! In each record `@` stands for a value; the values all hold a number that nothing else does.
 
-use serde_json::Value;
-use steno_adapters::{Adapter, Source, codex};
+use steno_adapters::{Source, codex};
 
-use crate::codex_files::{Made, made_of_lines};
-
-/// What nothing but the odd values holds.
-const MARK: &str = "70707";
-
-const VALUES: [&str; 8] = [
-    "70707",
-    r#""70707""#,
-    r#"["70707"]"#,
-    "[[70707]]",
-    r#"{"odd":"70707"}"#,
-    r#"[{"type":"hologram","odd":"70707"}]"#,
-    r#"[{"type":"text","text":{"odd":70707}}]"#,
-    r#"{"message":{"odd":70707},"text":[70707]}"#,
-];
-
-struct Surface {
-    name: &'static str,
-    adapter: fn() -> Adapter,
-    before: &'static [&'static str],
-    /// What ends the turn, so that nothing waits any more.
-    after: &'static [&'static str],
-    records: &'static [&'static str],
-}
+use crate::odd::{Surface, VALUES, check};
 
 const ROLLOUT: Surface = Surface {
     name: "rollout",
@@ -274,52 +250,14 @@ const APP_SERVER: Surface = Surface {
     ],
 };
 
-impl Surface {
-    fn read(&self, record: Option<&str>) -> Made {
-        let lines: Vec<&str> =
-            self.before.iter().copied().chain(record).chain(self.after.iter().copied()).collect();
-        made_of_lines((self.adapter)(), &lines)
-    }
-}
-
 /// Where a text is a thread's id, of which the run's is made.
 fn is_thread(record: &str, value: &str) -> bool {
     value == VALUES[1] && [r#""threadId":@"#, r#""thread_id":@"#].iter().any(|field| record.contains(field))
 }
 
-/// Returns what is wrong with what became of a record.
-fn fault(made: &Made, plain: &Made) -> Option<&'static str> {
-    let text = Value::from(made.events.clone()).to_string();
-    let is_counted = made.completeness.unknown.values().sum::<u64>() > 0;
-    let told = made.events.iter().filter(|event| event["payload"]["kind"] == "unknown").count();
-    let counted = made.completeness.unknown.values().sum::<u64>();
-    match () {
-        () if made.completeness.unreadable > 0 => Some("cannot be read"),
-        () if told as u64 != counted => Some("is told as unknown and not counted, or the other way round"),
-        () if is_counted || text.contains(MARK) => None,
-        () if made.events.len() == plain.events.len() => Some("vanished"),
-        () => Some("lost its content"),
-    }
-}
-
 #[test]
 fn odd_content_is_kept_or_its_record_is_unknown() {
-    let mut faults = Vec::new();
-    let mut tried = 0;
-    for surface in [&ROLLOUT, &EXEC, &APP_SERVER] {
-        let plain = surface.read(None);
-        assert!(plain.completeness.unknown.is_empty(), "{}", surface.name);
-        for record in surface.records {
-            for value in VALUES.into_iter().filter(|value| !is_thread(record, value)) {
-                let odd = record.replace('@', value);
-                tried += 1;
-                if let Some(fault) = fault(&surface.read(Some(&odd)), &plain) {
-                    faults.push(format!("{}: {odd} {fault}", surface.name));
-                }
-            }
-        }
-    }
-    assert!(faults.is_empty(), "{} of {tried}:\n{}", faults.len(), faults.join("\n"));
+    let tried = check(&[&ROLLOUT, &EXEC, &APP_SERVER], is_thread);
     assert!(tried > 1_500, "{tried}");
 }
 

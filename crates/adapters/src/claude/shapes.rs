@@ -1,0 +1,44 @@
+//! Whether parts of Claude's records say what they are there for, where the kinds of their fields alone do not tell.
+
+use super::frames::{ResultMeta, StreamFrame};
+use super::wire::{Block, Line, Permission};
+use crate::emit::Emit;
+use crate::shapes::{is_absent, is_list, is_object, is_text};
+use crate::wire::{Raw, RawField as _, WireObject as _};
+
+/// Tells whether a line has something that was passed over because nobody can read it.
+pub(super) fn is_odd_line(line: &Line<'_>, emit: &Emit<'_>) -> bool {
+    line.is_odd()
+        || is_odd_time(line.timestamp, emit)
+        || line.origin.is_some_and(|origin| is_absent(origin.kind))
+        || line.forked_from.is_some_and(|from| is_absent(from.session_id))
+        || line.permission.is_some_and(is_odd_permission)
+}
+
+/// Tells whether a frame has something that was passed over because nobody can read it.
+pub(super) fn is_odd_frame(frame: &StreamFrame<'_>, emit: &Emit<'_>) -> bool {
+    frame.is_odd() || is_odd_time(frame.timestamp, emit)
+}
+
+fn is_odd_time(timestamp: Raw<'_>, emit: &Emit<'_>) -> bool {
+    emit.is_time_inferred() && timestamp.text().is_some()
+}
+
+fn is_odd_permission(permission: Permission<'_>) -> bool {
+    !["accept", "reject"].iter().any(|decision| permission.decision.is(decision))
+}
+
+/// Tells whether what stands beside results is about none of them, or cannot be read.
+pub(super) fn is_odd_meta(meta: Option<ResultMeta<'_>>, results: &[&Block<'_>]) -> bool {
+    meta.is_none_or(|meta| {
+        let id = meta.id.text();
+        let is_of = |block: &&Block<'_>| id.as_deref().is_some_and(|id| block.tool_use_id.is(id));
+        meta.is_odd() || !results.iter().any(is_of) || meta.permission.is_some_and(is_odd_permission)
+    })
+}
+
+/// Tells whether a tool's report is none, or stands beside no result that it could be about.
+pub(super) fn is_odd_report(report: Raw<'_>, results: usize) -> bool {
+    let is_report = is_object(report) || is_text(report) || is_list(report);
+    !is_report || (results == 0 && report.json().is_some())
+}
