@@ -100,6 +100,8 @@ wire! {
     /// Whether a call may be made.
     pub(super) struct Verdict {
         behavior: "behavior",
-        permissions: "updatedPermissions",
+        permissions: "updatedPermissions" as List,
+        input: "updatedInput",
+        message: "message" as Text,
     }
 }

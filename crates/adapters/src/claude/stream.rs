@@ -85,7 +85,9 @@ pub(super) struct Stream {
     /// The subagents by the calls that began them.
     by_call: HashMap<String, usize>,
     /// The ids of subagents by those calls, where only a task's record tells them.
-    pub(super) agent_ids: HashMap<String, String>,
+    agent_ids: HashMap<String, String>,
+    /// The last call that began a subagent, by its id.
+    agent_calls: HashMap<String, String>,
     pub(super) turns: StreamTurns,
     /// Prompts that were sent and may be printed again.
     pub(super) sent: Vec<String>,
@@ -108,6 +110,7 @@ impl Stream {
             main: 0,
             by_call: HashMap::new(),
             agent_ids: HashMap::new(),
+            agent_calls: HashMap::new(),
             turns: StreamTurns::default(),
             sent: Vec::new(),
             is_compacting: false,
@@ -201,9 +204,11 @@ impl Stream {
             ("control_request", _) => self.request(frame, lane, emit),
             ("control_response", _) => {
                 let response = frame.response.unwrap_or_default();
-                self.requests.answer(&self.agents, lane, response, emit)
+                self.requests.answer((&self.agents, self.main), lane, response, emit)
             }
-            ("control_cancel_request", _) => self.requests.cancel(&self.agents, lane, frame.request_id, emit),
+            ("control_cancel_request", _) => {
+                self.requests.cancel((&self.agents, self.main), lane, frame.request_id, emit)
+            }
             _ if FACTS.contains(&kind) => {
                 super::facts::fact(&self.agents[self.main].run, kind, emit);
                 Read::Understood
@@ -232,7 +237,7 @@ impl Stream {
     fn request(&mut self, frame: &StreamFrame<'_>, lane: Lane, emit: &mut Emit<'_>) -> Read {
         let request = frame.request.and_then(object::<Request<'_>>).unwrap_or_default();
         let agent = match lane {
-            Lane::FromAgent => self.agent_asking(&request),
+            Lane::FromAgent => self.agent_asking(&request, emit),
             Lane::ToAgent => self.main,
         };
         if lane == Lane::ToAgent && request.subtype.is("interrupt") {
@@ -245,15 +250,13 @@ impl Stream {
         self.requests.ask(&mut self.agents[agent], ask, frame.request, emit)
     }
 
-    fn agent_asking(&self, request: &Request<'_>) -> usize {
-        let call = request.tool_use_id.text();
-        let of_call = call.and_then(|call| self.agent_with_call(&call));
-        let of_agent = || {
-            let id = request.agent_id.text()?;
-            let call = self.agent_ids.iter().find(|(_, agent)| **agent == *id)?.0;
-            self.by_call.get(call).copied()
-        };
-        of_call.or_else(of_agent).unwrap_or(self.main)
+    /// Returns the place of the agent that asks; a subagent may do so before anything else is heard of it.
+    fn agent_asking(&mut self, request: &Request<'_>, emit: &mut Emit<'_>) -> usize {
+        if let Some(place) = request.tool_use_id.text().and_then(|call| self.agent_with_call(&call)) {
+            return place;
+        }
+        let call = request.agent_id.text().and_then(|agent| self.agent_calls.get(&*agent).cloned());
+        call.map_or(self.main, |call| self.subagent_at_work(&call, None, emit))
     }
 
     pub(super) fn agent_with_call(&self, call: &str) -> Option<usize> {
@@ -266,12 +269,23 @@ impl Stream {
             self.turns.begin_due(&mut self.agents[self.main].run, emit);
             return self.main;
         };
-        let place = self.subagent(&call, frame.agent_id, emit);
+        self.subagent_at_work(&call, frame.agent_id, emit)
+    }
+
+    /// Returns the place of the subagent that a call has begun, in a turn.
+    fn subagent_at_work(&mut self, call: &str, agent_id: Raw<'_>, emit: &mut Emit<'_>) -> usize {
+        let place = self.subagent(call, agent_id, emit);
         let run = &mut self.agents[place].run;
         if run.turns.path().is_empty() {
             emit.begin_turn(run, None, None);
         }
         place
+    }
+
+    /// Keeps which agent a call has begun.
+    pub(super) fn name_agent(&mut self, call: &str, agent: &str) {
+        self.agent_ids.insert(call.to_owned(), agent.to_owned());
+        self.agent_calls.insert(agent.to_owned(), call.to_owned());
     }
 
     /// Returns the place of the subagent that a call has begun; its first frame makes it one.
@@ -280,7 +294,7 @@ impl Stream {
             return *place;
         }
         if let Some(id) = agent_id.text() {
-            self.agent_ids.insert(call.to_owned(), id.into_owned());
+            self.name_agent(call, &id);
         }
         let agent = self.agent_ids.get(call).cloned();
         let parent = self.agent_with_call(call).unwrap_or(self.main);

@@ -104,7 +104,7 @@ fn task_started(stream: &mut Stream, frame: &StreamFrame<'_>, emit: &mut Emit<'_
     let (Some(task), Some(call), Some(place), true) = (task, call, place, is_agent) else {
         return facts::fact(&stream.agents[stream.main].run, "task_started", emit);
     };
-    stream.agent_ids.insert(call.clone().into_owned(), task.clone().into_owned());
+    stream.name_agent(&call, &task);
     let parent = &mut stream.agents[place];
     let child = parent.child_id(&task);
     let agent_type = frame.subagent_type.string();

@@ -1,7 +1,7 @@
 //! The user's side of a stream: prompts that are sent, results and notices that are printed.
 
-use steno_model::EntryType;
 use steno_model::json::{Extra, RawJson};
+use steno_model::{ContentBlock, EntryType};
 
 use super::content::Content;
 use super::frames::{ResultMeta, StreamFrame};
@@ -23,11 +23,35 @@ const SENT_LEN_MAX: usize = 64;
 /// Writes a message that was sent.
 pub(super) fn sent(stream: &mut Stream, frame: &StreamFrame<'_>, emit: &mut Emit<'_>) -> Read {
     let Some(content) = content_of(frame) else { return stream.unknown("user", emit) };
-    let text = content.text();
+    let is_read = results(stream, frame, &content, emit);
+    let blocks = content.said();
+    if !blocks.is_empty() {
+        sent_words(stream, frame, content.text(), blocks, emit);
+    }
+    understood(stream, &content, is_read, emit)
+}
+
+/// Tells how much of a message was understood.
+fn understood(stream: &Stream, content: &Content<'_>, is_read: bool, emit: &mut Emit<'_>) -> Read {
+    match content.odd() {
+        Some(name) => stream.unknown(&name, emit),
+        None if !is_read => stream.unknown("block.tool_result", emit),
+        None if content.is_empty() => Read::Bookkeeping,
+        None => Read::Understood,
+    }
+}
+
+/// Writes what somebody asks for: a prompt, or a command.
+fn sent_words(
+    stream: &mut Stream,
+    frame: &StreamFrame<'_>,
+    text: String,
+    blocks: Vec<ContentBlock>,
+    emit: &mut Emit<'_>,
+) {
     let run = &mut stream.agents[stream.main].run;
     if text.split_whitespace().next().is_some_and(|word| LOCAL_COMMANDS.contains(&word)) {
-        user::notice(run, "local_command", &text, emit);
-        return Read::Understood;
+        return user::notice(run, "local_command", &text, emit);
     }
     let mut extra = Extra::default();
     push(&mut extra, "id", frame.uuid.json());
@@ -36,13 +60,12 @@ pub(super) fn sent(stream: &mut Stream, frame: &StreamFrame<'_>, emit: &mut Emit
     } else {
         stream.turns.begin_prompted(run, frame.uuid, emit);
     }
-    emit.user(run, content.said(), extra);
+    emit.user(run, blocks, extra);
     emit.entry(run, EntryType::UserMessage, None);
     if stream.sent.len() == SENT_LEN_MAX {
         stream.sent.remove(0);
     }
     stream.sent.push(text);
-    content.odd().map_or(Read::Understood, |name| stream.unknown(&name, emit))
 }
 
 /// Writes a message of the user's side that was printed.
@@ -51,12 +74,10 @@ pub(super) fn printed(stream: &mut Stream, frame: &StreamFrame<'_>, emit: &mut E
     let is_odd_report = is_odd_report(frame.tool_use_result, content.results().len());
     let is_read = results(stream, frame, &content, emit);
     let read = if content.said().is_empty() { Read::Understood } else { said(stream, frame, &content, emit) };
-    match content.odd() {
-        Some(name) => stream.unknown(&name, emit),
-        None if !is_read => stream.unknown("block.tool_result", emit),
-        None if is_odd_report => stream.unknown("user", emit),
-        None if content.is_empty() => Read::Bookkeeping,
-        None => read,
+    match understood(stream, &content, is_read, emit) {
+        Read::Understood if is_odd_report => stream.unknown("user", emit),
+        Read::Understood => read,
+        other @ (Read::Bookkeeping | Read::Unknown(_)) => other,
     }
 }
 

@@ -1,7 +1,6 @@
 //! Requests on a connection and their answers: prompts and threads from the client, approvals and tools from the server.
 
 use std::borrow::Cow;
-use std::collections::{HashMap, VecDeque};
 
 use serde_json::value::RawValue;
 use steno_model::json::{JsonString, RawJson};
@@ -14,6 +13,7 @@ use super::prompt;
 use super::wire::{Answered, Message, NetworkDecision, Params, WideDecision};
 use crate::adapter::Read;
 use crate::emit::{Answer, CallSeen, Decision, Emit, Outcome};
+use crate::requests::{Answers, Open};
 use crate::run::Class;
 use crate::shapes::is_text;
 use crate::wire::{Raw, RawField as _, object};
@@ -47,44 +47,6 @@ type AskedByClient = (String, Option<String>);
 pub(super) struct Requests {
     by_client: Open<AskedByClient>,
     by_server: Open<Asked>,
-}
-
-/// Requests by id. An id may be used again, also while a request that has it is open.
-struct Open<T>(HashMap<String, VecDeque<T>>);
-
-impl<T> Default for Open<T> {
-    fn default() -> Self {
-        Self(HashMap::new())
-    }
-}
-
-/// The request that an answer belongs to.
-enum Answers<T> {
-    /// The oldest that is open.
-    One(T),
-    /// One that has its answer.
-    Again,
-    /// None that was seen.
-    Nothing,
-}
-
-impl<T> Open<T> {
-    fn ask(&mut self, id: &RawValue, asked: T) {
-        self.0.entry(id.get().to_owned()).or_default().push_back(asked);
-    }
-
-    /// Tells whether none was ever seen: a recording may have one side of the connection only.
-    fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
-    fn answer(&mut self, id: &RawValue) -> Answers<T> {
-        match self.0.get_mut(id.get()).map(VecDeque::pop_front) {
-            Some(Some(asked)) => Answers::One(asked),
-            Some(None) => Answers::Again,
-            None => Answers::Nothing,
-        }
-    }
 }
 
 /// What a client puts into a thread beside prompts; the method is the fact's name.

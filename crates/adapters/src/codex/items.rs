@@ -6,6 +6,7 @@ use steno_model::json::{Extra, JsonString, ObjectWriter, RawJson};
 
 use super::wire::{Duration, Failure, Invocation, Item, McpResult, OkOrErr, Part, Payload};
 use crate::emit::{Answer, CallSeen, Outcome, push, string};
+use crate::heard::amendment;
 use crate::run::Class;
 use crate::shapes::words;
 use crate::wire::{Raw, RawField as _, object};
@@ -170,14 +171,6 @@ impl Report {
         });
         amendment(call, result)
     }
-}
-
-/// Makes a step that says what became known of a call later.
-pub(super) fn amendment(call: &JsonString, result: RawJson) -> StepPayload {
-    let mut payload = StepPayload::new(call.clone(), "amend");
-    payload.extra.push("tool_call_id", call.to_json());
-    payload.result = Some(result);
-    payload
 }
 
 /// Reads a status, as any surface spells it.

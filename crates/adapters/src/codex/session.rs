@@ -1,20 +1,20 @@
 //! The state of a rollout while it is read: its turn, its prompts, the calls that await their report.
 
 use std::collections::{HashMap, HashSet};
-use std::hash::{DefaultHasher, Hash, Hasher as _};
 
 use steno_model::json::{Extra, JsonString, RawJson};
 use steno_model::{BlockContent, ContentBlock, EntryType, Fidelity, RunId, StepPayload};
 
 use super::PROVIDER;
 use super::agents::{Child, Children, End};
-use super::items::{Report, amendment};
+use super::items::Report;
 use super::prompt::UserMessage;
 use super::twins::{Shown, Side, Twins, Words};
 use super::usage::{Growth, Named, Start, Totals, fields};
 use super::wire::TokenInfo;
 use crate::adapter::Read;
 use crate::emit::{Answer, CallSeen, Emit, Outcome, push};
+use crate::heard::{amendment, hash_of};
 use crate::run::{Run, run_id_of};
 
 /// What the model's side of a call has said so far, as hashes: a record that repeats it adds nothing.
@@ -353,13 +353,6 @@ impl Session {
             self.children.end(&self.run, child(&thread), end, emit);
         }
     }
-}
-
-/// Returns what stands for a value among those of a session.
-pub(super) fn hash_of(value: &(impl Hash + ?Sized)) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    value.hash(&mut hasher);
-    hasher.finish()
 }
 
 /// A subagent has a rollout of its own, which owns its thread's id.

@@ -267,9 +267,15 @@ fn a_subagents_approval_is_its_own() {
 #[test]
 fn the_page_about_claude_lists_what_is_passed_over() {
     let page = places::read("docs/adapters/claude.md");
-    for source in ["disk.rs", "stream.rs", "stream_facts.rs"] {
+    let lists = [
+        ("disk.rs", "const BOOKKEEPING"),
+        ("stream.rs", "const BOOKKEEPING"),
+        ("stream_facts.rs", "const BOOKKEEPING"),
+        ("control.rs", "const ADMINISTRATION"),
+    ];
+    for (source, list) in lists {
         let text = places::read(format!("crates/adapters/src/claude/{source}"));
-        let (_, list) = text.split_once("const BOOKKEEPING").unwrap();
+        let (_, list) = text.split_once(list).unwrap();
         let (list, _) = list.split_once("];").unwrap();
         for name in list.split('"').skip(1).step_by(2) {
             assert!(page.contains(&format!("`{name}`")), "`{name}` of {source} is not on the page");

@@ -78,6 +78,21 @@ pub(crate) fn outline(made: &Made) -> Vec<String> {
     made.events.iter().map(outline_of).collect()
 }
 
+/// Shows events one a line, each with the number of its run; runs are numbered as they begin.
+pub(crate) fn outline_of_runs(made: &Made) -> Vec<String> {
+    let mut runs: Vec<&Value> = Vec::new();
+    let mut lines = Vec::new();
+    for event in &made.events {
+        let run = &event["run_id"];
+        if !runs.contains(&run) {
+            runs.push(run);
+        }
+        let number = runs.iter().position(|known| *known == run).unwrap();
+        lines.push(format!("{number} {}", outline_of(event)));
+    }
+    lines
+}
+
 fn outline_of(event: &Value) -> String {
     let payload = &event["payload"];
     let field = |name: &str| payload[name].as_str().unwrap_or_default().to_owned();

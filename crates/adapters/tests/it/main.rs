@@ -6,6 +6,7 @@ mod bad_input;
 mod claude_counts;
 mod claude_oracle;
 mod claude_properties;
+mod claude_requests;
 mod claude_rules;
 mod claude_shapes;
 mod claude_unknown;

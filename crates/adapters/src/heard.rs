@@ -1,0 +1,21 @@
+//! What was said of calls before: a record that repeats it adds nothing, one that knows more amends it.
+
+use std::hash::{DefaultHasher, Hash, Hasher as _};
+
+use steno_model::StepPayload;
+use steno_model::json::{JsonString, RawJson};
+
+/// Returns what stands for a value among those of a source.
+pub(crate) fn hash_of(value: &(impl Hash + ?Sized)) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    value.hash(&mut hasher);
+    hasher.finish()
+}
+
+/// Makes a step that says what became known of a call later.
+pub(crate) fn amendment(call: &JsonString, result: RawJson) -> StepPayload {
+    let mut payload = StepPayload::new(call.clone(), "amend");
+    payload.extra.push("tool_call_id", call.to_json());
+    payload.result = Some(result);
+    payload
+}

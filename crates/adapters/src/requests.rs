@@ -1,0 +1,68 @@
+//! Requests that one side of a connection has made, until the other side answers them.
+
+use std::collections::{HashMap, VecDeque};
+
+use serde_json::value::RawValue;
+
+/// Requests by id. An id may be used again, also while a request that has it is open.
+pub(crate) struct Open<T>(HashMap<String, VecDeque<T>>);
+
+impl<T> Default for Open<T> {
+    fn default() -> Self {
+        Self(HashMap::new())
+    }
+}
+
+/// The request that an answer belongs to.
+pub(crate) enum Answers<T> {
+    /// The oldest that is open.
+    One(T),
+    /// One that has its answer.
+    Again,
+    /// None that was seen.
+    Nothing,
+}
+
+impl<T> Open<T> {
+    /// Takes a request.
+    pub(crate) fn ask(&mut self, id: &RawValue, asked: T) {
+        self.0.entry(id.get().to_owned()).or_default().push_back(asked);
+    }
+
+    /// Tells whether none was ever seen: a recording may have one side of the connection only.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Returns the requests with an id that nobody has answered, the oldest first.
+    pub(crate) fn waiting(&self, id: &RawValue) -> impl Iterator<Item = &T> {
+        self.0.get(id.get()).into_iter().flatten()
+    }
+
+    /// Takes an answer; only the first to a request counts.
+    pub(crate) fn answer(&mut self, id: &RawValue) -> Answers<T> {
+        match self.0.get_mut(id.get()).map(VecDeque::pop_front) {
+            Some(Some(asked)) => Answers::One(asked),
+            Some(None) => Answers::Again,
+            None => Answers::Nothing,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_with_one_id_are_answered_in_order_and_each_once() {
+        let id = serde_json::from_str::<&RawValue>("1").unwrap();
+        let mut open = Open::default();
+        assert!(open.is_empty() && matches!(open.answer(id), Answers::Nothing));
+        open.ask(id, "a");
+        open.ask(id, "b");
+        assert_eq!(open.waiting(id).collect::<Vec<_>>(), [&"a", &"b"]);
+        assert!(matches!(open.answer(id), Answers::One("a")));
+        assert!(matches!(open.answer(id), Answers::One("b")));
+        assert!(!open.is_empty() && matches!(open.answer(id), Answers::Again));
+    }
+}
