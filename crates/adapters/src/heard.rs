@@ -5,11 +5,18 @@ use std::hash::{DefaultHasher, Hash, Hasher as _};
 use steno_model::StepPayload;
 use steno_model::json::{JsonString, RawJson};
 
+use crate::emit::CallSeen;
+
 /// Returns what stands for a value among those of a source.
 pub(crate) fn hash_of(value: &(impl Hash + ?Sized)) -> u64 {
     let mut hasher = DefaultHasher::new();
     value.hash(&mut hasher);
     hasher.finish()
+}
+
+/// Returns what stands for a call's name and input.
+pub(crate) fn hash_of_call(call: &CallSeen) -> u64 {
+    hash_of(&(call.name.as_raw(), call.input.as_str()))
 }
 
 /// Makes a step that says what became known of a call later.

@@ -18,16 +18,39 @@ pub(super) struct Agent {
     pub(super) children_key: Vec<String>,
     /// The response whose usage an entry has told; the records of a response follow each other.
     pub(super) usage_told: Option<String>,
+    /// What the last record of a response said of it besides its content, as a hash.
+    pub(super) cost_told: Option<u64>,
     /// How many responses had no id of their own.
     pub(super) unnamed_responses: u64,
     /// The system prompt as it stood last.
     pub(super) system_prompt: Option<Box<str>>,
     /// The calls that somebody was asked to allow.
     pub(super) asked: HashSet<String>,
+    /// What was said of calls, by their ids.
+    heard: HashMap<String, Heard>,
     /// Which call has begun a task, by the task's id; a subagent's is its own id.
     tasks: HashMap<String, String>,
     /// The calls whose subagents have ended.
     ended: HashSet<String>,
+}
+
+/// What was said of a call so far, as hashes: a record that repeats it adds nothing.
+#[derive(Default)]
+pub(super) struct Heard {
+    /// Name and input, as the response has them.
+    pub(super) call: Option<u64>,
+    /// Name and input, as somebody was asked to allow them.
+    pub(super) asked: Option<u64>,
+    pub(super) result: Option<u64>,
+}
+
+/// Returns the place of the agent that made a call: a result may come among the records of another.
+pub(super) fn caller(agents: &[Agent], place: usize, call: &str) -> usize {
+    let has_call = |agent: &Agent| agent.run.calls.get(call).is_some();
+    if has_call(&agents[place]) {
+        return place;
+    }
+    agents.iter().position(has_call).unwrap_or(place)
 }
 
 /// A subagent as a record names it.
@@ -56,12 +79,19 @@ impl Agent {
             run,
             children_key,
             usage_told: None,
+            cost_told: None,
             unnamed_responses: 0,
             system_prompt: None,
             asked: HashSet::new(),
+            heard: HashMap::new(),
             tasks: HashMap::new(),
             ended: HashSet::new(),
         }
+    }
+
+    /// Returns what was said of a call.
+    pub(super) fn heard(&mut self, call: &JsonString) -> &mut Heard {
+        self.heard.entry(call.to_text().into_owned()).or_default()
     }
 
     /// Returns the run of one of its subagents.

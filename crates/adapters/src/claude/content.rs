@@ -59,11 +59,6 @@ impl<'a> Content<'a> {
         })
     }
 
-    /// Tells whether there is nothing in it.
-    pub(super) fn is_empty(&self) -> bool {
-        matches!(self, Self::Blocks(blocks) if blocks.is_empty())
-    }
-
     /// Returns its text: of a string, or of its text blocks together.
     pub(super) fn text(&self) -> String {
         match self {

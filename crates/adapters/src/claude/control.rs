@@ -13,7 +13,7 @@ use super::frames::{Request, Response, Verdict};
 use super::messages::class_of;
 use crate::adapter::Read;
 use crate::emit::{CallSeen, Decision, Emit, push};
-use crate::heard::{amendment, hash_of};
+use crate::heard::{amendment, hash_of, hash_of_call};
 use crate::requests::{Answers, Open};
 use crate::run::{Class, Run};
 use crate::shapes::{is_absent, words};
@@ -279,13 +279,15 @@ fn is_same(asked: Option<&RawJson>, answered: &RawJson) -> bool {
 
 /// The channel may ask about a call before it reports the call.
 fn synthesise(agent: &mut Agent, call: &JsonString, asked: &Request<'_>, emit: &mut Emit<'_>) {
-    if agent.run.calls.get(&call.to_text()).is_some() {
-        return;
-    }
     let name = asked.tool_name.string().unwrap_or_else(|| "".into());
     let class = class_of(&name.to_text());
     let input = asked.input.map_or_else(RawJson::null, RawJson::from_raw);
     let mut seen = CallSeen { keep_input: class == Class::Agent, ..CallSeen::new(name, class, input) };
+    let hash = hash_of_call(&seen);
+    agent.heard(call).asked = Some(hash);
+    if agent.run.calls.get(&call.to_text()).is_some() {
+        return;
+    }
     seen.extra.push("from_request", RawJson::from(true));
     // Of an agent that nobody has heard of, the main agent's run has the call.
     push(&mut seen.extra, "agent_id", asked.agent_id.json().filter(|_| agent.run.parent.is_none()));

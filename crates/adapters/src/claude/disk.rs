@@ -191,11 +191,11 @@ impl Disk {
         let agent = &mut self.agents[place];
         belong(agent, line, emit);
         begin(&mut agent.run, line, emit);
-        let read = said(agent, &kind, line, emit);
+        let read = said(&mut self.agents, place, &kind, line, emit);
         // Of a fact, all of the record is kept.
         let is_whole = kind == "system" || FACTS.contains(&&*kind) || matches!(read, Read::Unknown(_));
         let is_odd = !is_whole && is_odd_line(line, emit);
-        if is_odd { facts::unknown(&agent.run, &kind, emit) } else { read }
+        if is_odd { facts::unknown(&self.agents[place].run, &kind, emit) } else { read }
     }
 
     /// Progress of a subagent copies its lines, which stand in its own file; what only it has is whose call it was.
@@ -316,9 +316,10 @@ fn belong(agent: &mut Agent, line: &Line<'_>, emit: &mut Emit<'_>) {
 }
 
 /// Writes what a line says.
-fn said(agent: &mut Agent, kind: &str, line: &Line<'_>, emit: &mut Emit<'_>) -> Read {
+fn said(agents: &mut [Agent], place: usize, kind: &str, line: &Line<'_>, emit: &mut Emit<'_>) -> Read {
+    let agent = &mut agents[place];
     match kind {
-        "user" => return user::user(agent, line, emit),
+        "user" => return user::user(agents, place, line, emit),
         "assistant" => return assistant(agent, line, emit),
         "system" => return facts::system(&agent.run, line, emit),
         "attachment" => return facts::attachment(agent, line, emit),

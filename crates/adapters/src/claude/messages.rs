@@ -1,15 +1,17 @@
 //! What the messages of both sides become, in files and in streams alike.
 
+use serde_json::value::RawValue;
 use steno_model::json::{Extra, JsonString, RawJson};
 use steno_model::{BlockContent, ContentBlock, EntryType, Fidelity};
 
 use super::agents::Agent;
 use super::content::{is_all_text, text_of};
 use super::facts;
-use super::results::{self, Beside};
+use super::results::{self, Beside, Told};
 use super::wire::{Block, Message};
 use crate::adapter::Read;
 use crate::emit::{CallSeen, Emit, push, string};
+use crate::heard::{amendment, hash_of, hash_of_call};
 use crate::run::{Class, Run};
 use crate::shapes::is_text;
 use crate::wire::{Raw, RawField as _, WireObject as _, list};
@@ -55,21 +57,26 @@ pub(super) fn assistant(
     }
     let mut spoken = Spoken::default();
     spoken.take_all(message.content);
-    let run = &mut agent.run;
+    let is_repeated = spoken.leave_out_repeated(agent);
     let has_end = message.usage.json().is_some() || message.stop_reason.json().is_some();
     let is_silent = spoken.is_empty() && !has_end;
-    if !spoken.blocks.is_empty() || has_end {
+    // What a response cost is told again with each of its records.
+    let cost = [message.id, message.usage, message.stop_reason].map(|field| field.map(RawValue::get));
+    let is_cost_told = agent.cost_told.replace(hash_of(&cost)) == Some(hash_of(&cost));
+    let is_heard = is_repeated && spoken.is_empty() && is_cost_told;
+    let run = &mut agent.run;
+    if !spoken.blocks.is_empty() || (has_end && !is_heard) {
         let extra = response_fields(message, said, &mut agent.unnamed_responses);
         emit.assistant(run, spoken.blocks, extra);
     }
     for entry_type in spoken.entries {
         emit.entry(run, entry_type, None);
     }
-    for (id, call) in spoken.calls {
-        emit.call(run, &id, call);
+    for Called { id, call, .. } in spoken.calls {
+        made(agent, &id, call, emit);
     }
     for block in spoken.results {
-        if !results::result(agent, &block, Beside::default(), emit) {
+        if results::result(agent, &block, Beside::default(), emit) == Told::Odd {
             spoken.unknown.push(name_of(&block));
         }
     }
@@ -81,7 +88,7 @@ pub(super) fn assistant(
     match spoken.unknown.into_iter().next() {
         Some(name) => Read::Unknown(name),
         None if is_silent && message.content.is_none() => facts::unknown(&agent.run, "assistant", emit),
-        None if is_silent => Read::Bookkeeping,
+        None if is_silent || is_heard => Read::Bookkeeping,
         None => Read::Understood,
     }
 }
@@ -128,15 +135,39 @@ fn response_fields(message: &Message<'_>, said: Said<'_>, unnamed: &mut u64) -> 
     extra
 }
 
+/// Writes a call that a response makes. One that is there was made up for its result, or for who was asked to allow it.
+fn made(agent: &mut Agent, id: &JsonString, call: CallSeen, emit: &mut Emit<'_>) {
+    let (hash, asked) = (hash_of_call(&call), agent.heard(id).asked);
+    match agent.run.calls.get(&id.to_text()).map(|call| call.path.clone()) {
+        None => emit.call(&mut agent.run, id, call),
+        Some(_) if asked == Some(hash) => {}
+        Some(path) => {
+            let result = RawJson::object(|object| {
+                object.string("name", &call.name);
+                object.json("input", &call.input);
+            });
+            emit.step_completed(&agent.run, &path, amendment(id, result));
+        }
+    }
+}
+
 fn name_of(block: &Block<'_>) -> String {
     format!("block.{}", block.kind.text().unwrap_or_default())
+}
+
+/// A call of a response.
+struct Called {
+    id: JsonString,
+    call: CallSeen,
+    /// The place of its block among those of the response.
+    place: usize,
 }
 
 /// What a response says, taken apart.
 #[derive(Default)]
 struct Spoken<'a> {
     blocks: Vec<ContentBlock>,
-    calls: Vec<(JsonString, CallSeen)>,
+    calls: Vec<Called>,
     /// Results that the API itself gives, of tools that run there.
     results: Vec<Block<'a>>,
     entries: Vec<EntryType>,
@@ -153,6 +184,32 @@ impl<'a> Spoken<'a> {
             Some(None) => self.unknown.push("content".to_owned()),
             None => {}
         }
+    }
+
+    /// Leaves out the calls that a response has made before; one that has the id of another is unknown. Tells whether
+    /// there were any of the first kind.
+    fn leave_out_repeated(&mut self, agent: &mut Agent) -> bool {
+        let mut repeated = Vec::new();
+        let mut unknown = Vec::new();
+        self.calls.retain(|called| {
+            let hash = hash_of_call(&called.call);
+            let known = agent.heard(&called.id).call.replace(hash);
+            match known {
+                None => {}
+                Some(known) if known == hash => repeated.push(called.place),
+                Some(known) => {
+                    agent.heard(&called.id).call = Some(known);
+                    unknown.push("block.tool_use".to_owned());
+                }
+            }
+            known.is_none()
+        });
+        for place in repeated.iter().rev() {
+            self.blocks.remove(*place);
+            self.entries.remove(*place);
+        }
+        self.unknown.append(&mut unknown);
+        !repeated.is_empty()
     }
 
     fn is_empty(&self) -> bool {
@@ -221,6 +278,7 @@ impl<'a> Spoken<'a> {
         self.say(EntryType::ToolUse, content);
         let class = class_of(&name.to_text());
         let keep_input = class == Class::Agent;
-        self.calls.push((id, CallSeen { keep_input, ..CallSeen::new(name, class, input) }));
+        let call = CallSeen { keep_input, ..CallSeen::new(name, class, input) };
+        self.calls.push(Called { id, call, place: self.blocks.len() - 1 });
     }
 }

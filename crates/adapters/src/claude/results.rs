@@ -7,6 +7,7 @@ use super::agents::{Agent, Ended, Started};
 use super::content::text_of;
 use super::wire::{Block, Permission, Task, ToolReport};
 use crate::emit::{Answer, CallSeen, Decision, Emit, Outcome, push, string};
+use crate::heard::{amendment, hash_of};
 use crate::run::{Call, Class};
 use crate::wire::{Raw, RawField as _, WireObject as _, object};
 
@@ -24,10 +25,20 @@ pub(super) struct Beside<'a> {
     pub(super) denial_kind: Raw<'a>,
 }
 
+/// What became of a result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Told {
+    /// It was written, as the call's result or as what amends it.
+    News,
+    /// The call's result says the same.
+    Again,
+    /// Something in it is of a kind that nobody knows.
+    Odd,
+}
+
 /// Writes a result; before it the approval, where one is told, and what became of the subagent, if it was one's call.
-/// False when something in it is of a kind that nobody knows.
-pub(super) fn result(agent: &mut Agent, block: &Block<'_>, beside: Beside<'_>, emit: &mut Emit<'_>) -> bool {
-    let Some(id) = &block.tool_use_id.string() else { return false };
+pub(super) fn result(agent: &mut Agent, block: &Block<'_>, beside: Beside<'_>, emit: &mut Emit<'_>) -> Told {
+    let Some(id) = &block.tool_use_id.string() else { return Told::Odd };
     call_unseen(agent, id, emit);
     approval(agent, id, beside, emit);
     let is_telling = agent.run.calls.get(&id.to_text()).is_some_and(is_telling);
@@ -43,13 +54,24 @@ pub(super) fn result(agent: &mut Agent, block: &Block<'_>, beside: Beside<'_>, e
     push(&mut answer.extra, "denial_kind", denial_kind(beside));
     push(&mut answer.extra, "id", beside.uuid.json());
     push(&mut answer.extra, "truncated", is_elsewhere.then(|| RawJson::from(true)));
-    if agent.run.calls.get(&id.to_text()).is_some_and(|call| call.is_answered) {
-        amend(agent, id, answer, emit);
-    } else {
-        emit.result(&mut agent.run, id, "", answer);
+    let hash = hash_of(&(answer.output.as_str(), answer.outcome.as_str()));
+    let is_same = agent.heard(id).result.replace(hash) == Some(hash);
+    if !is_same {
+        write(agent, id, answer, emit);
+    }
+    match () {
+        () if block.is_odd() || report.is_some_and(|report| report.is_odd()) => Told::Odd,
+        () if is_same => Told::Again,
+        () => Told::News,
+    }
+}
+
+fn write(agent: &mut Agent, id: &JsonString, answer: Answer, emit: &mut Emit<'_>) {
+    match agent.run.calls.get(&id.to_text()).filter(|call| call.is_answered).map(|call| call.path.clone()) {
+        Some(path) => emit.step_completed(&agent.run, &path, amend(id, answer)),
+        None => emit.result(&mut agent.run, id, "", answer),
     }
     emit.entry(&agent.run, EntryType::ToolResult, None);
-    !(block.is_odd() || report.is_some_and(|report| report.is_odd()))
 }
 
 /// Writes the call of a result that nobody saw, before anything is said about it.
@@ -61,12 +83,9 @@ fn call_unseen(agent: &mut Agent, id: &JsonString, emit: &mut Emit<'_>) {
     }
 }
 
-/// Writes what is told of a call that was answered already.
-fn amend(agent: &Agent, id: &JsonString, answer: Answer, emit: &mut Emit<'_>) {
-    let mut payload = StepPayload::new(id.clone(), "amend");
-    payload.extra.push("tool_call_id", id.to_json());
-    (payload.error, payload.result) = (answer.error, Some(answer.output));
-    emit.step_completed(&agent.run, &agent.run.turns.path(), payload);
+/// Makes what is told of a call that was answered already.
+fn amend(id: &JsonString, answer: Answer) -> StepPayload {
+    StepPayload { error: answer.error, ..amendment(id, answer.output) }
 }
 
 /// Tells whether the report of such a call says anything that its result does not; others hold whole files.

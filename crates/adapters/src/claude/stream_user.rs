@@ -3,10 +3,11 @@
 use steno_model::json::{Extra, RawJson};
 use steno_model::{ContentBlock, EntryType};
 
+use super::agents::caller;
 use super::content::Content;
 use super::frames::{ResultMeta, StreamFrame};
 use super::prompt::{self, Kind};
-use super::results::{self, Beside};
+use super::results::{self, Beside, Told};
 use super::shapes::{is_odd_meta, is_odd_report};
 use super::stream::Stream;
 use super::{facts, user};
@@ -23,21 +24,21 @@ const SENT_LEN_MAX: usize = 64;
 /// Writes a message that was sent.
 pub(super) fn sent(stream: &mut Stream, frame: &StreamFrame<'_>, emit: &mut Emit<'_>) -> Read {
     let Some(content) = content_of(frame) else { return stream.unknown("user", emit) };
-    let is_read = results(stream, frame, &content, emit);
+    let told = results(stream, frame, &content, emit);
     let blocks = content.said();
     if !blocks.is_empty() {
         sent_words(stream, frame, content.text(), blocks, emit);
     }
-    understood(stream, &content, is_read, emit)
+    understood(stream, &content, told, emit)
 }
 
 /// Tells how much of a message was understood.
-fn understood(stream: &Stream, content: &Content<'_>, is_read: bool, emit: &mut Emit<'_>) -> Read {
-    match content.odd() {
-        Some(name) => stream.unknown(&name, emit),
-        None if !is_read => stream.unknown("block.tool_result", emit),
-        None if content.is_empty() => Read::Bookkeeping,
-        None => Read::Understood,
+fn understood(stream: &Stream, content: &Content<'_>, told: Told, emit: &mut Emit<'_>) -> Read {
+    match (content.odd(), told) {
+        (Some(name), _) => stream.unknown(&name, emit),
+        (None, Told::Odd) => stream.unknown("block.tool_result", emit),
+        (None, Told::Again) if content.said().is_empty() => Read::Bookkeeping,
+        (None, Told::Again | Told::News) => Read::Understood,
     }
 }
 
@@ -72,21 +73,22 @@ fn sent_words(
 pub(super) fn printed(stream: &mut Stream, frame: &StreamFrame<'_>, emit: &mut Emit<'_>) -> Read {
     let Some(content) = content_of(frame) else { return stream.unknown("user", emit) };
     let is_odd_report = is_odd_report(frame.tool_use_result, content.results().len());
-    let is_read = results(stream, frame, &content, emit);
+    let told = results(stream, frame, &content, emit);
     let read = if content.said().is_empty() { Read::Understood } else { said(stream, frame, &content, emit) };
-    match understood(stream, &content, is_read, emit) {
+    match understood(stream, &content, told, emit) {
         Read::Understood if is_odd_report => stream.unknown("user", emit),
         Read::Understood => read,
         other @ (Read::Bookkeeping | Read::Unknown(_)) => other,
     }
 }
 
-/// Writes the results that a frame holds; false when something in them is of a kind that nobody knows.
-fn results(stream: &mut Stream, frame: &StreamFrame<'_>, content: &Content<'_>, emit: &mut Emit<'_>) -> bool {
+/// Writes the results that a frame holds.
+fn results(stream: &mut Stream, frame: &StreamFrame<'_>, content: &Content<'_>, emit: &mut Emit<'_>) -> Told {
     let results: Vec<_> = content.results().collect();
     let is_single = results.len() == 1;
     let metas = frame.tool_result_meta.and_then(objects::<ResultMeta<'_>>).unwrap_or_default();
-    let mut is_read = !metas.iter().any(|(_, meta)| is_odd_meta(*meta, &results));
+    let mut is_odd = metas.iter().any(|(_, meta)| is_odd_meta(*meta, &results));
+    let mut is_news = false;
     if !results.is_empty() {
         let place = stream.agent_at_work(frame, emit);
         for block in results {
@@ -100,10 +102,17 @@ fn results(stream: &mut Stream, frame: &StreamFrame<'_>, content: &Content<'_>, 
                 permission: meta.permission,
                 denial_kind: meta.non_execution_kind,
             };
-            is_read &= results::result(&mut stream.agents[place], block, beside, emit);
+            let caller = caller(&stream.agents, place, &id);
+            let told = results::result(&mut stream.agents[caller], block, beside, emit);
+            is_odd |= told == Told::Odd;
+            is_news |= told == Told::News;
         }
     }
-    is_read
+    match () {
+        () if is_odd => Told::Odd,
+        () if is_news => Told::News,
+        () => Told::Again,
+    }
 }
 
 fn said(stream: &mut Stream, frame: &StreamFrame<'_>, content: &Content<'_>, emit: &mut Emit<'_>) -> Read {

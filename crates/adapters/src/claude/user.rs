@@ -3,11 +3,11 @@
 use steno_model::json::{Extra, RawJson};
 use steno_model::{ContentBlock, EntryType};
 
-use super::agents::{Agent, Ended, Notification};
+use super::agents::{Agent, Ended, Notification, caller};
 use super::content::Content;
 use super::facts;
 use super::prompt::{self, Kind};
-use super::results::{self, Beside};
+use super::results::{self, Beside, Told};
 use super::shapes::is_odd_report;
 use super::wire::Line;
 use crate::adapter::Read;
@@ -16,28 +16,34 @@ use crate::run::Run;
 use crate::wire::RawField as _;
 
 /// Writes a `user` record.
-pub(super) fn user(agent: &mut Agent, line: &Line<'_>, emit: &mut Emit<'_>) -> Read {
+pub(super) fn user(agents: &mut [Agent], place: usize, line: &Line<'_>, emit: &mut Emit<'_>) -> Read {
     let content = line.message.and_then(|message| message.content);
     let Some(content) = content.and_then(Content::read) else {
-        return facts::unknown(&agent.run, "user", emit);
+        return facts::unknown(&agents[place].run, "user", emit);
     };
     let is_odd_report = is_odd_report(line.tool_use_result, content.results().len());
     let read = if line.is_compact_summary.is_true() {
-        facts::compaction_ends(&agent.run, &content.text(), emit);
+        facts::compaction_ends(&agents[place].run, &content.text(), emit);
         Read::Understood
     } else {
-        told(agent, line, &content, emit)
+        told(agents, place, line, &content, emit)
     };
     match content.odd() {
         _ if matches!(read, Read::Unknown(_)) => read,
-        Some(name) => facts::unknown(&agent.run, &name, emit),
-        None if is_odd_report => facts::unknown(&agent.run, "user", emit),
+        Some(name) => facts::unknown(&agents[place].run, &name, emit),
+        None if is_odd_report => facts::unknown(&agents[place].run, "user", emit),
         None => read,
     }
 }
 
 /// Writes the results in a message, and what is said beside them.
-fn told(agent: &mut Agent, line: &Line<'_>, content: &Content<'_>, emit: &mut Emit<'_>) -> Read {
+fn told(
+    agents: &mut [Agent],
+    place: usize,
+    line: &Line<'_>,
+    content: &Content<'_>,
+    emit: &mut Emit<'_>,
+) -> Read {
     let results = content.results();
     let mut beside = Beside { uuid: line.uuid, ..Beside::default() };
     // Of several results in one record nobody knows which one the record's own fields are about.
@@ -46,18 +52,23 @@ fn told(agent: &mut Agent, line: &Line<'_>, content: &Content<'_>, emit: &mut Em
         (beside.permission, beside.denial_kind) = (line.permission, line.denial_kind);
     }
     let is_beside_results = results.len() > 0;
-    let mut is_odd = false;
+    let (mut is_odd, mut is_news) = (false, false);
     for block in results {
-        is_odd |= !results::result(agent, block, beside, emit);
+        let caller = caller(agents, place, &block.tool_use_id.text().unwrap_or_default());
+        let told = results::result(&mut agents[caller], block, beside, emit);
+        is_odd |= told == Told::Odd;
+        is_news |= told == Told::News;
     }
+    let agent = &mut agents[place];
     let blocks = content.said();
     if !blocks.is_empty() {
+        is_news = true;
         said(agent, line, &content.text(), Said { blocks, is_beside_results }, emit);
     }
     match () {
         () if is_odd => facts::unknown(&agent.run, "block.tool_result", emit),
-        () if content.is_empty() => Read::Bookkeeping,
-        () => Read::Understood,
+        () if is_news => Read::Understood,
+        () => Read::Bookkeeping,
     }
 }
 

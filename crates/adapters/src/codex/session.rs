@@ -14,7 +14,7 @@ use super::usage::{Growth, Named, Start, Totals, fields};
 use super::wire::TokenInfo;
 use crate::adapter::Read;
 use crate::emit::{Answer, CallSeen, Emit, Outcome, push};
-use crate::heard::{amendment, hash_of};
+use crate::heard::{amendment, hash_of, hash_of_call};
 use crate::run::{Run, run_id_of};
 
 /// What the model's side of a call has said so far, as hashes: a record that repeats it adds nothing.
@@ -176,7 +176,7 @@ impl Session {
         emit: &mut Emit<'_>,
     ) -> bool {
         self.open_turn(emit);
-        let hash = hash_of(&(call.name.as_raw(), call.input.as_str()));
+        let hash = hash_of_call(&call);
         let heard = self.heard.entry(id.to_text().into_owned()).or_default();
         if let Some(known) = heard.call {
             return known == hash;

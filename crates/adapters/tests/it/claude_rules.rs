@@ -160,9 +160,11 @@ fn failures_of_the_api_are_steps_and_no_words_of_the_model() {
 #[test]
 fn a_second_result_of_a_call_amends_the_first() {
     let result = r#"{"type":"user","uuid":"UUID","message":{"content":[{"type":"tool_result","tool_use_id":"t1","content":"Done."}]}}"#;
-    let reading =
-        disk("x.jsonl", &[PROMPT, AGENT_CALL, &result.replace("UUID", "1"), &result.replace("UUID", "2")]);
+    let (first, same) = (result.replace("UUID", "1"), result.replace("UUID", "2"));
+    let other = result.replace("Done.", "No.").replace("UUID", "3");
+    let reading = disk("x.jsonl", &[PROMPT, AGENT_CALL, &first, &same, &other]);
     assert_eq!(shapes(&reading)[5..], ["0 tool.result turn-0001 ok", "0 step.completed turn-0001 amend t1"]);
+    assert_eq!(reading.completeness.bookkeeping, 1);
 }
 
 #[test]

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that meets an error has failed")]
 
 mod bad_input;
+mod claude_calls;
 mod claude_counts;
 mod claude_oracle;
 mod claude_properties;

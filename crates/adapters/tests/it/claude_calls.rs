@@ -1,0 +1,171 @@
+//! Calls of Claude's in an order, under ids or among records that they should not have: what they say is on record once.
+
+use steno_adapters::{Source, claude};
+
+use crate::made::{Made, made_of_lines, outline_of_runs};
+
+const PROMPT: &str = r#"{"type":"user","uuid":"p1","sessionId":"0f000000-0000-4000-8000-000000000001","message":{"content":"Go."}}"#;
+const INIT: &str =
+    r#"{"type":"system","subtype":"init","session_id":"0f000000-0000-4000-8000-000000000001","model":"m"}"#;
+
+fn call(id: &str, input: u32) -> String {
+    format!(
+        r#"{{"type":"assistant","message":{{"id":"m1","content":[{{"type":"tool_use","id":"{id}","name":"f","input":{{"a":{input}}}}}]}}}}"#
+    )
+}
+
+fn result(id: &str, output: &str) -> String {
+    format!(
+        r#"{{"type":"user","message":{{"content":[{{"type":"tool_result","tool_use_id":"{id}","content":"{output}"}}]}}}}"#
+    )
+}
+
+/// Puts a record among those of a subagent: a chain of its own in a file, a call's in a stream.
+fn aside(record: &str) -> String {
+    record.replacen('{', r#"{"isSidechain":true,"uuid":"side","parent_tool_use_id":"t9","#, 1)
+}
+
+/// Reads records after a prompt in a file, and after an `init` in a stream.
+fn read(records: &[&str]) -> [Made; 2] {
+    let file: Vec<&str> = [PROMPT].iter().chain(records).copied().collect();
+    let stream: Vec<&str> = [INIT].iter().chain(records).copied().collect();
+    [
+        made_of_lines(claude::disk(Source::named("s1")), &file),
+        made_of_lines(claude::stream(Source::named("s1")), &stream),
+    ]
+}
+
+/// Compares what becomes of records on both surfaces, which are unknown, and how many are passed over.
+#[track_caller]
+fn check(records: &[&str], want: &[&str], unknown: &[&str], bookkeeping: u64) {
+    for made in read(records) {
+        let shown = outline_of_runs(&made);
+        let begun = shown.iter().position(|line| line.ends_with("turn-0001 begins")).unwrap();
+        let is_prompt = shown.get(begun + 1).is_some_and(|line| line.ends_with("user text Go."));
+        assert_eq!(shown[begun + 1 + usize::from(is_prompt)..], *want);
+        let names: Vec<&str> = made.completeness.unknown.keys().map(String::as_str).collect();
+        assert_eq!((names.as_slice(), made.completeness.bookkeeping), (unknown, bookkeeping));
+    }
+}
+
+const CALLED: [&str; 2] = ["0 turn-0001: assistant tool_use f", r#"0 turn-0001: call t1 f {"a":1}"#];
+const ANSWERED: &str = r#"0 turn-0001: result t1 ok "x""#;
+
+#[test]
+fn a_call_that_is_repeated_adds_nothing() {
+    check(
+        &[&call("t1", 1), &call("t1", 1), &result("t1", "x"), &call("t1", 1)],
+        &[CALLED[0], CALLED[1], ANSWERED],
+        &[],
+        2,
+    );
+}
+
+#[test]
+fn what_a_repeated_call_cost_in_the_end_is_told() {
+    let end = call("t1", 1).replace(r#""id":"m1""#, r#""id":"m1","usage":{"output_tokens":9}"#);
+    check(
+        &[&call("t1", 1), &end, &end],
+        &[CALLED[0], CALLED[1], r#"0 turn-0001: assistant used {"output_tokens":9} response"#],
+        &[],
+        1,
+    );
+}
+
+#[test]
+fn a_call_with_the_id_of_another_is_unknown() {
+    check(
+        &[&call("t1", 1), &call("t1", 2), &result("t1", "x"), &call("t1", 1)],
+        &[CALLED[0], CALLED[1], CALLED[0], "0 turn-0001: unknown block.tool_use null", ANSWERED],
+        &["block.tool_use"],
+        1,
+    );
+}
+
+#[test]
+fn a_call_that_comes_after_its_result_amends_what_was_made_up() {
+    check(
+        &[&result("t1", "x"), &call("t1", 1), &call("t1", 1)],
+        &[
+            "0 turn-0001: call t1  null",
+            ANSWERED,
+            CALLED[0],
+            r#"0 turn-0001: amend t1 {"input":{"a":1},"name":"f"}"#,
+        ],
+        &[],
+        1,
+    );
+}
+
+#[test]
+fn a_second_result_amends_the_first_if_it_says_something_else() {
+    check(
+        &[&call("t1", 1), &result("t1", "x"), &result("t1", "x"), &result("t1", "y")],
+        &[CALLED[0], CALLED[1], ANSWERED, r#"0 turn-0001: amend t1 "y""#],
+        &[],
+        1,
+    );
+    let both = r#"{"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":"t1","content":"x"},{"type":"tool_result","tool_use_id":"t1","content":"y"}]}}"#;
+    check(&[&call("t1", 1), both], &[CALLED[0], CALLED[1], ANSWERED, r#"0 turn-0001: amend t1 "y""#], &[], 0);
+}
+
+#[test]
+fn a_result_belongs_to_the_agent_that_made_the_call() {
+    let begins = call("t9", 9);
+    let side = [
+        "0 turn-0001: assistant tool_use f",
+        r#"0 turn-0001: call t9 f {"a":9}"#,
+        "0 turn-0001: assistant tool_use f",
+        r#"0 turn-0001: call t1 f {"a":1}"#,
+    ];
+    // The subagent's records have the result of a call of its caller's, and the other way round.
+    for made in read(&[
+        &begins,
+        &call("t1", 1),
+        &aside(&call("t2", 2)),
+        &aside(&result("t1", "x")),
+        &result("t2", "y"),
+    ]) {
+        let shown: Vec<String> = outline_of_runs(&made)
+            .into_iter()
+            .filter(|line| ["call t", "result t"].iter().any(|word| line.contains(word)))
+            .collect();
+        let path = if shown[2].contains("turn-0001") { "turn-0001" } else { "" };
+        let want = [
+            side[1].to_owned(),
+            side[3].to_owned(),
+            format!(r#"1 {path}: call t2 f {{"a":2}}"#),
+            r#"0 turn-0001: result t1 ok "x""#.to_owned(),
+            format!(r#"1 {path}: result t2 ok "y""#),
+        ];
+        assert_eq!(shown, want);
+        assert!(made.completeness.unknown.is_empty());
+    }
+}
+
+#[test]
+fn a_result_after_an_interrupt_is_the_calls() {
+    let interrupt =
+        r#"{"type":"user","message":{"content":[{"type":"text","text":"[Request interrupted by user]"}]}}"#;
+    let [file, stream] = read(&[&call("t1", 1), interrupt, &result("t1", "x")]);
+    assert_eq!(
+        outline_of_runs(&file)[3..],
+        [CALLED[0], CALLED[1], "0 turn-0001: turn turn-0001 interrupted", ANSWERED]
+    );
+    let shown = outline_of_runs(&stream);
+    assert_eq!(shown.last().unwrap(), ANSWERED);
+}
+
+#[test]
+fn a_call_is_amended_if_it_is_another_than_the_one_that_was_allowed() {
+    let asks = |input: u32| {
+        format!(
+            r#"{{"type":"control_request","request_id":"r1","request":{{"subtype":"can_use_tool","tool_name":"f","input":{{"a":{input}}},"tool_use_id":"t1"}}}}"#
+        )
+    };
+    let made =
+        |input| made_of_lines(claude::stream(Source::named("s1")), &[INIT, &asks(input), &call("t1", 1)]);
+    let (same, other) = (outline_of_runs(&made(1)), outline_of_runs(&made(2)));
+    assert_eq!(same.last().unwrap(), CALLED[0]);
+    assert_eq!(other.last().unwrap(), r#"0 turn-0001: amend t1 {"input":{"a":1},"name":"f"}"#);
+}
