@@ -6,6 +6,7 @@ use serde_json::value::RawValue;
 use steno_model::json::{JsonString, RawJson};
 use steno_model::{RunId, StepPayload};
 
+use super::twins::Queue;
 use super::wire::AgentInput;
 use crate::emit::{Emit, Moment, push, string};
 use crate::run::{Run, derived_run_id};
@@ -26,6 +27,8 @@ pub(super) struct Agent {
     pub(super) system_prompt: Option<Box<str>>,
     /// The calls that somebody was asked to allow.
     pub(super) asked: HashSet<String>,
+    /// The prompts that wait for it to be done.
+    pub(super) queue: Queue,
     /// What was said of calls, by their ids.
     heard: HashMap<String, Heard>,
     /// Which call has begun a task, by the task's id; a subagent's is its own id.
@@ -83,6 +86,7 @@ impl Agent {
             unnamed_responses: 0,
             system_prompt: None,
             asked: HashSet::new(),
+            queue: Queue::default(),
             heard: HashMap::new(),
             tasks: HashMap::new(),
             ended: HashSet::new(),

@@ -185,6 +185,7 @@ impl Disk {
         let kind = line.kind.text().unwrap_or(UNTYPED.into());
         if is_bookkeeping(&kind, line) {
             self.progress(line, emit);
+            self.move_prompt(line);
             return Read::Bookkeeping;
         }
         let place = self.agent_of(line, emit);
@@ -196,6 +197,16 @@ impl Disk {
         let is_whole = kind == "system" || FACTS.contains(&&*kind) || matches!(read, Read::Unknown(_));
         let is_odd = !is_whole && is_odd_line(line, emit);
         if is_odd { facts::unknown(&self.agents[place].run, &kind, emit) } else { read }
+    }
+
+    /// Takes note of a prompt that is put into the queue, or whose turn has come.
+    fn move_prompt(&mut self, line: &Line<'_>) {
+        let queue = &mut self.agents[0].queue;
+        match line.content.filter(|_| line.operation.is("enqueue")) {
+            Some(content) => queue.enqueue(text_of(content)),
+            None if line.operation.is("dequeue") => queue.dequeue(),
+            None => {}
+        }
     }
 
     /// Progress of a subagent copies its lines, which stand in its own file; what only it has is whose call it was.
@@ -327,6 +338,7 @@ fn said(agents: &mut [Agent], place: usize, kind: &str, line: &Line<'_>, emit: &
         "ai-title" => facts::title(&agent.run, line.ai_title, emit),
         "custom-title" => facts::title(&agent.run, line.custom_title, emit),
         "cost-state" => facts::cost(&agent.run, line, emit),
+        "queue-operation" => facts::prompt_taken(agent, line, emit),
         _ if FACTS.contains(&kind) => facts::fact(&agent.run, kind, emit),
         _ => return facts::unknown(&agent.run, kind, emit),
     }

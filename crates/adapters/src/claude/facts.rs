@@ -1,11 +1,13 @@
 //! What session files tell besides the conversation: titles, costs, retries, compaction, attachments.
 
+use std::borrow::Cow;
+
 use serde_json::value::RawValue;
 use steno_model::json::{Extra, ObjectWriter, RawJson};
 use steno_model::{ContentBlock, EntryType, Fidelity, StepPayload};
 
 use super::agents::Agent;
-use super::content::Content;
+use super::content::{Content, text_of};
 use super::prompt::{self, Kind};
 use super::shapes::is_odd_line;
 use super::user;
@@ -27,6 +29,22 @@ pub(super) fn unknown(run: &Run, name: &str, emit: &mut Emit<'_>) -> Read {
 pub(super) fn fact(run: &Run, name: &str, emit: &mut Emit<'_>) {
     emit.system(run, name, Some(emit.record()));
     emit.entry(run, EntryType::SystemEvent, Some(name));
+}
+
+/// Writes that prompts were taken from the queue and will not come, with those that the record does not name.
+pub(super) fn prompt_taken(agent: &mut Agent, line: &Line<'_>, emit: &mut Emit<'_>) {
+    let taken = if line.operation.is("popAll") {
+        agent.queue.remove_all()
+    } else {
+        agent.queue.remove(line.content.map(text_of).as_deref()).into_iter().collect()
+    };
+    let mut payload = StepPayload::new("queue-operation", "system");
+    payload.result = Some(emit.record());
+    if !taken.is_empty() && is_absent(line.content) {
+        payload.extra.push("taken", RawJson::array(taken.iter().map(|text| string(text))));
+    }
+    emit.step_completed(&agent.run, &agent.run.turns.path(), payload);
+    emit.entry(&agent.run, EntryType::SystemEvent, Some("queue-operation"));
 }
 
 /// Writes what somebody calls the session.
@@ -135,7 +153,10 @@ pub(super) fn attachment(agent: &mut Agent, line: &Line<'_>, emit: &mut Emit<'_>
         ("prompt_snapshot", Some(prompt), _) if !is_absent(Some(prompt)) => {
             system_prompt(agent, prompt, emit)
         }
-        ("queued_command", _, Some(prompt)) => queued(agent, line, prompt, emit),
+        ("queued_command", _, Some(prompt)) => {
+            let id = attachment.source_id.text().map(Cow::into_owned);
+            queued(agent, line, (prompt, id), emit)
+        }
         _ => {
             emit.system(&agent.run, &kind, line.attachment.json());
             emit.entry(&agent.run, EntryType::SystemEvent, Some(&kind));
@@ -161,7 +182,12 @@ fn system_prompt(agent: &mut Agent, prompt: &RawValue, emit: &mut Emit<'_>) -> R
 }
 
 /// Writes what came while the model was at work, and was handed to it between two calls.
-fn queued(agent: &mut Agent, line: &Line<'_>, prompt: &RawValue, emit: &mut Emit<'_>) -> Read {
+fn queued(
+    agent: &mut Agent,
+    line: &Line<'_>,
+    (prompt, source_id): (&RawValue, Option<String>),
+    emit: &mut Emit<'_>,
+) -> Read {
     let Some(content) = Content::read(prompt) else {
         fact(&agent.run, "queued_command", emit);
         return Read::Understood;
@@ -176,6 +202,7 @@ fn queued(agent: &mut Agent, line: &Line<'_>, prompt: &RawValue, emit: &mut Emit
             extra.push("queued", RawJson::from(true));
             emit.user(&agent.run, content.said(), extra);
             emit.entry(&agent.run, EntryType::UserMessage, None);
+            agent.queue.hand_over(text, source_id);
         }
     }
     content.odd().map_or(Read::Understood, |name| unknown(&agent.run, &name, emit))

@@ -16,6 +16,7 @@ mod stream;
 mod stream_facts;
 mod stream_turns;
 mod stream_user;
+mod twins;
 mod user;
 mod waiting;
 mod wire;

@@ -11,6 +11,7 @@ use super::frames::{Request, StreamFrame};
 use super::messages::{self, Said};
 use super::shapes::is_odd_frame;
 use super::stream_turns::StreamTurns;
+use super::twins::Sent;
 use super::waiting::{Waiting, Waits};
 use super::{PROVIDER, UNTYPED, stream_facts, stream_user};
 use crate::adapter::{Mapper, Read, Record, Source};
@@ -89,8 +90,7 @@ pub(super) struct Stream {
     /// The last call that began a subagent, by its id.
     agent_calls: HashMap<String, String>,
     pub(super) turns: StreamTurns,
-    /// Prompts that were sent and may be printed again.
-    pub(super) sent: Vec<String>,
+    pub(super) sent: Sent,
     pub(super) is_compacting: bool,
     version: Option<JsonString>,
     /// What the session's run says when it begins.
@@ -112,7 +112,7 @@ impl Stream {
             agent_ids: HashMap::new(),
             agent_calls: HashMap::new(),
             turns: StreamTurns::default(),
-            sent: Vec::new(),
+            sent: Sent::default(),
             is_compacting: false,
             version: None,
             opening: Extra::default(),
@@ -198,6 +198,9 @@ impl Stream {
             ("result", Lane::FromAgent) => {
                 let run = &mut self.agents[self.main].run;
                 self.turns.end(run, frame, emit);
+                if frame.local_command.json().is_none() {
+                    self.sent.end_turn();
+                }
                 Read::Understood
             }
             ("system", Lane::FromAgent) => stream_facts::system(self, frame, emit),

@@ -26,8 +26,9 @@ pub(super) struct StreamTurns {
 }
 
 impl StreamTurns {
-    pub(super) fn is_any_open(&self) -> bool {
-        !self.open.is_empty()
+    /// Returns how many turns wait for their results.
+    pub(super) fn open_len(&self) -> usize {
+        self.open.len()
     }
 
     /// Takes note of an `init`.
@@ -42,7 +43,7 @@ impl StreamTurns {
 
     /// Takes note that somebody wants the turn to stop.
     pub(super) fn interrupt(&mut self) {
-        self.is_interrupted = self.is_any_open();
+        self.is_interrupted = !self.open.is_empty();
     }
 
     /// Begins a turn for a prompt that was sent.

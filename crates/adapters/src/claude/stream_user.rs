@@ -18,17 +18,18 @@ use crate::wire::{RawField as _, objects};
 /// Commands that Claude Code carries out itself when they are sent as prompts.
 const LOCAL_COMMANDS: [&str; 4] = ["/clear", "/compact", "/context", "/cost"];
 
-/// How many prompts are remembered to know them when they are printed; not every host asks for that.
-const SENT_LEN_MAX: usize = 64;
-
 /// Writes a message that was sent.
 pub(super) fn sent(stream: &mut Stream, frame: &StreamFrame<'_>, emit: &mut Emit<'_>) -> Read {
     let Some(content) = content_of(frame) else { return stream.unknown("user", emit) };
     let told = results(stream, frame, &content, emit);
-    let blocks = content.said();
-    if !blocks.is_empty() {
-        sent_words(stream, frame, content.text(), blocks, emit);
+    if content.said().is_empty() {
+        return understood(stream, &content, told, emit);
     }
+    let (text, open) = (content.text(), stream.turns.open_len());
+    if !stream.sent.send(frame.uuid.text().as_deref(), &text, open) {
+        return Read::Bookkeeping;
+    }
+    sent_words(stream, frame, &text, content.said(), emit);
     understood(stream, &content, told, emit)
 }
 
@@ -46,27 +47,23 @@ fn understood(stream: &Stream, content: &Content<'_>, told: Told, emit: &mut Emi
 fn sent_words(
     stream: &mut Stream,
     frame: &StreamFrame<'_>,
-    text: String,
+    text: &str,
     blocks: Vec<ContentBlock>,
     emit: &mut Emit<'_>,
 ) {
     let run = &mut stream.agents[stream.main].run;
-    if text.split_whitespace().next().is_some_and(|word| LOCAL_COMMANDS.contains(&word)) {
-        return user::notice(run, "local_command", &text, emit);
+    if is_local_command(text) {
+        return user::notice(run, "local_command", text, emit);
     }
     let mut extra = Extra::default();
     push(&mut extra, "id", frame.uuid.json());
-    if stream.turns.is_any_open() {
+    if stream.turns.open_len() > 0 {
         extra.push("queued", RawJson::from(true));
     } else {
         stream.turns.begin_prompted(run, frame.uuid, emit);
     }
     emit.user(run, blocks, extra);
     emit.entry(run, EntryType::UserMessage, None);
-    if stream.sent.len() == SENT_LEN_MAX {
-        stream.sent.remove(0);
-    }
-    stream.sent.push(text);
 }
 
 /// Writes a message of the user's side that was printed.
@@ -118,6 +115,7 @@ fn results(stream: &mut Stream, frame: &StreamFrame<'_>, content: &Content<'_>, 
 fn said(stream: &mut Stream, frame: &StreamFrame<'_>, content: &Content<'_>, emit: &mut Emit<'_>) -> Read {
     let text = content.text();
     let is_main = frame.parent_tool_use_id.text().is_none();
+    let is_replay = frame.is_replay.is_true() && is_main;
     match prompt::kind_of(&text) {
         Kind::Interrupt => {
             stream.turns.interrupt();
@@ -131,8 +129,11 @@ fn said(stream: &mut Stream, frame: &StreamFrame<'_>, content: &Content<'_>, emi
         Kind::Prompt if frame.is_synthetic.is_true() && is_main => {
             user::notice(&stream.agents[stream.main].run, "meta", &text, emit);
         }
-        Kind::Prompt if frame.is_replay.is_true() && is_main && is_sent(&mut stream.sent, &text) => {
+        Kind::Prompt if is_replay && stream.sent.is_printed(frame.uuid.text().as_deref(), &text) => {
             return Read::Bookkeeping;
+        }
+        Kind::Prompt if is_replay && is_local_command(&text) => {
+            user::notice(&stream.agents[stream.main].run, "local_command", &text, emit);
         }
         Kind::Prompt => {
             let place = stream.agent_at_work(frame, emit);
@@ -145,10 +146,9 @@ fn said(stream: &mut Stream, frame: &StreamFrame<'_>, content: &Content<'_>, emi
     Read::Understood
 }
 
-/// Tells whether a prompt that is printed was sent; each is printed once.
-fn is_sent(sent: &mut Vec<String>, text: &str) -> bool {
-    let place = sent.iter().position(|sent| sent == text);
-    place.map(|place| sent.remove(place)).is_some()
+/// Tells whether Claude Code carries a prompt out itself.
+fn is_local_command(text: &str) -> bool {
+    text.split_whitespace().next().is_some_and(|word| LOCAL_COMMANDS.contains(&word))
 }
 
 fn content_of<'a>(frame: &StreamFrame<'a>) -> Option<Content<'a>> {

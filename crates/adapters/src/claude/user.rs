@@ -9,6 +9,7 @@ use super::facts;
 use super::prompt::{self, Kind};
 use super::results::{self, Beside, Told};
 use super::shapes::is_odd_report;
+use super::twins::{Coming, Queue};
 use super::wire::Line;
 use crate::adapter::Read;
 use crate::emit::{Emit, push, string};
@@ -91,6 +92,8 @@ fn said(agent: &mut Agent, line: &Line<'_>, text: &str, said: Said, emit: &mut E
             emit.user(run, said.blocks, message_fields(line));
             emit.entry(run, EntryType::UserMessage, None);
         }
+        // It was told when it was handed to the model at work; what it begins now is a turn.
+        Kind::Prompt if is_told(&mut agent.queue, line, text) => begin_turn(run, line, emit),
         Kind::Prompt => {
             begin_turn(run, line, emit);
             emit.user(run, said.blocks, message_fields(line));
@@ -113,6 +116,11 @@ fn said(agent: &mut Agent, line: &Line<'_>, text: &str, said: Said, emit: &mut E
         }
         Kind::Notice(name) => notice(run, name, text, emit),
     }
+}
+
+fn is_told(queue: &mut Queue, line: &Line<'_>, text: &str) -> bool {
+    let id = line.uuid.text();
+    queue.is_told(Coming { text, id: id.as_deref(), is_queued: line.prompt_source.is("queued") })
 }
 
 fn message_fields(line: &Line<'_>) -> Extra {

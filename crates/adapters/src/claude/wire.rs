@@ -32,6 +32,8 @@ wire! {
         retries_max: "maxRetries",
         retry_in_ms: "retryInMs",
         operation: "operation",
+        content: "content",
+        prompt_source: "promptSource" as Text,
         summary: "summary",
         ai_title: "aiTitle",
         custom_title: "customTitle",
@@ -123,5 +125,5 @@ wire! {
 
 wire! {
     /// An attachment.
-    pub(super) struct Attachment { kind: "type" as Text, system_prompt: "systemPrompt", prompt: "prompt", }
+    pub(super) struct Attachment { kind: "type" as Text, system_prompt: "systemPrompt", prompt: "prompt", source_id: "source_uuid" as Text, }
 }
