@@ -46,6 +46,8 @@ pub(crate) enum Read {
     Bookkeeping,
     /// It has a type that the adapter does not know.
     Unknown(String),
+    /// It waits for its run to be known; what it is will be told when that is.
+    Waiting,
 }
 
 /// What a surface's records mean. The state of a session lives here.
@@ -116,6 +118,16 @@ pub struct Completeness {
     pub torn_bytes: u64,
     /// Records that were read and that a rewriting of the source has taken away.
     pub vanished: u64,
+}
+
+impl Completeness {
+    fn count(&mut self, read: Read) {
+        match read {
+            Read::Understood | Read::Waiting => {}
+            Read::Bookkeeping => self.bookkeeping += 1,
+            Read::Unknown(name) => *self.unknown.entry(name).or_default() += 1,
+        }
+    }
 }
 
 /// Turns the frames of one source into drafts.
@@ -233,6 +245,7 @@ impl Adapter {
         };
         let mut emit = Emit::new(sink, self.mapper.about(), at, &mut self.memory);
         self.mapper.finish(&mut emit);
+        self.count_late();
     }
 
     /// Returns what the source's channel can show at all; what is not in the list is unavailable, not zero.
@@ -344,12 +357,14 @@ impl Adapter {
         self.completeness.vanished += emit.keep(self.mapper.run());
         self.completeness.records += 1;
         self.completeness.repaired += u64::from(is_repaired && !is_there);
-        match read {
-            Read::Understood => {}
-            Read::Bookkeeping => self.completeness.bookkeeping += 1,
-            Read::Unknown(name) => *self.completeness.unknown.entry(name).or_default() += 1,
-        }
+        self.completeness.count(read);
+        self.count_late();
         Ok(())
+    }
+
+    /// Counts the records that have waited.
+    fn count_late(&mut self) {
+        self.memory.late.drain(..).for_each(|read| self.completeness.count(read));
     }
 
     fn unreadable(&mut self, place: Place, length: u64, why: &str, sink: &mut dyn Sink) {
@@ -364,6 +379,7 @@ impl Adapter {
         };
         let mut emit = Emit::new(sink, self.mapper.about(), at, &mut self.memory);
         self.mapper.unreadable(why, &mut emit);
+        self.count_late();
     }
 }
 

@@ -61,10 +61,6 @@ const FACTS: [&str; 8] = [
     "task-summary",
 ];
 
-/// Records that are more than a fact.
-const SPOKEN: [&str; 8] =
-    ["ai-title", "assistant", "attachment", "cost-state", "custom-title", "summary", "system", "user"];
-
 /// A session file while it is read.
 pub(super) struct Disk {
     source: JsonString,
@@ -76,6 +72,9 @@ pub(super) struct Disk {
     /// Which of the agents a line belongs to, by its uuid; only lines of such subagents are kept.
     lineage: HashMap<String, usize>,
     waiting: Waiting,
+    /// The session of a file that had to be opened before it named one.
+    named_late: Option<String>,
+    is_unnamed: bool,
 }
 
 impl Disk {
@@ -87,15 +86,22 @@ impl Disk {
             agents: Vec::new(),
             lineage: HashMap::new(),
             waiting: Waiting::default(),
+            named_late: None,
+            is_unnamed: false,
         }
     }
 
     /// Decides whose the file is, by the first line that names a session; false when none has.
     fn open(&mut self, line: &Line<'_>) -> bool {
-        if !self.agents.is_empty() {
+        let session = line.session_id.text();
+        if let Some(main) = self.agents.first_mut() {
+            if let Some(session) = session.filter(|_| self.is_unnamed && self.named_late.is_none()) {
+                main.run.session = Some(session.clone().into_owned());
+                self.named_late = Some(session.into_owned());
+            }
             return true;
         }
-        let Some(session) = line.session_id.text() else { return false };
+        let Some(session) = session else { return false };
         let is_subagents = line.is_sidechain.is_true() && self.named.is_none();
         let agent = line.agent_id.text().filter(|_| is_subagents);
         self.agents.push(match agent {
@@ -111,6 +117,7 @@ impl Disk {
         let id = self.named.unwrap_or_else(|| derived_run_id(&[PROVIDER, "disk", &source]));
         let session = id.to_string();
         self.agents.push(main_agent(id, &session));
+        self.is_unnamed = true;
     }
 
     /// Writes what has waited for the session.
@@ -122,7 +129,8 @@ impl Disk {
                     let mut line: Line<'_> = parse(waiter.held.text()).unwrap_or_default();
                     line.version = line.version.or(version.version);
                     line.cwd = line.cwd.or(version.cwd);
-                    self.line(&line, emit);
+                    let read = self.line(&line, emit);
+                    emit.read_late(read);
                 }
             });
         }
@@ -190,7 +198,7 @@ impl Disk {
         }
         let place = self.agent_of(line, emit);
         let agent = &mut self.agents[place];
-        belong(agent, line, emit);
+        belong(agent, line, self.named_late.as_deref(), emit);
         begin(&mut agent.run, line, emit);
         let read = said(&mut self.agents, place, &kind, line, emit);
         // Of a fact, all of the record is kept.
@@ -240,16 +248,14 @@ impl Mapper for Disk {
             self.release(&line, emit);
             return Ok(self.line(&line, emit));
         }
-        let kind = line.kind.text().unwrap_or(UNTYPED.into());
-        if is_bookkeeping(&kind, &line) {
+        if line.kind.text().is_some_and(|kind| BOOKKEEPING.contains(&&*kind)) {
             return Ok(Read::Bookkeeping);
         }
         if !self.waiting.keep(Waits::Record(Lane::FromAgent), emit) {
             self.open_unnamed();
             self.release(&line, emit);
         }
-        let is_known = SPOKEN.contains(&&*kind) || FACTS.contains(&&*kind);
-        Ok(if is_known { Read::Understood } else { Read::Unknown(kind.into_owned()) })
+        Ok(Read::Waiting)
     }
 
     fn unreadable(&mut self, why: &str, emit: &mut Emit<'_>) {
@@ -304,9 +310,10 @@ fn begin(run: &mut Run, line: &Line<'_>, emit: &mut Emit<'_>) {
 }
 
 /// Takes note of the session that the line itself names, which is another one in a line that was copied.
-fn belong(agent: &mut Agent, line: &Line<'_>, emit: &mut Emit<'_>) {
+fn belong(agent: &mut Agent, line: &Line<'_>, named_late: Option<&str>, emit: &mut Emit<'_>) {
     let session = line.session_id.text();
-    let is_of_session = |session: &str| run_id_of(PROVIDER, session) == agent.run.id;
+    let is_of_session =
+        |session: &str| named_late == Some(session) || run_id_of(PROVIDER, session) == agent.run.id;
     let is_own = agent.run.parent.is_some() || session.as_deref().is_none_or(is_of_session);
     let copied = line.forked_from.map(|from| (from.session_id.string(), from.uuid.string()));
     let other = (!is_own).then(|| (line.session_id.string(), line.uuid.string()));

@@ -64,16 +64,13 @@ const FACTS: [&str; 8] = [
     "tool_use_summary",
 ];
 
-/// Frames that are more than a fact.
-const SPOKEN: [&str; 7] = [
-    "assistant",
-    "control_cancel_request",
-    "control_request",
-    "control_response",
-    "result",
-    "system",
-    "user",
-];
+/// What is known of a session while another is at work.
+#[derive(Default)]
+struct Parked {
+    turns: StreamTurns,
+    settings: Option<RawJson>,
+    is_compacting: bool,
+}
 
 /// A stream while it is read.
 pub(super) struct Stream {
@@ -99,6 +96,8 @@ pub(super) struct Stream {
     pub(super) settings: Option<RawJson>,
     requests: Requests,
     waiting: Waiting,
+    /// The sessions that are not at work, by the places of their agents.
+    parked: HashMap<usize, Parked>,
 }
 
 impl Stream {
@@ -119,21 +118,37 @@ impl Stream {
             settings: None,
             requests: Requests::default(),
             waiting: Waiting::default(),
+            parked: HashMap::new(),
         }
     }
 
     /// Decides which session it is, by the first frame that says it, and again when another begins; false when none has.
     fn open(&mut self, frame: &StreamFrame<'_>, lane: Lane) -> bool {
-        let session =
-            frame.session_id.text().filter(|session| !session.is_empty() && lane == Lane::FromAgent);
-        let is_said_by = frame.subtype.is("init")
-            || ["assistant", "user", "result"].iter().any(|kind| frame.kind.is(kind));
-        let Some(session) = session.filter(|_| is_said_by) else { return !self.agents.is_empty() };
-        let known = self.agents.get(self.main).and_then(|main| main.run.session.as_deref());
-        if known != Some(&*session) {
-            self.open_session(&session, frame);
+        let session = frame.session_id.text();
+        let Some(session) = session.filter(|session| !session.is_empty() && lane == Lane::FromAgent) else {
+            return !self.agents.is_empty();
+        };
+        let is_its =
+            |agent: &Agent| agent.run.parent.is_none() && agent.run.session.as_deref() == Some(&*session);
+        if self.agents.get(self.main).is_some_and(is_its) {
+            return true;
+        }
+        match self.agents.iter().position(is_its) {
+            Some(place) => self.turn_to(place),
+            None if is_leading(frame) => self.open_session(&session, frame),
+            None => return !self.agents.is_empty(),
         }
         true
+    }
+
+    /// Makes another session the one that frames belong to.
+    fn turn_to(&mut self, place: usize) {
+        let mut then = self.parked.remove(&place).unwrap_or_default();
+        std::mem::swap(&mut then.turns, &mut self.turns);
+        std::mem::swap(&mut then.settings, &mut self.settings);
+        std::mem::swap(&mut then.is_compacting, &mut self.is_compacting);
+        self.parked.insert(self.main, then);
+        self.main = place;
     }
 
     fn open_session(&mut self, session: &str, frame: &StreamFrame<'_>) {
@@ -142,8 +157,9 @@ impl Stream {
         let mut run = Run::main(derived_run_id(&key)).of_session(session);
         run.mirrors = (!session.is_empty()).then(|| run_id_of(PROVIDER, session));
         self.agents.push(Agent::new(run, key.iter().map(|part| (*part).to_owned()).collect()));
-        self.main = self.agents.len() - 1;
-        self.turns = StreamTurns::default();
+        if self.agents.len() > 1 {
+            self.turn_to(self.agents.len() - 1);
+        }
         self.version = frame.version.string();
         self.opening = Extra::default();
         push(&mut self.opening, "cwd", frame.cwd.json());
@@ -165,7 +181,8 @@ impl Stream {
                 Waits::Unreadable(why) => self.unreadable(&why, emit),
                 Waits::Record(lane) => {
                     let frame: StreamFrame<'_> = parse(waiter.held.text()).unwrap_or_default();
-                    self.frame(&frame, lane, emit);
+                    let read = self.frame(&frame, lane, emit);
+                    emit.read_late(read);
                 }
             });
         }
@@ -318,6 +335,11 @@ impl Stream {
     }
 }
 
+/// Tells whether a frame says which session is at work.
+fn is_leading(frame: &StreamFrame<'_>) -> bool {
+    frame.subtype.is("init") || ["assistant", "user", "result"].iter().any(|kind| frame.kind.is(kind))
+}
+
 impl Mapper for Stream {
     fn about(&self) -> &'static About {
         if self.is_control { &CONTROL } else { &STREAM }
@@ -331,9 +353,15 @@ impl Mapper for Stream {
         }
         // It is decided before the run begins, and stays: the run's id is made from it.
         self.is_control |= record.lane == Lane::ToAgent && self.agents.is_empty();
+        let main = self.main;
         if self.open(&frame, record.lane) {
             self.release(emit);
-            return Ok(self.frame(&frame, record.lane, emit));
+            let read = self.frame(&frame, record.lane, emit);
+            // A late word about a session that is over does not bring it back.
+            if self.main != main && !is_leading(&frame) {
+                self.turn_to(main);
+            }
+            return Ok(read);
         }
         let kind = frame.kind.text().unwrap_or(UNTYPED.into());
         if BOOKKEEPING.contains(&&*kind) {
@@ -342,8 +370,7 @@ impl Mapper for Stream {
         if !self.waiting.keep(Waits::Record(record.lane), emit) {
             self.open_unnamed(emit);
         }
-        let is_known = SPOKEN.contains(&&*kind) || FACTS.contains(&&*kind);
-        Ok(if is_known { Read::Understood } else { Read::Unknown(kind.into_owned()) })
+        Ok(Read::Waiting)
     }
 
     fn unreadable(&mut self, why: &str, emit: &mut Emit<'_>) {

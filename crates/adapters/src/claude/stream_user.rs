@@ -75,7 +75,7 @@ pub(super) fn printed(stream: &mut Stream, frame: &StreamFrame<'_>, emit: &mut E
     match understood(stream, &content, told, emit) {
         Read::Understood if is_odd_report => stream.unknown("user", emit),
         Read::Understood => read,
-        other @ (Read::Bookkeeping | Read::Unknown(_)) => other,
+        other @ (Read::Bookkeeping | Read::Unknown(_) | Read::Waiting) => other,
     }
 }
 

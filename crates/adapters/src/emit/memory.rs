@@ -4,6 +4,7 @@ use steno_model::Timestamp;
 use steno_model::json::JsonString;
 
 use super::seen::Seen;
+use crate::adapter::Read;
 
 /// The record that is being read.
 #[derive(Clone, Copy)]
@@ -23,13 +24,15 @@ pub(crate) struct Memory {
     pub(crate) clock: Option<Timestamp>,
     /// When the bytes that are being read were captured, if they were captured live.
     pub(crate) captured: Option<Timestamp>,
+    /// What records were that have waited for their run.
+    pub(crate) late: Vec<Read>,
     /// What was read, unless the source is read only once.
     pub(crate) seen: Option<Seen>,
 }
 
 impl Default for Memory {
     fn default() -> Self {
-        Self { clock: None, captured: None, seen: Some(Seen::default()) }
+        Self { clock: None, captured: None, late: Vec::new(), seen: Some(Seen::default()) }
     }
 }
 

@@ -17,6 +17,7 @@ pub(crate) use self::calls::{Answer, CallSeen, Decision, Moment, Outcome};
 pub(crate) use self::memory::{At, Held, Memory};
 use self::seen::{Place, Seen};
 use self::shallow::shallow;
+use crate::adapter::Read;
 use crate::run::Run;
 use crate::sink::{SeenEntry, Sink};
 
@@ -90,6 +91,11 @@ impl<'a> Emit<'a> {
         emit.is_inferred = held.is_inferred;
         write(&mut emit);
         self.memory.clock = now;
+    }
+
+    /// Says what a record is that was kept.
+    pub(crate) fn read_late(&mut self, read: Read) {
+        self.memory.late.push(read);
     }
 
     /// Gives all events of the record that follow a field more; its value has to be flat.

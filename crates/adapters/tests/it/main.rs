@@ -10,6 +10,7 @@ mod claude_prompts;
 mod claude_properties;
 mod claude_requests;
 mod claude_rules;
+mod claude_sessions;
 mod claude_shapes;
 mod claude_unknown;
 mod codex_app_rules;
