@@ -72,8 +72,8 @@ pub(super) struct Started<'a> {
 pub(super) struct Ended {
     /// The provider's word for it.
     pub(super) status: Option<JsonString>,
-    /// What it cost, if the record says it.
-    pub(super) usage: Option<RawJson>,
+    /// What else the record says: what it cost, its last words, where its output is.
+    pub(super) more: Vec<(&'static str, RawJson)>,
 }
 
 impl Agent {
@@ -105,13 +105,13 @@ impl Agent {
         derived_run_id(&key)
     }
 
-    /// Ties a subagent to the call that began it, the first time that a record does.
-    pub(super) fn start_child(&mut self, started: Started<'_>, emit: &mut Emit<'_>) {
+    /// Ties a subagent to the call that began it, the first time that a record does; false when one has.
+    pub(super) fn start_child(&mut self, started: Started<'_>, emit: &mut Emit<'_>) -> bool {
         if let Some(agent) = started.agent {
             self.tasks.insert(agent.to_owned(), started.call.to_owned());
         }
         if self.run.calls.child(started.call).is_some() {
-            return;
+            return false;
         }
         let name = started.agent_type.unwrap_or_else(|| self.agent_type(started.call));
         let mut payload = subagent_step(name, started.call);
@@ -119,13 +119,14 @@ impl Agent {
         push(&mut payload.extra, "matched_by", started.matched_by.map(string));
         emit.subagent(&self.run, Moment::Started, started.child, payload);
         self.run.calls.link(started.call, started.child);
+        true
     }
 
-    /// Writes that the subagent of a call has ended, once.
-    pub(super) fn end_child(&mut self, call: &str, ended: Ended, emit: &mut Emit<'_>) {
-        let Some(child) = self.run.calls.child(call) else { return };
+    /// Writes that the subagent of a call has ended, once; false when it has before, or there is none.
+    pub(super) fn end_child(&mut self, call: &str, ended: Ended, emit: &mut Emit<'_>) -> bool {
+        let Some(child) = self.run.calls.child(call) else { return false };
         if !self.ended.insert(call.to_owned()) {
-            return;
+            return false;
         }
         let mut payload = subagent_step(self.agent_type(call), call);
         let status = ended.status.as_ref().map(JsonString::to_text);
@@ -133,9 +134,10 @@ impl Agent {
         payload.result = Some(RawJson::object(|object| {
             let status = ended.status.unwrap_or_else(|| "completed".into());
             object.string("status", &status);
-            object.optional("usage", ended.usage.as_ref(), steno_model::json::ObjectWriter::json);
+            ended.more.iter().for_each(|(name, value)| object.json(name, value));
         }));
         emit.subagent(&self.run, Moment::Completed, child, payload);
+        true
     }
 
     /// Returns the call that began a task.

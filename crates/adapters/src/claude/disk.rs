@@ -359,6 +359,8 @@ fn assistant(agent: &mut Agent, line: &Line<'_>, emit: &mut Emit<'_>) -> Read {
         request_id: line.request_id,
         is_api_error: line.is_api_error.is_true() || line.error.json().is_some(),
         error: line.error,
+        supersedes: None,
+        aborted: None,
         usage_is_start: false,
     };
     messages::assistant(agent, &message, said, emit)

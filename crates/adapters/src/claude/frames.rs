@@ -20,6 +20,8 @@ wire! {
         tool_result_meta: "tool_result_meta" as List,
         is_synthetic: "isSynthetic" as Flag,
         is_replay: "isReplay" as Flag,
+        supersedes: "supersedes",
+        aborted: "aborted",
         // A session's beginning.
         version: "claude_code_version" as Text,
         cwd: "cwd" as Text,
@@ -52,6 +54,8 @@ wire! {
         task_type: "task_type" as Text,
         tool_use_id: "tool_use_id" as Text,
         subagent_type: "subagent_type" as Text,
+        summary: "summary",
+        output_file: "output_file",
         status: "status" as Text,
         patch: "patch" => TaskPatch,
         // Control.

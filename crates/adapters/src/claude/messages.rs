@@ -27,6 +27,10 @@ pub(super) struct Said<'a> {
     pub(super) is_api_error: bool,
     /// The class of an API's error.
     pub(super) error: Raw<'a>,
+    /// The messages whose place it takes.
+    pub(super) supersedes: Raw<'a>,
+    /// Whether it was cut short.
+    pub(super) aborted: Raw<'a>,
     /// Whether the usage is what the response cost in the end, where the stop reason does not tell.
     pub(super) usage_is_start: bool,
 }
@@ -126,6 +130,8 @@ fn response_fields(message: &Message<'_>, said: Said<'_>, unnamed: &mut u64) -> 
     );
     push(&mut extra, "model", message.model.json());
     push(&mut extra, "stop_reason", message.stop_reason.json());
+    push(&mut extra, "supersedes", said.supersedes.json());
+    push(&mut extra, "aborted", said.aborted.json());
     if let Some(usage) = message.usage.json() {
         extra.push("usage", usage);
         extra.push("usage_scope", string("response"));

@@ -174,14 +174,14 @@ fn subagent_of(agent: &mut Agent, call: &str, report: Option<ToolReport<'_>>, em
         agent.start_child(Started { call, child, agent: Some(&id), agent_type, matched_by: None }, emit);
     }
     if !report.is_async.is_true() && !report.status.is("async_launched") {
-        agent.end_child(call, Ended { status: report.status.string(), usage: None }, emit);
+        agent.end_child(call, Ended { status: report.status.string(), more: Vec::new() }, emit);
     }
 }
 
 /// A subagent whose call failed has no report.
 fn end_unreported(agent: &mut Agent, call: &str, emit: &mut Emit<'_>) {
     if agent.run.calls.child(call).is_some() {
-        agent.end_child(call, Ended { status: Some("failed".into()), usage: None }, emit);
+        agent.end_child(call, Ended { status: Some("failed".into()), more: Vec::new() }, emit);
     }
 }
 
@@ -190,6 +190,6 @@ fn asked_about(agent: &mut Agent, task: Task<'_>, emit: &mut Emit<'_>) {
     let is_over = task.status.text().is_some_and(|status| !matches!(&*status, "running" | "pending"));
     let call = task.id.text().and_then(|task| agent.call_of_task(&task));
     if let Some(call) = call.filter(|_| is_over) {
-        agent.end_child(&call, Ended { status: task.status.string(), usage: None }, emit);
+        agent.end_child(&call, Ended { status: task.status.string(), more: Vec::new() }, emit);
     }
 }

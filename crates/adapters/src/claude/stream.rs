@@ -249,6 +249,8 @@ impl Stream {
             request_id: frame.request_id,
             is_api_error: frame.is_api_error.is_true() || frame.error.json().is_some(),
             error: frame.error,
+            supersedes: frame.supersedes,
+            aborted: frame.aborted,
             usage_is_start: true,
         };
         messages::assistant(&mut self.agents[place], &message, said, emit)

@@ -49,7 +49,10 @@ pub(super) fn system(stream: &mut Stream, frame: &StreamFrame<'_>, emit: &mut Em
             stream.is_compacting = true;
             facts::compaction_begins(&stream.agents[stream.main].run, frame.compact.json(), emit);
         }
-        "task_started" => task_started(stream, frame, emit),
+        "task_started" => {
+            let read = task_started(stream, frame, emit);
+            return if is_odd_frame(frame, emit) { stream.unknown(&subtype, emit) } else { read };
+        }
         "task_notification" => task_ended(stream, frame, emit),
         "task_updated" if frame.patch.is_some_and(|patch| is_stopped(patch.status.text().as_deref())) => {
             task_ended(stream, frame, emit);
@@ -97,20 +100,22 @@ fn is_stopped(status: Option<&str>) -> bool {
 }
 
 /// A task is a subagent, or a command in the background.
-fn task_started(stream: &mut Stream, frame: &StreamFrame<'_>, emit: &mut Emit<'_>) {
+fn task_started(stream: &mut Stream, frame: &StreamFrame<'_>, emit: &mut Emit<'_>) -> Read {
     let (task, call) = (frame.task_id.text(), frame.tool_use_id.text());
     let place = call.as_ref().and_then(|call| stream.agent_with_call(call));
     let is_agent = frame.task_type.is("local_agent") || frame.subagent_type.json().is_some();
     let (Some(task), Some(call), Some(place), true) = (task, call, place, is_agent) else {
-        return facts::fact(&stream.agents[stream.main].run, "task_started", emit);
+        facts::fact(&stream.agents[stream.main].run, "task_started", emit);
+        return Read::Understood;
     };
     stream.name_agent(&call, &task);
     let parent = &mut stream.agents[place];
     let child = parent.child_id(&task);
     let agent_type = frame.subagent_type.string();
     let started = Started { call: &call, child, agent: Some(&task), agent_type, matched_by: None };
-    parent.start_child(started, emit);
+    let is_new = parent.start_child(started, emit);
     emit.entry(&parent.run, EntryType::SystemEvent, Some("task_started"));
+    if is_new { Read::Understood } else { Read::Bookkeeping }
 }
 
 fn task_ended(stream: &mut Stream, frame: &StreamFrame<'_>, emit: &mut Emit<'_>) {
@@ -128,6 +133,17 @@ fn task_ended(stream: &mut Stream, frame: &StreamFrame<'_>, emit: &mut Emit<'_>)
     };
     let status = frame.status.string().or_else(|| frame.patch.and_then(|patch| patch.status.string()));
     let agent = &mut stream.agents[place];
-    agent.end_child(&call, Ended { status, usage: frame.usage.json() }, emit);
-    emit.entry(&agent.run, EntryType::SystemEvent, Some(&subtype));
+    if agent.end_child(&call, Ended { status, more: said_of_end(frame) }, emit) {
+        emit.entry(&agent.run, EntryType::SystemEvent, Some(&subtype));
+    } else {
+        // Another record has ended it; what this one says of it is kept all the same.
+        facts::fact(&agent.run, &subtype, emit);
+    }
+}
+
+/// Returns what a task's record says of its end. A subagent in the background says its last words nowhere else.
+fn said_of_end(frame: &StreamFrame<'_>) -> Vec<(&'static str, RawJson)> {
+    let fields = [("usage", frame.usage), ("summary", frame.summary), ("output_file", frame.output_file)];
+    let is_said = |value: &RawJson| value.as_str() != "\"\"";
+    fields.into_iter().filter_map(|(name, value)| Some((name, value.json().filter(is_said)?))).collect()
 }

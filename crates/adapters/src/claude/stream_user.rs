@@ -116,19 +116,21 @@ fn said(stream: &mut Stream, frame: &StreamFrame<'_>, content: &Content<'_>, emi
     let text = content.text();
     let is_main = frame.parent_tool_use_id.text().is_none();
     let is_replay = frame.is_replay.is_true() && is_main;
+    let is_own = frame.is_synthetic.is_true() && is_main;
+    let place = if is_main { stream.main } else { stream.agent_at_work(frame, emit) };
     match prompt::kind_of(&text) {
         Kind::Interrupt => {
-            stream.turns.interrupt();
-            user::notice(&stream.agents[stream.main].run, "interrupt", &text, emit);
+            if is_main {
+                stream.turns.interrupt();
+            }
+            user::notice(&stream.agents[place].run, "interrupt", &text, emit);
         }
-        Kind::TaskNotice => user::task_notice(&mut stream.agents[stream.main], &text, emit),
-        Kind::Notice(name) => user::notice(&stream.agents[stream.main].run, name, &text, emit),
-        Kind::Prompt if frame.is_synthetic.is_true() && std::mem::take(&mut stream.is_compacting) => {
-            facts::compaction_ends(&stream.agents[stream.main].run, &text, emit);
+        Kind::TaskNotice => user::task_notice(&mut stream.agents[place], &text, emit),
+        Kind::Notice(name) => user::notice(&stream.agents[place].run, name, &text, emit),
+        Kind::Prompt if is_own && std::mem::take(&mut stream.is_compacting) => {
+            facts::compaction_ends(&stream.agents[place].run, &text, emit);
         }
-        Kind::Prompt if frame.is_synthetic.is_true() && is_main => {
-            user::notice(&stream.agents[stream.main].run, "meta", &text, emit);
-        }
+        Kind::Prompt if is_own => user::notice(&stream.agents[place].run, "meta", &text, emit),
         Kind::Prompt if is_replay && stream.sent.is_printed(frame.uuid.text().as_deref(), &text) => {
             return Read::Bookkeeping;
         }

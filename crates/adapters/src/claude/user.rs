@@ -149,6 +149,6 @@ pub(super) fn task_notice(agent: &mut Agent, text: &str, emit: &mut Emit<'_>) {
     let Some(notification) = Notification::read(text) else { return };
     if let Some(call) = agent.call_of_task(notification.task) {
         let status = notification.status.map(Into::into);
-        agent.end_child(&call, Ended { status, usage: None }, emit);
+        agent.end_child(&call, Ended { status, more: Vec::new() }, emit);
     }
 }

@@ -5,6 +5,7 @@
 mod bad_input;
 mod claude_calls;
 mod claude_counts;
+mod claude_kept;
 mod claude_oracle;
 mod claude_prompts;
 mod claude_properties;
