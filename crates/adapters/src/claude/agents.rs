@@ -49,12 +49,13 @@ pub(super) struct Heard {
 
 /// Returns the place of the agent that made a call: a result may come among the records of another.
 pub(super) fn caller(agents: &[Agent], place: usize, call: &str) -> usize {
-    let has_call = |agent: &Agent| agent.run.calls.get(call).is_some();
-    if has_call(&agents[place]) {
-        return place;
-    }
-    agents.iter().position(has_call).unwrap_or(place)
+    let has_call = |place: &usize| agents[*place].run.calls.get(call).is_some();
+    let latest = (0..agents.len()).rev().take(CALLERS_LEN_MAX);
+    [place, 0].into_iter().chain(latest).find(has_call).unwrap_or(place)
 }
+
+/// How many agents are asked for a call besides the first: a hostile source may have any number.
+const CALLERS_LEN_MAX: usize = 256;
 
 /// A subagent as a record names it.
 pub(super) struct Started<'a> {

@@ -63,13 +63,13 @@ pub(super) fn assistant(
     spoken.take_all(message.content);
     let is_repeated = spoken.leave_out_repeated(agent);
     let has_end = message.usage.json().is_some() || message.stop_reason.json().is_some();
-    let is_silent = spoken.is_empty() && !has_end;
     // What a response cost is told again with each of its records.
     let cost = [message.id, message.usage, message.stop_reason].map(|field| field.map(RawValue::get));
     let is_cost_told = agent.cost_told.replace(hash_of(&cost)) == Some(hash_of(&cost));
     let is_heard = is_repeated && spoken.is_empty() && is_cost_told;
     let run = &mut agent.run;
-    if !spoken.blocks.is_empty() || (has_end && !is_heard) {
+    let mut is_news = !spoken.blocks.is_empty() || (has_end && !is_heard);
+    if is_news {
         let extra = response_fields(message, said, &mut agent.unnamed_responses);
         emit.assistant(run, spoken.blocks, extra);
     }
@@ -80,8 +80,10 @@ pub(super) fn assistant(
         made(agent, &id, call, emit);
     }
     for block in spoken.results {
-        if results::result(agent, &block, Beside::default(), emit) == Told::Odd {
-            spoken.unknown.push(name_of(&block));
+        match results::result(agent, &block, Beside::default(), emit) {
+            Told::News => is_news = true,
+            Told::Again => {}
+            Told::Odd => spoken.unknown.push(name_of(&block)),
         }
     }
     for name in &spoken.unknown {
@@ -91,9 +93,9 @@ pub(super) fn assistant(
     tell_usage(agent, message, emit);
     match spoken.unknown.into_iter().next() {
         Some(name) => Read::Unknown(name),
-        None if is_silent && message.content.is_none() => facts::unknown(&agent.run, "assistant", emit),
-        None if is_silent || is_heard => Read::Bookkeeping,
-        None => Read::Understood,
+        None if is_news => Read::Understood,
+        None if message.content.is_none() => facts::unknown(&agent.run, "assistant", emit),
+        None => Read::Bookkeeping,
     }
 }
 
@@ -195,27 +197,23 @@ impl<'a> Spoken<'a> {
     /// Leaves out the calls that a response has made before; one that has the id of another is unknown. Tells whether
     /// there were any of the first kind.
     fn leave_out_repeated(&mut self, agent: &mut Agent) -> bool {
-        let mut repeated = Vec::new();
-        let mut unknown = Vec::new();
+        let mut is_kept = vec![true; self.blocks.len()];
         self.calls.retain(|called| {
             let hash = hash_of_call(&called.call);
-            let known = agent.heard(&called.id).call.replace(hash);
-            match known {
-                None => {}
-                Some(known) if known == hash => repeated.push(called.place),
-                Some(known) => {
-                    agent.heard(&called.id).call = Some(known);
-                    unknown.push("block.tool_use".to_owned());
-                }
+            let heard = &mut agent.heard(&called.id).call;
+            let is_new = heard.is_none();
+            let known = *heard.get_or_insert(hash);
+            is_kept[called.place] = is_new || known != hash;
+            if !is_new && known != hash {
+                self.unknown.push("block.tool_use".to_owned());
             }
-            known.is_none()
+            is_new
         });
-        for place in repeated.iter().rev() {
-            self.blocks.remove(*place);
-            self.entries.remove(*place);
-        }
-        self.unknown.append(&mut unknown);
-        !repeated.is_empty()
+        let is_repeated = is_kept.contains(&false);
+        let (mut of_blocks, mut of_entries) = (is_kept.iter(), is_kept.iter());
+        self.blocks.retain(|_| of_blocks.next() == Some(&true));
+        self.entries.retain(|_| of_entries.next() == Some(&true));
+        is_repeated
     }
 
     fn is_empty(&self) -> bool {

@@ -1,7 +1,10 @@
 //! Whether parts of Claude's records say what they are there for, where the kinds of their fields alone do not tell.
 
+use std::borrow::Cow;
+use std::collections::HashSet;
+
 use super::frames::{ResultMeta, StreamFrame};
-use super::wire::{Block, Line, Permission};
+use super::wire::{Line, Permission};
 use crate::emit::Emit;
 use crate::shapes::{is_absent, is_list, is_object, is_text};
 use crate::wire::{Raw, RawField as _, WireObject as _};
@@ -29,11 +32,10 @@ fn is_odd_permission(permission: Permission<'_>) -> bool {
 }
 
 /// Tells whether what stands beside results is about none of them, or cannot be read.
-pub(super) fn is_odd_meta(meta: Option<ResultMeta<'_>>, results: &[&Block<'_>]) -> bool {
+pub(super) fn is_odd_meta(meta: Option<ResultMeta<'_>>, results: &HashSet<Cow<'_, str>>) -> bool {
     meta.is_none_or(|meta| {
-        let id = meta.id.text();
-        let is_of = |block: &&Block<'_>| id.as_deref().is_some_and(|id| block.tool_use_id.is(id));
-        meta.is_odd() || !results.iter().any(is_of) || meta.permission.is_some_and(is_odd_permission)
+        let is_of_result = meta.id.text().is_some_and(|id| results.contains(&id));
+        meta.is_odd() || !is_of_result || meta.permission.is_some_and(is_odd_permission)
     })
 }
 

@@ -96,6 +96,8 @@ pub(super) struct Stream {
     pub(super) settings: Option<RawJson>,
     requests: Requests,
     waiting: Waiting,
+    /// The places of sessions' main agents, by the sessions' names.
+    sessions: HashMap<String, usize>,
     /// The sessions that are not at work, by the places of their agents.
     parked: HashMap<usize, Parked>,
 }
@@ -118,6 +120,7 @@ impl Stream {
             settings: None,
             requests: Requests::default(),
             waiting: Waiting::default(),
+            sessions: HashMap::new(),
             parked: HashMap::new(),
         }
     }
@@ -128,12 +131,8 @@ impl Stream {
         let Some(session) = session.filter(|session| !session.is_empty() && lane == Lane::FromAgent) else {
             return !self.agents.is_empty();
         };
-        let is_its =
-            |agent: &Agent| agent.run.parent.is_none() && agent.run.session.as_deref() == Some(&*session);
-        if self.agents.get(self.main).is_some_and(is_its) {
-            return true;
-        }
-        match self.agents.iter().position(is_its) {
+        match self.sessions.get(&*session).copied() {
+            Some(place) if place == self.main => {}
             Some(place) => self.turn_to(place),
             None if is_leading(frame) => self.open_session(&session, frame),
             None => return !self.agents.is_empty(),
@@ -157,6 +156,7 @@ impl Stream {
         let mut run = Run::main(derived_run_id(&key)).of_session(session);
         run.mirrors = (!session.is_empty()).then(|| run_id_of(PROVIDER, session));
         self.agents.push(Agent::new(run, key.iter().map(|part| (*part).to_owned()).collect()));
+        self.sessions.insert(session.to_owned(), self.agents.len() - 1);
         if self.agents.len() > 1 {
             self.turn_to(self.agents.len() - 1);
         }

@@ -1,5 +1,7 @@
 //! The user's side of a stream: prompts that are sent, results and notices that are printed.
 
+use std::collections::HashMap;
+
 use steno_model::json::{Extra, RawJson};
 use steno_model::{ContentBlock, EntryType};
 
@@ -26,10 +28,11 @@ pub(super) fn sent(stream: &mut Stream, frame: &StreamFrame<'_>, emit: &mut Emit
         return understood(stream, &content, told, emit);
     }
     let (text, open) = (content.text(), stream.turns.open_len());
-    if !stream.sent.send(frame.uuid.text().as_deref(), &text, open) {
+    if stream.sent.send(frame.uuid.text().as_deref(), &text, open) {
+        sent_words(stream, frame, &text, content.said(), emit);
+    } else if told == Told::Again {
         return Read::Bookkeeping;
     }
-    sent_words(stream, frame, &text, content.said(), emit);
     understood(stream, &content, told, emit)
 }
 
@@ -84,14 +87,16 @@ fn results(stream: &mut Stream, frame: &StreamFrame<'_>, content: &Content<'_>, 
     let results: Vec<_> = content.results().collect();
     let is_single = results.len() == 1;
     let metas = frame.tool_result_meta.and_then(objects::<ResultMeta<'_>>).unwrap_or_default();
-    let mut is_odd = metas.iter().any(|(_, meta)| is_odd_meta(*meta, &results));
+    let ids = results.iter().filter_map(|block| block.tool_use_id.text()).collect();
+    let mut is_odd = metas.iter().any(|(_, meta)| is_odd_meta(*meta, &ids));
+    let by_id: HashMap<_, _> =
+        metas.iter().rev().filter_map(|(_, meta)| Some((meta.as_ref()?.id.text()?, meta))).collect();
     let mut is_news = false;
     if !results.is_empty() {
         let place = stream.agent_at_work(frame, emit);
         for block in results {
             let id = block.tool_use_id.text().unwrap_or_default();
-            let meta = metas.iter().filter_map(|(_, meta)| *meta).find(|meta| meta.id.is(&id));
-            let meta = meta.unwrap_or_default();
+            let meta = by_id.get(&id).and_then(|meta| **meta).unwrap_or_default();
             let beside = Beside {
                 uuid: frame.uuid,
                 // Of several results in one frame nobody knows which one it is about.

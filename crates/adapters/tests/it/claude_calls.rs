@@ -110,6 +110,12 @@ fn a_second_result_amends_the_first_if_it_says_something_else() {
 }
 
 #[test]
+fn a_result_that_the_api_repeats_is_told_once() {
+    let result = r#"{"type":"assistant","message":{"id":"m1","content":[{"type":"web_search_tool_result","tool_use_id":"t1","content":"x"}]}}"#;
+    check(&[&call("t1", 1), result, result], &[CALLED[0], CALLED[1], ANSWERED], &[], 1);
+}
+
+#[test]
 fn a_result_belongs_to_the_agent_that_made_the_call() {
     let begins = call("t9", 9);
     let side = [
