@@ -1,6 +1,6 @@
 //! What was said of calls before: a record that repeats it adds nothing, one that knows more amends it.
 
-use std::hash::{DefaultHasher, Hash, Hasher as _};
+use std::hash::{BuildHasher as _, Hash};
 
 use steno_model::StepPayload;
 use steno_model::json::{JsonString, RawJson};
@@ -9,9 +9,7 @@ use crate::emit::CallSeen;
 
 /// Returns what stands for a value among those of a source.
 pub(crate) fn hash_of(value: &(impl Hash + ?Sized)) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    value.hash(&mut hasher);
-    hasher.finish()
+    foldhash::fast::FixedState::default().hash_one(value)
 }
 
 /// Returns what stands for a call's name and input.

@@ -72,6 +72,9 @@ pub(super) struct Disk {
     /// Which of the agents a line belongs to, by its uuid; only lines of such subagents are kept.
     lineage: HashMap<String, usize>,
     waiting: Waiting,
+    /// Whether records are written as they come: once the session is known, and a time. The first records often have
+    /// neither.
+    is_writing: bool,
     /// The session of a file that had to be opened before it named one.
     named_late: Option<String>,
     is_unnamed: bool,
@@ -86,6 +89,7 @@ impl Disk {
             agents: Vec::new(),
             lineage: HashMap::new(),
             waiting: Waiting::default(),
+            is_writing: false,
             named_late: None,
             is_unnamed: false,
         }
@@ -120,8 +124,12 @@ impl Disk {
         self.is_unnamed = true;
     }
 
-    /// Writes what has waited for the session.
+    /// Writes what has waited for the session and a time, and whatever comes from now on.
     fn release(&mut self, version: &Line<'_>, emit: &mut Emit<'_>) {
+        self.is_writing = true;
+        if self.agents.is_empty() {
+            self.open_unnamed();
+        }
         for waiter in self.waiting.take() {
             emit.release(&waiter.held, |emit| match &waiter.what {
                 Waits::Unreadable(why) => self.unreadable_now(why, version, emit),
@@ -244,7 +252,8 @@ impl Mapper for Disk {
         if emit.is_known(line.uuid.text().as_deref()) {
             return Ok(Read::Understood);
         }
-        if self.open(&line) {
+        let is_open = self.open(&line);
+        if self.is_writing || (is_open && emit.has_time()) {
             self.release(&line, emit);
             return Ok(self.line(&line, emit));
         }
@@ -252,17 +261,15 @@ impl Mapper for Disk {
             return Ok(Read::Bookkeeping);
         }
         if !self.waiting.keep(Waits::Record(Lane::FromAgent), emit) {
-            self.open_unnamed();
             self.release(&line, emit);
         }
         Ok(Read::Waiting)
     }
 
     fn unreadable(&mut self, why: &str, emit: &mut Emit<'_>) {
-        if !self.agents.is_empty() {
+        if self.is_writing {
             self.unreadable_now(why, &Line::default(), emit);
         } else if !self.waiting.keep(Waits::Unreadable(why.into()), emit) {
-            self.open_unnamed();
             self.release(&Line::default(), emit);
         }
     }
@@ -272,8 +279,7 @@ impl Mapper for Disk {
     }
 
     fn finish(&mut self, emit: &mut Emit<'_>) {
-        if self.agents.is_empty() && !self.waiting.is_empty() {
-            self.open_unnamed();
+        if !self.is_writing && !self.waiting.is_empty() {
             self.release(&Line::default(), emit);
         }
     }
@@ -326,8 +332,10 @@ fn belong(agent: &mut Agent, line: &Line<'_>, named_late: Option<&str>, emit: &m
             }),
         );
     }
+    // A subagent that was called in a line that was copied is the other session's.
+    let called_in = line.forked_from.and_then(|from| from.session_id.text()).or(session);
     if let Some(session) =
-        session.filter(|session| agent.children_key.last().is_none_or(|key| *key != **session))
+        called_in.filter(|session| agent.children_key.last().is_none_or(|key| *key != **session))
     {
         agent.children_key = children_key(&session);
     }
@@ -361,7 +369,6 @@ fn assistant(agent: &mut Agent, line: &Line<'_>, emit: &mut Emit<'_>) -> Read {
         error: line.error,
         supersedes: None,
         aborted: None,
-        usage_is_start: false,
     };
     messages::assistant(agent, &message, said, emit)
 }

@@ -31,8 +31,6 @@ pub(super) struct Said<'a> {
     pub(super) supersedes: Raw<'a>,
     /// Whether it was cut short.
     pub(super) aborted: Raw<'a>,
-    /// Whether the usage is what the response cost in the end, where the stop reason does not tell.
-    pub(super) usage_is_start: bool,
 }
 
 /// Returns what a tool does, by its name.
@@ -137,7 +135,7 @@ fn response_fields(message: &Message<'_>, said: Said<'_>, unnamed: &mut u64) -> 
     if let Some(usage) = message.usage.json() {
         extra.push("usage", usage);
         extra.push("usage_scope", string("response"));
-        let is_final = message.stop_reason.json().is_some() && !said.usage_is_start;
+        let is_final = message.stop_reason.json().is_some();
         extra.push("final", RawJson::from(is_final));
     }
     extra

@@ -106,11 +106,16 @@ fn outcome(beside: Beside<'_>, report: ToolReport<'_>, failed: bool) -> Outcome 
         Some(_) => Outcome::Denied,
         None if is_rejected => Outcome::Denied,
         None if report.interrupted.is_true() => Outcome::Interrupted,
-        // Before 2.1.3xx nothing else tells.
-        None if failed && beside.report.is("User rejected tool use") => Outcome::Denied,
+        None if failed && is_refusal(beside.report) => Outcome::Denied,
         None if failed => Outcome::Failed,
         None => Outcome::Ok,
     }
+}
+
+/// Tells whether a report says that the user refused: before 2.1.3xx nothing else does.
+fn is_refusal(report: Raw<'_>) -> bool {
+    const WITH_WORDS: &str = "Error: The user doesn't want to proceed with this tool use.";
+    report.is("User rejected tool use") || report.text().is_some_and(|text| text.starts_with(WITH_WORDS))
 }
 
 /// Returns what a failed call says, if that is a short text; a long one is its output and stands there.
@@ -153,7 +158,7 @@ fn approval(agent: &mut Agent, id: &JsonString, beside: Beside<'_>, emit: &mut E
     let scope = permission.scope.text();
     emit.ask(&agent.run, id, Some(id));
     let what =
-        Decision { verdict: decision, by: "host", scope: scope.as_deref(), raw: permission.source.json() };
+        Decision { verdict: decision, by: "user", scope: scope.as_deref(), raw: permission.source.json() };
     emit.decide(&agent.run, id, Some(id), &what);
 }
 

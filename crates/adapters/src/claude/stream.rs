@@ -251,7 +251,6 @@ impl Stream {
             error: frame.error,
             supersedes: frame.supersedes,
             aborted: frame.aborted,
-            usage_is_start: true,
         };
         messages::assistant(&mut self.agents[place], &message, said, emit)
     }

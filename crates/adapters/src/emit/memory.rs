@@ -20,7 +20,7 @@ pub(crate) struct At<'a> {
 
 /// What an adapter remembers from record to record, whatever its provider.
 pub(crate) struct Memory {
-    /// The last time that a record gave, or that of capture.
+    /// The last time that a record gave, or that of capture where the channel goes by it.
     pub(crate) clock: Option<Timestamp>,
     /// When the bytes that are being read were captured, if they were captured live.
     pub(crate) captured: Option<Timestamp>,
@@ -28,6 +28,13 @@ pub(crate) struct Memory {
     pub(crate) late: Vec<Read>,
     /// What was read, unless the source is read only once.
     pub(crate) seen: Option<Seen>,
+}
+
+impl Memory {
+    /// Returns the time of what is written now.
+    pub(super) fn time(&self) -> Option<&Timestamp> {
+        self.clock.as_ref().or(self.captured.as_ref())
+    }
 }
 
 impl Default for Memory {

@@ -160,6 +160,11 @@ impl<'a> Emit<'a> {
         self.is_inferred
     }
 
+    /// Tells whether a record has given a time.
+    pub(crate) fn has_time(&self) -> bool {
+        self.memory.clock.is_some()
+    }
+
     /// Sets the record's own time; without one it has that of its capture, on channels whose records often have none.
     pub(crate) fn set_time_or_captured(&mut self, time: Option<JsonString>) {
         if let Some(captured) = &self.memory.captured {
@@ -207,7 +212,7 @@ impl<'a> Emit<'a> {
                 adapter: self.about.entry_adapter,
                 entry_type,
                 source: &run.source,
-                timestamp: self.memory.clock.as_ref(),
+                timestamp: self.memory.time(),
                 session_id: run.session.as_deref(),
                 text: self.said.as_deref().filter(|_| entry_type == EntryType::UserMessage),
                 subtype,
@@ -243,7 +248,7 @@ impl<'a> Emit<'a> {
         if let Some(parent) = run.parent {
             draft = draft.child_of(parent);
         }
-        if let Some(time) = &self.memory.clock {
+        if let Some(time) = self.memory.time() {
             draft = draft.at_time(time.clone());
         }
         let position = Position { generation: self.at.generation, offset: self.at.offset, part: self.part };

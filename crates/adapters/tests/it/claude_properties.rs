@@ -73,7 +73,7 @@ fn a_restart_after_any_event_goes_on_where_it_was() {
 
 #[test]
 fn a_rewritten_file_gives_only_what_is_new() {
-    let old = b"{\"type\":\"user\",\"uuid\":\"u1\",\"sessionId\":\"s\",\"message\":{\"content\":\"One\"}}\n";
+    let old = b"{\"type\":\"user\",\"uuid\":\"u1\",\"sessionId\":\"s\",\"timestamp\":\"2026-06-08T08:14:42Z\",\"message\":{\"content\":\"One\"}}\n";
     let new = b"{\"type\":\"user\",\"uuid\":\"u2\",\"sessionId\":\"s\",\"message\":{\"content\":\"Two\"}}\n";
     let mut drafts = Vec::new();
     let mut adapter: Adapter = claude::disk(source_of("x.jsonl".as_ref()));

@@ -284,3 +284,63 @@ fn the_page_about_claude_lists_what_is_passed_over() {
         }
     }
 }
+
+#[test]
+fn records_before_the_first_time_have_that_time() {
+    let reading = disk(
+        "x.jsonl",
+        &[
+            r#"{"type":"permission-mode","permissionMode":"plan"}"#,
+            r#"{"type":"summary","summary":"A title"}"#,
+            r#"{"type":"user","uuid":"p","timestamp":"2026-06-08T08:14:42.123Z","message":{"content":"Go."}}"#,
+        ],
+    );
+    let times: Vec<_> =
+        reading.events.iter().map(|event| (&event["timestamp"], &event["ts_inferred"])).collect();
+    assert_eq!(times.len(), 5, "{}", reading.lines.concat());
+    assert!(times.iter().all(|(time, _)| **time == "2026-06-08T08:14:42.123Z"), "{times:?}");
+    assert!(times[..3].iter().all(|(_, inferred)| **inferred == true) && times[4].1.is_null(), "{times:?}");
+}
+
+#[test]
+fn a_subagent_that_was_called_in_a_copied_line_is_the_other_sessions() {
+    let other = "0f000000-0000-4000-8000-000000000009";
+    let call = r#"{"type":"assistant","uuid":"a","message":{"id":"m","content":[{"type":"tool_use","id":"t1","name":"Agent","input":{"prompt":"Count."}}]}}"#;
+    let result = r#"{"type":"user","uuid":"r","message":{"content":[{"type":"tool_result","tool_use_id":"t1","content":"3"}]},"toolUseResult":{"agentId":"a1","status":"completed"}}"#;
+    let children = |records: [String; 2]| {
+        let reading = disk("x.jsonl", &records.each_ref().map(String::as_str));
+        let called = reading.of_type("step.call_workflow.started");
+        called.map(|event| event["child_run_id"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    let plain = |record: &str| record.replacen('{', &format!(r#"{{"sessionId":"{other}","#), 1);
+    let forked = |record: &str| {
+        record.replacen('{', &format!(r#"{{"forkedFrom":{{"sessionId":"{other}","messageUuid":"x"}},"#), 1)
+    };
+    let own = children([plain(call), plain(result)]);
+    assert_eq!((own.len(), children([forked(call), forked(result)])), (1, own));
+}
+
+#[test]
+fn a_refusal_in_the_users_own_words_is_a_denial() {
+    let words = "The user doesn't want to proceed with this tool use. The tool use was rejected. To tell you how to proceed, the user said:\\nNo.";
+    let call = r#"{"type":"assistant","uuid":"a","message":{"id":"m","content":[{"type":"tool_use","id":"t1","name":"Write","input":{}}]}}"#;
+    let result = format!(
+        r#"{{"type":"user","uuid":"r","message":{{"content":[{{"type":"tool_result","tool_use_id":"t1","is_error":true,"content":"{words}"}}]}},"toolUseResult":"Error: {words}"}}"#
+    );
+    let reading = disk("x.jsonl", &[call, &result]);
+    assert_eq!(reading.of_type("tool.result").next().unwrap()["payload"]["outcome"], "denied");
+}
+
+#[test]
+fn a_frame_with_a_stop_reason_has_the_final_counts() {
+    let frame = |stop: &str| {
+        format!(
+            r#"{{"type":"assistant","uuid":"a{}","message":{{"id":"m1","stop_reason":{stop},"content":[{{"type":"text","text":"Hm."}}],"usage":{{"output_tokens":9}}}}}}"#,
+            stop.len()
+        )
+    };
+    let reading = stream(&[&frame("null"), &frame("\"end_turn\"")]);
+    let finals: Vec<_> =
+        reading.of_type("message.assistant").map(|event| &event["payload"]["final"]).collect();
+    assert_eq!(finals, [false, true]);
+}
