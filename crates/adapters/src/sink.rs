@@ -12,8 +12,8 @@ pub trait Sink {
         true
     }
 
-    /// Tells whether it is wanted what messages say; without it they have no blocks.
-    fn wants_blocks(&self) -> bool {
+    /// Tells whether events are wanted whole; else messages have no blocks, and no event its evidence.
+    fn wants_whole(&self) -> bool {
         true
     }
 

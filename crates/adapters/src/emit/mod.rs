@@ -223,6 +223,12 @@ impl<'a> Emit<'a> {
         }
     }
 
+    /// Names the bytes that the next event is made from.
+    fn evidence(&self) -> RawJson {
+        let position = Position { generation: self.at.generation, offset: self.at.offset, part: self.part };
+        Evidence { source: self.at.source.clone(), position, length: self.at.length }.to_json()
+    }
+
     fn put(
         &mut self,
         run: &Run,
@@ -251,14 +257,13 @@ impl<'a> Emit<'a> {
         if let Some(time) = self.memory.time() {
             draft = draft.at_time(time.clone());
         }
-        let position = Position { generation: self.at.generation, offset: self.at.offset, part: self.part };
-        let evidence = Evidence { source: self.at.source.clone(), position, length: self.at.length };
+        let evidence = self.sink.wants_whole().then(|| self.evidence());
         let mirrors = run.mirrors.filter(|_| event_type == EventType::RunStarted);
         let flags = [
             ("session_run_id", mirrors.map(|session| string(&session.to_string()))),
             ("ts_inferred", self.is_inferred.then(|| RawJson::from(true))),
             ("repaired", self.at.is_repaired.then(|| RawJson::from(true))),
-            ("evidence", Some(evidence.to_json())),
+            ("evidence", evidence),
         ];
         let marks = self.marks.iter().map(|(name, value)| (*name, Some(value.clone())));
         for (name, value) in marks.chain(flags) {

@@ -65,7 +65,7 @@ impl Emit<'_> {
 
     /// Writes a message of the model's.
     pub(crate) fn assistant(&mut self, run: &Run, blocks: Vec<ContentBlock>, extra: Extra) {
-        let blocks = if self.sink.wants_blocks() { blocks } else { Vec::new() };
+        let blocks = if self.sink.wants_whole() { blocks } else { Vec::new() };
         let message = MessagePayload { extra, ..MessagePayload::new(Role::Assistant, blocks) };
         self.put(run, (EventType::MessageAssistant, &run.turns.path()), &Payload::Message(message), None);
     }

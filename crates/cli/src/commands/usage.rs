@@ -121,7 +121,7 @@ impl Sink for Fold {
         UsageBuilder::wants(event_type)
     }
 
-    fn wants_blocks(&self) -> bool {
+    fn wants_whole(&self) -> bool {
         false
     }
 }
