@@ -71,17 +71,19 @@ pub enum Command {
     Record(RecordArgs),
     /// Show the events of a run
     ///
-    /// Agents' files may hold several runs: as text, a line names the run whenever another one goes on.
+    /// Agents' files may hold several runs: as text, a line names the run whenever another one goes on. Numbers begin
+    /// with 1 in each file, and a copy of a run that came before is named with its file.
     Events(EventsArgs),
     /// Show the steps of a run and its child runs as a tree
     ///
     /// Agents' files may hold several sessions: each is a tree, the oldest first, with the subagents whose files were
-    /// read below it.
+    /// read below it. Of several files with the same session the one with most events is shown.
     Tree(TreeArgs),
     /// Show a run as a conversation: who said what, what was called and what came back
     ///
     /// What people and models say is whole, and what tools give is shortened; `--json` has all of it, one object a run.
-    /// Child runs and subagents come after the run that began them.
+    /// Child runs and subagents come after the run that began them. Of several files with the same session the one with
+    /// most events is shown.
     Show(ShowArgs),
     /// Show the events of a run, and each new one as it is recorded
     ///
@@ -151,7 +153,7 @@ pub struct EventsArgs {
     pub types: Vec<String>,
     #[command(flatten)]
     pub form: EventForm,
-    /// Fail at the first event or block of an unknown type
+    /// Fail at the first event or block of an unknown type; of agents' files, also at what cannot be read
     #[arg(long)]
     pub strict: bool,
     /// Of agents' files, show whose they are, what they carry and how much was understood

@@ -1,17 +1,17 @@
 //! Finds what a RUN argument means: a UUID, the beginning of one, or a transcript file. Opens it, and says what can
 //! be seen at once to be wrong with it.
 
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use steno_adapters::Surface;
 use steno_journal::disk::{RealDisk, open_host_file};
 use steno_journal::{Error as JournalError, Reader, RunFile, Seal, Store, StorePath, read_seals};
 use steno_model::RunId;
 use steno_views::{Lines, visible};
 
 use crate::failure::{Failure, with_causes};
-use crate::provider_files::Opened;
+use crate::provider_files::{Opened, cannot, what_is};
 use crate::settings::Settings;
 
 /// What a RUN argument means.
@@ -81,8 +81,29 @@ pub fn find(text: &str, settings: &Settings) -> Result<Found, Failure> {
     if path.is_file() || path.is_dir() {
         return Ok(Found::File(path.to_owned()));
     }
+    check_path(text)?;
     let wanted = "a UUID, four or more of its first digits, or a transcript file";
     find_by_prefix(text, settings, wanted).map(Found::Run)
+}
+
+/// Fails for what can only be meant as a path, and has nothing at it that could be read.
+fn check_path(text: &str) -> Result<(), Failure> {
+    let path = Path::new(text);
+    let Ok(about) = path.symlink_metadata() else {
+        if !text.contains(['/', '.']) {
+            return Ok(());
+        }
+        let missing = io::Error::from(io::ErrorKind::NotFound);
+        let failure = cannot("read", path, &path.metadata().err().unwrap_or(missing));
+        return Err(failure.with_hint("`steno ls` lists the runs of the store"));
+    };
+    Err(match path.metadata() {
+        Err(error) if about.is_symlink() => {
+            let to = path.read_link().map(|to| format!("`{}`", to.display())).unwrap_or_default();
+            Failure::could_not(format!("cannot read `{text}`, a link to {to}: {error}"))
+        }
+        Ok(_) | Err(_) => Failure::could_not(format!("`{text}` is no regular file")),
+    })
 }
 
 /// Reads a RUN argument that may be a transcript file, and not a file of an agent or a directory.
@@ -109,20 +130,6 @@ fn no_transcript(path: &Path) -> Option<(&'static str, Option<String>)> {
     // One that cannot be opened is no better known, and fails where it is needed.
     let opened = Opened::open(path).ok()?;
     Some((what_is(opened.sniffed()?.surface), opened.surface().map(|_| hint)))
-}
-
-/// Returns what an agent's file is called.
-fn what_is(surface: Surface) -> &'static str {
-    match surface {
-        Surface::ClaudeDisk => "a session file of Claude Code",
-        Surface::ClaudeStream => "a stream of Claude Code",
-        Surface::CodexRollout => "a rollout of Codex",
-        Surface::CodexExec => "a stream of `codex exec`",
-        Surface::CodexAppServer => "a stream of Codex's app-server",
-        Surface::GeminiChat => "a chat file of Gemini CLI",
-        Surface::GeminiStream => "a stream of Gemini CLI",
-        Surface::CopilotEvents => "a file of Copilot CLI",
-    }
 }
 
 /// Reads a RUN argument that has to be a run of the store.

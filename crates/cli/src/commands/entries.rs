@@ -8,6 +8,7 @@ use steno_adapters::Surface;
 use steno_recorder::entries::{Discovered, EntryLog, EntryNumbers, EntryOptions, EntrySink};
 use tracing_subscriber::layer::SubscriberExt as _;
 
+use super::provider_events::warn_of_the_rest;
 use crate::args::EntriesArgs;
 use crate::failure::{Exit, Failure, Outcome};
 use crate::output::harmless_pieces;
@@ -22,7 +23,12 @@ pub fn run(args: &EntriesArgs) -> Outcome {
     let tally = Files::find(&args.paths).each(|file| {
         // Only while this runs: what the command itself has to say goes to stderr as always.
         let subscriber = tracing_subscriber::registry().with(log.clone());
-        tracing::subscriber::with_default(subscriber, || log_file(file, args, &mut numbers, &is_broken))
+        let logging = || log_file(file, args, &mut numbers, &is_broken);
+        let read = tracing::subscriber::with_default(subscriber, logging)?;
+        if let Some(read) = &read {
+            warn_of_the_rest(read);
+        }
+        Ok(read)
     });
     drop(log);
     match failed.lock().unwrap_or_else(PoisonError::into_inner).take() {

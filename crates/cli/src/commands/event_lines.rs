@@ -1,12 +1,12 @@
 //! How `events` and `follow` print an event.
 
 use anstyle::{AnsiColor, Style};
-use steno_adapters::Surface;
 use steno_journal::Recorded;
 use steno_model::json::{JsonString, RawJson};
 use steno_model::{BlockContent, ContentBlock, ExchangeEvent, Payload};
 use steno_views::{Lines, visible};
 
+use super::provider_events::Origin;
 use crate::args::EventForm;
 use crate::output::Output;
 
@@ -38,15 +38,17 @@ pub fn print_made(event: ExchangeEvent, form: EventForm, output: &mut Output) {
     if form.raw { output.raw_line(line.as_bytes()) } else { output.json_line(&line) }
 }
 
-/// Names the run whose events come next. Text alone needs it: as JSON each event has its run.
-pub fn print_run(event: &ExchangeEvent, surface: Surface, form: EventForm, output: &mut Output) {
-    if form.raw || form.json {
-        return;
-    }
+/// Names the run whose events come next, and the file if it is one more of the same run. Text alone needs it: as JSON
+/// each event has its run.
+pub fn print_run(event: &ExchangeEvent, origin: &Origin, is_again: bool, output: &mut Output) {
     let dim = Style::new().dimmed();
+    let surface = origin.surface;
     let parent = event.parent_run_id.map(|parent| format!("  child of {parent}")).unwrap_or_default();
+    let file = origin.path.display().to_string();
+    let again =
+        if is_again { format!("  again, in {}", visible(&file, Lines::Escape)) } else { String::new() };
     output.line(&format!(
-        "{dim}run {}  {} {}{parent}{dim:#}",
+        "{dim}run {}  {} {}{parent}{again}{dim:#}",
         event.run_id,
         surface.provider(),
         surface.name()

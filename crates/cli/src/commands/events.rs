@@ -1,13 +1,14 @@
 //! `steno events`: shows the events of a run.
 
+use std::collections::HashMap;
 use std::ops::ControlFlow;
 
 use steno_journal::{Reader, Recorded};
-use steno_model::{ExchangeEvent, Unknowns, Vocabulary as _, Word};
+use steno_model::{ExchangeEvent, Payload, RunId, Unknowns, Vocabulary as _, Word};
 
 use super::event_lines;
-use super::provider_events;
-use crate::args::EventsArgs;
+use super::provider_events::{self, Origin};
+use crate::args::{EventForm, EventsArgs};
 use crate::failure::{Exit, Failure, Outcome};
 use crate::output::{Output, count};
 use crate::provider_files::Files;
@@ -30,7 +31,9 @@ pub fn run(args: &EventsArgs, settings: &Settings, output: &mut Output) -> Outco
     while let Some(recorded) = reader.read_next().map_err(|error| {
         // What is good has been shown; now say what is not.
         output.flush();
-        Failure::from(error)
+        Failure::from(error).with_hint(
+            "what comes before was shown, and nothing was changed; `steno verify` says what is wrong",
+        )
     })? {
         if is_wanted(&recorded.event, args) {
             if args.strict {
@@ -61,22 +64,76 @@ fn show_foreign(files: Files, args: &EventsArgs, output: &mut Output) -> Outcome
         return Ok(Exit::Done);
     }
     let mut shown = 0_u64;
-    let mut run = None;
-    let tally = provider_events::read(files, |surface, event| {
+    let mut headings = Headings::default();
+    let mut strange = None;
+    let tally = provider_events::read(files, |origin, event| {
         if is_wanted(&event, args) {
-            if run.replace(event.run_id) != Some(event.run_id) {
-                event_lines::print_run(&event, surface, args.form, output);
+            if args.strict
+                && let Err(failure) = check_made(&event)
+            {
+                strange = Some(failure);
+                return ControlFlow::Break(());
             }
+            headings.before(origin, &event, args.form, output);
             event_lines::print_made(event, args.form, output);
             shown += 1;
         }
         if output.is_broken() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     })?;
+    if let Some(failure) = strange {
+        output.flush();
+        return Err(failure);
+    }
     tally.check_known(&args.run)?;
+    if args.strict && tally.unreadable > 0 {
+        let pieces = count(tally.unreadable, "piece");
+        return Err(Failure::nothing(format!("`{}`: {pieces} cannot be read", args.run)));
+    }
     if shown == 0 && !tally.is_enough {
         return Err(Failure::nothing(format!("no events of `{}` to show", args.run)));
     }
     Ok(Exit::Done)
+}
+
+/// The lines that name the run whose events come next.
+#[derive(Default)]
+struct Headings {
+    /// The run and the file that were named last.
+    last: Option<(RunId, u64)>,
+    /// In which file each run was met first.
+    first: HashMap<RunId, u64>,
+}
+
+impl Headings {
+    /// Names the run of an event if another one was named last; in another file it is a copy, and is told by its file.
+    fn before(&mut self, origin: &Origin, event: &ExchangeEvent, form: EventForm, output: &mut Output) {
+        let now = Some((event.run_id, origin.number));
+        if std::mem::replace(&mut self.last, now) == now {
+            return;
+        }
+        let is_again = *self.first.entry(event.run_id).or_insert(origin.number) != origin.number;
+        if !form.raw && !form.json {
+            event_lines::print_run(event, origin, is_again, output);
+        }
+    }
+}
+
+/// Fails for an event that was made from what its adapter did not understand, or that has words nobody knows.
+fn check_made(event: &ExchangeEvent) -> Result<(), Failure> {
+    let run = event.run_id;
+    if let Payload::Step(step) = event.payload()
+        && step.kind.to_string() == "unknown"
+    {
+        let name = step.name.to_string();
+        return Err(Failure::nothing(format!(
+            "event {} of run {run}: a record that is not understood: `{name}`",
+            event.seq
+        )));
+    }
+    match ExchangeEvent::parse_strict(event.to_line().as_bytes()) {
+        Ok(_) => Ok(()),
+        Err(error) => Err(Failure::nothing(format!("event {} of run {run}: {error}", event.seq))),
+    }
 }
 
 fn is_wanted(event: &ExchangeEvent, args: &EventsArgs) -> bool {

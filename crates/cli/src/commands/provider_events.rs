@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::ops::ControlFlow;
+use std::path::PathBuf;
 
 use steno_adapters::{Sink, Surface};
 use steno_model::json::{JsonString, ObjectWriter, RawJson};
@@ -12,41 +13,48 @@ use crate::failure::Failure;
 use crate::output::{Output, count};
 use crate::provider_files::{Files, Reading, Tally};
 
-/// The last number of each run.
-#[derive(Default)]
-struct Ends(HashMap<RunId, Seq>);
+/// The file that an event is from.
+pub struct Origin {
+    /// Which of the files it is, in the order in which they are read.
+    pub number: u64,
+    pub path: PathBuf,
+    pub surface: Surface,
+}
 
-/// Numbers the drafts of a file run by run, on from those of the files before, and hands each event on.
+/// Numbers the drafts of a file run by run, and hands each event on. A run lives in one file: in a copy of it the
+/// numbers begin again.
 struct Numbered<'a, F> {
-    surface: Surface,
-    ends: &'a mut Ends,
+    origin: Origin,
+    ends: HashMap<RunId, Seq>,
     each: &'a mut F,
     flow: ControlFlow<()>,
 }
 
-impl<F: FnMut(Surface, ExchangeEvent) -> ControlFlow<()>> Sink for Numbered<'_, F> {
+impl<F: FnMut(&Origin, ExchangeEvent) -> ControlFlow<()>> Sink for Numbered<'_, F> {
     fn draft(&mut self, run: RunId, draft: Draft) {
         if self.flow.is_break() {
             return;
         }
-        let seq = Seq::after(self.ends.0.get(&run).copied());
-        self.ends.0.insert(run, seq);
+        let seq = Seq::after(self.ends.get(&run).copied());
+        self.ends.insert(run, seq);
         let encoded = draft.encode(run, || Timestamp::from_instant(jiff::Timestamp::UNIX_EPOCH));
-        self.flow = (self.each)(self.surface, encoded.into_event(seq));
+        self.flow = (self.each)(&self.origin, encoded.into_event(seq));
     }
 }
 
-/// Reads the files that agents wrote, and hands on each event with whose file it is from, until that is enough or nobody
+/// Reads the files that agents wrote, and hands on each event with the file it is from, until that is enough or nobody
 /// reads our output any more.
 pub fn read(
     files: Files,
-    mut each: impl FnMut(Surface, ExchangeEvent) -> ControlFlow<()>,
+    mut each: impl FnMut(&Origin, ExchangeEvent) -> ControlFlow<()>,
 ) -> Result<Tally, Failure> {
-    let mut ends = Ends::default();
+    let mut number = 0;
     files.each(|file| {
         let Some(surface) = file.surface() else { return Ok(None) };
+        number += 1;
+        let origin = Origin { number, path: file.path().to_owned(), surface };
         let flow = ControlFlow::Continue(());
-        let mut numbered = Numbered { surface, ends: &mut ends, each: &mut each, flow };
+        let mut numbered = Numbered { origin, ends: HashMap::new(), each: &mut each, flow };
         let read = file.read(&mut numbered, |numbered| numbered.flow.is_break() || Output::is_abandoned())?;
         if let Some(read) = &read {
             warn_of_the_rest(read);
@@ -114,8 +122,12 @@ fn completeness_line(events: u64, read: &Reading) -> String {
     let (surface, completeness) = (read.sniffed.surface, &read.completeness);
     let version = read.sniffed.version.as_ref().map(|version| format!(" {version}")).unwrap_or_default();
     let unknown: u64 = completeness.unknown.values().sum();
+    let torn = match completeness.torn_bytes {
+        0 => String::new(),
+        bytes => format!(", the last {} no whole record", count(bytes, "byte")),
+    };
     let line = format!(
-        "{}  {} {}{version}  {} from {}, {} of them bookkeeping, {unknown} unknown, {} unreadable{}",
+        "{}  {} {}{version}  {} from {}, {} of them bookkeeping, {unknown} unknown, {} unreadable{torn}{}",
         read.path.display(),
         surface.provider(),
         surface.name(),

@@ -3,12 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::ControlFlow;
 use std::path::Path;
+use std::rc::Rc;
 
 use steno_journal::{Error as JournalError, Reader, Store, run_ends};
 use steno_model::{ExchangeEvent, RunId};
 use steno_views::tree::{Joined, RunTree, TreeBuilder, join, join_all};
+use steno_views::{Lines, visible};
 
-use super::provider_events;
+use super::provider_events::{self, Origin};
 use crate::failure::Failure;
 use crate::provider_files::{Files, Tally};
 use crate::runs::{self, Found};
@@ -55,12 +57,12 @@ impl<F: RunFold> Related<F> {
     }
 
     fn of_agents(files: Files, text: &str) -> Result<Self, Failure> {
-        let mut building = BTreeMap::<RunId, Building<F>>::new();
-        let tally = provider_events::read(files, |_, event| {
-            let run = event.run_id;
-            building.entry(run).or_insert_with(|| Building::begin(run)).push(&event);
+        let mut kept = Kept::<F>::default();
+        let tally = provider_events::read(files, |origin, event| {
+            kept.push(origin, &event);
             ControlFlow::Continue(())
         })?;
+        let building = kept.finish();
         if building.is_empty() && !tally.is_enough {
             tally.check_known(text)?;
             return Err(Failure::nothing(format!("no events in `{text}`")));
@@ -113,20 +115,81 @@ impl<F: RunFold> Related<F> {
     }
 }
 
+/// The runs of agents' files, each from one file: of copies the one with most events is kept.
+struct Kept<F> {
+    runs: BTreeMap<RunId, (Building<F>, Rc<Path>)>,
+    /// What the file holds that is being read.
+    reading: BTreeMap<RunId, Building<F>>,
+    /// That file, and its number.
+    file: Option<(u64, Rc<Path>)>,
+    /// How many copies of runs were left out.
+    left_out: u64,
+}
+
+impl<F> Default for Kept<F> {
+    fn default() -> Self {
+        Self { runs: BTreeMap::new(), reading: BTreeMap::new(), file: None, left_out: 0 }
+    }
+}
+
+impl<F: RunFold> Kept<F> {
+    fn push(&mut self, origin: &Origin, event: &ExchangeEvent) {
+        if self.file.as_ref().is_none_or(|(number, _)| *number != origin.number) {
+            self.end_file();
+            self.file = Some((origin.number, origin.path.as_path().into()));
+        }
+        let run = event.run_id;
+        self.reading.entry(run).or_insert_with(|| Building::begin(run)).push(event);
+    }
+
+    /// Keeps what a file holds, unless another one has as much of it.
+    fn end_file(&mut self) {
+        let Some((_, path)) = &self.file else { return };
+        for (run, built) in std::mem::take(&mut self.reading) {
+            let path = Rc::clone(path);
+            let Some((before, _)) = self.runs.get(&run) else {
+                self.runs.insert(run, (built, path));
+                continue;
+            };
+            let left = if built.events > before.events {
+                self.runs.insert(run, (built, path)).map(|(_, path)| path)
+            } else {
+                Some(path)
+            };
+            self.left_out += 1;
+            let left = left.map(|path| path.display().to_string()).unwrap_or_default();
+            tracing::debug!("left out run {run} in `{}`", visible(&left, Lines::Escape));
+        }
+    }
+
+    fn finish(mut self) -> BTreeMap<RunId, Building<F>> {
+        self.end_file();
+        if self.left_out > 0 {
+            tracing::warn!(
+                "{} left out: of files with the same run the one with most events is shown; `-v` names the others",
+                if self.left_out == 1 { "1 copy".to_owned() } else { format!("{} copies", self.left_out) }
+            );
+        }
+        self.runs.into_iter().map(|(run, (built, _))| (run, built)).collect()
+    }
+}
+
 /// A run that is being read.
 struct Building<F> {
     tree: TreeBuilder,
     fold: F,
+    events: u64,
 }
 
 impl<F: RunFold> Building<F> {
     fn begin(run: RunId) -> Self {
-        Self { tree: TreeBuilder::new(run), fold: F::begin(run) }
+        Self { tree: TreeBuilder::new(run), fold: F::begin(run), events: 0 }
     }
 
     fn push(&mut self, event: &ExchangeEvent) {
         self.tree.push(event);
         self.fold.push(event);
+        self.events += 1;
     }
 
     fn read(mut self, reader: &mut Reader) -> Result<(RunTree, F), Failure> {

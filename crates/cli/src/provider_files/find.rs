@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 
 use steno_views::{Lines, visible};
 
-use super::{Opened, Reading, cannot};
+use super::strange::check_ours;
+use super::{Opened, Reading, cannot, what_is};
 use crate::failure::Failure;
 use crate::output::count;
 
@@ -32,6 +33,10 @@ pub struct Tally {
     pub unread: u64,
     /// Files that end inside of compressed data.
     pub cut: u64,
+    /// Pieces of them that cannot be read.
+    pub unreadable: u64,
+    /// Records of unknown types.
+    pub unknown: u64,
     /// All of them.
     pub total: u64,
     /// Whether there was no need to read them all, as nobody reads what comes of it.
@@ -79,15 +84,23 @@ impl Files {
         found
     }
 
-    /// Returns the files at a path, unless it is a transcript of ours, or so damaged that it may be one.
+    /// Returns the files at a path, unless it is a transcript of ours, or a damaged one.
+    ///
+    /// Fails for a file that is neither ours nor one that an adapter reads, and says what it is.
     pub fn unless_transcript(path: &Path) -> Result<Option<Self>, Failure> {
         if path.is_dir() {
             return Ok(Some(Self::find(&[path.to_owned()])));
         }
         let opened = Opened::open(path)?;
-        // What nobody else's is, is ours to judge: a damaged transcript is to be told as one.
-        let is_foreign = opened.sniffed().is_some();
-        Ok(is_foreign.then(|| Self { opened: Some(opened), waiting: Vec::new(), failures: Vec::new() }))
+        let Some(sniffed) = opened.sniffed() else {
+            // A damaged transcript is to be told as one.
+            return check_ours(path).map(|()| None);
+        };
+        if opened.surface().is_none() {
+            let what = what_is(sniffed.surface);
+            return Err(Failure::nothing(format!("`{}` is {what}, which is not read yet", path.display())));
+        }
+        Ok(Some(Self { opened: Some(opened), waiting: Vec::new(), failures: Vec::new() }))
     }
 
     /// Hands each file to `read`, which returns what it found if an agent wrote it.
@@ -107,6 +120,8 @@ impl Files {
                 Ok(Some(reading)) => {
                     tally.known += 1;
                     tally.cut += u64::from(reading.is_cut);
+                    tally.unreadable += reading.completeness.unreadable;
+                    tally.unknown += reading.completeness.unknown.values().sum::<u64>();
                     if reading.is_cut {
                         warn_of_cut(&reading.path);
                     }

@@ -2,16 +2,18 @@
 
 mod bytes;
 mod find;
+mod strange;
 
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use steno_adapters::{Adapter, Completeness, HEAD_BYTES_MAX, Sink, Sniffed, Source, Surface, open, sniff};
-use steno_model::{Envelope, Frame, Lane, Timestamp};
+use steno_model::{Frame, Lane, Timestamp};
 
 use crate::failure::Failure;
 use bytes::PlainBytes;
+use strange::{is_transcript, sniff_document};
 
 pub use find::{Files, Tally};
 
@@ -55,7 +57,8 @@ impl Opened {
         let mut bytes = PlainBytes::of(file).map_err(failed)?;
         let mut head = vec![0; HEAD_BYTES_MAX];
         bytes.fill(&mut head);
-        let sniffed = if is_transcript(&head) { None } else { sniff(&head) };
+        let is_ours = is_transcript(&head);
+        let sniffed = if is_ours { None } else { sniff(&head).or_else(|| sniff_document(&head)) };
         if sniffed.is_none()
             && let Some(error) = bytes.end()
         {
@@ -120,17 +123,25 @@ impl Opened {
     }
 }
 
-/// Tells whether a file begins with an event of ours.
-fn is_transcript(head: &[u8]) -> bool {
-    let first = head.split(|byte| *byte == b'\n').next().unwrap_or_default();
-    Envelope::parse(first).is_ok()
-}
-
 fn source_of(path: &Path) -> Source {
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     // By its whole path: streams of one session are often called alike, and their runs are made from this.
     let whole = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     Source { id: whole.to_string_lossy().as_ref().into(), file_name: Some(name) }
+}
+
+/// Returns what an agent's file is called.
+pub fn what_is(surface: Surface) -> &'static str {
+    match surface {
+        Surface::ClaudeDisk => "a session file of Claude Code",
+        Surface::ClaudeStream => "a stream of Claude Code",
+        Surface::CodexRollout => "a rollout of Codex",
+        Surface::CodexExec => "a stream of `codex exec`",
+        Surface::CodexAppServer => "a stream of Codex's app-server",
+        Surface::GeminiChat => "a chat file of Gemini CLI",
+        Surface::GeminiStream => "a stream of Gemini CLI",
+        Surface::CopilotEvents => "a file of Copilot CLI",
+    }
 }
 
 /// Opens a file to read. A pipe in its place would make us wait for ever, so nothing else is opened.
@@ -142,7 +153,8 @@ fn open_regular(path: &Path) -> Result<File, Failure> {
     File::open(path).map_err(failed)
 }
 
-fn cannot(what: &str, path: &Path, error: &io::Error) -> Failure {
+/// Returns that something cannot be done with a path, and why.
+pub fn cannot(what: &str, path: &Path, error: &io::Error) -> Failure {
     Failure::could_not(format!("cannot {what} `{}`: {error}", path.display()))
 }
 

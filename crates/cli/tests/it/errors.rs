@@ -89,7 +89,10 @@ fn a_run_id_that_is_none_is_wrong_use() {
         for args in commands(id) {
             // A reader takes the path of a transcript too, and a directory is neither that nor a run.
             if args[0] == "record" || !steno.dir.path().join(id).exists() {
-                let said = check(&steno, &args, 2, "`");
+                // What looks like a path is told as a file that is not there.
+                let is_path =
+                    id.contains(['/', '.']) && ["events", "tree", "show", "verify"].contains(&args[0]);
+                let said = check(&steno, &args, if is_path { 3 } else { 2 }, "`");
                 assert!(said.err.contains("hint: "), "{args:?}: {}", said.err);
             }
         }

@@ -5,6 +5,7 @@
 mod agents_files;
 mod agents_output;
 mod conversations;
+mod copies;
 mod documents;
 mod errors;
 mod escapes;
@@ -17,6 +18,7 @@ mod queries;
 mod recording;
 mod settings;
 mod showing;
+mod strange_files;
 mod trees;
 mod usage;
 mod verifying;

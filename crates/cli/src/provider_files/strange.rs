@@ -1,0 +1,85 @@
+//! Tells what a file is that no adapter reads: a transcript of ours, also a damaged one, or what else can be said of it.
+
+use std::fs::File;
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::path::Path;
+
+use steno_adapters::{Sniffed, Surface, sniff};
+use steno_model::Envelope;
+
+use super::cannot;
+use crate::failure::Failure;
+
+/// How much of a file is searched for a line of ours.
+const SEARCHED_BYTES_MAX: u64 = 64 * 1024 * 1024;
+/// What gzip and UTF-16 begin with.
+const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
+const UTF16_MARKS: [[u8; 2]; 2] = [[0xff, 0xfe], [0xfe, 0xff]];
+
+/// Tells whether a file begins with an event of ours.
+pub fn is_transcript(head: &[u8]) -> bool {
+    let first = head.split(|byte| *byte == b'\n').next().unwrap_or_default();
+    Envelope::parse(first).is_ok()
+}
+
+/// Finds whose a file is that is one document over many lines and not a line for each record.
+///
+/// Nobody's adapter reads such files, so that the answer serves only to say what it is.
+pub fn sniff_document(head: &[u8]) -> Option<Sniffed> {
+    if !head.trim_ascii_start().starts_with(b"{") {
+        return None;
+    }
+    // No string of JSON has a raw line feed, so this changes white space alone.
+    let line: Vec<u8> = head.iter().map(|byte| if *byte == b'\n' { b' ' } else { *byte }).collect();
+    sniff(&line).filter(|sniffed| match sniffed.surface {
+        Surface::GeminiChat | Surface::GeminiStream | Surface::CopilotEvents => true,
+        Surface::ClaudeDisk
+        | Surface::ClaudeStream
+        | Surface::CodexRollout
+        | Surface::CodexExec
+        | Surface::CodexAppServer => false,
+    })
+}
+
+/// Fails unless a line of the file is an event of ours, or was meant to be one: then it is a transcript that may be
+/// damaged. A file without a byte is a transcript without events.
+pub fn check_ours(path: &Path) -> Result<(), Failure> {
+    let failed = |error| cannot("read", path, &error);
+    let mut lines = BufReader::new(File::open(path).map_err(failed)?.take(SEARCHED_BYTES_MAX));
+    let mut line = Vec::new();
+    let mut head = Vec::new();
+    loop {
+        line.clear();
+        if lines.read_until(b'\n', &mut line).map_err(failed)? == 0 {
+            break;
+        }
+        if is_of_ours(line.trim_ascii_end()) {
+            return Ok(());
+        }
+        if head.is_empty() {
+            head.extend_from_slice(&line[..line.len().min(GZIP_MAGIC.len())]);
+        }
+    }
+    if head.is_empty() {
+        return Ok(());
+    }
+    let name = path.display();
+    let neither = format!("`{name}` is neither a transcript nor a file of an agent that we can read");
+    Err(match &head[..] {
+        head if head == GZIP_MAGIC => {
+            Failure::nothing(format!("`{name}` is compressed with gzip, which is not read"))
+                .with_hint("unpack it first; zstd is read as it is")
+        }
+        head if UTF16_MARKS.iter().any(|mark| head == mark) => {
+            Failure::nothing(format!("{neither}: it is UTF-16")).with_hint("turn it into UTF-8 first")
+        }
+        _ => Failure::nothing(neither),
+    })
+}
+
+/// Tells whether a line is an event of ours, or begins as each of them does.
+fn is_of_ours(line: &[u8]) -> bool {
+    let begins = line.starts_with(b"{\"seq\":");
+    let names_run = || line.windows(10).take(64).any(|part| part == b",\"run_id\":");
+    Envelope::parse(line).is_ok() || (begins && names_run())
+}

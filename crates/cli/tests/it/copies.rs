@@ -1,0 +1,69 @@
+//! Several files with the same run: copies, backups, a file beside its compressed self. A run lives in one of them.
+
+use serde_json::json;
+
+use crate::agents_files::{line, lines, put, session, session_with_subagent, text};
+use crate::kit::{RUN, Steno};
+
+/// A session, a shorter copy of it, and a compressed one.
+fn with_copies() -> Steno {
+    let steno = Steno::new();
+    put(&steno, "d/a-backup.jsonl", text(&session()[..2]));
+    put(&steno, "d/b.jsonl", text(&session()));
+    put(&steno, "d/b.jsonl.zst", zstd::encode_all(text(&session()).as_bytes(), 1).unwrap());
+    steno
+}
+
+#[test]
+fn of_copies_the_one_with_most_events_is_shown_and_the_others_are_counted() {
+    let steno = with_copies();
+    for command in ["tree", "show"] {
+        let alone = steno.run(&[command, "d/b.jsonl"]);
+        let said = steno.run(&[command, "d"]);
+        assert_eq!((said.code, &said.out), (0, &alone.out), "{command}: {}", said.err);
+        assert!(said.err.contains("2 copies left out"), "{command}: {}", said.err);
+        assert!(!said.err.contains("a-backup"), "{command}: {}", said.err);
+        let named = steno.run(&[command, "d", "-v"]).err;
+        assert!(named.contains("d/a-backup.jsonl") && named.contains("d/b.jsonl.zst"), "{named}");
+        assert_eq!(alone.err, "");
+        let json = steno.run(&[command, "d", "--json"]).out;
+        assert_eq!(json, steno.run(&[command, "d/b.jsonl", "--json"]).out, "{command}");
+    }
+}
+
+#[test]
+fn events_are_numbered_from_1_in_each_file_and_a_run_that_comes_again_names_its_file() {
+    let steno = with_copies();
+    let events = lines(&steno.run(&["events", "d", "--json"]));
+    let numbers: Vec<_> = events.iter().map(|event| event["seq"].as_u64().unwrap()).collect();
+    let want: Vec<u64> = (1..=4).chain(1..=7).chain(1..=7).collect();
+    assert_eq!(numbers, want);
+    let shown = steno.run(&["events", "d"]).out;
+    let heads: Vec<_> = shown.lines().filter(|line| line.starts_with("run ")).collect();
+    let head = format!("run {RUN}  claude disk");
+    let again = |file: &str| format!("{head}  again, in d/{file}");
+    assert_eq!(heads, [head.clone(), again("b.jsonl"), again("b.jsonl.zst")]);
+}
+
+#[test]
+fn a_session_and_its_subagent_are_no_copies() {
+    let steno = Steno::new();
+    session_with_subagent(&steno);
+    for command in ["tree", "show", "events"] {
+        let said = steno.run(&[command, "p"]);
+        assert!(said.code == 0 && said.err.is_empty() && !said.out.contains("again"), "{said:?}");
+    }
+}
+
+#[test]
+fn runs_that_alternate_in_one_file_do_not_come_again() {
+    let steno = Steno::new();
+    let mut all = session();
+    let other = "660e8400-e29b-41d4-a716-446655440000";
+    let said = json!({"type": "user", "sessionId": other, "message": {"role": "user", "content": "x"}});
+    all.push(line(5, said));
+    all.push(line(6, json!({"type": "user", "message": {"role": "user", "content": "y"}})));
+    let file = put(&steno, "s.jsonl", text(&all));
+    let shown = steno.run(&["events", &file]).out;
+    assert!(!shown.contains("again"), "{shown}");
+}

@@ -1,0 +1,104 @@
+//! Files that nobody we know wrote, that are not there, or of which a part cannot be read: what is said of them.
+
+use std::os::unix::fs::symlink;
+
+use serde_json::json;
+
+use crate::agents_files::{line, put, session, text};
+use crate::kit::{RUN, Steno};
+
+/// Runs a command that fails, and returns what it says.
+#[track_caller]
+fn check(steno: &Steno, args: &[&str], code: i32, says: &str) {
+    let said = steno.run(args);
+    assert_eq!((said.code, said.out.as_str()), (code, ""), "{args:?}: {}", said.err);
+    assert!(said.err.contains(says), "{args:?}: {}", said.err);
+    // Nobody is sent to the command that was just run.
+    assert!(!said.err.contains("`steno events` reads"), "{args:?}: {}", said.err);
+}
+
+const READERS: [&str; 3] = ["events", "tree", "show"];
+
+#[test]
+fn a_file_of_nobody_is_no_damaged_transcript() {
+    let steno = Steno::new();
+    let neither = "is neither a transcript nor a file of an agent that we can read";
+    let cases: [(&str, &[u8], &str); 7] = [
+        ("text.txt", b"Dear reader\n", neither),
+        ("binary", b"\x00\x01\xff\n\xfe", neither),
+        ("blank", b"\n \n", neither),
+        ("utf16", b"\xff\xfeh\x00i\x00", "it is UTF-16"),
+        ("logs.gz", b"\x1f\x8b\x08\x00whatever", "is compressed with gzip"),
+        ("own.json", b"{\"seq\":1,\"kind\":\"mine\"}\n", neither),
+        (
+            "chat.json",
+            b"{\n  \"sessionId\": \"s\",\n  \"projectHash\": \"p\",\n  \"messages\": []\n}\n",
+            "is a chat file of Gemini CLI, which is not read yet",
+        ),
+    ];
+    for (name, bytes, says) in cases {
+        put(&steno, name, bytes);
+        for command in READERS {
+            check(&steno, &[command, name], 1, says);
+        }
+        check(&steno, &["events", "--completeness", name], 1, says);
+    }
+}
+
+#[test]
+fn a_transcript_that_begins_with_damage_is_a_damaged_transcript() {
+    let steno = Steno::new();
+    steno.record(&[r#"{"type":"run.started"}"#, r#"{"type":"run.completed"}"#]);
+    let good = steno.text(RUN);
+    let torn = good.replacen("\"type\"", "type", 1);
+    for bytes in [format!("noise\n{good}"), torn] {
+        let file = put(&steno, "t.jsonl", bytes);
+        check(&steno, &["events", &file], 1, "is damaged at byte 0");
+    }
+    let file = put(&steno, "empty.jsonl", "");
+    check(&steno, &["events", &file], 1, "no events of `empty.jsonl` to show");
+}
+
+#[test]
+fn a_path_with_nothing_to_read_is_told_as_a_path() {
+    let steno = Steno::new();
+    symlink("nowhere", steno.dir.path().join("link")).unwrap();
+    let made = std::process::Command::new("mkfifo").arg(steno.dir.path().join("pipe")).status().unwrap();
+    assert!(made.success());
+    for command in READERS {
+        check(&steno, &[command, "nosuch.jsonl"], 3, "cannot read `nosuch.jsonl`: No such file");
+        check(&steno, &[command, "no/such"], 3, "cannot read `no/such`: No such file");
+        check(&steno, &[command, "link"], 3, "cannot read `link`, a link to `nowhere`");
+        check(&steno, &[command, "pipe"], 3, "`pipe` is no regular file");
+    }
+}
+
+#[test]
+fn strict_fails_at_what_an_adapter_did_not_understand() {
+    let steno = Steno::new();
+    let whole = put(&steno, "whole.jsonl", text(&session()));
+    assert_eq!(steno.run(&["events", "--strict", &whole]).code, 0);
+    let dream = line(9, json!({"type": "dream"})).to_string() + "\n";
+    for (name, rest) in [("unknown.jsonl", dream.as_str()), ("unreadable.jsonl", "[1]\n")] {
+        let file = put(&steno, name, text(&session()) + rest);
+        let said = steno.run(&["events", "--strict", &file]);
+        // What comes before is shown.
+        assert_eq!((said.code, said.out.lines().count()), (1, 8), "{said:?}");
+        assert!(said.err.contains("error: event 8 of run"), "{said:?}");
+        assert_eq!(steno.run(&["events", &file]).code, 0);
+    }
+    let said = steno.run(&["events", "--strict", "--type", "run.started", "unreadable.jsonl"]);
+    assert!(said.code == 1 && said.err.contains("1 piece cannot be read"), "{said:?}");
+}
+
+#[test]
+fn a_torn_end_is_said_by_completeness_and_entries() {
+    let steno = Steno::new();
+    let file = put(&steno, "s.jsonl", text(&session()) + "[1]\n{\"type\":\"user\",\"mess");
+    let said = steno.run(&["events", "--completeness", &file]);
+    assert!(said.out.contains("1 unreadable, the last 20 bytes no whole record"), "{}", said.out);
+    let said = steno.run(&["entries", &file]);
+    for part in ["1 piece cannot be read", "the last 20 bytes are no whole record"] {
+        assert!(said.err.contains(part), "{part}: {}", said.err);
+    }
+}
