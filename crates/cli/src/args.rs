@@ -232,6 +232,9 @@ impl std::fmt::Display for UsageGroup {
 pub struct TreeArgs {
     /// A run's UUID or the beginning of it, a transcript file, or a file or directory of an agent
     pub run: String,
+    /// Show each step of the system, also where many follow each other
+    #[arg(long)]
+    pub all: bool,
     /// Print one JSON object a tree
     #[arg(long)]
     pub json: bool,
@@ -241,6 +244,9 @@ pub struct TreeArgs {
 pub struct ShowArgs {
     /// A run's UUID or the beginning of it, a transcript file, or a file or directory of an agent
     pub run: String,
+    /// Show each step of the system, also where many follow each other
+    #[arg(long)]
+    pub all: bool,
     /// Print one JSON object a run
     #[arg(long)]
     pub json: bool,

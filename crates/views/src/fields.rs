@@ -35,6 +35,11 @@ impl<'a> PayloadFields<'a> {
         self.raw(name).map(RawJson::from_raw)
     }
 
+    /// Returns the names of all fields, in order.
+    pub(crate) fn names(&self) -> Vec<String> {
+        self.0.iter().flat_map(Fields::iter).map(|(key, _)| key.text().into_owned()).collect()
+    }
+
     /// Tells whether the field called `name` is true.
     pub(crate) fn is_true(&self, name: &str) -> bool {
         self.raw(name).is_some_and(|raw| raw.get() == "true")
@@ -71,6 +76,12 @@ pub(crate) fn session_run_id(event: &ExchangeEvent) -> Option<RunId> {
 pub(crate) fn run_id_in(event: &ExchangeEvent, field: &str) -> Option<RunId> {
     let text: String = event.extra.get(field)?.read().ok()?;
     RunId::parse(&text).ok()
+}
+
+/// Returns the run that a `run.started` says its run is a fork of.
+pub(crate) fn forked_from(fields: &PayloadFields<'_>) -> Option<RunId> {
+    let text = fields.object("forked_from").string("run_id")?;
+    RunId::parse(&text.to_text()).ok()
 }
 
 #[cfg(test)]

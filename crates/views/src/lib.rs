@@ -9,7 +9,8 @@
 //! - [`conversation`]: [`conversation::ConversationBuilder`] makes one run a conversation, each call with its result;
 //!   [`conversation::text()`] shows it as lines.
 //! - [`usage`]: [`usage::UsageBuilder`] adds up what sessions cost in tokens.
-//! - [`State`]: what both know about an end.
+//! - [`gist`]: what a value says, in a few words for one line.
+//! - [`State`] and [`Reported`]: what is known about an end.
 //! - [`visible()`]: makes foreign text harmless for a terminal.
 //!
 //! ```
@@ -38,6 +39,7 @@
 
 pub mod conversation;
 mod fields;
+pub mod gist;
 mod state;
 pub mod summary;
 #[cfg(test)]
@@ -48,5 +50,5 @@ mod visible;
 mod wire;
 mod words;
 
-pub use state::State;
+pub use state::{Reported, State};
 pub use visible::{Lines, visible};

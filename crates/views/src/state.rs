@@ -1,5 +1,7 @@
 //! What is known about the end of a run or a step: one word for one thing in every view.
 
+use steno_model::json::JsonString;
+
 /// What is known about the end of a run or a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -10,4 +12,13 @@ pub enum State {
     Completed,
     /// It ended with an error.
     Failed,
+}
+
+/// What a run's parent reports of its end, for a run that has none in its own record.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reported {
+    /// `Completed` or `Failed`.
+    pub state: State,
+    /// Why it failed.
+    pub error: Option<JsonString>,
 }

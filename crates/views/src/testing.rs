@@ -81,8 +81,8 @@ fn payload(short: &str, path: &str, fields: &Map<String, Value>) -> Value {
     let field = |name: &str, default: &str| fields.get(name).cloned().unwrap_or_else(|| default.into());
     let last = StepPath::parse(path).names().last().cloned().unwrap_or_default();
     let mut payload = match short {
-        "u" => json!({"role": "user", "blocks": []}),
-        "a" => json!({"role": "assistant", "blocks": []}),
+        "u" => json!({"role": "user", "blocks": [{"type": "text", "text": "Hi."}]}),
+        "a" => json!({"role": "assistant", "blocks": [{"type": "text", "text": "Hi."}]}),
         "c" | "r" => json!({
             "name": "tool", "call_id": field("call", "call-1"), "input": {}, "output": null,
             "fidelity": field("via", "agent emitted").as_str().unwrap().replace(' ', "_"),

@@ -1,4 +1,9 @@
-//! Pieces of the lines that views show: texts cut to fit, numbers with their nouns.
+//! Pieces of the lines that views show: texts cut to fit, numbers with their nouns, steps put together.
+
+use steno_model::json::JsonString;
+
+/// From how many on system steps that follow each other are put together.
+pub(crate) const STEPS_TOGETHER_MIN: usize = 3;
 
 /// Returns the first characters of a text, and a mark where it goes on.
 pub(crate) fn cut(text: &str, chars_max: usize) -> String {
@@ -11,4 +16,34 @@ pub(crate) fn cut(text: &str, chars_max: usize) -> String {
 /// Returns a number with its noun.
 pub(crate) fn number(count: u64, noun: &str) -> String {
     if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
+}
+
+/// Returns steps that are shown as one: how many, and the names of the first.
+pub(crate) fn steps_in_short(names: impl ExactSizeIterator<Item = String>, chars_max: usize) -> String {
+    let count = names.len() as u64;
+    let mut seen: Vec<(String, u64)> = Vec::new();
+    for name in names {
+        match seen.iter_mut().find(|(found, _)| *found == name) {
+            Some((_, times)) => *times += 1,
+            None => seen.push((name, 1)),
+        }
+    }
+    let said =
+        seen.into_iter().map(|(name, times)| if times == 1 { name } else { format!("{name} ×{times}") });
+    let line = format!("{}: {}", number(count, "system step"), said.collect::<Vec<_>>().join(", "));
+    cut(&line, chars_max)
+}
+
+/// Tells whether a step of the system with this name may stand together with others: nobody misses it. What the user
+/// did and what was refused is not among them.
+pub(crate) fn is_quiet(name: &JsonString) -> bool {
+    const TELLING: [&str; 6] = [
+        "local_command",
+        "local_command_output",
+        "interrupt",
+        "turn_aborted",
+        "permission_denied",
+        "warning",
+    ];
+    !TELLING.iter().any(|telling| name.is(telling))
 }

@@ -2,8 +2,9 @@
 
 use anstyle::{AnsiColor, Style};
 use steno_journal::Recorded;
-use steno_model::json::{JsonString, RawJson};
+use steno_model::json::{Extra, JsonString, RawJson};
 use steno_model::{BlockContent, ContentBlock, ExchangeEvent, Payload};
+use steno_views::gist::{placeholder, reason, usage};
 use steno_views::{Lines, visible};
 
 use super::provider_events::Origin;
@@ -112,7 +113,7 @@ fn detail(event: &ExchangeEvent) -> String {
     match event.payload() {
         Payload::Null => String::new(),
         Payload::Step(step) => {
-            let error = step.error.map(|error| format!(" failed: {error}")).unwrap_or_default();
+            let error = step.error.map(|error| format!(" failed: {}", reason(&error))).unwrap_or_default();
             format!("{} ({}){error}", step.name, step.kind)
         }
         Payload::Tool(tool) => {
@@ -125,10 +126,18 @@ fn detail(event: &ExchangeEvent) -> String {
                 None => format!("{} {said}", tool.name),
             }
         }
+        Payload::Message(message) if message.blocks.is_empty() => usage_text(&message.extra),
         Payload::Message(message) => blocks_text(&message.blocks),
         Payload::Blocks(blocks) => blocks_text(&blocks),
         Payload::Other(raw) => text_of(raw.as_str()),
     }
+}
+
+/// Returns what an event says that reports usage and nothing else.
+fn usage_text(extra: &Extra) -> String {
+    let scope = extra.get("usage_scope").and_then(|scope| scope.read::<String>().ok());
+    let report = extra.get("usage").and_then(|report| usage(report, scope.as_deref()));
+    report.map(|report| format!("({report})")).unwrap_or_default()
 }
 
 fn blocks_text(blocks: &[ContentBlock]) -> String {
@@ -141,7 +150,13 @@ fn block_text(block: &ContentBlock) -> String {
     let text =
         |text: &Option<JsonString>| text.as_ref().map(JsonString::as_raw).map(text_of).unwrap_or_default();
     match &block.content {
-        BlockContent::Text(said) | BlockContent::Stream(said) => text(said),
+        BlockContent::Text(said) => match text(said) {
+            said if said.is_empty() => {
+                placeholder(&|name| block.extra.get(name).cloned()).unwrap_or_default()
+            }
+            said => format!("{}{said}", label_of(block)),
+        },
+        BlockContent::Stream(said) => text(said),
         BlockContent::Thinking(said) => format!("(thinking) {}", text(said)),
         BlockContent::ToolUse { tool_name, tool_input, .. } => {
             format!("{} {}", text(tool_name), json(tool_input))
@@ -150,6 +165,12 @@ fn block_text(block: &ContentBlock) -> String {
         BlockContent::Command(said) => format!("$ {}", text(said)),
         BlockContent::Unknown(unknown) => format!("? {unknown}"),
     }
+}
+
+/// Returns what marks a text that nobody said: a system prompt.
+fn label_of(block: &ContentBlock) -> String {
+    let label = block.extra.get("label").and_then(|label| label.read::<String>().ok());
+    label.map(|label| format!("({label}) ")).unwrap_or_default()
 }
 
 /// Returns a value as text: a string decoded, anything else as JSON. Of what no line has room for, the beginning: outputs

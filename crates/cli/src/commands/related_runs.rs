@@ -33,6 +33,8 @@ impl RunFold for () {
 pub struct Related<F> {
     pub joined: Joined,
     pub folds: BTreeMap<RunId, F>,
+    /// Whether they are from agents' files, so that a run that is not among them was simply not read.
+    pub is_of_agents: bool,
     tally: Tally,
 }
 
@@ -72,7 +74,7 @@ impl<F: RunFold> Related<F> {
             trees.insert(run, built.tree.finish());
             folds.insert(run, built.fold);
         }
-        Ok(Self { joined: join_all(trees), folds, tally })
+        Ok(Self { joined: join_all(trees), folds, is_of_agents: true, tally })
     }
 
     fn of_transcript(path: &Path, settings: &Settings) -> Result<Self, Failure> {
@@ -111,7 +113,7 @@ impl<F: RunFold> Related<F> {
                 }
             }
         }
-        Ok(Self { joined: join(root, trees), folds, tally: Tally::default() })
+        Ok(Self { joined: join(root, trees), folds, is_of_agents: false, tally: Tally::default() })
     }
 }
 

@@ -2,7 +2,7 @@
 
 use anstyle::{AnsiColor, Style};
 use steno_model::{ExchangeEvent, RunId};
-use steno_views::conversation::{ConversationBuilder, Tone, toned_text};
+use steno_views::conversation::{ConversationBuilder, Look, Tone, toned_text};
 
 use super::related_runs::{Related, RunFold};
 use crate::args::ShowArgs;
@@ -22,6 +22,7 @@ impl RunFold for ConversationBuilder {
 
 pub fn run(args: &ShowArgs, settings: &Settings, output: &mut Output) -> Outcome {
     let mut related = Related::<ConversationBuilder>::read(&args.run, settings)?;
+    let mut reported = related.joined.reported();
     let mut is_first = true;
     for run in related.joined.nested() {
         let Some(builder) = related.folds.remove(&run.run_id) else { continue };
@@ -33,7 +34,9 @@ pub fn run(args: &ShowArgs, settings: &Settings, output: &mut Output) -> Outcome
             if !std::mem::take(&mut is_first) {
                 output.line("");
             }
-            output.line(toned_text(&conversation, &paint).trim_end());
+            let reported = reported.remove(&run.run_id);
+            let look = Look { has_every_step: args.all, reported, ..Look::plain(&paint) };
+            output.line(toned_text(&conversation, &look).trim_end());
         }
         if output.is_broken() {
             break;

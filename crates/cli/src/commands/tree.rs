@@ -1,7 +1,7 @@
 //! `steno tree`: shows the steps of a run and its child runs.
 
 use anstyle::{AnsiColor, Style};
-use steno_views::tree::{Tone, export_all, toned_text};
+use steno_views::tree::{Look, Tone, export_all, toned_text};
 
 use super::related_runs::Related;
 use crate::args::TreeArgs;
@@ -17,7 +17,9 @@ pub fn run(args: &TreeArgs, settings: &Settings, output: &mut Output) -> Outcome
             output.json_line(&json);
         }
     } else {
-        output.line(toned_text(&related.joined, &paint).trim_end());
+        let absent = if related.is_of_agents { "not read" } else { "missing" };
+        let look = Look { has_every_step: args.all, absent, ..Look::plain(&paint) };
+        output.line(toned_text(&related.joined, &look).trim_end());
     }
     related.check()?;
     Ok(Exit::Done)

@@ -14,6 +14,7 @@ mod kill;
 mod kit;
 mod listing;
 mod mishaps;
+mod noticed;
 mod queries;
 mod recording;
 mod settings;

@@ -9,7 +9,7 @@ use super::calls::{CallNumber, Calls, Reported};
 use super::parts::{Part, Piece, TurnNumber, Turns, blocks, copied_from, end_state};
 use super::{Approval, ChildRun, Conversation, Fact, Message, Said};
 use crate::State;
-use crate::fields::{PayloadFields, session_run_id};
+use crate::fields::{PayloadFields, forked_from, session_run_id};
 
 /// Where the latest state of something is kept: with a call, or in a place of its own.
 #[derive(Clone, Copy)]
@@ -43,6 +43,7 @@ impl ConversationBuilder {
             run_id,
             parent_run_id: None,
             session_run_id: None,
+            forked_from: None,
             name: None,
             state: State::Open,
             error: None,
@@ -108,6 +109,7 @@ impl ConversationBuilder {
         match event_type {
             EventType::RunStarted => {
                 self.shown.name = fields.string("name").or(self.shown.name.take());
+                self.shown.forked_from = self.shown.forked_from.or_else(|| forked_from(&fields));
                 (self.shown.state, self.shown.error) = (State::Open, None);
             }
             EventType::RunCompleted => {

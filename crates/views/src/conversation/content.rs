@@ -1,9 +1,10 @@
 //! What blocks and tools hold, as text for people.
 
 use serde_json::value::RawValue;
-use steno_model::json::{JsonString, RawJson};
+use steno_model::json::RawJson;
 
 use crate::fields::PayloadFields;
+use crate::gist::{self, placeholder};
 
 /// A block as it is shown.
 #[derive(Debug, PartialEq, Eq)]
@@ -28,7 +29,12 @@ pub(super) fn shown(block: &RawJson) -> Shown {
     let text = |name: &str| fields.string(name).map(|text| text.to_text().into_owned());
     let kind = text("type").unwrap_or_default();
     match &*kind {
-        "text" => Shown::Words(text("text").unwrap_or_default()),
+        "text" => {
+            let words = text("text").unwrap_or_default();
+            // A picture, say, which is not among the words.
+            let mark = || placeholder(&|name| fields.json(name));
+            Shown::Words(if words.is_empty() { mark().unwrap_or_default() } else { words })
+        }
         "stream" => Shown::Chunk(text("chunk").or_else(|| text("text")).unwrap_or_default()),
         "thinking" => Shown::Thought(text("thinking").filter(|thought| !thought.is_empty())),
         "command" => Shown::Command(text("command").unwrap_or_default()),
@@ -44,24 +50,17 @@ pub(super) fn output(content: &RawJson) -> Option<String> {
     if content.is_null() {
         return None;
     }
-    let blocks = || content.read::<Vec<&RawValue>>().ok().filter(|blocks| !blocks.is_empty());
-    Some(match content.read::<String>() {
-        Ok(text) => text,
-        Err(_) => {
-            match blocks().and_then(|blocks| blocks.into_iter().map(block_text).collect::<Option<Vec<_>>>()) {
-                Some(texts) => texts.join("\n"),
-                None => content.to_string(),
-            }
-        }
-    })
-}
-
-/// Returns the text of a provider's own block, or in brackets what it is.
-fn block_text(block: &RawValue) -> Option<String> {
-    let fields = PayloadFields::parse(block.get());
-    let kind = fields.string("type")?;
-    let text = fields.string("text").map(|text: JsonString| text.to_text().into_owned());
-    Some(text.unwrap_or_else(|| format!("[{}]", kind.to_text())))
+    if let Ok(text) = content.read::<String>() {
+        return Some(text);
+    }
+    // MCP servers answer with an object around the blocks.
+    let inside = PayloadFields::parse(content.as_str()).json("content");
+    let blocks = |content: &RawJson| {
+        let blocks = content.read::<Vec<&RawValue>>().ok().filter(|blocks| !blocks.is_empty())?;
+        let texts = blocks.into_iter().map(gist::block).collect::<Option<Vec<_>>>()?;
+        Some(texts.join("\n"))
+    };
+    Some(blocks(content).or_else(|| blocks(&inside?)).unwrap_or_else(|| content.to_string()))
 }
 
 #[cfg(test)]
@@ -77,7 +76,17 @@ mod tests {
     fn outputs_are_text_where_they_can_be() {
         check_output("null", None);
         check_output(r#""a\nb""#, Some("a\nb"));
-        check_output(r#"[{"type":"text","text":"a"},{"type":"image","data":"…"}]"#, Some("a\n[image]"));
+        check_output(r#"[{"type":"text","text":"a"},{"type":"image"}]"#, Some("a\n[image]"));
+        check_output(
+            r#"[{"type":"image","source":{"media_type":"image/png","data":"AAAAAAAA"}}]"#,
+            Some("[image, image/png, 6 bytes]"),
+        );
+        check_output(
+            r#"[{"type":"tool_reference","tool_name":"add"},{"type":"tool_reference","tool_name":"echo"}]"#,
+            Some("[tool_reference add]\n[tool_reference echo]"),
+        );
+        check_output(r#"{"content":[{"type":"text","text":"5"}],"isError":false}"#, Some("5"));
+        check_output(r#"{"content":"a"}"#, Some(r#"{"content":"a"}"#));
         check_output(r#"{"stdout":"a"}"#, Some(r#"{"stdout":"a"}"#));
         check_output("[1,2]", Some("[1,2]"));
         check_output("[]", Some("[]"));
@@ -91,6 +100,10 @@ mod tests {
     #[test]
     fn blocks_are_shown_by_their_type() {
         check_block(r#"{"type":"text","text":"a"}"#, &Shown::Words("a".into()));
+        check_block(
+            r#"{"type":"text","text":"","label":"image","size_bytes":9}"#,
+            &Shown::Words("[image, 9 bytes]".into()),
+        );
         check_block(r#"{"type":"stream","chunk":"a"}"#, &Shown::Chunk("a".into()));
         check_block(r#"{"type":"stream","text":"a"}"#, &Shown::Chunk("a".into()));
         check_block(r#"{"type":"thinking","thinking":"a"}"#, &Shown::Thought(Some("a".into())));

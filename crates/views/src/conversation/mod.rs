@@ -4,6 +4,7 @@
 //! `tool_use`, whoever reported the two and in whatever order. What a channel tells later is folded in, and nothing is
 //! answered that was not: a call without a result says so.
 
+mod asides;
 mod build;
 mod calls;
 mod content;
@@ -19,7 +20,7 @@ use steno_model::json::{JsonString, RawJson};
 use steno_model::{RunId, Seq, Timestamp};
 
 pub use build::ConversationBuilder;
-pub use text::{Tone, text, toned_text};
+pub use text::{Look, Tone, text, toned_text};
 
 use crate::State;
 use crate::wire;
@@ -33,6 +34,8 @@ pub struct Conversation {
     pub parent_run_id: Option<RunId>,
     /// The session that it records from outside.
     pub session_run_id: Option<RunId>,
+    /// The run that it is a fork of.
+    pub forked_from: Option<RunId>,
     /// Its name, from `run.started`.
     #[serde(serialize_with = "wire::optional_text")]
     pub name: Option<JsonString>,

@@ -3,18 +3,19 @@
 //! What people and models say is whole; what goes to tools and comes back is cut to fit, and the JSON form has it whole.
 //! Foreign text passes through [`visible`] and is indented or stands after a mark, so that no line of it looks like ours.
 
-use steno_model::Seq;
-use steno_model::json::{JsonString, RawJson};
+use steno_model::json::RawJson;
+use steno_model::{RunId, Seq};
 
+use super::asides::{approval, child_run, end, fit, name_of};
 use super::content::{Shown, output, shown};
-use super::{Approval, Block, ChildRun, Conversation, Fact, Item, Message, Said, ToolResult, ToolUse, Turn};
-use crate::State;
+use super::{Block, Conversation, Item, Message, Said, ToolResult, ToolUse, Turn};
 use crate::visible::{Lines, visible};
 use crate::words::{cut, number};
+use crate::{Reported, State};
 
 /// How many characters of a name or a path are shown.
-const NAME_CHARS_MAX: usize = 80;
-/// How many characters of a line to or from a tool are shown.
+pub(super) const NAME_CHARS_MAX: usize = 80;
+/// How many characters of a line to or from a tool are shown, unless a [`Look`] says otherwise.
 const LINE_CHARS_MAX: usize = 160;
 /// How many lines of what a tool gave are shown.
 const OUTPUT_LINES_MAX: usize = 6;
@@ -60,28 +61,48 @@ pub enum Tone {
 /// ```
 #[must_use]
 pub fn text(conversation: &Conversation) -> String {
-    toned_text(conversation, &|_, words| words.to_owned())
+    toned_text(conversation, &Look::plain(&|_, words| words.to_owned()))
 }
 
-/// Returns the same lines as [`text()`], the parts that have a tone as `paint` returns them.
+/// How a conversation is to look.
+#[derive(Clone)]
+pub struct Look<'a> {
+    /// Gives a part of a line its colour.
+    pub paint: &'a dyn Fn(Tone, &str) -> String,
+    /// How many characters of a line to or from a tool are shown.
+    pub line_chars_max: usize,
+    /// Whether system steps that follow each other are shown each.
+    pub has_every_step: bool,
+    /// What the run's parent reports of its end.
+    pub reported: Option<Reported>,
+}
+
+impl<'a> Look<'a> {
+    /// Returns how [`text()`] shows a conversation, but for the colours.
+    #[must_use]
+    pub fn plain(paint: &'a dyn Fn(Tone, &str) -> String) -> Self {
+        Self { paint, line_chars_max: LINE_CHARS_MAX, has_every_step: false, reported: None }
+    }
+}
+
+/// Returns the same lines as [`text()`], as they are to look.
 #[must_use]
-pub fn toned_text(conversation: &Conversation, paint: &dyn Fn(Tone, &str) -> String) -> String {
-    let mut writer = Writer { out: String::new(), paint, is_beside: false };
+pub fn toned_text(conversation: &Conversation, look: &Look<'_>) -> String {
+    let mut writer = Writer { out: String::new(), look, is_beside: false, copied_from: None };
     writer.head(conversation);
     for said in &conversation.system_prompts {
         writer.system(said);
     }
     // What is in no turn stands before the first turn that began after it.
-    let mut outside = conversation.outside.iter().peekable();
+    let mut outside = &conversation.outside[..];
     for turn in &conversation.turns {
-        while let Some(item) = outside.next_if(|item| seq_of(item) < turn.seq) {
-            writer.item(item);
-        }
+        let before = outside.iter().take_while(|item| seq_of(item) < turn.seq).count();
+        let (now, later) = outside.split_at(before);
+        writer.items(now);
         writer.turn(turn);
+        outside = later;
     }
-    for item in outside {
-        writer.item(item);
-    }
+    writer.items(outside);
     writer.out
 }
 
@@ -97,11 +118,13 @@ fn seq_of(item: &Item) -> Seq {
 }
 
 /// Puts lines together: parts with two spaces between them, each in its tone.
-struct Writer<'a> {
+pub(super) struct Writer<'a> {
     out: String,
-    paint: &'a dyn Fn(Tone, &str) -> String,
+    pub(super) look: &'a Look<'a>,
     /// Whether the last line stood beside the conversation; such lines stand close.
     is_beside: bool,
+    /// The run that the whole turn is copied from, which its heading says.
+    copied_from: Option<RunId>,
 }
 
 impl Writer<'_> {
@@ -112,7 +135,14 @@ impl Writer<'_> {
             parts.push((Tone::Frame, format!("of {parent}")));
         }
         parts.extend(shown.name.as_ref().map(|name| (Tone::Frame, name_of(name))));
-        parts.push(end(shown.state, shown.error.as_ref()));
+        parts.extend(shown.forked_from.map(|run| (Tone::Frame, format!("fork of {run}"))));
+        parts.push(match &self.look.reported {
+            Some(reported) if shown.state == State::Open => {
+                let (tone, words) = end(reported.state, reported.error.as_ref());
+                (tone, format!("{words}, by its parent's word"))
+            }
+            Some(_) | None => end(shown.state, shown.error.as_ref()),
+        });
         let odd = [
             (shown.dangling_calls.len() as u64, "call", "without result"),
             (shown.unknown_records.values().sum(), "record", "of unknown type"),
@@ -131,14 +161,15 @@ impl Writer<'_> {
         if turn.state != State::Completed {
             parts.push(end(turn.state, turn.error.as_ref()));
         }
+        self.copied_from = copied_from(turn);
+        parts.extend(self.copied_from.map(|run| (Tone::Frame, format!("copied from run {run}"))));
         self.blank();
         self.line(&parts);
-        for item in &turn.items {
-            self.item(item);
-        }
+        self.items(&turn.items);
+        self.copied_from = None;
     }
 
-    fn item(&mut self, item: &Item) {
+    pub(super) fn item(&mut self, item: &Item) {
         match item {
             Item::Prompt(said) => self.prompt(said),
             Item::Message(message) => self.message(message),
@@ -146,7 +177,10 @@ impl Writer<'_> {
                 self.blank();
                 self.blocks(&call.blocks);
             }
-            Item::Approval(asked) => self.beside(&[(Tone::Frame, format!("· {}", approval(asked)))]),
+            Item::Approval(asked) => {
+                let (tone, words) = approval(asked);
+                self.beside(&[(tone, format!("· {words}"))]);
+            }
             Item::Child(child) => self.beside(&[(Tone::Frame, format!("· {}", child_run(child)))]),
             Item::Compaction(fact) => {
                 self.blank();
@@ -170,7 +204,7 @@ impl Writer<'_> {
     }
 
     fn prompt(&mut self, said: &Said) {
-        let copied = said.copied_from.map(|run| (Tone::Frame, format!("copied from run {run}")));
+        let copied = self.copied(said.copied_from);
         self.blank();
         self.line(&std::iter::once((Tone::User, "user".to_owned())).chain(copied).collect::<Vec<_>>());
         self.blocks(&said.blocks);
@@ -179,10 +213,16 @@ impl Writer<'_> {
     fn message(&mut self, message: &Message) {
         let mut parts = vec![(Tone::Model, "assistant".to_owned())];
         parts.extend(message.model.as_ref().map(|model| (Tone::Frame, name_of(model))));
-        parts.extend(message.copied_from.map(|run| (Tone::Frame, format!("copied from run {run}"))));
+        parts.extend(self.copied(message.copied_from));
         self.blank();
         self.line(&parts);
         self.blocks(&message.blocks);
+    }
+
+    /// Says what something is copied from, where the heading has not said it of the whole turn.
+    fn copied(&self, from: Option<RunId>) -> Option<(Tone, String)> {
+        let from = from.filter(|run| self.copied_from != Some(*run))?;
+        Some((Tone::Frame, format!("copied from run {from}")))
     }
 
     fn blocks(&mut self, blocks: &[Block]) {
@@ -221,11 +261,12 @@ impl Writer<'_> {
     fn call(&mut self, call: &ToolUse) {
         let name = call.tool_name.as_ref().map_or_else(|| "a tool".to_owned(), name_of);
         let input = call.tool_input.as_ref().filter(|input| !input.is_null()).map(RawJson::as_str);
-        let input = input.map(|input| format!(" {}", fit(input, LINE_CHARS_MAX))).unwrap_or_default();
-        let line = format!("{} {}{input}", (self.paint)(Tone::Frame, "▸"), (self.paint)(Tone::Call, &name));
-        self.push(&line);
+        let input = input.map(|input| format!(" {}", fit(input, self.look.line_chars_max)));
+        let (mark, name) = ((self.look.paint)(Tone::Frame, "▸"), (self.look.paint)(Tone::Call, &name));
+        self.push(&format!("{mark} {name}{}", input.unwrap_or_default()));
         for asked in &call.approvals {
-            self.output(Tone::Frame, &approval(asked));
+            let (tone, words) = approval(asked);
+            self.output(tone, &words);
         }
         for child in &call.child_runs {
             self.output(Tone::Frame, &child_run(child));
@@ -240,7 +281,13 @@ impl Writer<'_> {
         let error = result.error.as_ref().map(|error| error.to_text().into_owned());
         let word = result.outcome.as_ref().filter(|outcome| !outcome.is("ok") && !outcome.is("unknown"));
         let word = word.map(name_of).or_else(|| error.as_ref().map(|_| "failed".to_owned()));
-        let Some(word) = word else { return self.output(Tone::Frame, &said) };
+        let Some(word) = word else {
+            self.output(Tone::Frame, &said);
+            if result.outcome.as_ref().is_some_and(|outcome| outcome.is("unknown")) {
+                self.barred(Tone::Frame, "(outcome unknown)");
+            }
+            return;
+        };
         // Agents give the output of a failed call as the reason why it failed.
         match error.filter(|error| error.trim() != said.trim()) {
             Some(error) => {
@@ -252,19 +299,8 @@ impl Writer<'_> {
         }
     }
 
-    fn fact(&mut self, fact: &Fact) {
-        let words = [&fact.kind, &fact.name].into_iter().flatten().map(name_of);
-        let mut parts = vec![(Tone::Frame, format!("· {}", words.collect::<Vec<_>>().join(" ")))];
-        if fact.state == State::Failed {
-            parts.push(end(fact.state, fact.error.as_ref()));
-        }
-        let result = fact.result.as_ref().filter(|result| !result.is_null() && result.as_str() != "{}");
-        parts.extend(result.map(|result| (Tone::Frame, fit(result.as_str(), NAME_CHARS_MAX))));
-        self.beside(&parts);
-    }
-
     /// Writes a line beside the conversation; several of them stand together.
-    fn beside(&mut self, parts: &[(Tone, String)]) {
+    pub(super) fn beside(&mut self, parts: &[(Tone, String)]) {
         if !self.is_beside {
             self.blank();
         }
@@ -290,7 +326,7 @@ impl Writer<'_> {
     fn output(&mut self, tone: Tone, text: &str) {
         let lines = text.trim_end().trim_start_matches('\n').lines();
         for line in lines.clone().take(OUTPUT_LINES_MAX) {
-            self.barred(tone, &visible(&cut(line, LINE_CHARS_MAX), Lines::Keep));
+            self.barred(tone, &visible(&cut(line, self.look.line_chars_max), Lines::Keep));
         }
         let more = lines.skip(OUTPUT_LINES_MAX).count() as u64;
         if more > 0 {
@@ -304,12 +340,12 @@ impl Writer<'_> {
 
     /// Writes a line of foreign text after a mark of ours.
     fn marked(&mut self, mark: &str, tone: Tone, words: &str) {
-        let words = if words.is_empty() { String::new() } else { (self.paint)(tone, words) };
-        self.push(&format!("{} {words}", (self.paint)(Tone::Frame, mark)));
+        let words = if words.is_empty() { String::new() } else { (self.look.paint)(tone, words) };
+        self.push(&format!("{} {words}", (self.look.paint)(Tone::Frame, mark)));
     }
 
     fn line(&mut self, parts: &[(Tone, String)]) {
-        let parts: Vec<String> = parts.iter().map(|(tone, words)| (self.paint)(*tone, words)).collect();
+        let parts: Vec<String> = parts.iter().map(|(tone, words)| (self.look.paint)(*tone, words)).collect();
         self.push(&parts.join("  "));
     }
 
@@ -324,39 +360,13 @@ impl Writer<'_> {
     }
 }
 
-fn approval(asked: &Approval) -> String {
-    let Some(decision) = &asked.decision else {
-        return if asked.state == State::Open { "asked, no answer" } else { "asked, answered" }.to_owned();
-    };
-    let by = asked.by.as_ref().map(|by| format!(" by {}", name_of(by))).unwrap_or_default();
-    let scope = asked.scope.as_ref().map(|scope| format!(" ({})", name_of(scope))).unwrap_or_default();
-    format!("{}{by}{scope}", name_of(decision))
-}
-
-fn child_run(child: &ChildRun) -> String {
-    let id = child.run_id.to_string();
-    // Some agents call their threads by nothing but the id.
-    let name = child.name.as_ref().filter(|name| !name.is(&id));
-    let name = name.map(|name| format!("  {}", name_of(name))).unwrap_or_default();
-    format!("child run {id}{name}  {}", end(child.state, child.error.as_ref()).1)
-}
-
-fn end(state: State, error: Option<&JsonString>) -> (Tone, String) {
-    match (state, error) {
-        (State::Open, _) => (Tone::Open, "open".to_owned()),
-        (State::Completed, _) => (Tone::Frame, "completed".to_owned()),
-        (State::Failed, Some(error)) => {
-            (Tone::Failed, format!("failed: {}", fit(&error.to_text(), LINE_CHARS_MAX)))
-        }
-        (State::Failed, None) => (Tone::Failed, "failed".to_owned()),
-    }
-}
-
-fn name_of(name: &JsonString) -> String {
-    fit(&name.to_text(), NAME_CHARS_MAX)
-}
-
-/// Returns the beginning of a text, harmless and on one line.
-fn fit(text: &str, chars_max: usize) -> String {
-    visible(&cut(text, chars_max), Lines::Escape).into_owned()
+/// Returns the run that everything said in a turn is copied from.
+fn copied_from(turn: &Turn) -> Option<RunId> {
+    let mut said = turn.items.iter().filter_map(|item| match item {
+        Item::Prompt(said) => Some(said.copied_from),
+        Item::Message(message) => Some(message.copied_from),
+        Item::Call(_) | Item::Approval(_) | Item::Child(_) | Item::Compaction(_) | Item::Fact(_) => None,
+    });
+    let first = said.next()??;
+    said.all(|from| from == Some(first)).then_some(first)
 }

@@ -6,11 +6,12 @@ use steno_model::json::JsonString;
 use steno_model::{EventType, ExchangeEvent, RunId, Word};
 
 use super::calls::{Calls, Half};
+use super::messages::Messages;
 use super::pairs::{Identity, Pairs};
 use super::place::{Places, Spot};
 use super::{Counts, Link, RunTree, Step, StepId};
 use crate::State;
-use crate::fields::{PayloadFields, session_run_id};
+use crate::fields::{PayloadFields, forked_from, session_run_id};
 
 /// Folds the events of one run, in order, into a [`RunTree`].
 ///
@@ -22,6 +23,7 @@ pub struct TreeBuilder {
     places: Places,
     pairs: Pairs,
     calls: Calls,
+    messages: Messages,
     linked: HashSet<(RunId, Option<StepId>)>,
 }
 
@@ -34,6 +36,7 @@ impl TreeBuilder {
             places: Places::new(),
             pairs: Pairs::default(),
             calls: Calls::default(),
+            messages: Messages::default(),
             linked: HashSet::new(),
         }
     }
@@ -62,7 +65,12 @@ impl TreeBuilder {
 
     /// Returns the tree of what has been pushed.
     #[must_use]
-    pub fn finish(self) -> RunTree {
+    pub fn finish(mut self) -> RunTree {
+        for step in &mut self.tree.steps {
+            let is_approval = step.kind.as_ref().is_some_and(|kind| kind.is("approval"));
+            let call = step.tool_call_id.as_ref().filter(|_| is_approval);
+            step.tool_name = call.and_then(|id| self.calls.tool(id)).cloned();
+        }
         RunTree { dangling: self.calls.dangling(), ..self.tree }
     }
 
@@ -90,9 +98,13 @@ impl TreeBuilder {
                 None
             }
             EventType::StepStarted | EventType::CallWorkflowStarted => Some(self.step_started(event)),
-            EventType::StepCompleted | EventType::CallWorkflowCompleted => Some(self.step_completed(event)),
+            EventType::StepCompleted | EventType::CallWorkflowCompleted => {
+                self.amend(event);
+                Some(self.step_completed(event))
+            }
             EventType::MessageUser | EventType::MessageAssistant => {
-                self.count(event, |counts| counts.messages += 1)
+                let added = self.messages.added(event);
+                self.count(event, |counts| counts.messages += added)
             }
             EventType::ToolCall => {
                 let added = self.report(Half::Call, event);
@@ -100,14 +112,32 @@ impl TreeBuilder {
             }
             EventType::ToolResult => {
                 let added = self.report(Half::Result, event);
-                self.count(event, |counts| counts.results += added)
+                let fields = PayloadFields::of(event);
+                let ending = self.calls.ended(fields.string("call_id").as_ref(), &fields);
+                let ending = ending.filter(|_| added > 0);
+                self.count(event, |counts| {
+                    counts.results += added;
+                    counts.add(ending);
+                })
             }
         }
+    }
+
+    /// Counts a failure that became known only after the result.
+    fn amend(&mut self, event: &ExchangeEvent) {
+        let fields = PayloadFields::of(event);
+        if !fields.string("kind").is_some_and(|kind| kind.is("amend")) {
+            return;
+        }
+        let Some(id) = fields.string("tool_call_id").or_else(|| fields.string("name")) else { return };
+        let ending = self.calls.ended_after_all(&id, &fields.object("result"));
+        self.count(event, |counts| counts.add(ending));
     }
 
     fn run_started(&mut self, event: &ExchangeEvent) {
         let facts = StepFacts::read(event);
         let tree = &mut self.tree;
+        tree.forked_from = tree.forked_from.or_else(|| forked_from(&PayloadFields::of(event)));
         tree.name = facts.name.or(tree.name.take());
         tree.kind = facts.kind.or(tree.kind.take());
         (tree.state, tree.error, tree.ended_at) = (State::Open, None, None);
@@ -154,6 +184,7 @@ impl TreeBuilder {
         step.name = step.name.take().or(facts.name);
         step.kind = step.kind.take().or(facts.kind);
         step.tool_call_id = step.tool_call_id.take().or(facts.tool_call_id);
+        step.decision = facts.decision.or(step.decision.take());
         step.child_run_id = step.child_run_id.or(event.child_run_id);
         id
     }
@@ -190,7 +221,10 @@ impl TreeBuilder {
     fn report(&mut self, half: Half, event: &ExchangeEvent) -> u64 {
         let fields = PayloadFields::of(event);
         match fields.string("call_id") {
-            Some(id) => self.calls.report(half, &id, fields.string("fidelity").as_ref()),
+            Some(id) => {
+                self.calls.name(&id, fields.string("name"));
+                self.calls.report(half, &id, fields.string("fidelity").as_ref())
+            }
             None => 1,
         }
     }
@@ -202,6 +236,7 @@ struct StepFacts {
     kind: Option<JsonString>,
     error: Option<JsonString>,
     tool_call_id: Option<JsonString>,
+    decision: Option<JsonString>,
 }
 
 impl StepFacts {
@@ -212,6 +247,7 @@ impl StepFacts {
             kind: fields.string("kind"),
             error: fields.error(),
             tool_call_id: fields.string("tool_call_id"),
+            decision: fields.object("result").string("decision"),
         }
     }
 
@@ -237,6 +273,8 @@ fn new_step(event: &ExchangeEvent, spot: &Spot, facts: StepFacts) -> Step {
         loop_indices: spot.loop_indices.clone(),
         attempt: spot.attempt,
         tool_call_id: facts.tool_call_id,
+        tool_name: None,
+        decision: facts.decision,
         seq_started: None,
         seq_completed: None,
         started_at: None,

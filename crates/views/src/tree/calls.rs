@@ -1,9 +1,12 @@
 //! Which calls have a result, and which reports of a call are the same call seen twice (R46, R50).
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use steno_model::json::JsonString;
 use steno_model::{CallId, Fidelity, Word};
+
+use super::Counts;
+use crate::fields::PayloadFields;
 
 /// Which half of a call an event reports.
 #[derive(Clone, Copy)]
@@ -40,6 +43,38 @@ struct Halves {
 pub(super) struct Calls {
     order: Vec<JsonString>,
     by_id: HashMap<String, Halves>,
+    tools: HashMap<String, JsonString>,
+    /// Calls that are known to have failed or to have been denied.
+    ended_badly: HashSet<String>,
+}
+
+/// How a call ended, as far as that is bad.
+#[derive(Clone, Copy)]
+pub(super) enum Ending {
+    Failed,
+    Denied,
+}
+
+impl Ending {
+    fn read(fields: &PayloadFields<'_>) -> Option<Self> {
+        let outcome = fields.string("outcome");
+        let is = |word: &str| outcome.as_ref().is_some_and(|outcome| outcome.is(word));
+        match () {
+            () if is("denied") => Some(Self::Denied),
+            () if is("failed") || is("interrupted") || fields.error().is_some() => Some(Self::Failed),
+            () => None,
+        }
+    }
+}
+
+impl Counts {
+    pub(super) fn add(&mut self, ending: Option<Ending>) {
+        match ending {
+            Some(Ending::Failed) => self.failed += 1,
+            Some(Ending::Denied) => self.denied += 1,
+            None => {}
+        }
+    }
 }
 
 impl Calls {
@@ -61,6 +96,31 @@ impl Calls {
             Some(Word::Unknown(_)) | None => reports.other += 1,
         }
         reports.distinct() - before
+    }
+
+    /// Keeps the name of a call's tool.
+    pub(super) fn name(&mut self, id: &JsonString, name: Option<JsonString>) {
+        if let Some(name) = name.filter(|name| !name.is_empty()) {
+            self.tools.entry(id.to_text().into_owned()).or_insert(name);
+        }
+    }
+
+    /// Returns the name of a call's tool.
+    pub(super) fn tool(&self, id: &JsonString) -> Option<&JsonString> {
+        self.tools.get(&*id.to_text())
+    }
+
+    /// Returns how a call ended badly, if its result says so.
+    pub(super) fn ended(&mut self, id: Option<&JsonString>, fields: &PayloadFields<'_>) -> Option<Ending> {
+        let ending = Ending::read(fields)?;
+        self.ended_badly.extend(id.map(|id| id.to_text().into_owned()));
+        Some(ending)
+    }
+
+    /// Returns how a call ended badly, if that becomes known only now.
+    pub(super) fn ended_after_all(&mut self, id: &JsonString, fields: &PayloadFields<'_>) -> Option<Ending> {
+        let ending = Ending::read(fields)?;
+        self.ended_badly.insert(id.to_text().into_owned()).then_some(ending)
     }
 
     /// Returns the ids that were called more often than answered, in the order of their first appearance.

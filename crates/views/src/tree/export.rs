@@ -87,6 +87,8 @@ struct RunExport<'a> {
     parent_run_id: Option<RunId>,
     /// The session that it records from outside.
     session_run_id: Option<RunId>,
+    /// The run that it is a fork of.
+    forked_from: Option<RunId>,
     /// Its name.
     name: Option<Verbatim<'a>>,
     /// Its kind.
@@ -109,6 +111,10 @@ struct RunExport<'a> {
     calls: u64,
     /// Results at run level.
     results: u64,
+    /// Calls at run level that failed or were interrupted.
+    failed: u64,
+    /// Calls at run level that were not allowed.
+    denied: u64,
     /// The calls of the whole run that have no result.
     dangling_calls: Vec<Verbatim<'a>>,
     /// Types that are none of the ten.
@@ -165,6 +171,10 @@ struct StepExport<'a> {
     attempt: Option<u64>,
     /// The call that it belongs to.
     tool_call_id: Option<Verbatim<'a>>,
+    /// The tool of that call, for an approval.
+    tool_name: Option<Verbatim<'a>>,
+    /// How an approval was decided.
+    decision: Option<Verbatim<'a>>,
     /// `open`, `completed` or `failed`.
     state: State,
     /// Why it failed.
@@ -185,6 +195,10 @@ struct StepExport<'a> {
     calls: u64,
     /// Results in it.
     results: u64,
+    /// Calls in it that failed or were interrupted.
+    failed: u64,
+    /// Calls in it that were not allowed.
+    denied: u64,
     /// Steps, then runs.
     children: Vec<NodeExport<'a>>,
 }
@@ -265,6 +279,7 @@ impl<'a> RunExport<'a> {
             run_id: run.run_id,
             parent_run_id: run.parent_run_id,
             session_run_id: run.session_run_id,
+            forked_from: run.forked_from,
             name: Verbatim::text(run.name.as_ref()),
             kind: Verbatim::text(run.kind.as_ref()),
             state: run.state,
@@ -276,6 +291,8 @@ impl<'a> RunExport<'a> {
             messages: run.counts.messages,
             calls: run.counts.calls,
             results: run.counts.results,
+            failed: run.counts.failed,
+            denied: run.counts.denied,
             dangling_calls: run.dangling.iter().map(|CallId(id)| id.into()).collect(),
             unknown_types: unknown_types(&run.unknown_types),
             unknown_blocks: unknown_blocks(&run.unknown_blocks),
@@ -309,6 +326,8 @@ impl<'a> StepExport<'a> {
             loop_indices: step.loop_indices.as_deref(),
             attempt: step.attempt,
             tool_call_id: Verbatim::text(step.tool_call_id.as_ref()),
+            tool_name: Verbatim::text(step.tool_name.as_ref()),
+            decision: Verbatim::text(step.decision.as_ref()),
             state: step.state,
             error: Verbatim::text(step.error.as_ref()),
             seq_started: step.seq_started,
@@ -319,6 +338,8 @@ impl<'a> StepExport<'a> {
             messages: step.counts.messages,
             calls: step.counts.calls,
             results: step.counts.results,
+            failed: step.counts.failed,
+            denied: step.counts.denied,
             children: Vec::new(),
         }
     }

@@ -7,6 +7,7 @@ use steno_model::RunId;
 
 use super::walk::{Node, Walk};
 use super::{RunTree, StepId};
+use crate::{Reported, State};
 
 /// How a run came to its place below another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
@@ -87,6 +88,29 @@ impl Joined {
     #[must_use]
     pub fn children(&self, run_id: RunId, step: Option<StepId>) -> &[Child] {
         self.children.get(&(run_id, step)).map_or(&[], Vec::as_slice)
+    }
+
+    /// Returns what parents report of the ends of runs below them that have none in their own record.
+    #[must_use]
+    pub fn reported(&self) -> BTreeMap<RunId, Reported> {
+        let nested = self.children.values().flatten().filter(|child| child.is_nested());
+        let parents: BTreeMap<RunId, RunId> = nested.map(|child| (child.run_id, child.parent)).collect();
+        let is_open = |run_id: &RunId| self.run(*run_id).is_some_and(|run| run.state == State::Open);
+        let mut found = BTreeMap::new();
+        for parent in parents.values().collect::<BTreeSet<_>>() {
+            for (_, step) in self.run(*parent).into_iter().flat_map(RunTree::steps) {
+                let child = step.child_run_id.filter(|child| parents.get(child) == Some(parent));
+                let Some(child) = child.filter(is_open) else { continue };
+                // A child that was called again is as its last call says.
+                match step.state {
+                    State::Open => found.remove(&child),
+                    State::Completed | State::Failed => {
+                        found.insert(child, Reported { state: step.state, error: step.error.clone() })
+                    }
+                };
+            }
+        }
+        found
     }
 
     /// Returns the runs of the set that cannot be reached from a root.

@@ -7,6 +7,7 @@ mod build;
 mod calls;
 mod export;
 mod join;
+mod messages;
 mod pairs;
 mod path;
 mod place;
@@ -26,7 +27,7 @@ pub use build::TreeBuilder;
 pub use export::{export, export_all};
 pub use join::{Child, Join, Joined, join, join_all};
 pub use path::StepPath;
-pub use text::{Tone, text, toned_text};
+pub use text::{Look, Tone, text, toned_text};
 
 /// Names a step of one [`RunTree`]: steps are numbered in the order in which they appear.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -35,12 +36,17 @@ pub struct StepId(usize);
 /// How many events of each sort are located in a step, or at run level; what lies in inner steps is not added.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Events of type `message.user` and `message.assistant`.
+    /// What users and models said: events that say something, those of one response counted once. What the model was
+    /// told to be is none.
     pub messages: u64,
     /// Calls; one that both the router and the agent report is one (R50).
     pub calls: u64,
     /// Results, counted like calls.
     pub results: u64,
+    /// Calls that failed or were interrupted.
+    pub failed: u64,
+    /// Calls that were not allowed.
+    pub denied: u64,
 }
 
 /// One execution of a step. Every iteration and every attempt is a step of its own.
@@ -64,6 +70,10 @@ pub struct Step {
     pub attempt: Option<u64>,
     /// The call that it belongs to.
     pub tool_call_id: Option<JsonString>,
+    /// The tool of that call, for an approval.
+    pub tool_name: Option<JsonString>,
+    /// How an approval was decided: `allowed`, `denied`, or what the provider says.
+    pub decision: Option<JsonString>,
     /// The event that began it; `None` for an instant step, which has only an end.
     pub seq_started: Option<Seq>,
     /// The event that ended it.
@@ -108,6 +118,8 @@ pub struct RunTree {
     pub parent_run_id: Option<RunId>,
     /// The session that the run belongs to, for a run that records a session from outside.
     pub session_run_id: Option<RunId>,
+    /// The run that it is a fork of.
+    pub forked_from: Option<RunId>,
     /// Its name, from `run.started`.
     pub name: Option<JsonString>,
     /// Its kind, from `run.started`.
@@ -147,6 +159,7 @@ impl RunTree {
             run_id,
             parent_run_id: None,
             session_run_id: None,
+            forked_from: None,
             name: None,
             kind: None,
             state: State::Open,

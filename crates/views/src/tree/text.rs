@@ -2,14 +2,17 @@
 //!
 //! Every foreign text passes through [`visible`] and is cut to a length that fits a line; the JSON form has it whole.
 
+use std::collections::BTreeMap;
+
 use steno_model::RunId;
 use steno_model::json::JsonString;
 
-use super::walk::{Node, Walk};
+use super::walk::{Node, Visit, Walk};
 use super::{Child, Counts, Join, Joined, RunTree, Step, StepPath};
-use crate::State;
+use crate::gist::reason;
 use crate::visible::{Lines, visible};
-use crate::words::{cut, number};
+use crate::words::{STEPS_TOGETHER_MIN, cut, is_quiet, number, steps_in_short};
+use crate::{Reported, State};
 
 /// How many levels are drawn with lines; deeper ones show their depth as a number.
 ///
@@ -17,8 +20,8 @@ use crate::words::{cut, number};
 const LEVELS_DRAWN_MAX: usize = 64;
 /// How many characters of a name, a kind or a path are shown.
 const NAME_CHARS_MAX: usize = 80;
-/// How many characters of an error are shown.
-const ERROR_CHARS_MAX: usize = 200;
+/// How many characters of a reason, or of steps that stand together, are shown, unless a [`Look`] says otherwise.
+const LINE_CHARS_MAX: usize = 200;
 /// How many characters of a run's id are shown at least; more where the runs of the tree begin alike.
 const RUN_ID_CHARS_MIN: usize = 8;
 
@@ -51,26 +54,102 @@ pub enum Tone {
 /// ```
 #[must_use]
 pub fn text(joined: &Joined) -> String {
-    toned_text(joined, &|_, words| words.to_owned())
+    toned_text(joined, &Look::plain(&|_, words| words.to_owned()))
 }
 
-/// Returns the same lines as [`text()`], the parts that have a tone as `paint` returns them.
-#[must_use]
-pub fn toned_text(joined: &Joined, paint: &dyn Fn(Tone, &str) -> String) -> String {
-    let lines = LineWriter { id_chars: run_id_chars(joined), paint };
-    let mut out = String::new();
-    let mut is_last: Vec<bool> = Vec::new();
-    for visit in Walk::new(joined) {
-        is_last.truncate(visit.depth);
-        is_last.push(visit.is_last);
-        let indent = indent(&is_last);
-        if !indent.is_empty() {
-            out.push_str(&paint(Tone::Frame, &indent));
-        }
-        out.push_str(&lines.line(visit.node));
-        out.push('\n');
+/// How a tree is to look.
+#[derive(Clone, Copy)]
+pub struct Look<'a> {
+    /// Gives a part of a line its colour.
+    pub paint: &'a dyn Fn(Tone, &str) -> String,
+    /// How many characters of a name or a reason are shown.
+    pub line_chars_max: usize,
+    /// Whether system steps that follow each other are shown each.
+    pub has_every_step: bool,
+    /// What is said of a run that is named and not among the runs.
+    pub absent: &'a str,
+}
+
+impl<'a> Look<'a> {
+    /// Returns how [`text()`] shows a tree, but for the colours.
+    #[must_use]
+    pub fn plain(paint: &'a dyn Fn(Tone, &str) -> String) -> Self {
+        Self { paint, line_chars_max: LINE_CHARS_MAX, has_every_step: false, absent: "missing" }
     }
-    out
+}
+
+/// Returns the same lines as [`text()`], as they are to look.
+#[must_use]
+pub fn toned_text(joined: &Joined, look: &Look<'_>) -> String {
+    let lines = LineWriter { id_chars: run_id_chars(joined), look, reported: joined.reported() };
+    let mut out = Outline { lines, text: String::new(), is_last: Vec::new() };
+    // Steps of the system that may stand together with the next ones.
+    let mut quiet: Vec<Visit<'_>> = Vec::new();
+    for visit in Walk::new(joined) {
+        let is_more = quiet.last().is_none_or(|last| last.depth == visit.depth);
+        let is_quiet = is_quiet_step(visit.node) && !look.has_every_step;
+        if !(is_quiet && is_more) {
+            out.together(&std::mem::take(&mut quiet));
+        }
+        if is_quiet {
+            quiet.push(visit);
+        } else {
+            let line = out.lines.line(visit.node);
+            out.add(&visit, &line);
+        }
+    }
+    out.together(&quiet);
+    out.text
+}
+
+/// The lines so far.
+struct Outline<'a> {
+    lines: LineWriter<'a>,
+    text: String,
+    /// Of each node on the way to the last line, whether it is its parent's last.
+    is_last: Vec<bool>,
+}
+
+impl Outline<'_> {
+    fn add(&mut self, visit: &Visit<'_>, line: &str) {
+        self.is_last.truncate(visit.depth);
+        self.is_last.push(visit.is_last);
+        let indent = indent(&self.is_last);
+        if !indent.is_empty() {
+            self.text.push_str(&(self.lines.look.paint)(Tone::Frame, &indent));
+        }
+        self.text.push_str(line);
+        self.text.push('\n');
+    }
+
+    /// Adds steps of the system that stand together: one line where they are many.
+    fn together(&mut self, steps: &[Visit<'_>]) {
+        let Some(last) = steps.last().filter(|_| steps.len() >= STEPS_TOGETHER_MIN) else {
+            for step in steps {
+                let line = self.lines.line(step.node);
+                self.add(step, &line);
+            }
+            return;
+        };
+        let names = steps.iter().map(|visit| match visit.node {
+            Node::Step { step, .. } => label(step),
+            Node::Run { .. } | Node::Absent { .. } => String::new(),
+        });
+        let line = steps_in_short(names, self.lines.look.line_chars_max);
+        let line = (self.lines.look.paint)(Tone::Frame, &line);
+        self.add(last, &line);
+    }
+}
+
+/// Tells whether a node is a step of the system that nobody misses.
+fn is_quiet_step(node: Node<'_>) -> bool {
+    let Node::Step { step, .. } = node else { return false };
+    step.kind.as_ref().is_some_and(|kind| kind.is("system"))
+        && step.name.as_ref().is_some_and(is_quiet)
+        && step.state == State::Completed
+        && step.children.is_empty()
+        && step.child_run_id.is_none()
+        && step.counts == Counts::default()
 }
 
 /// Draws the lines before a node; `is_last` says of each node on the way to it whether it is its parent's last.
@@ -97,7 +176,8 @@ fn run_id_chars(joined: &Joined) -> usize {
 /// Puts a line together: parts with two spaces between them, each in its tone.
 struct LineWriter<'a> {
     id_chars: usize,
-    paint: &'a dyn Fn(Tone, &str) -> String,
+    look: &'a Look<'a>,
+    reported: BTreeMap<RunId, Reported>,
 }
 
 impl LineWriter<'_> {
@@ -108,7 +188,7 @@ impl LineWriter<'_> {
             Node::Absent { run_id, join, below } => {
                 let mut line = self.run_id(run_id, below);
                 let (tone, why) = match join {
-                    Join::Missing | Join::Linked | Join::Unlinked => (Tone::Failed, "missing"),
+                    Join::Missing | Join::Linked | Join::Unlinked => (Tone::Failed, self.look.absent),
                     Join::Cycle => (Tone::Odd, "cycle: it is one of the runs around this place"),
                     Join::Elsewhere => (Tone::Frame, "shown elsewhere"),
                 };
@@ -120,24 +200,40 @@ impl LineWriter<'_> {
 
     fn run_id(&self, run_id: RunId, below: Option<Child>) -> String {
         let word = if below.is_some() { "child run" } else { "run" };
+        (self.look.paint)(Tone::Frame, &format!("{word} {}", self.short(run_id)))
+    }
+
+    fn short(&self, run_id: RunId) -> String {
         let id = run_id.to_string();
-        let shown = match id.get(..self.id_chars) {
-            Some(short) if short.len() < id.len() => format!("{word} {short}…"),
-            Some(_) | None => format!("{word} {id}"),
-        };
-        (self.paint)(Tone::Frame, &shown)
+        match id.get(..self.id_chars) {
+            Some(short) if short.len() < id.len() => format!("{short}…"),
+            Some(_) | None => id,
+        }
     }
 
     fn run(&self, run: &RunTree, below: Option<Child>) -> String {
-        let mut line = self.run_id(run.run_id, below);
+        let mut line = match run.parent_run_id.filter(|_| below.is_none()) {
+            // Its parent is not in the tree, and so is told by its whole id.
+            Some(parent) => {
+                (self.look.paint)(Tone::Frame, &format!("child run {} of {parent}", self.short(run.run_id)))
+            }
+            None => self.run_id(run.run_id, below),
+        };
         if let Some(name) = run.name.as_ref().filter(|name| !name.is_empty()) {
             line.push(' ');
             line.push_str(&shown(name, NAME_CHARS_MAX));
         }
-        match run.state {
+        if let Some(from) = run.forked_from {
+            self.add(&mut line, Tone::Frame, &format!("fork of {from}"));
+        }
+        let reported = self.reported.get(&run.run_id);
+        let (state, error) =
+            reported.map_or((run.state, run.error.as_ref()), |by| (by.state, by.error.as_ref()));
+        let word = if reported.is_some() { ", by its parent's word" } else { "" };
+        match state {
             State::Open => self.add(&mut line, Tone::Open, "open"),
-            State::Completed => self.add(&mut line, Tone::Completed, "completed"),
-            State::Failed => self.add(&mut line, Tone::Failed, &failed(run.error.as_ref())),
+            State::Completed => self.add(&mut line, Tone::Completed, &format!("completed{word}")),
+            State::Failed => self.add(&mut line, Tone::Failed, &format!("{}{word}", self.failed(error))),
         }
         add_plain(&mut line, &number(run.events, "event"));
         if let Some(counts) = counts(run.counts) {
@@ -165,7 +261,7 @@ impl LineWriter<'_> {
         let mut line = label(step);
         if let Some(kind) = step.kind.as_ref().filter(|kind| !kind.is_empty()) {
             line.push(' ');
-            line.push_str(&(self.paint)(Tone::Frame, &format!("· {}", shown(kind, NAME_CHARS_MAX))));
+            line.push_str(&(self.look.paint)(Tone::Frame, &format!("· {}", shown(kind, NAME_CHARS_MAX))));
         }
         if let Some(iteration) = iteration(step) {
             add_plain(&mut line, &iteration);
@@ -176,16 +272,30 @@ impl LineWriter<'_> {
         if let Some(counts) = counts(step.counts) {
             add_plain(&mut line, &counts);
         }
+        if let Some(decision) = &step.decision {
+            let tone = if decision.is("denied") { Tone::Failed } else { Tone::Frame };
+            self.add(&mut line, tone, &shown(decision, NAME_CHARS_MAX));
+        }
         match step.state {
             State::Open => self.add(&mut line, Tone::Open, "open"),
             State::Completed => {}
-            State::Failed => self.add(&mut line, Tone::Failed, &failed(step.error.as_ref())),
+            State::Failed => self.add(&mut line, Tone::Failed, &self.failed(step.error.as_ref())),
         }
         line
     }
 
+    fn failed(&self, error: Option<&JsonString>) -> String {
+        match error {
+            Some(error) => {
+                let reason = reason(error);
+                format!("failed: {}", visible(&cut(&reason, self.look.line_chars_max), Lines::Escape))
+            }
+            None => "failed".to_owned(),
+        }
+    }
+
     fn add(&self, line: &mut String, tone: Tone, words: &str) {
-        add_plain(line, &(self.paint)(tone, words));
+        add_plain(line, &(self.look.paint)(tone, words));
     }
 }
 
@@ -206,8 +316,12 @@ fn iteration(step: &Step) -> Option<String> {
     }
 }
 
-/// Names a step: the path where it is the place itself, the name where it is a guest there.
+/// Names a step: the path where it is the place itself, the name where it is a guest there; an approval by the tool
+/// that it is about.
 fn label(step: &Step) -> String {
+    if let Some(tool) = &step.tool_name {
+        return shown(tool, NAME_CHARS_MAX);
+    }
     let path = step.path.to_text();
     let is_place =
         |name: &JsonString| StepPath::parse(&path).names().last().is_some_and(|last| name.is(last));
@@ -218,22 +332,18 @@ fn label(step: &Step) -> String {
     }
 }
 
-fn failed(error: Option<&JsonString>) -> String {
-    match error {
-        Some(error) => format!("failed: {}", shown(error, ERROR_CHARS_MAX)),
-        None => "failed".to_owned(),
-    }
-}
-
 /// Returns what there is of messages, calls and results; `None` when there is nothing.
 fn counts(counts: Counts) -> Option<String> {
-    let Counts { messages, calls, results } = counts;
+    let Counts { messages, calls, results, failed, denied } = counts;
     let mut parts = Vec::new();
     if messages > 0 {
         parts.push(number(messages, "message"));
     }
-    if calls > 0 {
-        parts.push(number(calls, "call"));
+    let bad = [(failed, "failed"), (denied, "denied")].into_iter().filter(|(count, _)| *count > 0);
+    let bad: Vec<String> = bad.map(|(count, word)| format!("{count} {word}")).collect();
+    let bad = if bad.is_empty() { String::new() } else { format!(" ({})", bad.join(", ")) };
+    if calls > 0 || !bad.is_empty() {
+        parts.push(format!("{}{bad}", number(calls, "call")));
     }
     // As many results as calls is what a reader expects anyway.
     if results != calls {

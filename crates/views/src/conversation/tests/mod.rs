@@ -1,5 +1,6 @@
 //! Small runs written by hand, and the conversations that they are.
 
+mod asides;
 mod shown;
 
 use serde_json::{Value, json};
@@ -407,7 +408,8 @@ fn the_json_form_keeps_foreign_text_and_leaves_no_field_out() {
     }
     let want = concat!(
         r#"{"run_id":"00000001-0000-4000-8000-000000000000","parent_run_id":null,"session_run_id":null,"#,
-        r#""name":null,"state":"open","error":null,"system_prompts":[],"outside":[],"turns":[{"path":"t1","#,
+        r#""forked_from":null,"name":null,"state":"open","error":null,"system_prompts":[],"outside":[],"#,
+        r#""turns":[{"path":"t1","#,
         r#""turn_id":null,"seq":1,"started_at":"2026-06-08T00:00:01Z","ended_at":null,"state":"open","error":null,"#,
         r#""items":[{"item":"message","seq":2,"at":"2026-06-08T00:00:01Z","copied_from":null,"response":null,"#,
         r#""model":null,"stop_reason":null,"blocks":[{"type":"text","fidelity":"agent_emitted","text":"\ud800 1e999"}]},"#,

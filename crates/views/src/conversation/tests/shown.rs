@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::super::{text, toned_text};
+use super::super::{Look, text, toned_text};
 use super::fold;
 use crate::testing::run_id;
 
@@ -57,7 +57,7 @@ child run 00000001-0000-4000-8000-000000000000  of 00000009-0000-4000-8000-00000
 system
 │ Be kind.
 
-· system mode  {\"a\":1}
+· system mode  a=1
 
 ── t1  2026-06-08T00:00:04Z
 
@@ -101,7 +101,7 @@ fn a_conversation_is_shown_line_by_line() {
 
 #[test]
 fn tones_change_no_word() {
-    let toned = toned_text(&fold(&run()), &|_, words| format!("<{words}>"));
+    let toned = toned_text(&fold(&run()), &Look::plain(&|_, words| format!("<{words}>")));
     let strip = |text: &str| text.replace(['<', '>'], "");
     assert_eq!(strip(&toned), WANT);
     assert!(toned.contains("<┊> <First.>\n<┊> <Then.>\n"), "{toned}");

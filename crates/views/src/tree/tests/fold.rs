@@ -204,7 +204,7 @@ fn links_are_kept_in_order_and_once_a_step() {
 fn calls_without_results_dangle() {
     let tree = fold(1, &["c - call=a", "c - call=b", "r - call=a", "c - call=c", "r - call=zz"]);
     assert_eq!(tree.dangling, [CallId::from("b"), CallId::from("c")]);
-    assert_eq!(tree.counts, Counts { messages: 0, calls: 3, results: 2 });
+    assert_eq!(tree.counts, Counts { messages: 0, calls: 3, results: 2, ..Counts::default() });
 }
 
 #[test]
@@ -217,7 +217,7 @@ fn an_id_that_is_used_again_is_another_call() {
 fn a_call_on_two_channels_is_counted_once() {
     let tree =
         fold(1, &["c -", "c - via=router", "r - via=router", "c - via=router", "c -", "r -", "r - via=new"]);
-    assert_eq!(tree.counts, Counts { messages: 0, calls: 2, results: 1 });
+    assert_eq!(tree.counts, Counts { messages: 0, calls: 2, results: 1, ..Counts::default() });
     assert_eq!(tree.dangling, [CallId::from("call-1")]);
 }
 
@@ -294,7 +294,7 @@ fn a_run_knows_its_name_its_relatives_and_what_is_unknown() {
         ended_at: Some(Timestamp::parse(&time(5)).unwrap()),
         seq_last: Seq::new(5),
         events: 5,
-        counts: Counts { messages: 1, calls: 0, results: 0 },
+        counts: Counts { messages: 1, calls: 0, results: 0, ..Counts::default() },
         unknown_types: [("future.type".into(), 2)].into(),
         ..RunTree::new(run_id(1))
     };

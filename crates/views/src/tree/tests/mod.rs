@@ -2,6 +2,7 @@
 
 mod fold;
 mod joined;
+mod noticed;
 mod replay;
 mod shown;
 mod wild;
@@ -62,6 +63,7 @@ fn outline_step(step: &Step) -> String {
 }
 
 fn outline_counts(counts: Counts) -> String {
-    let Counts { messages, calls, results } = counts;
-    if counts == Counts::default() { String::new() } else { format!("{messages}m{calls}c{results}r") }
+    let Counts { messages, calls, results, failed, denied } = counts;
+    let bad = if failed + denied > 0 { format!("{failed}f{denied}d") } else { String::new() };
+    if counts == Counts::default() { String::new() } else { format!("{messages}m{calls}c{results}r{bad}") }
 }

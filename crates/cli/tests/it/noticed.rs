@@ -1,0 +1,94 @@
+//! What a user notices in agents' files: pictures, prompts of the system, usage, subagents, steps of the system.
+
+use serde_json::{Value, json};
+
+use crate::agents_files::{line, put, session, session_with_subagent, text};
+use crate::kit::{RUN, Steno};
+
+fn attachment(number: u32, name: &str) -> Value {
+    line(number, json!({"type": "attachment", "attachment": {"type": name, "content": name}}))
+}
+
+#[test]
+fn a_picture_of_the_user_is_shown() {
+    let steno = Steno::new();
+    let source = json!({"type": "base64", "media_type": "image/png", "data": "AAAA"});
+    let content = json!([{"type": "text", "text": "See this."}, {"type": "image", "source": source}]);
+    let prompt = line(1, json!({"type": "user", "message": {"role": "user", "content": content}}));
+    let file = put(&steno, "s.jsonl", text(&[prompt]));
+    let shown = steno.run(&["show", &file]).out;
+    assert!(shown.contains("user\n  See this.\n  [image, "), "{shown}");
+    let events = steno.run(&["events", &file]).out;
+    assert!(events.contains("See this. · [image, "), "{events}");
+}
+
+#[test]
+fn system_prompts_and_usage_are_marked_in_events() {
+    let steno = Steno::new();
+    let block =
+        json!({"type": "text", "fidelity": "agent_emitted", "text": "Be kind.", "label": "system_prompt"});
+    let usage = json!({"role": "assistant", "blocks": [], "usage_scope": "turn",
+        "usage": {"input_tokens": 3, "cache_read_input_tokens": 100, "output_tokens": 20}});
+    steno.recorded(
+        RUN,
+        &[
+            json!({"type": "message.user", "payload": {"role": "user", "blocks": [block]}}),
+            json!({"type": "message.assistant", "payload": usage}),
+        ],
+    );
+    let shown = steno.run(&["events", RUN]).out;
+    assert!(shown.contains("(system_prompt) Be kind."), "{shown}");
+    assert!(shown.contains("(usage of the turn: 3 in, 100 cached, 20 out)"), "{shown}");
+    assert!(!steno.run(&["tree", RUN]).out.contains("message"));
+}
+
+#[test]
+fn a_subagent_ended_as_its_parent_says_and_one_that_was_not_read_is_not_missing() {
+    let steno = Steno::new();
+    session_with_subagent(&steno);
+    // Only a tool that starts agents tells of their ends.
+    let main = format!("p/{RUN}.jsonl");
+    let whole = std::fs::read_to_string(steno.dir.path().join(&main)).unwrap();
+    put(&steno, &main, whole.replace("\"Bash\"", "\"Task\""));
+    let word = "completed, by its parent's word";
+    for command in ["tree", "show"] {
+        let shown = steno.run(&[command, "p"]).out;
+        assert_eq!(shown.matches(word).count(), 1, "{command}: {shown}");
+    }
+    let alone = steno.run(&["tree", &main]).out;
+    assert!(alone.contains("not read") && !alone.contains("missing"), "{alone}");
+    let child = format!("p/{RUN}/subagents/agent-a1.jsonl");
+    for command in ["tree", "show"] {
+        let shown = steno.run(&[command, &child]).out;
+        let head = shown.lines().next().unwrap();
+        assert!(head.starts_with("child run ") && head.contains(&format!("of {RUN}")), "{head}");
+    }
+}
+
+#[test]
+fn a_run_of_the_store_that_is_not_there_is_missing() {
+    let steno = Steno::new();
+    let call = json!({"type": "step.call_workflow.started", "path": "a", "child_run_id": crate::kit::id(9),
+        "payload": {"name": "a", "kind": "call_workflow"}});
+    steno.recorded(RUN, &[call]);
+    assert!(steno.run(&["tree", RUN]).out.contains("missing"));
+}
+
+#[test]
+fn system_steps_are_one_line_unless_all_are_wanted() {
+    let steno = Steno::new();
+    let mut lines = session();
+    lines.splice(
+        1..1,
+        ["model", "date", "environment"].iter().zip(10..).map(|(name, at)| attachment(at, name)),
+    );
+    let file = put(&steno, "s.jsonl", text(&lines));
+    for command in ["tree", "show"] {
+        let short = steno.run(&[command, &file]).out;
+        assert!(short.contains("3 system steps: model, date, environment"), "{command}: {short}");
+        let all = steno.run(&[command, &file, "--all"]).out;
+        assert!(!all.contains("system steps") && all.contains("environment"), "{command}: {all}");
+        let json = steno.run(&[command, &file, "--json"]).out;
+        assert!(json.contains("environment"), "{command}");
+    }
+}

@@ -1,0 +1,94 @@
+//! What stands beside a conversation: steps of the system, approvals, child runs, and how things ended.
+
+use steno_model::json::JsonString;
+
+use super::text::{NAME_CHARS_MAX, Tone, Writer};
+use super::{Approval, ChildRun, Fact, Item};
+use crate::State;
+use crate::gist::{gist, reason};
+use crate::visible::{Lines, visible};
+use crate::words::{STEPS_TOGETHER_MIN, cut, is_quiet, steps_in_short};
+
+/// How many characters of a reason are shown.
+const REASON_CHARS_MAX: usize = 160;
+impl Writer<'_> {
+    /// Writes items; many system steps in a row become one line, unless each is wanted.
+    pub(super) fn items(&mut self, items: &[Item]) {
+        let mut rest = items;
+        while let [first, after @ ..] = rest {
+            let every = self.look.has_every_step;
+            let names = rest.iter().map_while(|item| quiet_name(item).filter(|_| !every));
+            let names: Vec<&JsonString> = names.collect();
+            if names.len() < STEPS_TOGETHER_MIN {
+                self.item(first);
+                rest = after;
+                continue;
+            }
+            let line = steps_in_short(names.iter().map(|name| name_of(name)), self.look.line_chars_max);
+            self.beside(&[(Tone::Frame, format!("· {line}"))]);
+            rest = &rest[names.len()..];
+        }
+    }
+
+    pub(super) fn fact(&mut self, fact: &Fact) {
+        let words = [&fact.kind, &fact.name].into_iter().flatten().map(name_of);
+        let mut parts = vec![(Tone::Frame, format!("· {}", words.collect::<Vec<_>>().join(" ")))];
+        if fact.state == State::Failed {
+            parts.push(end(fact.state, fact.error.as_ref()));
+        } else {
+            let said = fact.result.as_ref().map(gist).filter(|said| !said.is_empty());
+            parts.extend(said.map(|said| (Tone::Frame, fit(&said, self.look.line_chars_max))));
+        }
+        self.beside(&parts);
+    }
+}
+
+/// Returns the name of a step of the system that nobody misses; commands of the user and refusals are none.
+fn quiet_name(item: &Item) -> Option<&JsonString> {
+    let Item::Fact(fact) = item else { return None };
+    let is_system = fact.kind.as_ref().is_some_and(|kind| kind.is("system"));
+    fact.name.as_ref().filter(|name| is_system && fact.state == State::Completed && is_quiet(name))
+}
+
+/// Returns how a question was answered; a refusal looks like one.
+pub(super) fn approval(asked: &Approval) -> (Tone, String) {
+    let Some(decision) = &asked.decision else {
+        let words = if asked.state == State::Open { "asked, no answer" } else { "asked, answered" };
+        return (Tone::Frame, words.to_owned());
+    };
+    let by = asked.by.as_ref().map(|by| format!(" by {}", name_of(by))).unwrap_or_default();
+    let scope = asked.scope.as_ref().map(|scope| format!(" ({})", name_of(scope))).unwrap_or_default();
+    let tone = if decision.is("denied") { Tone::Failed } else { Tone::Frame };
+    (tone, format!("{}{by}{scope}", name_of(decision)))
+}
+
+/// Returns a child run, and how its parent says that it ended.
+pub(super) fn child_run(child: &ChildRun) -> String {
+    let id = child.run_id.to_string();
+    // Some agents call their threads by nothing but the id.
+    let name = child.name.as_ref().filter(|name| !name.is(&id));
+    let name = name.map(|name| format!("  {}", name_of(name))).unwrap_or_default();
+    format!("child run {id}{name}  {}", end(child.state, child.error.as_ref()).1)
+}
+
+/// Returns how something ended.
+pub(super) fn end(state: State, error: Option<&JsonString>) -> (Tone, String) {
+    match (state, error) {
+        (State::Open, _) => (Tone::Open, "open".to_owned()),
+        (State::Completed, _) => (Tone::Frame, "completed".to_owned()),
+        (State::Failed, Some(error)) => {
+            (Tone::Failed, format!("failed: {}", fit(&reason(error), REASON_CHARS_MAX)))
+        }
+        (State::Failed, None) => (Tone::Failed, "failed".to_owned()),
+    }
+}
+
+/// Returns the beginning of a name.
+pub(super) fn name_of(name: &JsonString) -> String {
+    fit(&name.to_text(), NAME_CHARS_MAX)
+}
+
+/// Returns the beginning of a text, harmless and on one line.
+pub(super) fn fit(text: &str, chars_max: usize) -> String {
+    visible(&cut(text, chars_max), Lines::Escape).into_owned()
+}

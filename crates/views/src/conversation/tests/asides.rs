@@ -1,0 +1,132 @@
+//! What stands beside a conversation and at its head: steps of the system, ends, forks, copies, what has no words.
+
+use serde_json::{Value, json};
+
+use super::super::{Look, Tone, text, toned_text};
+use super::fold;
+use crate::testing::run_id;
+use crate::{Reported, State};
+
+/// Compares all lines but the first, which is the head.
+#[track_caller]
+fn check(lines: &[Value], want: &[&str]) {
+    let shown = text(&fold(lines));
+    let shown: Vec<&str> = shown.lines().skip(1).filter(|line| !line.is_empty()).collect();
+    assert_eq!(shown, want);
+}
+
+fn system(name: &str, result: &Value) -> Value {
+    json!(["step.completed", "", {"name": name, "kind": "system", "result": result}])
+}
+
+#[test]
+fn a_system_step_says_what_matters() {
+    let command = json!({"parentUuid": "8", "content": "<command-name>/model</command-name><command-args>x</command-args>"});
+    check(&[system("local_command", &command)], &["· system local_command  /model x"]);
+    check(&[system("interrupt", &json!({"subtype": "interrupt"}))], &["· system interrupt"]);
+    check(&[system("a", &json!("\u{1b}[2J"))], &["· system a  \\u{1b}[2J"]);
+}
+
+#[test]
+fn many_system_steps_in_a_row_are_one_line_unless_each_is_wanted() {
+    let quiet = ["env", "model", "env", "date"].map(|name| system(name, &json!("x")));
+    check(&quiet, &["· 4 system steps: env ×2, model, date"]);
+    check(&quiet[..2], &["· system env  x", "· system model  x"]);
+    let mut mixed = quiet.to_vec();
+    mixed.insert(3, system("local_command", &json!("/exit")));
+    check(&mixed, &["· 3 system steps: env ×2, model", "· system local_command  /exit", "· system date  x"]);
+    let plain = |_: Tone, words: &str| words.to_owned();
+    let every = Look { has_every_step: true, ..Look::plain(&plain) };
+    assert_eq!(toned_text(&fold(&quiet), &every).matches("· system ").count(), 4);
+}
+
+#[test]
+fn a_picture_is_told() {
+    let blocks = json!([{"type": "text", "text": "See."}, {"type": "text", "text": "", "label": "image", "size_bytes": 148}]);
+    let prompt = json!(["message.user", "", {"role": "user", "blocks": blocks}]);
+    check(&[prompt], &["user", "  See.", "  [image, 148 bytes]"]);
+}
+
+#[test]
+fn an_outcome_that_is_not_known_is_no_success() {
+    let call = json!(["tool.call", "", {"name": "Bash", "call_id": "c", "input": {}}]);
+    let result = |outcome: &str, output: &str| {
+        let payload = json!({"name": "Bash", "call_id": "c", "output": output, "outcome": outcome});
+        json!(["tool.result", "", payload])
+    };
+    let unknown = "│ (outcome unknown)";
+    check(&[call.clone(), result("unknown", "done")], &["▸ Bash {}", "│ done", unknown]);
+    check(&[call.clone(), result("unknown", "")], &["▸ Bash {}", unknown]);
+    check(&[call, result("ok", "done")], &["▸ Bash {}", "│ done"]);
+}
+
+#[test]
+fn a_turn_that_failed_says_why_in_words() {
+    let error = r#"{"error": {"message": "no such model", "code": "bad"}}"#;
+    check(
+        &[
+            json!(["step.started", "t1", {"name": "t1", "kind": "turn"}]),
+            json!(["step.completed", "t1", {"name": "t1", "kind": "turn", "error": error}]),
+        ],
+        &["── t1  2026-06-08T00:00:01Z  failed: no such model"],
+    );
+}
+
+#[test]
+fn a_refusal_does_not_look_like_a_permission() {
+    let decided = |decision: &str| json!(["step.completed", "", {"name": "r", "kind": "approval", "result": {"decision": decision, "by": "host"}}]);
+    let paint = |tone: Tone, words: &str| format!("<{tone:?} {words}>");
+    let shown = toned_text(&fold(&[decided("denied"), decided("allowed")]), &Look::plain(&paint));
+    assert!(shown.contains("<Failed · denied by host>\n<Frame · allowed by host>"), "{shown}");
+}
+
+#[test]
+fn the_head_tells_forks_and_what_the_parent_says() {
+    let from = run_id(7).to_string();
+    let started =
+        json!(["run.started", "", {"name": "f", "kind": "session", "forked_from": {"run_id": from}}]);
+    let conversation = fold(&[started]);
+    let head = |reported: Option<Reported>| {
+        let plain = |_: Tone, words: &str| words.to_owned();
+        toned_text(&conversation, &Look { reported, ..Look::plain(&plain) })
+    };
+    let run = run_id(1);
+    assert_eq!(head(None), format!("run {run}  f  fork of {from}  open\n"));
+    let word = |state, error: Option<&str>| Some(Reported { state, error: error.map(Into::into) });
+    let want = format!("run {run}  f  fork of {from}  completed, by its parent's word\n");
+    assert_eq!(head(word(State::Completed, None)), want);
+    assert!(head(word(State::Failed, Some("no"))).ends_with("failed: no, by its parent's word\n"));
+}
+
+#[test]
+fn a_turn_that_is_copied_says_so_once() {
+    let copied = json!({"copied_from": run_id(7).to_string()});
+    let turn = |path: &str| json!(["step.started", path, {"name": path, "kind": "turn"}]);
+    let said = |role: &str, path: &str, more: &Value| {
+        let blocks = json!([{"type": "text", "text": "x"}]);
+        json!([format!("message.{role}"), path, {"role": role, "blocks": blocks}, more])
+    };
+    let from = format!("copied from run {}", run_id(7));
+    check(
+        &[
+            turn("t1"),
+            said("user", "t1", &copied),
+            said("assistant", "t1", &copied),
+            turn("t2"),
+            said("user", "t2", &copied),
+            said("assistant", "t2", &json!({})),
+        ],
+        &[
+            &format!("── t1  2026-06-08T00:00:01Z  open  {from}"),
+            "user",
+            "  x",
+            "assistant",
+            "  x",
+            "── t2  2026-06-08T00:00:04Z  open",
+            &format!("user  {from}"),
+            "  x",
+            "assistant",
+            "  x",
+        ],
+    );
+}

@@ -1,0 +1,158 @@
+//! What people want to notice in a tree: what failed, what was refused, what is copied or not there, and no noise.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+use steno_model::ExchangeEvent;
+
+use super::super::{Joined, Look, Tone, TreeBuilder, join, join_all, text, toned_text};
+use super::{fold, join_runs};
+use crate::testing::{run_id, time};
+
+/// Joins one run given as type, path and payload.
+fn of_one(lines: &[Value]) -> Joined {
+    let mut builder = TreeBuilder::new(run_id(1));
+    for (index, line) in lines.iter().enumerate() {
+        let seq = index as u64 + 1;
+        let event = json!({"seq": seq, "run_id": run_id(1).to_string(), "type": line[0], "path": line[1],
+            "iteration": 0, "timestamp": time(seq), "payload": line[2]});
+        builder.push(&ExchangeEvent::parse(event.to_string().as_bytes()).unwrap());
+    }
+    join(run_id(1), BTreeMap::from([(run_id(1), builder.finish())]))
+}
+
+#[track_caller]
+fn check(joined: &Joined, want: &[&str]) {
+    let text = text(joined);
+    assert_eq!(text.lines().collect::<Vec<_>>(), want);
+}
+
+fn tool(kind: &str, id: &str, fields: &Value) -> Value {
+    let mut payload = json!({"name": "Bash", "call_id": id, "fidelity": "agent_emitted"});
+    payload.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+    json!([kind, "", payload])
+}
+
+#[test]
+fn calls_that_failed_or_were_denied_are_counted_beside_the_calls() {
+    let mut lines: Vec<Value> = ["a", "b", "c", "d", "e"].map(|id| tool("tool.call", id, &json!({}))).into();
+    let outcomes = [("a", "ok"), ("b", "failed"), ("c", "denied"), ("d", "unknown"), ("e", "interrupted")];
+    lines.extend(outcomes.map(|(id, outcome)| tool("tool.result", id, &json!({"outcome": outcome}))));
+    check(&of_one(&lines), &["run 00000001…  open  10 events  5 calls (2 failed, 1 denied)"]);
+    // What becomes known later counts too, and once.
+    let amend = |id: &str| json!(["step.completed", "", {"name": id, "kind": "amend", "tool_call_id": id, "result": {"outcome": "failed"}}]);
+    lines.extend([amend("d"), amend("d"), amend("b")]);
+    assert!(text(&of_one(&lines)).contains("5 calls (3 failed, 1 denied)"), "{}", text(&of_one(&lines)));
+}
+
+#[test]
+fn messages_that_say_nothing_are_not_counted_and_a_response_is_one() {
+    let said = |role: &str, response: Value, blocks: Value| json!([format!("message.{role}"), "", {"role": role, "blocks": blocks, "response": response}]);
+    let words = json!([{"type": "text", "text": "Hi."}]);
+    check(
+        &of_one(&[
+            said("user", Value::Null, json!([{"type": "text", "text": "Be.", "label": "system_prompt"}])),
+            said("user", Value::Null, words.clone()),
+            said("user", Value::Null, json!([{"type": "text", "text": "", "label": "image"}])),
+            said("user", Value::Null, json!([{"type": "text", "text": ""}])),
+            said("user", Value::Null, json!([{"type": "tool_result", "tool_id": "a"}])),
+            said("assistant", json!("r1"), json!([{"type": "thinking", "thinking": "Hm."}])),
+            said("assistant", json!("r1"), words.clone()),
+            said("assistant", json!("r2"), words),
+            said("assistant", json!("r2"), json!([])),
+            said("assistant", json!(3), json!([])),
+        ]),
+        &["run 00000001…  open  10 events  4 messages"],
+    );
+}
+
+#[test]
+fn an_approval_names_its_tool_and_the_verdict() {
+    let asked = |id: &str| json!(["step.started", "", {"name": format!("r-{id}"), "kind": "approval", "tool_call_id": id}]);
+    let answered = |id: &str, decision: &str| {
+        json!(["step.completed", "", {"name": format!("r-{id}"), "kind": "approval", "tool_call_id": id,
+            "result": {"decision": decision, "by": "host"}}])
+    };
+    let joined = of_one(&[
+        asked("a"),
+        answered("a", "allowed"),
+        tool("tool.call", "a", &json!({})),
+        asked("b"),
+        answered("b", "denied"),
+        asked("c"),
+    ]);
+    let toned = toned_text(&joined, &Look::plain(&|tone, words| format!("<{tone:?} {words}>")));
+    let want = [
+        "<Frame ├─ >Bash <Frame · approval>  <Frame allowed>",
+        "<Frame ├─ >r-b <Frame · approval>  <Failed denied>",
+        "<Frame └─ >r-c <Frame · approval>  <Open open>",
+    ];
+    assert_eq!(toned.lines().skip(1).collect::<Vec<_>>(), want);
+}
+
+#[test]
+fn a_child_without_an_end_ended_as_its_parent_says() {
+    let parent = [">> a child=2", "<< a child=2", ">> b child=3", "<< b child=3 error=no", ">> c child=4"];
+    let child: &[&str] = &["run - parent=1"];
+    let joined = join_runs(&[(1, &parent), (2, child), (3, child), (4, child)]);
+    check(
+        &joined,
+        &[
+            "run 00000001…  open  5 events",
+            "├─ a · command",
+            "│  └─ child run 00000002…  completed, by its parent's word  1 event",
+            "├─ b · command  failed: no",
+            "│  └─ child run 00000003…  failed: no, by its parent's word  1 event",
+            "└─ c · command  open",
+            "   └─ child run 00000004…  open  1 event",
+        ],
+    );
+    // One that was called again is as the last call says, and one with an end of its own needs no other's word.
+    let again = [">> a child=2", "<< a child=2", ">> a child=2", ">> b child=3", "<< b child=3"];
+    let joined = join_runs(&[(1, &again), (2, child), (3, &["run - parent=1", "end - error=x"])]);
+    assert!(joined.reported().is_empty(), "{:?}", joined.reported());
+}
+
+#[test]
+fn many_system_steps_in_a_row_are_one_line_unless_each_is_wanted() {
+    let step = |name: &str| format!("< - kind=system name={name}");
+    let quiet = ["env", "model", "env"].map(step);
+    let few = [step("one"), step("two")];
+    let told = [step("three"), "< - kind=system name=interrupt".to_owned(), step("four"), step("five")];
+    let lines: Vec<String> =
+        [&quiet[..], &["< - kind=retry name=api error=529".to_owned()], &few[..], &["u -".to_owned()]]
+            .concat();
+    check(
+        &join_runs(&[(1, &lines)]),
+        &[
+            "run 00000001…  open  7 events  1 message outside steps",
+            "├─ 3 system steps: env ×2, model",
+            "├─ api · retry  failed: 529",
+            "├─ one · system",
+            "└─ two · system",
+        ],
+    );
+    let joined = join_runs(&[(1, &told)]);
+    assert_eq!(text(&joined).lines().count(), 5, "{}", text(&joined));
+    let joined = join_runs(&[(1, &quiet)]);
+    assert_eq!(text(&joined).lines().count(), 2);
+    let plain = |_: Tone, words: &str| words.to_owned();
+    let every = Look { has_every_step: true, ..Look::plain(&plain) };
+    assert_eq!(toned_text(&joined, &every).lines().count(), 4);
+}
+
+#[test]
+fn forks_children_alone_and_runs_that_were_not_read_are_said() {
+    let fork = json!(["run.started", "", {"name": "f", "kind": "session",
+        "forked_from": {"run_id": run_id(7).to_string(), "ordinal": 5}}]);
+    check(
+        &of_one(&[fork]),
+        &["run 00000001… f  fork of 00000007-0000-4000-8000-000000000000  open  1 event"],
+    );
+    let alone = join_all(BTreeMap::from([(run_id(2), fold(2, &["run - parent=1", ">> a child=3"]))]));
+    let plain = |_: Tone, words: &str| words.to_owned();
+    let look = Look { absent: "not read", ..Look::plain(&plain) };
+    let want = "child run 00000002… of 00000001-0000-4000-8000-000000000000  open  2 events\n\
+        └─ a · command  open\n   └─ child run 00000003…  not read\n";
+    assert_eq!(toned_text(&alone, &look), want);
+}
