@@ -72,18 +72,25 @@ pub enum Command {
     /// Show the events of a run
     ///
     /// Agents' files may hold several runs: as text, a line names the run whenever another one goes on. Numbers begin
-    /// with 1 in each file, and a copy of a run that came before is named with its file.
+    /// with 1 in each file, and a copy of a run that came before is named with its file. Files that were compressed
+    /// with zstd (`.zst`) are read as they are.
     Events(EventsArgs),
     /// Show the steps of a run and its child runs as a tree
     ///
     /// Agents' files may hold several sessions: each is a tree, the oldest first, with the subagents whose files were
     /// read below it. Of several files with the same session the one with most events is shown.
+    ///
+    /// `open` means that the record has no end. A session of an agent can be taken up again tomorrow, so that its files
+    /// never say that it is over.
     Tree(TreeArgs),
     /// Show a run as a conversation: who said what, what was called and what came back
     ///
     /// What people and models say is whole, and what tools give is shortened; `--json` has all of it, one object a run.
     /// Child runs and subagents come after the run that began them. Of several files with the same session the one with
     /// most events is shown.
+    ///
+    /// `open` means that the record has no end. A session of an agent can be taken up again tomorrow, so that its files
+    /// never say that it is over.
     Show(ShowArgs),
     /// Show the events of a run, and each new one as it is recorded
     ///
@@ -113,7 +120,8 @@ pub enum Command {
     ///
     /// A response counts once, however many records, resumed sessions and forks repeat it. `exact` is false where the
     /// record has less than the final counts, or a file could not be read; then it is at least so much. Days are days in
-    /// UTC.
+    /// UTC. Input is what was read for the first time, without cached tokens, which have columns of their own; what a
+    /// subagent used counts under its session.
     Usage(UsageArgs),
     /// Show the settings and where each comes from
     Config(ConfigArgs),
@@ -167,7 +175,7 @@ pub struct EventForm {
     /// Print one JSON object a line
     #[arg(long)]
     pub json: bool,
-    /// Print the recorded lines byte for byte, terminal controls included
+    /// Print the recorded lines byte for byte, terminal controls included; of agents' files, the events made of them
     #[arg(long)]
     pub raw: bool,
 }
@@ -177,7 +185,7 @@ pub struct EntriesArgs {
     /// Files or directories of agents
     #[arg(value_name = "PATH", required = true)]
     pub paths: Vec<PathBuf>,
-    /// Name the prompt [default: its first words]
+    /// Name the prompt [default: its first words, or the session's id]
     #[arg(long, value_name = "NAME")]
     pub name: Option<String>,
     /// Leave the source lines out of the entries
@@ -186,11 +194,14 @@ pub struct EntriesArgs {
     /// Print the records byte for byte, terminal controls included
     #[arg(long)]
     pub raw_output: bool,
+    #[command(flatten)]
+    pub always: AlwaysJson,
 }
 
 #[derive(Args, Debug)]
 pub struct UsageArgs {
-    /// Files or directories of agents [default: the homes of Claude Code and Codex]
+    /// Files or directories of agents [default: the homes of Claude Code and Codex, `CLAUDE_CONFIG_DIR` and `CODEX_HOME`
+    /// where they are set]
     #[arg(value_name = "PATH")]
     pub paths: Vec<PathBuf>,
     /// What a row adds up, in this order, with commas between [default: day,model]

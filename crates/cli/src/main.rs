@@ -12,7 +12,7 @@ use std::io::{self, Write as _};
 use std::process::ExitCode;
 
 use clap::Parser as _;
-use clap::error::ErrorKind;
+use clap::error::{ContextKind, ErrorKind};
 
 use args::{Cli, Command};
 use failure::{Exit, Failure, Outcome};
@@ -22,7 +22,7 @@ use settings::Settings;
 fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
-        Err(error) => return explain(&error),
+        Err(error) => return explain(error),
     };
     start_tracing(cli.global.verbose);
     // Past a file size limit a write should fail with EFBIG, not end the process.
@@ -35,7 +35,11 @@ fn main() -> ExitCode {
 }
 
 /// Shows help, or what is wrong with the arguments; those may hold anything.
-fn explain(error: &clap::Error) -> ExitCode {
+fn explain(mut error: clap::Error) -> ExitCode {
+    if error.kind() == ErrorKind::UnknownArgument {
+        // It would have been meant as a path or a run, which it hardly was.
+        error.remove(ContextKind::Suggested);
+    }
     if error.use_stderr() {
         let mut text = error.to_string();
         if error.kind() == ErrorKind::InvalidSubcommand {

@@ -1,6 +1,6 @@
 //! stdout: buffered, coloured when that is wanted, quiet when the reader has left.
 
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufWriter, IsTerminal as _, Write};
 
 use anstream::AutoStream;
 use rustix::event::{PollFd, PollFlags};
@@ -13,6 +13,7 @@ use crate::args::ColorChoice;
 pub struct Output {
     stream: BufWriter<AutoStream<io::Stdout>>,
     error: Option<io::Error>,
+    width: Option<usize>,
 }
 
 impl Output {
@@ -23,7 +24,13 @@ impl Output {
             ColorChoice::Never => anstream::ColorChoice::Never,
         };
         choice.write_global();
-        Self { stream: BufWriter::new(AutoStream::new(io::stdout(), choice)), error: None }
+        let stream = BufWriter::new(AutoStream::new(io::stdout(), choice));
+        Self { stream, error: None, width: terminal_width() }
+    }
+
+    /// Returns how wide the terminal is; nothing where the output goes elsewhere, or nobody knows.
+    pub fn width(&self) -> Option<usize> {
+        self.width
     }
 
     /// Writes a line of our own, which may have colours.
@@ -83,6 +90,23 @@ impl Output {
     }
 }
 
+/// Asks how wide the terminal is that stdout goes to.
+fn terminal_width() -> Option<usize> {
+    let stdout = io::stdout();
+    if !stdout.is_terminal() {
+        return None;
+    }
+    let wish = std::env::var("COLUMNS").ok();
+    let size = rustix::termios::tcgetwinsize(&stdout).ok().map(|size| size.ws_col);
+    width_of(wish.as_deref(), size)
+}
+
+/// Chooses the width: what the user says, else what the system says. A terminal that says 0 does not know.
+fn width_of(wish: Option<&str>, size: Option<u16>) -> Option<usize> {
+    let wish = wish.and_then(|wish| wish.trim().parse().ok());
+    [wish, size.map(usize::from)].into_iter().flatten().find(|width| *width > 0)
+}
+
 /// Spells characters that steer a terminal as `\u` escapes. They can stand in JSON only inside strings, so the value
 /// stays the same.
 pub fn harmless_json(json: &str) -> String {
@@ -138,6 +162,20 @@ pub fn count(number: u64, noun: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_width_is_what_the_user_says_or_the_system() {
+        for (wish, size, want) in [
+            (Some("60"), Some(120), Some(60)),
+            (Some("wide"), Some(120), Some(120)),
+            (None, Some(120), Some(120)),
+            (None, Some(0), None),
+            (Some("0"), Some(120), Some(120)),
+            (None, None, None),
+        ] {
+            assert_eq!(width_of(wish, size), want, "{wish:?} {size:?}");
+        }
+    }
 
     #[test]
     fn sizes_are_for_people() {

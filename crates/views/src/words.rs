@@ -13,6 +13,14 @@ pub(crate) fn cut(text: &str, chars_max: usize) -> String {
     }
 }
 
+/// Returns how many characters there is room for: as many as the width leaves after those that are `used`, and not too
+/// few to tell anything; where no width is given, a number that suits any.
+pub(crate) fn room(width: Option<usize>, used: usize, otherwise: usize) -> usize {
+    const ROOM_MIN: usize = 40;
+    // One for the mark that it goes on.
+    width.map_or(otherwise, |width| width.saturating_sub(used + 1).max(ROOM_MIN))
+}
+
 /// Returns a number with its noun.
 pub(crate) fn number(count: u64, noun: &str) -> String {
     if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }

@@ -11,7 +11,11 @@ use super::provider_events::Origin;
 use crate::args::EventForm;
 use crate::output::Output;
 
+/// How much of what an event says is shown where no terminal tells its width, and how much at least where one does.
 const TEXT_CHARS_MAX: usize = 100;
+const TEXT_CHARS_MIN: usize = 40;
+/// How wide the column of numbers is.
+const SEQ_CHARS: usize = 5;
 /// How much of one value is decoded for a line; much of it may be white space that is cut off.
 const BEGINNING_CHARS_MAX: usize = 4 * TEXT_CHARS_MAX;
 /// How wide the column of types is: as wide as the longest of the ten.
@@ -24,14 +28,14 @@ pub fn print(recorded: &Recorded, form: EventForm, output: &mut Output) {
     } else if form.json {
         output.json_line(&String::from_utf8_lossy(&recorded.line));
     } else {
-        output.line(&human_line(&recorded.event));
+        output.line(&human_line(&recorded.event, output.width()));
     }
 }
 
 /// Prints an event that was made just now and has no line yet.
 pub fn print_made(event: ExchangeEvent, form: EventForm, output: &mut Output) {
     if !form.raw && !form.json {
-        return output.line(&human_line(&event));
+        return output.line(&human_line(&event, output.width()));
     }
     let line = event.to_line();
     // It may be very long, and one copy of it is enough.
@@ -57,7 +61,7 @@ pub fn print_run(event: &ExchangeEvent, origin: &Origin, is_again: bool, output:
 }
 
 /// Returns a line for people: number, time, type, place, and the beginning of what it says.
-fn human_line(event: &ExchangeEvent) -> String {
+fn human_line(event: &ExchangeEvent, width: Option<usize>) -> String {
     let dim = Style::new().dimmed();
     let style = style_of(event);
     let mark = if event.event_type.known().is_none() { "? " } else { "" };
@@ -65,16 +69,18 @@ fn human_line(event: &ExchangeEvent) -> String {
     let event_type = visible(&event_type, Lines::Escape);
     let time = event.timestamp.to_string();
     let mut line = format!(
-        "{:>5}  {dim}{}{dim:#}  {style}{mark}{event_type}{style:#}",
+        "{:>SEQ_CHARS$}  {dim}{}{dim:#}  {style}{mark}{event_type}{style:#}",
         event.seq.get(),
         visible(&time, Lines::Escape),
     );
-    let width = mark.len() + event_type.chars().count();
+    let type_chars = mark.len() + event_type.chars().count();
     let path = event.path.to_text();
     let detail = detail(event).trim_end().replace('\n', "⏎").replace('\t', " ");
-    let mut padding = TYPE_CHARS.saturating_sub(width) + 2;
-    for part in [place(event, &path), visible(&shorten(&detail, TEXT_CHARS_MAX), Lines::Escape).into_owned()]
-    {
+    let mut padding = TYPE_CHARS.saturating_sub(type_chars) + 2;
+    let place = place(event, &path);
+    let used = SEQ_CHARS + 2 + time.chars().count() + 2 + type_chars + padding + place.chars().count() + 3;
+    let chars_max = width.map_or(TEXT_CHARS_MAX, |width| width.saturating_sub(used).max(TEXT_CHARS_MIN));
+    for part in [place, visible(&shorten(&detail, chars_max), Lines::Escape).into_owned()] {
         if !part.is_empty() {
             line.extend(std::iter::repeat_n(' ', padding));
             line.push_str(&part);
@@ -203,7 +209,8 @@ fn beginning_of_string(inside: &str) -> &str {
     inside.get(..end).unwrap_or(inside)
 }
 
-fn shorten(text: &str, chars_max: usize) -> String {
+/// Returns the beginning of a text.
+pub fn shorten(text: &str, chars_max: usize) -> String {
     match text.char_indices().nth(chars_max) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text.to_owned(),

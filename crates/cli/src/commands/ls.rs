@@ -7,6 +7,7 @@ use steno_model::{RunId, Seq};
 use steno_views::summary::{RunSummary, SummaryBuilder};
 use steno_views::{Lines, State, visible};
 
+use super::event_lines::shorten;
 use crate::args::LsArgs;
 use crate::failure::{Exit, Failure, Outcome, with_causes};
 use crate::output::{Output, count, size};
@@ -15,6 +16,10 @@ use crate::settings::Settings;
 
 /// How wide the column of states is.
 const STATE_CHARS: usize = "completed".len();
+
+/// How wide the columns before the name are, and how much of a name is shown at least.
+const BEFORE_NAME_CHARS: usize = 99;
+const NAME_CHARS_MIN: usize = 20;
 
 struct Row {
     run: RunId,
@@ -33,7 +38,7 @@ pub fn run(args: &LsArgs, settings: &Settings, output: &mut Output) -> Outcome {
         if args.json {
             output.json_line(&row.json()?);
         } else {
-            output.line(&row.human());
+            output.line(&row.human(output.width()));
         }
     }
     if rows.is_empty() {
@@ -115,7 +120,7 @@ impl Row {
         Ok(out)
     }
 
-    fn human(&self) -> String {
+    fn human(&self, width: Option<usize>) -> String {
         let dim = Style::new().dimmed();
         let style = match self.state {
             "recording" => AnsiColor::Cyan.on_default().bold(),
@@ -135,6 +140,8 @@ impl Row {
                 size(self.bytes),
             ));
             let name = summary.name.as_ref().map(ToString::to_string).unwrap_or_default();
+            let name_chars = width.map_or(usize::MAX, |width| width.saturating_sub(BEFORE_NAME_CHARS));
+            let name = shorten(&name, name_chars.max(NAME_CHARS_MIN));
             line.push_str("  ");
             line.push_str(&visible(&name, Lines::Escape));
             if let Some(parent) = summary.parent_run_id {

@@ -35,7 +35,8 @@ pub fn run(args: &ShowArgs, settings: &Settings, output: &mut Output) -> Outcome
                 output.line("");
             }
             let reported = reported.remove(&run.run_id);
-            let look = Look { has_every_step: args.all, reported, ..Look::plain(&paint) };
+            let look =
+                Look { width: output.width(), has_every_step: args.all, reported, ..Look::plain(&paint) };
             output.line(toned_text(&conversation, &look).trim_end());
         }
         if output.is_broken() {

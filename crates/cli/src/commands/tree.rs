@@ -18,7 +18,7 @@ pub fn run(args: &TreeArgs, settings: &Settings, output: &mut Output) -> Outcome
         }
     } else {
         let absent = if related.is_of_agents { "not read" } else { "missing" };
-        let look = Look { has_every_step: args.all, absent, ..Look::plain(&paint) };
+        let look = Look { width: output.width(), has_every_step: args.all, absent, ..Look::plain(&paint) };
         output.line(toned_text(&related.joined, &look).trim_end());
     }
     related.check()?;

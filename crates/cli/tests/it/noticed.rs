@@ -3,6 +3,8 @@
 use serde_json::{Value, json};
 
 use crate::agents_files::{line, put, session, session_with_subagent, text};
+use steno_testkit::{needs, tool};
+
 use crate::kit::{RUN, Steno};
 
 fn attachment(number: u32, name: &str) -> Value {
@@ -90,5 +92,60 @@ fn system_steps_are_one_line_unless_all_are_wanted() {
         assert!(!all.contains("system steps") && all.contains("environment"), "{command}: {all}");
         let json = steno.run(&[command, &file, "--json"]).out;
         assert!(json.contains("environment"), "{command}");
+    }
+}
+
+#[test]
+fn a_terminals_width_is_kept_and_a_pipe_has_none() {
+    needs!(tool("script"), "script, which makes a terminal, is not installed");
+    let steno = Steno::new();
+    let mut lines = session();
+    lines[3]["message"]["content"][0]["content"] = json!("x".repeat(300));
+    let file = put(&steno, "s.jsonl", text(&lines));
+    let widest = |text: &str| text.lines().map(|line| line.trim_end().chars().count()).max().unwrap_or(0);
+    for (args, piped) in [("show", 163), ("events", 175)] {
+        let run = format!("COLUMNS=130 \"$0\" --color never {args} {file}");
+        let script = format!("script -qec '{}' /dev/null", run.replace("$0", env!("CARGO_BIN_EXE_steno")));
+        let shown = steno.shell(&script, &[]).output().unwrap();
+        let shown = String::from_utf8(shown.stdout).unwrap();
+        assert!(shown.contains("xxx") && widest(&shown) == 130, "{args}: {shown}");
+        assert_eq!(widest(&steno.run(&[args, &file]).out), piped, "{args}");
+    }
+}
+
+#[test]
+fn what_is_not_a_value_is_not_called_one() {
+    let steno = Steno::new();
+    let said = steno.run(&["usage", "--since", "3"]);
+    assert_eq!(said.code, 2);
+    assert!(said.err.contains("--since") && !said.err.contains("as a value"), "{}", said.err);
+    let said = steno.run(&["usage", "--jso"]);
+    assert!(said.err.contains("a similar argument exists: '--json'"), "{}", said.err);
+}
+
+#[test]
+fn entries_take_json_as_they_are_json_anyway() {
+    let steno = Steno::new();
+    let file = put(&steno, "s.jsonl", text(&session()));
+    let plain = steno.run(&["entries", &file]);
+    let asked = steno.run(&["entries", "--json", &file]);
+    assert_eq!((asked.code, asked.out), (0, plain.out));
+}
+
+#[test]
+fn the_help_says_what_is_open_where_files_are_looked_for_and_what_is_counted() {
+    let steno = Steno::new();
+    for (command, words) in [
+        ("tree", &["taken up again"][..]),
+        ("show", &["taken up again"]),
+        ("usage", &["CLAUDE_CONFIG_DIR", "CODEX_HOME", "cached", "subagent"]),
+        ("events", &["of agents' files, the events made of them", ".zst"]),
+        ("entries", &["its first words, or the session's id"]),
+    ] {
+        let help = steno.run(&[command, "--help"]).out;
+        let help = help.split_whitespace().collect::<Vec<_>>().join(" ");
+        for word in words {
+            assert!(help.contains(word), "{command}: no `{word}` in {help}");
+        }
     }
 }

@@ -24,7 +24,7 @@ impl Writer<'_> {
                 rest = after;
                 continue;
             }
-            let line = steps_in_short(names.iter().map(|name| name_of(name)), self.look.line_chars_max);
+            let line = steps_in_short(names.iter().map(|name| name_of(name)), self.room(2));
             self.beside(&[(Tone::Frame, format!("· {line}"))]);
             rest = &rest[names.len()..];
         }
@@ -37,7 +37,8 @@ impl Writer<'_> {
             parts.push(end(fact.state, fact.error.as_ref()));
         } else {
             let said = fact.result.as_ref().map(gist).filter(|said| !said.is_empty());
-            parts.extend(said.map(|said| (Tone::Frame, fit(&said, self.look.line_chars_max))));
+            let chars_max = self.room(parts[0].1.chars().count() + 2);
+            parts.extend(said.map(|said| (Tone::Frame, fit(&said, chars_max))));
         }
         self.beside(&parts);
     }

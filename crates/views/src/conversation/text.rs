@@ -10,13 +10,13 @@ use super::asides::{approval, child_run, end, fit, name_of};
 use super::content::{Shown, output, shown};
 use super::{Block, Conversation, Item, Message, Said, ToolResult, ToolUse, Turn};
 use crate::visible::{Lines, visible};
-use crate::words::{cut, number};
+use crate::words::{cut, number, room};
 use crate::{Reported, State};
 
 /// How many characters of a name or a path are shown.
 pub(super) const NAME_CHARS_MAX: usize = 80;
-/// How many characters of a line to or from a tool are shown, unless a [`Look`] says otherwise.
-const LINE_CHARS_MAX: usize = 160;
+/// How many characters of a line to or from a tool are shown where no width is given.
+pub(super) const LINE_CHARS_MAX: usize = 160;
 /// How many lines of what a tool gave are shown.
 const OUTPUT_LINES_MAX: usize = 6;
 
@@ -69,8 +69,8 @@ pub fn text(conversation: &Conversation) -> String {
 pub struct Look<'a> {
     /// Gives a part of a line its colour.
     pub paint: &'a dyn Fn(Tone, &str) -> String,
-    /// How many characters of a line to or from a tool are shown.
-    pub line_chars_max: usize,
+    /// How wide lines are that are cut to fit; `None` for as wide as suits a file.
+    pub width: Option<usize>,
     /// Whether system steps that follow each other are shown each.
     pub has_every_step: bool,
     /// What the run's parent reports of its end.
@@ -81,7 +81,7 @@ impl<'a> Look<'a> {
     /// Returns how [`text()`] shows a conversation, but for the colours.
     #[must_use]
     pub fn plain(paint: &'a dyn Fn(Tone, &str) -> String) -> Self {
-        Self { paint, line_chars_max: LINE_CHARS_MAX, has_every_step: false, reported: None }
+        Self { paint, width: None, has_every_step: false, reported: None }
     }
 }
 
@@ -261,7 +261,8 @@ impl Writer<'_> {
     fn call(&mut self, call: &ToolUse) {
         let name = call.tool_name.as_ref().map_or_else(|| "a tool".to_owned(), name_of);
         let input = call.tool_input.as_ref().filter(|input| !input.is_null()).map(RawJson::as_str);
-        let input = input.map(|input| format!(" {}", fit(input, self.look.line_chars_max)));
+        let chars_max = self.room("▸ ".chars().count() + name.chars().count() + 1);
+        let input = input.map(|input| format!(" {}", fit(input, chars_max)));
         let (mark, name) = ((self.look.paint)(Tone::Frame, "▸"), (self.look.paint)(Tone::Call, &name));
         self.push(&format!("{mark} {name}{}", input.unwrap_or_default()));
         for asked in &call.approvals {
@@ -308,6 +309,11 @@ impl Writer<'_> {
         self.is_beside = true;
     }
 
+    /// Returns how many characters there is room for after those that are used.
+    pub(super) fn room(&self, used: usize) -> usize {
+        room(self.look.width, used, LINE_CHARS_MAX)
+    }
+
     /// Writes what was said, whole.
     fn words(&mut self, words: &str) {
         for line in visible(words.trim_end(), Lines::Keep).lines() {
@@ -325,8 +331,9 @@ impl Writer<'_> {
     /// Writes the first lines of what a tool gave, and how many there are more.
     fn output(&mut self, tone: Tone, text: &str) {
         let lines = text.trim_end().trim_start_matches('\n').lines();
+        let chars_max = self.room("│ ".chars().count());
         for line in lines.clone().take(OUTPUT_LINES_MAX) {
-            self.barred(tone, &visible(&cut(line, self.look.line_chars_max), Lines::Keep));
+            self.barred(tone, &visible(&cut(line, chars_max), Lines::Keep));
         }
         let more = lines.skip(OUTPUT_LINES_MAX).count() as u64;
         if more > 0 {

@@ -11,7 +11,7 @@ use super::walk::{Node, Visit, Walk};
 use super::{Child, Counts, Join, Joined, RunTree, Step, StepPath};
 use crate::gist::reason;
 use crate::visible::{Lines, visible};
-use crate::words::{STEPS_TOGETHER_MIN, cut, is_quiet, number, steps_in_short};
+use crate::words::{STEPS_TOGETHER_MIN, cut, is_quiet, number, room, steps_in_short};
 use crate::{Reported, State};
 
 /// How many levels are drawn with lines; deeper ones show their depth as a number.
@@ -20,8 +20,10 @@ use crate::{Reported, State};
 const LEVELS_DRAWN_MAX: usize = 64;
 /// How many characters of a name, a kind or a path are shown.
 const NAME_CHARS_MAX: usize = 80;
-/// How many characters of a reason, or of steps that stand together, are shown, unless a [`Look`] says otherwise.
+/// How many characters of a reason, or of steps that stand together, are shown where no width is given.
 const LINE_CHARS_MAX: usize = 200;
+/// About how much of a line stands before the reason of a failure.
+const BEFORE_REASON_CHARS: usize = 40;
 /// How many characters of a run's id are shown at least; more where the runs of the tree begin alike.
 const RUN_ID_CHARS_MIN: usize = 8;
 
@@ -62,8 +64,8 @@ pub fn text(joined: &Joined) -> String {
 pub struct Look<'a> {
     /// Gives a part of a line its colour.
     pub paint: &'a dyn Fn(Tone, &str) -> String,
-    /// How many characters of a name or a reason are shown.
-    pub line_chars_max: usize,
+    /// How wide lines are that are cut to fit; `None` for as wide as suits a file.
+    pub width: Option<usize>,
     /// Whether system steps that follow each other are shown each.
     pub has_every_step: bool,
     /// What is said of a run that is named and not among the runs.
@@ -74,7 +76,7 @@ impl<'a> Look<'a> {
     /// Returns how [`text()`] shows a tree, but for the colours.
     #[must_use]
     pub fn plain(paint: &'a dyn Fn(Tone, &str) -> String) -> Self {
-        Self { paint, line_chars_max: LINE_CHARS_MAX, has_every_step: false, absent: "missing" }
+        Self { paint, width: None, has_every_step: false, absent: "missing" }
     }
 }
 
@@ -135,7 +137,8 @@ impl Outline<'_> {
             Node::Step { step, .. } => label(step),
             Node::Run { .. } | Node::Absent { .. } => String::new(),
         });
-        let line = steps_in_short(names, self.lines.look.line_chars_max);
+        let used = last.depth * "└─ ".chars().count();
+        let line = steps_in_short(names, room(self.lines.look.width, used, LINE_CHARS_MAX));
         let line = (self.lines.look.paint)(Tone::Frame, &line);
         self.add(last, &line);
     }
@@ -287,8 +290,8 @@ impl LineWriter<'_> {
     fn failed(&self, error: Option<&JsonString>) -> String {
         match error {
             Some(error) => {
-                let reason = reason(error);
-                format!("failed: {}", visible(&cut(&reason, self.look.line_chars_max), Lines::Escape))
+                let chars_max = room(self.look.width, BEFORE_REASON_CHARS, LINE_CHARS_MAX);
+                format!("failed: {}", visible(&cut(&reason(error), chars_max), Lines::Escape))
             }
             None => "failed".to_owned(),
         }

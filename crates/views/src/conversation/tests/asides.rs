@@ -130,3 +130,25 @@ fn a_turn_that_is_copied_says_so_once() {
         ],
     );
 }
+
+#[test]
+fn lines_that_are_cut_fit_the_width() {
+    let long = "x".repeat(300);
+    let conversation = fold(&[
+        json!(["tool.call", "", {"name": "Bash", "call_id": "c", "input": {"command": long}}]),
+        json!(["tool.result", "", {"name": "Bash", "call_id": "c", "output": long, "outcome": "ok"}]),
+        system("title", &json!(long)),
+        json!(["message.user", "", {"role": "user", "blocks": [{"type": "text", "text": long}]}]),
+    ]);
+    let plain = |_: Tone, words: &str| words.to_owned();
+    let shown = |width| toned_text(&conversation, &Look { width, ..Look::plain(&plain) });
+    // All but the head, and what was said, which is whole.
+    let widest = |text: &str| {
+        let lines = text.lines().skip(1).filter(|line| !line.starts_with("  "));
+        lines.map(|line| line.chars().count()).max().unwrap_or(0)
+    };
+    assert_eq!(widest(&shown(Some(60))), 60);
+    assert_eq!(widest(&shown(Some(3))), widest(&shown(Some(40))), "some of it is shown anywhere");
+    assert_eq!(shown(None), text(&conversation));
+    assert!(shown(Some(60)).contains(&format!("  {long}\n")));
+}

@@ -156,3 +156,16 @@ fn forks_children_alone_and_runs_that_were_not_read_are_said() {
         └─ a · command  open\n   └─ child run 00000003…  not read\n";
     assert_eq!(toned_text(&alone, &look), want);
 }
+
+#[test]
+fn reasons_and_steps_that_stand_together_are_cut_to_the_width() {
+    let long = "x".repeat(300);
+    let mut lines: Vec<String> =
+        (0..9).map(|number| format!("< - kind=system name=step{number}{long}")).collect();
+    lines.push(format!("< - kind=retry name=api error={long}"));
+    let joined = join_runs(&[(1, &lines)]);
+    let plain = |_: Tone, words: &str| words.to_owned();
+    let shown = toned_text(&joined, &Look { width: Some(90), ..Look::plain(&plain) });
+    let widest = shown.lines().map(|line| line.chars().count()).max();
+    assert_eq!(widest, Some(90), "{shown}");
+}
