@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::ops::ControlFlow;
 
-use steno_journal::{Reader, Recorded};
+use steno_journal::{Error as JournalError, Reader, Recorded};
 use steno_model::{ExchangeEvent, Payload, RunId, Unknowns, Vocabulary as _, Word};
 
 use super::event_lines;
@@ -31,9 +31,7 @@ pub fn run(args: &EventsArgs, settings: &Settings, output: &mut Output) -> Outco
     while let Some(recorded) = reader.read_next().map_err(|error| {
         // What is good has been shown; now say what is not.
         output.flush();
-        Failure::from(error).with_hint(
-            "what comes before was shown, and nothing was changed; `steno verify` says what is wrong",
-        )
+        damage(error)
     })? {
         if is_wanted(&recorded.event, args) {
             if args.strict {
@@ -55,6 +53,16 @@ pub fn run(args: &EventsArgs, settings: &Settings, output: &mut Output) -> Outco
         return Err(Failure::nothing(format!("no events of `{}` to show", args.run)));
     }
     Ok(Exit::Done)
+}
+
+/// Returns why no more events are shown; whoever reads this has just run the command that reads what is good.
+fn damage(error: JournalError) -> Failure {
+    let failure = Failure::from(error);
+    if failure.exit != Exit::Found {
+        return failure;
+    }
+    failure
+        .with_hint("what comes before was shown, and nothing was changed; `steno verify` says what is wrong")
 }
 
 /// Shows what an agent's own files become.

@@ -68,6 +68,16 @@ fn a_subagent_ended_as_its_parent_says_and_one_that_was_not_read_is_not_missing(
 }
 
 #[test]
+fn the_tree_counts_the_messages_that_show_shows() {
+    let steno = Steno::new();
+    let file = put(&steno, "s.jsonl", text(&session()));
+    let shown = steno.run(&["show", &file]).out;
+    let speaks = |line: &&str| ["user", "assistant"].contains(&line.split(' ').next().unwrap_or_default());
+    assert_eq!(shown.lines().filter(speaks).count(), 2, "{shown}");
+    assert!(steno.run(&["tree", &file]).out.contains("2 messages, 1 call"));
+}
+
+#[test]
 fn a_run_of_the_store_that_is_not_there_is_missing() {
     let steno = Steno::new();
     let call = json!({"type": "step.call_workflow.started", "path": "a", "child_run_id": crate::kit::id(9),

@@ -102,8 +102,12 @@ impl TreeBuilder {
                 self.amend(event);
                 Some(self.step_completed(event))
             }
-            EventType::MessageUser | EventType::MessageAssistant => {
-                let added = self.messages.added(event);
+            EventType::MessageUser => {
+                let added = self.messages.user(event);
+                self.count(event, |counts| counts.messages += added)
+            }
+            EventType::MessageAssistant => {
+                let added = self.messages.assistant(event);
                 self.count(event, |counts| counts.messages += added)
             }
             EventType::ToolCall => {
@@ -111,6 +115,7 @@ impl TreeBuilder {
                 self.count(event, |counts| counts.calls += added)
             }
             EventType::ToolResult => {
+                self.messages.answered();
                 let added = self.report(Half::Result, event);
                 let fields = PayloadFields::of(event);
                 let ending = self.calls.ended(fields.string("call_id").as_ref(), &fields);

@@ -36,8 +36,8 @@ pub struct StepId(usize);
 /// How many events of each sort are located in a step, or at run level; what lies in inner steps is not added.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// What users and models said: events that say something, those of one response counted once. What the model was
-    /// told to be is none.
+    /// What users and models said: events that say something, all of one response counted once. What the model was told
+    /// to be is none.
     pub messages: u64,
     /// Calls; one that both the router and the agent report is one (R50).
     pub calls: u64,

@@ -67,6 +67,27 @@ fn messages_that_say_nothing_are_not_counted_and_a_response_is_one() {
 }
 
 #[test]
+fn what_a_model_says_without_an_id_is_one_message_until_somebody_answers() {
+    let said = |blocks: Value, more: Value| {
+        let mut payload = json!({"role": "assistant", "blocks": blocks});
+        payload.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        json!(["message.assistant", "", payload])
+    };
+    let words = || said(json!([{"type": "text", "text": "Hi."}]), json!({}));
+    let usage = || said(json!([]), json!({"usage": {"output_tokens": 1}, "response": 1}));
+    let answer = tool("tool.result", "a", &json!({}));
+    for (lines, want) in [
+        (vec![words(), words()], "1 message"),
+        (vec![words(), answer, words()], "2 messages"),
+        (vec![words(), usage(), words(), words()], "2 messages"),
+        (vec![usage()], "1 event\n"),
+    ] {
+        let text = text(&of_one(&lines));
+        assert!(text.contains(want), "{want}: {text}");
+    }
+}
+
+#[test]
 fn an_approval_names_its_tool_and_the_verdict() {
     let asked = |id: &str| json!(["step.started", "", {"name": format!("r-{id}"), "kind": "approval", "tool_call_id": id}]);
     let answered = |id: &str, decision: &str| {

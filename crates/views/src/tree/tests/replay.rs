@@ -117,7 +117,7 @@ impl Stage {
             self.begin(around.parent, format!("{}:{name}{}", path(&inner.path), self.shown(&inner, attempt)));
         inner.parent = Some(step);
         let mut threads = Vec::new();
-        let message = |_| Line { step, moment: Moment::Message, text: format!("a {spot}") };
+        let message = |_| Line { step, moment: Moment::Message, text: format!("u {spot}") };
         threads.push((0..plan.messages).map(message).collect());
         for guest in &plan.guests {
             threads.push(self.guest(*guest, &inner, attempt));
