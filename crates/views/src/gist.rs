@@ -6,7 +6,7 @@ use serde_json::value::RawValue;
 use steno_model::json::{JsonString, RawJson};
 
 use crate::fields::PayloadFields;
-use crate::usage::Tokens;
+use crate::usage::{Counts, Tokens};
 use crate::words::number;
 
 /// Fields that say something, the most telling first.
@@ -127,7 +127,7 @@ pub fn reason(error: &JsonString) -> String {
 pub fn usage(report: &RawJson, scope: Option<&str>) -> Option<String> {
     let by_model = Tokens::read_by_model(report);
     let all = if by_model.is_empty() {
-        vec![Tokens::read(report)?]
+        vec![Counts::read(report)?.tokens]
     } else {
         by_model.into_iter().map(|(_, of)| of).collect()
     };

@@ -7,13 +7,12 @@ mod tally;
 mod tests;
 mod tokens;
 
-use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 
 use steno_model::json::RawJson;
 use steno_model::{EventType, ExchangeEvent, RunId, Word};
 
-pub use tokens::Tokens;
+pub use tokens::{Counts, Tokens};
 
 use self::tally::Tally;
 use crate::fields::{PayloadFields, run_id_in, session_run_id};
@@ -55,7 +54,9 @@ impl Used {
 #[derive(Default)]
 pub struct UsageBuilder {
     runs: HashMap<RunId, RunUse>,
-    responses: HashMap<ResponseKey, Response>,
+    responses: Vec<Response>,
+    /// Where a response stands among them.
+    places: HashMap<ResponseKey, usize>,
 }
 
 /// What makes a response the same one.
@@ -79,6 +80,8 @@ struct RunUse {
     /// The model that spoke last.
     model: String,
     turns: Vec<Turn>,
+    /// The responses of the turn that has not been told yet.
+    responses: Vec<usize>,
     /// What the agent has added up for the session, model by model, as it stood last.
     total: Vec<Amount>,
     /// Whether a part of its source cannot be read.
@@ -89,9 +92,13 @@ struct Turn {
     /// The provider's own id of the report, if it has one.
     id: Option<String>,
     amount: Amount,
+    /// The responses that it adds up.
+    responses: Vec<usize>,
 }
 
 struct Response {
+    /// Whether it has the provider's own id.
+    has_id: bool,
     /// The run that it counts for.
     run: RunId,
     /// When that run started; a copy counts in the run that started first.
@@ -154,7 +161,8 @@ impl UsageBuilder {
             run.model.clone_from(&model);
         }
         let Some(usage) = fields.json("usage") else { return };
-        let Some(tokens) = Tokens::read(&usage) else { return };
+        let Some(counts) = Counts::read(&usage) else { return };
+        let tokens = counts.tokens;
         let day: String = event.timestamp.to_string().chars().take(10).collect();
         let model = if model.is_empty() { run.model.clone() } else { model };
         let amount = Amount { day, model, tokens };
@@ -163,25 +171,28 @@ impl UsageBuilder {
             "turn" if tokens == Tokens::default() => {}
             "turn" => {
                 let id = fields.string("id").map(|id| id.to_text().into_owned());
-                run.turns.push(Turn { id, amount });
+                let responses = std::mem::take(&mut run.responses);
+                run.turns.push(Turn { id, amount, responses });
             }
             "session" => run.total = amount.by_model(&usage),
             "response" => {
-                let unnamed = self.responses.len();
-                let key = ResponseKey::of(event, &fields, run, unnamed);
+                let key = ResponseKey::of(event, &fields, run, self.responses.len());
                 let seen = Response {
+                    has_id: matches!(key, ResponseKey::Id { .. }),
                     run: event.run_id,
                     run_started: run.started.clone(),
                     copies: Vec::new(),
                     amount,
                     is_final: fields.is_true("final"),
-                    is_lower_bound: fields.is_true("lower_bound"),
+                    is_lower_bound: fields.is_true("lower_bound") || !counts.is_whole,
                 };
-                match self.responses.entry(key) {
-                    Entry::Occupied(mut kept) => kept.get_mut().merge(seen),
-                    Entry::Vacant(free) => {
-                        free.insert(seen);
-                    }
+                let place = *self.places.entry(key).or_insert(self.responses.len());
+                if run.responses.last() != Some(&place) {
+                    run.responses.push(place);
+                }
+                match self.responses.get_mut(place) {
+                    Some(kept) => kept.merge(seen),
+                    None => self.responses.push(seen),
                 }
             }
             _ => {}

@@ -1,104 +1,100 @@
-//! Adds up what was reported: of each agent what tells it most exactly, of each session whether that is all.
+//! Adds up what was reported, each response once: by itself where its counts are final, else by its turn, else as far as
+//! it was counted; an agent's own total where there is nothing else.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use steno_model::RunId;
 
-use super::{Amount, Response, ResponseKey, RowKey, Tokens, UsageBuilder, Used};
+use super::{Amount, Response, RowKey, RunUse, Tokens, UsageBuilder, Used};
 
 /// What was used, row by row.
 type Rows = BTreeMap<RowKey, Used>;
 
-/// How exactly an agent's usage is told, on all of its channels together: the last is the best.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-enum Telling {
-    /// By a total alone.
-    #[default]
-    Total,
-    /// By responses whose counts are not final.
-    Beginnings,
-    /// By turns.
-    Turns,
-    /// By responses that have no id of the provider's.
-    Numbers,
-    /// By responses, each with the provider's id.
-    Ids,
-}
-
 /// The sum in the making.
 pub(super) struct Tally<'a> {
     usage: &'a UsageBuilder,
-    tellings: HashMap<RunId, Telling>,
+    /// The runs in the order in which they started, so that the same ones win whatever was read first.
+    runs: Vec<(RunId, &'a RunUse)>,
+    /// The runs that have responses with final counts and the provider's ids.
+    runs_with_ids: HashSet<RunId>,
+    /// The agents of these runs.
+    agents_with_ids: HashSet<RunId>,
+    /// The agents that have responses with final counts.
+    with_finals: HashSet<RunId>,
+    /// The responses whose turn tells what they cost.
+    in_turns: HashSet<usize>,
+    /// The agents of whom something was counted.
+    counted: HashSet<RunId>,
     rows: Rows,
 }
 
 impl<'a> Tally<'a> {
     pub(super) fn of(usage: &'a UsageBuilder) -> Self {
-        let mut tally = Self { usage, tellings: HashMap::new(), rows: Rows::new() };
-        for (key, response) in &usage.responses {
-            let telling = match key {
-                _ if !response.is_final => Telling::Beginnings,
-                ResponseKey::Id { .. } => Telling::Ids,
-                ResponseKey::Total { .. } | ResponseKey::Number { .. } => Telling::Numbers,
-            };
-            tally.tell(response.run, telling);
-        }
-        for (id, run) in &usage.runs {
-            if !run.turns.is_empty() {
-                tally.tell(*id, Telling::Turns);
+        let mut runs: Vec<_> = usage.runs.iter().map(|(id, run)| (*id, run)).collect();
+        runs.sort_by(|(id, run), (other_id, other)| (&run.started, id).cmp(&(&other.started, other_id)));
+        let mut tally = Self {
+            usage,
+            runs,
+            runs_with_ids: HashSet::new(),
+            agents_with_ids: HashSet::new(),
+            with_finals: HashSet::new(),
+            in_turns: HashSet::new(),
+            counted: HashSet::new(),
+            rows: Rows::new(),
+        };
+        for response in usage.responses.iter().filter(|response| response.is_final) {
+            let agent = tally.agent_of(response.run);
+            tally.with_finals.insert(agent);
+            if response.has_id {
+                tally.runs_with_ids.extend(response.copies.iter().copied().chain([response.run]));
+                tally.agents_with_ids.insert(agent);
             }
         }
         tally
     }
 
-    fn tell(&mut self, run: RunId, telling: Telling) {
-        let best = self.tellings.entry(self.agent_of(run)).or_default();
-        *best = telling.max(*best);
-    }
-
     /// Returns what was used.
     pub(super) fn rows(mut self) -> Rows {
-        self.add_responses();
         self.add_turns();
+        self.add_responses();
         self.add_totals();
         self.mark_incomplete();
         self.rows
     }
 
-    fn telling_of(&self, run: RunId) -> Telling {
-        self.tellings.get(&self.agent_of(run)).copied().unwrap_or_default()
-    }
-
-    fn add_responses(&mut self) {
-        for (key, response) in &self.usage.responses {
-            let is_id = matches!(key, ResponseKey::Id { .. });
-            let used = match self.telling_of(response.run) {
-                Telling::Ids if is_id => response.used(),
-                Telling::Numbers if !is_id => response.used(),
-                Telling::Beginnings => response.used(),
-                // The turns tell what they cost, and these how many there were.
-                Telling::Turns => Used { responses: 1, ..Used::default() },
-                Telling::Ids | Telling::Numbers | Telling::Total => continue,
-            };
-            self.add(response.run, &response.amount, used);
+    /// Adds the turns whose responses do not tell themselves what they cost.
+    fn add_turns(&mut self) {
+        let mut told = HashSet::new();
+        for (id, run) in self.runs.clone() {
+            for turn in &run.turns {
+                let is_copy = turn.id.as_deref().is_some_and(|id| !told.insert(id));
+                let known = turn.responses.iter().all(|place| self.in_turns.contains(place));
+                let is_told = match &turn.responses[..] {
+                    [] => self.with_finals.contains(&self.agent_of(id)),
+                    responses => known || responses.iter().all(|place| self.usage.responses[*place].is_final),
+                };
+                if is_told {
+                    continue;
+                }
+                let responses = turn.responses.iter().filter(|place| self.in_turns.insert(**place)).count();
+                if !is_copy {
+                    let responses = (responses as u64).max(1);
+                    let used = Used { responses, tokens: turn.amount.tokens, is_lower_bound: false };
+                    self.add(id, &turn.amount, used);
+                }
+            }
         }
     }
 
-    fn add_turns(&mut self) {
-        let responding: HashSet<RunId> =
-            self.usage.responses.values().map(|response| self.agent_of(response.run)).collect();
-        let mut told = HashSet::new();
-        for (id, run) in &self.usage.runs {
-            if self.telling_of(*id) != Telling::Turns {
-                continue;
-            }
-            let responses = u64::from(!responding.contains(&self.agent_of(*id)));
-            for turn in &run.turns {
-                // A copied recording has the same turns.
-                if turn.id.as_deref().is_none_or(|id| told.insert(id)) {
-                    let used = Used { responses, tokens: turn.amount.tokens, is_lower_bound: false };
-                    self.add(*id, &turn.amount, used);
-                }
+    /// Adds the responses that no turn has added up.
+    fn add_responses(&mut self) {
+        for (place, response) in self.usage.responses.iter().enumerate() {
+            // Beside ids in another recording of the agent, numbers tell the same again.
+            let is_again = !response.has_id
+                && self.agents_with_ids.contains(&self.agent_of(response.run))
+                && !self.runs_with_ids.contains(&response.run);
+            if !is_again && !self.in_turns.contains(&place) {
+                self.add(response.run, &response.amount, response.used());
             }
         }
     }
@@ -115,7 +111,7 @@ impl<'a> Tally<'a> {
             }
         }
         for (agent, run) in largest {
-            if self.tellings.contains_key(&agent) {
+            if self.counted.contains(&agent) {
                 continue;
             }
             for amount in self.usage.runs.get(&run).into_iter().flat_map(|run| &run.total) {
@@ -157,7 +153,7 @@ impl<'a> Tally<'a> {
 
     /// Finds the sessions that have copied responses of others; their totals go on from those of the others.
     fn forks(&self) -> HashSet<RunId> {
-        let copied = self.usage.responses.values().filter(|response| !response.copies.is_empty());
+        let copied = self.usage.responses.iter().filter(|response| !response.copies.is_empty());
         copied
             .flat_map(|response| {
                 let own = self.session_of(response.run);
@@ -174,6 +170,7 @@ impl<'a> Tally<'a> {
             model: amount.model.clone(),
             session: self.session_of(run),
         };
+        self.counted.insert(self.agent_of(run));
         self.rows.entry(key).or_default().add(used);
     }
 

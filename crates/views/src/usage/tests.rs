@@ -192,17 +192,38 @@ fn a_turn_is_the_model_s_that_spoke_in_it() {
 }
 
 #[test]
-fn a_file_without_final_counts_beside_a_stream_with_turns_counts_once() {
+fn a_turn_tells_what_its_own_responses_cost_and_no_others() {
     let outside = format!(r#","session_run_id":"{MAIN}""#);
-    let events = [
-        started(MAIN, "", "2026-06-08T08:00:00Z"),
-        said(MAIN, "r1", 1, false),
-        said(MAIN, "r2", 1, false),
-        started(FORK, &outside, "2026-06-08T08:00:01Z"),
-        said(FORK, "r1", 1, false),
-        turn(FORK, 80),
-    ];
-    check(&events, &["1 2 0 80"]);
+    let file =
+        [started(MAIN, "", "2026-06-08T08:00:00Z"), said(MAIN, "r1", 1, false), said(MAIN, "r2", 1, false)];
+    let stream = |responses: &[&str]| {
+        let said = responses.iter().map(|response| said(FORK, response, 1, false));
+        let start = started(FORK, &outside, "2026-06-08T08:00:01Z");
+        [start].into_iter().chain(said).chain([turn(FORK, 80)]).collect::<Vec<_>>()
+    };
+    check(&[&file[..], &stream(&["r1", "r2"])].concat(), &["1 2 0 80"]);
+    check(&[&file[..], &stream(&["r2"])].concat(), &["1 2 ≥10 ≥81"]);
+    let cut = [stream(&["r1"]), vec![said(FORK, "r3", 1, false)]].concat();
+    check(&cut, &["1 2 ≥10 ≥81"]);
+}
+
+#[test]
+fn a_run_with_ids_and_numbers_counts_both() {
+    let start = started(MAIN, "", "2026-06-08T08:00:00Z");
+    let events = [start, grown(MAIN, "", 5, 5), said(MAIN, "r1", 50, true)];
+    check(&events, &["1 1 0 5", "1 1 10 50"]);
+}
+
+#[test]
+fn a_count_that_is_no_whole_number_makes_a_lower_bound() {
+    for (count, want) in [("7", "1 1 0 7"), ("null", "1 1 0 0"), ("1e3", "1 1 ≥0 ≥0"), ("\"7\"", "1 1 ≥0 ≥0")]
+    {
+        let payload = format!(
+            r#"{{"role":"assistant","blocks":[],"response":"r","usage":{{"output_tokens":{count}}},"usage_scope":"response","final":true}}"#
+        );
+        let said = event(MAIN, "", "message.assistant", "2026-06-08T09:00:00Z", &payload);
+        check(&[started(MAIN, "", "2026-06-08T08:00:00Z"), said], &[want]);
+    }
 }
 
 /// A response without an id, in a thread whose total it raised to so much.

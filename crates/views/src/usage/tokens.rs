@@ -18,35 +18,48 @@ pub struct Tokens {
     pub reasoning: u64,
 }
 
-impl Tokens {
-    /// Reads a report; what it does not name is zero.
+/// What a report counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// The tokens; what the report does not name is zero.
+    pub tokens: Tokens,
+    /// Whether every count that it names is a whole number.
+    pub is_whole: bool,
+}
+
+impl Counts {
+    /// Reads a report.
     ///
     /// Providers disagree on whether a cached token is an input token. Claude's counts are apart, those of Codex and
     /// other OpenAI-style reports include each other; the names tell which it is.
     #[must_use]
     pub fn read(report: &RawJson) -> Option<Self> {
         let fields = Fields::parse(report.as_str()).ok()?;
-        let number = |name: &str| {
-            let (_, value) = fields.iter().filter(|(key, _)| key.is(name)).last()?;
-            value.get().parse().ok()
+        let mut is_whole = true;
+        let mut find = |names: [&str; 2]| {
+            let named = |name: &str| fields.iter().filter(|(key, _)| key.is(name)).last();
+            let (_, value) = names.into_iter().find_map(named).filter(|(_, value)| value.get() != "null")?;
+            let count: Option<u64> = value.get().parse().ok();
+            is_whole &= count.is_some();
+            count
         };
-        let find = |names: [&str; 2]| names.into_iter().find_map(number);
-        let count = |names| find(names).unwrap_or(0);
-        let mut tokens = Self {
-            input: count(["input_tokens", "inputTokens"]),
-            output: count(["output_tokens", "outputTokens"]),
-            cache_read: count(["cache_read_input_tokens", "cacheReadInputTokens"]),
-            cache_write: count(["cache_creation_input_tokens", "cacheCreationInputTokens"]),
-            reasoning: count(["reasoning_output_tokens", "reasoningOutputTokens"]),
+        let mut tokens = Tokens {
+            input: find(["input_tokens", "inputTokens"]).unwrap_or(0),
+            output: find(["output_tokens", "outputTokens"]).unwrap_or(0),
+            cache_read: find(["cache_read_input_tokens", "cacheReadInputTokens"]).unwrap_or(0),
+            cache_write: find(["cache_creation_input_tokens", "cacheCreationInputTokens"]).unwrap_or(0),
+            reasoning: find(["reasoning_output_tokens", "reasoningOutputTokens"]).unwrap_or(0),
         };
         if let Some(cached) = find(["cached_input_tokens", "cachedInputTokens"]) {
             tokens.cache_read = cached;
-            tokens.cache_write = count(["cache_write_input_tokens", "cacheWriteInputTokens"]);
+            tokens.cache_write = find(["cache_write_input_tokens", "cacheWriteInputTokens"]).unwrap_or(0);
             tokens.input = tokens.input.saturating_sub(cached).saturating_sub(tokens.cache_write);
         }
-        Some(tokens)
+        Some(Self { tokens, is_whole })
     }
+}
 
+impl Tokens {
     /// Reads a report that has one for each model, by the model's name; none when it is a plain one.
     #[must_use]
     pub fn read_by_model(report: &RawJson) -> Vec<(String, Self)> {
@@ -55,7 +68,7 @@ impl Tokens {
         let is_plain = fields.iter().any(|(_, value)| !is_object(value));
         let models = fields.iter().filter(|_| !is_plain);
         let read = models.filter_map(|(name, value)| {
-            Some((name.text().into_owned(), Self::read(&RawJson::from_raw(value))?))
+            Some((name.text().into_owned(), Counts::read(&RawJson::from_raw(value))?.tokens))
         });
         read.collect()
     }
@@ -95,7 +108,11 @@ mod tests {
 
     #[track_caller]
     fn check(report: &str, want: Option<Tokens>) {
-        assert_eq!(Tokens::read(&RawJson::parse(report).unwrap()), want, "{report}");
+        assert_eq!(
+            Counts::read(&RawJson::parse(report).unwrap()).map(|counts| counts.tokens),
+            want,
+            "{report}"
+        );
     }
 
     #[test]
