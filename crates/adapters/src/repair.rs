@@ -11,6 +11,10 @@ use steno_model::json::{Fields, text_of};
 /// What some programs put before the first byte of a file.
 pub(crate) const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
+/// How often a line is gone through for records behind a torn one: once for each object that the torn one left open. A
+/// hostile line would make it quadratic.
+const ATTEMPTS_MAX: usize = 64;
+
 /// A piece of a line.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Piece<'a> {
@@ -39,16 +43,18 @@ pub(crate) type IsRecord = fn(&Fields<'_>) -> bool;
 /// Where something cannot be read, reading goes on at the next object that is a whole record: a writer may have died in
 /// the middle of a record, and its successor gone on without a newline.
 pub(crate) fn pieces(line: &[u8], is_record: IsRecord) -> Vec<Piece<'_>> {
-    // A hostile line must not make this quadratic: each attempt ends where its object does, or uses this up.
-    let mut budget = line.len().saturating_mul(8);
+    let mut budget = line.len().saturating_mul(ATTEMPTS_MAX);
     let mut found = Vec::new();
     let mut at = skip_filling(line, 0);
     while at < line.len() {
-        if let Some((piece, end)) = object_at(line, at, &mut budget) {
+        // What is found is paid for by its own length, so that nothing that was tried before takes it away.
+        let mut attempt = line.len();
+        if let Some((piece, end)) = object_at(line, at, &mut attempt) {
             found.push(piece);
             at = skip_filling(line, end);
             continue;
         }
+        budget = budget.saturating_sub(line.len() - attempt);
         let next = next_record(line, at + 1, is_record, &mut budget).unwrap_or(line.len());
         let len = line[at..next].iter().rposition(|&byte| !is_filling(byte)).map_or(0, |last| last + 1);
         found.push(Piece { at, len, content: Content::Unreadable("no JSON object") });
@@ -194,6 +200,20 @@ mod tests {
             })
             .collect();
         assert_eq!(shown, want, "{}", String::from_utf8_lossy(line));
+    }
+
+    #[test]
+    fn a_record_behind_a_torn_one_is_found_however_deep_that_was() {
+        let whole = r#"{"type":"user","uuid":"u2","message":{"content":"after"}}"#;
+        for depth in [1, 7, 8, 30, 60] {
+            for torn in ["\"tex", "1,", "\"a\":\"b\"},"] {
+                let line =
+                    format!("{{\"type\":\"assistant\",\"message\":{}{torn}{whole}", "{\"a\":".repeat(depth));
+                let found = pieces(line.as_bytes(), is_record);
+                let last = found.last().map(|piece| &piece.content);
+                assert_eq!(last, Some(&Content::Object { text: whole.into(), repaired: false }), "{line}");
+            }
+        }
     }
 
     #[test]

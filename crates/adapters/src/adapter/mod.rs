@@ -3,6 +3,7 @@
 #[cfg(test)]
 mod tests;
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use steno_model::json::JsonString;
@@ -93,6 +94,14 @@ struct Found<'a> {
     /// How many bytes of the source it takes; a text that had to be changed has another length.
     length: usize,
     is_repaired: bool,
+}
+
+/// A piece of a source that is no record.
+struct Lost<'a> {
+    /// Its bytes, as far as they are text.
+    text: Cow<'a, str>,
+    length: u64,
+    why: &'static str,
 }
 
 /// How records stand in a source.
@@ -263,7 +272,10 @@ impl Adapter {
     fn line(&mut self, place: Place, line: Line<'_>, sink: &mut dyn Sink) {
         match line {
             Line::Whole(bytes) => self.whole_line(place, bytes, sink),
-            Line::TooLong(length) => self.unreadable(place, length, "a line too long to be read", sink),
+            Line::TooLong(length) => {
+                let lost = Lost { text: "".into(), length, why: "a line too long to be read" };
+                self.unreadable(place, &lost, sink);
+            }
         }
     }
 
@@ -278,23 +290,24 @@ impl Adapter {
             return;
         }
         for piece in repair::pieces(line, self.is_record()) {
-            self.piece(place.after(piece.at), piece, sink);
+            self.piece(place.after(piece.at), &line[piece.at..][..piece.len], piece.content, sink);
         }
     }
 
-    fn piece(&mut self, place: Place, piece: Piece<'_>, sink: &mut dyn Sink) {
+    fn piece(&mut self, place: Place, bytes: &[u8], content: Content<'_>, sink: &mut dyn Sink) {
         if place.offset < self.handed_over[place.lane as usize] {
             return;
         }
-        let is_read = match piece.content {
+        let is_read = match content {
             Content::Object { text, repaired } => {
-                let found = Found { text: &text, length: piece.len, is_repaired: repaired };
+                let found = Found { text: &text, length: bytes.len(), is_repaired: repaired };
                 self.object(place, &found, sink).is_ok()
             }
             Content::Unreadable(_) => false,
         };
         if !is_read {
-            self.unreadable(place, piece.len as u64, "no JSON object", sink);
+            let (text, length) = (String::from_utf8_lossy(bytes), bytes.len() as u64);
+            self.unreadable(place, &Lost { text, length, why: "no JSON object" }, sink);
         }
     }
 
@@ -309,20 +322,21 @@ impl Adapter {
     ///
     /// What stands after something unreadable is left alone: it may be the inside of a record that goes on.
     fn last_line(&mut self, place: Place, line: Line<'_>, sink: &mut dyn Sink) {
-        let (mut pieces, len) = match line {
-            Line::Whole(bytes) => (repair::pieces(bytes, self.is_record()), bytes.len()),
-            Line::TooLong(len) => (Vec::new(), usize::try_from(len).unwrap_or(usize::MAX)),
+        let (bytes, len) = match line {
+            Line::Whole(bytes) => (bytes, bytes.len() as u64),
+            Line::TooLong(len) => (&[][..], len),
         };
+        let mut pieces = repair::pieces(bytes, self.is_record());
         let is_torn = |piece: &Piece<'_>| matches!(piece.content, Content::Unreadable(_));
         let whole = pieces.iter().position(is_torn).unwrap_or(pieces.len());
         pieces.truncate(whole);
         let end = pieces.last().map_or(0, |last| last.at + last.len);
         for piece in pieces {
-            self.piece(place.after(piece.at), piece, sink);
+            self.piece(place.after(piece.at), &bytes[piece.at..][..piece.len], piece.content, sink);
         }
         let handed_over = &mut self.handed_over[place.lane as usize];
         *handed_over = place.after(end).offset.max(*handed_over);
-        self.completeness.torn_bytes += (len - end) as u64;
+        self.completeness.torn_bytes += len - end as u64;
     }
 
     fn object(&mut self, place: Place, found: &Found<'_>, sink: &mut dyn Sink) -> Result<(), NoObject> {
@@ -367,18 +381,24 @@ impl Adapter {
         self.memory.late.drain(..).for_each(|read| self.completeness.count(read));
     }
 
-    fn unreadable(&mut self, place: Place, length: u64, why: &str, sink: &mut dyn Sink) {
-        self.completeness.unreadable += 1;
+    fn unreadable(&mut self, place: Place, lost: &Lost<'_>, sink: &mut dyn Sink) {
         let at = At {
             source: &self.source.id,
             generation: self.generation,
             offset: place.offset,
-            length,
-            text: "null",
+            length: lost.length,
+            text: &lost.text,
             is_repaired: false,
         };
         let mut emit = Emit::new(sink, self.mapper.about(), at, &mut self.memory);
-        self.mapper.unreadable(why, &mut emit);
+        if std::mem::take(&mut self.is_rewritten) {
+            self.completeness.vanished += emit.rewritten(begun(&*self.mapper));
+        }
+        if !emit.was_there() {
+            self.completeness.unreadable += 1;
+            self.mapper.unreadable(lost.why, &mut emit);
+        }
+        self.completeness.vanished += emit.keep(begun(&*self.mapper));
         self.count_late();
     }
 }

@@ -105,3 +105,12 @@ fn a_last_line_without_a_newline_is_read_when_it_is_whole() {
     assert!(drafts.len() < whole.0.len());
     assert_eq!(completeness.torn_bytes, (line(2).len() - 9) as u64);
 }
+
+#[test]
+fn what_cannot_be_read_is_told_once_over_all_generations() {
+    let text = format!("{}garbage\n", line(1));
+    let generations: Vec<_> = (0..3).map(|generation| (generation, 0, text.as_bytes())).collect();
+    let (drafts, completeness) = fed(&generations);
+    assert_eq!(completeness.unreadable, 1);
+    assert_eq!(format!("{drafts:?}").matches("unreadable").count(), 1);
+}
