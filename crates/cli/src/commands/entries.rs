@@ -1,11 +1,12 @@
 //! `steno entries`: the transcript entries of an agent's own files, as lines of a structured log.
 
+use std::cell::Cell;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use steno_adapters::Surface;
-use steno_recorder::entries::{Discovered, EntryLog, EntryNumbers, EntryOptions, EntrySink};
+use steno_recorder::entries::{Discovered, EntryLog, EntryNumbers, EntryOptions, EntrySink, FirstPrompts};
 use tracing_subscriber::layer::SubscriberExt as _;
 
 use super::provider_events::warn_of_the_rest;
@@ -54,6 +55,9 @@ fn log_file(
     is_broken: &dyn Fn() -> bool,
 ) -> Result<Option<Reading>, Failure> {
     let Some(surface) = file.surface() else { return Ok(None) };
+    if args.name.is_none() {
+        look_up_prompts(file.path(), numbers);
+    }
     let options = EntryOptions { is_on: true, emit_raw: !args.no_raw, prompt_name: args.name.clone() };
     let mut sink = EntrySink::resume(options, std::mem::take(numbers));
     let path = file.path().to_owned();
@@ -75,6 +79,22 @@ fn log_file(
     }
     *numbers = sink.stop_to_resume().1;
     read
+}
+
+/// Looks for the file's first prompt, by which its entries are named.
+fn look_up_prompts(path: &Path, numbers: &mut EntryNumbers) {
+    /// How many pieces of a file are looked through.
+    const PIECES_MAX: usize = 16;
+    // What cannot be read is told when the entries are.
+    let Ok(file) = Opened::open(path) else { return };
+    let (mut prompts, pieces) = (FirstPrompts::default(), Cell::new(0));
+    let is_enough = |prompts: &FirstPrompts| {
+        pieces.set(pieces.get() + 1);
+        prompts.is_found() || pieces.get() >= PIECES_MAX
+    };
+    if file.read(&mut prompts, is_enough).is_ok() {
+        numbers.know(prompts);
+    }
 }
 
 /// Tells a subagent's file by its name, which is how Claude Code marks it.

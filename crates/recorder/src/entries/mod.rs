@@ -1,6 +1,7 @@
 //! Transcript entries as structured logs (000): numbered, counted, logged through `tracing`, never in the way.
 
 mod log;
+mod naming;
 
 use std::collections::HashMap;
 
@@ -12,6 +13,7 @@ use steno_model::{
 };
 
 pub use log::EntryLog;
+pub use naming::FirstPrompts;
 
 /// The target of all log records about entries.
 pub const TARGET: &str = "steno::transcript";
@@ -23,7 +25,7 @@ pub struct EntryOptions {
     pub is_on: bool,
     /// Whether each carries the line it was made from.
     pub emit_raw: bool,
-    /// The prompt's name; else the first words of the first prompt, or the session.
+    /// The prompt's name; else the first words of the session's first prompt, or its id.
     pub prompt_name: Option<String>,
 }
 
@@ -59,7 +61,14 @@ impl EntryNumbers {
         *number
     }
 
-    /// Returns the name of the session's prompt, which its first entry decides.
+    /// Takes the names of prompts that were looked up, for sessions that have none yet.
+    pub fn know(&mut self, prompts: FirstPrompts) {
+        for (session, name) in prompts.into_names() {
+            self.prompt_names.entry(session).or_insert(name);
+        }
+    }
+
+    /// Returns the name of the session's prompt; if nobody has looked it up, its first entry decides.
     fn prompt_name(&mut self, entry: &SeenEntry<'_>) -> JsonString {
         let session = entry.session_id.unwrap_or_default();
         if let Some(name) = self.prompt_names.get(session) {
@@ -207,10 +216,6 @@ fn detail(seen: &SeenEntry<'_>) -> RawJson {
 
 /// Names a session that nobody has named: by the first words of its prompt, or by its id.
 fn name_of(entry: &SeenEntry<'_>) -> JsonString {
-    const WORDS_MAX: usize = 6;
-    const CHARS_MAX: usize = 60;
-    let words = entry.text.filter(|_| entry.entry_type == EntryType::UserMessage);
-    let words: Vec<_> = words.unwrap_or_default().split_whitespace().take(WORDS_MAX).collect();
-    let name: String = words.join(" ").chars().take(CHARS_MAX).collect();
-    if name.is_empty() { entry.session_id.unwrap_or("session").into() } else { name.as_str().into() }
+    let prompt = entry.text.filter(|_| entry.entry_type == EntryType::UserMessage);
+    prompt.and_then(naming::first_words).unwrap_or_else(|| entry.session_id.unwrap_or("session").into())
 }

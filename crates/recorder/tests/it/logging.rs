@@ -6,7 +6,7 @@ use steno_adapters::{Source, claude};
 use steno_model::{
     EntrySource, EntryType, Frame, LogRecord, TranscriptEntry, TranscriptSummary, reconstruct_transcript,
 };
-use steno_recorder::entries::{Discovered, EntryLog, EntryNumbers, EntryOptions, EntrySink};
+use steno_recorder::entries::{Discovered, EntryLog, EntryNumbers, EntryOptions, EntrySink, FirstPrompts};
 use tracing_subscriber::layer::SubscriberExt as _;
 
 const SESSION: &str = "550e8400-e29b-41d4-a716-446655440000";
@@ -139,6 +139,35 @@ fn a_subagents_file_has_the_name_of_its_session() {
     let last = entries.last().unwrap();
     assert_eq!((last.source(), last.sequence_number()), (&EntrySource::subagent("a1"), 1));
     assert!(last.prompt_name().is("Fix the build, please, and then"), "{}", last.prompt_name());
+}
+
+#[test]
+fn a_session_is_named_by_its_prompt_also_where_that_is_not_its_first_entry() {
+    let titled = format!(
+        "{}\n{}",
+        r#"{"type":"summary","summary":"A title","sessionId":"550e8400-e29b-41d4-a716-446655440000"}"#,
+        session()
+    );
+    let mut prompts = FirstPrompts::default();
+    let mut adapter = claude::disk(Source::named("s"));
+    adapter.feed(Frame::of_file(0, titled.as_bytes()), &mut prompts);
+    assert!(prompts.is_found());
+    let mut numbers = EntryNumbers::default();
+    numbers.know(prompts);
+    let log = EntryLog::in_memory();
+    let subscriber = tracing_subscriber::registry().with(log.clone());
+    tracing::subscriber::with_default(subscriber, || {
+        let mut sink = EntrySink::resume(EntryOptions::default(), numbers);
+        let mut adapter = claude::disk(Source::named("s"));
+        adapter.feed(Frame::of_file(0, format!("{titled}garbage\n").as_bytes()), &mut sink);
+        adapter.finish(&mut sink);
+    });
+    let records: Vec<_> = log.lines().iter().map(|line| LogRecord::parse(line).unwrap()).collect();
+    let entries = reconstruct_transcript(&records).unwrap();
+    assert_eq!(entries.len(), 7);
+    assert!(entries.iter().all(|entry| entry.prompt_name().is("Fix the build, please, and then")));
+    // What cannot be read is there as it came.
+    assert!(entries.last().unwrap().raw().unwrap().is("garbage"));
 }
 
 /// A log that cannot be written to.
