@@ -7,23 +7,27 @@ use steno_adapters::{SeenEntry, Sink};
 use steno_model::json::JsonString;
 use steno_model::{BlockContent, ContentBlock, Draft, EventType, Payload, RunId, Seq, Timestamp};
 
+/// How many prompts are kept.
+const NAMES_MAX: usize = 1024;
+
 /// Finds the first words of each session's first prompt.
 #[derive(Debug, Default)]
 pub struct FirstPrompts {
     sessions: HashMap<RunId, String>,
-    names: HashMap<RunId, JsonString>,
+    /// In the order in which they were found: of several runs of a session the first counts.
+    names: Vec<(RunId, JsonString)>,
 }
 
 impl FirstPrompts {
     /// Tells whether a session's first prompt has been found.
     #[must_use]
     pub fn is_found(&self) -> bool {
-        self.names.keys().any(|run| self.sessions.contains_key(run))
+        self.names.iter().any(|(run, _)| self.sessions.contains_key(run))
     }
 
-    /// Returns the names by session.
-    pub(super) fn into_names(mut self) -> impl Iterator<Item = (String, JsonString)> {
-        self.names.into_iter().filter_map(move |(run, name)| Some((self.sessions.remove(&run)?, name)))
+    /// Returns the names by session, the first that was found first.
+    pub(super) fn into_names(self) -> impl Iterator<Item = (String, JsonString)> {
+        self.names.into_iter().filter_map(move |(run, name)| Some((self.sessions.get(&run)?.clone(), name)))
     }
 }
 
@@ -32,8 +36,11 @@ impl Sink for FirstPrompts {
         let unknown = || Timestamp::from_record("".into());
         let event = draft.into_event(run, Seq::FIRST, unknown);
         let Payload::Message(message) = event.payload() else { return };
+        if self.names.len() >= NAMES_MAX {
+            return;
+        }
         if let Some(name) = message.blocks.iter().find_map(words_in) {
-            self.names.entry(run).or_insert(name);
+            self.names.push((run, name));
         }
     }
 
