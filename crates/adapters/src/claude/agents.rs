@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use serde_json::value::RawValue;
-use steno_model::json::{JsonString, RawJson};
+use steno_model::json::{JsonString, ObjectWriter, RawJson};
 use steno_model::{RunId, StepPayload};
 
 use super::twins::Queue;
@@ -132,11 +132,14 @@ impl Agent {
         let mut payload = subagent_step(self.agent_type(call), call);
         let status = ended.status.as_ref().map(JsonString::to_text);
         payload.error = status.filter(|status| status != "completed").map(|status| (&*status).into());
-        payload.result = Some(RawJson::object(|object| {
-            let status = ended.status.unwrap_or_else(|| "completed".into());
-            object.string("status", &status);
-            ended.more.iter().for_each(|(name, value)| object.json(name, value));
-        }));
+        // A record that gives no word for it says only that it is over.
+        let says_more = ended.status.is_some() || !ended.more.is_empty();
+        payload.result = says_more.then(|| {
+            RawJson::object(|object| {
+                object.optional("status", ended.status.as_ref(), ObjectWriter::string);
+                ended.more.into_iter().for_each(|(name, value)| object.json(name, &value));
+            })
+        });
         emit.subagent(&self.run, Moment::Completed, child, payload);
         true
     }
@@ -146,11 +149,20 @@ impl Agent {
         self.tasks.get(task).cloned()
     }
 
+    /// Tells whether a call asked for a subagent in the background, which goes on after the call's result.
+    pub(super) fn is_in_background(&self, call: &str) -> bool {
+        self.asked_for(call).is_some_and(|input| input.is_background.is_true())
+    }
+
     fn agent_type(&self, call: &str) -> JsonString {
-        let input = self.run.calls.get(call).and_then(|call| call.input.as_ref());
-        let input = input.and_then(|input| input.read::<&RawValue>().ok());
-        let agent_type = input.and_then(object::<AgentInput<'_>>).and_then(|input| input.agent_type.string());
+        let agent_type = self.asked_for(call).and_then(|input| input.agent_type.string());
         agent_type.unwrap_or_else(|| "subagent".into())
+    }
+
+    /// Returns what a call for a subagent asks for.
+    fn asked_for(&self, call: &str) -> Option<AgentInput<'_>> {
+        let input = self.run.calls.get(call).and_then(|call| call.input.as_ref());
+        input.and_then(|input| input.read::<&RawValue>().ok()).and_then(object::<AgentInput<'_>>)
     }
 }
 

@@ -261,9 +261,14 @@ fn decided(run: &Run, id: &JsonString, asked: &Asked, response: &Response<'_>, e
     let verdict = response.body.and_then(object::<Verdict<'_>>).unwrap_or_default();
     emit.decide(run, id, asked.call.as_ref(), &verdict_of(&verdict, response));
     if let Some(input) = verdict.input.json().filter(|input| !is_same(asked.input.as_ref(), input)) {
-        let result = RawJson::object(|object| object.json("input", &input));
-        let call = asked.call.as_ref().unwrap_or(id);
-        emit.step_completed(run, &run.turns.path(), amendment(call, result));
+        match &asked.call {
+            Some(call) => {
+                let result = RawJson::object(|object| object.json("input", &input));
+                emit.step_completed(run, &run.turns.path(), amendment(call, result));
+            }
+            // Nobody can tell which call that is.
+            None => emit.system(run, "can_use_tool_response", response.body.json()),
+        }
     }
     emit.entry(run, EntryType::SystemEvent, Some("approval_resolved"));
     if verdict.is_odd() { facts::unknown(run, "control_response", emit) } else { Read::Understood }

@@ -23,7 +23,17 @@ static ABOUT: About = About {
     entry_adapter: super::ENTRY_ADAPTER,
     adapter: super::ADAPTER,
     channel: "disk",
-    carries: &["prompts", "calls", "results", "thinking", "usage", "retries", "compaction", "subagents"],
+    carries: &[
+        "prompts",
+        "calls",
+        "results",
+        "thinking",
+        "usage",
+        "retries",
+        "compaction",
+        "subagents",
+        "approvals",
+    ],
     detail_name: super::DETAIL_NAME,
 };
 
@@ -365,7 +375,7 @@ fn assistant(agent: &mut Agent, line: &Line<'_>, emit: &mut Emit<'_>) -> Read {
     let said = Said {
         uuid: line.uuid,
         request_id: line.request_id,
-        is_api_error: line.is_api_error.is_true() || line.error.json().is_some(),
+        is_api_error: line.is_api_error.is_true(),
         error: line.error,
         supersedes: None,
         aborted: None,

@@ -13,7 +13,7 @@ use crate::adapter::Read;
 use crate::emit::{CallSeen, Emit, push, string};
 use crate::heard::{amendment, hash_of, hash_of_call};
 use crate::run::{Class, Run};
-use crate::shapes::is_text;
+use crate::shapes::{is_text, words};
 use crate::wire::{Raw, RawField as _, WireObject as _, list};
 
 /// The model that Claude Code names for what it wrote itself.
@@ -24,8 +24,9 @@ const SYNTHETIC: &str = "<synthetic>";
 pub(super) struct Said<'a> {
     pub(super) uuid: Raw<'a>,
     pub(super) request_id: Raw<'a>,
+    /// Whether it is Claude Code that says what became of a request.
     pub(super) is_api_error: bool,
-    /// The class of an API's error.
+    /// The class of an API's error; a response may have one too.
     pub(super) error: Raw<'a>,
     /// The messages whose place it takes.
     pub(super) supersedes: Raw<'a>,
@@ -84,6 +85,11 @@ pub(super) fn assistant(
             Told::Odd => spoken.unknown.push(name_of(&block)),
         }
     }
+    if let Some(error) = words(said.error).filter(|_| !is_heard) {
+        emit.error(&agent.run, "response", &error.to_text());
+        emit.entry(&agent.run, EntryType::Error, None);
+        is_news = true;
+    }
     for name in &spoken.unknown {
         emit.unknown(&agent.run, name, None);
         emit.entry(&agent.run, EntryType::Unknown, None);
@@ -108,7 +114,7 @@ fn tell_usage(agent: &mut Agent, message: &Message<'_>, emit: &mut Emit<'_>) {
 
 /// What Claude Code says in the model's place: that the API failed, or that there is nothing to say.
 fn not_the_model(run: &Run, text: &str, said: Said<'_>, emit: &mut Emit<'_>) {
-    if said.is_api_error {
+    if said.is_api_error || said.error.json().is_some() {
         emit.error(run, &said.error.text().unwrap_or("api".into()), text);
         emit.entry(run, EntryType::Error, None);
     } else {

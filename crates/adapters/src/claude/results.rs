@@ -1,6 +1,6 @@
 //! Results of calls: how they ended, who allowed them, and what they say of subagents.
 
-use steno_model::json::{JsonString, RawJson};
+use steno_model::json::{JsonString, ObjectWriter, RawJson};
 use steno_model::{EntryType, StepPayload};
 
 use super::agents::{Agent, Ended, Started};
@@ -43,11 +43,11 @@ pub(super) fn result(agent: &mut Agent, block: &Block<'_>, beside: Beside<'_>, e
     approval(agent, id, beside, emit);
     let is_telling = agent.run.calls.get(&id.to_text()).is_some_and(is_telling);
     let report = beside.report.filter(|_| is_telling).and_then(object::<ToolReport<'_>>);
-    subagent_of(agent, &id.to_text(), report, emit);
     let failed = block.is_error.is_true();
     let output = block.content.map_or_else(|| string(""), RawJson::from_raw);
     let is_elsewhere = output.as_str().starts_with(PERSISTED);
     let mut answer = Answer::new(output, outcome(beside, report.unwrap_or_default(), failed));
+    subagent_of(agent, &id.to_text(), (report, &answer), emit);
     answer.error = failed.then(|| reason(block));
     push(&mut answer.extra, "accepted_by", accepted_by(beside));
     push(&mut answer.extra, "denied_by", denied_by(beside));
@@ -83,9 +83,17 @@ fn call_unseen(agent: &mut Agent, id: &JsonString, emit: &mut Emit<'_>) {
     }
 }
 
-/// Makes what is told of a call that was answered already.
+/// Makes what is told of a call that was answered already: views put it in the place of what the first result said.
 fn amend(id: &JsonString, answer: Answer) -> StepPayload {
-    StepPayload { error: answer.error, ..amendment(id, answer.output) }
+    let result = RawJson::object(|object| {
+        object.json("output", &answer.output);
+        object.word("outcome", answer.outcome.as_str());
+        object.optional("error", answer.error.as_ref(), ObjectWriter::string);
+        for (name, value) in answer.extra.into_pairs() {
+            object.json(&name.to_text(), &value);
+        }
+    });
+    amendment(id, result)
 }
 
 /// Tells whether the report of such a call says anything that its result does not; others hold whole files.
@@ -163,9 +171,17 @@ fn approval(agent: &mut Agent, id: &JsonString, beside: Beside<'_>, emit: &mut E
 }
 
 /// Ties a subagent to its call as soon as the call's result names it, and ends it unless it goes on in the background.
-fn subagent_of(agent: &mut Agent, call: &str, report: Option<ToolReport<'_>>, emit: &mut Emit<'_>) {
-    let Some(report) = report else {
-        return end_unreported(agent, call, emit);
+fn subagent_of(
+    agent: &mut Agent,
+    call: &str,
+    (report, answer): (Option<ToolReport<'_>>, &Answer),
+    emit: &mut Emit<'_>,
+) {
+    let report = match report {
+        Some(report) => report,
+        // Nothing but the result tells of it then.
+        None if agent.run.calls.child(call).is_some() => ToolReport::default(),
+        None => return,
     };
     if let Some(task) = report.task {
         asked_about(agent, task, emit);
@@ -178,15 +194,14 @@ fn subagent_of(agent: &mut Agent, call: &str, report: Option<ToolReport<'_>>, em
         let agent_type = report.agent_type.string();
         agent.start_child(Started { call, child, agent: Some(&id), agent_type, matched_by: None }, emit);
     }
-    if !report.is_async.is_true() && !report.status.is("async_launched") {
-        agent.end_child(call, Ended { status: report.status.string(), more: Vec::new() }, emit);
-    }
-}
-
-/// A subagent whose call failed has no report.
-fn end_unreported(agent: &mut Agent, call: &str, emit: &mut Emit<'_>) {
-    if agent.run.calls.child(call).is_some() {
-        agent.end_child(call, Ended { status: Some("failed".into()), more: Vec::new() }, emit);
+    let failure = (answer.outcome != Outcome::Ok).then(|| answer.outcome.as_str().into());
+    let is_silent = report.status.json().is_none() && failure.is_none();
+    let goes_on = report.is_async.is_true()
+        || report.status.is("async_launched")
+        || (is_silent && agent.is_in_background(call));
+    if !goes_on {
+        let status = report.status.string().or(failure);
+        agent.end_child(call, Ended { status, more: Vec::new() }, emit);
     }
 }
 

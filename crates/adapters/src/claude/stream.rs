@@ -247,7 +247,7 @@ impl Stream {
         let said = Said {
             uuid: frame.uuid,
             request_id: frame.request_id,
-            is_api_error: frame.is_api_error.is_true() || frame.error.json().is_some(),
+            is_api_error: frame.is_api_error.is_true(),
             error: frame.error,
             supersedes: frame.supersedes,
             aborted: frame.aborted,

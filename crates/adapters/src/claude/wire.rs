@@ -110,7 +110,11 @@ wire! {
 
 wire! {
     /// What a call for a subagent asks for.
-    pub(super) struct AgentInput { prompt: "prompt", agent_type: "subagent_type", }
+    pub(super) struct AgentInput {
+        prompt: "prompt",
+        agent_type: "subagent_type",
+        is_background: "run_in_background",
+    }
 }
 
 wire! {

@@ -101,12 +101,51 @@ fn a_call_that_comes_after_its_result_amends_what_was_made_up() {
 fn a_second_result_amends_the_first_if_it_says_something_else() {
     check(
         &[&call("t1", 1), &result("t1", "x"), &result("t1", "x"), &result("t1", "y")],
-        &[CALLED[0], CALLED[1], ANSWERED, r#"0 turn-0001: amend t1 "y""#],
+        &[CALLED[0], CALLED[1], ANSWERED, r#"0 turn-0001: amend t1 {"outcome":"ok","output":"y"}"#],
         &[],
         1,
     );
     let both = r#"{"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":"t1","content":"x"},{"type":"tool_result","tool_use_id":"t1","content":"y"}]}}"#;
-    check(&[&call("t1", 1), both], &[CALLED[0], CALLED[1], ANSWERED, r#"0 turn-0001: amend t1 "y""#], &[], 0);
+    let amended = r#"0 turn-0001: amend t1 {"outcome":"ok","output":"y"}"#;
+    check(&[&call("t1", 1), both], &[CALLED[0], CALLED[1], ANSWERED, amended], &[], 0);
+    let failed = result("t1", "y").replace(r#""tool_use_id""#, r#""is_error":true,"tool_use_id""#);
+    let amended = r#"0 turn-0001: amend t1 {"error":"y","outcome":"failed","output":"y"}"#;
+    check(&[&call("t1", 1), &result("t1", "x"), &failed], &[CALLED[0], CALLED[1], ANSWERED, amended], &[], 0);
+}
+
+#[test]
+fn a_response_that_ended_in_an_error_is_one() {
+    let failed = r#"{"type":"assistant","uuid":"u1","error":"max_output_tokens","message":{"id":"m1","model":"claude","stop_reason":"max_tokens","usage":{"output_tokens":5000},"content":[{"type":"text","text":"So far"}]}}"#;
+    for made in read(&[failed]) {
+        let messages = made.payloads("message.assistant");
+        assert_eq!(messages.len(), 1);
+        let said = &messages[0];
+        assert_eq!((&said["response"], &said["model"]), (&"m1".into(), &"claude".into()));
+        assert_eq!(
+            (&said["stop_reason"], &said["usage"]["output_tokens"]),
+            (&"max_tokens".into(), &5000.into())
+        );
+        assert_eq!(said["blocks"][0]["text"], "So far");
+        let errors = made.steps("step.completed", "error");
+        assert_eq!(errors.len(), 1);
+        assert_eq!(
+            (&errors[0]["name"], &errors[0]["error"]),
+            (&"response".into(), &"max_output_tokens".into())
+        );
+    }
+    // Without a model of its own it is Claude Code that speaks.
+    let synthetic = failed.replace(r#""model":"claude""#, r#""model":"<synthetic>""#);
+    let flagged = failed.replacen('{', r#"{"isApiErrorMessage":true,"is_api_error_message":true,"#, 1);
+    for record in [synthetic, flagged] {
+        for made in read(&[&record]) {
+            assert!(made.payloads("message.assistant").is_empty());
+            let errors = made.steps("step.completed", "error");
+            assert_eq!(
+                (&errors[0]["name"], &errors[0]["error"]),
+                (&"max_output_tokens".into(), &"So far".into())
+            );
+        }
+    }
 }
 
 #[test]

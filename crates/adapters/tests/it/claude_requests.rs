@@ -166,6 +166,20 @@ fn a_request_that_names_no_call_says_what_it_is_about() {
 }
 
 #[test]
+fn another_input_for_a_request_that_names_no_call_is_a_fact() {
+    let asks = ASKS.replace(r#","tool_use_id":"t1""#, "");
+    let other = ALLOWS.replace(r#"{"command":"ls"}"#, r#"{"command":"ls -l"}"#);
+    let made = stream(&[&asks, &sent(&other)]);
+    assert!(made.steps("step.completed", "amend").is_empty());
+    let facts = made.steps("step.completed", "system");
+    let fact = facts.last().unwrap();
+    assert_eq!(
+        (&fact["name"], &fact["result"]["updatedInput"]["command"]),
+        (&"can_use_tool_response".into(), &"ls -l".into())
+    );
+}
+
+#[test]
 fn an_interrupt_before_any_turn_interrupts_none() {
     let interrupt = r#">{"type":"control_request","request_id":"h1","request":{"subtype":"interrupt"}}"#;
     let failed = r#"{"type":"result","subtype":"error_max_turns","is_error":true}"#;

@@ -13,6 +13,7 @@ mod claude_requests;
 mod claude_rules;
 mod claude_sessions;
 mod claude_shapes;
+mod claude_subagents;
 mod claude_unknown;
 mod codex_app_rules;
 mod codex_calls;
