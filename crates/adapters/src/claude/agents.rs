@@ -17,10 +17,12 @@ pub(super) struct Agent {
     pub(super) run: Run,
     /// What the ids of its subagents' runs are made from, before their own.
     pub(super) children_key: Vec<String>,
-    /// The response whose usage an entry has told; the records of a response follow each other.
-    pub(super) usage_told: Option<String>,
-    /// What the last record of a response said of it besides its content, as a hash.
-    pub(super) cost_told: Option<u64>,
+    /// The responses whose usage an entry has told, as hashes of their ids.
+    pub(super) usage_told: HashSet<u64>,
+    /// What records of responses said besides their content, as hashes.
+    pub(super) cost_told: HashSet<u64>,
+    /// Whether the turn that was begun last is a copy of another session's.
+    pub(super) is_turn_copied: bool,
     /// How many responses had no id of their own.
     pub(super) unnamed_responses: u64,
     /// The system prompt as it stood last.
@@ -82,8 +84,9 @@ impl Agent {
         Self {
             run,
             children_key,
-            usage_told: None,
-            cost_told: None,
+            usage_told: HashSet::new(),
+            cost_told: HashSet::new(),
+            is_turn_copied: false,
             unnamed_responses: 0,
             system_prompt: None,
             asked: HashSet::new(),

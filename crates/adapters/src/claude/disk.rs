@@ -1,6 +1,7 @@
 //! Session files: `<session>.jsonl`, and a subagent's file of any era. Finds out whose each line is and hands it on.
 
-use std::collections::HashMap;
+use std::borrow::Cow;
+use std::collections::{HashMap, HashSet};
 
 use serde_json::value::RawValue;
 use steno_model::json::{Extra, JsonString, RawJson};
@@ -15,6 +16,7 @@ use super::wire::{AgentInput, Line};
 use super::{PROVIDER, UNTYPED, facts, user};
 use crate::adapter::{Mapper, Read, Record, Source};
 use crate::emit::{About, Emit, push};
+use crate::heard::hash_of;
 use crate::run::{Run, derived_run_id, run_id_of};
 use crate::wire::{NoObject, RawField as _, object, parse};
 
@@ -76,11 +78,17 @@ pub(super) struct Disk {
     source: JsonString,
     /// The session that the file's name is, for a main agent's file.
     named: Option<RunId>,
+    /// The agent that the file's name is, for a subagent's file.
+    named_agent: Option<String>,
     /// The file's own agent first, once a record has said which it is; then subagents whose lines stand in the same
     /// file, as they did before 2.0; then the same subagent in other sessions, as in some files of 2.0.
     agents: Vec<Agent>,
     /// Which of the agents a line belongs to, by its uuid; only lines of such subagents are kept.
     lineage: HashMap<String, usize>,
+    /// Which of the agents is the file's subagent in a session.
+    by_session: HashMap<String, usize>,
+    /// The lines that have an id, as hashes: one that stands in the file twice says nothing new.
+    told: HashSet<u64>,
     waiting: Waiting,
     /// Whether records are written as they come: once the session is known, and a time. The first records often have
     /// neither.
@@ -96,8 +104,11 @@ impl Disk {
         Self {
             source: source.id.clone(),
             named: stem.and_then(|stem| RunId::parse(stem).ok()),
+            named_agent: stem.and_then(|stem| stem.strip_prefix("agent-")).map(str::to_owned),
             agents: Vec::new(),
             lineage: HashMap::new(),
+            by_session: HashMap::new(),
+            told: HashSet::new(),
             waiting: Waiting::default(),
             is_writing: false,
             named_late: None,
@@ -116,13 +127,22 @@ impl Disk {
             return true;
         }
         let Some(session) = session else { return false };
-        let is_subagents = line.is_sidechain.is_true() && self.named.is_none();
-        let agent = line.agent_id.text().filter(|_| is_subagents);
+        let agent = self.subagent_of(line);
         self.agents.push(match agent {
             Some(agent) => subagent(&session, &agent),
             None => main_agent(self.named.unwrap_or_else(|| run_id_of(PROVIDER, &session)), &session),
         });
+        self.by_session.insert(session.into_owned(), 0);
         true
+    }
+
+    /// Returns the subagent whose file begins with a line, if it is a subagent's.
+    fn subagent_of(&self, line: &Line<'_>) -> Option<String> {
+        // Records that are no messages do not say on which side they stand, and then an agent's id is a subagent's.
+        let is_main_line = line.is_sidechain.json().is_some() && !line.is_sidechain.is_true();
+        let is_main = self.named.is_some() || (is_main_line && self.named_agent.is_none());
+        let agent = line.agent_id.text().map(Cow::into_owned).or_else(|| self.named_agent.clone());
+        agent.filter(|_| !is_main)
     }
 
     /// Opens a file that names no session.
@@ -163,15 +183,16 @@ impl Disk {
 
     /// Returns the place of the agent that a line belongs to.
     fn agent_of(&mut self, line: &Line<'_>, emit: &mut Emit<'_>) -> usize {
-        if !line.is_sidechain.is_true() {
-            return 0;
-        }
         if self.agents[0].run.parent.is_some() {
             return self.agent_in_session(line);
         }
+        if !line.is_sidechain.is_true() {
+            return 0;
+        }
         let Some(uuid) = line.uuid.text() else { return 0 };
         let parent = line.parent_uuid.text().and_then(|parent| self.lineage.get(&*parent).copied());
-        let place = parent.unwrap_or_else(|| self.begin_inline(line, &uuid, emit));
+        let known = self.lineage.get(&*uuid).copied();
+        let place = known.or(parent).unwrap_or_else(|| self.begin_inline(line, &uuid, emit));
         self.lineage.insert(uuid.into_owned(), place);
         place
     }
@@ -179,11 +200,12 @@ impl Disk {
     /// Returns the place of a subagent's run in the session of the line: it may have been called from several.
     fn agent_in_session(&mut self, line: &Line<'_>) -> usize {
         let (Some(session), Some(agent)) = (line.session_id.text(), line.agent_id.text()) else { return 0 };
-        let is_here = |known: &Agent| known.run.session.as_deref() == Some(&*session);
-        self.agents.iter().position(is_here).unwrap_or_else(|| {
-            self.agents.push(subagent(&session, &agent));
-            self.agents.len() - 1
-        })
+        if let Some(place) = self.by_session.get(&*session) {
+            return *place;
+        }
+        self.agents.push(subagent(&session, &agent));
+        self.by_session.insert(session.into_owned(), self.agents.len() - 1);
+        self.agents.len() - 1
     }
 
     /// Begins a subagent at the first of its lines, and ties it to the call that has the same prompt.
@@ -216,8 +238,9 @@ impl Disk {
         }
         let place = self.agent_of(line, emit);
         let agent = &mut self.agents[place];
-        belong(agent, line, self.named_late.as_deref(), emit);
+        // A run that begins with a copied line is no copy itself.
         begin(&mut agent.run, line, emit);
+        belong(agent, line, self.named_late.as_deref(), emit);
         let read = said(&mut self.agents, place, &kind, line, emit);
         // Of a fact, all of the record is kept.
         let is_whole = kind == "system" || FACTS.contains(&&*kind) || matches!(read, Read::Unknown(_));
@@ -261,6 +284,9 @@ impl Mapper for Disk {
         emit.set_time(line.timestamp.string());
         if emit.is_known(line.uuid.text().as_deref()) {
             return Ok(Read::Understood);
+        }
+        if line.uuid.json().is_some() && !self.told.insert(hash_of(record.text)) {
+            return Ok(Read::Bookkeeping);
         }
         let is_open = self.open(&line);
         if self.is_writing || (is_open && emit.has_time()) {

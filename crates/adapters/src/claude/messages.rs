@@ -64,7 +64,7 @@ pub(super) fn assistant(
     let has_end = message.usage.json().is_some() || message.stop_reason.json().is_some();
     // What a response cost is told again with each of its records.
     let cost = [message.id, message.usage, message.stop_reason].map(|field| field.map(RawValue::get));
-    let is_cost_told = agent.cost_told.replace(hash_of(&cost)) == Some(hash_of(&cost));
+    let is_cost_told = !agent.cost_told.insert(hash_of(&cost));
     let is_heard = is_repeated && spoken.is_empty() && is_cost_told;
     let run = &mut agent.run;
     let mut is_news = !spoken.blocks.is_empty() || (has_end && !is_heard);
@@ -106,8 +106,7 @@ pub(super) fn assistant(
 /// Writes the entry about a response's usage with the first of its records.
 fn tell_usage(agent: &mut Agent, message: &Message<'_>, emit: &mut Emit<'_>) {
     let Some(id) = message.id.text().filter(|_| message.usage.json().is_some()) else { return };
-    if agent.usage_told.as_deref() != Some(&*id) {
-        agent.usage_told = Some(id.into_owned());
+    if agent.usage_told.insert(hash_of(&*id)) {
         emit.entry(&agent.run, EntryType::TokenUsage, None);
     }
 }

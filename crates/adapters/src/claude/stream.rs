@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use steno_model::json::{Extra, JsonString, RawJson};
-use steno_model::{EntryType, Lane};
+use steno_model::{EntryType, Lane, RunId};
 
 use super::agents::{Agent, Started};
 use super::control::{Ask, Requests};
@@ -82,6 +82,8 @@ pub(super) struct Stream {
     pub(super) main: usize,
     /// The subagents by the calls that began them.
     by_call: HashMap<String, usize>,
+    /// The same by their runs: one that is called again goes on.
+    by_run: HashMap<RunId, usize>,
     /// The ids of subagents by those calls, where only a task's record tells them.
     agent_ids: HashMap<String, String>,
     /// The last call that began a subagent, by its id.
@@ -110,6 +112,7 @@ impl Stream {
             agents: Vec::new(),
             main: 0,
             by_call: HashMap::new(),
+            by_run: HashMap::new(),
             agent_ids: HashMap::new(),
             agent_calls: HashMap::new(),
             turns: StreamTurns::default(),
@@ -324,6 +327,11 @@ impl Stream {
         let child = parent.child_id(&name);
         let started = Started { call, child, agent: agent.as_deref(), agent_type: None, matched_by: None };
         parent.start_child(started, emit);
+        if let Some(place) = self.by_run.get(&child).copied() {
+            self.by_call.insert(call.to_owned(), place);
+            emit.begin_turn(&mut self.agents[place].run, None, None);
+            return place;
+        }
         let session = parent.run.session.clone().unwrap_or_default();
         let mut run = Run::subagent(child, parent.run.id, &name).of_session(&session);
         let key = parent.children_key.clone();
@@ -331,8 +339,10 @@ impl Stream {
         run.mirrors = agent.filter(|_| !session.is_empty()).map(on_disk);
         emit.begin(&mut run, self.version.as_ref(), Extra::default());
         self.agents.push(Agent::new(run, key));
-        self.by_call.insert(call.to_owned(), self.agents.len() - 1);
-        self.agents.len() - 1
+        let place = self.agents.len() - 1;
+        self.by_call.insert(call.to_owned(), place);
+        self.by_run.insert(child, place);
+        place
     }
 }
 

@@ -86,35 +86,34 @@ fn said(agent: &mut Agent, line: &Line<'_>, text: &str, said: Said, emit: &mut E
         (Kind::Prompt, Some("task-notification")) => Kind::TaskNotice,
         (kind, _) => kind,
     };
-    let run = &mut agent.run;
     match kind {
         Kind::Prompt if said.is_beside_results => {
-            emit.user(run, said.blocks, message_fields(line));
-            emit.entry(run, EntryType::UserMessage, None);
+            emit.user(&agent.run, said.blocks, message_fields(line));
+            emit.entry(&agent.run, EntryType::UserMessage, None);
         }
         // It was told when it was handed to the model at work; what it begins now is a turn.
-        Kind::Prompt if is_told(&mut agent.queue, line, text) => begin_turn(run, line, emit),
+        Kind::Prompt if is_told(&mut agent.queue, line, text) => begin_turn(agent, line, emit),
         Kind::Prompt => {
-            begin_turn(run, line, emit);
-            emit.user(run, said.blocks, message_fields(line));
-            emit.entry(run, EntryType::UserMessage, None);
+            begin_turn(agent, line, emit);
+            emit.user(&agent.run, said.blocks, message_fields(line));
+            emit.entry(&agent.run, EntryType::UserMessage, None);
         }
         Kind::Interrupt => {
-            if run.turns.is_open() {
-                emit.end_turn(run, Some("interrupted".into()), None);
+            if agent.run.turns.is_open() {
+                emit.end_turn(&mut agent.run, Some("interrupted".into()), None);
             } else {
-                emit.system(run, "interrupt", None);
+                emit.system(&agent.run, "interrupt", None);
             }
-            emit.entry(run, EntryType::SystemEvent, Some("interrupt"));
+            emit.entry(&agent.run, EntryType::SystemEvent, Some("interrupt"));
         }
         Kind::TaskNotice => {
             // The model answers it as it answers a person; nobody has asked anything, though.
             if !said.is_beside_results && !line.is_meta.is_true() {
-                begin_turn(run, line, emit);
+                begin_turn(agent, line, emit);
             }
             task_notice(agent, text, emit);
         }
-        Kind::Notice(name) => notice(run, name, text, emit),
+        Kind::Notice(name) => notice(&agent.run, name, text, emit),
     }
 }
 
@@ -130,7 +129,12 @@ fn message_fields(line: &Line<'_>) -> Extra {
     extra
 }
 
-fn begin_turn(run: &mut Run, line: &Line<'_>, emit: &mut Emit<'_>) {
+fn begin_turn(agent: &mut Agent, line: &Line<'_>, emit: &mut Emit<'_>) {
+    let run = &mut agent.run;
+    if !std::mem::replace(&mut agent.is_turn_copied, emit.is_marked()) {
+        // That a turn of its own is over is nothing that a copied line says.
+        emit.unmarked(|emit| emit.end_turn(run, None, None));
+    }
     let mode = line.permission_mode.json();
     let settings = mode.map(|mode| RawJson::object(|object| object.json("permission_mode", &mode)));
     // A fork gives every turn that it copies one prompt id, so the record's own comes first.

@@ -103,6 +103,18 @@ impl<'a> Emit<'a> {
         self.marks.push((name, value));
     }
 
+    /// Tells whether the record's events have such a field.
+    pub(crate) fn is_marked(&self) -> bool {
+        !self.marks.is_empty()
+    }
+
+    /// Writes events that are not what the record says, and so have none of its fields.
+    pub(crate) fn unmarked(&mut self, write: impl FnOnce(&mut Self)) {
+        let marks = std::mem::take(&mut self.marks);
+        write(self);
+        self.marks = marks;
+    }
+
     /// Tells whether an earlier generation of the source had the same record, by its bytes.
     pub(crate) fn was_there(&mut self) -> bool {
         let place = Place { offset: self.at.offset, length: self.at.length };

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 use steno_adapters::{Source, claude};
-use steno_model::Lane;
+use steno_model::{EntryType, Lane};
 use steno_testkit::places;
 
 use crate::reading::{Piece, Reading, output, read};
@@ -96,6 +96,14 @@ fn a_file_is_the_session_that_its_name_says_and_copied_records_say_where_from() 
     let by_fork = serde_json::json!({"session_id": "old", "id": "o"});
     assert_eq!(copied, [&by_session, &by_fork, &Value::Null]);
     assert_eq!(reading.runs(), ["0f000000-0000-4000-8000-00000000000a"]);
+    // The run itself is no copy, and neither is the end of a turn of its own.
+    let reading = disk(name, &[own, forked, &forked.replace("\"q\"", "\"q2\"")]);
+    let is_copied = |event: &Value| !event["copied_from"].is_null();
+    let ends: Vec<bool> = reading.of_type("step.completed").map(is_copied).collect();
+    let begins: Vec<bool> = reading.of_type("step.started").map(is_copied).collect();
+    assert_eq!((begins.as_slice(), ends.as_slice()), (&[false, true, true][..], &[false, true][..]));
+    let first = disk(name, &[forked]);
+    assert_eq!(first.of_type("run.started").map(is_copied).collect::<Vec<_>>(), [false]);
 }
 
 #[test]
@@ -343,4 +351,39 @@ fn a_frame_with_a_stop_reason_has_the_final_counts() {
     let finals: Vec<_> =
         reading.of_type("message.assistant").map(|event| &event["payload"]["final"]).collect();
     assert_eq!(finals, [false, true]);
+}
+
+#[test]
+fn the_usage_of_a_response_has_one_entry_when_responses_interleave() {
+    let says = |id: &str, text: &str| {
+        format!(
+            r#"{{"type":"assistant","uuid":"{id}{text}","message":{{"id":"{id}","usage":{{"output_tokens":1}},"content":"{text}"}}}}"#
+        )
+    };
+    let lines = [says("m1", "a"), says("m2", "b"), says("m1", "c"), says("m2", "d")];
+    let records: Vec<&str> = [PROMPT].into_iter().chain(lines.iter().map(String::as_str)).collect();
+    let reading = disk("x.jsonl", &records);
+    let told = reading.entries.iter().filter(|entry| entry.kind == EntryType::TokenUsage).count();
+    assert_eq!((told, reading.of_type("message.assistant").count()), (2, 4));
+}
+
+#[test]
+fn a_line_that_stands_twice_in_a_file_is_told_once() {
+    let other = PROMPT.replace("\"p\"", "\"p2\"");
+    let reading = disk("x.jsonl", &[PROMPT, PROMPT, &other, PROMPT]);
+    check(
+        &reading,
+        &[
+            "0 run.started  session claude",
+            "0 step.started turn-0001 turn turn-0001",
+            "0 message.user turn-0001 Go.",
+            "0 step.completed turn-0001 turn turn-0001",
+            "0 step.started turn-0002 turn turn-0002",
+            "0 message.user turn-0002 Go.",
+        ],
+    );
+    assert_eq!((reading.completeness.records, reading.completeness.bookkeeping), (4, 2));
+    // Without an id nobody can tell a copy from the same words said again.
+    let nameless = PROMPT.replace(r#""uuid":"p","#, "");
+    assert_eq!(disk("x.jsonl", &[&nameless, &nameless]).of_type("message.user").count(), 2);
 }

@@ -2,7 +2,7 @@
 
 use steno_adapters::{Source, claude};
 
-use crate::made::{Made, made_of_lines};
+use crate::made::{Made, made_of_lines, outline_of_runs};
 
 const PROMPT: &str = r#"{"type":"user","uuid":"p1","sessionId":"0f000000-0000-4000-8000-000000000001","message":{"content":"Go."}}"#;
 const INIT: &str =
@@ -78,4 +78,75 @@ fn a_report_without_a_status_says_nothing_that_the_result_does_not() {
     };
     assert_eq!(reported(""), [WELL]);
     assert_eq!(reported(FAILED), [BADLY]);
+}
+
+#[test]
+fn a_subagent_that_is_called_again_is_the_same_run() {
+    let agent = r#","agent_id":"ag1""#;
+    let frames = [
+        calls("t1", "{}"),
+        works("t1", agent),
+        results(&[("t1", "")]),
+        calls("t2", "{}"),
+        works("t2", agent),
+        works("t1", agent).replace("At it.", "Late."),
+        results(&[("t2", "")]),
+    ];
+    let made = stream(&frames.each_ref().map(String::as_str));
+    let shown = outline_of_runs(&made);
+    let childs: Vec<&str> = shown.iter().filter(|line| line.starts_with('1')).map(String::as_str).collect();
+    assert_eq!(
+        childs,
+        [
+            "1 : run",
+            "1 turn-0001: turn turn-0001 begins",
+            "1 turn-0001: assistant text At it.",
+            "1 turn-0001: turn turn-0001 null",
+            "1 turn-0002: turn turn-0002 begins",
+            "1 turn-0002: assistant text At it.",
+            "1 turn-0002: assistant text Late.",
+        ]
+    );
+    assert!(!shown.iter().any(|line| line.starts_with('2')));
+    let links = made.payloads("step.call_workflow.started");
+    assert_eq!(links.iter().map(|link| &link["tool_call_id"]).collect::<Vec<_>>(), ["t1", "t2"]);
+    assert_eq!(ends(&made), [WELL, WELL]);
+}
+
+#[test]
+fn a_subagent_whose_first_line_comes_twice_is_one_run() {
+    let root = r#"{"type":"user","uuid":"r1","isSidechain":true,"message":{"content":"Count."}}"#;
+    let spaced = root.replace(r#""uuid":"#, r#""uuid": "#);
+    for again in [root, &spaced] {
+        let lines = [PROMPT, &calls("t1", r#"{"prompt":"Count."}"#), root, again];
+        let made = file(None, &lines);
+        assert_eq!(made.payloads("run.started").len(), 2);
+        assert_eq!(made.payloads("step.call_workflow.started").len(), 1);
+    }
+}
+
+#[test]
+fn a_subagents_file_is_known_by_its_name_and_by_the_agents_id() {
+    let session = r#""sessionId":"0f000000-0000-4000-8000-000000000001""#;
+    let line =
+        |more: &str| format!(r#"{{"type":"user","uuid":"u"{more},{session},"message":{{"content":"Go."}}}}"#);
+    let whole = line(r#","isSidechain":true,"agentId":"X""#);
+    let run = |name: Option<&str>, lines: &[&str]| {
+        let made = file(name, lines);
+        let run = &made.events[0];
+        assert!(made.events.iter().all(|event| event["run_id"] == run["run_id"]));
+        (run["run_id"].clone(), run["parent_run_id"].clone())
+    };
+    let want = run(Some("agent-X.jsonl"), &[&whole]);
+    assert_eq!(want.1, "0f000000-0000-4000-8000-000000000001");
+    let bare = format!(r#"{{"type":"api-request",{session},"agentId":"X"}}"#);
+    let nameless = format!(r#"{{"type":"api-request",{session}}}"#);
+    for name in [Some("agent-X.jsonl"), Some("copy.jsonl"), None] {
+        assert_eq!(run(name, &[&bare, &whole]), want, "{name:?}");
+    }
+    assert_eq!(run(Some("agent-X.jsonl"), &[&nameless, &whole]), want);
+    // The session's own file stays its own, whatever its records name.
+    let main = line(r#","isSidechain":false,"agentId":"X""#);
+    assert!(run(None, &[&main]).1.is_null());
+    assert!(run(Some("0f000000-0000-4000-8000-000000000001.jsonl"), &[&bare, &main]).1.is_null());
 }
