@@ -167,13 +167,14 @@ impl Calls {
         true
     }
 
-    /// Returns the id of the first call without a child whose kept input fits.
-    pub(crate) fn first_unlinked(&self, fits: impl Fn(&RawJson) -> bool) -> Option<String> {
-        let fitting = |id: &&String| {
-            let call = self.by_id.get(*id);
-            call.is_some_and(|call| call.child.is_none() && call.input.as_ref().is_some_and(&fits))
-        };
-        self.open.values().take(LOOKS_MAX).find(fitting).cloned()
+    /// Returns how many calls there are.
+    pub(crate) fn len(&self) -> usize {
+        self.by_id.len()
+    }
+
+    /// Returns the ids of calls without an answer that were made when there were so many already.
+    pub(crate) fn open_after(&self, len: usize) -> impl Iterator<Item = &String> {
+        self.open.range(len..).map(|(_, id)| id)
     }
 
     /// Returns the id of the last call without an answer that fits.

@@ -35,6 +35,8 @@ pub(super) struct Agent {
     heard: HashMap<String, Heard>,
     /// Which call has begun a task, by the task's id; a subagent's is its own id.
     tasks: HashMap<String, String>,
+    /// The subagent that a record has named last, and its call.
+    pub(super) named_last: Option<(String, String)>,
     /// The calls whose subagents have ended.
     ended: HashSet<String>,
 }
@@ -93,6 +95,7 @@ impl Agent {
             queue: Queue::default(),
             heard: HashMap::new(),
             tasks: HashMap::new(),
+            named_last: None,
             ended: HashSet::new(),
         }
     }
@@ -113,6 +116,7 @@ impl Agent {
     pub(super) fn start_child(&mut self, started: Started<'_>, emit: &mut Emit<'_>) -> bool {
         if let Some(agent) = started.agent {
             self.tasks.insert(agent.to_owned(), started.call.to_owned());
+            self.named_last = Some((agent.to_owned(), started.call.to_owned()));
         }
         if self.run.calls.child(started.call).is_some() {
             return false;

@@ -22,6 +22,9 @@ use crate::wire::{Raw, RawField as _, WireObject as _, object};
 /// How many answers that were sent are remembered to know them when they are printed; not every host asks for that.
 const SENT_LEN_MAX: usize = 64;
 
+/// How many open requests with one id are compared with another that has it: a hostile source may have any number.
+const LOOKS_MAX: usize = 64;
+
 /// What a host asks for whose answer says nothing of the work.
 const ADMINISTRATION: [&str; 14] = [
     "get_context_usage",
@@ -91,7 +94,7 @@ impl Requests {
             return facts::unknown(&agent.run, "control_request", emit);
         };
         let hash = hash_of(request.map_or("", RawValue::get));
-        if self.of(ask.lane).waiting(id).any(|open| open.hash == hash) {
+        if self.of(ask.lane).waiting(id).take(LOOKS_MAX).any(|open| open.hash == hash) {
             // One that is still open was sent once more.
             return Read::Bookkeeping;
         }

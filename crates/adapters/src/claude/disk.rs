@@ -1,7 +1,7 @@
 //! Session files: `<session>.jsonl`, and a subagent's file of any era. Finds out whose each line is and hands it on.
 
 use std::borrow::Cow;
-use std::collections::{HashMap, HashSet};
+use std::collections::{HashMap, HashSet, VecDeque};
 
 use serde_json::value::RawValue;
 use steno_model::json::{Extra, JsonString, RawJson};
@@ -85,6 +85,8 @@ pub(super) struct Disk {
     agents: Vec<Agent>,
     /// Which of the agents a line belongs to, by its uuid; only lines of such subagents are kept.
     lineage: HashMap<String, usize>,
+    /// The calls of the file's own agent that ask for subagents, by the hashes of their prompts.
+    calls_by_prompt: HashMap<u64, VecDeque<String>>,
     /// Which of the agents is the file's subagent in a session.
     by_session: HashMap<String, usize>,
     /// The lines that have an id, as hashes: one that stands in the file twice says nothing new.
@@ -107,6 +109,7 @@ impl Disk {
             named_agent: stem.and_then(|stem| stem.strip_prefix("agent-")).map(str::to_owned),
             agents: Vec::new(),
             lineage: HashMap::new(),
+            calls_by_prompt: HashMap::new(),
             by_session: HashMap::new(),
             told: HashSet::new(),
             waiting: Waiting::default(),
@@ -215,8 +218,12 @@ impl Disk {
         let id = line.agent_id.text().unwrap_or(uuid.into());
         let child = main.child_id(&id);
         let prompt = line.message.and_then(|message| message.content).map(text_of);
-        let call =
-            prompt.and_then(|prompt| main.run.calls.first_unlinked(|input| is_prompt_of(input, &prompt)));
+        let calls = prompt.and_then(|prompt| self.calls_by_prompt.get_mut(&hash_of(&*prompt)));
+        let is_open = |id: &String| {
+            main.run.calls.get(id).is_some_and(|call| call.child.is_none() && !call.is_answered)
+        };
+        // What is not open now never will be, so that each call is looked at once.
+        let call = calls.and_then(|calls| std::iter::from_fn(|| calls.pop_front()).find(is_open));
         if let Some(call) = call {
             let started =
                 Started { call: &call, child, agent: None, agent_type: None, matched_by: Some("prompt") };
@@ -233,7 +240,7 @@ impl Disk {
         let kind = line.kind.text().unwrap_or(UNTYPED.into());
         if is_bookkeeping(&kind, line) {
             self.progress(line, emit);
-            self.move_prompt(line);
+            self.move_prompt(line, emit);
             return Read::Bookkeeping;
         }
         let place = self.agent_of(line, emit);
@@ -241,19 +248,38 @@ impl Disk {
         // A run that begins with a copied line is no copy itself.
         begin(&mut agent.run, line, emit);
         belong(agent, line, self.named_late.as_deref(), emit);
+        let calls_before = self.agents[0].run.calls.len();
         let read = said(&mut self.agents, place, &kind, line, emit);
+        self.keep_prompts(calls_before);
         // Of a fact, all of the record is kept.
         let is_whole = kind == "system" || FACTS.contains(&&*kind) || matches!(read, Read::Unknown(_));
         let is_odd = !is_whole && is_odd_line(line, emit);
         if is_odd { facts::unknown(&self.agents[place].run, &kind, emit) } else { read }
     }
 
+    /// Keeps what calls ask subagents for that were made when there were so many already: before 2.0 only the prompt
+    /// tells which subagent is whose.
+    fn keep_prompts(&mut self, calls_before: usize) {
+        let Run { calls, parent: None, .. } = &self.agents[0].run else { return };
+        for id in calls.open_after(calls_before) {
+            let input = calls.get(id).and_then(|call| call.input.as_ref());
+            if let Some(prompt) = input.and_then(prompt_of) {
+                self.calls_by_prompt.entry(prompt).or_default().push_back(id.clone());
+            }
+        }
+    }
+
     /// Takes note of a prompt that is put into the queue, or whose turn has come.
-    fn move_prompt(&mut self, line: &Line<'_>) {
-        let queue = &mut self.agents[0].queue;
+    fn move_prompt(&mut self, line: &Line<'_>, emit: &mut Emit<'_>) {
+        let agent = &mut self.agents[0];
         match line.content.filter(|_| line.operation.is("enqueue")) {
-            Some(content) => queue.enqueue(text_of(content)),
-            None if line.operation.is("dequeue") => queue.dequeue(),
+            Some(content) => {
+                if let Some(text) = agent.queue.enqueue(text_of(content)) {
+                    begin(&mut agent.run, line, emit);
+                    facts::prompt_let_go(&agent.run, &text, emit);
+                }
+            }
+            None if line.operation.is("dequeue") => agent.queue.dequeue(),
             None => {}
         }
     }
@@ -409,7 +435,8 @@ fn assistant(agent: &mut Agent, line: &Line<'_>, emit: &mut Emit<'_>) -> Read {
     messages::assistant(agent, &message, said, emit)
 }
 
-fn is_prompt_of(input: &RawJson, prompt: &str) -> bool {
+/// Returns what stands for the prompt that a call has for a subagent.
+fn prompt_of(input: &RawJson) -> Option<u64> {
     let input = input.read::<&RawValue>().ok().and_then(object::<AgentInput<'_>>);
-    input.is_some_and(|input| input.prompt.is(prompt))
+    input.and_then(|input| input.prompt.text()).map(|prompt| hash_of(&*prompt))
 }

@@ -47,6 +47,14 @@ pub(super) fn prompt_taken(agent: &mut Agent, line: &Line<'_>, emit: &mut Emit<'
     emit.entry(&agent.run, EntryType::SystemEvent, Some("queue-operation"));
 }
 
+/// Writes a prompt that has waited in the queue for so long that nobody can say any more what becomes of it.
+pub(super) fn prompt_let_go(run: &Run, text: &str, emit: &mut Emit<'_>) {
+    let mut payload = StepPayload::new("queue-operation", "system");
+    payload.extra.push("let_go", RawJson::array([string(text)]));
+    emit.step_completed(run, &run.turns.path(), payload);
+    emit.entry(run, EntryType::SystemEvent, Some("queue-operation"));
+}
+
 /// Writes what somebody calls the session.
 pub(super) fn title(run: &Run, title: Raw<'_>, emit: &mut Emit<'_>) {
     emit.system(run, "title", title.json());

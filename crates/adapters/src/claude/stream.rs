@@ -9,10 +9,12 @@ use super::agents::{Agent, Started};
 use super::control::{Ask, Requests};
 use super::frames::{Request, StreamFrame};
 use super::messages::{self, Said};
+use super::results::{self, Beside, Told};
 use super::shapes::is_odd_frame;
 use super::stream_turns::StreamTurns;
 use super::twins::Sent;
 use super::waiting::{Waiting, Waits};
+use super::wire::Block;
 use super::{PROVIDER, UNTYPED, stream_facts, stream_user};
 use crate::adapter::{Mapper, Read, Record, Source};
 use crate::emit::{About, Emit, push};
@@ -84,6 +86,8 @@ pub(super) struct Stream {
     by_call: HashMap<String, usize>,
     /// The same by their runs: one that is called again goes on.
     by_run: HashMap<RunId, usize>,
+    /// The agents that made calls, by the calls.
+    makers: HashMap<String, usize>,
     /// The ids of subagents by those calls, where only a task's record tells them.
     agent_ids: HashMap<String, String>,
     /// The last call that began a subagent, by its id.
@@ -113,6 +117,7 @@ impl Stream {
             main: 0,
             by_call: HashMap::new(),
             by_run: HashMap::new(),
+            makers: HashMap::new(),
             agent_ids: HashMap::new(),
             agent_calls: HashMap::new(),
             turns: StreamTurns::default(),
@@ -255,7 +260,12 @@ impl Stream {
             supersedes: frame.supersedes,
             aborted: frame.aborted,
         };
-        messages::assistant(&mut self.agents[place], &message, said, emit)
+        let calls_before = self.agents[place].run.calls.len();
+        let read = messages::assistant(&mut self.agents[place], &message, said, emit);
+        for call in self.agents[place].run.calls.open_after(calls_before) {
+            self.makers.entry(call.clone()).or_insert(place);
+        }
+        read
     }
 
     fn request(&mut self, frame: &StreamFrame<'_>, lane: Lane, emit: &mut Emit<'_>) -> Read {
@@ -271,7 +281,39 @@ impl Stream {
             self.turns.begin_due(&mut self.agents[agent].run, emit);
         }
         let ask = Ask { lane, id: frame.request_id, agent };
-        self.requests.ask(&mut self.agents[agent], ask, frame.request, emit)
+        let read = self.requests.ask(&mut self.agents[agent], ask, frame.request, emit);
+        if let Some(call) = request.tool_use_id.text() {
+            self.keep_maker(&call, agent);
+        }
+        read
+    }
+
+    /// Keeps who made a call, if it was that agent.
+    fn keep_maker(&mut self, call: &str, place: usize) {
+        if !self.makers.contains_key(call) && self.agents[place].run.calls.get(call).is_some() {
+            self.makers.insert(call.to_owned(), place);
+        }
+    }
+
+    /// Writes a result; it may come among the frames of another agent than the one that made the call.
+    pub(super) fn result(
+        &mut self,
+        place: usize,
+        block: &Block<'_>,
+        beside: Beside<'_>,
+        emit: &mut Emit<'_>,
+    ) -> Told {
+        let call = block.tool_use_id.text().unwrap_or_default();
+        let is_own = self.agents[place].run.calls.get(&call).is_some();
+        let maker = if is_own { place } else { self.agent_with_call(&call).unwrap_or(place) };
+        let agent = &mut self.agents[maker];
+        agent.named_last = None;
+        let told = results::result(agent, block, beside, emit);
+        if let Some((agent, call)) = agent.named_last.take() {
+            self.name_agent(&call, &agent);
+        }
+        self.keep_maker(&call, maker);
+        told
     }
 
     /// Returns the place of the agent that asks; a subagent may do so before anything else is heard of it.
@@ -279,12 +321,17 @@ impl Stream {
         if let Some(place) = request.tool_use_id.text().and_then(|call| self.agent_with_call(&call)) {
             return place;
         }
-        let call = request.agent_id.text().and_then(|agent| self.agent_calls.get(&*agent).cloned());
+        let call = request.agent_id.text().and_then(|agent| self.call_of_agent(&agent));
         call.map_or(self.main, |call| self.subagent_at_work(&call, None, emit))
     }
 
     pub(super) fn agent_with_call(&self, call: &str) -> Option<usize> {
-        self.agents.iter().position(|agent| agent.run.calls.get(call).is_some())
+        self.makers.get(call).copied()
+    }
+
+    /// Returns the last call that began a subagent, or a task that is one.
+    pub(super) fn call_of_agent(&self, agent: &str) -> Option<String> {
+        self.agent_calls.get(agent).cloned()
     }
 
     /// Returns the place of the agent whose frame it is, in a turn that has begun.

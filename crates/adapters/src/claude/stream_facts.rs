@@ -120,10 +120,7 @@ fn task_started(stream: &mut Stream, frame: &StreamFrame<'_>, emit: &mut Emit<'_
 
 fn task_ended(stream: &mut Stream, frame: &StreamFrame<'_>, emit: &mut Emit<'_>) {
     let subtype = frame.subtype.text().unwrap_or_default();
-    let of_task = || {
-        let task = frame.task_id.text()?;
-        stream.agents.iter().find_map(|agent| agent.call_of_task(&task))
-    };
+    let of_task = || frame.task_id.text().and_then(|task| stream.call_of_agent(&task));
     let call = frame.tool_use_id.text().map(std::borrow::Cow::into_owned).or_else(of_task);
     let place = call.as_ref().and_then(|call| stream.agent_with_call(call));
     let linked =

@@ -5,11 +5,10 @@ use std::collections::HashMap;
 use steno_model::json::{Extra, RawJson};
 use steno_model::{ContentBlock, EntryType};
 
-use super::agents::caller;
 use super::content::Content;
 use super::frames::{ResultMeta, StreamFrame};
 use super::prompt::{self, Kind};
-use super::results::{self, Beside, Told};
+use super::results::{Beside, Told};
 use super::shapes::{is_odd_meta, is_odd_report};
 use super::stream::Stream;
 use super::{facts, user};
@@ -104,8 +103,7 @@ fn results(stream: &mut Stream, frame: &StreamFrame<'_>, content: &Content<'_>, 
                 permission: meta.permission,
                 denial_kind: meta.non_execution_kind,
             };
-            let caller = caller(&stream.agents, place, &id);
-            let told = results::result(&mut stream.agents[caller], block, beside, emit);
+            let told = stream.result(place, block, beside, emit);
             is_odd |= told == Told::Odd;
             is_news |= told == Told::News;
         }

@@ -5,6 +5,8 @@ use std::collections::VecDeque;
 
 /// How many prompts are remembered of each kind; not every source tells what became of them.
 const KEPT_LEN_MAX: usize = 64;
+/// How many prompts wait in a queue at most; those beyond are told at once.
+const QUEUED_LEN_MAX: usize = 256;
 
 fn keep<T>(kept: &mut VecDeque<T>, one: T) {
     if kept.len() == KEPT_LEN_MAX {
@@ -48,8 +50,12 @@ pub(super) struct Coming<'a> {
 }
 
 impl Queue {
-    pub(super) fn enqueue(&mut self, text: String) {
-        keep(&mut self.waiting, Queued { text, is_handed: false });
+    /// Puts a prompt into the queue; returns the oldest if there are too many and nothing else tells it.
+    pub(super) fn enqueue(&mut self, text: String) -> Option<String> {
+        self.waiting.push_back(Queued { text, is_handed: false });
+        let is_full = self.waiting.len() > QUEUED_LEN_MAX;
+        let oldest = if is_full { self.waiting.pop_front() } else { None };
+        oldest.filter(|queued| !queued.is_handed).map(|queued| queued.text)
     }
 
     /// Takes out the prompt whose turn has come.

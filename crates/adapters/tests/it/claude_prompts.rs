@@ -87,6 +87,30 @@ fn a_prompt_that_was_taken_from_the_queue_is_told_with_its_words() {
     assert_eq!(made.completeness.bookkeeping, 3);
 }
 
+/// How many prompts wait in a queue at most.
+const QUEUED_LEN_MAX: usize = 256;
+
+#[test]
+fn no_prompt_in_a_long_queue_is_lost() {
+    for count in [70, QUEUED_LEN_MAX, QUEUED_LEN_MAX + 6] {
+        let queued: Vec<String> =
+            (0..count).map(|number| queue("enqueue", Some(&number.to_string()))).collect();
+        let all = queue("popAll", None);
+        let lines: Vec<&str> =
+            [SESSION].into_iter().chain(queued.iter().map(String::as_str)).chain([all.as_str()]).collect();
+        let made = made_of_lines(claude::disk(Source::named("s1")), &lines);
+        let steps = made.steps("step.completed", "system");
+        let told = |name: &str| -> Vec<String> {
+            let lists = steps.iter().filter_map(|step| step[name].as_array()).flatten();
+            lists.map(|text| text.as_str().unwrap().to_owned()).collect()
+        };
+        let let_go = count.saturating_sub(QUEUED_LEN_MAX);
+        assert_eq!((told("let_go").len(), told("taken").len()), (let_go, count - let_go));
+        let want: Vec<String> = (0..count).map(|number| number.to_string()).collect();
+        assert_eq!([told("let_go"), told("taken")].concat(), want);
+    }
+}
+
 const INIT: &str =
     r#"{"type":"system","subtype":"init","session_id":"0f000000-0000-4000-8000-000000000001","model":"m"}"#;
 const RESULT: &str = r#"{"type":"result","subtype":"success"}"#;

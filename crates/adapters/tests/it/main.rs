@@ -6,6 +6,7 @@ mod bad_input;
 mod claude_calls;
 mod claude_counts;
 mod claude_kept;
+mod claude_large;
 mod claude_oracle;
 mod claude_prompts;
 mod claude_properties;
