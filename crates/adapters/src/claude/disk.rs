@@ -89,8 +89,8 @@ pub(super) struct Disk {
     calls_by_prompt: HashMap<u64, VecDeque<String>>,
     /// Which of the agents is the file's subagent in a session.
     by_session: HashMap<String, usize>,
-    /// The lines that have an id, as hashes: one that stands in the file twice says nothing new.
-    told: HashSet<u64>,
+    /// The lines that have an id, as hashes of both: one that stands in the file twice says nothing new.
+    told: HashSet<[u64; 2]>,
     waiting: Waiting,
     /// Whether records are written as they come: once the session is known, and a time. The first records often have
     /// neither.
@@ -311,7 +311,7 @@ impl Mapper for Disk {
         if emit.is_known(line.uuid.text().as_deref()) {
             return Ok(Read::Understood);
         }
-        if line.uuid.json().is_some() && !self.told.insert(hash_of(record.text)) {
+        if line.uuid.text().is_some_and(|id| !self.told.insert([hash_of(&*id), hash_of(record.text)])) {
             return Ok(Read::Bookkeeping);
         }
         let is_open = self.open(&line);

@@ -1,5 +1,6 @@
 //! Results of calls: how they ended, who allowed them, and what they say of subagents.
 
+use serde_json::value::RawValue;
 use steno_model::json::{JsonString, ObjectWriter, RawJson};
 use steno_model::{EntryType, StepPayload};
 
@@ -13,6 +14,9 @@ use crate::wire::{Raw, RawField as _, WireObject as _, object};
 
 /// How the text of a result begins whose output lies in a file of its own.
 const PERSISTED: &str = "\"<persisted-output>";
+
+/// How the text of a call's result begins whose subagent goes on in the background.
+const LAUNCHED: &str = "Async agent launched";
 
 /// What stands beside a result in its record.
 #[derive(Clone, Copy, Default)]
@@ -198,11 +202,16 @@ fn subagent_of(
     let is_silent = report.status.json().is_none() && failure.is_none();
     let goes_on = report.is_async.is_true()
         || report.status.is("async_launched")
-        || (is_silent && agent.is_in_background(call));
+        || (is_silent && (agent.is_in_background(call) || is_launch(&answer.output)));
     if !goes_on {
         let status = report.status.string().or(failure);
         agent.end_child(call, Ended { status, more: Vec::new() }, emit);
     }
+}
+
+/// Tells whether a result says that its subagent has only begun.
+fn is_launch(output: &RawJson) -> bool {
+    output.read::<&RawValue>().is_ok_and(|content| text_of(content).starts_with(LAUNCHED))
 }
 
 /// Ends a subagent in the background when a call that asked about it says that it has.

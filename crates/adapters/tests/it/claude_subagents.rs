@@ -67,6 +67,9 @@ fn a_subagent_in_the_background_has_not_ended_with_the_result_of_its_call() {
     let launched = results(&[("t1", ""), ("t2", "")]);
     let made = stream(&[&calls("t1", r#"{"run_in_background":true}"#), &works("t1", ""), &launched]);
     assert_eq!(ends(&made), [""; 0]);
+    let launched = launched.replacen("Done.", "Async agent launched successfully.", 1);
+    let made = stream(&[&calls("t1", "{}"), &works("t1", ""), &launched]);
+    assert_eq!(ends(&made), [""; 0]);
 }
 
 #[test]
