@@ -12,7 +12,7 @@ pub trait Sink {
         true
     }
 
-    /// Tells whether events are wanted whole; else messages have no blocks, and no event its evidence.
+    /// Tells whether events are wanted whole; else messages have no blocks, results no output, and no event its evidence.
     fn wants_whole(&self) -> bool {
         true
     }

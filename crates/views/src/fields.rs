@@ -3,8 +3,10 @@
 //! A view knows from the event's type what it looks for. Reading by name finds the name of a step also where the
 //! payload as a whole has a shape that 002 does not know.
 
+use std::borrow::Cow;
+
 use serde_json::value::RawValue;
-use steno_model::json::{Fields, JsonString, RawJson};
+use steno_model::json::{Fields, JsonString, RawJson, text_of};
 use steno_model::{ExchangeEvent, RunId};
 
 /// The top-level fields of a payload; none when it is no object.
@@ -28,6 +30,16 @@ impl<'a> PayloadFields<'a> {
     /// Returns the field called `name` when it is a string.
     pub(crate) fn string(&self, name: &str) -> Option<JsonString> {
         self.raw(name).and_then(JsonString::from_raw)
+    }
+
+    /// Returns the text of the field called `name` when it is a string.
+    pub(crate) fn text(&self, name: &str) -> Option<Cow<'a, str>> {
+        self.raw(name).and_then(text_of)
+    }
+
+    /// Returns the JSON of the field called `name`, whatever it is.
+    pub(crate) fn json_text(&self, name: &str) -> Option<&'a str> {
+        self.raw(name).map(RawValue::get)
     }
 
     /// Returns the field called `name`, whatever it is.

@@ -125,9 +125,9 @@ pub fn reason(error: &JsonString) -> String {
 /// Returns a report of tokens in a few words; nothing where there are none in it.
 #[must_use]
 pub fn usage(report: &RawJson, scope: Option<&str>) -> Option<String> {
-    let by_model = Tokens::read_by_model(report);
+    let by_model = Tokens::read_by_model(report.as_str());
     let all = if by_model.is_empty() {
-        vec![Counts::read(report)?.tokens]
+        vec![Counts::read(report.as_str())?.tokens]
     } else {
         by_model.into_iter().map(|(_, of)| of).collect()
     };

@@ -48,8 +48,12 @@ pub(super) fn result(agent: &mut Agent, block: &Block<'_>, beside: Beside<'_>, e
     let is_telling = agent.run.calls.get(&id.to_text()).is_some_and(is_telling);
     let report = beside.report.filter(|_| is_telling).and_then(object::<ToolReport<'_>>);
     let failed = block.is_error.is_true();
-    let output = block.content.map_or_else(|| string(""), RawJson::from_raw);
-    let is_elsewhere = output.as_str().starts_with(PERSISTED);
+    let told = block.content.map_or("\"\"", RawValue::get);
+    let is_elsewhere = told.starts_with(PERSISTED);
+    let output = match block.content {
+        Some(content) if emit.wants_whole() => RawJson::from_raw(content),
+        Some(_) | None => string(""),
+    };
     let mut answer = Answer::new(output, outcome(beside, report.unwrap_or_default(), failed));
     subagent_of(agent, &id.to_text(), (report, &answer), emit);
     answer.error = failed.then(|| reason(block));
@@ -58,7 +62,7 @@ pub(super) fn result(agent: &mut Agent, block: &Block<'_>, beside: Beside<'_>, e
     push(&mut answer.extra, "denial_kind", denial_kind(beside));
     push(&mut answer.extra, "id", beside.uuid.json());
     push(&mut answer.extra, "truncated", is_elsewhere.then(|| RawJson::from(true)));
-    let hash = hash_of(&(answer.output.as_str(), answer.outcome.as_str()));
+    let hash = hash_of(&(told, answer.outcome.as_str()));
     let is_same = agent.heard(id).result.replace(hash) == Some(hash);
     if !is_same {
         write(agent, id, answer, emit);

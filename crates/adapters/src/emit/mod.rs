@@ -205,6 +205,11 @@ impl<'a> Emit<'a> {
         RawJson::parse(self.at.text).unwrap_or_else(|_| RawJson::null())
     }
 
+    /// Tells whether anybody wants to know what tools gave.
+    pub(crate) fn wants_whole(&self) -> bool {
+        self.sink.wants_whole()
+    }
+
     /// Writes an entry, if anybody wants them.
     pub(crate) fn entry(&mut self, run: &Run, entry_type: EntryType, subtype: Option<&str>) {
         self.entry_with(run, entry_type, subtype, self.at.text);

@@ -7,9 +7,9 @@ mod tally;
 mod tests;
 mod tokens;
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 
-use steno_model::json::RawJson;
 use steno_model::{EventType, ExchangeEvent, RunId, Word};
 
 pub use tokens::{Counts, Tokens};
@@ -156,46 +156,56 @@ impl UsageBuilder {
     fn report(&mut self, event: &ExchangeEvent) {
         let fields = PayloadFields::of(event);
         let run = self.runs.entry(event.run_id).or_default();
-        let model = text_of(&fields, "model");
-        if !model.is_empty() {
-            run.model.clone_from(&model);
+        let model = fields.text("model").filter(|model| !model.is_empty());
+        if let Some(model) = model.filter(|model| *model != run.model) {
+            run.model = model.into_owned();
         }
-        let Some(usage) = fields.json("usage") else { return };
-        let Some(counts) = Counts::read(&usage) else { return };
-        let tokens = counts.tokens;
-        let day: String = event.timestamp.to_string().chars().take(10).collect();
-        let model = if model.is_empty() { run.model.clone() } else { model };
-        let amount = Amount { day, model, tokens };
-        match &*text_of(&fields, "usage_scope") {
+        let Some(usage) = fields.json_text("usage") else { return };
+        let Some(counts) = Counts::read(usage) else { return };
+        match fields.text("usage_scope").as_deref() {
             // A command of the program's own is a turn that asked the model for nothing.
-            "turn" if tokens == Tokens::default() => {}
-            "turn" => {
-                let id = fields.string("id").map(|id| id.to_text().into_owned());
+            Some("turn") if counts.tokens == Tokens::default() => {}
+            Some("turn") => {
+                let id = fields.text("id").map(Cow::into_owned);
+                let amount = Amount::of(event, run, counts.tokens);
                 let responses = std::mem::take(&mut run.responses);
                 run.turns.push(Turn { id, amount, responses });
             }
-            "session" => run.total = amount.by_model(&usage),
-            "response" => {
-                let key = ResponseKey::of(event, &fields, run, self.responses.len());
-                let seen = Response {
-                    has_id: matches!(key, ResponseKey::Id { .. }),
-                    run: event.run_id,
-                    run_started: run.started.clone(),
-                    copies: Vec::new(),
-                    amount,
-                    is_final: fields.is_true("final"),
-                    is_lower_bound: fields.is_true("lower_bound") || !counts.is_whole,
-                };
-                let place = *self.places.entry(key).or_insert(self.responses.len());
-                if run.responses.last() != Some(&place) {
-                    run.responses.push(place);
-                }
-                match self.responses.get_mut(place) {
-                    Some(kept) => kept.merge(seen),
-                    None => self.responses.push(seen),
+            Some("session") => run.total = Amount::of(event, run, counts.tokens).by_model(usage),
+            Some("response") => self.respond(event, &fields, counts),
+            _ => {}
+        }
+    }
+
+    fn respond(&mut self, event: &ExchangeEvent, fields: &PayloadFields<'_>, counts: Counts) {
+        let run = self.runs.entry(event.run_id).or_default();
+        let key = ResponseKey::of(event, fields, run, self.responses.len());
+        let has_id = matches!(key, ResponseKey::Id { .. });
+        let place = *self.places.entry(key).or_insert(self.responses.len());
+        if run.responses.last() != Some(&place) {
+            run.responses.push(place);
+        }
+        let is_final = fields.is_true("final");
+        let is_lower_bound = fields.is_true("lower_bound") || !counts.is_whole;
+        let new = |run: &RunUse| Response {
+            has_id,
+            run: event.run_id,
+            run_started: run.started.clone(),
+            copies: Vec::new(),
+            amount: Amount::of(event, run, counts.tokens),
+            is_final,
+            is_lower_bound,
+        };
+        match self.responses.get_mut(place) {
+            // Most responses have several records in a row.
+            Some(kept) if kept.run == event.run_id => {
+                kept.refine(counts.tokens, is_final, is_lower_bound);
+                if kept.amount.model.is_empty() {
+                    kept.amount.model.clone_from(&run.model);
                 }
             }
-            _ => {}
+            Some(kept) => kept.merge(new(run)),
+            None => self.responses.push(new(run)),
         }
     }
 
@@ -209,22 +219,28 @@ impl UsageBuilder {
 impl ResponseKey {
     /// Returns the key of a report; `unnamed` tells one that says nothing of itself from all others.
     fn of(event: &ExchangeEvent, fields: &PayloadFields<'_>, run: &RunUse, unnamed: usize) -> Self {
-        if let Some(id) = fields.string("response") {
-            return Self::Id { provider: run.provider.clone(), id: id.to_text().into_owned() };
+        if let Some(id) = fields.text("response") {
+            return Self::Id { provider: run.provider.clone(), id: id.into_owned() };
         }
-        if let Some(tokens) = fields.json("thread_tokens") {
+        if let Some(tokens) = fields.json_text("thread_tokens") {
             let copied_from = run_id_in(event, "copied_from");
             let agent = copied_from.or(run.session).unwrap_or(event.run_id);
-            return Self::Total { agent, tokens: tokens.to_string() };
+            return Self::Total { agent, tokens: tokens.to_owned() };
         }
-        let number = fields.json("response").map(|number| number.to_string());
+        let number = fields.json_text("response").map(str::to_owned);
         Self::Number { run: event.run_id, number: number.unwrap_or_else(|| format!("?{unnamed}")) }
     }
 }
 
 impl Amount {
+    /// Makes the amount that an event tells, of the model that spoke last.
+    fn of(event: &ExchangeEvent, run: &RunUse, tokens: Tokens) -> Self {
+        let day = event.timestamp.to_string().chars().take(10).collect();
+        Self { day, model: run.model.clone(), tokens }
+    }
+
     /// Takes a total apart by its models, where it has them.
-    fn by_model(self, usage: &RawJson) -> Vec<Self> {
+    fn by_model(self, usage: &str) -> Vec<Self> {
         let models = Tokens::read_by_model(usage);
         if models.is_empty() {
             return vec![self];
@@ -235,15 +251,17 @@ impl Amount {
 }
 
 impl Response {
+    /// Takes another record of it in the same run.
+    fn refine(&mut self, tokens: Tokens, is_final: bool, is_lower_bound: bool) {
+        self.amount.tokens = self.amount.tokens.max(tokens);
+        self.is_final |= is_final;
+        self.is_lower_bound &= is_lower_bound;
+    }
+
     fn merge(&mut self, other: Self) {
-        self.amount.tokens = self.amount.tokens.max(other.amount.tokens);
-        self.is_final |= other.is_final;
-        self.is_lower_bound &= other.is_lower_bound;
+        self.refine(other.amount.tokens, other.is_final, other.is_lower_bound);
         if self.amount.model.is_empty() {
             self.amount.model = other.amount.model;
-        }
-        if other.run == self.run {
-            return;
         }
         // Files come in any order; the same run wins whatever it is.
         let mut copy = other.run;
