@@ -1,6 +1,7 @@
 //! Rollouts' events: turns, totals, how calls ended, and the session as the user sees it.
 //!
-//! What the model said is here a second time and passed over; the response items have it.
+//! What the model said is here a second time, as the user saw it: it waits for the response item that has it, and is
+//! told when none does.
 
 use serde_json::value::RawValue;
 use steno_model::json::{Extra, JsonString, ObjectWriter, RawJson};
@@ -15,6 +16,7 @@ use super::prompt::{self, UserMessage};
 use super::session::Session;
 use super::shapes::{are_states, are_texts, is_odd_end, is_odd_item, is_odd_usage};
 use super::twins::{Shown, Side, Words};
+use super::waits::Ended;
 use super::wire::{Item, Payload, RareLine};
 use crate::adapter::Read;
 use crate::emit::{Emit, string};
@@ -123,7 +125,7 @@ pub(super) fn event_msg(session: &mut Session, event: &Payload<'_>, emit: &mut E
             let is_thought = kind != "agent_message";
             let (words, text) =
                 if is_thought { (Words::Thought, event.text) } else { (Words::Text, event.message) };
-            session.twins.show(shown(words, text.string()));
+            session.show(vec![shown(words, text.string())], emit);
             is_odd = !is_text(text);
         }
         _ if BOOKKEEPING.contains(&&*kind) => return Read::Bookkeeping,
@@ -200,13 +202,13 @@ fn item_completed(session: &mut Session, event: &Payload<'_>, emit: &mut Emit<'_
         }
         Kind::AgentMessage => {
             let text = item.text.string().unwrap_or_else(|| joined(paragraphs(item.content), ""));
-            session.twins.show(Shown { id: item.id.string(), ..shown(Words::Text, Some(text)) });
+            session.show(vec![Shown { id: item.id.string(), ..shown(Words::Text, Some(text)) }], emit);
             !(is_text(item.text) && are_texts(item.content))
         }
         Kind::Reasoning => {
-            for text in paragraphs(item.raw_content).into_iter().chain(paragraphs(item.summary_text)) {
-                session.twins.show(Shown { id: item.id.string(), ..shown(Words::Thought, Some(text)) });
-            }
+            let texts = paragraphs(item.raw_content).into_iter().chain(paragraphs(item.summary_text));
+            let thought = |text| Shown { id: item.id.string(), ..shown(Words::Thought, Some(text)) };
+            session.show(texts.map(thought).collect(), emit);
             !(are_texts(item.raw_content) && are_texts(item.summary_text))
         }
         Kind::Tool(Tool::Output) => return Read::Understood,
@@ -238,15 +240,12 @@ fn item_completed(session: &mut Session, event: &Payload<'_>, emit: &mut Emit<'_
 /// Writes how a tool's call ended; false when something in the item is of another kind.
 fn tool_completed(session: &mut Session, item: &Item<'_>, tool: Tool, emit: &mut Emit<'_>) -> bool {
     let Some(id) = item.id.string() else { return false };
-    session.report(&id, report_of(item, tool), call_of(item, tool), emit);
-    if tool == Tool::Collab {
-        if item.tool.text().is_some_and(|tool| is_spawn(&tool)) {
-            for thread in receivers(item) {
-                session.begin_child(&thread, Some(&id.to_text()), emit);
-            }
-        }
-        session.end_children(ended(item.states()), emit);
-    }
+    let is_collab = tool == Tool::Collab;
+    let is_spawning = is_collab && item.tool.text().is_some_and(|tool| is_spawn(&tool));
+    let made = if is_spawning { receivers(item) } else { Vec::new() };
+    let done = if is_collab { ended(item.states()) } else { Vec::new() };
+    let ended = Ended { id, report: report_of(item, tool), call: call_of(item, tool), made, done };
+    session.report(ended, emit);
     !is_odd_item(item, tool)
 }
 
@@ -301,7 +300,8 @@ fn call_ended(session: &mut Session, kind: &str, event: &Payload<'_>, emit: &mut
     if kind == "web_search_end" && session.run.calls.get(&id.to_text()).is_none() {
         session.searches += 1;
     }
-    session.report(&id, report, call_of_event(kind, event), emit);
+    let (call, made, done) = (call_of_event(kind, event), Vec::new(), Vec::new());
+    session.report(Ended { id, report, call, made, done }, emit);
     !is_odd_end(kind, event)
 }
 

@@ -6,7 +6,7 @@ use steno_model::json::{Extra, JsonString, ObjectWriter, RawJson};
 
 use super::wire::{Duration, Failure, Invocation, Item, McpResult, OkOrErr, Part, Payload};
 use crate::emit::{Answer, CallSeen, Outcome, push, string};
-use crate::heard::amendment;
+use crate::heard::{amendment, hash_of};
 use crate::run::Class;
 use crate::shapes::words;
 use crate::wire::{Raw, RawField as _, object};
@@ -150,6 +150,13 @@ impl Report {
             exit_code: self.exit_code,
             extra: self.extra,
         }
+    }
+
+    /// Returns what stands for all that it says.
+    pub(super) fn hash(&self) -> u64 {
+        let output = self.output.as_ref().map(RawJson::as_str);
+        let error = self.error.as_ref().map(JsonString::as_raw);
+        hash_of(&(output, error, self.outcome.as_str(), self.exit_code))
     }
 
     /// Tells whether it knows no more than that the call has ended well.

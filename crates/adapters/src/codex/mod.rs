@@ -8,6 +8,7 @@ mod agents;
 mod app_notices;
 mod app_requests;
 mod app_server;
+mod calls;
 mod connection;
 mod events;
 mod exec;
@@ -22,6 +23,7 @@ mod shapes;
 mod thread;
 mod twins;
 mod usage;
+mod waits;
 mod wire;
 
 use crate::adapter::{Adapter, Source};

@@ -1,5 +1,7 @@
 //! Rollout files, from the bare response items of 0.20 to the paginated history of 0.166.
 
+use std::borrow::Cow;
+
 use serde_json::value::RawValue;
 use steno_model::json::{Extra, JsonString, ObjectWriter, RawJson};
 use steno_model::{ContentBlock, EntryType, Fidelity, RunId, Timestamp};
@@ -76,12 +78,23 @@ impl Rollout {
     fn record(&mut self, line: &Line<'_>, text: &str, emit: &mut Emit<'_>) -> Read {
         let kind = line.kind.text().unwrap_or_default();
         let is_header = line.kind.is_none() && (line.instructions.is_some() || line.git.is_some());
-        if kind == "session_meta" || is_header {
-            return self.session_meta(text, emit);
-        }
-        if BOOKKEEPING.contains(&&*kind) || line.record_type.is_some() {
+        let is_meta = kind == "session_meta" || is_header;
+        if !is_meta && (BOOKKEEPING.contains(&&*kind) || line.record_type.is_some()) {
             return Read::Bookkeeping;
         }
+        if let Some(session) = &mut self.session {
+            session.begin_record(output_of(line).as_deref(), emit);
+        }
+        let read = if is_meta { self.session_meta(text, emit) } else { self.of_session(line, text, emit) };
+        if let Some(session) = &mut self.session {
+            session.end_record(&read);
+        }
+        read
+    }
+
+    /// Takes a record that belongs to a session, whether one was announced or not.
+    fn of_session(&mut self, line: &Line<'_>, text: &str, emit: &mut Emit<'_>) -> Read {
+        let kind = line.kind.text().unwrap_or_default();
         if self.session.is_none() {
             self.open(&SessionMeta::default(), emit);
             self.session_start(emit);
@@ -107,7 +120,7 @@ impl Rollout {
         } else {
             self.session_again(&meta, emit);
         }
-        match &self.session {
+        match &mut self.session {
             Some(session) if !is_readable(&meta) => session.unknown("session_meta", emit),
             Some(_) | None => Read::Understood,
         }
@@ -143,7 +156,7 @@ impl Rollout {
     /// Decides which thread the file is, by its first record, else by its name.
     fn open(&mut self, meta: &SessionMeta<'_>, emit: &mut Emit<'_>) {
         let named = self.file_name.as_deref().map(ids_of).unwrap_or_default();
-        let thread = meta.id.text().map(std::borrow::Cow::into_owned).or(named.thread);
+        let thread = meta.id.text().map(Cow::into_owned).or(named.thread);
         let parent = parent_of(meta);
         let id = match (&named.rollout, &thread) {
             // After a revert a thread goes on in a second file, which needs a name of its own.
@@ -155,7 +168,7 @@ impl Rollout {
             Some(parent) => Run::subagent(id, thread_run(parent), thread.as_deref().unwrap_or_default()),
             None => Run::main(id),
         };
-        run.session = meta.session_id.text().map(std::borrow::Cow::into_owned).or_else(|| thread.clone());
+        run.session = meta.session_id.text().map(Cow::into_owned).or_else(|| thread.clone());
         let forked_from = forked_from(meta);
         let start = if forked_from.is_some() { Start::Unknown } else { Start::Zero };
         if named.rollout.is_some() {
@@ -202,6 +215,9 @@ impl Rollout {
 
     /// Marks what is a copy, and finds out where the copy ends: at the first turn that is younger than the thread.
     fn judge_copy(&mut self, line: &Line<'_>, emit: &mut Emit<'_>) {
+        if let Some(session) = &mut self.session {
+            session.copied_from = None;
+        }
         let Some(copying) = &mut self.copying else { return };
         let turn = line.payload.and_then(|payload| payload.turn_id.text());
         let turn_ms = turn.as_deref().and_then(made_ms);
@@ -218,10 +234,13 @@ impl Rollout {
                 _ => false,
             },
         };
+        let from = (!is_over).then_some(copying.from);
         if is_over {
             self.copying = None;
-        } else {
-            emit.set_copied_from(Some(copying.from));
+        }
+        emit.set_copied_from(from);
+        if let Some(session) = &mut self.session {
+            session.copied_from = from;
         }
     }
 }
@@ -242,8 +261,10 @@ impl Mapper for Rollout {
 
     fn unreadable(&mut self, why: &str, emit: &mut Emit<'_>) {
         let note = Note::Unreadable(why.to_owned());
-        if let Some(session) = &self.session {
+        if let Some(session) = &mut self.session {
+            session.begin_record(None, emit);
             note.write(&session.run, None, emit);
+            session.end_record(&Read::Understood);
         } else if !self.waiting.keep(None, note, emit) {
             self.open(&SessionMeta::default(), emit);
         }
@@ -257,7 +278,16 @@ impl Mapper for Rollout {
         if self.session.is_none() && !self.waiting.is_empty() {
             self.open(&SessionMeta::default(), emit);
         }
+        if let Some(session) = &mut self.session {
+            session.finish(emit);
+        }
     }
+}
+
+/// Returns the call whose output a line has.
+fn output_of<'a>(line: &Line<'a>) -> Option<Cow<'a, str>> {
+    let item = line.payload.filter(|_| line.kind.is("response_item"))?;
+    item.call_id.text().filter(|_| item.kind.text().is_some_and(|kind| kind.ends_with("_output")))
 }
 
 /// Reads a line of a kind that few are of, a second time and for its own shape.
@@ -330,7 +360,7 @@ fn compacted(session: &mut Session, payload: &RawValue, emit: &mut Emit<'_>) -> 
 fn parent_of(meta: &SessionMeta<'_>) -> Option<String> {
     let source = meta.source.and_then(object::<SourceField<'_>>).and_then(|source| source.subagent);
     let spawn = source.and_then(|source| source.spawn).and_then(|spawn| spawn.parent_thread_id);
-    spawn.or(meta.parent_thread_id).text().map(std::borrow::Cow::into_owned)
+    spawn.or(meta.parent_thread_id).text().map(Cow::into_owned)
 }
 
 /// Returns which run a fork goes on from, and up to which of its records.

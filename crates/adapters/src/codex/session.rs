@@ -1,4 +1,4 @@
-//! The state of a rollout while it is read: its turn, its prompts, the calls that await their report.
+//! The state of a rollout while it is read: its turn, its prompts, its calls, and what waits for a record to come.
 
 use std::collections::{HashMap, HashSet};
 
@@ -7,28 +7,20 @@ use steno_model::{BlockContent, ContentBlock, EntryType, Fidelity, RunId, StepPa
 
 use super::PROVIDER;
 use super::agents::{Child, Children, End};
-use super::items::Report;
+use super::calls::Heard;
 use super::prompt::UserMessage;
 use super::twins::{Shown, Side, Twins, Words};
 use super::usage::{Growth, Named, Start, Totals, fields};
+use super::waits::{Awaited, Wait};
 use super::wire::TokenInfo;
 use crate::adapter::Read;
 use crate::emit::{Answer, CallSeen, Emit, Outcome, push};
-use crate::heard::{amendment, hash_of, hash_of_call};
 use crate::run::{Run, run_id_of};
-
-/// What the model's side of a call has said so far, as hashes: a record that repeats it adds nothing.
-#[derive(Default)]
-struct Heard {
-    call: Option<u64>,
-    output: Option<u64>,
-    /// Whether its result says nothing of what the tool gave.
-    is_silent: bool,
-}
 
 /// A turn that was announced and is not written yet.
 struct TurnAnnounced {
     id: Option<JsonString>,
+    wait: Wait,
 }
 
 /// A rollout that has said who it is.
@@ -42,9 +34,15 @@ pub(super) struct Session {
     settings: Option<RawJson>,
     pub(super) model: Option<RawJson>,
     pub(super) twins: Twins,
-    /// Reports that came before what the model was told.
-    reports: HashMap<String, Report>,
-    heard: HashMap<String, Heard>,
+    /// The records that showed the words which wait in `twins`.
+    shown_in: Vec<Wait>,
+    /// A report whose output may be in the next record.
+    pub(super) awaited: Option<Awaited>,
+    /// Whether the record at hand has only made something wait.
+    pub(super) is_quiet: bool,
+    /// The run that the record at hand is a copy from.
+    pub(super) copied_from: Option<RunId>,
+    pub(super) heard: HashMap<String, Heard>,
     pub(super) children: Children,
     pub(super) totals: Totals,
     /// The responses whose exact usage is known.
@@ -66,7 +64,10 @@ impl Session {
             settings: None,
             model: None,
             twins: Twins::default(),
-            reports: HashMap::new(),
+            shown_in: Vec::new(),
+            awaited: None,
+            is_quiet: false,
+            copied_from: None,
             heard: HashMap::new(),
             children: Children::default(),
             totals: Totals::new(start),
@@ -77,20 +78,57 @@ impl Session {
         }
     }
 
+    /// Begins a record. What waited for the very next one is written, unless this is the output of the call.
+    pub(super) fn begin_record(&mut self, output_of: Option<&str>, emit: &mut Emit<'_>) {
+        match &self.awaited {
+            None => {}
+            Some(awaited) if output_of == Some(&*awaited.report.id.to_text()) => self.link_awaited(emit),
+            Some(_) => self.write_awaited(emit),
+        }
+    }
+
+    /// Ends a record: whatever waits has been overtaken, unless nothing was written.
+    pub(super) fn end_record(&mut self, read: &Read) {
+        let is_quiet = std::mem::take(&mut self.is_quiet) && *read == Read::Understood;
+        if !is_quiet && *read != Read::Bookkeeping {
+            self.overtake();
+        }
+    }
+
+    pub(super) fn overtake(&mut self) {
+        let announced = self.waiting.iter_mut().map(|turn| &mut turn.wait);
+        announced.chain(&mut self.shown_in).for_each(Wait::overtake);
+    }
+
+    /// Writes what waits, in order: nothing more will come.
+    pub(super) fn finish(&mut self, emit: &mut Emit<'_>) {
+        let is_written = self.open_turn(emit) | self.tie_up(emit);
+        if let Some(awaited) = self.awaited.as_mut().filter(|_| is_written) {
+            awaited.wait.overtake();
+        }
+        self.write_awaited(emit);
+    }
+
     /// Notes that a turn has begun. It is written with its settings, or with the first thing that happens in it.
     pub(super) fn announce_turn(&mut self, id: Option<JsonString>, emit: &mut Emit<'_>) {
         self.has_turn_records = true;
-        self.tie_up(emit);
+        let is_written = self.tie_up(emit) | self.open_turn(emit);
         self.twins.end_prompts();
-        self.open_turn(emit);
-        self.waiting = Some(TurnAnnounced { id });
+        let mut wait = Wait::new(self.copied_from, emit);
+        if is_written {
+            wait.overtake();
+        }
+        self.waiting = Some(TurnAnnounced { id, wait });
+        self.is_quiet = true;
     }
 
-    /// Writes the beginning of a turn that was announced, if there is one.
-    pub(super) fn open_turn(&mut self, emit: &mut Emit<'_>) {
-        if let Some(turn) = self.waiting.take() {
-            emit.begin_turn(&mut self.run, turn.id.as_ref(), None);
-        }
+    /// Writes the beginning of a turn that was announced, if there is one; tells whether it stands at the record at
+    /// hand.
+    pub(super) fn open_turn(&mut self, emit: &mut Emit<'_>) -> bool {
+        let Some(TurnAnnounced { id, mut wait }) = self.waiting.take() else { return false };
+        let is_late = wait.is_overtaken();
+        wait.write(emit, |emit| emit.begin_turn(&mut self.run, id.as_ref(), None));
+        is_late
     }
 
     /// Takes the settings of the turn.
@@ -167,117 +205,66 @@ impl Session {
         }
     }
 
-    /// Takes a call of the model's; false when it has the id of another.
-    pub(super) fn call(
+    /// Takes words that the user was shown. They wait for the response that has them, until the turn is over.
+    pub(super) fn show(&mut self, shown: Vec<Shown>, emit: &mut Emit<'_>) {
+        if shown.is_empty() {
+            return;
+        }
+        let is_written = self.open_turn(emit);
+        let mut wait = Wait::new(self.copied_from, emit);
+        if is_written {
+            wait.overtake();
+        }
+        for shown in shown {
+            self.twins.show(self.shown_in.len(), shown);
+        }
+        self.shown_in.push(wait);
+        self.is_quiet = true;
+    }
+
+    /// Writes the words of a turn that is over which the user was shown and no response has; tells whether any stand
+    /// at the record at hand.
+    fn tie_up(&mut self, emit: &mut Emit<'_>) -> bool {
+        let mut is_late = false;
+        let mut waits: Vec<Option<Wait>> = std::mem::take(&mut self.shown_in).into_iter().map(Some).collect();
+        for words in self.twins.end_words().chunk_by(|(one, _), (other, _)| one == other) {
+            let wait = words.first().and_then(|(record, _)| waits.get_mut(*record)).and_then(Option::take);
+            let Some(mut wait) = wait else { continue };
+            if is_late {
+                wait.overtake();
+            }
+            is_late = wait.is_overtaken();
+            self.say_shown(words.iter().map(|(_, shown)| shown), &mut wait, emit);
+        }
+        is_late
+    }
+
+    /// Writes words that one record showed.
+    fn say_shown<'a>(
         &mut self,
-        id: &JsonString,
-        call: CallSeen,
-        item: Option<RawJson>,
+        words: impl Iterator<Item = &'a Shown>,
+        wait: &mut Wait,
         emit: &mut Emit<'_>,
-    ) -> bool {
-        self.open_turn(emit);
-        let hash = hash_of_call(&call);
-        let heard = self.heard.entry(id.to_text().into_owned()).or_default();
-        if let Some(known) = heard.call {
-            return known == hash;
-        }
-        heard.call = Some(hash);
-        match self.run.calls.get(&id.to_text()).map(|call| call.path.clone()) {
-            // It was made up for what came before it.
-            Some(path) => {
-                let result = RawJson::object(|object| {
-                    object.string("name", &call.name);
-                    object.json("input", &call.input);
-                });
-                emit.step_completed(&self.run, &path, amendment(id, result));
+    ) {
+        let mut entries = Vec::new();
+        wait.write(emit, |emit| {
+            for Shown { words, id, text } in words {
+                let mut extra = Extra::default();
+                push(&mut extra, "id", id.as_ref().map(JsonString::to_json));
+                push(&mut extra, "model", self.model.clone());
+                let (block, entry) = match words {
+                    Words::Text => {
+                        let block = ContentBlock::text(Fidelity::AgentEmitted, text.clone());
+                        (block, EntryType::AssistantMessage)
+                    }
+                    Words::Thought => (thinking_block(text.clone()), EntryType::Thinking),
+                };
+                emit.assistant(&self.run, vec![block], extra);
+                entries.push(entry);
             }
-            None => self.write_call(id, call, item, emit),
-        }
-        true
-    }
-
-    /// Writes a call: a block of the response, and the call itself.
-    fn write_call(&mut self, id: &JsonString, call: CallSeen, item: Option<RawJson>, emit: &mut Emit<'_>) {
-        let mut extra = Extra::default();
-        push(&mut extra, "id", item);
-        self.say(vec![use_block(id, &call)], extra, EntryType::ToolUse, emit);
-        emit.call(&mut self.run, id, call);
-    }
-
-    /// Takes how a call ended; it waits for what the model was told, or comes after it.
-    pub(super) fn report(&mut self, id: &JsonString, report: Report, call: CallSeen, emit: &mut Emit<'_>) {
-        let key = id.to_text().into_owned();
-        match self.run.calls.get(&key).map(|call| (call.is_answered, call.path.clone())) {
-            // A report that knows no more than the result did amends nothing.
-            Some((true, _)) if report.adds_nothing() => {}
-            Some((true, path)) => emit.step_completed(&self.run, &path, report.into_amendment(id)),
-            Some((false, _)) => {
-                self.reports.insert(key, report);
-            }
-            // A command of the user's own, or a call that a script of the model's made: no response has it.
-            None => {
-                self.write_call(id, call, None, emit);
-                self.answer(id, report.into_answer(RawJson::null()), emit);
-            }
-        }
-    }
-
-    /// Takes what the model was told of a call; false when it was told something else before.
-    pub(super) fn told(&mut self, id: &JsonString, answer: Answer, emit: &mut Emit<'_>) -> bool {
-        self.open_turn(emit);
-        let key = id.to_text();
-        let heard = self.heard.entry(key.clone().into_owned()).or_default();
-        let hash = hash_of(answer.output.as_str());
-        if let Some(known) = heard.output {
-            return known == hash;
-        }
-        heard.output = Some(hash);
-        let is_news = heard.is_silent && answer.output != RawJson::null();
-        let call = self.run.calls.get(&key).filter(|call| call.is_answered);
-        if let Some(path) = call.map(|call| call.path.clone()) {
-            if is_news {
-                let result = RawJson::object(|object| object.json("output", &answer.output));
-                emit.step_completed(&self.run, &path, amendment(id, result));
-            }
-            return true;
-        }
-        let answer = match self.reports.remove(&*key) {
-            Some(report) => report.into_answer(answer.output),
-            None => answer,
-        };
-        self.answer(id, answer, emit);
-        true
-    }
-
-    fn answer(&mut self, id: &JsonString, answer: Answer, emit: &mut Emit<'_>) {
-        self.heard.entry(id.to_text().into_owned()).or_default().is_silent = answer.output == RawJson::null();
-        emit.result(&mut self.run, id, "", answer);
-        emit.entry(&self.run, EntryType::ToolResult, None);
-    }
-
-    /// Writes what is left of a turn that is over: what one side told and the other did not.
-    fn tie_up(&mut self, emit: &mut Emit<'_>) {
-        self.flush_reports(emit);
-        for Shown { words, id, text } in self.twins.end_words() {
-            let mut extra = Extra::default();
-            push(&mut extra, "id", id.map(|id| id.to_json()));
-            match words {
-                Words::Text => {
-                    let block = ContentBlock::text(Fidelity::AgentEmitted, text);
-                    self.say(vec![block], extra, EntryType::AssistantMessage, emit);
-                }
-                Words::Thought => self.say(vec![thinking_block(text)], extra, EntryType::Thinking, emit),
-            }
-        }
-    }
-
-    /// Writes the results of calls that ended without the model being told.
-    fn flush_reports(&mut self, emit: &mut Emit<'_>) {
-        let mut reports: Vec<(String, Report)> = std::mem::take(&mut self.reports).into_iter().collect();
-        reports.sort_by(|one, other| one.0.cmp(&other.0));
-        for (id, report) in reports {
-            self.answer(&id.as_str().into(), report.into_answer(RawJson::null()), emit);
-        }
+        });
+        let run = &self.run;
+        wait.write_entry(emit, |emit| entries.into_iter().for_each(|entry| emit.entry(run, entry, None)));
     }
 
     /// Writes the exact usage of a response, once.
@@ -307,7 +294,12 @@ impl Session {
     }
 
     /// Writes that a record is of a kind that nobody knows, or holds something that is.
-    pub(super) fn unknown(&self, name: &str, emit: &mut Emit<'_>) -> Read {
+    pub(super) fn unknown(&mut self, name: &str, emit: &mut Emit<'_>) -> Read {
+        if let Some(awaited) = &mut self.awaited {
+            // The record that reported is the one at hand, and cannot be written at its place a second time.
+            awaited.wait.overtake();
+        }
+        self.write_awaited(emit);
         emit.unknown(&self.run, name, None);
         emit.entry(&self.run, EntryType::Unknown, None);
         Read::Unknown(name.to_owned())

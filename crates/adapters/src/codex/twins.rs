@@ -41,8 +41,8 @@ pub(super) struct Twins {
     said: BTreeMap<(Words, String), u32>,
     /// The responses of the turn that have an id.
     responses: HashSet<String>,
-    /// What the user was shown and no response has said yet, in order.
-    shown: Vec<Shown>,
+    /// What the user was shown and no response has said yet, in order, with the number of the record.
+    shown: Vec<(usize, Shown)>,
 }
 
 impl Twins {
@@ -65,9 +65,9 @@ impl Twins {
         *self.said.entry((words, text.to_owned())).or_default() += 1;
     }
 
-    /// Takes what the user was shown.
-    pub(super) fn show(&mut self, shown: Shown) {
-        self.shown.push(shown);
+    /// Takes what the user was shown, in the record of this number.
+    pub(super) fn show(&mut self, record: usize, shown: Shown) {
+        self.shown.push((record, shown));
     }
 
     /// Ends the prompts: the same words are another one from now on.
@@ -76,7 +76,7 @@ impl Twins {
     }
 
     /// Ends what the agent said; returns what the user was shown of it and no response has.
-    pub(super) fn end_words(&mut self) -> Vec<Shown> {
+    pub(super) fn end_words(&mut self) -> Vec<(usize, Shown)> {
         let (mut said, responses) = (std::mem::take(&mut self.said), std::mem::take(&mut self.responses));
         let shown = std::mem::take(&mut self.shown);
         let mut is_unsaid = |shown: &Shown| {
@@ -91,7 +91,7 @@ impl Twins {
                 |(words, whole): &(Words, String)| *words == shown.words && whole.contains(text.trim());
             !is_named && !said.keys().take(SEARCHED_MAX).any(is_part) && !text.trim().is_empty()
         };
-        shown.into_iter().filter(|shown| is_unsaid(shown)).collect()
+        shown.into_iter().filter(|(_, shown)| is_unsaid(shown)).collect()
     }
 }
 
@@ -115,10 +115,10 @@ mod tests {
         let mut twins = Twins::default();
         twins.say(Words::Text, None, "One. <memory>");
         for text in ["One.", "Two.", " ", "One. <memory>"] {
-            twins.show(shown(Words::Text, text));
+            twins.show(0, shown(Words::Text, text));
         }
-        twins.show(shown(Words::Thought, "One."));
-        assert_eq!(twins.end_words(), [shown(Words::Text, "Two."), shown(Words::Thought, "One.")]);
+        twins.show(0, shown(Words::Thought, "One."));
+        assert_eq!(twins.end_words(), [(0, shown(Words::Text, "Two.")), (0, shown(Words::Thought, "One."))]);
         assert_eq!(twins.end_words(), []);
     }
 }

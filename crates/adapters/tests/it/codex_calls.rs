@@ -3,6 +3,7 @@
 use steno_adapters::{Source, codex};
 
 use crate::made::{Made, made_of_lines, outline};
+use crate::reading::{output, read};
 
 const META: &str = r#"{"type":"session_meta","payload":{"id":"01a1de00-0000-7000-8000-000000000001"}}"#;
 const BEGIN: &str = r#"{"type":"event_msg","payload":{"type":"task_started","turn_id":"t1"}}"#;
@@ -83,6 +84,98 @@ fn a_report_after_the_result_amends_it_with_all_that_it_knows() {
         ],
         &[],
     );
+}
+
+/// A command's end as an event reports it.
+fn ended(call: &str, code: u32, output: &str) -> String {
+    format!(
+        r#"{{"type":"event_msg","payload":{{"type":"exec_command_end","call_id":"{call}","exit_code":{code},"aggregated_output":"{output}"}}}}"#
+    )
+}
+
+/// A call's end as an item reports it, without what the tool gave.
+fn item_of(call: &str) -> String {
+    format!(
+        r#"{{"type":"event_msg","payload":{{"type":"item_completed","item":{{"type":"McpToolCall","id":"{call}","server":"s","tool":"f","status":"completed"}}}}}}"#
+    )
+}
+
+#[test]
+fn a_report_is_the_result_at_once_and_the_models_wrapping_of_it_is_nothing() {
+    let result = r#"turn-0001: result c1 failed "boom""#;
+    let report = ended("c1", 3, "boom");
+    check_rollout(&[&call(1), &report], &[CALLED[0], CALLED[1], result], &[]);
+    check_rollout(
+        &[&call(1), &report, &told("Exit code: 3\\nOutput:\\nboom")],
+        &[CALLED[0], CALLED[1], result],
+        &[],
+    );
+}
+
+#[test]
+fn a_second_report_amends_the_first_unless_it_says_the_same() {
+    let result = r#"turn-0001: result c1 failed "boom""#;
+    let (first, second) = (ended("c1", 3, "boom"), ended("c1", 0, "fine"));
+    check_rollout(&[&call(1), &first, &first], &[CALLED[0], CALLED[1], result], &[]);
+    check_rollout(
+        &[&call(1), &first, &second, &second],
+        &[
+            CALLED[0],
+            CALLED[1],
+            result,
+            r#"turn-0001: amend c1 {"exit_code":0,"outcome":"ok","output":"fine"}"#,
+        ],
+        &[],
+    );
+}
+
+#[test]
+fn a_report_without_output_is_written_where_it_stands_if_the_next_record_has_none() {
+    let second = call(1).replace("c1", "b2");
+    let called = [CALLED[0], CALLED[1], CALLED[0], r#"turn-0001: call b2 f {"a":1}"#];
+    let results = ["turn-0001: result c1 ok null", "turn-0001: result b2 ok null"];
+    let want: Vec<&str> = called.into_iter().chain(results).collect();
+    // In the order of the file, and not of their ids.
+    check_rollout(&[&call(1), &second, &item_of("c1"), &item_of("b2")], &want, &[]);
+    let lines = [META, BEGIN, &call(1), &item_of("c1"), &call(1).replace("c1", "b2"), ""];
+    let reading = read(codex::rollout(Source::named("s1")), &[output(lines.join("\n").as_bytes())]);
+    let result = reading.of_type("tool.result").next().unwrap();
+    let offset: usize = lines[..3].iter().map(|line| line.len() + 1).sum();
+    assert_eq!(result["evidence"]["offset"], offset);
+    assert_eq!(result["evidence"]["length"], lines[3].len());
+}
+
+#[test]
+fn what_waits_is_written_in_order_when_the_file_ends() {
+    let shown = r#"{"timestamp":"2026-11-15T07:00:01.000Z","type":"event_msg","payload":{"type":"agent_message","message":"Only here."}}"#;
+    let lines = [META, BEGIN, &call(1), shown, &item_of("c1"), ""];
+    let reading = read(codex::rollout(Source::named("s1")), &[output(lines.join("\n").as_bytes())]);
+    let places: Vec<(&str, u64)> = reading.events[4..]
+        .iter()
+        .map(|event| (event["type"].as_str().unwrap(), event["evidence"]["offset"].as_u64().unwrap()))
+        .collect();
+    let offset = |number: usize| lines[..number].iter().map(|line| line.len() as u64 + 1).sum::<u64>();
+    assert_eq!(places, [("message.assistant", offset(3)), ("tool.result", offset(4))]);
+    assert_eq!(reading.events[4]["timestamp"], "2026-11-15T07:00:01.000Z");
+    let begun = read(codex::rollout(Source::named("s1")), &[output([META, BEGIN, ""].join("\n").as_bytes())]);
+    assert_eq!(begun.events[1]["payload"]["kind"], "turn");
+    assert_eq!(begun.events[1]["evidence"]["offset"], offset(1));
+}
+
+#[test]
+fn what_was_overtaken_when_the_file_ends_comes_last() {
+    let shown = |text: &str| {
+        format!(r#"{{"type":"event_msg","payload":{{"type":"agent_message","message":"{text}"}}}}"#)
+    };
+    let fact = r#"{"type":"event_msg","payload":{"type":"warning","message":"x"}}"#;
+    let lines = [META, BEGIN, &call(1), &shown("One."), fact, &shown("Two."), &item_of("c1"), ""];
+    let reading = read(codex::rollout(Source::named("s1")), &[output(lines.join("\n").as_bytes())]);
+    let types: Vec<&str> = reading.events[5..].iter().map(|event| event["type"].as_str().unwrap()).collect();
+    assert_eq!(types, ["message.assistant", "message.assistant", "tool.result"]);
+    let position = |event: &serde_json::Value| {
+        (event["evidence"]["offset"].as_u64().unwrap(), event["evidence"]["part"].as_u64().unwrap())
+    };
+    assert!(reading.events.iter().map(position).is_sorted_by(|one, next| one < next));
 }
 
 #[test]

@@ -85,6 +85,14 @@ pub(crate) fn read(mut adapter: Adapter, pieces: &[Piece]) -> Reading {
     sink.into_reading(&adapter)
 }
 
+/// Feeds an adapter piece by piece and takes a last line without its end, with more to come.
+pub(crate) fn read_paused(mut adapter: Adapter, pieces: &[Piece]) -> Reading {
+    let mut sink = Collect::default();
+    feed(&mut adapter, pieces, &mut sink);
+    adapter.pause(&mut sink);
+    sink.into_reading(&adapter)
+}
+
 /// Feeds an adapter piece by piece, with more to come.
 pub(crate) fn read_unfinished(mut adapter: Adapter, pieces: &[Piece]) -> Reading {
     let mut sink = Collect::default();

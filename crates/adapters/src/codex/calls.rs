@@ -1,0 +1,156 @@
+//! A rollout's calls: what the model asked for, how Codex reports it to have ended, what the model was told of it.
+
+use steno_model::EntryType;
+use steno_model::json::{Extra, JsonString, RawJson};
+
+use super::agents::End;
+use super::session::{Session, use_block};
+use super::waits::{Awaited, Ended, Wait};
+use crate::emit::{Answer, CallSeen, Emit, push};
+use crate::heard::{amendment, hash_of, hash_of_call};
+
+/// What was said of a call so far, as hashes: a record that repeats it adds nothing.
+#[derive(Default)]
+pub(super) struct Heard {
+    call: Option<u64>,
+    output: Option<u64>,
+    report: Option<u64>,
+    /// Whether its result says nothing of what the tool gave.
+    is_silent: bool,
+}
+
+impl Session {
+    /// Takes a call of the model's; false when it has the id of another.
+    pub(super) fn call(
+        &mut self,
+        id: &JsonString,
+        call: CallSeen,
+        item: Option<RawJson>,
+        emit: &mut Emit<'_>,
+    ) -> bool {
+        self.open_turn(emit);
+        let hash = hash_of_call(&call);
+        let heard = self.heard.entry(id.to_text().into_owned()).or_default();
+        if let Some(known) = heard.call {
+            return known == hash;
+        }
+        heard.call = Some(hash);
+        match self.run.calls.get(&id.to_text()).map(|call| call.path.clone()) {
+            // It was made up for what came before it.
+            Some(path) => {
+                let result = RawJson::object(|object| {
+                    object.string("name", &call.name);
+                    object.json("input", &call.input);
+                });
+                emit.step_completed(&self.run, &path, amendment(id, result));
+            }
+            None => self.write_call(id, call, item, emit),
+        }
+        true
+    }
+
+    /// Writes a call: a block of the response, and the call itself.
+    fn write_call(&mut self, id: &JsonString, call: CallSeen, item: Option<RawJson>, emit: &mut Emit<'_>) {
+        let mut extra = Extra::default();
+        push(&mut extra, "id", item);
+        self.say(vec![use_block(id, &call)], extra, EntryType::ToolUse, emit);
+        emit.call(&mut self.run, id, call);
+    }
+
+    /// Takes how a call ended: its result, or what became known after it. Only a report without what the tool gave
+    /// waits, for the next record to have it.
+    pub(super) fn report(&mut self, ended: Ended, emit: &mut Emit<'_>) {
+        let key = ended.id.to_text().into_owned();
+        let hash = ended.report.hash();
+        let is_repeated = self.heard.entry(key.clone()).or_default().report.replace(hash) == Some(hash);
+        match self.run.calls.get(&key).map(|call| (call.is_answered, call.path.clone())) {
+            // One that knows no more than the result did, or the report before, amends nothing.
+            Some((true, path)) => {
+                if !is_repeated && !ended.report.adds_nothing() {
+                    let amendment = ended.report.clone().into_amendment(&ended.id);
+                    emit.step_completed(&self.run, &path, amendment);
+                }
+                self.link(ended.made, &ended.id, ended.done, emit);
+            }
+            Some((false, _)) if ended.report.output.is_none() => {
+                let wait = Wait::new(self.copied_from, emit);
+                self.awaited = Some(Awaited { report: ended, wait });
+                self.is_quiet = true;
+            }
+            Some((false, _)) => self.write_report(ended, emit),
+            // A command of the user's own, or a call that a script of the model's made: no response has it.
+            None => {
+                let Ended { id, report, call, made, done } = ended;
+                self.write_call(&id, call, None, emit);
+                self.answer(&id, report.into_answer(RawJson::null()), emit);
+                self.link(made, &id, done, emit);
+            }
+        }
+    }
+
+    fn write_report(&mut self, ended: Ended, emit: &mut Emit<'_>) {
+        self.link(ended.made, &ended.id, ended.done, emit);
+        self.answer(&ended.id, ended.report.into_answer(RawJson::null()), emit);
+    }
+
+    /// Writes which subagents a call made and saw end.
+    fn link(&mut self, made: Vec<String>, id: &JsonString, done: Vec<(String, End)>, emit: &mut Emit<'_>) {
+        for thread in made {
+            self.begin_child(&thread, Some(&id.to_text()), emit);
+        }
+        self.end_children(done, emit);
+    }
+
+    /// Writes a report whose output did not come.
+    pub(super) fn write_awaited(&mut self, emit: &mut Emit<'_>) {
+        if let Some(Awaited { report, mut wait }) = self.awaited.take() {
+            self.overtake();
+            wait.write(emit, |emit| self.write_report(report, emit));
+        }
+    }
+
+    /// Writes of a report what the output that comes now does not change.
+    pub(super) fn link_awaited(&mut self, emit: &mut Emit<'_>) {
+        let Some(mut awaited) = self.awaited.take() else { return };
+        let made = std::mem::take(&mut awaited.report.made);
+        let done = std::mem::take(&mut awaited.report.done);
+        if !(made.is_empty() && done.is_empty()) {
+            self.overtake();
+            awaited.wait.write(emit, |emit| self.link(made, &awaited.report.id, done, emit));
+        }
+        self.awaited = Some(awaited);
+    }
+
+    /// Takes what the model was told of a call; false when it was told something else before.
+    pub(super) fn told(&mut self, id: &JsonString, answer: Answer, emit: &mut Emit<'_>) -> bool {
+        self.open_turn(emit);
+        let key = id.to_text();
+        let heard = self.heard.entry(key.clone().into_owned()).or_default();
+        let hash = hash_of(answer.output.as_str());
+        if let Some(known) = heard.output {
+            return known == hash;
+        }
+        heard.output = Some(hash);
+        let is_news = heard.is_silent && answer.output != RawJson::null();
+        let call = self.run.calls.get(&key).filter(|call| call.is_answered);
+        if let Some(path) = call.map(|call| call.path.clone()) {
+            if is_news {
+                let result = RawJson::object(|object| object.json("output", &answer.output));
+                emit.step_completed(&self.run, &path, amendment(id, result));
+            }
+            return true;
+        }
+        let answer = match self.awaited.take() {
+            Some(awaited) => awaited.report.report.into_answer(answer.output),
+            None => answer,
+        };
+        self.answer(id, answer, emit);
+        true
+    }
+
+    fn answer(&mut self, id: &JsonString, answer: Answer, emit: &mut Emit<'_>) {
+        self.heard.entry(id.to_text().into_owned()).or_default().is_silent = answer.output == RawJson::null();
+        emit.result(&mut self.run, id, "", answer);
+        emit.entry(&self.run, EntryType::ToolResult, None);
+    }
+}
