@@ -50,7 +50,7 @@ pub(super) struct Conversation {
     turn_id: Option<JsonString>,
     start: Start,
     totals: Totals,
-    /// The responses whose exact usage was told, which makes totals superfluous.
+    /// The responses whose exact usage was told.
     exact: HashSet<String>,
     responses: u32,
     /// Whether a compaction has begun.
@@ -184,9 +184,6 @@ impl Conversation {
             return self.totals.take_baseline(usage.total);
         }
         let growth = self.totals.take(usage.total, usage.last);
-        if !self.exact.is_empty() {
-            return;
-        }
         let named = Named::Number(self.responses + 1, &self.totals);
         if let Some(extra) = fields(growth, named, self.thread.model.clone()) {
             self.responses += 1;
@@ -199,6 +196,7 @@ impl Conversation {
         if !self.exact.insert(response.as_str().to_owned()) {
             return;
         }
+        self.totals.use_exactly(&usage);
         let growth = super::usage::Growth::Exact(usage);
         if let Some(extra) = fields(growth, Named::Id(response), self.thread.model.clone()) {
             emit.assistant(&self.thread.run, Vec::new(), extra);

@@ -270,15 +270,16 @@ impl Session {
     /// Writes the exact usage of a response, once.
     pub(super) fn use_exactly(&mut self, response: &JsonString, usage: RawJson, emit: &mut Emit<'_>) {
         if self.responses.insert(response.to_text().into_owned()) {
+            self.totals.use_exactly(&usage);
             let extra = fields(Growth::Exact(usage), Named::Id(response.to_json()), self.model.clone());
             self.used(extra, emit);
         }
     }
 
-    /// Takes a running total, unless exact usage is recorded beside it.
+    /// Takes a running total; what is recorded beside it response by response is not told again.
     pub(super) fn use_total(&mut self, info: &TokenInfo<'_>, emit: &mut Emit<'_>) {
         let growth = self.totals.take(info.total, info.last);
-        if self.responses.is_empty() && growth != Growth::None {
+        if growth != Growth::None {
             let named = Named::Number(self.next_unnamed(), &self.totals);
             let extra = fields(growth, named, self.model.clone());
             self.used(extra, emit);

@@ -1,5 +1,8 @@
 //! Usage from running totals: what each report adds, never what it repeats.
 //!
+//! Where the usage of each response is recorded too, only what a total grew beyond it counts: another version may have
+//! gone on with the thread without recording it.
+//!
 //! Codex reports the total of the thread and the usage of the last response with every report, and repeats both: a
 //! sum over the last ones counted 257,584 tokens where 234,772 were used. So only growth of the total counts.
 
@@ -35,16 +38,27 @@ pub(super) enum Start {
 pub(super) struct Totals {
     start: Start,
     last_total: Option<BTreeMap<String, u64>>,
+    /// What was recorded response by response since then, by plain name.
+    exact: BTreeMap<String, u64>,
 }
 
 impl Totals {
     pub(super) fn new(start: Start) -> Self {
-        Self { start, last_total: None }
+        Self { start, last_total: None, exact: BTreeMap::new() }
     }
 
     /// Takes a total as known already, without anything being used.
     pub(super) fn take_baseline(&mut self, total: Raw<'_>) {
         self.last_total = total.and_then(counts).or(self.last_total.take());
+        self.exact.clear();
+    }
+
+    /// Takes note of what a response used, which the next total includes.
+    pub(super) fn use_exactly(&mut self, usage: &RawJson) {
+        for (name, count) in Usage::read(usage).iter().flat_map(Usage::counts) {
+            let exact = self.exact.entry(plain(&name.to_text())).or_default();
+            *exact = exact.saturating_add(count);
+        }
     }
 
     /// Tells whether a total was seen.
@@ -61,23 +75,46 @@ impl Totals {
     /// Takes a report; returns what it adds.
     pub(super) fn take(&mut self, total: Raw<'_>, last: Raw<'_>) -> Growth {
         let Some(counted) = total.and_then(counts) else { return Growth::None };
-        let before = self.last_total.replace(counted);
-        let now = self.last_total.as_ref().expect("just put there");
-        let last = last.filter(|last| is_used(last)).and_then(|last| Some(last).json());
+        let before = self.last_total.replace(counted.clone());
+        let exact = std::mem::take(&mut self.exact);
+        let last = last.filter(|last| is_used(last) && exact.is_empty()).and_then(|last| Some(last).json());
         match before {
-            None if self.start == Start::Zero => Growth::Exact(to_json(now)),
+            None if self.start == Start::Zero => self.beyond(counted, exact),
             None => last.map_or(Growth::None, Growth::AtLeast),
             // A total that shrinks has begun anew; what it lost was counted, what it had since is not known.
-            Some(before) if is_smaller(now, &before) => last.map_or(Growth::None, Growth::AtLeast),
-            Some(before) if before == *now => Growth::None,
+            Some(before) if is_smaller(&counted, &before) => last.map_or(Growth::None, Growth::AtLeast),
             Some(before) => {
-                let grown = now.iter().map(|(name, count)| {
-                    (name.clone(), count - before.get(name).copied().unwrap_or(0).min(*count))
+                let grown = counted.into_iter().map(|(name, count)| {
+                    let before = before.get(&name).copied().unwrap_or(0);
+                    (name, count.saturating_sub(before))
                 });
-                Growth::Exact(to_json(&grown.collect()))
+                self.beyond(grown.collect(), exact)
             }
         }
     }
+
+    /// Returns what a total grew beyond what was recorded of it; what it does not include yet, the next one will. Names
+    /// that the records do not have say nothing of whether it grew.
+    fn beyond(&mut self, mut grown: BTreeMap<String, u64>, mut exact: BTreeMap<String, u64>) -> Growth {
+        let has_none = exact.values().all(|count| *count == 0);
+        let mut is_beyond = false;
+        for (name, count) in &mut grown {
+            let exact = exact.get_mut(&plain(name));
+            let recorded = exact.as_deref().copied().unwrap_or(0).min(*count);
+            is_beyond |= *count > recorded && (has_none || exact.is_some());
+            *count -= recorded;
+            if let Some(exact) = exact {
+                *exact -= recorded;
+            }
+        }
+        self.exact = exact;
+        if is_beyond { Growth::Exact(to_json(&grown)) } else { Growth::None }
+    }
+}
+
+/// Returns a count's name as all surfaces spell it: `inputTokens` and `input_tokens` are one.
+fn plain(name: &str) -> String {
+    name.chars().filter(|one| *one != '_').collect::<String>().to_ascii_lowercase()
 }
 
 /// What names a response.
@@ -203,6 +240,26 @@ mod tests {
             &[((100, 10), (100, 10)), ((7, 1), (7, 1))],
             &[Growth::Exact(json(100, 10)), Growth::AtLeast(json(7, 1))],
         );
+    }
+
+    #[test]
+    fn only_what_a_total_grew_beyond_the_exact_usage_is_told() {
+        let mut totals = Totals::new(Start::Zero);
+        totals.use_exactly(&json(100, 10));
+        assert_eq!(totals.take(raw(&usage(100, 10)), raw(&usage(100, 10))), Growth::None);
+        assert_eq!(totals.take(raw(&usage(300, 30)), raw(&usage(200, 20))), Growth::Exact(json(200, 20)));
+        totals.use_exactly(&RawJson::parse(r#"{"inputTokens":40}"#).unwrap());
+        assert_eq!(totals.take(raw(&usage(350, 35)), None), Growth::Exact(json(10, 5)));
+        totals.use_exactly(&json(1, 1));
+        assert_eq!(totals.take(raw(&usage(350, 35)), None), Growth::None, "it comes with the next");
+        assert_eq!(totals.take(raw(&usage(351, 36)), None), Growth::None);
+        totals.use_exactly(&json(1, 1));
+        // What began anew includes it.
+        assert_eq!(totals.take(raw(&usage(7, 1)), raw(&usage(7, 1))), Growth::None);
+        let mut fork = Totals::new(Start::Unknown);
+        fork.use_exactly(&json(9, 1));
+        assert_eq!(fork.take(raw(&usage(500, 50)), raw(&usage(9, 1))), Growth::None);
+        assert_eq!(fork.take(raw(&usage(520, 52)), raw(&usage(20, 2))), Growth::Exact(json(20, 2)));
     }
 
     #[test]

@@ -246,3 +246,22 @@ fn exact_usage_is_counted_once_a_response() {
         1,
     );
 }
+
+#[test]
+fn a_total_that_grows_beyond_the_exact_usage_says_by_how_much() {
+    let exact = r#"{"method":"rawResponse/completed","params":{"threadId":"t1","responseId":"r1","usage":{"inputTokens":110,"totalTokens":110}}}"#;
+    let total = |total: u32| {
+        format!(
+            r#"{{"method":"thread/tokenUsage/updated","params":{{"threadId":"t1","tokenUsage":{{"total":{{"inputTokens":{total},"totalTokens":{total}}},"last":{{"inputTokens":220,"totalTokens":220}}}}}}}}"#
+        )
+    };
+    check(
+        &[exact, &total(110), &total(330), &total(330)],
+        &[
+            r#"turn-0001: assistant used {"inputTokens":110,"totalTokens":110} response"#,
+            r#"turn-0001: assistant used {"inputTokens":220,"totalTokens":220} response"#,
+        ],
+        &[],
+        0,
+    );
+}

@@ -26,6 +26,7 @@ mod codex_robust;
 mod codex_rules;
 mod codex_shapes;
 mod codex_twins;
+mod codex_usage;
 mod codex_waiting;
 mod conversations;
 mod golden_pairs;
