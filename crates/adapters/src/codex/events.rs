@@ -5,7 +5,7 @@
 
 use serde_json::value::RawValue;
 use steno_model::json::{Extra, JsonString, ObjectWriter, RawJson};
-use steno_model::{ContentBlock, EntryType, Fidelity, StepPayload};
+use steno_model::{EntryType, StepPayload};
 
 use super::agents::{End, end_of, ended, is_spawn, receivers};
 use super::items::{
@@ -19,7 +19,7 @@ use super::twins::{Shown, Side, Words};
 use super::waits::Ended;
 use super::wire::{Item, Payload, RareLine};
 use crate::adapter::Read;
-use crate::emit::{Emit, string};
+use crate::emit::Emit;
 use crate::shapes::{is_list, is_text, words};
 use crate::wire::{RawField as _, object, parse};
 
@@ -172,10 +172,7 @@ fn user_message(session: &mut Session, event: &Payload<'_>, emit: &mut Emit<'_>)
         let images: Vec<&RawValue> =
             images.and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default();
         for image in images {
-            let mut mark = ContentBlock::text(Fidelity::AgentEmitted, "");
-            mark.extra.push("label", string(label));
-            mark.extra.push("size_bytes", RawJson::from(image.get().len() as u64));
-            message.blocks.push(mark);
+            message.mark(label, None, image.get().len(), true);
         }
     }
     let is_odd = !(is_text(event.message) && is_list(event.images) && is_list(event.local_images));

@@ -94,6 +94,8 @@ pub(super) struct UserMessage {
     pub(super) is_odd: bool,
     /// What is sent along with the words and shown to the user alone, by its kind.
     pub(super) beside: Vec<(String, RawJson)>,
+    /// The pictures and sounds among it, by kind: where each lies or how large it is.
+    pub(super) pictures: Vec<(String, RawJson)>,
 }
 
 /// Takes a message apart. `kinds` are the kinds of its parts, where Codex names them.
@@ -116,9 +118,11 @@ pub(super) fn user_message(content: &RawValue, kinds: &[String]) -> UserMessage 
             message.take(text, kinds.get(place).map(String::as_str));
             continue;
         }
-        message.blocks.push(mark(&kind, raw, &part));
-        message.is_odd |= !PICTURES.contains(&&*kind) && !BESIDE.contains(&&*kind);
-        if BESIDE.contains(&&*kind) {
+        let is_beside = BESIDE.contains(&&*kind);
+        message.is_odd |= !PICTURES.contains(&&*kind) && !is_beside;
+        let place = part.path.json().or_else(|| part.name.json());
+        message.mark(&kind, place, raw.get().len(), !is_beside);
+        if is_beside {
             message.beside.push((kind.into_owned(), RawJson::from_raw(raw)));
         }
     }
@@ -147,22 +151,27 @@ impl UserMessage {
         }
     }
 
+    /// Takes a part that is no text, of which a mark is kept: what it is, and where it lies or how large it is.
+    pub(super) fn mark(&mut self, kind: &str, place: Option<RawJson>, bytes: usize, is_picture: bool) {
+        let kind = if kind.is_empty() { "part" } else { kind };
+        let (name, value) = match place {
+            Some(place) => ("path", place),
+            None => ("size_bytes", RawJson::from(bytes as u64)),
+        };
+        if is_picture {
+            self.pictures.push((kind.to_owned(), RawJson::object(|object| object.json(name, &value))));
+        }
+        let mut block = ContentBlock::text(Fidelity::AgentEmitted, "");
+        block.extra.push("label", string(kind));
+        block.extra.push(name, value);
+        self.blocks.push(block);
+    }
+
     /// Takes what somebody wrote.
     pub(super) fn say(&mut self, text: JsonString) {
         self.text.push_str(&text.to_text());
         self.blocks.push(ContentBlock::text(Fidelity::AgentEmitted, text));
     }
-}
-
-/// Stands for a part that is no text: what it is, and where it lies or how large it is.
-fn mark(kind: &str, raw: &RawValue, part: &Part<'_>) -> ContentBlock {
-    let mut block = ContentBlock::text(Fidelity::AgentEmitted, "");
-    block.extra.push("label", string(if kind.is_empty() { "part" } else { kind }));
-    match part.path.json().or_else(|| part.name.json()) {
-        Some(place) => block.extra.push("path", place),
-        None => block.extra.push("size_bytes", RawJson::from(raw.get().len() as u64)),
-    }
-    block
 }
 
 #[cfg(test)]

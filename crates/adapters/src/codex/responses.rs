@@ -56,7 +56,7 @@ pub(super) fn response_item(session: &mut Session, item: &Payload<'_>, emit: &mu
 fn reasoning(session: &mut Session, item: &Payload<'_>, emit: &mut Emit<'_>) -> bool {
     let block = thinking_block(thought(item.content, item.summary));
     for text in paragraphs(item.content).iter().chain(&paragraphs(item.summary)) {
-        session.twins.say(Words::Thought, item.id.string().as_ref(), &text.to_text());
+        session.twins.say(Words::Thought, &text.to_text());
     }
     session.say(vec![block], own_id(item), EntryType::Thinking, emit);
     !(are_texts(item.content) && are_texts(item.summary))
@@ -136,7 +136,7 @@ fn assistant(session: &mut Session, item: &Payload<'_>, content: &RawValue, emit
         return if is_odd { Told::Odd } else { Told::Nothing };
     }
     let said: String = parts.iter().map(|(text, _)| text.to_text()).collect();
-    session.twins.say(Words::Text, item.id.string().as_ref(), &said);
+    session.twins.say(Words::Text, &said);
     let blocks = parts.into_iter().map(|(text, label)| {
         let mut block = ContentBlock::text(Fidelity::AgentEmitted, text);
         push(&mut block.extra, "label", label);

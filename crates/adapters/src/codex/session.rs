@@ -167,8 +167,10 @@ impl Session {
         message: UserMessage,
         emit: &mut Emit<'_>,
     ) {
-        if self.twins.is_second(side, &message.text) {
-            for (kind, part) in message.beside {
+        let pictures = message.pictures.len();
+        if let Some(known) = self.twins.pictures_of_first(side, &message.text, pictures) {
+            let unseen = message.pictures.into_iter().skip(known);
+            for (kind, part) in message.beside.into_iter().chain(unseen) {
                 self.fact(&kind, Some(part), emit);
             }
             return;

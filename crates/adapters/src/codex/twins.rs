@@ -1,8 +1,10 @@
 //! What a rollout says twice: as the model sees it and as the user does, in either order.
 //!
-//! Two records are one only if they say the same in the same turn. Anything else would lose words that somebody said.
+//! Two records are one only if they say the same in the same turn. Of an answer the user may be shown less: what is
+//! left without the blocks that Codex marks as its own, or most of it, from its beginning or to its end. Anything else
+//! would lose what somebody said.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 
 use steno_model::json::JsonString;
 
@@ -29,39 +31,46 @@ pub(super) struct Shown {
     pub(super) text: JsonString,
 }
 
+/// How many marked blocks are looked for in a text; an answer has one or two, and a hostile one any number.
+const MARKED_MAX: usize = 16;
+
 /// How many texts of a turn are searched for one that the user saw a part of: a hostile file may have any number.
 const SEARCHED_MAX: usize = 256;
+
+/// The records of a prompt that one side has and the other has not, in order, by how many pictures each has.
+#[derive(Default)]
+struct Unpaired {
+    side: Option<Side>,
+    pictures: VecDeque<usize>,
+}
 
 /// The words of a turn that one side's record has and the other's may still repeat.
 #[derive(Default)]
 pub(super) struct Twins {
-    /// How many more records of a prompt the model's side has than the user's.
-    prompts: HashMap<String, i64>,
+    prompts: HashMap<String, Unpaired>,
     /// How many times a response said something and the user was not shown it.
     said: BTreeMap<(Words, String), u32>,
-    /// The responses of the turn that have an id.
-    responses: HashSet<String>,
     /// What the user was shown and no response has said yet, in order, with the number of the record.
     shown: Vec<(usize, Shown)>,
 }
 
 impl Twins {
-    /// Takes one side's record of a prompt; tells whether it is the second of the two.
-    pub(super) fn is_second(&mut self, side: Side, prompt: &str) -> bool {
-        let surplus = self.prompts.entry(prompt.to_owned()).or_default();
-        let before = *surplus;
-        *surplus += match side {
-            Side::Model => 1,
-            Side::User => -1,
-        };
-        surplus.abs() < before.abs()
+    /// Takes one side's record of a prompt, with so many pictures; returns how many the other side's had, if this is the
+    /// second of the two.
+    pub(super) fn pictures_of_first(&mut self, side: Side, prompt: &str, pictures: usize) -> Option<usize> {
+        let unpaired = self.prompts.entry(prompt.to_owned()).or_default();
+        if unpaired.side != Some(side)
+            && let Some(first) = unpaired.pictures.pop_front()
+        {
+            return Some(first);
+        }
+        unpaired.side = Some(side);
+        unpaired.pictures.push_back(pictures);
+        None
     }
 
     /// Takes what a response says.
-    pub(super) fn say(&mut self, words: Words, id: Option<&JsonString>, text: &str) {
-        if let Some(id) = id {
-            self.responses.insert(id.to_text().into_owned());
-        }
+    pub(super) fn say(&mut self, words: Words, text: &str) {
         *self.said.entry((words, text.to_owned())).or_default() += 1;
     }
 
@@ -77,22 +86,65 @@ impl Twins {
 
     /// Ends what the agent said; returns what the user was shown of it and no response has.
     pub(super) fn end_words(&mut self) -> Vec<(usize, Shown)> {
-        let (mut said, responses) = (std::mem::take(&mut self.said), std::mem::take(&mut self.responses));
+        let mut said = std::mem::take(&mut self.said);
         let shown = std::mem::take(&mut self.shown);
+        if shown.is_empty() {
+            return shown;
+        }
+        let wholes: Vec<(Words, String, Option<String>)> = said
+            .keys()
+            .take(SEARCHED_MAX)
+            .map(|(words, whole)| (*words, whole.trim().to_owned(), without_marked(whole)))
+            .collect();
         let mut is_unsaid = |shown: &Shown| {
             let text = shown.text.to_text();
-            let is_named = shown.id.as_ref().is_some_and(|id| responses.contains(&*id.to_text()));
             if let Some(count) = said.get_mut(&(shown.words, text.to_string())).filter(|count| **count > 0) {
                 *count -= 1;
                 return false;
             }
-            // Codex shows an answer without what is meant for itself, like the memories that it quotes.
-            let is_part =
-                |(words, whole): &(Words, String)| *words == shown.words && whole.contains(text.trim());
-            !is_named && !said.keys().take(SEARCHED_MAX).any(is_part) && !text.trim().is_empty()
+            let text = text.trim();
+            let is_part = |(words, whole, unmarked): &(Words, String, Option<String>)| {
+                let is_shown = || unmarked.as_deref().is_some_and(|rest| is_same(rest, text));
+                *words == shown.words && (is_most_of(text, whole) || is_same(whole, text) || is_shown())
+            };
+            !text.is_empty() && !wholes.iter().any(is_part)
         };
         shown.into_iter().filter(|(_, shown)| is_unsaid(shown)).collect()
     }
+}
+
+/// Tells whether a text is the beginning or the end of another, and no less than half of it.
+fn is_most_of(text: &str, whole: &str) -> bool {
+    text.len() * 2 >= whole.len() && (whole.starts_with(text) || whole.ends_with(text))
+}
+
+/// Tells whether two texts have the same lines, but for blank ones and blanks around them.
+fn is_same(one: &str, other: &str) -> bool {
+    let lines = |text| str::lines(text).map(str::trim).filter(|line| !line.is_empty());
+    lines(one).eq(lines(other))
+}
+
+/// Returns what is left of an answer without the blocks between tags that Codex keeps for itself, like the memories
+/// that it quotes; `None` when it has no such block.
+fn without_marked(text: &str) -> Option<String> {
+    let mut left = String::new();
+    let (mut rest, mut is_marked) = (text, false);
+    for _ in 0..MARKED_MAX {
+        let Some((before, block)) = rest.split_once('<') else { break };
+        let is_of_name = |one: char| one.is_ascii_alphanumeric() || matches!(one, '-' | '_');
+        let name_len = block.find(|one| !is_of_name(one)).unwrap_or(block.len());
+        let (name, inside) = block.split_at(name_len);
+        let closed = inside.split_once(&format!("</{name}>")).filter(|_| !name.is_empty());
+        left.push_str(before);
+        if let Some((_, after)) = closed {
+            (rest, is_marked) = (after, true);
+        } else {
+            left.push('<');
+            rest = block;
+        }
+    }
+    left.push_str(rest);
+    is_marked.then_some(left)
 }
 
 #[cfg(test)]
@@ -103,18 +155,42 @@ mod tests {
     fn the_second_record_of_a_prompt_is_of_the_other_side() {
         let mut twins = Twins::default();
         let sides = [Side::Model, Side::User, Side::User, Side::User, Side::Model, Side::Model, Side::Model];
-        let seconds = sides.map(|side| twins.is_second(side, "Go"));
-        assert_eq!(seconds, [false, true, false, false, true, true, false]);
+        let firsts = sides.map(|side| twins.pictures_of_first(side, "Go", usize::from(side == Side::User)));
+        assert_eq!(firsts, [None, Some(0), None, None, Some(1), Some(1), None]);
         twins.end_prompts();
-        assert!(!twins.is_second(Side::User, "Go"));
+        assert_eq!(twins.pictures_of_first(Side::User, "Go", 0), None);
+    }
+
+    #[track_caller]
+    fn check_part(whole: &str, text: &str, is_part: bool) {
+        let mut twins = Twins::default();
+        twins.say(Words::Text, whole);
+        twins.show(0, Shown { words: Words::Text, id: None, text: text.into() });
+        assert_eq!(twins.end_words().is_empty(), is_part, "{text} of {whole}");
+    }
+
+    #[test]
+    fn what_was_shown_is_a_part_only_if_codex_took_away_the_rest() {
+        check_part("All is OK now", "OK", false);
+        check_part("All is OK now", "All", false);
+        check_part("All is OK now", "now", false);
+        check_part("All is OK now", "All is OK", true);
+        check_part("All is OK now", "is OK now\n", true);
+        check_part("a\r\n\r\nb", "a\nb", true);
+        check_part("OK <mem>[1] one [2] two</mem>", "OK", true);
+        check_part("<mem a=\"1\">[1] one [2] two</mem>A <plan-x>2</plan-x>B", "A B", true);
+        check_part("1 < 2, <b>and</b> 3", "1 < 2,  3", true);
+        check_part("OK <mem>[1] one [2] two", "OK", false);
+        check_part("OK <>[1] one [2] two</>", "OK", false);
+        check_part(&format!("{}OK <m>x</m>", "<".repeat(MARKED_MAX)), "OK", false);
     }
 
     #[test]
     fn only_what_no_response_has_is_left_when_a_turn_ends() {
         let shown = |words, text: &str| Shown { words, id: None, text: text.into() };
         let mut twins = Twins::default();
-        twins.say(Words::Text, None, "One. <memory>");
-        for text in ["One.", "Two.", " ", "One. <memory>"] {
+        twins.say(Words::Text, "One. <m>memory</m>");
+        for text in ["One.", "Two.", " ", "One. <m>memory</m>"] {
             twins.show(0, shown(Words::Text, text));
         }
         twins.show(0, shown(Words::Thought, "One."));

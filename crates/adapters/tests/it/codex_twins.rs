@@ -93,6 +93,18 @@ fn what_only_the_second_record_of_a_prompt_has_is_kept() {
 }
 
 #[test]
+fn a_picture_that_only_the_second_record_of_a_prompt_has_is_kept() {
+    let shown = r#"{"type":"event_msg","payload":{"type":"user_message","message":"Look","images":["data:x"],"local_images":[]}}"#;
+    check(
+        &[BEGIN, &model("Look"), shown],
+        &["turn-0001: user text Look", r#"turn-0001: system image {"size_bytes":8}"#],
+    );
+    let sent = model("Look").replace("}]", r#"},{"type":"input_image","image_url":"data:x"}]"#);
+    check(&[BEGIN, &sent, shown], &["turn-0001: user text Look, text[input_image] "]);
+    check(&[BEGIN, shown, &sent], &["turn-0001: user text Look, text[image] "]);
+}
+
+#[test]
 fn words_that_only_the_user_was_shown_are_said_when_the_turn_ends() {
     let told = event("agent_message", "message", "Only here.");
     let thought = event("agent_reasoning", "text", "Hm.");
@@ -114,12 +126,20 @@ fn words_that_the_response_has_too_are_said_once() {
     let want = ["turn-0001: assistant text Done."];
     check(&[BEGIN, &told, SPEAKS, END], &want);
     check(&[BEGIN, SPEAKS, &told, END], &want);
-    // The user is not shown all of it.
-    check(&[BEGIN, &event("agent_message", "message", "Do"), SPEAKS, END], &want);
-    // An item has the response's id, whatever became of its words.
+    // The user is not shown what Codex marks as its own.
+    let marked = SPEAKS.replace("Done.", "Done.<oai-mem-citation>a.md:1-2</oai-mem-citation>");
+    check(
+        &[BEGIN, &told, &marked, END],
+        &["turn-0001: assistant text Done.<oai-mem-citation>a.md:1-2</oai-mem-citation>"],
+    );
     let item = r#"{"type":"event_msg","payload":{"type":"item_completed","item":{"type":"AgentMessage","id":"m1","content":[{"type":"Text","text":"It is done."}]}}}"#;
+    // Other words are other words, even with the response's id.
     let named = SPEAKS.replace(r#""role""#, r#""id":"m1","role""#);
-    check(&[BEGIN, item, &named, END], &want);
+    check(&[BEGIN, item, &named, END], &[want[0], "turn-0001: assistant text It is done."]);
+    check(
+        &[BEGIN, SPEAKS, &event("agent_message", "message", "on"), END],
+        &[want[0], "turn-0001: assistant text on"],
+    );
     let thought = r#"{"type":"response_item","payload":{"type":"reasoning","summary":[{"type":"summary_text","text":"a"},{"type":"summary_text","text":"b"}]}}"#;
     check(
         &[
