@@ -110,6 +110,7 @@ impl Exec {
             let thread = named.text().unwrap_or_default();
             if !self.begin(&thread, &Extra::default(), emit) {
                 let stream = self.stream(emit);
+                stream.thread.forget_texts();
                 emit.system(&stream.thread.run, "resume", None);
             }
             return Read::Understood;

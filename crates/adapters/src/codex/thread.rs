@@ -70,6 +70,8 @@ pub(super) struct Thread {
     announced: HashSet<String>,
     /// What the items of calls told of their end, as hashes.
     ends: HashMap<String, u64>,
+    /// What the agent said, as hashes, by the item's id.
+    texts: HashMap<String, u64>,
     /// Calls that somebody declined.
     pub(super) declined: HashSet<String>,
 }
@@ -84,6 +86,7 @@ impl Thread {
             children: Children::default(),
             announced: HashSet::new(),
             ends: HashMap::new(),
+            texts: HashMap::new(),
             declined: HashSet::new(),
         }
     }
@@ -104,7 +107,13 @@ impl Thread {
         entry.write(&self.run, emit);
     }
 
-    /// Writes a text or a thought that an item holds; false when something in it is of another kind.
+    /// Forgets which items said something: another process counts its own anew.
+    pub(super) fn forget_texts(&mut self) {
+        self.texts.clear();
+    }
+
+    /// Writes a text or a thought that an item holds; a text only once. False when something in it is of another kind,
+    /// or when an item with its id said something else.
     pub(super) fn said(
         &mut self,
         item: &Item<'_>,
@@ -119,6 +128,14 @@ impl Thread {
             (thinking_block(thought(own, summary)), EntryType::Thinking, is_read)
         } else {
             let text = item.text.string().unwrap_or_else(|| "".into());
+            let hash = hash_of(&*text.to_text());
+            if let Some(id) = item.id.text() {
+                let known = self.texts.get(&*id).copied();
+                if let Some(known) = known {
+                    return known == hash;
+                }
+                self.texts.insert(id.into_owned(), hash);
+            }
             let block = ContentBlock::text(Fidelity::AgentEmitted, text);
             (block, EntryType::AssistantMessage, is_text(item.text))
         };

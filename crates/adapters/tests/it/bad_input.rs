@@ -53,7 +53,7 @@ const SURFACES: [Surface; 5] = [
         name: "codex exec",
         adapter: || codex::exec(Source::named("s1")),
         opening: r#"{"type":"thread.started","thread_id":"01a1de00-0000-7000-8000-000000000001"}"#,
-        says: (r#"{"type":"item.completed","item":{"id":"item_1","type":"agent_message","text":"#, "}}"),
+        says: (r#"{"type":"item.completed","item":{"type":"agent_message","text":"#, "}}"),
         body: r#""item":"#,
     },
     Surface {
@@ -61,7 +61,7 @@ const SURFACES: [Surface; 5] = [
         adapter: || codex::app_server(Source::named("s1")).of_conversation(),
         opening: r#"{"dir":"s2c","msg":{"method":"thread/started","params":{"thread":{"id":"t1"}}}}"#,
         says: (
-            r#"{"dir":"s2c","msg":{"method":"item/completed","params":{"threadId":"t1","item":{"type":"agentMessage","id":"m","text":"#,
+            r#"{"dir":"s2c","msg":{"method":"item/completed","params":{"threadId":"t1","item":{"type":"agentMessage","text":"#,
             "}}}}",
         ),
         body: r#""params":"#,

@@ -239,3 +239,27 @@ fn an_item_with_the_id_of_another_is_unknown() {
         &["item.commandExecution"],
     );
 }
+
+#[test]
+fn a_message_that_is_told_twice_is_one_and_another_with_its_id_is_unknown() {
+    let item = |text: &str| {
+        format!(
+            r#"{{"method":"item/completed","params":{{"threadId":"t1","item":{{"type":"agentMessage","id":"m1","text":"{text}"}}}}}}"#
+        )
+    };
+    let started = r#"{"method":"thread/started","params":{"thread":{"id":"t1"}}}"#;
+    let lines = [started, &item("One"), &item("One"), &item("Two"), &item("Two"), &item("One")];
+    let made = made_of_lines(codex::app_server(Source::named("s1")), &lines);
+    let unknown = ": unknown item.agentMessage null";
+    check(&made, 1, &[": assistant text One", unknown, unknown], &["item.agentMessage"]);
+    let item = |text: &str| {
+        format!(
+            r#"{{"type":"item.completed","item":{{"id":"item_0","type":"agent_message","text":"{text}"}}}}"#
+        )
+    };
+    let started = r#"{"type":"thread.started","thread_id":"01a1de00-0000-7000-8000-000000000001"}"#;
+    // A second process counts its items anew.
+    let lines = [started, &item("One"), &item("One"), started, &item("Two")];
+    let made = made_of_lines(codex::exec(Source::named("s1")), &lines);
+    check(&made, 1, &[": assistant text One", ": system resume null", ": assistant text Two"], &[]);
+}
