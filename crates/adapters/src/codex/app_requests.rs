@@ -10,6 +10,7 @@ use super::app_server::{AppServer, Appearance};
 use super::events::settings;
 use super::items::message_of;
 use super::prompt;
+use super::waits::Wait;
 use super::wire::{Answered, Message, NetworkDecision, Params, WideDecision};
 use crate::adapter::Read;
 use crate::emit::{Answer, CallSeen, Decision, Emit, Outcome};
@@ -80,6 +81,7 @@ pub(super) fn of_client(
         return app.unknown(thread.as_deref(), &format!("request.{method}"), emit);
     };
     let is_odd = sent.is_odd;
+    let is_new = app.get(thread).is_none();
     let conversation = app.conversation(thread, emit);
     if method == "turn/start" {
         for (name, value) in [
@@ -92,12 +94,15 @@ pub(super) fn of_client(
             conversation.settings.set(name, value);
         }
         conversation.thread.model = conversation.settings.get("model");
-        conversation.send(id.map(|id| id.get().to_owned()), sent);
+        conversation.send(id.map(|id| id.get().to_owned()), sent, Wait::new(None, emit));
     } else {
         conversation.steer(sent, emit);
     }
     let detail = message.params.map_or("null", RawValue::get);
     emit.entry_with(&conversation.thread.run, EntryType::UserMessage, None, detail);
+    if method == "turn/start" {
+        app.sent(thread, is_odd || is_new);
+    }
     if is_odd {
         return app.unknown(Some(thread), &format!("request.{method}"), emit);
     }

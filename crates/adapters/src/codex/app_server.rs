@@ -55,6 +55,10 @@ pub(super) struct AppServer {
     pub(super) requests: Requests,
     pub(super) version: Option<JsonString>,
     waiting: Waiting,
+    /// The thread whose last prompt nothing was written after: it can still be written at its place.
+    sending: Option<String>,
+    /// Whether the message at hand has only made a prompt wait.
+    is_quiet: bool,
     /// The threads with a call that is making a subagent.
     pub(super) spawning: Vec<String>,
     /// Who made a thread, as the call that did says.
@@ -70,6 +74,8 @@ impl AppServer {
             requests: Requests::default(),
             version: None,
             waiting: Waiting::default(),
+            sending: None,
+            is_quiet: false,
             spawning: Vec::new(),
             parents: HashMap::new(),
         }
@@ -93,11 +99,29 @@ impl AppServer {
         self.conversations.get_mut(thread).expect("appeared above")
     }
 
+    /// Takes note that a prompt was sent to a thread with the message at hand, and whether that has written anything.
+    pub(super) fn sent(&mut self, thread: &str, is_written: bool) {
+        if self.sending.as_deref() != Some(thread) {
+            self.overtake();
+        }
+        self.sending = Some(thread.to_owned());
+        self.is_quiet = !is_written;
+    }
+
+    /// Takes note that something was written after the last prompt.
+    fn overtake(&mut self) {
+        if let Some(conversation) = self.sending.take().and_then(|thread| self.conversations.get_mut(&thread))
+        {
+            conversation.overtake();
+        }
+    }
+
     /// Begins the run of a thread.
     pub(super) fn appear(&mut self, thread: &str, seen: &Appearance<'_>, emit: &mut Emit<'_>) {
         if self.conversations.contains_key(thread) {
             return;
         }
+        self.overtake();
         let of = Channel::AppServer.run_of(&self.source_id, thread);
         let parent = self.parent_of(thread, seen);
         let mut run = match &parent {
@@ -215,7 +239,7 @@ impl Mapper for AppServer {
         emit.set_time_ms(message.emitted_at_ms.number());
         let is_from_server = record.lane == steno_model::Lane::FromAgent;
         // Both sides count their requests from 0, so that only the direction tells whose an id is.
-        Ok(match (message.method.text(), message.id, is_from_server) {
+        let read = match (message.method.text(), message.id, is_from_server) {
             (Some(method), Some(id), true) => {
                 emit.set_time_ms(params.started_at_ms.number());
                 app_requests::of_server(self, &method, id, (&message, &params), emit)
@@ -230,10 +254,15 @@ impl Mapper for AppServer {
             }
             (None, Some(id), false) => app_requests::answered_by_client(self, id, &message, emit),
             (None, None, _) => self.unknown(None, "message", emit),
-        })
+        };
+        if !std::mem::take(&mut self.is_quiet) && read != Read::Bookkeeping {
+            self.overtake();
+        }
+        Ok(read)
     }
 
     fn unreadable(&mut self, why: &str, emit: &mut Emit<'_>) {
+        self.overtake();
         self.note(None, Note::Unreadable(why.to_owned()), None, emit);
     }
 
@@ -246,9 +275,9 @@ impl Mapper for AppServer {
         while let Some(thread) = self.waiting.next_thread() {
             self.appear(&thread, &Appearance::default(), emit);
         }
-        let mut threads: Vec<&String> = self.conversations.keys().collect();
-        threads.sort();
-        let threads: Vec<String> = threads.into_iter().cloned().collect();
+        let mut threads: Vec<String> = self.conversations.keys().cloned().collect();
+        // What can stand at its place has to come first.
+        threads.sort_by_key(|thread| (self.sending.as_ref() != Some(thread), thread.clone()));
         for thread in threads {
             if let Some(conversation) = self.conversations.get_mut(&thread) {
                 conversation.finish(emit);

@@ -1,13 +1,15 @@
 //! A thread on a connection: its turn, the prompts that were sent to it, what it has used.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use steno_model::json::{Extra, JsonString, ObjectWriter, RawJson};
 use steno_model::{EntryType, StepPayload};
 
+use super::outbox::{Outbox, Prompt};
 use super::prompt::UserMessage;
 use super::thread::Thread;
 use super::usage::{Named, Start, Totals, fields};
+use super::waits::Wait;
 use super::wire::ThreadUsage;
 use crate::emit::{Emit, push};
 use crate::wire::Raw;
@@ -43,10 +45,10 @@ impl Settings {
 pub(super) struct Conversation {
     pub(super) thread: Thread,
     pub(super) settings: Settings,
-    /// What was sent and has no turn yet, with the request's id.
-    waiting: Vec<(Option<String>, UserMessage)>,
-    /// The texts that were sent into the turn and not yet shown as items.
-    sent: Vec<String>,
+    /// What was sent and has no turn yet.
+    waiting: Outbox,
+    /// How often texts were sent into the turn that were not yet shown as items.
+    sent: HashMap<String, u32>,
     turn_id: Option<JsonString>,
     start: Start,
     totals: Totals,
@@ -66,8 +68,8 @@ impl Conversation {
         Self {
             thread,
             settings: Settings::default(),
-            waiting: Vec::new(),
-            sent: Vec::new(),
+            waiting: Outbox::default(),
+            sent: HashMap::new(),
             turn_id: None,
             start,
             totals: Totals::new(start),
@@ -79,14 +81,21 @@ impl Conversation {
         }
     }
 
-    /// Notes a prompt that asks for a turn; it is written when the turn has a name.
-    pub(super) fn send(&mut self, request: Option<String>, message: UserMessage) {
-        self.waiting.push((request, message));
+    /// Notes a prompt that asks for a turn; it is written when the turn has a name. The request is kept as long as the
+    /// prompt can be written at its place.
+    pub(super) fn send(&mut self, request: Option<String>, message: UserMessage, wait: Wait) {
+        self.waiting.overtake();
+        self.waiting.send(Prompt { request, message, wait: Some(wait) });
+    }
+
+    /// Takes note that something was written after the prompt that was sent last.
+    pub(super) fn overtake(&mut self) {
+        self.waiting.overtake();
     }
 
     /// Writes what was sent into the turn that runs.
     pub(super) fn steer(&mut self, message: UserMessage, emit: &mut Emit<'_>) {
-        self.sent.push(message.text.clone());
+        *self.sent.entry(message.text).or_default() += 1;
         let mut extra = Extra::default();
         extra.push("steer", RawJson::from(true));
         emit.user(&self.thread.run, message.blocks, extra);
@@ -95,9 +104,12 @@ impl Conversation {
     /// Takes the answer to a request for a turn: its id, unless another turn still runs.
     pub(super) fn accept_turn(&mut self, id: Option<JsonString>, emit: &mut Emit<'_>) {
         if !self.thread.run.turns.is_open() {
-            self.begin_turn(id, emit);
-        } else if self.turn_id == id {
-            self.write_waiting(emit);
+            let prompt = self.waiting.take_first();
+            self.begin_turn_of(id, prompt, emit);
+        } else if self.turn_id == id
+            && let Some(prompt) = self.waiting.take_first()
+        {
+            self.write_prompt(prompt.message, emit);
         }
     }
 
@@ -106,41 +118,56 @@ impl Conversation {
         if self.thread.run.turns.is_open() && id.is_some() && self.turn_id == id {
             return;
         }
-        emit.begin_turn(&mut self.thread.run, id.as_ref(), self.settings.to_json());
-        (self.turn_id, self.is_compacted) = (id, false);
-        self.sent.clear();
-        self.write_waiting(emit);
+        // The notice has the turn's time, which the request has not.
+        self.waiting.overtake();
+        let prompt = self.waiting.take_first();
+        self.begin_turn_of(id, prompt, emit);
     }
 
-    fn write_waiting(&mut self, emit: &mut Emit<'_>) {
-        if !self.waiting.is_empty() {
-            let (_, message) = self.waiting.remove(0);
-            self.sent.push(message.text);
-            emit.user(&self.thread.run, message.blocks, Extra::default());
+    /// Begins the turn of a prompt. Both stand where the prompt was sent, if nothing was written since.
+    fn begin_turn_of(&mut self, id: Option<JsonString>, prompt: Option<Prompt>, emit: &mut Emit<'_>) {
+        let (message, wait) = prompt.map(|prompt| (prompt.message, prompt.wait)).unzip();
+        let write = |emit: &mut Emit<'_>| {
+            emit.begin_turn(&mut self.thread.run, id.as_ref(), self.settings.to_json());
+            (self.turn_id, self.is_compacted) = (id, false);
+            // A map keeps its size when it is cleared, and clearing it again takes as long.
+            self.sent = HashMap::new();
+            if let Some(message) = message {
+                self.write_prompt(message, emit);
+            }
+        };
+        match wait.flatten() {
+            Some(mut wait) => wait.write(emit, write),
+            None => write(emit),
         }
+    }
+
+    fn write_prompt(&mut self, message: UserMessage, emit: &mut Emit<'_>) {
+        *self.sent.entry(message.text).or_default() += 1;
+        emit.user(&self.thread.run, message.blocks, Extra::default());
     }
 
     /// Writes the prompts that never got a turn.
     pub(super) fn finish(&mut self, emit: &mut Emit<'_>) {
-        while !self.waiting.is_empty() {
-            self.begin_turn(None, emit);
+        while let Some(prompt) = self.waiting.take_first() {
+            if prompt.wait.is_none() {
+                self.waiting.overtake();
+            }
+            self.begin_turn_of(None, Some(prompt), emit);
         }
     }
 
     /// Writes that the turn was refused that a request asked for. Another that runs is not what the prompt began.
     pub(super) fn refuse_turn(&mut self, request: &str, error: JsonString, emit: &mut Emit<'_>) {
-        let place = self.waiting.iter().position(|(id, _)| id.as_deref() == Some(request));
-        let refused = place.map(|place| self.waiting.remove(place));
+        self.waiting.overtake();
+        let refused = self.waiting.take_of_request(request);
         if !self.thread.run.turns.is_open() {
-            if let Some(refused) = refused {
-                self.waiting.insert(0, refused);
-            }
-            self.begin_turn(None, emit);
+            self.begin_turn_of(None, refused, emit);
             emit.end_turn(&mut self.thread.run, Some(error), None);
-        } else if let Some((_, message)) = refused {
+        } else if let Some(prompt) = refused {
             let mut extra = Extra::default();
             extra.push("refused", error.to_json());
-            emit.user(&self.thread.run, message.blocks, extra);
+            emit.user(&self.thread.run, prompt.message.blocks, extra);
         }
     }
 
@@ -161,16 +188,15 @@ impl Conversation {
 
     /// Takes what the user said, as an item shows it; false when it was sent on this connection.
     pub(super) fn echo(&mut self, id: Option<RawJson>, message: UserMessage, emit: &mut Emit<'_>) -> bool {
-        if let Some(place) = self.sent.iter().position(|text| *text == message.text) {
-            self.sent.remove(place);
+        if let Some(times) = self.sent.get_mut(&message.text).filter(|times| **times > 0) {
+            *times -= 1;
             return false;
         }
-        let waiting = self.waiting.iter().position(|(_, waiting)| waiting.text == message.text);
         let mut extra = Extra::default();
         push(&mut extra, "id", id);
-        if let Some((_, sent)) = waiting.map(|place| self.waiting.remove(place)) {
+        if let Some(sent) = self.waiting.take_of_words(&message.text) {
             // It is shown before the turn has a name.
-            emit.user(&self.thread.run, sent.blocks, extra);
+            emit.user(&self.thread.run, sent.message.blocks, extra);
             return false;
         }
         emit.user(&self.thread.run, message.blocks, extra);

@@ -15,6 +15,7 @@ mod exec;
 mod items;
 mod legacy;
 mod notes;
+mod outbox;
 mod prompt;
 mod responses;
 mod rollout;

@@ -4,6 +4,7 @@ use serde_json::Value;
 use steno_adapters::{Source, codex};
 
 use crate::made::{Made, made_of_lines, outline};
+use crate::reading::{output, read};
 
 const STARTED: &str = r#"{"method":"thread/started","params":{"thread":{"id":"t1"}}}"#;
 const TURN: &str = r#"{"method":"turn/started","params":{"threadId":"t1","turn":{"id":"u1"}}}"#;
@@ -264,4 +265,57 @@ fn a_total_that_grows_beyond_the_exact_usage_says_by_how_much() {
         &[],
         0,
     );
+}
+
+/// How many prompts there are at once; looking at each of them for each would take long.
+const MANY: u32 = 15_000;
+
+#[test]
+fn any_number_of_prompts_may_be_refused_or_shown_in_any_order() {
+    let asked = |method: &str, id: u32| {
+        format!(
+            r#">{{"id":{id},"method":"{method}","params":{{"threadId":"t1","input":[{{"type":"text","text":"{id}"}}]}}}}"#
+        )
+    };
+    let refused = |id: u32| format!(r#"{{"id":{id},"error":{{"message":"busy"}}}}"#);
+    let shown = |id: u32| {
+        format!(
+            r#"{{"method":"item/completed","params":{{"threadId":"t1","item":{{"type":"userMessage","content":[{{"type":"text","text":"{id}"}}]}}}}}}"#
+        )
+    };
+    let count = |method: &str, answer: &dyn Fn(u32) -> String| {
+        let lines: Vec<String> =
+            (0..MANY).map(|id| asked(method, id)).chain((0..MANY).rev().map(answer)).collect();
+        let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+        app_server(&lines).payloads("message.user").len()
+    };
+    assert_eq!(count("turn/start", &refused), MANY as usize);
+    assert_eq!(count("turn/start", &shown), MANY as usize);
+    assert_eq!(count("turn/steer", &shown), MANY as usize);
+}
+
+#[test]
+fn a_prompt_stands_where_it_was_sent_if_nothing_was_written_since() {
+    let lines = [
+        r#"{"dir":"s2c","msg":{"method":"thread/started","params":{"thread":{"id":"t1"}}}}"#,
+        r#"{"dir":"c2s","msg":{"id":1,"method":"turn/start","params":{"threadId":"t1","input":[{"type":"text","text":"One"}]}}}"#,
+        r#"{"dir":"s2c","msg":{"method":"thread/status/changed","params":{"threadId":"t1"}}}"#,
+        r#"{"dir":"s2c","msg":{"id":1,"result":{"turn":{"id":"u1"}}}}"#,
+        r#"{"dir":"s2c","msg":{"method":"turn/completed","params":{"threadId":"t1","turn":{"id":"u1","status":"completed"}}}}"#,
+        r#"{"dir":"c2s","msg":{"id":2,"method":"turn/start","params":{"threadId":"t1","input":[{"type":"text","text":"Two"}]}}}"#,
+        r#"{"dir":"s2c","msg":{"method":"warning","params":{"threadId":"t1","message":"x"}}}"#,
+        r#"{"dir":"s2c","msg":{"id":2,"result":{"turn":{"id":"u2"}}}}"#,
+        r#"{"dir":"c2s","msg":{"id":3,"method":"turn/start","params":{"threadId":"t1","input":[{"type":"text","text":"Three"}]}}}"#,
+        "",
+    ];
+    let adapter = codex::app_server(Source::named("s1")).of_conversation();
+    let reading = read(adapter, &[output(lines.join("\n").as_bytes())]);
+    let offset = |line: usize| lines[..line].iter().map(|line| line.len() as u64 + 1).sum::<u64>();
+    let places = |event_type: &str| -> Vec<u64> {
+        let events = reading.of_type(event_type);
+        events.map(|event| event["evidence"]["offset"].as_u64().unwrap()).collect()
+    };
+    // The second came before a warning; the third never got an answer.
+    assert_eq!(places("message.user"), [offset(1), offset(7), offset(8)]);
+    assert_eq!(places("step.started"), [offset(1), offset(7), offset(8)]);
 }
