@@ -9,7 +9,7 @@ use super::app_server::{AppServer, Appearance};
 use super::items::{Kind, Tool, kind_of, message_of, type_of};
 use super::prompt;
 use super::shapes::{has_counts, is_odd_item};
-use super::thread::Seen;
+use super::thread::ToolItem;
 use super::wire::{Item, Message, Params, ThreadUsage, Turn};
 use crate::adapter::Read;
 use crate::emit::Emit;
@@ -295,7 +295,7 @@ fn tool_item(
             app.parents.insert(thread, owner.to_owned());
         }
     }
-    let seen = Seen { id: &id, item, tool, detail: Some(detail) };
+    let seen = ToolItem { id: &id, item, tool, detail: Some(detail) };
     let conversation = app.conversation(owner, emit);
     let is_its = if is_completed {
         conversation.thread.complete(&seen, emit)

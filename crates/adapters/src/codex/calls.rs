@@ -150,6 +150,7 @@ impl Session {
 
     fn answer(&mut self, id: &JsonString, answer: Answer, emit: &mut Emit<'_>) {
         self.heard.entry(id.to_text().into_owned()).or_default().is_silent = answer.output == RawJson::null();
+        self.overtake();
         emit.result(&mut self.run, id, "", answer);
         emit.entry(&self.run, EntryType::ToolResult, None);
     }

@@ -10,7 +10,7 @@ use super::items::{Kind, kind_of, message_of, type_of};
 use super::legacy::{self, Legacy};
 use super::notes::{Note, Waiting};
 use super::shapes::is_odd_item;
-use super::thread::{Channel, Seen, Thread};
+use super::thread::{Channel, Thread, ToolItem};
 use super::wire::ExecLine;
 use super::{ADAPTER, ENTRY_ADAPTER, PROVIDER};
 use crate::adapter::{Mapper, Read, Record, Source};
@@ -217,7 +217,7 @@ fn item(stream: &mut Stream, line: &ExecLine<'_>, moment: &str, processes: u32, 
         }
         Kind::Tool(tool) => {
             let Some(id) = item.id.string() else { return unknown(stream, "item", emit) };
-            let seen = Seen { id: &unique(id, processes), item, tool, detail: None };
+            let seen = ToolItem { id: &unique(id, processes), item, tool, detail: None };
             match moment {
                 "item.started" => is_odd = !stream.thread.start(&seen, emit),
                 "item.completed" => is_odd = !stream.thread.complete(&seen, emit),

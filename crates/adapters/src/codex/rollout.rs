@@ -85,9 +85,14 @@ impl Rollout {
         if let Some(session) = &mut self.session {
             session.begin_record(output_of(line).as_deref(), emit);
         }
+        let is_first = self.session.is_none();
         let read = if is_meta { self.session_meta(text, emit) } else { self.of_session(line, text, emit) };
         if let Some(session) = &mut self.session {
             session.end_record(&read);
+            if is_first {
+                // The run began with this record.
+                session.overtake();
+            }
         }
         read
     }

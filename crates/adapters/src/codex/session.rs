@@ -95,9 +95,14 @@ impl Session {
         }
     }
 
+    /// Takes note that something is written. A record may do that and open the turn only after it.
     pub(super) fn overtake(&mut self) {
-        let announced = self.waiting.iter_mut().map(|turn| &mut turn.wait);
-        announced.chain(&mut self.shown_in).for_each(Wait::overtake);
+        if let Some(turn) = &mut self.waiting {
+            turn.wait.overtake();
+        }
+        // Whatever came before one that was overtaken was too.
+        let shown = self.shown_in.iter_mut().rev().take_while(|wait| !wait.is_overtaken());
+        shown.for_each(Wait::overtake);
     }
 
     /// Writes what waits, in order: nothing more will come.
@@ -326,6 +331,7 @@ impl Session {
 
     /// Writes a fact; one that comes before a turn has its settings does not begin the turn.
     pub(super) fn fact(&mut self, name: &str, result: Option<RawJson>, emit: &mut Emit<'_>) {
+        self.overtake();
         emit.system(&self.run, name, result);
         emit.entry(&self.run, EntryType::SystemEvent, Some(name));
     }
@@ -339,12 +345,14 @@ impl Session {
 
     /// Writes that a subagent was made.
     pub(super) fn begin_child(&mut self, thread: &str, call: Option<&str>, emit: &mut Emit<'_>) {
+        self.overtake();
         self.children.begin(&self.run, child(thread), call, emit);
     }
 
     /// Writes which subagents are done.
     pub(super) fn end_children(&mut self, ended: Vec<(String, End)>, emit: &mut Emit<'_>) {
         for (thread, end) in ended {
+            self.overtake();
             self.children.end(&self.run, child(&thread), end, emit);
         }
     }

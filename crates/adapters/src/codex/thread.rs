@@ -50,7 +50,7 @@ pub(super) struct RunOf {
 
 /// A tool's item.
 #[derive(Clone, Copy)]
-pub(super) struct Seen<'a, 'b> {
+pub(super) struct ToolItem<'a, 'b> {
     /// What its call is named by.
     pub(super) id: &'b JsonString,
     pub(super) item: &'b Item<'a>,
@@ -145,8 +145,8 @@ impl Thread {
     }
 
     /// Writes the call of an item that has begun; false when an item with its id has ended.
-    pub(super) fn start(&mut self, seen: &Seen<'_, '_>, emit: &mut Emit<'_>) -> bool {
-        let Seen { id, item, tool, detail } = *seen;
+    pub(super) fn start(&mut self, seen: &ToolItem<'_, '_>, emit: &mut Emit<'_>) -> bool {
+        let ToolItem { id, item, tool, detail } = *seen;
         if self.ends.contains_key(&*id.to_text()) {
             return false;
         }
@@ -183,8 +183,8 @@ impl Thread {
 
     /// Writes the result of an item that has ended, its call too if that was not seen; false when an item with its id
     /// ended otherwise.
-    pub(super) fn complete(&mut self, seen: &Seen<'_, '_>, emit: &mut Emit<'_>) -> bool {
-        let Seen { id, item, tool, detail } = *seen;
+    pub(super) fn complete(&mut self, seen: &ToolItem<'_, '_>, emit: &mut Emit<'_>) -> bool {
+        let ToolItem { id, item, tool, detail } = *seen;
         self.call(id, call_of(item, tool), detail, emit);
         if tool == Tool::Collab {
             self.link_children(id, item, emit);
