@@ -80,7 +80,7 @@ impl Outbox {
         Some(prompt)
     }
 
-    /// Takes note that something was written after the last prompt, which is the only one that could stand at its place.
+    /// Takes note that something was written after the last prompt, the only one that could stand at its place.
     pub(super) fn overtake(&mut self) {
         if let Some(mut last) = self.prompts.last_entry() {
             last.get_mut().wait = None;

@@ -4,7 +4,7 @@
 //! left without the blocks that Codex marks as its own, or most of it, from its beginning or to its end. Anything else
 //! would lose what somebody said.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 
 use steno_model::json::JsonString;
 
@@ -16,7 +16,7 @@ pub(super) enum Side {
 }
 
 /// What kind of words an agent's are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum Words {
     Text,
     Thought,
@@ -55,7 +55,7 @@ pub(super) struct Twins {
 }
 
 impl Twins {
-    /// Takes one side's record of a prompt, with so many pictures; returns how many the other side's had, if this is the
+    /// Takes one side's record of a prompt, with so many pictures. Returns how many the other side's had if this is the
     /// second of the two.
     pub(super) fn pictures_of_first(&mut self, side: Side, prompt: &str, pictures: usize) -> Option<usize> {
         let unpaired = self.prompts.entry(prompt.to_owned()).or_default();
@@ -91,23 +91,25 @@ impl Twins {
         if shown.is_empty() {
             return shown;
         }
-        let wholes: Vec<(Words, String, Option<String>)> = said
+        let same: HashSet<(Words, String)> = said
             .keys()
-            .take(SEARCHED_MAX)
-            .map(|(words, whole)| (*words, whole.trim().to_owned(), without_marked(whole)))
+            .flat_map(|(words, whole)| {
+                let unmarked = without_marked(whole).map(|rest| (*words, plain(&rest)));
+                [(*words, plain(whole))].into_iter().chain(unmarked)
+            })
             .collect();
+        let wholes: Vec<(Words, String)> = said.keys().take(SEARCHED_MAX).cloned().collect();
         let mut is_unsaid = |shown: &Shown| {
             let text = shown.text.to_text();
             if let Some(count) = said.get_mut(&(shown.words, text.to_string())).filter(|count| **count > 0) {
                 *count -= 1;
                 return false;
             }
-            let text = text.trim();
-            let is_part = |(words, whole, unmarked): &(Words, String, Option<String>)| {
-                let is_shown = || unmarked.as_deref().is_some_and(|rest| is_same(rest, text));
-                *words == shown.words && (is_most_of(text, whole) || is_same(whole, text) || is_shown())
+            let is_part = |(words, whole): &(Words, String)| {
+                *words == shown.words && is_most_of(text.trim(), whole.trim())
             };
-            !text.is_empty() && !wholes.iter().any(is_part)
+            let is_said = same.contains(&(shown.words, plain(&text))) || wholes.iter().any(is_part);
+            !text.trim().is_empty() && !is_said
         };
         shown.into_iter().filter(|(_, shown)| is_unsaid(shown)).collect()
     }
@@ -118,10 +120,10 @@ fn is_most_of(text: &str, whole: &str) -> bool {
     text.len() * 2 >= whole.len() && (whole.starts_with(text) || whole.ends_with(text))
 }
 
-/// Tells whether two texts have the same lines, but for blank ones and blanks around them.
-fn is_same(one: &str, other: &str) -> bool {
-    let lines = |text| str::lines(text).map(str::trim).filter(|line| !line.is_empty());
-    lines(one).eq(lines(other))
+/// Returns a text without blank lines and without blanks around the others.
+fn plain(text: &str) -> String {
+    let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    lines.join("\n")
 }
 
 /// Returns what is left of an answer without the blocks between tags that Codex keeps for itself, like the memories
