@@ -12,7 +12,7 @@ use tracing_subscriber::layer::SubscriberExt as _;
 use super::provider_events::warn_of_the_rest;
 use crate::args::EntriesArgs;
 use crate::failure::{Exit, Failure, Outcome};
-use crate::output::harmless_pieces;
+use crate::output::{Output, harmless_pieces};
 use crate::provider_files::{Files, Opened, Reading};
 
 pub fn run(args: &EntriesArgs) -> Outcome {
@@ -20,7 +20,8 @@ pub fn run(args: &EntriesArgs) -> Outcome {
     let out = BufWriter::new(io::stdout());
     let log = EntryLog::to_writer(Lines { out, raw: args.raw_output, failed: Arc::clone(&failed) });
     let mut numbers = EntryNumbers::default();
-    let is_broken = || failed.lock().unwrap_or_else(PoisonError::into_inner).is_some();
+    let is_broken =
+        || failed.lock().unwrap_or_else(PoisonError::into_inner).is_some() || Output::is_abandoned();
     let tally = Files::find(&args.paths).each(|file| {
         // Only while this runs: what the command itself has to say goes to stderr as always.
         let subscriber = tracing_subscriber::registry().with(log.clone());
