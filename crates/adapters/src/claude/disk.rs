@@ -1,7 +1,7 @@
 //! Session files: `<session>.jsonl`, and a subagent's file of any era. Finds out whose each line is and hands it on.
 
 use std::borrow::Cow;
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{HashMap, VecDeque};
 
 use serde_json::value::RawValue;
 use steno_model::json::{Extra, JsonString, RawJson};
@@ -16,7 +16,7 @@ use super::wire::{AgentInput, Line};
 use super::{PROVIDER, UNTYPED, facts, user};
 use crate::adapter::{Mapper, Read, Record, Source};
 use crate::emit::{About, Emit, push};
-use crate::heard::hash_of;
+use crate::heard::{Lately, hash_of};
 use crate::run::{Run, derived_run_id, run_id_of};
 use crate::wire::{NoObject, RawField as _, object, parse};
 
@@ -89,8 +89,8 @@ pub(super) struct Disk {
     calls_by_prompt: HashMap<u64, VecDeque<String>>,
     /// Which of the agents is the file's subagent in a session.
     by_session: HashMap<String, usize>,
-    /// The lines that have an id, as hashes of both: one that stands in the file twice says nothing new.
-    told: HashSet<[u64; 2]>,
+    /// The lines that have an id: one that stands in the file twice says nothing new.
+    told: Lately,
     waiting: Waiting,
     /// Whether records are written as they come: once the session is known, and a time. The first records often have
     /// neither.
@@ -111,7 +111,7 @@ impl Disk {
             lineage: HashMap::new(),
             calls_by_prompt: HashMap::new(),
             by_session: HashMap::new(),
-            told: HashSet::new(),
+            told: Lately::default(),
             waiting: Waiting::default(),
             is_writing: false,
             named_late: None,
@@ -311,7 +311,7 @@ impl Mapper for Disk {
         if emit.is_known(line.uuid.text().as_deref()) {
             return Ok(Read::Understood);
         }
-        if line.uuid.text().is_some_and(|id| !self.told.insert([hash_of(&*id), hash_of(record.text)])) {
+        if line.uuid.text().is_some_and(|id| self.told.was_there(hash_of(&(&*id, record.text)))) {
             return Ok(Read::Bookkeeping);
         }
         let is_open = self.open(&line);
