@@ -28,9 +28,9 @@ fn main() -> Outcome<ExitCode> {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let mut out = io::stdout();
     if let [flag, path] = &args[..]
-        && flag == memory::READ_ONE_FILE
+        && [memory::READ_ONCE, memory::READ_ON].contains(&flag.as_str())
     {
-        writeln!(out, "{}", memory::read_one_file(path.as_ref())?)?;
+        writeln!(out, "{}", memory::read_one_file(path.as_ref(), flag)?)?;
         return Ok(ExitCode::SUCCESS);
     }
     // `cargo test --all-targets` starts benchmarks too, without this flag.

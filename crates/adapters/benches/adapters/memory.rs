@@ -11,8 +11,9 @@ use steno_testkit::bench_report::Row;
 use crate::normalise::Counted;
 use crate::{Outcome, programs};
 
-/// What this program is called with to be the process that reads one file.
-pub(crate) const READ_ONE_FILE: &str = "--read-one-file";
+/// What this program is called with to be the process that reads one file: once, or ready for it to be rewritten.
+pub(crate) const READ_ONCE: &str = "--read-one-file-once";
+pub(crate) const READ_ON: &str = "--read-one-file-on";
 
 const FRAME_BYTES: usize = 64 * 1024;
 const FILE_BYTES: usize = 200_000_000;
@@ -21,24 +22,26 @@ const SHORT_LINES_MB_MAX: f64 = 32.0;
 /// Measures a file of short lines, one of long lines, and what a process takes that reads next to nothing.
 pub(crate) fn measure(dir: &Path, mut take: impl FnMut(Row)) -> Outcome<()> {
     let place = tempfile::tempdir_in(dir)?;
-    let peak = |name: &str, text_bytes: usize, file_bytes: usize| -> Outcome<Row> {
+    let peak = |name: &str, how: &str, text_bytes: usize, file_bytes: usize| -> Outcome<Row> {
         let path = place.path().join("session.jsonl");
         let lines = write_session(&path, text_bytes, file_bytes)?;
         let program = std::env::current_exe()?;
-        let printed = programs::run(&program.to_string_lossy(), [READ_ONE_FILE.as_ref(), path.as_os_str()])?;
+        let printed = programs::run(&program.to_string_lossy(), [how.as_ref(), path.as_os_str()])?;
         let longest = fs::metadata(&path)?.len() / lines;
         Ok(Row::new(name, printed.trim().parse()?, "MB").with("lines", lines).with("line_bytes", longest))
     };
-    take(peak("memory, a single line", 100, 1)?);
-    take(peak("memory, 200 MB of short lines", 100, FILE_BYTES)?.at_most(SHORT_LINES_MB_MAX));
-    take(peak("memory, 200 MB of lines of 8 MB", 8_000_000, FILE_BYTES)?);
+    take(peak("memory, a single line", READ_ONCE, 100, 1)?);
+    take(peak("memory, 200 MB of short lines", READ_ONCE, 100, FILE_BYTES)?.at_most(SHORT_LINES_MB_MAX));
+    take(peak("memory, 200 MB of lines of 8 MB", READ_ONCE, 8_000_000, FILE_BYTES)?);
+    take(peak("memory, 200 MB of short lines that may be rewritten", READ_ON, 100, FILE_BYTES)?);
     Ok(())
 }
 
 /// Reads a session file to its end, in frames; returns the most memory that this process ever had, in MB.
-pub(crate) fn read_one_file(path: &Path) -> Outcome<f64> {
+pub(crate) fn read_one_file(path: &Path, how: &str) -> Outcome<f64> {
     let mut file = File::open(path)?;
-    let mut adapter = claude::disk(Source::named("s1"));
+    let adapter = claude::disk(Source::named("s1"));
+    let mut adapter = if how == READ_ONCE { adapter.read_once() } else { adapter };
     let mut sink = Counted::default();
     let mut frame = vec![0; FRAME_BYTES];
     let mut offset = 0;
