@@ -121,9 +121,12 @@ pub fn sniff(head: &[u8]) -> Option<Sniffed> {
     let mut found: Option<Sniffed> = None;
     let mut lines = head.split(|byte| *byte == b'\n').peekable();
     while let Some(line) = lines.next() {
-        for piece in repair::pieces(line, |fields| repair::is_record(fields) || is_envelope(fields)) {
-            let Content::Object { text, .. } = &piece.content else { continue };
-            look(text, &mut found);
+        // The usual line is one record, and needs no taking apart.
+        if !str::from_utf8(line).is_ok_and(|text| look(text, &mut found)) {
+            for piece in repair::pieces(line, |fields| repair::is_record(fields) || is_envelope(fields)) {
+                let Content::Object { text, .. } = &piece.content else { continue };
+                look(text, &mut found);
+            }
         }
         if found.as_ref().is_some_and(|found| found.version.is_some()) {
             break;
@@ -147,10 +150,11 @@ fn beginning_of(line: &[u8]) -> String {
     closed.unwrap_or_default()
 }
 
-/// Takes from one record what it tells.
-fn look(text: &str, found: &mut Option<Sniffed>) {
+/// Takes from one record what it tells; false when it is none.
+fn look(text: &str, found: &mut Option<Sniffed>) -> bool {
     let message = Message::read(text).ok();
-    let Ok(probe) = parse::<Probe<'_>>(message.as_ref().map_or(text, |message| message.text)) else { return };
+    let text = message.as_ref().map_or(text, |message| message.text);
+    let Ok(probe) = parse::<Probe<'_>>(text) else { return false };
     if found.is_none() {
         let is_conversation = message.is_some();
         *found = surface_of(&probe).map(|surface| Sniffed { surface, is_conversation, version: None });
@@ -158,6 +162,7 @@ fn look(text: &str, found: &mut Option<Sniffed>) {
     if let Some(found) = found {
         found.version = version_of(found.surface, &probe);
     }
+    true
 }
 
 fn surface_of(probe: &Probe<'_>) -> Option<Surface> {
