@@ -13,31 +13,14 @@ use super::messages::{self, Said};
 use super::shapes::is_odd_line;
 use super::waiting::{Waiting, Waits};
 use super::wire::{AgentInput, Line};
-use super::{PROVIDER, UNTYPED, facts, user};
+use super::{CHANNEL, PROVIDER, UNTYPED, facts, user};
 use crate::adapter::{Mapper, Read, Record, Source};
 use crate::emit::{About, Emit, push};
 use crate::heard::{Lately, hash_of};
 use crate::run::{Run, derived_run_id, run_id_of};
 use crate::wire::{NoObject, RawField as _, object, parse};
 
-static ABOUT: About = About {
-    provider: PROVIDER,
-    entry_adapter: super::ENTRY_ADAPTER,
-    adapter: super::ADAPTER,
-    channel: "disk",
-    carries: &[
-        "prompts",
-        "calls",
-        "results",
-        "thinking",
-        "usage",
-        "retries",
-        "compaction",
-        "subagents",
-        "approvals",
-    ],
-    detail_name: super::DETAIL_NAME,
-};
+static ABOUT: About = CHANNEL;
 
 /// Records that say nothing of the work: Claude Code's own memory aids, copies of what stands elsewhere, and progress
 /// that a result follows. `docs/adapters/claude.md` says why for each.

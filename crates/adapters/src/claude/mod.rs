@@ -22,13 +22,31 @@ mod waiting;
 mod wire;
 
 use crate::adapter::{Adapter, Source};
+use crate::emit::About;
 
 const PROVIDER: &str = "claude";
-const ADAPTER: &str = "claude/1";
-const ENTRY_ADAPTER: &str = "claude_agent_sdk";
 /// What a record without a type is called.
 const UNTYPED: &str = "untyped";
-const DETAIL_NAME: &str = "sdk_entry";
+
+/// What session files and the control protocol have in common: they show all that there is.
+const CHANNEL: About = About {
+    provider: PROVIDER,
+    entry_adapter: "claude_agent_sdk",
+    adapter: "claude/1",
+    channel: "disk",
+    carries: &[
+        "prompts",
+        "calls",
+        "results",
+        "thinking",
+        "usage",
+        "retries",
+        "compaction",
+        "subagents",
+        "approvals",
+    ],
+    detail_name: "sdk_entry",
+};
 
 /// Reads a session file, of the main agent or of a subagent.
 #[must_use]

@@ -15,39 +15,19 @@ use super::stream_turns::StreamTurns;
 use super::twins::Sent;
 use super::waiting::{Waiting, Waits};
 use super::wire::Block;
-use super::{PROVIDER, UNTYPED, stream_facts, stream_user};
+use super::{CHANNEL, PROVIDER, UNTYPED, stream_facts, stream_user};
 use crate::adapter::{Mapper, Read, Record, Source};
 use crate::emit::{About, Emit, push};
 use crate::run::{Run, derived_run_id, run_id_of};
 use crate::wire::{NoObject, Raw, RawField as _, object, parse};
 
 static STREAM: About = About {
-    provider: PROVIDER,
-    entry_adapter: super::ENTRY_ADAPTER,
-    adapter: super::ADAPTER,
     channel: "stream",
     carries: &["calls", "results", "thinking", "usage", "retries", "compaction", "subagents"],
-    detail_name: super::DETAIL_NAME,
+    ..CHANNEL
 };
 
-static CONTROL: About = About {
-    channel: "control",
-    carries: &[
-        "prompts",
-        "calls",
-        "results",
-        "thinking",
-        "usage",
-        "retries",
-        "compaction",
-        "subagents",
-        "approvals",
-    ],
-    provider: PROVIDER,
-    entry_adapter: super::ENTRY_ADAPTER,
-    adapter: super::ADAPTER,
-    detail_name: super::DETAIL_NAME,
-};
+static CONTROL: About = About { channel: "control", ..CHANNEL };
 
 /// Frames that say nothing of the work: pieces of what comes whole, signs of life, copies of a session file's lines, and
 /// the environment that a host hands over, which is nobody's business.
