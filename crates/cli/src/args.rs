@@ -82,7 +82,7 @@ pub enum Command {
     ///
     /// `open` means that the record has no end. A session of an agent can be taken up again tomorrow, so that its files
     /// never say that it is over.
-    Tree(TreeArgs),
+    Tree(ViewArgs),
     /// Show a run as a conversation: who said what, what was called and what came back
     ///
     /// What people and models say is whole, and what tools give is shortened; `--json` has all of it, one object a run.
@@ -91,7 +91,7 @@ pub enum Command {
     ///
     /// `open` means that the record has no end. A session of an agent can be taken up again tomorrow, so that its files
     /// never say that it is over.
-    Show(ShowArgs),
+    Show(ViewArgs),
     /// Show the events of a run, and each new one as it is recorded
     ///
     /// Ends when the run has completed and nobody records it any more.
@@ -239,26 +239,15 @@ impl std::fmt::Display for UsageGroup {
     }
 }
 
+/// What `tree` and `show` are asked for.
 #[derive(Args, Debug)]
-pub struct TreeArgs {
+pub struct ViewArgs {
     /// A run's UUID or the beginning of it, a transcript file, or a file or directory of an agent
     pub run: String,
     /// Show each step of the system, also where many follow each other
     #[arg(long)]
     pub all: bool,
-    /// Print one JSON object a tree
-    #[arg(long)]
-    pub json: bool,
-}
-
-#[derive(Args, Debug)]
-pub struct ShowArgs {
-    /// A run's UUID or the beginning of it, a transcript file, or a file or directory of an agent
-    pub run: String,
-    /// Show each step of the system, also where many follow each other
-    #[arg(long)]
-    pub all: bool,
-    /// Print one JSON object a run
+    /// Print one JSON object a line: a tree, or a run's conversation
     #[arg(long)]
     pub json: bool,
 }

@@ -5,7 +5,7 @@ use steno_model::{ExchangeEvent, RunId};
 use steno_views::conversation::{ConversationBuilder, Look, Tone, toned_text};
 
 use super::related_runs::{Related, RunFold};
-use crate::args::ShowArgs;
+use crate::args::ViewArgs;
 use crate::failure::{Exit, Failure, Outcome};
 use crate::output::Output;
 use crate::settings::Settings;
@@ -20,7 +20,7 @@ impl RunFold for ConversationBuilder {
     }
 }
 
-pub fn run(args: &ShowArgs, settings: &Settings, output: &mut Output) -> Outcome {
+pub fn run(args: &ViewArgs, settings: &Settings, output: &mut Output) -> Outcome {
     let mut related = Related::<ConversationBuilder>::read(&args.run, settings)?;
     let mut reported = related.joined.reported();
     let mut is_first = true;

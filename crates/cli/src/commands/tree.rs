@@ -4,12 +4,12 @@ use anstyle::{AnsiColor, Style};
 use steno_views::tree::{Look, Tone, export_all, toned_text};
 
 use super::related_runs::Related;
-use crate::args::TreeArgs;
+use crate::args::ViewArgs;
 use crate::failure::{Exit, Failure, Outcome};
 use crate::output::Output;
 use crate::settings::Settings;
 
-pub fn run(args: &TreeArgs, settings: &Settings, output: &mut Output) -> Outcome {
+pub fn run(args: &ViewArgs, settings: &Settings, output: &mut Output) -> Outcome {
     let related = Related::<()>::read(&args.run, settings)?;
     if args.json {
         for tree in export_all(&related.joined) {
