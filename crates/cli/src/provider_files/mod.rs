@@ -6,8 +6,10 @@ mod strange;
 
 use std::fs::File;
 use std::io;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
+use rustix::fs::OFlags;
 use steno_adapters::{Adapter, Completeness, HEAD_BYTES_MAX, Sink, Sniffed, Source, Surface, open, sniff};
 use steno_model::{Frame, Lane, Timestamp};
 
@@ -144,13 +146,16 @@ pub fn what_is(surface: Surface) -> &'static str {
     }
 }
 
-/// Opens a file to read. A pipe in its place would make us wait for ever, so nothing else is opened.
+/// Opens a file to read. A pipe would make us wait for ever, also one that took the file's place just now, so what was
+/// opened is looked at and not what stood there before.
 fn open_regular(path: &Path) -> Result<File, Failure> {
     let failed = |error: io::Error| cannot("read", path, &error);
-    if !std::fs::metadata(path).map_err(failed)?.is_file() {
-        return Err(Failure::could_not(format!("`{}` is no regular file", path.display())));
+    let without_waiting = OFlags::NONBLOCK.bits().cast_signed();
+    let file = File::options().read(true).custom_flags(without_waiting).open(path).map_err(failed)?;
+    if file.metadata().map_err(failed)?.is_file() {
+        return Ok(file);
     }
-    File::open(path).map_err(failed)
+    Err(Failure::could_not(format!("`{}` is no regular file", path.display())))
 }
 
 /// Returns that something cannot be done with a path, and why.

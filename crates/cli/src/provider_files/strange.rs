@@ -1,13 +1,12 @@
 //! Tells what a file is that no adapter reads: a transcript of ours, also a damaged one, or what else can be said of it.
 
-use std::fs::File;
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::Path;
 
 use steno_adapters::{Sniffed, Surface, sniff};
 use steno_model::Envelope;
 
-use super::cannot;
+use super::{cannot, open_regular};
 use crate::failure::Failure;
 
 /// How much of a file is searched for a line of ours.
@@ -45,7 +44,7 @@ pub fn sniff_document(head: &[u8]) -> Option<Sniffed> {
 /// damaged. A file without a byte is a transcript without events.
 pub fn check_ours(path: &Path) -> Result<(), Failure> {
     let failed = |error| cannot("read", path, &error);
-    let mut lines = BufReader::new(File::open(path).map_err(failed)?.take(SEARCHED_BYTES_MAX));
+    let mut lines = BufReader::new(open_regular(path)?.take(SEARCHED_BYTES_MAX));
     let mut line = Vec::new();
     let mut head = Vec::new();
     loop {
