@@ -169,7 +169,7 @@ mod tests {
     fn a_failure_names_its_causes_once() {
         let source = io::Error::from_raw_os_error(28);
         let failure = Failure::from(steno_journal::Error::NoRoom {
-            path: steno_journal::StorePath::transcripts(),
+            path: steno_disk::StorePath::transcripts(),
             source: std::sync::Arc::new(source),
         });
         assert_eq!(failure.exit, Exit::Could);

@@ -5,8 +5,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use steno_journal::disk::{RealDisk, open_host_file};
-use steno_journal::{Error as JournalError, Reader, RunFile, Seal, Store, StorePath, read_seals};
+use steno_disk::{RealDisk, StorePath, open_host_file};
+use steno_journal::{Error as JournalError, Reader, RunFile, Seal, Store, read_seals};
 use steno_model::RunId;
 use steno_views::{Lines, visible};
 

@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
+use steno_disk::{DiskFile, StorePath, read_full};
 use steno_model::ExchangeEvent;
 use steno_model::RunId;
 use steno_model::limits::LINE_BYTES_MAX;
 
-use crate::disk::{DiskFile, read_full};
 use crate::error::{Damage, Error};
 use crate::lines::{Lines, Piece};
-use crate::names::{RunFile, StorePath};
+use crate::names::RunFile;
 use crate::store::Store;
 
 /// What a list of runs needs to know about a file.

@@ -3,10 +3,8 @@
 use std::io;
 use std::sync::Arc;
 
+use steno_disk::{NotRegular, StorePath};
 use steno_model::RunId;
-
-use crate::disk::NotRegular;
-use crate::names::StorePath;
 
 /// Why the journal did not do what it was asked.
 ///

@@ -4,10 +4,10 @@ use std::sync::mpsc::{Receiver, sync_channel};
 use std::time::Duration;
 
 use notify::{RecommendedWatcher, RecursiveMode, Watcher as _};
+use steno_disk::StorePath;
 use steno_model::{EventType, RunId, Seq, Word};
 
 use crate::error::Error;
-use crate::names::StorePath;
 use crate::reader::{Reader, Recorded};
 use crate::store::Store;
 

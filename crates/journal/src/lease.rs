@@ -3,11 +3,10 @@
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use steno_disk::{Disk, LockGuard, StorePath};
 use steno_model::Epoch;
 
-use crate::disk::{Disk, LockGuard};
 use crate::error::Error;
-use crate::names::StorePath;
 use crate::side::json_line;
 
 /// Whoever asks whether a run is held takes the lock for an instant; a writer must not stumble over that.
@@ -50,7 +49,7 @@ impl Lease {
         let since = steno_model::Timestamp::from_instant(now).to_string();
         let holder = Holder { epoch, pid: std::process::id(), since };
         guard.write(&format!("{}\n", json_line(&holder))).map_err(failed("write"))?;
-        crate::disk::sync_dir(disk, &path.dir()).map_err(failed("sync the directory of"))?;
+        steno_disk::sync_dir(disk, &path.dir()).map_err(failed("sync the directory of"))?;
         Ok(Self { epoch: Epoch(epoch), _guard: guard })
     }
 

@@ -6,7 +6,7 @@
 //!
 //! ```
 //! use std::sync::Arc;
-//! use steno_journal::disk::RealDisk;
+//! use steno_disk::RealDisk;
 //! use steno_journal::{Journal, Level, Options, Reader, Store};
 //! use steno_model::{Draft, RunId};
 //!
@@ -103,17 +103,16 @@
 //! of what it wrote; `commit` has the threads that sync; `fanout`, `catch_up` and `follow` are the three ways to hear of
 //! events, and `reader` is under two of them. `scan` finds the good prefix of a file, `recovery`
 //! mends its end, `seal`, `note` and `side` write beside it, `verify` checks it, `names` knows every file's name, and
-//! `disk` is all that touches the operating system.
+//! `steno-disk` is all that touches the operating system.
 //!
 //! # How it is tested
-//! The disk is behind a trait ([`disk::Disk`]). A simulated one loses, tears and reorders what was not synced, over
+//! The disk is behind a trait ([`steno_disk::Disk`]). A simulated one loses, tears and reorders what was not synced, over
 //! thousands of seeds; files are cut and flipped at every byte; the commit queue, seals and fan-out are model-checked
 //! with shuttle, on its own locks in place of the system's; and faults built in on purpose (features called `mutant-…`) must each be found by these tests.
 
 mod catch_up;
 mod check;
 mod commit;
-pub mod disk;
 mod ends;
 mod error;
 mod fanout;
@@ -141,7 +140,7 @@ pub use error::{Damage, Error};
 pub use fanout::{Missed, SUBSCRIBER_QUEUE_LEN_MAX, Subscription};
 pub use follow::{Follower, Woken};
 pub use log::{Level, Pending};
-pub use names::{RunFile, SegmentIndex, SegmentName, StorePath};
+pub use names::{RunFile, SegmentIndex, SegmentName};
 pub use note::{Note, Noted, NotesOf, read_notes};
 pub use reader::{Reader, Recorded};
 pub use recorder::{Journal, Options, Recorder};

@@ -7,9 +7,8 @@
 use std::io;
 use std::sync::Arc;
 
+use steno_disk::{DiskFile, read_full};
 use steno_model::limits::LINE_BYTES_MAX;
-
-use crate::disk::{DiskFile, read_full};
 
 const BUFFER_BYTES: usize = 256 * 1024;
 

@@ -3,12 +3,12 @@
 //! The ten event types stay closed and the file has no gaps, so recoveries, refusals and drops are said here.
 
 use serde::{Deserialize, Serialize};
+use steno_disk::{Disk, StorePath};
 use steno_model::{RunId, ThreadId, Timestamp};
 
-use crate::disk::Disk;
 use crate::error::Error;
 use crate::lines::{Lines, Piece};
-use crate::names::{RunFile, StorePath};
+use crate::names::RunFile;
 use crate::side;
 
 /// Whose notes: those of a run, or of a spine.

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
+use steno_disk::{Disk, DiskFile, StorePath};
 use steno_model::{ExchangeEvent, RunId, Seq};
 
-use crate::disk::{Disk, DiskFile};
 use crate::error::{Damage, Error};
 use crate::lines::{Lines, Piece};
-use crate::names::{RunFile, StorePath};
+use crate::names::RunFile;
 use crate::store::Store;
 
 /// An event and the line it was read from.

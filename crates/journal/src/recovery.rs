@@ -9,12 +9,12 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use sha2::{Digest as _, Sha256};
+use steno_disk::{self as disk, Disk, DiskFile, StorePath, append_all, sync_dir, sync_file};
 use steno_model::{RunId, Seq};
 
 use crate::check::TranscriptLines;
-use crate::disk::{self, Disk, DiskFile, append_all, sync_dir, sync_file};
 use crate::error::Error;
-use crate::names::{RunFile, StorePath};
+use crate::names::RunFile;
 use crate::note::{Noted, note_once};
 use crate::scan::{Ending, Scan, scan};
 use crate::seal::{Prefix, Seal, hex, scan_seals};

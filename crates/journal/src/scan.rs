@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
+use steno_disk::{DiskFile, StorePath};
+
 use crate::check::LineCheck;
-use crate::disk::DiskFile;
 use crate::error::{Damage, Error};
 use crate::lines::{Lines, Piece};
-use crate::names::StorePath;
 use crate::seal::{Prefix, Seal, SealCheck};
 
 /// What a file holds.

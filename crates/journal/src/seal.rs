@@ -4,12 +4,12 @@ use std::cell::RefCell;
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
+use steno_disk::{Disk, StorePath};
 use steno_model::{RunId, Seq};
 
 use crate::check::LineCheck;
-use crate::disk::Disk;
 use crate::error::{Damage, Error};
-use crate::names::{RunFile, StorePath};
+use crate::names::RunFile;
 use crate::scan::{Ending, scan};
 use crate::side;
 

@@ -3,16 +3,16 @@
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+use steno_disk::{self as disk, Disk, StorePath, read_full};
 use steno_model::limits::LINE_BYTES_MAX;
 use steno_model::{Epoch, SPINE_SCHEMA_VERSION, Seq, SpineDraft, ThreadId, Timestamp};
 
 use crate::check::SpineLines;
 use crate::commit::Commit;
-use crate::disk::{self, Disk, read_full};
 use crate::error::{Damage, Error};
 use crate::lease::Lease;
 use crate::log::{Level, Log, LogParts, Pending, Refused};
-use crate::names::{SegmentIndex, SegmentName, StorePath};
+use crate::names::{SegmentIndex, SegmentName};
 use crate::note::{Noted, note_once, write_note};
 use crate::recorder::Journal;
 use crate::recovery;

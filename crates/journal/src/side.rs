@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 // Not shuttle's locks: nothing in here gives another thread a turn, and these outlive what shuttle tries.
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use steno_disk::{Disk, StorePath, append_all, sync_dir, sync_file};
+
 use crate::check::{LineCheck as _, ObjectLines};
-use crate::disk::{Disk, append_all, sync_dir, sync_file};
 use crate::ends::last_line;
 use crate::error::Error;
-use crate::names::StorePath;
 use crate::recovery;
 use crate::scan::{Ending, scan};
 

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+use steno_disk::{self as disk, Disk, StorePath, read_full};
 use steno_model::RunId;
 
-use crate::disk::{self, Disk, read_full};
 use crate::error::Error;
-use crate::names::{RunFile, StorePath};
+use crate::names::RunFile;
 use crate::side::json_line;
 
 /// The newest format that this program writes and reads.

@@ -3,9 +3,8 @@
 use std::io;
 use std::sync::Arc;
 
+use steno_disk::{DiskFile, append_all};
 use steno_model::Seq;
-
-use crate::disk::{DiskFile, append_all};
 
 /// What the append lock guards.
 pub(crate) struct Tail {

@@ -3,12 +3,12 @@
 use std::cell::Cell;
 use std::sync::Arc;
 
+use steno_disk::{DiskFile, StorePath};
 use steno_model::{Envelope, RunId, Seq};
 
 use crate::check::LineCheck;
-use crate::disk::DiskFile;
 use crate::error::{Damage, Error};
-use crate::names::{RunFile, StorePath};
+use crate::names::RunFile;
 use crate::scan::{Ending, scan};
 use crate::seal::{Seal, scan_seals};
 use crate::store::Store;

@@ -6,8 +6,8 @@ use std::path::Path;
 use anstyle::AnsiColor;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::json;
-use steno_journal::disk::open_host_file;
-use steno_journal::{Checked, Ending, Error as JournalError, Seal, StorePath, check_file, check_run};
+use steno_disk::{StorePath, open_host_file};
+use steno_journal::{Checked, Ending, Error as JournalError, Seal, check_file, check_run};
 use steno_model::RunId;
 use steno_views::{Lines, visible};
 

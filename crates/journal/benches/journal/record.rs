@@ -6,7 +6,7 @@ use std::sync::{Arc, Barrier};
 use std::thread;
 use std::time::Duration;
 
-use steno_journal::disk::{Disk, RealDisk};
+use steno_disk::{Disk, RealDisk};
 use steno_journal::{Journal, Level, Options, Recorder, Store};
 use steno_model::Draft;
 use steno_testkit::bench_report::{

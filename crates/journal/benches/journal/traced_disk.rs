@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
-use steno_journal::disk::{Disk, DiskFile, Identity, LockGuard, RealDisk};
-use steno_journal::{RunFile, StorePath};
+use steno_disk::{Disk, DiskFile, Identity, LockGuard, RealDisk, StorePath};
+use steno_journal::RunFile;
 
 use crate::Outcome;
 
@@ -119,6 +119,10 @@ impl Disk for TracedDisk {
 
     fn create(&self, path: &StorePath) -> io::Result<Arc<dyn DiskFile>> {
         self.real.create(path)
+    }
+
+    fn remove(&self, path: &StorePath) -> io::Result<()> {
+        self.real.remove(path)
     }
 
     fn rename(&self, from: &StorePath, to: &StorePath) -> io::Result<()> {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
-use steno_journal::disk::RealDisk;
+use steno_disk::RealDisk;
 use steno_journal::{Journal, Level, Options, RunFile, Store, check_run};
 use steno_model::{Envelope, RunId};
 use steno_testkit::bench_report::{Row, Spent, float, median, rounded};

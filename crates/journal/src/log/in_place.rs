@@ -4,9 +4,10 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use steno_disk::StorePath;
+
 use crate::error::Error;
 use crate::log::{Health, Log};
-use crate::names::StorePath;
 use crate::recovery;
 use crate::sync::lock;
 

@@ -10,12 +10,11 @@ use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use sha2::Digest as _;
+use steno_disk::{Disk, DiskFile, StorePath, read_full, sync_file};
 use steno_model::{Epoch, Seq};
 
 use crate::commit::{Batch, Commit};
-use crate::disk::{Disk, DiskFile, read_full, sync_file};
 use crate::error::Error;
-use crate::names::StorePath;
 use crate::seal::Prefix;
 use crate::sync::{Mutex, lock, lock_in_turn, lock_soon};
 use crate::tail::{AppendError, End, Tail};
@@ -130,7 +129,7 @@ impl Log {
         };
         let file = disk.open_append(&path).map_err(failed("open"))?;
         sync_file(&*file).map_err(failed("sync"))?;
-        crate::disk::sync_dir(&*disk, &path.dir()).map_err(failed("sync the directory of"))?;
+        steno_disk::sync_dir(&*disk, &path.dir()).map_err(failed("sync the directory of"))?;
         let reader = disk.open_read(&path).map_err(failed("open"))?;
         let reader = reader.ok_or_else(|| failed("open")(io::ErrorKind::NotFound.into()))?;
         #[cfg(feature = "mutant-seq-outside-lock")]

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use steno_journal::{Journal, Level, Options, Store, disk::RealDisk};
+use steno_disk::RealDisk;
+use steno_journal::{Journal, Level, Options, Store};
 use steno_model::Seq;
 use steno_testkit::sample::message;
 

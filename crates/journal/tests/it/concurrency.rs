@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use steno_journal::{Journal, Level, Options, Reader, Store, disk::RealDisk};
+use steno_disk::RealDisk;
+use steno_journal::{Journal, Level, Options, Reader, Store};
 use steno_testkit::sample::message;
 
 use crate::kit::{label, run};

@@ -3,7 +3,7 @@
 use std::io;
 use std::sync::Arc;
 
-use steno_journal::disk::Disk;
+use steno_disk::Disk;
 use steno_journal::{Ending, Error, Level, Reader, Recorder, RunFile, Store, apply, inspect};
 use steno_model::{Draft, Seq};
 use steno_testkit::dice::Dice;

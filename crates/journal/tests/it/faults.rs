@@ -1,6 +1,7 @@
 //! Full disks, failing disks, files that vanish: a clear error, and nothing lost.
 
-use steno_journal::{Error, Level, Note, Noted, Recorder, RunFile, StorePath, read_notes};
+use steno_disk::StorePath;
+use steno_journal::{Error, Level, Note, Noted, Recorder, RunFile, read_notes};
 use steno_testkit::sample::message;
 use steno_testkit::sim_disk::{Call, Fault};
 

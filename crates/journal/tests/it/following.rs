@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use steno_journal::{Error, Follower, Journal, Level, Options, RunFile, Store, Woken, disk::RealDisk};
+use steno_disk::RealDisk;
+use steno_journal::{Error, Follower, Journal, Level, Options, RunFile, Store, Woken};
 use steno_model::Seq;
 use steno_testkit::sample::message;
 

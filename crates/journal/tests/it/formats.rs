@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use steno_journal::disk::RealDisk;
+use steno_disk::RealDisk;
 use steno_journal::{
     Journal, Level, Note, Noted, Rotation, RunFile, Seal, SegmentIndex, SegmentMeta, Store, check_run,
     read_meta, read_notes, read_seals, run_ends,

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::{Duration, Instant};
 
-use steno_journal::disk::{Disk, RealDisk};
+use steno_disk::{Disk, RealDisk};
 use steno_journal::{
     Error, Journal, Level, Note, Noted, Options, Pending, RunFile, Store, read_notes, read_seals,
 };

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use steno_journal::disk::Disk;
+use steno_disk::Disk;
 use steno_journal::{Error, Journal, Options, Reader, Recorder, RunFile, Store};
 use steno_model::RunId;
 use steno_testkit::sample::run_id;

@@ -5,7 +5,7 @@ use std::os::unix::fs::{FileTypeExt, PermissionsExt, symlink};
 use std::path::Path;
 use std::sync::Arc;
 
-use steno_journal::disk::{Disk, RealDisk};
+use steno_disk::{Disk, RealDisk};
 use steno_journal::{Error, Journal, Level, Options, RunFile, Seal, Store, check_run, read_seals};
 use steno_testkit::sample::message;
 
@@ -35,7 +35,7 @@ fn a_store_is_its_owners_alone() {
     }
     let files =
         [RunFile::Transcript(run()), RunFile::Seals(run()), RunFile::Notes(run()), RunFile::Lock(run())];
-    for path in files.map(RunFile::path).iter().map(steno_journal::StorePath::as_str).chain(["format.json"]) {
+    for path in files.map(RunFile::path).iter().map(steno_disk::StorePath::as_str).chain(["format.json"]) {
         assert_eq!(mode(&root.join(path)), 0o600, "{path}");
     }
 }
@@ -141,7 +141,7 @@ fn a_file_is_made_only_where_nothing_stands_and_only_temporary_files_are_taken_a
     assert!(failed.is_err());
     // A directory in the way: the rename fails, and what was written under a temporary name is taken away.
     fs::create_dir(dir.path().join(path.as_str())).unwrap();
-    assert!(steno_journal::disk::replace_file(&disk, &path, b"x").is_err());
+    assert!(steno_disk::replace_file(&disk, &path, b"x").is_err());
     let names = disk.list(&path.dir()).unwrap();
     assert_eq!(names, [path.file_name(), path.torn(1, "x").file_name()]);
 }
@@ -187,7 +187,7 @@ fn renaming_and_identities_work_below_the_root() {
     let (from, to) = (RunFile::Notes(run()).path(), RunFile::Seals(run()).path());
     disk.make_dir(&from.dir()).unwrap();
     let file = disk.create(&from).unwrap();
-    steno_journal::disk::append_all(&*file, b"abc").unwrap();
+    steno_disk::append_all(&*file, b"abc").unwrap();
     disk.rename(&from, &to).unwrap();
     let open = file.identity().unwrap();
     assert!(disk.identity(&to).unwrap().unwrap().is_same_file(&open));

@@ -3,9 +3,8 @@
 use std::io::Write as _;
 use std::sync::Arc;
 
-use steno_journal::{
-    Ending, Error, Journal, Level, Noted, Reader, RunFile, Store, StorePath, check_run, read_notes,
-};
+use steno_disk::StorePath;
+use steno_journal::{Ending, Error, Journal, Level, Noted, Reader, RunFile, Store, check_run, read_notes};
 use steno_testkit::sample::message;
 use steno_testkit::sim_disk::SimDisk;
 
@@ -66,7 +65,7 @@ fn zeros_at_the_end_are_moved_aside_however_many() {
     const MIB: u64 = 1024 * 1024;
     for (zeros, end) in [(63 * MIB, &b""[..]), (65 * MIB, b""), (150 * MIB, b""), (65 * MIB, b"\"}}\n")] {
         let dir = tempfile::tempdir().unwrap();
-        let disk = Arc::new(steno_journal::disk::RealDisk::create(dir.path()).unwrap());
+        let disk = Arc::new(steno_disk::RealDisk::create(dir.path()).unwrap());
         let journal = Journal::new(Store::create(disk).unwrap(), options());
         let recorder = journal.record(run()).unwrap();
         recorder.record(message("one", 300), Level::Synced).unwrap();

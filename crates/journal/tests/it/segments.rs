@@ -191,7 +191,7 @@ fn a_second_writer_is_held_off() {
 #[test]
 fn a_record_longer_than_a_line_may_be_is_refused() {
     let dir = tempfile::tempdir().unwrap();
-    let disk = Arc::new(steno_journal::disk::RealDisk::create(dir.path()).unwrap());
+    let disk = Arc::new(steno_disk::RealDisk::create(dir.path()).unwrap());
     let journal = Journal::new(Store::create(disk).unwrap(), options());
     let spine = journal.spine(&thread(), SMALL).unwrap();
     let of_text = |text: &str| {

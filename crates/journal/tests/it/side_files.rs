@@ -3,7 +3,7 @@
 use std::fs;
 use std::sync::Arc;
 
-use steno_journal::disk::RealDisk;
+use steno_disk::RealDisk;
 use steno_journal::{
     Ending, Error, Journal, Level, Noted, Options, RunFile, Store, check_run, inspect, read_notes, read_seals,
 };

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use steno_journal::disk::RealDisk;
-use steno_journal::{Error, Store, StorePath};
+use steno_disk::{RealDisk, StorePath};
+use steno_journal::{Error, Store};
 use steno_testkit::sim_disk::{Call, Death, Fault, SimDisk};
 
 fn create(disk: &SimDisk) -> Result<Store, Error> {

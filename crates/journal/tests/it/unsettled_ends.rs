@@ -91,7 +91,7 @@ fn a_refused_line_is_not_seen_in_the_one_that_is_written_in_its_place() {
     let full = {
         let (disk, path) = (bench.disk.clone(), RunFile::Transcript(run()).path());
         let (seen, follower) = (Arc::clone(&seen), Arc::clone(&follower));
-        move |doing, at: &steno_journal::StorePath| {
+        move |doing, at: &steno_disk::StorePath| {
             if doing != Doing::Append || *at != path {
                 return Ok(());
             }
@@ -124,7 +124,7 @@ fn a_line_that_is_written_anew_between_two_reads_of_it_is_read_again() {
         let hook = {
             let (disk, changed) = (disk.clone(), Arc::clone(&changed));
             let whole = [&one[..], &b].concat();
-            move |doing, _: &steno_journal::StorePath| {
+            move |doing, _: &steno_disk::StorePath| {
                 if doing == Doing::Read && reads.fetch_add(1, Ordering::Relaxed) + 1 == nth {
                     put(&disk, &whole);
                     changed.store(true, Ordering::Relaxed);
@@ -155,13 +155,13 @@ fn a_long_line_that_is_written_slowly_is_not_read_from_its_beginning_each_time()
     let store = Store::open(Arc::new(watched.clone())).unwrap();
     let mut follower = Follower::open(&store, run(), Seq::FIRST).unwrap();
     assert!(follower.read_next().unwrap().is_some());
-    let file = steno_journal::disk::Disk::open_append(&disk, &RunFile::Transcript(run()).path()).unwrap();
+    let file = steno_disk::Disk::open_append(&disk, &RunFile::Transcript(run()).path()).unwrap();
     watched.take_moved();
     let mut looks = 0;
     let mut found = None;
     for step in two.chunks(STEP_BYTES) {
         assert_eq!(found, None);
-        steno_journal::disk::append_all(&*file, step).unwrap();
+        steno_disk::append_all(&*file, step).unwrap();
         found = follower.read_next().unwrap().map(|recorded| recorded.line);
         looks += 1;
     }
@@ -183,8 +183,8 @@ fn a_line_is_too_long_wherever_it_stands() {
     let check = |before: &[u8], seq: u64, bytes: usize| {
         let path = dir.path().join("transcript.jsonl");
         std::fs::write(&path, [before, &exact(seq, bytes)].concat()).unwrap();
-        let file = steno_journal::disk::open_host_file(&path).unwrap();
-        let name = steno_journal::StorePath::outside(&path);
+        let file = steno_disk::open_host_file(&path).unwrap();
+        let name = steno_disk::StorePath::outside(&path);
         steno_journal::check_file(file, &name, None, Vec::new()).map(|checked| checked.events)
     };
     for (before, seq, over) in [(Vec::new(), 1, 1), (line(1, "m", 100_000), 2, 100_000)] {
@@ -203,7 +203,7 @@ fn a_run_that_begins_while_it_is_listed_has_its_first_event_or_none() {
     let watched = WatchedDisk::new(&disk);
     let hook = {
         let disk = disk.clone();
-        move |doing, path: &steno_journal::StorePath| {
+        move |doing, path: &steno_disk::StorePath| {
             if doing == Doing::Look && *path == RunFile::Transcript(run()).path() {
                 put(&disk, &line(1, "one", 300));
             }

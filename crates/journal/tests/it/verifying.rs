@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use steno_journal::disk::Disk;
+use steno_disk::Disk;
 use steno_journal::{Ending, Error, Level, RunFile, check_file, check_run, read_seals, run_ends};
 use steno_testkit::sample::{message, run_id};
 
@@ -103,7 +103,7 @@ struct Growing {
     line: Vec<u8>,
 }
 
-impl steno_journal::disk::DiskFile for Growing {
+impl steno_disk::DiskFile for Growing {
     fn read_at(&self, into: &mut [u8], offset: u64) -> std::io::Result<usize> {
         let path = RunFile::Transcript(run()).path();
         let file = self.disk.open_append(&path)?;
@@ -111,7 +111,7 @@ impl steno_journal::disk::DiskFile for Growing {
         file.read_at(into, offset)
     }
 
-    fn identity(&self) -> std::io::Result<steno_journal::disk::Identity> {
+    fn identity(&self) -> std::io::Result<steno_disk::Identity> {
         Ok(self.disk.identity(&RunFile::Transcript(run()).path())?.unwrap())
     }
 

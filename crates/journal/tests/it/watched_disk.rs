@@ -5,8 +5,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use steno_journal::StorePath;
-use steno_journal::disk::{Disk, DiskFile, Identity, LockGuard};
+use steno_disk::{Disk, DiskFile, Identity, LockGuard, StorePath};
 use steno_testkit::sim_disk::SimDisk;
 
 /// What is about to happen to a file.
@@ -87,6 +86,10 @@ impl Disk for WatchedDisk {
 
     fn create(&self, path: &StorePath) -> io::Result<Arc<dyn DiskFile>> {
         Ok(self.watched(self.disk.create(path)?, path))
+    }
+
+    fn remove(&self, path: &StorePath) -> io::Result<()> {
+        self.disk.remove(path)
     }
 
     fn rename(&self, from: &StorePath, to: &StorePath) -> io::Result<()> {

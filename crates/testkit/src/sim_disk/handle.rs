@@ -2,7 +2,7 @@
 
 use std::io;
 
-use steno_journal::disk::{DiskFile, Identity, LockGuard};
+use steno_disk::{DiskFile, Identity, LockGuard};
 
 use super::SimDisk;
 use super::world::Call;
@@ -82,7 +82,7 @@ impl LockGuard for HeldLock {
     }
 
     fn write(&self, text: &str) -> io::Result<()> {
-        steno_journal::disk::overwrite_all(&self.handle(), text.as_bytes(), 0)?;
+        steno_disk::overwrite_all(&self.handle(), text.as_bytes(), 0)?;
         self.handle().truncate(text.len() as u64)?;
         self.handle().sync()
     }

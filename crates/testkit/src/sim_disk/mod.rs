@@ -11,8 +11,7 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use steno_journal::StorePath;
-use steno_journal::disk::{Disk, DiskFile, Identity, LockGuard};
+use steno_disk::{Disk, DiskFile, Identity, LockGuard, StorePath};
 
 use handle::{Handle, HeldLock};
 use world::World;
@@ -156,6 +155,13 @@ impl Disk for SimDisk {
         let mut world = self.world();
         world.check_alive(self.process)?;
         world.delete(temporary.as_str());
+        Ok(())
+    }
+
+    fn remove(&self, path: &StorePath) -> io::Result<()> {
+        let mut world = self.world();
+        world.begin(self.process, Call::Remove)?;
+        world.remove(path.as_str());
         Ok(())
     }
 

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
-use steno_journal::disk::Identity;
+use steno_disk::Identity;
 
 use super::Death;
 use crate::dice::Dice;
@@ -27,6 +27,8 @@ pub enum Call {
     SyncDir,
     /// A file is renamed.
     Rename,
+    /// A file is deleted.
+    Remove,
 }
 
 /// A fault that fires once.
@@ -68,6 +70,7 @@ enum FileChange {
 enum NameChange {
     Link { path: String, inode: usize },
     Rename { from: String, to: String },
+    Unlink { path: String },
 }
 
 pub(super) struct World {
@@ -226,6 +229,13 @@ impl World {
         Ok(())
     }
 
+    pub(super) fn remove(&mut self, path: &str) {
+        if let Some(&inode) = self.names.get(path) {
+            self.inodes[inode].links -= 1;
+            self.change_name(NameChange::Unlink { path: path.to_owned() });
+        }
+    }
+
     fn change_name(&mut self, change: NameChange) {
         change.apply(&mut self.names);
         self.unsynced_names.push(change);
@@ -372,11 +382,14 @@ impl NameChange {
                     names.insert(to.clone(), inode);
                 }
             }
+            Self::Unlink { path } => {
+                names.remove(path);
+            }
         }
     }
 
     fn dir(&self) -> &str {
-        let (Self::Link { path, .. } | Self::Rename { to: path, .. }) = self;
+        let (Self::Link { path, .. } | Self::Rename { to: path, .. } | Self::Unlink { path }) = self;
         path.rsplit_once('/').map_or("", |(dir, _)| dir)
     }
 }

@@ -11,8 +11,7 @@ use std::sync::Arc;
 use rustix::fs::{self, AtFlags, FileType, FlockOperation, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
-use super::{Disk, DiskFile, Identity, LockGuard, NotRegular};
-use crate::names::StorePath;
+use crate::{Disk, DiskFile, Identity, LockGuard, NotRegular, StorePath};
 
 const FILE_MODE: Mode = Mode::from_raw_mode(0o600);
 const DIR_MODE: Mode = Mode::from_raw_mode(0o700);
@@ -269,6 +268,13 @@ impl Disk for RealDisk {
         Ok(fs::unlinkat(self.open_dir(&temporary.dir())?, temporary.file_name(), AtFlags::empty())?)
     }
 
+    fn remove(&self, path: &StorePath) -> io::Result<()> {
+        match fs::unlinkat(self.open_dir(&path.dir())?, path.file_name(), AtFlags::empty()) {
+            Ok(()) | Err(Errno::NOENT) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
     fn sync_dir(&self, dir: &StorePath) -> io::Result<()> {
         Ok(fs::fsync(self.open_dir(dir)?)?)
     }
@@ -356,13 +362,13 @@ impl DiskFile for RealFile {
 impl LockGuard for RealFile {
     fn read(&self) -> io::Result<String> {
         let mut text = vec![0; LOCK_TEXT_BYTES_MAX];
-        let read = super::read_full(self, &mut text, 0)?;
+        let read = crate::read_full(self, &mut text, 0)?;
         text.truncate(read);
         Ok(String::from_utf8_lossy(&text).into_owned())
     }
 
     fn write(&self, text: &str) -> io::Result<()> {
-        super::overwrite_all(self, text.as_bytes(), 0)?;
+        crate::overwrite_all(self, text.as_bytes(), 0)?;
         self.truncate(text.len() as u64)?;
         self.sync()
     }

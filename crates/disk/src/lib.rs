@@ -1,16 +1,39 @@
-//! The disk behind a trait, so that tests can lose, tear and reorder what was not synced.
+//! The disk that a store lies on, behind a trait, so that tests can lose, tear and reorder what was not synced.
 //!
-//! The trait knows appending, syncing, renaming and locking; what to do when one of them fails is the callers'.
+//! Everything that the journal and the vault keep goes through [`Disk`] and [`DiskFile`]: appending, syncing, renaming,
+//! locking, below one directory. What to do when one of them fails is the callers' affair; how to do it safely is here.
+//!
+//! ```
+//! use steno_disk::{Disk as _, RealDisk, StorePath, append_all, read_full, replace_file};
+//!
+//! # let dir = tempfile::tempdir()?;
+//! let disk = RealDisk::create(&dir.path().join("store"))?;
+//! let path = StorePath::root().below("greeting");
+//! replace_file(&disk, &path, b"hello")?;
+//! append_all(&*disk.open_append(&path)?, b", world")?;
+//!
+//! let mut bytes = [0; 64];
+//! let file = disk.open_read(&path)?.expect("it was just made");
+//! assert_eq!(read_full(&*file, &mut bytes, 0)?, 12);
+//! # Ok::<(), std::io::Error>(())
+//! ```
+//!
+//! # Promises
+//! - [`RealDisk`] opens beneath one directory handle, follows no link, never waits for a pipe, and opens regular files
+//!   alone; new files have mode 0600 and directories 0700, whatever the umask.
+//! - [`append_all`], [`overwrite_all`] and [`read_full`] go on after interrupted and short calls.
+//! - [`replace_file`] leaves the old content or the new one, whenever the power goes.
+//! - A sync that failed is never tried again: the second answer may be a false yes.
 
+mod path;
 mod real;
 
 use std::fmt;
 use std::io;
 use std::sync::Arc;
 
+pub use path::StorePath;
 pub use real::{RealDisk, open_host_file};
-
-use crate::names::StorePath;
 
 /// The directory tree of one store.
 pub trait Disk: Send + Sync {
@@ -50,13 +73,20 @@ pub trait Disk: Send + Sync {
     /// What the system says.
     fn rename(&self, from: &StorePath, to: &StorePath) -> io::Result<()>;
 
-    /// Takes away a file that was being made and never became part of the store. No other is ever deleted.
+    /// Takes away a file that was being made and never became part of the store.
     ///
     /// # Errors
     /// What the system says, or that this disk cannot. Nobody has to care: the file may stay.
     fn discard(&self, temporary: &StorePath) -> io::Result<()> {
         Err(io::Error::new(io::ErrorKind::Unsupported, format!("`{temporary}` stays")))
     }
+
+    /// Deletes a file for good; one that is not there is fine. Until its directory is synced a power cut may bring it
+    /// back.
+    ///
+    /// # Errors
+    /// What the system says.
+    fn remove(&self, path: &StorePath) -> io::Result<()>;
 
     /// Makes the names in a directory survive a power cut.
     ///
@@ -270,7 +300,10 @@ pub fn replace_file(disk: &dyn Disk, path: &StorePath, bytes: &[u8]) -> io::Resu
 }
 
 /// Puts a whole file in place like [`replace_file`], with whatever `write` puts into it.
-pub(crate) fn replace_with(
+///
+/// # Errors
+/// As [`replace_file`].
+pub fn replace_with(
     disk: &dyn Disk,
     path: &StorePath,
     write: impl FnOnce(&dyn DiskFile) -> io::Result<()>,
