@@ -1,0 +1,1 @@
+//! Finds the homes of agents, and tells what each file in them is.

@@ -1,0 +1,1 @@
+//! Follows one file as it grows, and notices when it is another.
