@@ -1,1 +1,21 @@
-//! Finds the homes of agents, and tells what each file in them is.
+//! Finds the homes of agents and tells what every file in them is.
+//!
+//! Owns where an agent keeps its sessions, by era and by variable; which files belong to a session; which must never be
+//! touched; and when the agent will delete them. What the files say is left to others: only settings are opened here.
+
+mod files;
+mod given;
+mod homes;
+mod layout;
+mod place;
+mod problem;
+mod provider;
+mod walk;
+
+pub use files::{FoundFile, Listing, Stat, files};
+pub use given::{Given, GivenFile, LooseFile, given};
+pub use homes::{Environment, Home, Homes, Origin, homes};
+pub use layout::{DEPTH_MAX, SECRETS};
+pub use place::{Place, Role, SessionKey, may_hold, role_of};
+pub use problem::{Problem, Why};
+pub use provider::Provider;

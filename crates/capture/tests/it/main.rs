@@ -1,1 +1,9 @@
 //! Tests of finding and following files.
+
+mod discovering;
+mod finding_homes;
+mod given_paths;
+mod hostile;
+mod placing;
+mod real_homes;
+mod trees;

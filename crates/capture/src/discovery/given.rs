@@ -1,0 +1,174 @@
+//! Files at a path that somebody named, wherever it is: a copy of a home, a project's directory, a single file.
+//!
+//! Where the directories above a file are those of a home, it has its place and its sidecars are found. Everything else
+//! that may hold records by its name is loose: whose it is shows in its content, which is for others to look at.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use super::files::{FoundFile, Stat};
+use super::homes::{Home, Origin};
+use super::layout;
+use super::place::{Place, Role, role_of};
+use super::problem::{Problem, Why};
+use super::provider::Provider;
+use super::walk::{Rules, Taken, stat, walk};
+
+/// The endings of files that may hold records.
+const ENDINGS: [&str; 3] = [".jsonl", ".ndjson", ".jsonl.zst"];
+
+/// What lies at a path that somebody named, sorted by path.
+#[derive(Debug, Default)]
+pub struct Given {
+    /// The files that may be an agent's, with those that belong to them.
+    pub files: Vec<GivenFile>,
+    /// What could not be looked at, or is not followed.
+    pub problems: Vec<Problem>,
+}
+
+/// A file at a path that somebody named.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum GivenFile {
+    /// Lies where an agent would have put it, in a home or in a copy of one.
+    Placed(FoundFile),
+    /// May hold records of anybody.
+    Loose(LooseFile),
+}
+
+/// A file that may hold records, by its name or because it was named itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LooseFile {
+    /// Where it lies, absolute and without links.
+    pub path: PathBuf,
+    /// What is known of it without opening it.
+    pub stat: Stat,
+}
+
+impl GivenFile {
+    /// Returns where the file lies.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        match self {
+            Self::Placed(file) => &file.path,
+            Self::Loose(file) => &file.path,
+        }
+    }
+
+    /// Returns what is known of the file without opening it.
+    #[must_use]
+    pub fn stat(&self) -> &Stat {
+        match self {
+            Self::Placed(file) => &file.stat,
+            Self::Loose(file) => &file.stat,
+        }
+    }
+
+    /// Returns whose the file is by where it lies; its content has the last word.
+    #[must_use]
+    pub fn provider(&self) -> Option<Provider> {
+        match self {
+            Self::Placed(file) => Some(file.provider),
+            Self::Loose(_) => None,
+        }
+    }
+}
+
+/// Finds the files at a path: the file itself, whatever it is called, or those below the directory.
+///
+/// The path may be or contain a link. Below a directory links are not followed, nor is it gone deeper than
+/// [`DEPTH_MAX`](super::DEPTH_MAX) directories.
+#[must_use]
+pub fn given(path: &Path) -> Given {
+    let looked =
+        std::fs::canonicalize(path).and_then(|whole| std::fs::metadata(&whole).map(|about| (whole, about)));
+    let (whole, about) = match looked {
+        Ok(looked) => looked,
+        Err(error) => return Given { files: Vec::new(), problems: vec![Problem::unreadable(path, error)] },
+    };
+    if about.is_file() {
+        let what = home_above(&whole);
+        let taken = Taken { path: whole, what, stat: stat(&about) };
+        return Given { files: vec![file(taken)], problems: Vec::new() };
+    }
+    if !about.is_dir() {
+        return Given { files: Vec::new(), problems: vec![Problem::new(path, Why::NotRegular)] };
+    }
+    let walked = walk(&whole, &GivenRules);
+    let mut files: Vec<GivenFile> = walked.files.into_iter().map(file).collect();
+    place_shared(&mut files);
+    Given { files, problems: walked.problems }
+}
+
+struct GivenRules;
+
+impl Rules for GivenRules {
+    type Taken = Option<(Home, Place)>;
+
+    fn enters(&self, dir: &Path) -> bool {
+        !dir.file_name().is_some_and(|name| layout::is_passed_over(&name.to_string_lossy()))
+    }
+
+    fn follows(&self, _link: &Path) -> bool {
+        false
+    }
+
+    fn takes(&self, path: &Path) -> Option<Self::Taken> {
+        let name = path.file_name()?.to_string_lossy();
+        let placed = home_above(path);
+        let is_wanted = placed.is_some() || layout::ends_in(&name, &ENDINGS) && !layout::is_left_out(&name);
+        is_wanted.then_some(placed)
+    }
+}
+
+fn file(taken: Taken<Option<(Home, Place)>>) -> GivenFile {
+    let Taken { path, what, stat } = taken;
+    match what {
+        Some((home, place)) => {
+            GivenFile::Placed(FoundFile { provider: home.provider, home: home.root, path, place, stat })
+        }
+        None => GivenFile::Loose(LooseFile { path, stat }),
+    }
+}
+
+/// Finds the home that a file lies in, by the names above it: the outermost directory in which the file would be a
+/// transcript or a sidecar. Shared files have names that anybody might use.
+fn home_above(path: &Path) -> Option<(Home, Place)> {
+    let mut roots: Vec<(&Path, &str)> = Vec::new();
+    for dir in path.ancestors().skip(1) {
+        // Of `/tmp/…`, `/` is no home.
+        let root = dir.parent().filter(|root| root.parent().is_some());
+        roots.extend(root.zip(dir.file_name().and_then(|name| name.to_str())));
+    }
+    roots.into_iter().rev().find_map(|(root, top)| {
+        let whose = Provider::ALL.into_iter().filter(|&provider| layout::tops(provider).contains(&top));
+        whose.into_iter().find_map(|provider| {
+            let home = Home { provider, root: root.to_owned(), origin: Origin::Given };
+            let place = role_of(&home, path)?;
+            (place.role != Role::Shared).then_some((home, place))
+        })
+    })
+}
+
+/// Gives loose files that are a known home's shared files their place, such as a history of prompts.
+fn place_shared(files: &mut [GivenFile]) {
+    let homes: BTreeMap<PathBuf, Provider> = files
+        .iter()
+        .filter_map(|file| match file {
+            GivenFile::Placed(file) => Some((file.home.clone(), file.provider)),
+            GivenFile::Loose(_) => None,
+        })
+        .collect();
+    for file in files {
+        let GivenFile::Loose(loose) = file else { continue };
+        let placed = loose.path.ancestors().skip(1).find_map(|root| {
+            let &provider = homes.get(root)?;
+            let home = Home { provider, root: root.to_owned(), origin: Origin::Given };
+            Some((role_of(&home, &loose.path)?, home))
+        });
+        if let Some((place, home)) = placed {
+            let LooseFile { path, stat } = loose.clone();
+            *file =
+                GivenFile::Placed(FoundFile { provider: home.provider, home: home.root, path, place, stat });
+        }
+    }
+}

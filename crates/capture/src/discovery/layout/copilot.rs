@@ -1,0 +1,42 @@
+//! Copilot CLI's home, `~/.copilot`.
+//!
+//! A session is a directory, `session-state/<session>`, with its records in `events.jsonl` and beside them its plan, its
+//! checkpoints, files that it keeps, and what rewinding needs. Early releases had `session-state/<session>.jsonl`, the
+//! first ones a document in `history-session-state`.
+
+use super::super::place::{Place, SessionKey};
+use super::{shared, sidecar, transcript, uuid_in};
+
+pub(super) const TOPS: [&str; 3] = ["session-state", "history-session-state", "command-history-state"];
+
+pub(super) fn place(names: &[&str]) -> Option<Place> {
+    match *names {
+        ["session-state", name] => {
+            let stem = name.strip_suffix(".jsonl").filter(|stem| !is_hidden(stem))?;
+            Some(transcript(SessionKey::of_id(stem), None))
+        }
+        ["session-state", session, _, ..] if is_hidden(session) => None,
+        ["session-state", session, "events.jsonl"] => Some(transcript(SessionKey::of_id(session), None)),
+        ["session-state", session, _, ..] => Some(sidecar(SessionKey::of_id(session), None)),
+        ["history-session-state", name] => {
+            let stem = name.strip_suffix(".json").or_else(|| name.strip_suffix(".jsonl"))?;
+            Some(transcript(SessionKey::of_id(uuid_in(stem).unwrap_or(stem)), None))
+        }
+        ["command-history-state.json"] | ["command-history-state", _] => Some(shared(None, None)),
+        _ => None,
+    }
+}
+
+pub(super) fn may_hold(names: &[&str]) -> bool {
+    match *names {
+        ["session-state", session, ..] => !is_hidden(session),
+        [top] => TOPS.contains(&top),
+        [] => true,
+        [_, ..] => false,
+    }
+}
+
+/// Locks of the agent lie between the sessions, in directories that are hidden.
+fn is_hidden(name: &str) -> bool {
+    name.starts_with('.')
+}

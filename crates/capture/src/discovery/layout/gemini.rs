@@ -1,0 +1,78 @@
+//! Gemini CLI's home, `~/.gemini`.
+//!
+//! A session is one file, `tmp/<project>/chats/session-<time>-<first eight of its id>.json`, rewritten at each change;
+//! recent releases append to `.jsonl` instead, and put subagents into `chats/<session>`. A project is the hash of its
+//! path, later a short name that `projects.json` lists. Of old files that cannot be read a `.unreadable-<time>` is kept.
+
+use super::super::place::{Place, SessionKey};
+use super::{ends_in, is_uuid, shared, sidecar, transcript};
+
+pub(super) const TOPS: [&str; 1] = ["tmp"];
+
+/// A directory in `tmp` that is no project: programs that the agent has fetched.
+const PROGRAMS: &str = "bin";
+
+/// How much of a session's id is part of its file's name.
+const SHORT_ID_LEN: usize = 8;
+
+pub(super) fn place(names: &[&str]) -> Option<Place> {
+    match *names {
+        ["projects.json"] => Some(shared(None, None)),
+        ["tmp", PROGRAMS, ..] => None,
+        ["tmp", project, ref below @ ..] => in_project(project, below),
+        _ => None,
+    }
+}
+
+pub(super) fn may_hold(names: &[&str]) -> bool {
+    match *names {
+        [] | ["tmp"] => true,
+        ["tmp", project] => project != PROGRAMS,
+        ["tmp", PROGRAMS, ..] => false,
+        ["tmp", _, "chats", ref below @ ..] => below.len() <= 1,
+        ["tmp", _, top, ..] => ["tool-outputs", "plans"].contains(&top) || is_uuid(top),
+        [_, ..] => false,
+    }
+}
+
+fn in_project(project: &str, below: &[&str]) -> Option<Place> {
+    let for_all = || Some(shared(None, Some(project)));
+    let of = |id: &str| SessionKey::of_project(project, short(id));
+    match *below {
+        ["chats", name] => chat(project, name),
+        ["chats", session, name] if is_record(name) => Some(transcript(of(session), Some(project))),
+        // Results that were too long for the session's file.
+        ["tool-outputs", dir, _, ..] => match dir.strip_prefix("session-") {
+            Some(session) => Some(sidecar(of(session), Some(project))),
+            None => for_all(),
+        },
+        [session, _, ..] if is_uuid(session) => Some(sidecar(of(session), Some(project))),
+        // Which project it is, what was typed, and what was saved by hand with a name.
+        [".project_root" | "logs.json" | "checkpoint.json"] | ["tool-outputs", _] | ["plans", _, ..] => {
+            for_all()
+        }
+        [name] if name.starts_with("checkpoint-") && ends_in(name, &[".json"]) => for_all(),
+        _ => None,
+    }
+}
+
+fn chat(project: &str, name: &str) -> Option<Place> {
+    let stem = name.split_once('.').map_or(name, |(stem, _)| stem);
+    let id = match stem.strip_prefix("session-") {
+        Some(rest) => rest.rsplit_once('-').map_or(rest, |(_, id)| id),
+        None => stem,
+    };
+    let key = SessionKey::of_project(project, id);
+    if name.contains(".unreadable-") {
+        return Some(sidecar(key, Some(project)));
+    }
+    is_record(name).then(|| transcript(key, Some(project)))
+}
+
+fn is_record(name: &str) -> bool {
+    ends_in(name, &[".json", ".jsonl"])
+}
+
+fn short(id: &str) -> &str {
+    id.get(..SHORT_ID_LEN).unwrap_or(id)
+}

@@ -1,0 +1,161 @@
+//! How each agent lays out its home: pure rules over the names of a path, a file per agent.
+//!
+//! The rules list what is wanted, and whatever they do not know is left alone. Settings and credentials lie where no rule
+//! reaches; [`SECRETS`] are refused below a session's directory too, where any name is taken.
+
+mod claude;
+mod codex;
+mod copilot;
+mod gemini;
+
+use super::place::{Place, Role, SessionKey};
+use super::provider::Provider;
+
+/// How many directories deep files are looked for, in a home and below a path that was named. Agents go down to seven;
+/// a user's own files that were saved with a session may go further.
+pub const DEPTH_MAX: usize = 32;
+
+/// Names of files in which agents keep credentials: never listed, wherever they lie.
+///
+/// Besides these no settings are listed either (`settings.json`, `config.toml`, `config.json`, `mcp-config.json`,
+/// `.claude.json` and its copies in `backups`), as they may have tokens in them, nor what Claude keeps of a shell's
+/// environment (`shell-snapshots`, `session-env`).
+pub const SECRETS: [&str; 9] = [
+    ".credentials.json",
+    ".env",
+    ".netrc",
+    "auth.json",
+    "gemini-credentials.json",
+    "google_accounts.json",
+    "mcp-oauth-tokens-v2.json",
+    "mcp-oauth-tokens.json",
+    "oauth_creds.json",
+];
+
+/// Directories of tools that no agent keeps sessions in, and that are too large to go through.
+const PASSED_OVER: [&str; 2] = [".git", "node_modules"];
+
+/// Tells what the file is that these names lead to.
+pub(super) fn place(provider: Provider, names: &[&str]) -> Option<Place> {
+    let (name, dirs) = names.split_last()?;
+    if dirs.len() > DEPTH_MAX || is_left_out(name) || dirs.iter().any(|dir| PASSED_OVER.contains(dir)) {
+        return None;
+    }
+    match provider {
+        Provider::Claude => claude::place(names),
+        Provider::Codex => codex::place(names),
+        Provider::Gemini => gemini::place(names),
+        Provider::Copilot => copilot::place(names),
+    }
+}
+
+/// Tells whether the directory that these names lead to may hold files with a place, were it not for its depth.
+pub(super) fn may_hold(provider: Provider, names: &[&str]) -> bool {
+    if names.iter().any(|name| PASSED_OVER.contains(name)) {
+        return false;
+    }
+    match provider {
+        Provider::Claude => claude::may_hold(names),
+        Provider::Codex => codex::may_hold(names),
+        Provider::Gemini => gemini::may_hold(names),
+        Provider::Copilot => copilot::may_hold(names),
+    }
+}
+
+/// Returns the names of the directories right below a home that files with a place are in.
+pub(super) fn tops(provider: Provider) -> &'static [&'static str] {
+    match provider {
+        Provider::Claude => &claude::TOPS,
+        Provider::Codex => &codex::TOPS,
+        Provider::Gemini => &gemini::TOPS,
+        Provider::Copilot => &copilot::TOPS,
+    }
+}
+
+/// Tells whether a directory is one that is not gone through, whatever lies above it.
+pub(super) fn is_passed_over(name: &str) -> bool {
+    PASSED_OVER.contains(&name)
+}
+
+/// Tells whether a file is left out whatever directory it lies in: credentials, locks, databases, and files that are
+/// about to be renamed to what they are for.
+pub(super) fn is_left_out(name: &str) -> bool {
+    let is_database = [".db", ".sqlite", ".sqlite3"].iter().any(|kind| {
+        let after = name.rfind(kind).map(|at| &name[at + kind.len()..]);
+        matches!(after, Some("" | "-wal" | "-shm" | "-journal"))
+    });
+    let is_passing = ends_in(name, &[".tmp"]) || name.contains(".tmp-") || name.contains(".tmp.");
+    let is_secret = SECRETS.contains(&name) || name.starts_with(".env.");
+    is_secret || is_database || is_passing || ends_in(name, &[".lock"])
+}
+
+fn transcript(session: SessionKey, project: Option<&str>) -> Place {
+    Place { role: Role::Transcript, session: Some(session), project: project.map(str::to_owned) }
+}
+
+fn sidecar(session: SessionKey, project: Option<&str>) -> Place {
+    Place { role: Role::Sidecar, session: Some(session), project: project.map(str::to_owned) }
+}
+
+fn shared(session: Option<SessionKey>, project: Option<&str>) -> Place {
+    Place { role: Role::Shared, session, project: project.map(str::to_owned) }
+}
+
+/// Tells whether a name has one of these endings, spelled like this: agents write no others.
+pub(super) fn ends_in(name: &str, endings: &[&str]) -> bool {
+    endings.iter().any(|ending| name.ends_with(ending))
+}
+
+/// Tells whether a name is a UUID as agents spell it.
+fn is_uuid(name: &str) -> bool {
+    name.len() == UUID_LEN
+        && name.bytes().enumerate().all(|(at, byte)| match at {
+            8 | 13 | 18 | 23 => byte == b'-',
+            _ => byte.is_ascii_hexdigit(),
+        })
+}
+
+const UUID_LEN: usize = 36;
+
+/// Returns the first UUID in a name.
+fn uuid_in(name: &str) -> Option<&str> {
+    (0..name.len()).filter_map(|start| name.get(start..start + UUID_LEN)).find(|part| is_uuid(part))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn uuids_are_told_from_what_looks_like_one() {
+        let uuid = "550e8400-e29b-41d4-a716-446655440000";
+        assert!(is_uuid(uuid));
+        for other in ["", &uuid[1..], &uuid.replace('-', "a"), &uuid.replace('e', "g"), &format!("{uuid}0")] {
+            assert!(!is_uuid(other), "{other}");
+        }
+        assert_eq!(uuid_in(&format!("rollout-2026-06-08T08-14-42-{uuid}_{uuid}")), Some(uuid));
+        assert_eq!(uuid_in(&format!("ü{uuid}")), Some(uuid));
+        assert_eq!(uuid_in("rollout-2026-06-08T08-14-42"), None);
+    }
+
+    #[test]
+    fn credentials_databases_locks_and_passing_files_are_left_out() {
+        for name in SECRETS {
+            assert!(is_left_out(name), "{name}");
+        }
+        for name in [
+            "session.db",
+            "s.db-wal",
+            "x.sqlite3-shm",
+            "inuse.7.lock",
+            "a.json.tmp-7",
+            "a.tmp.9",
+            ".env.local",
+        ] {
+            assert!(is_left_out(name), "{name}");
+        }
+        for name in ["events.jsonl", "auth.json.md", "lock", "a.dbx", "tmp-1.txt", "settings.json"] {
+            assert!(!is_left_out(name), "{name}");
+        }
+    }
+}

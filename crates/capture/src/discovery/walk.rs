@@ -1,0 +1,150 @@
+//! Goes through a directory tree: one listing per directory, one look at each file that is wanted, and no waiting.
+//!
+//! What is wanted is up to [`Rules`]. What cannot be looked at becomes a problem, and the rest goes on. Something that
+//! disappears in between does not: agents delete and rename their files at any time.
+
+use std::fs::{DirEntry, FileType, Metadata};
+use std::io;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use jiff::Timestamp;
+
+use super::files::Stat;
+use super::layout::DEPTH_MAX;
+use super::problem::{Problem, Why};
+
+/// What a walk does with what it meets.
+pub(super) trait Rules {
+    /// What is to be known of a file besides its path.
+    type Taken;
+
+    /// Tells whether to go into a directory.
+    fn enters(&self, dir: &Path) -> bool;
+
+    /// Tells whether a link to a directory, which [`Rules::enters`] is true of, is followed.
+    fn follows(&self, link: &Path) -> bool;
+
+    /// Tells whether to take a file, and as what.
+    fn takes(&self, path: &Path) -> Option<Self::Taken>;
+}
+
+/// A file that was taken.
+pub(super) struct Taken<T> {
+    pub(super) path: PathBuf,
+    pub(super) what: T,
+    pub(super) stat: Stat,
+}
+
+/// What a walk has met, everything sorted by path.
+pub(super) struct Walked<T> {
+    pub(super) files: Vec<Taken<T>>,
+    /// All directories that were entered.
+    pub(super) dirs: Vec<PathBuf>,
+    pub(super) problems: Vec<Problem>,
+}
+
+/// Goes through a directory and those below it, [`DEPTH_MAX`] of them deep.
+pub(super) fn walk<R: Rules>(root: &Path, rules: &R) -> Walked<R::Taken> {
+    let mut walked = Walked { files: Vec::new(), dirs: Vec::new(), problems: Vec::new() };
+    let mut waiting = vec![(root.to_owned(), 0)];
+    while let Some((dir, depth)) = waiting.pop() {
+        if depth > DEPTH_MAX {
+            walked.problems.push(Problem::new(&dir, Why::TooDeep));
+            continue;
+        }
+        let mut below = Vec::new();
+        match walked.list(&dir, rules, &mut below) {
+            Ok(()) => {}
+            // It went away, which only the root must not.
+            Err(error) if error.kind() == io::ErrorKind::NotFound && depth > 0 => continue,
+            Err(error) => walked.problems.push(Problem::unreadable(&dir, error)),
+        }
+        // Also one that cannot be listed now: it may be some day, and is watched for that.
+        walked.dirs.push(dir);
+        waiting.extend(below.into_iter().map(|dir| (dir, depth + 1)));
+    }
+    // By bytes and not by component, so that `<session>.jsonl` comes before what is in `<session>/`.
+    walked.files.sort_by(|one, other| one.path.as_os_str().cmp(other.path.as_os_str()));
+    walked.dirs.sort_by(|one, other| one.as_os_str().cmp(other.as_os_str()));
+    walked.problems.sort_by(|one, other| one.path.as_os_str().cmp(other.path.as_os_str()));
+    walked
+}
+
+impl<T> Walked<T> {
+    fn list<R: Rules<Taken = T>>(
+        &mut self,
+        dir: &Path,
+        rules: &R,
+        below: &mut Vec<PathBuf>,
+    ) -> io::Result<()> {
+        for entry in std::fs::read_dir(dir)? {
+            let entry = entry?;
+            let path = entry.path();
+            match entry.file_type() {
+                Ok(kind) if kind.is_dir() => below.extend(rules.enters(&path).then_some(path)),
+                Ok(kind) if kind.is_symlink() => below.extend(self.link(path, rules)),
+                Ok(kind) => self.file(&entry, kind, rules.takes(&path)),
+                Err(error) => self.trouble(&path, error),
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the directory that a link leads to, under the link's name. Other links that are in the place of
+    /// something wanted are told.
+    fn link<R: Rules<Taken = T>>(&mut self, path: PathBuf, rules: &R) -> Option<PathBuf> {
+        if rules.enters(&path) && rules.follows(&path) {
+            match std::fs::metadata(&path) {
+                Ok(about) if about.is_dir() => return Some(path),
+                Ok(_) => {}
+                // Told also when it leads nowhere: a disk may be missing.
+                Err(error) => self.problems.push(Problem::unreadable(&path, error)),
+            }
+        } else if rules.enters(&path) && leads_to_dir(&path) || rules.takes(&path).is_some() {
+            self.problems.push(Problem::new(&path, Why::Link));
+        }
+        None
+    }
+
+    fn file(&mut self, entry: &DirEntry, kind: FileType, what: Option<T>) {
+        let Some(what) = what else { return };
+        let path = entry.path();
+        if !kind.is_file() {
+            self.problems.push(Problem::new(&path, Why::NotRegular));
+            return;
+        }
+        match entry.metadata() {
+            // Looked at once more: it may have been replaced since it was listed.
+            Ok(about) if about.is_file() => self.files.push(Taken { path, what, stat: stat(&about) }),
+            Ok(_) => self.problems.push(Problem::new(&path, Why::NotRegular)),
+            Err(error) => self.trouble(&path, error),
+        }
+    }
+
+    fn trouble(&mut self, path: &Path, error: io::Error) {
+        if error.kind() != io::ErrorKind::NotFound {
+            self.problems.push(Problem::unreadable(path, error));
+        }
+    }
+}
+
+fn leads_to_dir(link: &Path) -> bool {
+    std::fs::metadata(link).is_ok_and(|about| about.is_dir())
+}
+
+/// Returns what is known of a file without opening it.
+pub(super) fn stat(about: &Metadata) -> Stat {
+    let modified = about.modified().ok().map_or(Timestamp::UNIX_EPOCH, instant);
+    Stat { size_bytes: about.len(), modified, device: about.dev(), inode: about.ino() }
+}
+
+/// File systems know times that lie beyond all calendars; the nearest one that can be told is taken.
+fn instant(time: SystemTime) -> Timestamp {
+    Timestamp::try_from(time).unwrap_or(if time < SystemTime::UNIX_EPOCH {
+        Timestamp::MIN
+    } else {
+        Timestamp::MAX
+    })
+}

@@ -1,0 +1,147 @@
+//! Where homes are found: by variables, by defaults, each once, and what is told of those that are missing.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::PathBuf;
+
+use steno_capture::discovery::Provider::{Claude, Codex, Copilot, Gemini};
+use steno_capture::discovery::{Environment, Origin, homes};
+
+use crate::trees::Tree;
+
+/// What names a home by default.
+const DEFAULT: &str = "default";
+
+/// Checks which homes and problems are found in a tree that has a user's directory `me`. Values of variables have `@`
+/// for the tree.
+#[track_caller]
+fn check(
+    tree: &Tree,
+    variables: &[(&'static str, &str)],
+    want: &[(&str, &str, &str)],
+    want_problems: &[&str],
+) {
+    let root = tree.root.to_str().expect("a path for tests is text");
+    let value = |text: &str| text.replace('@', root).into();
+    let variables: BTreeMap<_, _> = variables.iter().map(|(name, text)| (*name, value(text))).collect();
+    let environment =
+        Environment { home: Some(tree.root.join("me")), variables, system_root: tree.root.clone() };
+    let found = homes(&environment);
+    let got: Vec<_> = found
+        .found
+        .iter()
+        .map(|home| {
+            let origin = match home.origin {
+                Origin::Variable(name) => name,
+                Origin::Default => DEFAULT,
+                Origin::Given => "given",
+            };
+            (home.provider.name(), tree.below(&home.root), origin)
+        })
+        .collect();
+    let got: Vec<_> = got.iter().map(|(name, path, origin)| (*name, path.as_str(), *origin)).collect();
+    let problems: Vec<_> =
+        found.problems.iter().map(|problem| problem.to_string().replace(root, "@")).collect();
+    assert_eq!(got, want);
+    assert_eq!(problems, want_problems);
+}
+
+#[test]
+fn defaults_are_found_where_they_are() {
+    let tree =
+        Tree::of(&["me/.claude/x", "me/.config/claude/x", "me/.codex/x", "me/.gemini/x", "me/.copilot/x"]);
+    let all = [
+        ("claude", "me/.claude", DEFAULT),
+        ("claude", "me/.config/claude", DEFAULT),
+        ("codex", "me/.codex", DEFAULT),
+        ("gemini", "me/.gemini", DEFAULT),
+        ("copilot", "me/.copilot", DEFAULT),
+    ];
+    check(&tree, &[], &all, &[]);
+    check(&Tree::of(&["me/.claude", "me/.codex/x"]), &[], &[("codex", "me/.codex", DEFAULT)], &[]);
+    check(&Tree::of(&[]), &[("CODEX_HOME", "")], &[], &[]);
+}
+
+#[test]
+fn variables_add_to_the_defaults() {
+    let tree =
+        Tree::of(&["me/.codex/x", "other/x", "g/.gemini/x", "config/claude/x", "state/.copilot/x", "c/x"]);
+    let variables = [
+        ("CODEX_HOME", "@/other"),
+        ("GEMINI_CLI_HOME", "@/g"),
+        ("COPILOT_HOME", "@/c"),
+        ("XDG_CONFIG_HOME", "@/config"),
+        ("XDG_STATE_HOME", "@/state"),
+    ];
+    let want = [
+        ("claude", "config/claude", "XDG_CONFIG_HOME"),
+        ("codex", "other", "CODEX_HOME"),
+        ("codex", "me/.codex", DEFAULT),
+        ("gemini", "g/.gemini", "GEMINI_CLI_HOME"),
+        ("copilot", "c", "COPILOT_HOME"),
+        ("copilot", "state/.copilot", "XDG_STATE_HOME"),
+    ];
+    check(&tree, &variables, &want, &[]);
+}
+
+#[test]
+fn a_list_of_directories_is_taken_apart() {
+    let tree = Tree::of(&["a/x", "b/x", "c,d/x"]);
+    let variable = "CLAUDE_CONFIG_DIR";
+    let (a, b) = (("claude", "a", variable), ("claude", "b", variable));
+    check(&tree, &[(variable, "@/a, @/b,,")], &[a, b], &[]);
+    check(&tree, &[(variable, "@/b,@/b/../a,@/a")], &[b, a], &[]);
+    check(&tree, &[(variable, "@/c,d")], &[("claude", "c,d", variable)], &[]);
+    let missing = "`@/no` is named by `CLAUDE_CONFIG_DIR` and is not there";
+    check(&tree, &[(variable, "@/a,@/no")], &[a], &[missing]);
+}
+
+#[test]
+fn a_home_that_is_named_twice_is_one_home() {
+    let tree = Tree::of(&["me/.claude/x", "me/.config/other"]);
+    symlink(tree.root.join("me/.claude"), tree.root.join("me/.config/claude")).unwrap();
+    let variable = "CLAUDE_CONFIG_DIR";
+    check(&tree, &[(variable, "@/me/.config/claude")], &[("claude", "me/.claude", variable)], &[]);
+}
+
+#[test]
+fn what_a_variable_names_in_vain_is_told() {
+    let tree = Tree::of(&["file"]);
+    fs::create_dir_all(tree.root.join("state")).unwrap();
+    let variables = [
+        ("CODEX_HOME", "@/no"),
+        ("GEMINI_CLI_HOME", "@/file"),
+        ("COPILOT_HOME", "@/file"),
+        ("XDG_STATE_HOME", "@/state"),
+        ("XDG_CONFIG_HOME", "relative"),
+    ];
+    let problems = [
+        "`@/no` is named by `CODEX_HOME` and is not there",
+        "`@/file/.gemini` is named by `GEMINI_CLI_HOME` and is not there",
+        "`@/file` is named by `COPILOT_HOME` and is no directory",
+    ];
+    check(&tree, &variables, &[], &problems);
+}
+
+#[test]
+fn only_variables_that_matter_are_looked_up() {
+    let asked = std::cell::RefCell::new(Vec::new());
+    let environment = Environment::from_lookup(None, |name| {
+        asked.borrow_mut().push(name.to_owned());
+        (name == "CODEX_HOME").then(|| "/nowhere/at/all".into())
+    });
+    assert_eq!(asked.into_inner(), Environment::VARIABLES);
+    assert_eq!(environment.variables, BTreeMap::from([("CODEX_HOME", "/nowhere/at/all".into())]));
+    let found = homes(&environment);
+    assert_eq!((found.found.len(), found.problems.len()), (0, 1));
+    assert_eq!(found.problems[0].path, PathBuf::from("/nowhere/at/all"));
+}
+
+#[test]
+fn agents_have_names_for_records_and_for_people() {
+    let names = [Claude, Codex, Gemini, Copilot].map(|provider| (provider.to_string(), provider.title()));
+    let want =
+        [("claude", "Claude Code"), ("codex", "Codex"), ("gemini", "Gemini CLI"), ("copilot", "Copilot CLI")];
+    assert_eq!(names, want.map(|(name, title)| (name.to_owned(), title)));
+}

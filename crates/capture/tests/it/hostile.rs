@@ -1,0 +1,114 @@
+//! Homes that were made to lead astray: links in circles and out of the home, pipes, directories in the place of files.
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::path::Path;
+
+use rustix::fs::{CWD, FileType, Mode, mknodat};
+use steno_capture::discovery::Provider::{Claude, Codex, Copilot};
+use steno_capture::discovery::{DEPTH_MAX, Listing, Provider, files, given};
+
+use crate::trees::{Tree, paths};
+
+const A: &str = "550e8400-e29b-41d4-a716-446655440000";
+
+/// Checks which files are listed of a tree and what is told of it, as path and reason.
+#[track_caller]
+fn check(tree: &Tree, provider: Provider, want: &[&str], want_problems: &[(&str, &str)]) -> Listing {
+    let listing = files(&tree.home(provider));
+    assert_eq!(tree.all_below(paths(&listing.files)), want);
+    let problems: Vec<_> =
+        listing.problems.iter().map(|problem| (tree.below(&problem.path), problem.why.to_string())).collect();
+    let problems: Vec<_> = problems.iter().map(|(path, why)| (path.as_str(), why.as_str())).collect();
+    assert_eq!(problems, want_problems);
+    listing
+}
+
+fn make_pipe(path: &Path) {
+    mknodat(CWD, path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).expect("a pipe can be made");
+}
+
+const LINK: &str = "is a link, which is not followed";
+
+#[test]
+fn links_in_circles_end() {
+    let file = "sessions/2026/rollout-x.jsonl";
+    let tree = Tree::of(&[file]);
+    symlink(&tree.root, tree.root.join("sessions/2026/again")).unwrap();
+    symlink("self", tree.root.join("sessions/self")).unwrap();
+    symlink(".", tree.root.join("archived_sessions")).unwrap();
+    let by_the_link = "archived_sessions/sessions/2026/rollout-x.jsonl";
+    // The well-known directory is followed, and none below it, so that it ends.
+    let want = [
+        ("archived_sessions/archived_sessions", LINK),
+        ("archived_sessions/sessions/2026/again", LINK),
+        ("sessions/2026/again", LINK),
+    ];
+    check(&tree, Codex, &[by_the_link, file], &want);
+}
+
+#[test]
+fn links_that_lead_out_of_the_home_are_told_and_not_followed() {
+    let tree = Tree::of(&["out/rollout-y.jsonl", "home/sessions/2026/x", "home/logs"]);
+    let mut home = tree.home(Codex);
+    home.root.push("home");
+    symlink(tree.root.join("out"), home.root.join("sessions/2026/06")).unwrap();
+    symlink(tree.root.join("out/rollout-y.jsonl"), home.root.join("sessions/rollout-z.jsonl")).unwrap();
+    symlink(tree.root.join("out"), home.root.join("elsewhere")).unwrap();
+    let listing = files(&home);
+    assert_eq!(listing.files, []);
+    let told = listing.problems.iter().map(|problem| &*problem.path);
+    assert_eq!(tree.all_below(told), ["home/sessions/2026/06", "home/sessions/rollout-z.jsonl"]);
+}
+
+#[test]
+fn a_well_known_directory_that_leads_nowhere_is_told() {
+    let tree = Tree::of(&[]);
+    symlink("/nowhere/at/all", tree.root.join("sessions")).unwrap();
+    check(&tree, Codex, &[], &[("sessions", "cannot be read")]);
+}
+
+#[test]
+fn what_only_has_a_files_name_holds_nobody_up() {
+    let tree = Tree::of(&["sessions/rollout-c.jsonl/rollout-d.jsonl", "projects/-p/x"]);
+    make_pipe(&tree.root.join("sessions/rollout-a.jsonl"));
+    make_pipe(&tree.root.join("sessions/other"));
+    let pipe = [("sessions/rollout-a.jsonl", "is no regular file")];
+    check(&tree, Codex, &["sessions/rollout-c.jsonl/rollout-d.jsonl"], &pipe);
+    fs::create_dir_all(tree.root.join(format!("projects/-p/{A}.jsonl/x"))).unwrap();
+    check(&tree, Claude, &[], &[]);
+    let named = given(&tree.root.join("sessions/rollout-a.jsonl"));
+    assert_eq!((named.files.len(), named.problems.len()), (0, 1));
+}
+
+#[test]
+fn a_directory_that_cannot_be_read_takes_nothing_from_the_rest() {
+    if steno_testkit::is_root() {
+        steno_testkit::skip!("root reads every directory");
+    }
+    let tree = Tree::of(&["sessions/closed/rollout-a.jsonl", "sessions/open/rollout-b.jsonl"]);
+    let closed = tree.root.join("sessions/closed");
+    fs::set_permissions(&closed, fs::Permissions::from_mode(0o000)).unwrap();
+    let listing =
+        check(&tree, Codex, &["sessions/open/rollout-b.jsonl"], &[("sessions/closed", "cannot be read")]);
+    assert!(listing.dirs.contains(&closed), "it is watched for the day that it opens");
+    fs::set_permissions(&closed, fs::Permissions::from_mode(0o700)).unwrap();
+}
+
+#[test]
+fn what_lies_too_deep_is_told() {
+    let deepest = format!("session-state/s/{}", vec!["d"; DEPTH_MAX - 2].join("/"));
+    let tree = Tree::of(&[&format!("{deepest}/x"), &format!("{deepest}/deeper/y")]);
+    let why = "lies more than 32 directories deep and is not looked into";
+    check(&tree, Copilot, &[&format!("{deepest}/x")], &[(&format!("{deepest}/deeper"), why)]);
+}
+
+#[test]
+fn a_home_that_went_away_is_told() {
+    let tree = Tree::of(&[]);
+    let mut home = tree.home(Codex);
+    home.root.push("gone");
+    let listing = files(&home);
+    assert_eq!(listing.problems.len(), 1);
+    assert_eq!(listing.problems[0].path, home.root);
+}
