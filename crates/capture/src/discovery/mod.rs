@@ -10,6 +10,8 @@ mod layout;
 mod place;
 mod problem;
 mod provider;
+mod retention;
+mod settings;
 mod walk;
 
 pub use files::{FoundFile, Listing, Stat, files};
@@ -19,3 +21,4 @@ pub use layout::{DEPTH_MAX, SECRETS};
 pub use place::{Place, Role, SessionKey, may_hold, role_of};
 pub use problem::{Problem, Why};
 pub use provider::Provider;
+pub use retention::{Retention, SetBy, retention};

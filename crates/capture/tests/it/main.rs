@@ -6,4 +6,5 @@ mod given_paths;
 mod hostile;
 mod placing;
 mod real_homes;
+mod retention;
 mod trees;
