@@ -112,7 +112,13 @@ pub trait Disk: Send + Sync {
     /// As [`Disk::open_append`].
     fn try_lock(&self, path: &StorePath) -> io::Result<Option<Box<dyn LockGuard>>>;
 
-    /// Tells whether somebody holds the lock of a file.
+    /// Takes the lock of a file together with others who share it; `None` when somebody holds it alone.
+    ///
+    /// # Errors
+    /// As [`Disk::open_append`].
+    fn try_share(&self, path: &StorePath) -> io::Result<Option<Box<dyn LockGuard>>>;
+
+    /// Tells whether somebody holds the lock of a file alone.
     ///
     /// # Errors
     /// As [`Disk::open_append`].

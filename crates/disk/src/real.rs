@@ -108,6 +108,15 @@ impl RealDisk {
         }
     }
 
+    fn flock(&self, path: &StorePath, how: FlockOperation) -> io::Result<Option<Box<dyn LockGuard>>> {
+        let file = self.open_or_make(path, OFlags::RDWR)?;
+        match fs::flock(&file.fd, how) {
+            Ok(()) => Ok(Some(Box::new(file))),
+            Err(Errno::WOULDBLOCK) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
     fn make(&self, path: &StorePath, flags: OFlags) -> io::Result<RealFile> {
         let file = self.open_file(path, flags | OFlags::CREATE | OFlags::EXCL)?;
         fs::fchmod(&file.fd, FILE_MODE)?;
@@ -303,12 +312,11 @@ impl Disk for RealDisk {
     }
 
     fn try_lock(&self, path: &StorePath) -> io::Result<Option<Box<dyn LockGuard>>> {
-        let file = self.open_or_make(path, OFlags::RDWR)?;
-        match fs::flock(&file.fd, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => Ok(Some(Box::new(file))),
-            Err(Errno::WOULDBLOCK) => Ok(None),
-            Err(error) => Err(error.into()),
-        }
+        self.flock(path, FlockOperation::NonBlockingLockExclusive)
+    }
+
+    fn try_share(&self, path: &StorePath) -> io::Result<Option<Box<dyn LockGuard>>> {
+        self.flock(path, FlockOperation::NonBlockingLockShared)
     }
 
     fn is_locked(&self, path: &StorePath) -> io::Result<bool> {

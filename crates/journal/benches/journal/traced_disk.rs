@@ -145,6 +145,10 @@ impl Disk for TracedDisk {
         self.real.try_lock(path)
     }
 
+    fn try_share(&self, path: &StorePath) -> io::Result<Option<Box<dyn LockGuard>>> {
+        self.real.try_share(path)
+    }
+
     fn is_locked(&self, path: &StorePath) -> io::Result<bool> {
         self.real.is_locked(path)
     }

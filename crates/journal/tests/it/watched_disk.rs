@@ -113,6 +113,10 @@ impl Disk for WatchedDisk {
         self.disk.try_lock(path)
     }
 
+    fn try_share(&self, path: &StorePath) -> io::Result<Option<Box<dyn LockGuard>>> {
+        self.disk.try_share(path)
+    }
+
     fn is_locked(&self, path: &StorePath) -> io::Result<bool> {
         self.disk.is_locked(path)
     }

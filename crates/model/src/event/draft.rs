@@ -181,6 +181,12 @@ impl Draft {
         Ok(self)
     }
 
+    /// Returns an envelope field of its own.
+    #[must_use]
+    pub fn field(&self, name: &str) -> Option<&RawJson> {
+        self.extra.get(name)
+    }
+
     /// Returns the draft's type.
     #[must_use]
     pub fn event_type(&self) -> EventType {

@@ -93,7 +93,7 @@ impl Drop for HeldLock {
         let mut world = self.disk.world();
         // The locks of a process that has died are gone already, and may be somebody else's by now.
         if world.process == self.disk.process {
-            world.locked.remove(&self.inode);
+            world.unlock(self.inode);
         }
     }
 }

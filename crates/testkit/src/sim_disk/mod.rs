@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use steno_disk::{Disk, DiskFile, Identity, LockGuard, StorePath};
 
 use handle::{Handle, HeldLock};
-use world::World;
+use world::{Held, World};
 
 pub use world::{Call, Fault};
 
@@ -111,6 +111,16 @@ impl SimDisk {
         Ok(world.inode_at(path.as_str()))
     }
 
+    fn lock(&self, path: &StorePath, how: Held) -> io::Result<Option<Box<dyn LockGuard>>> {
+        self.open_append(path)?;
+        let mut world = self.world();
+        let inode = world.inode_at(path.as_str()).ok_or(io::ErrorKind::NotFound)?;
+        if !world.lock(inode, how) {
+            return Ok(None);
+        }
+        Ok(Some(Box::new(HeldLock { disk: self.clone(), inode })))
+    }
+
     fn handle(&self, inode: usize) -> Arc<dyn DiskFile> {
         Arc::new(Handle { disk: self.clone(), inode })
     }
@@ -190,18 +200,16 @@ impl Disk for SimDisk {
     }
 
     fn try_lock(&self, path: &StorePath) -> io::Result<Option<Box<dyn LockGuard>>> {
-        self.open_append(path)?;
-        let mut world = self.world();
-        let inode = world.inode_at(path.as_str()).ok_or(io::ErrorKind::NotFound)?;
-        if !world.locked.insert(inode) {
-            return Ok(None);
-        }
-        Ok(Some(Box::new(HeldLock { disk: self.clone(), inode })))
+        self.lock(path, Held::Alone)
+    }
+
+    fn try_share(&self, path: &StorePath) -> io::Result<Option<Box<dyn LockGuard>>> {
+        self.lock(path, Held::Shared(1))
     }
 
     fn is_locked(&self, path: &StorePath) -> io::Result<bool> {
         let inode = self.open(path)?;
-        Ok(inode.is_some_and(|inode| self.world().locked.contains(&inode)))
+        Ok(inode.is_some_and(|inode| self.world().is_held_alone(inode)))
     }
 
     fn host_path(&self, _dir: &StorePath) -> Option<PathBuf> {

@@ -73,10 +73,18 @@ enum NameChange {
     Unlink { path: String },
 }
 
+/// How a lock is held.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Held {
+    Alone,
+    /// By so many.
+    Shared(u32),
+}
+
 pub(super) struct World {
     pub(super) process: u64,
     pub(super) inodes: Vec<Inode>,
-    pub(super) locked: BTreeSet<usize>,
+    locks: BTreeMap<usize, Held>,
     pub(super) room: Option<u64>,
     pub(super) short_writes: Option<usize>,
     pub(super) calls: u64,
@@ -95,7 +103,7 @@ impl World {
         Self {
             process: 1,
             inodes: Vec::new(),
-            locked: BTreeSet::new(),
+            locks: BTreeMap::new(),
             room: None,
             short_writes: None,
             calls: 0,
@@ -194,6 +202,30 @@ impl World {
         Ok(count)
     }
 
+    /// Takes a lock; false when it is held otherwise.
+    pub(super) fn lock(&mut self, inode: usize, how: Held) -> bool {
+        let held = match (self.locks.get(&inode), how) {
+            (None, _) => how,
+            (Some(Held::Shared(count)), Held::Shared(more)) => Held::Shared(count + more),
+            (Some(_), _) => return false,
+        };
+        self.locks.insert(inode, held);
+        true
+    }
+
+    pub(super) fn unlock(&mut self, inode: usize) {
+        match self.locks.get_mut(&inode) {
+            Some(Held::Shared(count)) if *count > 1 => *count -= 1,
+            _ => {
+                self.locks.remove(&inode);
+            }
+        }
+    }
+
+    pub(super) fn is_held_alone(&self, inode: usize) -> bool {
+        self.locks.get(&inode) == Some(&Held::Alone)
+    }
+
     pub(super) fn inode_at(&self, path: &str) -> Option<usize> {
         self.names.get(path).copied()
     }
@@ -289,7 +321,7 @@ impl World {
     pub(super) fn end_process(&mut self, death: Death) {
         self.process += 1;
         self.dead = false;
-        self.locked.clear();
+        self.locks.clear();
         self.faults.clear();
         if death == Death::PowerCut {
             self.cut_power();

@@ -1,0 +1,163 @@
+//! Where chunks end, and which chunks are alike.
+//!
+//! Boundaries follow from the content, so the same bytes are cut alike wherever they stand. What is alike is told by
+//! sketches: a few numbers that two chunks share when most of their bytes are the same.
+
+use fastcdc::v2020::FastCDC;
+
+/// The shortest chunk, unless the bytes end.
+pub(crate) const CHUNK_BYTES_MIN: usize = 16 * 1024;
+const CHUNK_BYTES_AVERAGE: usize = 64 * 1024;
+/// The longest chunk.
+pub(crate) const CHUNK_BYTES_MAX: usize = 256 * 1024;
+
+/// How many numbers a sketch has.
+pub(crate) const SKETCH_LEN: usize = 6;
+
+/// Numbers that similar chunks are likely to share.
+pub(crate) type Sketch = [u32; SKETCH_LEN];
+
+/// Whether bytes may follow those that are to be cut.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum More {
+    /// They may: the last chunk is left alone while it could grow.
+    MayCome,
+    /// They will not, or begin a chunk of their own.
+    WillNot,
+}
+
+/// Returns the lengths of the chunks that bytes are cut into, from their beginning.
+pub(crate) fn chunk_lengths(bytes: &[u8], more: More) -> Vec<usize> {
+    let cuts = FastCDC::new(bytes, CHUNK_BYTES_MIN, CHUNK_BYTES_AVERAGE, CHUNK_BYTES_MAX);
+    let mut lengths: Vec<usize> = cuts.map(|chunk| chunk.length).collect();
+    if more == More::MayCome && lengths.last().is_some_and(|last| *last < CHUNK_BYTES_MAX) {
+        lengths.pop();
+    }
+    lengths
+}
+
+/// How many windows are looked at: those whose hash has these bits unset.
+const SAMPLED: u64 = 0x3f << 32;
+/// Each multiplies a window's hash into another order, whose greatest is one feature.
+const ORDERS: [u32; 2 * SKETCH_LEN] = [
+    0x9e37_79b1,
+    0x85eb_ca77,
+    0xc2b2_ae3d,
+    0x27d4_eb2f,
+    0x1656_67b1,
+    0xd3a2_646d,
+    0xfd70_46c5,
+    0xb55a_4f09,
+    0xe657_1d2d,
+    0x94d0_49bb,
+    0xbf58_476d,
+    0x6c62_272f,
+];
+
+/// Sketches a chunk.
+///
+/// Of all windows of some 40 bytes, a few are picked by their hash alone. In each of several orders the greatest of them
+/// is a feature, and two features make a number of the sketch: where few bytes differ, few windows do, and most features
+/// stay. The rolling hash forgets a byte after 64 others.
+pub(crate) fn sketch(chunk: &[u8]) -> Sketch {
+    let mut hash = 0_u64;
+    let mut features = [0_u32; 2 * SKETCH_LEN];
+    for byte in chunk {
+        hash = (hash << 1).wrapping_add(GEAR[usize::from(*byte)]);
+        if hash & SAMPLED == 0 {
+            #[expect(clippy::cast_possible_truncation, reason = "both halves are used")]
+            let window = (hash >> 8) as u32 ^ hash as u32;
+            for (feature, order) in features.iter_mut().zip(ORDERS) {
+                let ordered = window.wrapping_mul(order);
+                *feature = (*feature).max(ordered ^ (ordered >> 15));
+            }
+        }
+    }
+    let mut sketch = [0; SKETCH_LEN];
+    for (number, (place, pair)) in sketch.iter_mut().zip((0..).zip(features.chunks_exact(2))) {
+        *number = pair[0].wrapping_mul(0x0100_0193) ^ pair[1].rotate_left(11) ^ place;
+    }
+    sketch
+}
+
+/// A number for each byte, as good as random and always the same.
+static GEAR: [u64; 256] = gear();
+
+const fn gear() -> [u64; 256] {
+    let mut table = [0; 256];
+    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+    let mut index = 0;
+    while index < table.len() {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        table[index] = state.wrapping_mul(0x2545_f491_4f6c_dd1d);
+        index += 1;
+    }
+    table
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Bytes that do not repeat.
+    fn noise(len: usize, mut state: u64) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(len + 8);
+        while bytes.len() < len {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            bytes.extend_from_slice(&state.to_le_bytes());
+        }
+        bytes.truncate(len);
+        bytes
+    }
+
+    #[test]
+    fn chunks_cover_everything_and_keep_their_bounds() {
+        let bytes = noise(3_000_000, 7);
+        let lengths = chunk_lengths(&bytes, More::WillNot);
+        assert_eq!(lengths.iter().sum::<usize>(), bytes.len());
+        let (last, others) = lengths.split_last().unwrap();
+        assert!(*last <= CHUNK_BYTES_MAX);
+        assert!(others.iter().all(|length| (CHUNK_BYTES_MIN..=CHUNK_BYTES_MAX).contains(length)));
+        assert!(chunk_lengths(&[], More::WillNot).is_empty());
+    }
+
+    #[test]
+    fn bytes_that_come_in_pieces_are_cut_like_the_whole() {
+        let bytes = noise(2_000_000, 11);
+        let whole = chunk_lengths(&bytes, More::WillNot);
+        for step in [1_000, 70_000, 300_000, 999_999] {
+            let (mut cut, mut start) = (Vec::new(), 0);
+            for end in (0..bytes.len()).step_by(step).skip(1) {
+                for length in chunk_lengths(&bytes[start..end], More::MayCome) {
+                    cut.push(length);
+                    start += length;
+                }
+            }
+            cut.extend(chunk_lengths(&bytes[start..], More::WillNot));
+            assert_eq!(cut, whole, "in pieces of {step}");
+        }
+    }
+
+    #[test]
+    fn a_chunk_of_the_same_byte_is_as_long_as_may_be() {
+        assert_eq!(chunk_lengths(&vec![7; 600_000], More::MayCome), [CHUNK_BYTES_MAX, CHUNK_BYTES_MAX]);
+    }
+
+    #[test]
+    fn what_differs_here_and_there_shares_most_of_its_sketch_and_strangers_share_nothing() {
+        let one = noise(64 * 1024, 3);
+        let mut other = one.clone();
+        for at in (0..other.len()).step_by(4096) {
+            other[at..at + 36].copy_from_slice(&[b'x'; 36]);
+        }
+        let shared = |a: &[u8], b: &[u8]| {
+            sketch(a).iter().zip(sketch(b)).filter(|(mine, theirs)| *mine == theirs).count()
+        };
+        assert!(shared(&one, &other) >= 3, "{}", shared(&one, &other));
+        assert_eq!(shared(&one, &noise(64 * 1024, 5)), 0);
+    }
+}

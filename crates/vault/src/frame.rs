@@ -1,0 +1,157 @@
+//! How a chunk stands in a pack: a header that can be checked by itself, then its bytes, compressed.
+//!
+//! All numbers are little-endian. A header has the magic, the form, three zeros, the length of the chunk and of what is
+//! stored, the sketch, the hash, the base's hash if the form has one, the CRC-32 of what is stored, and the CRC-32 of all
+//! that before. `docs/format/vault.md` is the normative text.
+
+use crate::cut::{CHUNK_BYTES_MAX, SKETCH_LEN, Sketch};
+use crate::ids::ChunkHash;
+
+/// What every frame begins with.
+pub(crate) const MAGIC: [u8; 4] = *b"SCHK";
+/// The header up to the hash.
+const FIXED_BYTES: usize = 16 + 4 * SKETCH_LEN;
+const HASH_BYTES: usize = 32;
+const SUM_BYTES: usize = 4;
+/// The longest header.
+pub(crate) const HEADER_BYTES_MAX: usize = FIXED_BYTES + 2 * HASH_BYTES + 2 * SUM_BYTES;
+
+/// How a chunk's bytes are stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// As they are.
+    Raw,
+    /// Compressed.
+    Packed,
+    /// Compressed as what differs from another chunk, which is not stored so itself.
+    Differing(ChunkHash),
+}
+
+/// What a frame's header says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Header {
+    pub(crate) hash: ChunkHash,
+    pub(crate) form: Form,
+    pub(crate) chunk_len: u32,
+    pub(crate) stored_len: u32,
+    pub(crate) stored_sum: u32,
+    pub(crate) sketch: Sketch,
+}
+
+/// What a header cannot be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum BadHeader {
+    /// The bytes end before it does.
+    Cut,
+    /// It is none of ours, or not as it was.
+    Wrong,
+}
+
+impl Header {
+    /// Returns how long the header is.
+    pub(crate) fn header_len(&self) -> usize {
+        let bases = usize::from(matches!(self.form, Form::Differing(_)));
+        FIXED_BYTES + (1 + bases) * HASH_BYTES + 2 * SUM_BYTES
+    }
+
+    /// Returns how long header and stored bytes are together.
+    pub(crate) fn frame_len(&self) -> u64 {
+        self.header_len() as u64 + u64::from(self.stored_len)
+    }
+
+    /// Writes the header.
+    pub(crate) fn write(&self, out: &mut Vec<u8>) {
+        let start = out.len();
+        let (form, base) = match self.form {
+            Form::Raw => (0, None),
+            Form::Packed => (1, None),
+            Form::Differing(base) => (2, Some(base)),
+        };
+        out.extend_from_slice(&MAGIC);
+        out.extend_from_slice(&[form, 0, 0, 0]);
+        out.extend_from_slice(&self.chunk_len.to_le_bytes());
+        out.extend_from_slice(&self.stored_len.to_le_bytes());
+        self.sketch.iter().for_each(|number| out.extend_from_slice(&number.to_le_bytes()));
+        out.extend_from_slice(self.hash.as_bytes());
+        if let Some(base) = base {
+            out.extend_from_slice(base.as_bytes());
+        }
+        out.extend_from_slice(&self.stored_sum.to_le_bytes());
+        let sum = crc32fast::hash(&out[start..]);
+        out.extend_from_slice(&sum.to_le_bytes());
+    }
+
+    /// Reads a header from the beginning of some bytes.
+    pub(crate) fn read(bytes: &[u8]) -> Result<Self, BadHeader> {
+        let mut fields = Fields { bytes, at: 0 };
+        if fields.take::<4>()? != MAGIC {
+            return Err(BadHeader::Wrong);
+        }
+        let [form, ..] = fields.take::<4>()?;
+        let chunk_len = fields.number()?;
+        let stored_len = fields.number()?;
+        let mut sketch = [0; SKETCH_LEN];
+        for number in &mut sketch {
+            *number = fields.number()?;
+        }
+        let hash = ChunkHash::from_bytes(fields.take()?);
+        let form = match form {
+            0 => Form::Raw,
+            1 => Form::Packed,
+            2 => Form::Differing(ChunkHash::from_bytes(fields.take()?)),
+            _ => return Err(BadHeader::Wrong),
+        };
+        let stored_sum = fields.number()?;
+        let sum = crc32fast::hash(&bytes[..fields.at]);
+        let limit = CHUNK_BYTES_MAX as u64;
+        if fields.number()? != sum || u64::from(chunk_len) > limit || u64::from(stored_len) > limit {
+            return Err(BadHeader::Wrong);
+        }
+        Ok(Self { hash, form, chunk_len, stored_len, stored_sum, sketch })
+    }
+}
+
+/// Reads fields one after the other.
+struct Fields<'a> {
+    bytes: &'a [u8],
+    at: usize,
+}
+
+impl Fields<'_> {
+    fn take<const LEN: usize>(&mut self) -> Result<[u8; LEN], BadHeader> {
+        let field = self.bytes.get(self.at..self.at + LEN).ok_or(BadHeader::Cut)?;
+        self.at += LEN;
+        Ok(field.try_into().expect("the range has that length"))
+    }
+
+    fn number(&mut self) -> Result<u32, BadHeader> {
+        Ok(u32::from_le_bytes(self.take()?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn header(form: Form) -> Header {
+        let hash = ChunkHash::of(b"chunk");
+        Header { hash, form, chunk_len: 99, stored_len: 40, stored_sum: 7, sketch: [1, 2, 3, 4, 5, 6] }
+    }
+
+    #[test]
+    fn headers_are_read_as_they_were_written_and_no_other_way() {
+        for form in [Form::Raw, Form::Packed, Form::Differing(ChunkHash::of(b"base"))] {
+            let mut bytes = Vec::new();
+            header(form).write(&mut bytes);
+            assert_eq!(bytes.len(), header(form).header_len());
+            assert!(bytes.len() <= HEADER_BYTES_MAX);
+            assert_eq!(Header::read(&bytes), Ok(header(form)));
+            for at in 0..bytes.len() {
+                let mut flipped = bytes.clone();
+                flipped[at] ^= 0x10;
+                assert!(Header::read(&flipped).is_err(), "byte {at}");
+                assert!(Header::read(&bytes[..at]).is_err(), "cut at {at}");
+            }
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! Between those who add evidence and whoever deletes some: the former share a lock from the moment they rely on a chunk
+//! until a manifest names it, the latter holds it alone.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use steno_disk::{Disk, LockGuard};
+
+use crate::error::Error;
+use crate::names::VaultFile;
+
+/// How often those who add look whether somebody has done deleting.
+const BETWEEN_TRIES: Duration = Duration::from_millis(10);
+
+/// The lock, as one process has it.
+#[derive(Default)]
+pub(crate) struct Gate {
+    inside: Mutex<Inside>,
+}
+
+#[derive(Default)]
+struct Inside {
+    count: usize,
+    lock: Option<Box<dyn LockGuard>>,
+    /// How often somebody has deleted, as far as we know.
+    sweeps: Option<u64>,
+}
+
+/// Whether chunks were deleted since this process looked last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Since {
+    /// Everything is where it was.
+    Unchanged,
+    /// What is known of places has to be learned anew.
+    Swept,
+}
+
+impl Gate {
+    /// Goes inside; waits while somebody deletes.
+    pub(crate) fn enter(&self, disk: &dyn Disk) -> Result<Since, Error> {
+        let mut inside = self.inside();
+        let mut since = Since::Unchanged;
+        if inside.count == 0 {
+            let path = VaultFile::SweepLock.path();
+            let lock = loop {
+                match disk.try_share(&path).map_err(Error::io("lock", &path))? {
+                    Some(lock) => break lock,
+                    None => std::thread::sleep(BETWEEN_TRIES),
+                }
+            };
+            let sweeps = read_sweeps(&*lock)?;
+            if inside.sweeps.replace(sweeps).is_some_and(|known| known != sweeps) {
+                since = Since::Swept;
+            }
+            inside.lock = Some(lock);
+        }
+        inside.count += 1;
+        Ok(since)
+    }
+
+    /// Goes outside again.
+    pub(crate) fn leave(&self) {
+        let mut inside = self.inside();
+        inside.count -= 1;
+        if inside.count == 0 {
+            inside.lock = None;
+        }
+    }
+
+    fn inside(&self) -> MutexGuard<'_, Inside> {
+        self.inside.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn read_sweeps(lock: &dyn LockGuard) -> Result<u64, Error> {
+    let text = lock.read().map_err(Error::io("read", &VaultFile::SweepLock.path()))?;
+    Ok(text.trim().parse().unwrap_or(0))
+}

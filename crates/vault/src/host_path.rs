@@ -1,0 +1,72 @@
+//! Paths of the host as JSON: text where they are text, else an object with their bytes, so that none is lost.
+
+use std::ffi::OsString;
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+#[derive(Serialize, Deserialize)]
+#[serde(untagged)]
+enum Written<'a> {
+    Text(std::borrow::Cow<'a, str>),
+    Bytes { hex: String },
+}
+
+pub(crate) fn serialize<S: Serializer>(path: &Path, to: S) -> Result<S::Ok, S::Error> {
+    let bytes = path.as_os_str().as_bytes();
+    match str::from_utf8(bytes) {
+        Ok(text) => Written::Text(text.into()),
+        Err(_) => Written::Bytes { hex: hex_of(bytes) },
+    }
+    .serialize(to)
+}
+
+pub(crate) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<PathBuf, D::Error> {
+    match Written::deserialize(from)? {
+        Written::Text(text) => Ok(PathBuf::from(text.into_owned())),
+        Written::Bytes { hex } => bytes_of(&hex)
+            .map(|bytes| PathBuf::from(OsString::from_vec(bytes)))
+            .ok_or_else(|| serde::de::Error::custom("no hexadecimal digits")),
+    }
+}
+
+fn hex_of(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut hex, byte| {
+        hex.push_str(&format!("{byte:02x}"));
+        hex
+    })
+}
+
+fn bytes_of(hex: &str) -> Option<Vec<u8>> {
+    let digits = hex.as_bytes();
+    if !digits.len().is_multiple_of(2) {
+        return None;
+    }
+    let byte = |pair: &[u8]| u8::from_str_radix(str::from_utf8(pair).ok()?, 16).ok();
+    digits.chunks(2).map(byte).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Serialize, Deserialize)]
+    struct Named {
+        #[serde(with = "super")]
+        path: PathBuf,
+    }
+
+    #[test]
+    fn paths_survive_also_when_they_are_no_text() {
+        for (path, json) in [
+            (PathBuf::from("/a/ü \"x\""), r#"{"path":"/a/ü \"x\""}"#),
+            (PathBuf::from(OsString::from_vec(b"/a/\xff".to_vec())), r#"{"path":{"hex":"2f612fff"}}"#),
+        ] {
+            let written = serde_json::to_string(&Named { path: path.clone() }).unwrap();
+            assert_eq!(written, json);
+            assert_eq!(serde_json::from_str::<Named>(&written).unwrap().path, path);
+        }
+        assert!(serde_json::from_str::<Named>(r#"{"path":{"hex":"2f6"}}"#).is_err());
+    }
+}

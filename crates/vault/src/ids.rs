@@ -1,0 +1,130 @@
+//! What sources, chunks and packs are called.
+
+use std::fmt;
+use std::path::Path;
+
+use uuid::Uuid;
+
+/// What ids of sources are derived from: any UUID would do, as long as it stays this one.
+const NAMESPACE: Uuid = Uuid::from_u128(0x8f6d_3d1c_0b52_4b0e_9a51_5e2c_77a4_19d3);
+
+/// A source: one file of an agent through all its generations.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct SourceId(Uuid);
+
+impl SourceId {
+    /// Derives the id of the source that is first seen at a path, so that the same history gives the same ids in every
+    /// store. `turn` tells apart what stands at a path after what stood there before was moved away.
+    #[must_use]
+    pub fn derive(path: &Path, turn: u32) -> Self {
+        let mut name = path.as_os_str().as_encoded_bytes().to_vec();
+        name.push(0);
+        name.extend_from_slice(&turn.to_be_bytes());
+        Self(Uuid::new_v5(&NAMESPACE, &name))
+    }
+
+    /// Parses the id; `None` unless it is spelled as we spell it.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let id = Uuid::try_parse(text).ok()?;
+        (id.hyphenated().to_string() == text).then_some(Self(id))
+    }
+}
+
+impl fmt::Display for SourceId {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.hyphenated().fmt(out)
+    }
+}
+
+/// The BLAKE3 hash of a chunk's bytes, which is its name.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ChunkHash([u8; 32]);
+
+impl ChunkHash {
+    /// Hashes bytes.
+    #[must_use]
+    pub fn of(bytes: &[u8]) -> Self {
+        Self(*blake3::hash(bytes).as_bytes())
+    }
+
+    /// Takes the bytes of a hash.
+    #[must_use]
+    pub fn from_bytes(bytes: [u8; 32]) -> Self {
+        Self(bytes)
+    }
+
+    /// Returns the bytes of the hash.
+    #[must_use]
+    pub fn as_bytes(&self) -> &[u8; 32] {
+        &self.0
+    }
+
+    /// Parses 64 hexadecimal digits.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let hash = blake3::Hash::from_hex(text).ok()?;
+        Some(Self(*hash.as_bytes()))
+    }
+}
+
+impl fmt::Display for ChunkHash {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(out, "{byte:02x}"))
+    }
+}
+
+impl fmt::Debug for ChunkHash {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, out)
+    }
+}
+
+/// A pack; each process begins its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct PackId(Uuid);
+
+impl PackId {
+    /// Makes an id that no other pack has.
+    #[must_use]
+    pub fn chance() -> Self {
+        Self(Uuid::new_v4())
+    }
+
+    /// Parses the id; `None` unless it is spelled as we spell it.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        SourceId::parse(text).map(|id| Self(id.0))
+    }
+}
+
+impl fmt::Display for PackId {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.hyphenated().fmt(out)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_has_one_id_and_another_when_it_was_moved_away() {
+        let path = Path::new("/agents/claude/projects/p/s.jsonl");
+        assert_eq!(SourceId::derive(path, 0), SourceId::derive(path, 0));
+        assert_ne!(SourceId::derive(path, 0), SourceId::derive(path, 1));
+        assert_eq!(SourceId::derive(path, 0).to_string(), "e6dec3ee-0dbd-5b41-90a6-972c56a7cddc");
+    }
+
+    #[test]
+    fn ids_are_read_as_they_are_written_and_not_otherwise() {
+        let id = SourceId::derive(Path::new("x"), 0);
+        assert_eq!(SourceId::parse(&id.to_string()), Some(id));
+        assert_eq!(SourceId::parse(&id.to_string().to_uppercase()), None);
+        let pack = PackId::chance();
+        assert_eq!(PackId::parse(&pack.to_string()), Some(pack));
+        let hash = ChunkHash::of(b"x");
+        assert_eq!(ChunkHash::parse(&hash.to_string()), Some(hash));
+        assert_eq!(ChunkHash::parse("12"), None);
+    }
+}

@@ -1,0 +1,113 @@
+//! Names of the vault's files in a store: each is built and parsed here and nowhere else.
+
+use steno_disk::StorePath;
+
+use crate::ids::{PackId, SourceId};
+
+/// A file of the vault.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum VaultFile {
+    /// Chunks, one after the other.
+    Pack(PackId),
+    /// What a closed pack holds; made from it, and made again when it is not there.
+    PackIndex(PackId),
+    /// What a source is, and which chunks each of its generations has.
+    Manifest(SourceId),
+    /// The end of a growing source that has not been cut into chunks.
+    Tail(SourceId),
+    /// What was forgotten.
+    Tombstones,
+    /// The lock that a pack's one writer holds.
+    PackLock(PackId),
+    /// The lock that a source's one owner holds.
+    SourceLock(SourceId),
+    /// The lock that everyone shares who writes, and that whoever deletes holds alone.
+    SweepLock,
+}
+
+impl VaultFile {
+    /// Builds the path.
+    #[must_use]
+    pub fn path(self) -> StorePath {
+        match self {
+            Self::Pack(pack) => packs().below(format_args!("{pack}.pack")),
+            Self::PackIndex(pack) => packs().below(format_args!("{pack}.index")),
+            Self::Manifest(source) => sources().below(format_args!("{source}.jsonl")),
+            Self::Tail(source) => tails().below(format_args!("{source}.tail")),
+            Self::Tombstones => root().below("forgotten.jsonl"),
+            Self::PackLock(pack) => StorePath::locks().below(format_args!("pack-{pack}.lock")),
+            Self::SourceLock(source) => StorePath::locks().below(format_args!("source-{source}.lock")),
+            Self::SweepLock => StorePath::locks().below("vault.lock"),
+        }
+    }
+
+    /// Parses a path; `None` when it is no file of the vault.
+    #[must_use]
+    pub fn parse(path: &str) -> Option<Self> {
+        let (dir, name) = path.rsplit_once('/')?;
+        let (stem, kind) = name.split_once('.')?;
+        let pack = || PackId::parse(stem);
+        let source = || SourceId::parse(stem);
+        let file = match (dir, kind) {
+            ("vault/packs", "pack") => Self::Pack(pack()?),
+            ("vault/packs", "index") => Self::PackIndex(pack()?),
+            ("vault/sources", "jsonl") => Self::Manifest(source()?),
+            ("vault/tails", "tail") => Self::Tail(source()?),
+            ("vault", "jsonl") => Self::Tombstones,
+            ("locks", "lock") => match stem.split_once('-') {
+                Some(("pack", id)) => Self::PackLock(PackId::parse(id)?),
+                Some(("source", id)) => Self::SourceLock(SourceId::parse(id)?),
+                _ => Self::SweepLock,
+            },
+            _ => return None,
+        };
+        (file.path().as_str() == path).then_some(file)
+    }
+}
+
+/// The vault's directory.
+#[must_use]
+pub(crate) fn root() -> StorePath {
+    StorePath::root().below("vault")
+}
+
+pub(crate) fn packs() -> StorePath {
+    root().below("packs")
+}
+
+pub(crate) fn sources() -> StorePath {
+    root().below("sources")
+}
+
+pub(crate) fn tails() -> StorePath {
+    root().below("tails")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    #[test]
+    fn names_round_trip_and_others_are_none() {
+        let (pack, source) = (PackId::chance(), SourceId::derive(Path::new("x"), 0));
+        let files = [
+            VaultFile::Pack(pack),
+            VaultFile::PackIndex(pack),
+            VaultFile::Manifest(source),
+            VaultFile::Tail(source),
+            VaultFile::Tombstones,
+            VaultFile::PackLock(pack),
+            VaultFile::SourceLock(source),
+            VaultFile::SweepLock,
+        ];
+        for file in files {
+            let path = file.path();
+            assert_eq!(VaultFile::parse(path.as_str()), Some(file), "{path}");
+            assert_eq!(VaultFile::parse(&path.as_str().to_uppercase()), None);
+            assert_eq!(VaultFile::parse(path.temporary().as_str()), None);
+        }
+        assert_eq!(VaultFile::parse("vault/packs/x.pack"), None);
+    }
+}

@@ -1,0 +1,134 @@
+//! Bytes come back as they were, in every generation, and cost little the second time.
+
+use steno_testkit::sim_disk::SimDisk;
+use steno_vault::{Adapted, Error, Keep};
+
+use crate::kit::{NOW, disk, id, info, read, session, vault, write};
+
+/// How many bytes the packs and tails have.
+fn stored(disk: &SimDisk) -> usize {
+    let counts = |path: &str| path.starts_with("vault/packs/") || path.starts_with("vault/tails/");
+    disk.snapshot().iter().filter(|(path, _)| counts(path)).map(|(_, bytes)| bytes.len()).sum()
+}
+
+#[test]
+fn bytes_come_back_however_they_came() {
+    let content = session(1, 1_500_000, "s1");
+    for step in [content.len(), 700_000, 100_000, 9_973] {
+        let disk = disk(1);
+        let vault = vault(&disk);
+        let mut writer = write(&vault, "a");
+        for piece in content.chunks(step) {
+            writer.append(piece).unwrap();
+            writer.commit(Keep::InTail).unwrap();
+            assert_eq!(writer.safe_len(), writer.len());
+        }
+        assert!(read(&vault, "a", 0) == content, "in steps of {step}, still open");
+        writer.save_state(None, None, NOW, Keep::InTail).unwrap();
+        drop(writer);
+        assert!(read(&vault, "a", 0) == content, "in steps of {step}, closed");
+        let mut writer = write(&vault, "a");
+        writer.append(b"more").unwrap();
+        writer.save_state(None, None, NOW, Keep::InChunks).unwrap();
+        assert!(read(&vault, "a", 0) == [&content[..], b"more"].concat(), "in steps of {step}, grown");
+    }
+}
+
+#[test]
+fn reading_begins_anywhere() {
+    let disk = disk(1);
+    let vault = vault(&disk);
+    let content = session(2, 400_000, "s1");
+    let mut writer = write(&vault, "a");
+    writer.append(&content).unwrap();
+    writer.commit(Keep::InTail).unwrap();
+    let manifest = vault.manifest(id("a")).unwrap().unwrap();
+    assert_eq!(vault.len(&manifest, 0).unwrap(), content.len() as u64);
+    for offset in [0, 1, 16_384, 123_457, content.len() - 1, content.len()] {
+        let mut bytes = Vec::new();
+        let keep = |_, piece: &[u8]| {
+            bytes.extend_from_slice(piece);
+            true
+        };
+        vault.read(&manifest, 0, offset as u64, keep).unwrap();
+        assert!(bytes == content[offset..], "from {offset}");
+    }
+}
+
+#[test]
+fn every_generation_stays() {
+    let disk = disk(1);
+    let vault = vault(&disk);
+    let contents: Vec<Vec<u8>> = (0..5).map(|seed| session(seed, 200_000, "s1")).collect();
+    let mut writer = write(&vault, "a");
+    for (number, content) in (0..).zip(&contents) {
+        if number > 0 {
+            writer.begin_generation("rewritten", NOW).unwrap();
+        }
+        assert_eq!(writer.generation(), number);
+        writer.append(content).unwrap();
+    }
+    writer.append_late(2, 200_000, b"late").unwrap();
+    assert!(matches!(writer.append_late(2, 200_000, b"late"), Err(Error::NoSuchBytes { .. })));
+    writer.save_state(None, None, NOW, Keep::InTail).unwrap();
+    for (number, content) in (0..).zip(&contents) {
+        let late: &[u8] = if number == 2 { b"late" } else { b"" };
+        assert!(read(&vault, "a", number) == [content, late].concat(), "generation {number}");
+    }
+}
+
+#[test]
+fn state_is_kept_with_the_source() {
+    let disk = disk(1);
+    let vault = vault(&disk);
+    let cursor = serde_json::value::RawValue::from_string(r#"{"offset":3}"#.into()).unwrap();
+    let runs = vec!["550e8400-e29b-41d4-a716-446655440000".to_owned()];
+    let adapted = Adapted { generation: 0, offset: 3, adapter: "claude/1".into(), runs };
+    let mut writer = write(&vault, "a");
+    writer.append(b"abc").unwrap();
+    writer.save_state(Some(cursor), Some(adapted.clone()), NOW, Keep::InTail).unwrap();
+    drop(writer);
+    let manifest = vault.manifest(id("a")).unwrap().unwrap();
+    assert_eq!(manifest.cursor.as_ref().map(|cursor| cursor.get()), Some(r#"{"offset":3}"#));
+    assert_eq!((manifest.adapted, manifest.info), (Some(adapted), info("a")));
+}
+
+#[test]
+fn a_source_has_one_owner() {
+    let disk = disk(1);
+    let vault = vault(&disk);
+    let writer = write(&vault, "a");
+    assert!(matches!(vault.write(id("a"), &info("a"), NOW), Err(Error::Held { .. })));
+    drop(writer);
+    write(&vault, "a");
+}
+
+#[test]
+fn a_copy_costs_nothing_and_a_fork_next_to_nothing() {
+    let disk = disk(1);
+    let vault = vault(&disk);
+    let content = session(3, 3_000_000, "0b1e8c5e-7d5f-4c39-9d57-2f5b7c8a9e10");
+    let fork = String::from_utf8(content.clone()).unwrap();
+    let fork = fork.replace("0b1e8c5e-7d5f-4c39-9d57-2f5b7c8a9e10", "f17c2a44-91b0-4f2e-8a3d-6f0c1d2e3f40");
+    let keep = |name: &str, content: &[u8]| {
+        let before = stored(&disk);
+        let mut writer = write(&vault, name);
+        writer.append(content).unwrap();
+        writer.save_state(None, None, NOW, Keep::InChunks).unwrap();
+        stored(&disk) - before
+    };
+    let first = keep("a", &content);
+    assert!(first < content.len() / 2, "{first}");
+    assert_eq!(keep("copy", &content), 0);
+    let more = keep("fork", fork.as_bytes());
+    assert!(more < fork.len() / 20, "{more} of {}", fork.len());
+    assert!(read(&vault, "copy", 0) == content && read(&vault, "fork", 0) == fork.as_bytes());
+    // The same from another process, which has only what is on the disk.
+    vault.close_pack().unwrap();
+    let other = crate::kit::vault(&disk);
+    let before = stored(&disk);
+    let mut writer = write(&other, "late copy");
+    writer.append(&content).unwrap();
+    writer.save_state(None, None, NOW, Keep::InChunks).unwrap();
+    assert_eq!(stored(&disk) - before, 0);
+}

@@ -1,0 +1,6 @@
+//! What the vault promises: bytes come back as they were, whatever was done to their file and to the process.
+
+#![expect(clippy::unwrap_used, reason = "a test that meets an error has failed")]
+
+mod keeping;
+mod kit;
