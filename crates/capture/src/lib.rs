@@ -42,6 +42,39 @@
 //!   another disk, and nowhere else. Only regular files are listed, and no pipe holds anybody up.
 //! - **Nothing stops a listing.** What cannot be looked at is a [`Problem`](discovery::Problem) beside what was found.
 //! - **The same home gives the same listing**, sorted by path. Paths are kept byte for byte, also where they are no text.
+//!
+//! # Following files
+//! A [`tail::Tail`] follows one path. Each look hands on the next bytes with their generation and offset, or says that
+//! the file became another: replaced, shortened or rewritten. Its [`tail::Cursor`] is plain data; kept with the bytes, it
+//! lets another process go on exactly there.
+//!
+//! ```
+//! use steno_capture::tail::{Look, MAX_READ_BYTES, Tail};
+//!
+//! let dir = tempfile::tempdir()?;
+//! let path = dir.path().join("session.jsonl");
+//! std::fs::write(&path, "{\"type\":\"user\"}\n")?;
+//!
+//! let (mut tail, mut buffer) = (Tail::new(&path), Vec::new());
+//! assert_eq!(tail.look(&mut buffer, MAX_READ_BYTES)?, Look::Bytes { generation: 0, offset: 0, len: 16 });
+//! assert_eq!(buffer, b"{\"type\":\"user\"}\n");
+//! assert_eq!(tail.look(&mut buffer, MAX_READ_BYTES)?, Look::AtEnd);
+//!
+//! let cursor = tail.cursor().expect("a file was found");
+//! std::fs::write(&path, "{}\n")?;
+//! let mut tail = Tail::resume(&path, cursor);
+//! assert!(matches!(tail.look(&mut buffer, MAX_READ_BYTES)?, Look::NewGeneration { generation: 1, .. }));
+//! assert_eq!(tail.look(&mut buffer, MAX_READ_BYTES)?, Look::Bytes { generation: 1, offset: 0, len: 3 });
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # Promises
+//! - An agent's files are only read. Nothing that takes a file's place can hold a reader up: a pipe, a device, a
+//!   directory or a link there is an error.
+//! - Of every generation the bytes come once, from offset 0 on and without gaps. What took the place of bytes that were
+//!   read is never handed on as going on from them, except by a writer who changes a file while it is being read; the
+//!   next look then begins a new generation.
+//! - Growth hides a change in the middle of a file until [`tail::Tail::recheck`] or a restart that finds the file changed.
 
 pub mod discovery;
 pub mod tail;

@@ -8,3 +8,6 @@ mod placing;
 mod real_homes;
 mod retention;
 mod trees;
+mod followed;
+mod tailing;
+mod tailing_random;

@@ -1,0 +1,139 @@
+//! What the system says of a file without reading it, and opening a file so that nothing in its place can hold us up.
+
+use std::fs::{self, File, FileType, Metadata};
+use std::io;
+use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
+use std::path::Path;
+use std::time::{Duration, SystemTime};
+
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
+
+use super::error::Error;
+
+/// How old a file's times must be so that a change from now on shows in them. Kernels before 6.13 take the time of a
+/// change from a clock that ticks every 1 to 10 ms: two changes within a tick have one time.
+const SETTLED_AFTER: Duration = Duration::from_millis(50);
+
+/// Which file, on this machine. A deleted file's inode may go to the next file made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct FileId {
+    /// The device it lies on.
+    pub device: u64,
+    /// Its number there.
+    pub inode: u64,
+}
+
+/// What the system said of a file at one moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stamp {
+    /// Which file it was.
+    pub file: FileId,
+    /// How long it was.
+    pub size_bytes: u64,
+    /// When its content was changed, by its own account: nanoseconds since 1970.
+    pub modified_ns: i64,
+    /// When anything about it was changed, which nobody can set at will: nanoseconds since 1970.
+    pub changed_ns: i64,
+    /// Whether a change made after that moment would show in the times for certain.
+    pub settled: bool,
+}
+
+impl Stamp {
+    /// Tells whether two stamps could be of one unchanged file.
+    #[must_use]
+    pub fn agrees_with(&self, other: &Self) -> bool {
+        let Self { file, size_bytes, modified_ns, changed_ns, settled: _ } = *other;
+        self.file == file
+            && self.size_bytes == size_bytes
+            && self.modified_ns == modified_ns
+            && self.changed_ns == changed_ns
+    }
+
+    /// Stamps whatever is at the path, a link itself and not what it points to; `None` when nothing is.
+    pub(super) fn at(path: &Path) -> io::Result<Option<Self>> {
+        none_if_absent(fs::symlink_metadata(path).map(|metadata| Self::of_metadata(&metadata)))
+    }
+
+    /// Stamps the directory at the path, also behind a link; `None` when there is none that can be seen.
+    pub(super) fn of_dir(path: &Path) -> Option<Self> {
+        let metadata = fs::metadata(path).ok()?;
+        metadata.is_dir().then(|| Self::of_metadata(&metadata))
+    }
+
+    /// Stamps an open file.
+    pub(super) fn of(file: &File) -> io::Result<Self> {
+        Ok(Self::of_metadata(&file.metadata()?))
+    }
+
+    fn of_metadata(metadata: &Metadata) -> Self {
+        let changed_ns = nanoseconds(metadata.ctime(), metadata.ctime_nsec());
+        let since_1970 = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        let now_ns = i64::try_from(since_1970.as_nanos()).unwrap_or(i64::MAX);
+        let age_ns = u64::try_from(now_ns.saturating_sub(changed_ns)).unwrap_or(0);
+        Self {
+            file: FileId { device: metadata.dev(), inode: metadata.ino() },
+            size_bytes: metadata.size(),
+            modified_ns: nanoseconds(metadata.mtime(), metadata.mtime_nsec()),
+            changed_ns,
+            settled: Duration::from_nanos(age_ns) > SETTLED_AFTER,
+        }
+    }
+}
+
+/// Opens the regular file at the path to read it; `None` when nothing is there.
+///
+/// Only the last part of the path must not be a link: where a home lies is for whoever found it to judge.
+pub(super) fn open_regular(path: &Path) -> Result<Option<(File, Stamp)>, Error> {
+    // A plain open of a FIFO would wait for a writer for ever.
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let file = match rustix::fs::open(path, flags, Mode::empty()) {
+        Ok(fd) => File::from(fd),
+        Err(Errno::NOENT | Errno::NOTDIR) => return Ok(None),
+        // A link gives this, and so does a link too many on the way. A socket or a device may give another.
+        Err(error) => return Err(refusal(path, error.into())),
+    };
+    let metadata = file.metadata().map_err(|error| Error::system(path, "stat", error))?;
+    if !metadata.is_file() {
+        return Err(Error::NotRegular { path: path.to_owned(), found: name_of(metadata.file_type()) });
+    }
+    Ok(Some((file, Stamp::of_metadata(&metadata))))
+}
+
+/// Says why a path did not open: by what is there, if that explains it.
+fn refusal(path: &Path, error: io::Error) -> Error {
+    match fs::symlink_metadata(path) {
+        Ok(metadata) if !metadata.is_file() => {
+            Error::NotRegular { path: path.to_owned(), found: name_of(metadata.file_type()) }
+        }
+        Ok(_) | Err(_) => Error::system(path, "open", error),
+    }
+}
+
+fn none_if_absent<T>(result: io::Result<T>) -> io::Result<Option<T>> {
+    match result {
+        Ok(value) => Ok(Some(value)),
+        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+            Ok(None)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+fn name_of(file_type: FileType) -> &'static str {
+    if file_type.is_dir() {
+        "a directory"
+    } else if file_type.is_symlink() {
+        "a symbolic link"
+    } else if file_type.is_fifo() {
+        "a FIFO"
+    } else if file_type.is_socket() {
+        "a socket"
+    } else {
+        "a device"
+    }
+}
+
+fn nanoseconds(seconds: i64, fraction_ns: i64) -> i64 {
+    seconds.saturating_mul(1_000_000_000).saturating_add(fraction_ns)
+}

@@ -1,0 +1,488 @@
+//! One file followed: every rule on what is handed on, and on when a new generation begins.
+
+use std::fs::{self, OpenOptions};
+use std::io::Write as _;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::os::unix::net::UnixListener;
+use std::path::Path;
+
+use rustix::fs::{CWD, FileType, Mode};
+use steno_capture::tail::{Error, LATE_QUIET_LOOKS_MAX, Look, Mark, Tail, Why};
+use tempfile::TempDir;
+
+use crate::followed::{Followed, append, is_open_here, noise, overwrite, replace, truncate};
+
+fn dir() -> TempDir {
+    tempfile::tempdir().expect("a directory")
+}
+
+/// Something that happens to a file.
+type Happens<'a> = &'a dyn Fn(&Path);
+
+/// How a file is followed while something happens to it.
+#[derive(Clone, Copy, Debug)]
+enum Way {
+    Live,
+    Parked,
+    Restarted,
+}
+
+const WAYS: [Way; 3] = [Way::Live, Way::Parked, Way::Restarted];
+
+fn take(way: Way, followed: &mut Followed) {
+    match way {
+        Way::Live => {}
+        Way::Parked => followed.tail.park(),
+        Way::Restarted => followed.restart(),
+    }
+}
+
+/// Has something happen to a file of which all was read, in every way of following it, and compares why new
+/// generations began. At the end the newest generation is the file.
+#[track_caller]
+fn check(content: &[u8], happens: impl Fn(&Path), want: &[Why]) {
+    for way in WAYS {
+        let dir = dir();
+        let mut followed = Followed::with_content(dir.path().join("log"), content);
+        take(way, &mut followed);
+        happens(&followed.path);
+        assert_eq!(followed.changes(), want, "{way:?}");
+        let file = fs::read(&followed.path).expect("read");
+        assert!(followed.generations.last() == Some(&file), "{way:?}: the newest generation is not the file");
+        assert_eq!(followed.generations.len(), want.len() + 1, "{way:?}");
+        // It stays so, and can be gone on from.
+        followed.restart();
+        assert_eq!(followed.changes(), [], "{way:?}");
+        append(&followed.path, b"more\n");
+        assert_eq!(followed.changes(), [], "{way:?}");
+        assert!(followed.generations.last().is_some_and(|bytes| bytes.ends_with(b"more\n")), "{way:?}");
+    }
+}
+
+#[test]
+fn growth_is_handed_on_once_and_in_order() {
+    check(b"one\n", |path| append(path, b"two\nthree\n"), &[]);
+    check(b"", |path| append(path, b"first\n"), &[]);
+    check(&noise(1, 5_000), |path| append(path, &noise(2, 200_000)), &[]);
+}
+
+#[test]
+fn a_file_cut_at_every_byte_between_two_looks_is_one_generation() {
+    let content = "{\"text\":\"naïve – 日本語 🦀\"}\n{\"text\":\"second\"}\n".as_bytes();
+    let dir = dir();
+    for cut in 0..=content.len() {
+        for way in WAYS {
+            let path = dir.path().join(format!("{cut}{way:?}"));
+            let mut followed = Followed::with_content(&path, &content[..cut]);
+            take(way, &mut followed);
+            append(&path, &content[cut..]);
+            followed.read_all();
+            assert_eq!(followed.generations, [content], "cut at {cut}, {way:?}");
+        }
+    }
+}
+
+#[test]
+fn reads_may_split_a_character_and_lose_none() {
+    let content = "größer 🦀 日本\n".repeat(40);
+    let dir = dir();
+    for max_read_bytes in 1..12 {
+        let path = dir.path().join(max_read_bytes.to_string());
+        fs::write(&path, &content).expect("written");
+        let mut followed = Followed::new(&path);
+        followed.max_read_bytes = max_read_bytes;
+        followed.read_all();
+        assert_eq!(followed.texts(), [content.as_str()]);
+    }
+}
+
+#[test]
+fn a_line_longer_than_a_read_comes_in_pieces_of_at_most_that() {
+    let dir = dir();
+    let line = [noise(3, 1_000_000), b"\n".to_vec()].concat();
+    let mut followed = Followed::new(dir.path().join("log"));
+    fs::write(&followed.path, &line).expect("written");
+    let mut looks = 0;
+    while let Look::Bytes { .. } = followed.look() {
+        looks += 1;
+    }
+    // That none is longer than the limit is checked with every look.
+    assert_eq!(looks, line.len().div_ceil(65_536));
+    assert!(followed.generations == [line]);
+}
+
+#[test]
+fn a_read_of_nothing_is_no_end() {
+    let dir = dir();
+    fs::write(dir.path().join("log"), "ab").expect("written");
+    let (mut tail, mut buffer) = (Tail::new(dir.path().join("log")), Vec::new());
+    let look = tail.look(&mut buffer, 0).expect("a look");
+    assert_eq!(look, Look::Bytes { generation: 0, offset: 0, len: 1 });
+}
+
+#[test]
+fn a_shorter_file_is_a_new_generation() {
+    check(b"one\ntwo\n", |path| truncate(path, 4), &[Why::Shortened]);
+    check(b"one\ntwo\n", |path| fs::write(path, "zero\n").expect("written"), &[Why::Shortened]);
+    check(&noise(1, 100_000), |path| truncate(path, 99_999), &[Why::Shortened]);
+}
+
+#[test]
+fn a_file_copied_away_and_truncated_is_a_new_generation() {
+    let copy_and_cut = |path: &Path| {
+        fs::copy(path, path.with_extension("1")).expect("copied");
+        truncate(path, 0);
+        append(path, b"new\n");
+    };
+    check(b"one\ntwo\n", copy_and_cut, &[Why::Shortened]);
+}
+
+#[test]
+fn a_file_that_becomes_empty_and_stays_so_is_one_new_generation_without_bytes() {
+    let dir = dir();
+    let mut followed = Followed::with_content(dir.path().join("log"), b"one\n");
+    truncate(&followed.path, 0);
+    assert_eq!(followed.look(), Look::NewGeneration { generation: 1, why: Why::Shortened });
+    assert_eq!((followed.look(), followed.look()), (Look::AtEnd, Look::AtEnd));
+    assert_eq!(followed.cursor().offset(), 0);
+    followed.restart();
+    assert_eq!(followed.look(), Look::AtEnd);
+    assert_eq!(followed.texts(), ["one\n", ""]);
+}
+
+#[test]
+fn truncated_and_grown_past_the_offset_is_a_new_generation() {
+    let rewrite = |content: Vec<u8>| {
+        move |path: &Path| {
+            truncate(path, 0);
+            append(path, &content);
+        }
+    };
+    check(b"one\n", rewrite(b"another and longer\n".to_vec()), &[Why::Rewritten]);
+    for len in [4_000, 10_000, 300_000] {
+        let old = noise(1, len);
+        check(&old, rewrite(noise(2, len + 1)), &[Why::Rewritten]);
+        check(&old, rewrite(noise(2, len * 2)), &[Why::Rewritten]);
+        // Only the first or only the last byte of what was read is another.
+        let mut other = [old.clone(), b"more".to_vec()].concat();
+        other[0] ^= 1;
+        check(&old, rewrite(other.clone()), &[Why::Rewritten]);
+        other[0] ^= 1;
+        other[len - 1] ^= 1;
+        check(&old, rewrite(other), &[Why::Rewritten]);
+        // Every byte is the same: nobody can tell, and nothing is lost.
+        check(&old, rewrite([old.clone(), b"more".to_vec()].concat()), &[]);
+    }
+}
+
+#[test]
+fn an_edit_of_the_same_length_is_a_new_generation_wherever_it_is() {
+    for (len, at) in [(10, 3), (9_000, 0), (9_000, 8_999), (300_000, 150_000), (300_000, 299_999)] {
+        let edit = |path: &Path| {
+            overwrite(path, at, b"?");
+            // So that the test does not depend on how finely the system measures time.
+            let file = OpenOptions::new().write(true).open(path).expect("opened");
+            file.set_modified(std::time::UNIX_EPOCH).expect("set");
+        };
+        check(&noise(1, len), edit, &[Why::Rewritten]);
+    }
+}
+
+#[test]
+fn an_edit_hidden_by_growth_is_found_when_asked_for_and_after_a_restart_it_changed_in() {
+    let edit_and_grow = |path: &Path| {
+        overwrite(path, 150_000, b"?");
+        append(path, b"more\n");
+    };
+    let dir = dir();
+    let mut followed = Followed::with_content(dir.path().join("log"), &noise(1, 300_000));
+    edit_and_grow(&followed.path);
+    assert_eq!(followed.changes(), []);
+    followed.tail.recheck();
+    assert_eq!(followed.changes(), [Why::Rewritten]);
+    assert!(followed.generations[1] == fs::read(&followed.path).expect("read"));
+    for way in [Way::Parked, Way::Restarted] {
+        take(way, &mut followed);
+        edit_and_grow(&followed.path);
+        overwrite(&followed.path, 100_000, format!("{way:?}").as_bytes());
+        assert_eq!(followed.changes(), [Why::Rewritten], "{way:?}");
+    }
+}
+
+#[test]
+fn a_touched_file_is_the_same() {
+    check(
+        &noise(1, 300_000),
+        |path| {
+            let file = OpenOptions::new().write(true).open(path).expect("opened");
+            file.set_modified(std::time::UNIX_EPOCH).expect("touched");
+            fs::set_permissions(path, fs::Permissions::from_mode(0o600)).expect("set");
+        },
+        &[],
+    );
+}
+
+#[test]
+fn another_file_at_the_path_is_a_new_generation_unless_it_begins_with_all_that_was_read() {
+    let old = noise(1, 100_000);
+    check(b"one\n", |path| replace(path, b"two\n"), &[Why::Replaced]);
+    check(b"one\n", |path| replace(path, b""), &[Why::Replaced]);
+    check(&old, |path| replace(path, &noise(2, 100_000)), &[Why::Replaced]);
+    check(&old, |path| replace(path, &old[..99_999]), &[Why::Replaced]);
+    check(&old, |path| replace(path, &old), &[]);
+    check(&old, |path| replace(path, &[old.as_slice(), b"more\n"].concat()), &[]);
+    let mut edited = [old.as_slice(), b"more\n"].concat();
+    edited[50_000] ^= 1;
+    check(&old, |path| replace(path, &edited), &[Why::Replaced]);
+    // Of an empty file nothing was read.
+    check(b"", |path| replace(path, b"two\n"), &[]);
+}
+
+#[test]
+fn a_file_that_goes_on_elsewhere_is_known_by_its_new_number() {
+    let dir = dir();
+    let mut followed = Followed::with_content(dir.path().join("log"), b"one\n");
+    let before = followed.cursor();
+    replace(&followed.path, b"one\ntwo\n");
+    followed.read_all();
+    let after = followed.cursor();
+    assert_ne!(before.stamp.file, after.stamp.file);
+    assert_eq!((after.generation, after.whole), (0, mark(b"one\ntwo\n")));
+}
+
+fn mark(bytes: &[u8]) -> Mark {
+    Mark { len_bytes: bytes.len() as u64, hash: blake3::hash(bytes).into() }
+}
+
+/// A deleted file's number goes to the next file at once on some systems: here the cursor is made to say so.
+#[test]
+fn the_same_inode_with_another_content_is_a_new_generation() {
+    let dir = dir();
+    let followed = Followed::with_content(dir.path().join("old"), b"one\n");
+    for content in ["two\n", "zero\n", "1\n"] {
+        let path = dir.path().join("new");
+        fs::write(&path, content).expect("written");
+        let mut cursor = followed.cursor();
+        cursor.stamp.file = Followed::with_content(&path, content.as_bytes()).cursor().stamp.file;
+        let mut tail = Tail::resume(&path, cursor);
+        let look = tail.look(&mut Vec::new(), 100).expect("a look");
+        assert!(matches!(look, Look::NewGeneration { generation: 1, .. }), "{content}: {look:?}");
+    }
+}
+
+#[test]
+fn bytes_added_before_and_after_a_rename_belong_to_the_old_generation() {
+    let dir = dir();
+    let mut followed = Followed::with_content(dir.path().join("log"), b"one\n");
+    let rotated = dir.path().join("log.1");
+    append(&followed.path, b"before\n");
+    fs::rename(&followed.path, &rotated).expect("renamed");
+    append(&rotated, b"after\n");
+    fs::write(&followed.path, "new\n").expect("written");
+    assert_eq!(followed.changes(), [Why::Replaced]);
+    assert_eq!(followed.texts(), ["one\nbefore\nafter\n", "new\n"]);
+}
+
+#[test]
+fn bytes_added_to_a_replaced_file_come_late_until_it_was_quiet_for_some_looks() {
+    let dir = dir();
+    let mut followed = Followed::with_content(dir.path().join("log"), b"one\n");
+    let rotated = dir.path().join("log.1");
+    fs::rename(&followed.path, &rotated).expect("renamed");
+    fs::write(&followed.path, "new\n").expect("written");
+    followed.read_all();
+    append(&rotated, b"late\n");
+    assert_eq!(followed.look(), Look::Late { generation: 0, offset: 4, len: 5 });
+    append(&followed.path, b"newer\n");
+    assert_eq!(followed.read_all(), Look::AtEnd);
+    append(&rotated, b"later\n");
+    assert_eq!(followed.look(), Look::Late { generation: 0, offset: 9, len: 6 });
+    for _ in 0..=LATE_QUIET_LOOKS_MAX {
+        assert_eq!(followed.look(), Look::AtEnd);
+    }
+    append(&rotated, b"too late\n");
+    assert_eq!(followed.look(), Look::AtEnd);
+    assert_eq!(followed.texts(), ["one\n", "new\nnewer\n"]);
+    assert_eq!(followed.late, b"late\nlater\n");
+}
+
+#[test]
+fn a_file_rewritten_and_then_replaced_between_two_looks_gives_both() {
+    let dir = dir();
+    let mut followed = Followed::with_content(dir.path().join("log"), b"one\n");
+    fs::write(&followed.path, "2\n").expect("written");
+    replace(&followed.path, b"three\n");
+    assert_eq!(followed.changes(), [Why::Shortened, Why::Replaced]);
+    assert_eq!(followed.texts(), ["one\n", "2\n", "three\n"]);
+}
+
+#[test]
+fn a_deleted_file_is_read_to_its_end_and_then_gone() {
+    let dir = dir();
+    let mut followed = Followed::with_content(dir.path().join("log"), b"one\n");
+    let mut writer = OpenOptions::new().append(true).open(&followed.path).expect("opened");
+    append(&followed.path, b"two\n");
+    fs::remove_file(&followed.path).expect("removed");
+    assert_eq!(followed.look(), Look::Bytes { generation: 0, offset: 4, len: 4 });
+    assert_eq!((followed.look(), followed.look()), (Look::Gone, Look::Gone));
+    writer.write_all(b"three\n").expect("written");
+    assert_eq!(followed.read_all(), Look::Gone);
+    assert_eq!(followed.texts(), ["one\ntwo\nthree\n"]);
+}
+
+#[test]
+fn a_file_that_comes_back_goes_on_if_it_begins_with_all_that_was_read() {
+    for way in WAYS {
+        for (content, want) in [("one\n", &[][..]), ("one\ntwo\n", &[]), ("2\n", &[Why::Replaced])] {
+            let dir = dir();
+            let mut followed = Followed::with_content(dir.path().join("log"), b"one\n");
+            let aside = dir.path().join("aside");
+            fs::rename(&followed.path, &aside).expect("renamed");
+            take(way, &mut followed);
+            assert_eq!((followed.look(), followed.look()), (Look::Gone, Look::Gone));
+            fs::write(&followed.path, content).expect("written");
+            assert_eq!(followed.changes(), want, "{way:?}");
+            assert_eq!(followed.texts().last().map(String::as_str), Some(content), "{way:?}");
+        }
+    }
+}
+
+#[test]
+fn nothing_at_the_path_is_waited_for() {
+    let dir = dir();
+    let mut followed = Followed::new(dir.path().join("sub/log"));
+    assert_eq!((followed.look(), followed.tail.cursor()), (Look::Gone, None));
+    followed.tail.park();
+    fs::create_dir(dir.path().join("sub")).expect("made");
+    fs::write(&followed.path, "one\n").expect("written");
+    followed.read_all();
+    assert_eq!(followed.texts(), ["one\n"]);
+    // What was a directory on the way is a file now: the path leads nowhere.
+    fs::remove_dir_all(dir.path().join("sub")).expect("removed");
+    fs::write(dir.path().join("sub"), "").expect("written");
+    assert_eq!(followed.look(), Look::Gone);
+}
+
+/// Also that none of them is waited for: a plain open of a FIFO would never return.
+#[test]
+fn what_is_no_regular_file_is_an_error_that_says_what_it_is() {
+    let make_fifo = |path: &Path| {
+        rustix::fs::mknodat(CWD, path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).expect("made");
+    };
+    let cases: [(&str, Happens); 5] = [
+        ("a FIFO", &make_fifo),
+        ("a directory", &|path| fs::create_dir(path).expect("made")),
+        ("a symbolic link", &|path| symlink("elsewhere", path).expect("linked")),
+        ("a symbolic link", &|path| symlink("log.1", path).expect("linked")),
+        ("a socket", &|path| drop(UnixListener::bind(path).expect("bound"))),
+    ];
+    for way in WAYS {
+        for (want, make) in &cases {
+            let dir = dir();
+            let mut followed = Followed::with_content(dir.path().join("log"), b"one\n");
+            append(&followed.path, b"two\n");
+            let aside = dir.path().join("log.1");
+            fs::rename(&followed.path, &aside).expect("renamed");
+            take(way, &mut followed);
+            make(&followed.path);
+            if matches!(way, Way::Live) {
+                assert_eq!(followed.look(), Look::Bytes { generation: 0, offset: 4, len: 4 });
+            }
+            let error = followed.try_look().expect_err("no file");
+            assert!(matches!(error, Error::NotRegular { found, .. } if found == *want), "{error}");
+            assert_eq!(
+                error.to_string(),
+                format!("`{}` is {want} and not a regular file", followed.path.display())
+            );
+            // Nothing is lost by it.
+            fs::rename(&aside, &followed.path)
+                .or_else(|_| {
+                    fs::remove_dir(&followed.path)?;
+                    fs::rename(&aside, &followed.path)
+                })
+                .expect("back");
+            assert_eq!(followed.changes(), []);
+            assert_eq!(followed.texts(), ["one\ntwo\n"]);
+        }
+    }
+}
+
+#[test]
+fn a_document_that_is_written_anew_is_a_generation_every_time() {
+    let in_place = |path: &Path, content: &[u8]| fs::write(path, content).expect("written");
+    for write in [in_place as fn(&Path, &[u8]), replace] {
+        let dir = dir();
+        let mut followed = Followed::with_content(dir.path().join("log"), b"{\"messages\":[]}");
+        let mut want = followed.texts();
+        for number in 0..40 {
+            let content = format!("{{\"messages\":[{}]}}", vec![number.to_string(); number % 7].join(","));
+            write(&followed.path, content.as_bytes());
+            followed.read_all();
+            if want.last() != Some(&content) {
+                want.push(content);
+            }
+        }
+        assert_eq!(followed.texts(), want);
+    }
+}
+
+#[test]
+fn a_parked_tail_holds_nothing_open_and_an_unchanged_file_is_not_opened() {
+    let dir = dir();
+    let mut followed = Followed::with_content(dir.path().join("log"), b"one\n");
+    followed.settle();
+    assert!(is_open_here(&followed.path));
+    let cursor = followed.cursor();
+    followed.tail.park();
+    assert!(!is_open_here(&followed.path));
+    assert_eq!((followed.look(), followed.cursor()), (Look::AtEnd, cursor));
+    assert!(!is_open_here(&followed.path));
+    append(&followed.path, b"two\n");
+    assert_eq!(followed.look(), Look::Bytes { generation: 0, offset: 4, len: 4 });
+    assert!(is_open_here(&followed.path));
+}
+
+#[test]
+fn unchanged_is_only_what_was_read_to_its_end_and_not_touched_since() {
+    let changes: [Happens; 6] = [
+        &|path| append(path, b"more"),
+        &|path| truncate(path, 3),
+        &|path| overwrite(path, 0, b"?"),
+        &|path| replace(path, b"one\n"),
+        &|path| fs::remove_file(path).expect("removed"),
+        &|path| fs::set_permissions(path, fs::Permissions::from_mode(0o600)).expect("set"),
+    ];
+    for (number, change) in changes.into_iter().enumerate() {
+        let dir = dir();
+        let mut followed = Followed::new(dir.path().join("log"));
+        fs::write(&followed.path, "one\n").expect("written");
+        followed.max_read_bytes = 2;
+        followed.look();
+        assert!(!Tail::is_unchanged(&followed.path, &followed.cursor()), "half was read");
+        followed.read_all();
+        followed.settle();
+        assert!(Tail::is_unchanged(&followed.path, &followed.cursor()));
+        change(&followed.path);
+        assert!(!Tail::is_unchanged(&followed.path, &followed.cursor()), "change {number}");
+    }
+}
+
+/// Two changes within a tick of the clock have one time, so a file that was read within a tick of its last change is
+/// read again after a restart, once.
+#[test]
+fn times_too_young_to_vouch_for_a_file_do_not() {
+    let dir = dir();
+    let mut followed = Followed::with_content(dir.path().join("log"), b"one\n");
+    let mut cursor = followed.cursor();
+    cursor.stamp.settled = false;
+    assert!(!Tail::is_unchanged(&followed.path, &cursor));
+    overwrite(&followed.path, 0, b"two\n");
+    // As if the edit had happened within the tick.
+    let same_times = Followed::with_content(dir.path().join("log"), b"two\n").cursor().stamp;
+    cursor.stamp = same_times;
+    cursor.stamp.settled = false;
+    followed.tail = Tail::resume(&followed.path, cursor);
+    assert_eq!(followed.changes(), [Why::Rewritten]);
+    followed.settle();
+    assert!(Tail::is_unchanged(&followed.path, &followed.cursor()));
+}
