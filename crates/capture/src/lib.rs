@@ -46,7 +46,8 @@
 //! # Following files
 //! A [`tail::Tail`] follows one path. Each look hands on the next bytes with their generation and offset, or says that
 //! the file became another: replaced, shortened or rewritten. Its [`tail::Cursor`] is plain data; kept with the bytes, it
-//! lets another process go on exactly there.
+//! lets another process go on exactly there. A [`tail::Watch`] tells which of many files are worth a look, from the
+//! system's notices where there are any and from sizes and times where there are not.
 //!
 //! ```
 //! use steno_capture::tail::{Look, MAX_READ_BYTES, Tail};
@@ -75,6 +76,7 @@
 //!   read is never handed on as going on from them, except by a writer who changes a file while it is being read; the
 //!   next look then begins a new generation.
 //! - Growth hides a change in the middle of a file until [`tail::Tail::recheck`] or a restart that finds the file changed.
+//! - A notice that is lost costs time and no byte.
 
 pub mod discovery;
 pub mod tail;

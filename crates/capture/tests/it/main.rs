@@ -11,3 +11,4 @@ mod trees;
 mod followed;
 mod tailing;
 mod tailing_random;
+mod watching;

@@ -1,0 +1,346 @@
+//! Many files watched, by the system's notices and by polling: whatever happens is told, sooner or later.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use steno_capture::tail::{Backend, Changes, TailOptions, Watch};
+use tempfile::TempDir;
+
+use crate::followed::append;
+
+/// How long a notice may take before a test gives up. No test gets near it.
+const PATIENCE: Duration = Duration::from_mins(1);
+
+/// Quick, so that tests are.
+fn options(backend: Backend) -> TailOptions {
+    TailOptions {
+        poll_interval: Duration::from_millis(10),
+        subagent_discovery_interval: Duration::from_millis(20),
+        backend,
+        ..TailOptions::default()
+    }
+}
+
+/// A caller as it should be: adds a directory, then lists it; adds a file, then looks at it.
+struct Caller {
+    watch: Watch,
+    home: TempDir,
+    /// What a look at each file found last.
+    files: BTreeMap<PathBuf, Option<String>>,
+}
+
+impl Caller {
+    fn new(options: TailOptions) -> Self {
+        let home = tempfile::tempdir().expect("a directory");
+        let mut caller = Self { watch: Watch::new(options), home, files: BTreeMap::new() };
+        let root = caller.path("");
+        caller.list(&root);
+        caller
+    }
+
+    /// Runs a test with the system's notices and with polling.
+    fn both_ways(test: impl Fn(Self)) {
+        for backend in [Backend::System, Backend::Polling] {
+            let caller = Self::new(options(backend));
+            assert_eq!(caller.watch.health().backend, backend);
+            test(caller);
+        }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        if name.is_empty() { self.home.path().to_owned() } else { self.home.path().join(name) }
+    }
+
+    fn list(&mut self, dir: &Path) {
+        self.watch.add_dir(dir);
+        let Ok(entries) = fs::read_dir(dir) else { return };
+        for entry in entries.flatten() {
+            match entry.file_type() {
+                Ok(kind) if kind.is_dir() => self.list(&entry.path()),
+                Ok(kind) if kind.is_file() => self.look(&entry.path()),
+                Ok(_) | Err(_) => {}
+            }
+        }
+    }
+
+    fn look(&mut self, file: &Path) {
+        self.watch.add_file(file);
+        self.files.insert(file.to_owned(), fs::read_to_string(file).ok());
+    }
+
+    fn heed(&mut self, changes: &Changes) {
+        for dir in &changes.dirs {
+            self.list(dir);
+        }
+        for file in &changes.paths {
+            self.look(file);
+        }
+        if changes.overflow {
+            self.list(&self.path(""));
+        }
+    }
+
+    /// Heeds what is told until a file was found with this content, or found gone.
+    #[track_caller]
+    fn until(&mut self, file: &Path, content: Option<&str>) {
+        let deadline = Instant::now() + PATIENCE;
+        while self.files.get(file).map(Option::as_deref) != Some(content) {
+            assert!(
+                Instant::now() < deadline,
+                "nobody told of {content:?} in {}: {:?}",
+                file.display(),
+                self.files
+            );
+            let changes = self.watch.wait(PATIENCE);
+            self.heed(&changes);
+        }
+    }
+
+    /// Heeds what is told until nothing more is.
+    #[track_caller]
+    fn until_quiet(&mut self) {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            assert!(Instant::now() < deadline, "it is never quiet");
+            let changes = self.watch.wait(Duration::from_millis(100));
+            if changes == Changes::default() {
+                return;
+            }
+            self.heed(&changes);
+        }
+    }
+}
+
+#[test]
+fn files_that_come_grow_and_go_are_told() {
+    Caller::both_ways(|mut caller| {
+        let file = caller.path("log");
+        fs::write(&file, "one").expect("written");
+        caller.until(&file, Some("one"));
+        for _ in 0..3 {
+            caller.until_quiet();
+            append(&file, b" more");
+            let content = fs::read_to_string(&file).expect("read");
+            caller.until(&file, Some(&content));
+        }
+        fs::rename(&file, caller.path("log.1")).expect("renamed");
+        caller.until(&file, None);
+        caller.until(&caller.path("log.1"), Some("one more more more"));
+        fs::remove_file(caller.path("log.1")).expect("removed");
+        caller.until(&caller.path("log.1"), None);
+    });
+}
+
+#[test]
+fn a_file_made_right_after_its_directories_is_found() {
+    Caller::both_ways(|mut caller| {
+        for number in 0..20 {
+            let dir = caller.path(&format!("{number}/deep/deeper"));
+            fs::create_dir_all(&dir).expect("made");
+            fs::write(dir.join("log"), "one").expect("written");
+            caller.until(&dir.join("log"), Some("one"));
+            append(&dir.join("log"), b" two");
+            caller.until(&dir.join("log"), Some("one two"));
+        }
+    });
+}
+
+#[test]
+fn a_tree_made_at_once_is_found_to_the_last_file() {
+    Caller::both_ways(|mut caller| {
+        let places: Vec<PathBuf> = (0..125)
+            .map(|number| caller.path(&format!("{}/{}/{}", number / 25, number / 5 % 5, number % 5)))
+            .collect();
+        for (number, dir) in places.iter().enumerate() {
+            fs::create_dir_all(dir).expect("made");
+            fs::write(dir.join("log"), number.to_string()).expect("written");
+        }
+        for (number, dir) in places.iter().enumerate() {
+            caller.until(&dir.join("log"), Some(&number.to_string()));
+        }
+    });
+}
+
+#[test]
+fn a_tree_that_is_moved_in_is_found() {
+    Caller::both_ways(|mut caller| {
+        let elsewhere = tempfile::tempdir().expect("a directory");
+        fs::create_dir_all(elsewhere.path().join("a/b")).expect("made");
+        fs::write(elsewhere.path().join("a/b/log"), "one").expect("written");
+        fs::rename(elsewhere.path().join("a"), caller.path("a")).expect("renamed");
+        caller.until(&caller.path("a/b/log"), Some("one"));
+    });
+}
+
+#[test]
+fn many_files_at_once_are_found() {
+    Caller::both_ways(|mut caller| {
+        let files: Vec<PathBuf> = (0..2_000).map(|number| caller.path(&number.to_string())).collect();
+        for file in &files {
+            fs::write(file, "one").expect("written");
+        }
+        for file in &files {
+            caller.until(file, Some("one"));
+        }
+    });
+}
+
+#[test]
+fn a_directory_that_was_not_there_is_told_of_when_it_comes() {
+    Caller::both_ways(|mut caller| {
+        let dir = caller.home.path().join("not/yet");
+        caller.watch.add_dir(&dir);
+        assert_eq!(caller.watch.health().dirs_missing, 1);
+        fs::create_dir_all(&dir).expect("made");
+        fs::write(dir.join("log"), "one").expect("written");
+        caller.until(&dir.join("log"), Some("one"));
+        assert_eq!(caller.watch.health().dirs_missing, 0);
+    });
+}
+
+#[test]
+fn a_directory_deleted_and_made_again_is_watched_again() {
+    Caller::both_ways(|mut caller| {
+        let (dir, log) = (caller.path("a/b"), caller.path("a/b/log"));
+        for number in 0..20 {
+            fs::create_dir_all(&dir).expect("made");
+            fs::write(&log, number.to_string()).expect("written");
+            caller.until(&log, Some(&number.to_string()));
+            // Sometimes what happens next is told in pieces, and sometimes all at once.
+            if number % 2 == 0 {
+                caller.until_quiet();
+            }
+            append(&log, b" more");
+            caller.until(&log, Some(&format!("{number} more")));
+            fs::remove_dir_all(caller.path("a")).expect("removed");
+        }
+        caller.until(&log, None);
+    });
+}
+
+#[test]
+fn a_directory_that_takes_the_place_of_another_is_watched() {
+    Caller::both_ways(|mut caller| {
+        let log = caller.path("a/b/log");
+        fs::create_dir_all(caller.path("a/b")).expect("made");
+        fs::write(&log, "old").expect("written");
+        caller.until(&log, Some("old"));
+        caller.until_quiet();
+        fs::rename(caller.path("a"), caller.path("z")).expect("renamed");
+        fs::create_dir_all(caller.path("a/b")).expect("made");
+        fs::write(&log, "new").expect("written");
+        caller.until(&log, Some("new"));
+        append(&log, b" more");
+        caller.until(&log, Some("new more"));
+        append(&caller.path("z/b/log"), b" more");
+        caller.until(&caller.path("z/b/log"), Some("old more"));
+    });
+}
+
+#[test]
+fn directories_beyond_the_limit_are_polled_and_the_others_stay_watched() {
+    let mut caller = Caller::new(TailOptions { watches_max: 2, ..options(Backend::System) });
+    for name in ["a", "b", "c"] {
+        fs::create_dir(caller.path(name)).expect("made");
+        fs::write(caller.path(name).join("log"), "one").expect("written");
+        caller.until(&caller.path(name).join("log"), Some("one"));
+    }
+    let health = caller.watch.health();
+    assert_eq!((health.backend, health.dirs_watched, health.dirs_polled), (Backend::System, 2, 2));
+    assert_eq!(health.why_polled.as_deref(), Some("2 directories are watched, which is as many as allowed"));
+    for name in ["a", "b", "c"] {
+        append(&caller.path(name).join("log"), b" two");
+        caller.until(&caller.path(name).join("log"), Some("one two"));
+    }
+    caller.watch.remove_dir(&caller.path("a"));
+    assert_eq!(caller.watch.health().dirs_watched, 1);
+}
+
+#[test]
+fn a_directory_under_two_names_is_told_of_under_both() {
+    Caller::both_ways(|mut caller| {
+        let (real, link) = (caller.path("real"), caller.path("link"));
+        fs::create_dir(&real).expect("made");
+        symlink(&real, &link).expect("linked");
+        caller.list(&real);
+        caller.list(&link);
+        fs::write(real.join("log"), "one").expect("written");
+        caller.until(&real.join("log"), Some("one"));
+        caller.until(&link.join("log"), Some("one"));
+        append(&real.join("log"), b" two");
+        caller.until(&real.join("log"), Some("one two"));
+        caller.until(&link.join("log"), Some("one two"));
+    });
+}
+
+#[test]
+fn all_that_happens_to_a_file_before_the_waiting_is_told_once() {
+    Caller::both_ways(|mut caller| {
+        let file = caller.path("log");
+        fs::write(&file, "").expect("written");
+        caller.until(&file, Some(""));
+        caller.until_quiet();
+        for _ in 0..100 {
+            append(&file, b"more");
+        }
+        let mut told = Changes::default();
+        while !told.paths.contains(&file) {
+            told = caller.watch.wait(PATIENCE);
+        }
+        assert_eq!(told.paths, [file]);
+    });
+}
+
+#[test]
+fn looking_and_listing_is_no_change() {
+    Caller::both_ways(|mut caller| {
+        let file = caller.path("log");
+        fs::write(&file, "one").expect("written");
+        caller.until(&file, Some("one"));
+        caller.until_quiet();
+        for _ in 0..20 {
+            fs::read(&file).expect("read");
+            fs::read_dir(caller.path("")).expect("listed").for_each(drop);
+        }
+        assert_eq!(caller.watch.wait(Duration::from_millis(100)), Changes::default());
+    });
+}
+
+#[test]
+fn what_is_no_longer_followed_is_no_longer_polled() {
+    let mut caller = Caller::new(options(Backend::Polling));
+    let (kept, left) = (caller.path("kept"), caller.path("left"));
+    for file in [&kept, &left] {
+        fs::write(file, "one").expect("written");
+    }
+    caller.until(&kept, Some("one"));
+    caller.until(&left, Some("one"));
+    caller.until_quiet();
+    caller.watch.remove_file(&left);
+    append(&left, b" two");
+    append(&kept, b" two");
+    caller.until(&kept, Some("one two"));
+    caller.until_quiet();
+    assert_eq!(caller.files[&left].as_deref(), Some("one"));
+    caller.watch.remove_dir(&caller.path(""));
+    assert_eq!(caller.watch.health().dirs_polled, 0);
+    append(&kept, b" three");
+    assert_eq!(caller.watch.wait(Duration::from_millis(50)), Changes::default());
+}
+
+#[test]
+fn waiting_ends_when_woken_from_another_thread() {
+    Caller::both_ways(|mut caller| {
+        caller.until_quiet();
+        let waker = caller.watch.waker();
+        std::thread::scope(|scope| {
+            scope.spawn(|| waker.wake());
+            let changes = caller.watch.wait(Duration::MAX);
+            assert_eq!(changes, Changes { woken: true, ..Changes::default() });
+        });
+        assert_eq!(caller.watch.wait(Duration::ZERO), Changes::default());
+    });
+}
