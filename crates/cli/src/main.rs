@@ -1,5 +1,6 @@
 //! `steno`: arguments, settings, output, exit codes. The work is done in the crates below.
 
+mod archiving;
 mod args;
 mod commands;
 mod failure;
@@ -69,6 +70,9 @@ fn run(cli: &Cli) -> Outcome {
 
 fn dispatch(command: &Command, settings: &Settings, output: &mut Output) -> Outcome {
     match command {
+        Command::Watch(args) => commands::watch::run(args, settings, output),
+        Command::Restore(args) => commands::restore::run(args, settings, output),
+        Command::Import(args) => commands::import::run(args, settings, output),
         Command::Record(args) => commands::record::run(args, settings),
         Command::Events(args) => commands::events::run(args, settings, output),
         Command::Tree(args) => commands::tree::run(args, settings, output),

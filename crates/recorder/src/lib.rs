@@ -29,4 +29,5 @@
 //! - Logging an entry never fails its caller: whatever happens to a log record, the record of events goes on.
 //! - Numbers are without gaps per prompt and source, and counts in `transcript.stop` are those of the entries logged.
 
+pub mod archive;
 pub mod entries;

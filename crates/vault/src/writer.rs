@@ -162,6 +162,21 @@ impl SourceWriter {
         self.commit_rest()
     }
 
+    /// Makes those bytes safe that are whole chunks, and leaves the rest for the next commit; returns how many bytes of
+    /// the generation are safe. Cheaper than [`SourceWriter::commit`] while many more bytes are to come.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn commit_whole_chunks(&mut self) -> Result<u64, Error> {
+        self.cut(More::MayCome)?;
+        if let Some(more) = self.sync_chunks()? {
+            self.add_line(Line::Chunks(more))?;
+            self.named();
+        }
+        self.safe = self.safe.max(self.stored_len());
+        Ok(self.safe)
+    }
+
     /// Syncs the chunks that the manifest does not name yet; returns what it has to be told.
     fn sync_chunks(&mut self) -> Result<Option<MoreChunks>, Error> {
         if self.chunked.is_empty() {

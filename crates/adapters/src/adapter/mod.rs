@@ -257,6 +257,12 @@ impl Adapter {
         self.count_late();
     }
 
+    /// Returns the adapter's name and version, like `claude/1`.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        self.mapper.about().adapter
+    }
+
     /// Returns what the source's channel can show at all; what is not in the list is unavailable, not zero.
     #[must_use]
     pub fn carries(&self) -> &'static [&'static str] {

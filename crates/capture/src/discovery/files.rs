@@ -9,7 +9,7 @@ use super::layout;
 use super::place::{Place, leads_to_files, role_of};
 use super::problem::Problem;
 use super::provider::Provider;
-use super::walk::{Rules, walk};
+use super::walk::{Rules, stat, walk};
 
 /// A file of an agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,7 +57,16 @@ pub struct Listing {
 /// [`DEPTH_MAX`](super::DEPTH_MAX) directories deep.
 #[must_use]
 pub fn files(home: &Home) -> Listing {
-    let walked = walk(&home.root, &HomeRules(home));
+    files_below(home, &home.root)
+}
+
+/// Lists the files in a directory of a home and below it, as [`files`] does for all of it.
+#[must_use]
+pub fn files_below(home: &Home, dir: &Path) -> Listing {
+    if !leads_to_files(home, dir) {
+        return Listing::default();
+    }
+    let walked = walk(dir, &HomeRules(home));
     let files = walked.files.into_iter().map(|taken| FoundFile {
         provider: home.provider,
         home: home.root.clone(),
@@ -66,6 +75,15 @@ pub fn files(home: &Home) -> Listing {
         stat: taken.stat,
     });
     Listing { files: files.collect(), dirs: walked.dirs, problems: walked.problems }
+}
+
+/// Looks at one path of a home; `None` unless a regular file with a place stands there.
+#[must_use]
+pub fn file_at(home: &Home, path: &Path) -> Option<FoundFile> {
+    let place = role_of(home, path)?;
+    let about = std::fs::symlink_metadata(path).ok().filter(std::fs::Metadata::is_file)?;
+    let (provider, home) = (home.provider, home.root.clone());
+    Some(FoundFile { provider, home, path: path.to_owned(), place, stat: stat(&about) })
 }
 
 struct HomeRules<'a>(&'a Home);

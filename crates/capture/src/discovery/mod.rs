@@ -14,7 +14,7 @@ mod retention;
 mod settings;
 mod walk;
 
-pub use files::{FoundFile, Listing, Stat, files};
+pub use files::{FoundFile, Listing, Stat, file_at, files, files_below};
 pub use given::{Given, GivenFile, LooseFile, given};
 pub use homes::{Environment, Home, Homes, Origin, homes};
 pub use layout::{DEPTH_MAX, SECRETS};

@@ -2,13 +2,13 @@
 
 mod discovering;
 mod finding_homes;
+mod followed;
 mod given_paths;
 mod hostile;
 mod placing;
 mod real_homes;
 mod retention;
-mod trees;
-mod followed;
 mod tailing;
 mod tailing_random;
+mod trees;
 mod watching;

@@ -1,9 +1,13 @@
 //! The command line: commands, arguments, help texts.
 
+mod archive;
+
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use steno_journal::Level;
+
+pub use archive::{ImportArgs, RestoreArgs, TailingArgs, WatchArgs};
 
 /// The flight recorder for AI agents
 ///
@@ -63,6 +67,21 @@ impl From<LevelChoice> for Level {
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
+    /// Archive what the agents on this machine have written, once
+    ///
+    /// Every byte of their files is kept, and their records become events of runs. Files that have not changed since
+    /// are passed over.
+    Import(ImportArgs),
+    /// Archive what the agents on this machine have written, and follow them as they go on
+    ///
+    /// What another `steno` follows already is left to it, and taken over when that one ends.
+    Watch(WatchArgs),
+    /// Give an agent's files of a session back, byte for byte
+    ///
+    /// The session's own file, those of its subagents, and what lies beside them. They get the time of now, so that the
+    /// agent's cleanup does not take them again at once, and the agent can go on with the session. Files that are there
+    /// already stay as they are; if one of them differs, nothing is written.
+    Restore(RestoreArgs),
     /// Record events from stdin, one JSON object a line
     ///
     /// Each line is an event without `seq`; each is answered on stdout, in order, by {"seq":N,"level":"synced"}

@@ -1,0 +1,87 @@
+//! What `up`, `import` and `watch` share: finding homes, the archive of the store, a progress bar, the report.
+
+mod follow;
+mod progress;
+mod report;
+pub mod sessions;
+
+use std::path::PathBuf;
+
+use steno_capture::discovery::{self, Environment};
+use steno_journal::{Journal, Options};
+use steno_recorder::archive::{Archive, ArchiveOptions, Error, Found, Places};
+use steno_views::{Lines, visible};
+
+use crate::failure::{Exit, Failure, with_causes};
+use crate::runs;
+use crate::settings::Settings;
+
+pub use follow::follow;
+pub use progress::Bar;
+pub use report::Report;
+
+/// Returns the environment as discovery wants it.
+pub fn environment() -> Environment {
+    let home = std::env::var_os("HOME").filter(|home| !home.is_empty()).map(PathBuf::from);
+    Environment::from_lookup(home, |name| std::env::var_os(name))
+}
+
+/// Returns where to look: the paths that were named, else the agents' homes.
+pub fn places(paths: &[PathBuf]) -> Result<Places, Failure> {
+    if paths.is_empty() {
+        let homes = discovery::homes(&environment());
+        for problem in &homes.problems {
+            warn(&with_causes(problem));
+        }
+        return Ok(Places { homes: homes.found, ..Places::default() });
+    }
+    let given = paths.iter().map(|path| {
+        let absolute = std::path::absolute(path)?;
+        // What is not there is an error here, and not a problem among others.
+        absolute.symlink_metadata().map(|_| absolute)
+    });
+    let given: Result<Vec<PathBuf>, std::io::Error> = given.collect();
+    let given = given.map_err(|error| {
+        let missing = paths.iter().find(|path| path.symlink_metadata().is_err());
+        let name = missing.map_or_else(String::new, |path| format!(" `{}`", path.display()));
+        Failure::could_not(format!("cannot read{name}: {error}"))
+    })?;
+    Ok(Places { given, ..Places::default() })
+}
+
+/// Opens the archive of the store, which is made if it is not there.
+pub fn open(settings: &Settings) -> Result<Archive, Failure> {
+    raise_file_limit();
+    let options = Options { seal_idle: settings.seal_idle.value, ..Options::default() };
+    let journal = Journal::new(runs::make_store(settings)?, options);
+    Archive::open(journal, ArchiveOptions::default()).map_err(failure)
+}
+
+/// Says what is wrong with places; none of it stops anybody.
+pub fn warn_of_problems(found: &Found) {
+    for problem in &found.problems {
+        warn(&with_causes(problem));
+    }
+}
+
+pub fn warn(text: &str) {
+    tracing::warn!("{}", visible(text, Lines::Escape));
+}
+
+/// Returns what ends a command when the archive fails.
+#[expect(clippy::needless_pass_by_value, reason = "it stands where errors are mapped")]
+pub fn failure(error: Error) -> Failure {
+    let exit = if error.is_held() { Exit::Held } else { Exit::Could };
+    let hint = error.is_no_room().then(|| "make room on the disk; what was archived is safe".to_owned());
+    Failure { exit, message: with_causes(&error), hint }
+}
+
+/// Each source that is being recorded holds some files open. What the system allows is more than what it gives at first.
+fn raise_file_limit() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let limit = getrlimit(Resource::Nofile);
+    let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };
+    if limit.current != limit.maximum && setrlimit(Resource::Nofile, raised).is_err() {
+        tracing::debug!("the limit of open files stays as it is");
+    }
+}

@@ -1,0 +1,60 @@
+//! A progress bar for a pass over files, and what went wrong in it.
+
+use std::path::Path;
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use steno_recorder::archive::{Error, Outcome, Progress, ToArchive};
+
+use super::warn;
+use crate::failure::with_causes;
+
+/// Shows on a terminal how far a pass is.
+pub struct Bar {
+    shown: ProgressBar,
+    /// What was announced of the file at hand and has not been read.
+    left: u64,
+    is_stopped: Box<dyn Fn() -> bool>,
+    pub failed: u64,
+}
+
+impl Bar {
+    pub fn new(files: &[ToArchive], is_stopped: impl Fn() -> bool + 'static) -> Self {
+        let total = files.iter().map(ToArchive::size_bytes).sum();
+        let bar = ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::stderr());
+        let style = ProgressStyle::with_template("{bar:30} {bytes}/{total_bytes}  {msg}");
+        bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+        Self { shown: bar, left: 0, is_stopped: Box::new(is_stopped), failed: 0 }
+    }
+}
+
+impl Progress for Bar {
+    fn bytes(&mut self, path: &Path, count: u64) {
+        if self.shown.is_hidden() {
+            return;
+        }
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        self.shown.set_message(steno_views::visible(&name, steno_views::Lines::Escape).into_owned());
+        self.shown.inc(count);
+        self.left += count;
+    }
+
+    fn done(&mut self, file: &ToArchive, _outcome: Outcome) {
+        self.shown.inc(file.size_bytes().saturating_sub(self.left));
+        self.left = 0;
+    }
+
+    fn failed(&mut self, _file: &ToArchive, error: &Error) {
+        self.failed += 1;
+        self.shown.suspend(|| warn(&with_causes(error)));
+    }
+
+    fn is_enough(&self) -> bool {
+        (self.is_stopped)()
+    }
+}
+
+impl Drop for Bar {
+    fn drop(&mut self) {
+        self.shown.finish_and_clear();
+    }
+}

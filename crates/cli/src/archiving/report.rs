@@ -1,0 +1,93 @@
+//! What the archive holds, and what a pass has added to it, in words and as JSON.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::json;
+use steno_recorder::archive::{Found, Health};
+use steno_vault::Vault;
+
+use crate::failure::Failure;
+use crate::output::{Output, count, size};
+
+/// What the archive holds after a pass.
+pub struct Report {
+    pub health: Health,
+    pub excluded: u64,
+    /// Sessions by the provider's name.
+    pub sessions: BTreeMap<String, u64>,
+    pub source_bytes: u64,
+    pub oldest: Option<String>,
+}
+
+impl Report {
+    /// Adds up what the vault has.
+    pub fn of(vault: &Vault, found: &Found, health: Health) -> Result<Self, Failure> {
+        let mut keys = BTreeSet::new();
+        let (mut source_bytes, mut oldest) = (0, None::<String>);
+        for id in vault.sources()? {
+            let Some(manifest) = vault.manifest(id)? else { continue };
+            let earlier = manifest.generations.iter().rev().skip(1).map(|generation| generation.len);
+            source_bytes += earlier.sum::<u64>();
+            if let Some(last) = manifest.generation_last() {
+                source_bytes += vault.len(&manifest, last)?;
+            }
+            if manifest.info.role == "transcript" {
+                let provider = manifest.info.provider.clone().unwrap_or_else(|| "other".to_owned());
+                let session = manifest.info.session.clone().unwrap_or_else(|| manifest.id.to_string());
+                keys.insert((provider, session));
+                if oldest.as_ref().is_none_or(|oldest| manifest.since < *oldest) {
+                    oldest = Some(manifest.since.clone());
+                }
+            }
+        }
+        let mut sessions = BTreeMap::new();
+        for (provider, _) in keys {
+            *sessions.entry(provider).or_default() += 1;
+        }
+        Ok(Self { health, excluded: found.excluded, sessions, source_bytes, oldest })
+    }
+
+    pub fn print(&self, output: &mut Output, as_json: bool) {
+        if as_json {
+            output.json_line(&self.to_json());
+            return;
+        }
+        let total: u64 = self.sessions.values().sum();
+        let by: Vec<String> = self.sessions.iter().map(|(name, count)| format!("{count} {name}")).collect();
+        let health = &self.health;
+        output.line(&format!(
+            "{} of {} had news: {} read, {} recorded",
+            count(health.files_new, "file"),
+            health.files,
+            size(health.bytes_read),
+            count(health.events, "event"),
+        ));
+        output.line(&format!(
+            "archived: {} ({}), {}, the oldest of {}",
+            count(total, "session"),
+            by.join(", "),
+            size(self.source_bytes),
+            self.oldest.as_deref().map_or("never", |time| time.get(..10).unwrap_or(time)),
+        ));
+    }
+
+    fn to_json(&self) -> String {
+        let health = &self.health;
+        json!({
+            "files": health.files,
+            "files_new": health.files_new,
+            "files_held": health.files_held,
+            "files_failed": health.files_failed,
+            "files_excluded": self.excluded,
+            "bytes_read": health.bytes_read,
+            "events": health.events,
+            "events_refused": health.events_refused,
+            "records_unknown": health.records_unknown,
+            "records_unreadable": health.records_unreadable,
+            "sessions": self.sessions,
+            "source_bytes": self.source_bytes,
+            "oldest": self.oldest,
+        })
+        .to_string()
+    }
+}

@@ -1,0 +1,101 @@
+//! Which sources belong to a run: the file that it was made from, those of its child runs, and what lies beside them.
+
+use std::collections::BTreeSet;
+
+use steno_journal::{Error as JournalError, Store, run_ends};
+use steno_model::{Evidence, RunId};
+use steno_vault::{Manifest, SourceId, Vault};
+
+use super::warn;
+use crate::failure::{Failure, with_causes};
+
+/// The sources of a run, the one it was made from first.
+pub fn sources_of(store: &Store, vault: &Vault, run: RunId) -> Result<Vec<Manifest>, Failure> {
+    let manifests = all_manifests(vault)?;
+    let runs = with_children(store, run)?;
+    let names: BTreeSet<String> = runs.iter().map(|(run, _)| run.to_string()).collect();
+    let theirs: BTreeSet<SourceId> = runs.iter().filter_map(|(_, source)| *source).collect();
+    let is_made_from = |manifest: &Manifest| {
+        theirs.contains(&manifest.id)
+            || manifest.adapted.iter().flat_map(|adapted| &adapted.runs).any(|run| names.contains(run))
+    };
+    let own: BTreeSet<SourceId> =
+        manifests.iter().filter(|manifest| is_made_from(manifest)).map(|manifest| manifest.id).collect();
+    let keys: BTreeSet<Key> =
+        manifests.iter().filter(|manifest| own.contains(&manifest.id)).filter_map(Key::of).collect();
+    let first = runs.first().and_then(|(_, source)| *source);
+    let belongs = |manifest: &Manifest| {
+        own.contains(&manifest.id)
+            || Key::of(manifest).is_some_and(|key| keys.iter().any(|own| own.has(&key)))
+    };
+    let mut found: Vec<Manifest> = manifests.into_iter().filter(belongs).collect();
+    found.sort_by_key(|manifest| (Some(manifest.id) != first, manifest.info.path.0.clone()));
+    if found.is_empty() {
+        return Err(Failure::nothing(format!("run {run} was not made from a file of an agent")).with_hint(
+            "only sessions that `steno up`, `import` or `watch` has archived have files to give back",
+        ));
+    }
+    Ok(found)
+}
+
+/// Reads all manifests. One that is damaged is told, and takes nothing from the others.
+pub fn all_manifests(vault: &Vault) -> Result<Vec<Manifest>, Failure> {
+    let mut manifests = Vec::new();
+    for id in vault.sources()? {
+        match vault.manifest(id) {
+            Ok(manifest) => manifests.extend(manifest),
+            Err(error) => warn(&with_causes(&error)),
+        }
+    }
+    Ok(manifests)
+}
+
+/// What files of one session share.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Key {
+    provider: Option<String>,
+    home: Option<std::path::PathBuf>,
+    session: String,
+}
+
+impl Key {
+    fn of(manifest: &Manifest) -> Option<Self> {
+        let info = &manifest.info;
+        let home = info.home.as_ref().map(|home| home.0.clone());
+        Some(Self { provider: info.provider.clone(), home, session: info.session.clone()? })
+    }
+
+    /// Tells whether another file belongs to this session. What lies apart from the project has the session's id alone.
+    fn has(&self, other: &Self) -> bool {
+        let id = self.session.rsplit('/').next().unwrap_or_default();
+        (&self.provider, &self.home) == (&other.provider, &other.home)
+            && (other.session == self.session || other.session == id)
+    }
+}
+
+/// Returns a run and those below it, each with the source that it was made from.
+fn with_children(store: &Store, run: RunId) -> Result<Vec<(RunId, Option<SourceId>)>, Failure> {
+    let mut all = Vec::new();
+    for other in store.runs()? {
+        match run_ends(store, other) {
+            Ok(ends) => {
+                let Some((first, _)) = ends.events else { continue };
+                let evidence = first.extra.get("evidence").and_then(Evidence::read);
+                let source = evidence.and_then(|evidence| SourceId::parse(&evidence.source.to_text()));
+                all.push((other, first.parent_run_id, source));
+            }
+            Err(JournalError::Damaged { .. } | JournalError::Shrunk { .. }) => all.push((other, None, None)),
+            Err(error) => return Err(error.into()),
+        }
+    }
+    let mut found: Vec<(RunId, Option<SourceId>)> = Vec::new();
+    let mut waiting = vec![run];
+    while let Some(next) = waiting.pop() {
+        let source = all.iter().find(|(other, ..)| *other == next).and_then(|(.., source)| *source);
+        found.push((next, source));
+        let is_new = |child: &RunId| !found.iter().any(|(known, _)| known == child);
+        let children = all.iter().filter(|(_, parent, _)| *parent == Some(next)).map(|(child, ..)| *child);
+        waiting.extend(children.filter(is_new));
+    }
+    Ok(found)
+}

@@ -1,0 +1,100 @@
+//! Which sources the vault has, by path and by file.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+use steno_capture::tail::{Cursor, FileId};
+use steno_vault::{Manifest, SourceId, Vault};
+
+use super::cursors;
+use super::error::Error;
+
+/// What is known of a source that nobody writes at the moment.
+#[derive(Clone, Debug)]
+pub(crate) struct Known {
+    pub(crate) id: SourceId,
+    /// Where it was last.
+    pub(crate) path: PathBuf,
+    /// How far it was read, if its owner came to its end.
+    pub(crate) cursor: Option<Cursor>,
+    /// Whether all that was read was made into events, as far as they are wanted.
+    pub(crate) is_done: bool,
+}
+
+/// The sources of a vault.
+#[derive(Default)]
+pub(crate) struct Catalog {
+    by_path: HashMap<PathBuf, Known>,
+    by_file: HashMap<FileId, PathBuf>,
+}
+
+impl Catalog {
+    /// Reads all manifests. One that is damaged is told and takes nothing from the others.
+    pub(crate) fn load(vault: &Vault) -> Result<Self, Error> {
+        let mut catalog = Self::default();
+        for id in vault.sources().map_err(Error::Catalog)? {
+            match vault.manifest(id) {
+                Ok(Some(manifest)) => catalog.put(Known::of(&manifest)),
+                Ok(None) => {}
+                Err(error) => tracing::warn!(source = %id, %error, "a manifest cannot be read"),
+            }
+        }
+        Ok(catalog)
+    }
+
+    pub(crate) fn at(&self, path: &Path) -> Option<&Known> {
+        self.by_path.get(key(path))
+    }
+
+    /// Finds the source of a file that was elsewhere when it was last seen, and is not there any more.
+    pub(crate) fn moved_here(&self, file: FileId) -> Option<&Known> {
+        let known = self.by_path.get(self.by_file.get(&file)?)?;
+        (!known.path.exists()).then_some(known)
+    }
+
+    pub(crate) fn put(&mut self, known: Known) {
+        let key = key(&known.path).to_owned();
+        if let Some(cursor) = &known.cursor {
+            self.by_file.insert(cursor.stamp.file, key.clone());
+        }
+        self.by_path.insert(key, known);
+    }
+
+    /// Forgets where a source was that is elsewhere now.
+    pub(crate) fn moved_from(&mut self, path: &Path) {
+        self.by_path.remove(key(path));
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.by_path.len()
+    }
+}
+
+impl Known {
+    pub(crate) fn of(manifest: &Manifest) -> Self {
+        let cursor = manifest.cursor.as_deref().and_then(cursors::read);
+        let is_done = cursor.as_ref().is_some_and(|cursor| match &manifest.adapted {
+            None => true,
+            Some(adapted) => (adapted.generation, adapted.offset) == (cursor.generation, cursor.offset()),
+        });
+        Self { id: manifest.id, path: manifest.info.path.0.clone(), cursor, is_done }
+    }
+}
+
+/// Returns the id for what is new at a path.
+pub(crate) fn new_id(path: &Path, is_taken: impl Fn(SourceId) -> bool) -> SourceId {
+    let mut ids = (0..).map(|turn| SourceId::derive(key(path), turn));
+    ids.find(|id| !is_taken(*id)).expect("there are more numbers than sources")
+}
+
+/// Codex compresses a session's file and unpacks it again before it goes on: under both names it is one source.
+fn key(path: &Path) -> &Path {
+    let bytes = path.as_os_str().as_encoded_bytes();
+    match bytes.strip_suffix(b".jsonl.zst") {
+        Some(_) => {
+            use std::os::unix::ffi::OsStrExt as _;
+            Path::new(std::ffi::OsStr::from_bytes(&bytes[..bytes.len() - ".zst".len()]))
+        }
+        None => path,
+    }
+}

@@ -1,0 +1,133 @@
+//! How far a file was read, as it stands in a manifest.
+
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use steno_capture::tail::{Cursor, FileId, MARK_BYTES_MAX, Mark, Stamp};
+
+/// A cursor in words that outlive the process.
+#[derive(Serialize, Deserialize)]
+struct Written {
+    generation: u32,
+    offset: u64,
+    whole: String,
+    head_bytes: u64,
+    head: String,
+    device: u64,
+    inode: u64,
+    size_bytes: u64,
+    modified_ns: i64,
+    changed_ns: i64,
+    settled: bool,
+}
+
+/// Writes a cursor down.
+pub(crate) fn write(cursor: &Cursor) -> Box<RawValue> {
+    let Cursor { generation, head, whole, stamp } = cursor;
+    let written = Written {
+        generation: *generation,
+        offset: whole.len_bytes,
+        whole: hex(whole),
+        head_bytes: head.len_bytes,
+        head: hex(head),
+        device: stamp.file.device,
+        inode: stamp.file.inode,
+        size_bytes: stamp.size_bytes,
+        modified_ns: stamp.modified_ns,
+        changed_ns: stamp.changed_ns,
+        settled: stamp.settled,
+    };
+    serde_json::value::to_raw_value(&written).expect("our own records are strings and numbers")
+}
+
+/// Reads a cursor; `None` when it is none of ours.
+pub(crate) fn read(raw: &RawValue) -> Option<Cursor> {
+    let written: Written = serde_json::from_str(raw.get()).ok()?;
+    Some(Cursor {
+        generation: written.generation,
+        head: mark(written.head_bytes, &written.head)?,
+        whole: mark(written.offset, &written.whole)?,
+        stamp: Stamp {
+            file: FileId { device: written.device, inode: written.inode },
+            size_bytes: written.size_bytes,
+            modified_ns: written.modified_ns,
+            changed_ns: written.changed_ns,
+            settled: written.settled,
+        },
+    })
+}
+
+fn hex(mark: &Mark) -> String {
+    blake3::Hash::from_bytes(mark.hash).to_hex().to_string()
+}
+
+fn mark(len_bytes: u64, hex: &str) -> Option<Mark> {
+    Some(Mark { len_bytes, hash: *blake3::Hash::from_hex(hex).ok()?.as_bytes() })
+}
+
+/// Makes the cursor of bytes that are in the vault and whose file has not been looked at: whoever goes on from it
+/// compares all of them.
+pub(crate) struct CursorOf {
+    generation: u32,
+    head: Vec<u8>,
+    whole: blake3::Hasher,
+    len: u64,
+}
+
+impl CursorOf {
+    /// Begins with no byte of a generation.
+    pub(crate) fn new(generation: u32) -> Self {
+        Self { generation, head: Vec::new(), whole: blake3::Hasher::new(), len: 0 }
+    }
+
+    pub(crate) fn take(&mut self, bytes: &[u8]) {
+        let wanted = MARK_BYTES_MAX.saturating_sub(self.head.len()).min(bytes.len());
+        self.head.extend_from_slice(&bytes[..wanted]);
+        self.whole.update(bytes);
+        self.len += bytes.len() as u64;
+    }
+
+    /// Returns the cursor.
+    pub(crate) fn finish(&self) -> Cursor {
+        let head = Mark { len_bytes: self.head.len() as u64, hash: *blake3::hash(&self.head).as_bytes() };
+        let whole = Mark { len_bytes: self.len, hash: *self.whole.finalize().as_bytes() };
+        let file = FileId { device: 0, inode: 0 };
+        let stamp = Stamp { file, size_bytes: 0, modified_ns: 0, changed_ns: 0, settled: false };
+        Cursor { generation: self.generation, head, whole, stamp }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use steno_capture::tail::{Look, Tail};
+
+    use super::*;
+
+    #[test]
+    fn a_cursor_is_read_as_it_was_written() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("x");
+        std::fs::write(&path, "hello\n").unwrap();
+        let mut tail = Tail::new(&path);
+        tail.look(&mut Vec::new(), 100).unwrap();
+        let cursor = tail.cursor().unwrap();
+        assert_eq!(read(&write(&cursor)), Some(cursor));
+        assert_eq!(read(&RawValue::from_string("{}".into()).unwrap()), None);
+    }
+
+    #[test]
+    fn bytes_of_the_vault_make_a_cursor_that_goes_on_where_they_end() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("x");
+        let content: Vec<u8> = (0..20_000_u32).flat_map(u32::to_le_bytes).collect();
+        std::fs::write(&path, &content).unwrap();
+        let mut known = CursorOf::new(3);
+        content[..50_000].chunks(7_000).for_each(|piece| known.take(piece));
+        let mut buffer = Vec::new();
+        let look = Tail::resume(&path, known.finish()).look(&mut buffer, 1_000_000).unwrap();
+        assert_eq!(look, Look::Bytes { generation: 3, offset: 50_000, len: 30_000 });
+        assert!(buffer == content[50_000..]);
+        known.take(b"not in the file");
+        let look = Tail::resume(&path, known.finish()).look(&mut buffer, 1_000_000).unwrap();
+        assert!(matches!(look, Look::NewGeneration { generation: 4, .. }), "{look:?}");
+    }
+}

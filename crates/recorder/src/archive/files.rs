@@ -1,0 +1,83 @@
+//! A file to archive, as it was found.
+
+use std::path::{Path, PathBuf};
+
+use steno_capture::discovery::{FoundFile, GivenFile, Role};
+use steno_capture::tail::FileId;
+use steno_vault::{HostPath, SourceInfo};
+
+/// A file to archive.
+#[derive(Clone, Debug)]
+pub struct ToArchive {
+    pub(crate) info: SourceInfo,
+    pub(crate) file: FileId,
+    pub(crate) size_bytes: u64,
+    /// When it was last written to.
+    pub(crate) modified: String,
+    /// Whether its records are to be made into events.
+    pub(crate) is_wanted: bool,
+}
+
+impl ToArchive {
+    /// Takes a file of an agent's home.
+    #[must_use]
+    pub fn found(file: &FoundFile) -> Self {
+        let role = match file.place.role {
+            Role::Transcript => "transcript",
+            Role::Sidecar => "sidecar",
+            Role::Shared => "shared",
+        };
+        let info = SourceInfo {
+            provider: Some(file.provider.name().to_owned()),
+            role: role.to_owned(),
+            home: Some(HostPath(file.home.clone())),
+            path: HostPath(file.path.clone()),
+            session: file.place.session.as_ref().map(ToString::to_string),
+            project: file.place.project.clone(),
+        };
+        Self::new(info, &file.stat, file.place.role == Role::Transcript)
+    }
+
+    /// Takes a file that somebody named.
+    #[must_use]
+    pub fn given(file: &GivenFile) -> Self {
+        match file {
+            GivenFile::Placed(file) => Self::found(file),
+            GivenFile::Loose(file) => {
+                let info = SourceInfo {
+                    provider: None,
+                    role: "transcript".to_owned(),
+                    home: None,
+                    path: HostPath(file.path.clone()),
+                    session: None,
+                    project: None,
+                };
+                Self::new(info, &file.stat, true)
+            }
+        }
+    }
+
+    fn new(info: SourceInfo, stat: &steno_capture::discovery::Stat, is_wanted: bool) -> Self {
+        let file = FileId { device: stat.device, inode: stat.inode };
+        let modified = steno_model::Timestamp::from_instant(stat.modified).to_string();
+        Self { info, file, size_bytes: stat.size_bytes, modified, is_wanted }
+    }
+
+    /// Returns where it lies.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.info.path.0
+    }
+
+    /// Returns how long it was when it was found.
+    #[must_use]
+    pub fn size_bytes(&self) -> u64 {
+        self.size_bytes
+    }
+
+    /// Returns the agent's home that it lies in, if any.
+    #[must_use]
+    pub fn home(&self) -> Option<&PathBuf> {
+        self.info.home.as_ref().map(|home| &home.0)
+    }
+}

@@ -1,0 +1,138 @@
+//! Agents' files, archived and followed: each goes into the vault byte for byte, and its records into the journal.
+//!
+//! One way for both: a file that is imported and a file that is followed pass the same stages. What differs is the pace.
+
+mod catalog;
+mod cursors;
+mod error;
+mod feed;
+mod files;
+mod follow;
+mod health;
+mod import;
+mod places;
+mod runs;
+mod source;
+
+use std::sync::Arc;
+
+use steno_capture::tail::MAX_READ_BYTES;
+use steno_journal::Journal;
+use steno_model::Timestamp;
+use steno_vault::Vault;
+
+use catalog::{Catalog, Known};
+use source::{OpenSource, Pace, SourceParts};
+
+pub use error::Error;
+pub use files::ToArchive;
+pub use follow::{Following, Watcher};
+pub use health::Health;
+pub use import::{Outcome, Progress};
+pub use places::{Exclusions, Found, Places};
+
+/// Settings of the archive.
+#[derive(Clone)]
+pub struct ArchiveOptions {
+    /// How many bytes are taken from a growing file at a time.
+    pub max_read_bytes: usize,
+    /// Where the time comes from.
+    pub clock: fn() -> jiff::Timestamp,
+}
+
+impl Default for ArchiveOptions {
+    fn default() -> Self {
+        Self { max_read_bytes: MAX_READ_BYTES, clock: jiff::Timestamp::now }
+    }
+}
+
+/// The archive of a store, to write.
+pub struct Archive {
+    vault: Arc<Vault>,
+    journal: Journal,
+    catalog: Catalog,
+    options: ArchiveOptions,
+}
+
+impl Archive {
+    /// Opens the archive.
+    ///
+    /// # Errors
+    /// What the vault says.
+    pub fn open(journal: Journal, options: ArchiveOptions) -> Result<Self, Error> {
+        let vault = Vault::create(Arc::clone(journal.store().disk())).map_err(Error::Catalog)?;
+        let catalog = Catalog::load(&vault)?;
+        Ok(Self { vault, journal, catalog, options })
+    }
+
+    /// Returns the vault.
+    #[must_use]
+    pub fn vault(&self) -> &Arc<Vault> {
+        &self.vault
+    }
+
+    /// Returns how many sources the archive has.
+    #[must_use]
+    pub fn sources(&self) -> usize {
+        self.catalog.len()
+    }
+
+    fn now(&self) -> String {
+        Timestamp::from_instant((self.options.clock)()).to_string()
+    }
+
+    /// Takes a file up where it was left.
+    fn take_up(&mut self, file: &ToArchive, pace: Pace) -> Result<OpenSource, Error> {
+        let known = match self.catalog.at(file.path()) {
+            Some(known) => Some(known.clone()),
+            None => self.catalog.moved_here(file.file).cloned(),
+        };
+        let id = if let Some(known) = &known {
+            self.catalog.moved_from(&known.path);
+            known.id
+        } else {
+            catalog::new_id(file.path(), |id| {
+                self.vault.manifest(id).is_ok_and(|manifest| manifest.is_some())
+            })
+        };
+        let opened = OpenSource::open(SourceParts {
+            vault: Arc::clone(&self.vault),
+            journal: self.journal.clone(),
+            id,
+            info: file.info.clone(),
+            since: file.modified.clone(),
+            is_wanted: file.is_wanted,
+            read_bytes: self.options.max_read_bytes,
+            pace,
+        });
+        if opened.is_err()
+            && let Some(known) = known
+        {
+            self.catalog.put(known);
+        }
+        opened
+    }
+
+    fn let_go(&mut self, source: OpenSource) -> Result<(), Error> {
+        let now = self.now();
+        let known = source.close(&now)?;
+        self.catalog.put(known);
+        Ok(())
+    }
+
+    /// Makes what this process wrote ready for others. What it writes later is made ready when it does this again.
+    ///
+    /// # Errors
+    /// What the vault says.
+    pub fn settle(&self) -> Result<(), Error> {
+        self.vault.close_pack().map_err(Error::Catalog)
+    }
+}
+
+/// Tells whether there is nothing to do about a file.
+fn is_unchanged(known: &Known, file: &ToArchive) -> bool {
+    let is_here = known.path == *file.path();
+    is_here
+        && known.is_done
+        && known.cursor.is_some_and(|cursor| steno_capture::tail::Tail::is_unchanged(file.path(), &cursor))
+}

@@ -1,0 +1,189 @@
+//! From an adapter's drafts to the journal, each written once.
+//!
+//! After a crash a source is fed again from its beginning. Of each run's drafts those up to the last one written are
+//! dropped; positions are ordered as events are, so that nothing is written twice and nothing is left out, also when the
+//! crash came between two events of one record.
+
+use std::collections::HashMap;
+
+use steno_adapters::Sink;
+use steno_journal::{Error as JournalError, Journal, Level, Recorder, run_ends};
+use steno_model::json::{JsonString, RawJson};
+use steno_model::{Draft, EventType, Evidence, ExchangeEvent, Position, RunId};
+use steno_vault::SourceId;
+use uuid::Uuid;
+
+/// The runs that one source writes.
+pub(crate) struct Runs {
+    journal: Journal,
+    source: SourceId,
+    level: Level,
+    open: HashMap<RunId, Run>,
+    /// In the order in which they came.
+    order: Vec<RunId>,
+    failed: Option<JournalError>,
+    /// How many events were written.
+    pub(crate) written: u64,
+    /// How many events could not be written, because a line would be too long or their run is damaged.
+    pub(crate) refused: u64,
+}
+
+/// A run of the source.
+enum Run {
+    /// It is written.
+    Open {
+        recorder: Recorder,
+        /// Up to where its events are there already.
+        known: Option<Position>,
+        /// The run that it would be if another source did not have that.
+        session: Option<RunId>,
+    },
+    /// Its transcript must not be written to.
+    Refused,
+}
+
+impl Runs {
+    pub(crate) fn new(journal: Journal, source: SourceId, level: Level) -> Self {
+        Self {
+            journal,
+            source,
+            level,
+            open: HashMap::new(),
+            order: Vec::new(),
+            failed: None,
+            written: 0,
+            refused: 0,
+        }
+    }
+
+    /// Returns why nothing can be written any more, if that is so.
+    pub(crate) fn take_failure(&mut self) -> Option<JournalError> {
+        self.failed.take()
+    }
+
+    /// Returns the runs, the source's own first.
+    pub(crate) fn names(&self) -> Vec<String> {
+        self.order.iter().map(ToString::to_string).collect()
+    }
+
+    /// Syncs and seals all runs and gives them back.
+    pub(crate) fn close(&mut self) -> Result<(), JournalError> {
+        let mut outcome = Ok(());
+        for (_, run) in self.open.drain() {
+            if let Run::Open { recorder, .. } = run {
+                outcome = outcome.and(recorder.close());
+            }
+        }
+        outcome
+    }
+
+    fn record(&mut self, name: RunId, draft: Draft) -> Result<(), JournalError> {
+        if !self.open.contains_key(&name) {
+            let run = self.open(name)?;
+            self.open.insert(name, run);
+        }
+        let Some(Run::Open { recorder, known, session }) = self.open.get_mut(&name) else {
+            self.refused += 1;
+            return Ok(());
+        };
+        if let Some(last) = *known {
+            if position_of(draft.field("evidence")).is_some_and(|position| position <= last) {
+                return Ok(());
+            }
+            *known = None;
+        }
+        let draft = match session {
+            Some(session) if draft.event_type() == EventType::RunStarted => named_after(draft, *session),
+            _ => draft,
+        };
+        match recorder.append(draft, self.level) {
+            Ok(_) => self.written += 1,
+            Err(JournalError::TooLong { .. }) => {
+                self.refused += 1;
+                recorder.note_dropped(1, "an event of this source is longer than a line may be")?;
+            }
+            Err(error) => return Err(error),
+        }
+        Ok(())
+    }
+
+    /// Opens a run, or another in its place when it is another source's.
+    fn open(&mut self, name: RunId) -> Result<Run, JournalError> {
+        let (run, session) = match self.owner_of(name)? {
+            Owner::Nobody | Owner::Us => (name, None),
+            Owner::Another => (other_run(self.source, name), Some(name)),
+        };
+        let recorder = match self.journal.record(run) {
+            Ok(recorder) => recorder,
+            Err(error @ (JournalError::Damaged { .. } | JournalError::SealBroken { .. })) => {
+                tracing::error!(%run, %error, "a transcript cannot be gone on with");
+                return Ok(Run::Refused);
+            }
+            Err(error) => return Err(error),
+        };
+        self.order.push(run);
+        let known = if recorder.seq_last().is_some() {
+            let ends = run_ends(self.journal.store(), run)?;
+            ends.events.and_then(|(_, last)| position_of(evidence_of(&last)))
+        } else {
+            None
+        };
+        Ok(Run::Open { recorder, known, session })
+    }
+
+    fn owner_of(&self, run: RunId) -> Result<Owner, JournalError> {
+        let store = self.journal.store();
+        if store.size(run)?.unwrap_or(0) == 0 {
+            return Ok(Owner::Nobody);
+        }
+        let first = match run_ends(store, run) {
+            Ok(ends) => ends.events.map(|(first, _)| first),
+            // Opening it will tell what is wrong with it.
+            Err(JournalError::Damaged { .. } | JournalError::Shrunk { .. }) => None,
+            Err(error) => return Err(error),
+        };
+        let Some(first) = first else { return Ok(Owner::Us) };
+        let source = evidence_of(&first).and_then(Evidence::read).map(|evidence| evidence.source);
+        let is_ours = source.is_some_and(|source| source.to_text() == self.source.to_string());
+        Ok(if is_ours { Owner::Us } else { Owner::Another })
+    }
+}
+
+/// Whose a run is.
+enum Owner {
+    Nobody,
+    Us,
+    Another,
+}
+
+impl Sink for Runs {
+    fn draft(&mut self, run: RunId, draft: Draft) {
+        // After a failure the source is taken up again from what was written.
+        if self.failed.is_none()
+            && let Err(error) = self.record(run, draft)
+        {
+            self.failed = Some(error);
+        }
+    }
+}
+
+/// Names the run that a second source with the same session gets.
+fn other_run(source: SourceId, run: RunId) -> RunId {
+    RunId::from_uuid(Uuid::new_v5(&run.uuid(), source.to_string().as_bytes()))
+}
+
+fn named_after(draft: Draft, session: RunId) -> Draft {
+    let name = JsonString::from(session.to_string().as_str());
+    match RawJson::parse(name.as_raw()) {
+        Ok(name) => draft.clone().with_field("session_run_id", name).unwrap_or(draft),
+        Err(_) => draft,
+    }
+}
+
+fn evidence_of(event: &ExchangeEvent) -> Option<&RawJson> {
+    event.extra.get("evidence")
+}
+
+fn position_of(evidence: Option<&RawJson>) -> Option<Position> {
+    evidence.and_then(Evidence::read).map(|evidence| evidence.position)
+}

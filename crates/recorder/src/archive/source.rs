@@ -1,0 +1,249 @@
+//! One source being recorded: its bytes go into the vault, and only then to its adapter and the journal.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use steno_adapters::Source;
+use steno_capture::tail::{Cursor, Look, Tail};
+use steno_journal::{Journal, Level};
+use steno_model::Timestamp;
+use steno_vault::{Adapted, Keep, SourceId, SourceInfo, SourceWriter, Vault};
+
+use super::cursors::{self, CursorOf};
+use super::error::Error;
+use super::feed::Feed;
+use super::runs::Runs;
+
+/// How much is read at a time where a whole file is to be read.
+const IMPORT_READ_BYTES: usize = 1024 * 1024;
+
+/// What a source is opened with.
+pub(crate) struct SourceParts {
+    pub(crate) vault: Arc<Vault>,
+    pub(crate) journal: Journal,
+    pub(crate) id: SourceId,
+    pub(crate) info: SourceInfo,
+    /// When it was written to before it was first seen.
+    pub(crate) since: String,
+    /// Whether its records are to be made into events.
+    pub(crate) is_wanted: bool,
+    /// How many bytes one look takes.
+    pub(crate) read_bytes: usize,
+    pub(crate) pace: Pace,
+}
+
+/// How a source is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Pace {
+    /// Once, to its end.
+    Once,
+    /// As it grows.
+    Live,
+}
+
+/// What a turn with a source has brought.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Turn {
+    /// There may be more at once.
+    More,
+    /// All there is has been recorded.
+    AtEnd,
+    /// All there was has been recorded, and nothing is there now.
+    Gone,
+}
+
+/// A source that this process owns.
+pub(crate) struct OpenSource {
+    path: PathBuf,
+    writer: SourceWriter,
+    tail: Tail,
+    feed: Feed,
+    runs: Runs,
+    /// When the generation was first seen: what records are taken for that have no time.
+    captured: Option<Timestamp>,
+    /// Bytes of the generation that are not yet safe, and so not yet fed.
+    unfed: Vec<u8>,
+    buffer: Vec<u8>,
+    read_bytes: usize,
+    pace: Pace,
+    /// How many bytes were read.
+    pub(crate) read: u64,
+}
+
+impl OpenSource {
+    /// Takes a source up where it was left.
+    pub(crate) fn open(parts: SourceParts) -> Result<Self, Error> {
+        let SourceParts { vault, journal, id, info, since, is_wanted, read_bytes, pace } = parts;
+        let path = info.path.0.clone();
+        let failed = || Error::vault(&path);
+        let cursor_before = vault.manifest(id).map_err(failed())?.and_then(|manifest| manifest.cursor);
+        let writer = vault.write(id, &info, &since).map_err(failed())?;
+        let level = match pace {
+            Pace::Once => Level::Written,
+            Pace::Live => Level::Synced,
+        };
+        let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
+        let feed = Feed::new(Source { id: id.to_string().as_str().into(), file_name: name }, is_wanted);
+        let mut source = Self {
+            tail: Tail::new(&path),
+            path,
+            writer,
+            feed,
+            runs: Runs::new(journal, id, level),
+            captured: None,
+            unfed: Vec::new(),
+            buffer: Vec::new(),
+            read_bytes: if pace == Pace::Once { IMPORT_READ_BYTES } else { read_bytes },
+            pace,
+            read: 0,
+        };
+        let known = source.feed_again(&vault)?;
+        if let Some(known) = known {
+            let saved = cursor_before.as_deref().and_then(cursors::read);
+            // What was saved knows the file too, and need not be compared byte for byte.
+            let cursor =
+                saved.filter(|saved| saved.generation == known.generation && saved.whole == known.whole);
+            source.tail = Tail::resume(&source.path, cursor.unwrap_or(known));
+        }
+        Ok(source)
+    }
+
+    /// Feeds what the vault has; returns how far that goes, unless it is nothing.
+    fn feed_again(&mut self, vault: &Vault) -> Result<Option<Cursor>, Error> {
+        let manifest = self.writer.manifest().clone();
+        let mut last = None;
+        for (number, generation) in (0..).zip(&manifest.generations) {
+            self.captured = Timestamp::parse(&generation.since).ok();
+            let mut cursor = CursorOf::new(number);
+            let feed = |_: u64, bytes: &[u8]| {
+                cursor.take(bytes);
+                self.feed.take(number, bytes, self.captured.as_ref(), &mut self.runs);
+                true
+            };
+            vault.read(&manifest, number, 0, feed).map_err(Error::vault(&self.path))?;
+            last = Some(cursor.finish());
+        }
+        self.check_runs()?;
+        let is_new = manifest.generations.len() == 1 && self.writer.is_empty();
+        Ok(last.filter(|_| !is_new))
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Looks once, and records what is new.
+    pub(crate) fn turn(&mut self, now: &str) -> Result<Turn, Error> {
+        let mut buffer = std::mem::take(&mut self.buffer);
+        let look = self.tail.look(&mut buffer, self.read_bytes);
+        let outcome = look.map_err(Error::from).and_then(|look| self.take(look, &buffer, now));
+        self.buffer = buffer;
+        outcome
+    }
+
+    fn take(&mut self, look: Look, bytes: &[u8], now: &str) -> Result<Turn, Error> {
+        match look {
+            Look::Bytes { .. } => {
+                self.read += bytes.len() as u64;
+                self.writer.append(bytes).map_err(Error::vault(&self.path))?;
+                self.unfed.extend_from_slice(bytes);
+                self.feed_safe()?;
+                Ok(Turn::More)
+            }
+            Look::Late { generation, offset, .. } => {
+                self.read += bytes.len() as u64;
+                self.writer.append_late(generation, offset, bytes).map_err(Error::vault(&self.path))?;
+                Ok(Turn::More)
+            }
+            Look::NewGeneration { why, .. } => {
+                self.feed_all(Keep::InChunks)?;
+                let why = format!("{why:?}").to_lowercase();
+                self.writer.begin_generation(&why, now).map_err(Error::vault(&self.path))?;
+                self.captured = Timestamp::parse(now).ok();
+                Ok(Turn::More)
+            }
+            Look::AtEnd => {
+                self.rest()?;
+                Ok(Turn::AtEnd)
+            }
+            Look::Gone => {
+                self.rest()?;
+                Ok(Turn::Gone)
+            }
+        }
+    }
+
+    /// Makes safe what is not, and feeds it.
+    fn feed_safe(&mut self) -> Result<(), Error> {
+        if self.pace == Pace::Live {
+            return self.feed_all(Keep::InTail);
+        }
+        let before = self.writer.len() - self.unfed.len() as u64;
+        let safe = self.writer.commit_whole_chunks().map_err(Error::vault(&self.path))?;
+        let ready = usize::try_from(safe.saturating_sub(before)).unwrap_or(usize::MAX).min(self.unfed.len());
+        self.feed_first(ready)
+    }
+
+    fn feed_all(&mut self, keep: Keep) -> Result<(), Error> {
+        self.writer.commit(keep).map_err(Error::vault(&self.path))?;
+        self.feed_first(self.unfed.len())
+    }
+
+    fn feed_first(&mut self, len: usize) -> Result<(), Error> {
+        let generation = self.writer.generation();
+        if self.captured.is_none() {
+            let since = self.writer.manifest().generations.last().map(|generation| &generation.since);
+            self.captured = since.and_then(|since| Timestamp::parse(since).ok());
+        }
+        self.feed.take(generation, &self.unfed[..len], self.captured.as_ref(), &mut self.runs);
+        self.unfed.drain(..len);
+        self.check_runs()
+    }
+
+    /// Records what stands at the end, as far as it is whole.
+    fn rest(&mut self) -> Result<(), Error> {
+        if !self.unfed.is_empty() {
+            self.feed_all(if self.pace == Pace::Once { Keep::InChunks } else { Keep::InTail })?;
+        }
+        match self.pace {
+            Pace::Once => self.feed.finish(self.captured.as_ref(), &mut self.runs),
+            Pace::Live => self.feed.pause(self.captured.as_ref(), &mut self.runs),
+        }
+        self.check_runs()
+    }
+
+    fn check_runs(&mut self) -> Result<(), Error> {
+        match self.runs.take_failure() {
+            None => Ok(()),
+            Some(source) => Err(Error::Journal { path: self.path.clone(), source }),
+        }
+    }
+
+    /// Returns how many events were written, and how many could not be.
+    pub(crate) fn events(&self) -> (u64, u64) {
+        (self.runs.written, self.runs.refused)
+    }
+
+    /// Returns how much of the source was understood, where an adapter reads it.
+    pub(crate) fn completeness(&self) -> Option<&steno_adapters::Completeness> {
+        self.feed.completeness()
+    }
+
+    /// Lets go of the source: runs are sealed, and how far it came is written down.
+    pub(crate) fn close(mut self, now: &str) -> Result<super::catalog::Known, Error> {
+        let keep = if self.pace == Pace::Once { Keep::InChunks } else { Keep::InTail };
+        self.feed_all(keep)?;
+        let outcome = self.runs.close();
+        outcome.map_err(|source| Error::Journal { path: self.path.clone(), source })?;
+        let cursor = self.tail.cursor();
+        let adapted = self.feed.adapter().map(|adapter| Adapted {
+            generation: self.writer.generation(),
+            offset: self.writer.len(),
+            adapter: adapter.to_owned(),
+            runs: self.runs.names(),
+        });
+        let cursor = cursor.as_ref().map(cursors::write);
+        self.writer.save_state(cursor, adapted, now, keep).map_err(Error::vault(&self.path))?;
+        Ok(super::catalog::Known::of(self.writer.manifest()))
+    }
+}
