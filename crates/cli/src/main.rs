@@ -3,6 +3,7 @@
 mod archiving;
 mod args;
 mod commands;
+mod demo;
 mod failure;
 mod output;
 mod provider_files;
@@ -70,7 +71,12 @@ fn run(cli: &Cli) -> Outcome {
 
 fn dispatch(command: &Command, settings: &Settings, output: &mut Output) -> Outcome {
     match command {
+        Command::Up(args) => commands::up::run(args, settings, output),
         Command::Watch(args) => commands::watch::run(args, settings, output),
+        Command::Service(args) => commands::service::run(args, settings, output),
+        Command::Pause(args) => commands::pause::pause(args, settings),
+        Command::Resume => commands::pause::resume(settings),
+        Command::Doctor(args) => commands::doctor::run(args, settings, output),
         Command::Restore(args) => commands::restore::run(args, settings, output),
         Command::Import(args) => commands::import::run(args, settings, output),
         Command::Record(args) => commands::record::run(args, settings),

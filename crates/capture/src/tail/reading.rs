@@ -100,9 +100,6 @@ impl Reading {
     ) -> io::Result<Step> {
         let offset = self.prefix.len();
         let mut before = Stamp::of(&self.file)?;
-        if before.size_bytes < offset {
-            return Ok(Step::Changed(Why::Shortened));
-        }
         let is_as_seen = before.agrees_with(&self.seen);
         let is_known = is_as_seen && self.seen.settled && care == Care::Usual;
         if is_known && before.size_bytes == offset {

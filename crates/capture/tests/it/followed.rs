@@ -103,8 +103,9 @@ impl Followed {
         }
     }
 
-    /// Looks until the file's times can vouch for it: they have to be a few milliseconds old.
+    /// Reads the file, and looks until its times can vouch for it: they have to be some milliseconds old.
     pub fn settle(&mut self) {
+        self.read_all();
         while !self.cursor().stamp.settled {
             self.tail.recheck();
             assert_eq!(self.look(), Look::AtEnd);

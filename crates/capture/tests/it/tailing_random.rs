@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, UNIX_EPOCH};
 
-use steno_capture::tail::Look;
+use steno_capture::tail::{Look, MARK_BYTES_MAX};
 use steno_testkit::dice::Dice;
 
 use crate::followed::{Followed, append, dir_in_memory, noise, overwrite, replace, truncate};
@@ -200,7 +200,10 @@ fn race(seed: u64, piece_len_max: usize) {
         writer.act();
     }
     followed.read_all();
-    followed.tail.recheck();
+    if writer.content.as_ref().is_some_and(|content| content.len() > MARK_BYTES_MAX) {
+        // Only so is a change in the middle seen that growth hid.
+        followed.tail.recheck();
+    }
     assert_eq!(followed.read_all(), Look::AtEnd);
     assert!(
         followed.generations.last() == writer.content.as_ref(),

@@ -4,9 +4,11 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use steno_capture::tail::{Backend, Changes, TailOptions, Watch};
+use steno_testkit::dice::Dice;
 use tempfile::TempDir;
 
 use crate::followed::append;
@@ -22,6 +24,11 @@ fn options(backend: Backend) -> TailOptions {
         backend,
         ..TailOptions::default()
     }
+}
+
+/// The system's notices and nothing else: nobody looks whether they are complete.
+fn notices_only() -> TailOptions {
+    TailOptions { subagent_discovery_interval: Duration::from_hours(1), ..options(Backend::System) }
 }
 
 /// A caller as it should be: adds a directory, then lists it; adds a file, then looks at it.
@@ -41,12 +48,15 @@ impl Caller {
         caller
     }
 
-    /// Runs a test with the system's notices and with polling.
-    fn both_ways(test: impl Fn(Self)) {
-        for backend in [Backend::System, Backend::Polling] {
-            let caller = Self::new(options(backend));
-            assert_eq!(caller.watch.health().backend, backend);
-            test(caller);
+    /// Runs a test with the system's notices alone, with the usual looking around, and with polling.
+    fn every_way(test: impl Fn(&mut Self)) {
+        for options in [notices_only(), options(Backend::System), options(Backend::Polling)] {
+            let backend = options.backend;
+            let mut caller = Self::new(options);
+            test(&mut caller);
+            let health = caller.watch.health();
+            assert_eq!((health.backend, health.overflows), (backend, 0));
+            assert_eq!(if backend == Backend::System { health.dirs_polled } else { health.dirs_watched }, 0);
         }
     }
 
@@ -99,6 +109,18 @@ impl Caller {
         }
     }
 
+    /// Changes every file there is, and heeds what is told until each change is known.
+    #[track_caller]
+    fn until_all_is_known(&mut self) {
+        let mut files = Vec::new();
+        gather(&self.path(""), &mut files);
+        for file in files {
+            append(&file, b" at last");
+            let content = fs::read_to_string(&file).expect("read");
+            self.until(&file, Some(&content));
+        }
+    }
+
     /// Heeds what is told until nothing more is.
     #[track_caller]
     fn until_quiet(&mut self) {
@@ -116,7 +138,7 @@ impl Caller {
 
 #[test]
 fn files_that_come_grow_and_go_are_told() {
-    Caller::both_ways(|mut caller| {
+    Caller::every_way(|caller| {
         let file = caller.path("log");
         fs::write(&file, "one").expect("written");
         caller.until(&file, Some("one"));
@@ -136,7 +158,7 @@ fn files_that_come_grow_and_go_are_told() {
 
 #[test]
 fn a_file_made_right_after_its_directories_is_found() {
-    Caller::both_ways(|mut caller| {
+    Caller::every_way(|caller| {
         for number in 0..20 {
             let dir = caller.path(&format!("{number}/deep/deeper"));
             fs::create_dir_all(&dir).expect("made");
@@ -150,7 +172,7 @@ fn a_file_made_right_after_its_directories_is_found() {
 
 #[test]
 fn a_tree_made_at_once_is_found_to_the_last_file() {
-    Caller::both_ways(|mut caller| {
+    Caller::every_way(|caller| {
         let places: Vec<PathBuf> = (0..125)
             .map(|number| caller.path(&format!("{}/{}/{}", number / 25, number / 5 % 5, number % 5)))
             .collect();
@@ -166,7 +188,7 @@ fn a_tree_made_at_once_is_found_to_the_last_file() {
 
 #[test]
 fn a_tree_that_is_moved_in_is_found() {
-    Caller::both_ways(|mut caller| {
+    Caller::every_way(|caller| {
         let elsewhere = tempfile::tempdir().expect("a directory");
         fs::create_dir_all(elsewhere.path().join("a/b")).expect("made");
         fs::write(elsewhere.path().join("a/b/log"), "one").expect("written");
@@ -177,8 +199,8 @@ fn a_tree_that_is_moved_in_is_found() {
 
 #[test]
 fn many_files_at_once_are_found() {
-    Caller::both_ways(|mut caller| {
-        let files: Vec<PathBuf> = (0..2_000).map(|number| caller.path(&number.to_string())).collect();
+    Caller::every_way(|caller| {
+        let files: Vec<PathBuf> = (0..1_000).map(|number| caller.path(&number.to_string())).collect();
         for file in &files {
             fs::write(file, "one").expect("written");
         }
@@ -190,7 +212,8 @@ fn many_files_at_once_are_found() {
 
 #[test]
 fn a_directory_that_was_not_there_is_told_of_when_it_comes() {
-    Caller::both_ways(|mut caller| {
+    for backend in [Backend::System, Backend::Polling] {
+        let mut caller = Caller::new(options(backend));
         let dir = caller.home.path().join("not/yet");
         caller.watch.add_dir(&dir);
         assert_eq!(caller.watch.health().dirs_missing, 1);
@@ -198,14 +221,14 @@ fn a_directory_that_was_not_there_is_told_of_when_it_comes() {
         fs::write(dir.join("log"), "one").expect("written");
         caller.until(&dir.join("log"), Some("one"));
         assert_eq!(caller.watch.health().dirs_missing, 0);
-    });
+    }
 }
 
 #[test]
 fn a_directory_deleted_and_made_again_is_watched_again() {
-    Caller::both_ways(|mut caller| {
+    Caller::every_way(|caller| {
         let (dir, log) = (caller.path("a/b"), caller.path("a/b/log"));
-        for number in 0..20 {
+        for number in 0..8 {
             fs::create_dir_all(&dir).expect("made");
             fs::write(&log, number.to_string()).expect("written");
             caller.until(&log, Some(&number.to_string()));
@@ -223,7 +246,7 @@ fn a_directory_deleted_and_made_again_is_watched_again() {
 
 #[test]
 fn a_directory_that_takes_the_place_of_another_is_watched() {
-    Caller::both_ways(|mut caller| {
+    Caller::every_way(|caller| {
         let log = caller.path("a/b/log");
         fs::create_dir_all(caller.path("a/b")).expect("made");
         fs::write(&log, "old").expect("written");
@@ -238,6 +261,82 @@ fn a_directory_that_takes_the_place_of_another_is_watched() {
         append(&caller.path("z/b/log"), b" more");
         caller.until(&caller.path("z/b/log"), Some("old more"));
     });
+}
+
+/// Trees that come, go, and change places while they are being listed; at rest the caller knows every file.
+#[test]
+fn a_tree_is_known_to_the_last_file_whatever_was_done_to_it() {
+    for seed in 0..8 {
+        Caller::every_way(|caller| {
+            let mut dice = Dice::new(seed);
+            for _ in 0..60 {
+                shake(&caller.path(""), &mut dice);
+                if dice.once_in(3) {
+                    let changes = caller.watch.wait(Duration::ZERO);
+                    caller.heed(&changes);
+                }
+            }
+            caller.until_all_is_known();
+        });
+    }
+}
+
+/// The same with somebody who does not wait for the caller.
+#[test]
+fn a_tree_is_known_to_the_last_file_when_it_rests() {
+    for seed in 0..10 {
+        for backend in [Backend::System, Backend::Polling] {
+            let mut caller = Caller::new(options(backend));
+            let (root, rests) = (caller.path(""), AtomicBool::new(false));
+            std::thread::scope(|scope| {
+                scope.spawn(|| {
+                    let mut dice = Dice::new(seed);
+                    (0..200).for_each(|_| shake(&root, &mut dice));
+                    rests.store(true, Ordering::Release);
+                });
+                while !rests.load(Ordering::Acquire) {
+                    let changes = caller.watch.wait(Duration::from_millis(1));
+                    caller.heed(&changes);
+                }
+            });
+            caller.until_all_is_known();
+        }
+    }
+}
+
+/// Does one thing to a small tree.
+fn shake(root: &Path, dice: &mut Dice) {
+    let mut place = || {
+        let depth = 1 + dice.below(3);
+        (0..depth).fold(root.to_owned(), |path, _| path.join(["a", "b"][dice.below(2)]))
+    };
+    let (one, other) = (place(), place());
+    // Most of these fail now and then, when nothing is there.
+    match dice.below(6) {
+        0 | 1 => {
+            fs::create_dir_all(&one).expect("made");
+            fs::write(one.join("log"), dice.roll().to_string()).expect("written");
+        }
+        2 => append_if_there(&one.join("log")),
+        3 => drop(fs::remove_dir_all(&one)),
+        _ => drop(fs::rename(&one, &other)),
+    }
+}
+
+fn append_if_there(file: &Path) {
+    if file.exists() {
+        append(file, b" more");
+    }
+}
+
+fn gather(dir: &Path, files: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(dir).expect("listed").flatten() {
+        if entry.path().is_dir() {
+            gather(&entry.path(), files);
+        } else {
+            files.push(entry.path());
+        }
+    }
 }
 
 #[test]
@@ -261,7 +360,8 @@ fn directories_beyond_the_limit_are_polled_and_the_others_stay_watched() {
 
 #[test]
 fn a_directory_under_two_names_is_told_of_under_both() {
-    Caller::both_ways(|mut caller| {
+    for backend in [Backend::System, Backend::Polling] {
+        let mut caller = Caller::new(options(backend));
         let (real, link) = (caller.path("real"), caller.path("link"));
         fs::create_dir(&real).expect("made");
         symlink(&real, &link).expect("linked");
@@ -273,12 +373,12 @@ fn a_directory_under_two_names_is_told_of_under_both() {
         append(&real.join("log"), b" two");
         caller.until(&real.join("log"), Some("one two"));
         caller.until(&link.join("log"), Some("one two"));
-    });
+    }
 }
 
 #[test]
 fn all_that_happens_to_a_file_before_the_waiting_is_told_once() {
-    Caller::both_ways(|mut caller| {
+    Caller::every_way(|caller| {
         let file = caller.path("log");
         fs::write(&file, "").expect("written");
         caller.until(&file, Some(""));
@@ -296,7 +396,7 @@ fn all_that_happens_to_a_file_before_the_waiting_is_told_once() {
 
 #[test]
 fn looking_and_listing_is_no_change() {
-    Caller::both_ways(|mut caller| {
+    Caller::every_way(|caller| {
         let file = caller.path("log");
         fs::write(&file, "one").expect("written");
         caller.until(&file, Some("one"));
@@ -333,7 +433,7 @@ fn what_is_no_longer_followed_is_no_longer_polled() {
 
 #[test]
 fn waiting_ends_when_woken_from_another_thread() {
-    Caller::both_ways(|mut caller| {
+    Caller::every_way(|caller| {
         caller.until_quiet();
         let waker = caller.watch.waker();
         std::thread::scope(|scope| {

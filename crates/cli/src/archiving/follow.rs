@@ -6,27 +6,36 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
-use steno_capture::tail::{Backend, TailOptions};
-use steno_recorder::archive::{Archive, Error, Following, Health, Places, Watcher};
+use steno_capture::tail::TailOptions;
+use steno_disk::Disk;
+use steno_recorder::archive::{Archive, Error, Following, Places, Watcher};
 
-use super::{failure, warn};
-use crate::args::TailingArgs;
-use crate::failure::{Exit, Failure, with_causes};
+use super::{failure, pausing, warn};
+use crate::failure::{Exit, Outcome, with_causes};
+use crate::output::{count, size};
 
 /// Says on stderr what happens.
-struct Talk {
+struct Talk<'a> {
     stop: Arc<AtomicBool>,
-    /// What is said when all that was there is recorded.
-    ready: String,
+    again: &'a dyn Fn() -> Option<Places>,
+    disk: Arc<dyn Disk>,
 }
 
-impl Watcher for Talk {
+impl Watcher for Talk<'_> {
     fn is_stopped(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
     }
 
+    fn is_paused(&self) -> bool {
+        pausing::is_paused(&*self.disk)
+    }
+
     fn ready(&mut self) {
-        tell(&self.ready);
+        tell("following; Ctrl-C ends it");
+    }
+
+    fn places(&self) -> Option<Places> {
+        (self.again)()
     }
 
     fn recorded(&mut self, path: &Path, events: u64) {
@@ -45,15 +54,15 @@ pub fn tell(text: &str) {
     writeln!(anstream::stderr(), "{}", steno_views::visible(text, steno_views::Lines::Escape)).ok();
 }
 
-/// Follows what is in places until a signal comes; returns what was done, and how to end.
+/// Follows what is in places until a signal comes. `again` says where places are now: agents may be installed meanwhile.
 pub fn follow(
     archive: &mut Archive,
     places: Places,
-    tailing: TailingArgs,
-    ready: &str,
-) -> Result<(Health, Exit), Failure> {
-    let backend = if tailing.poll { Backend::Polling } else { Backend::System };
-    let following = Following::new(archive, places, TailOptions { backend, ..TailOptions::default() });
+    options: TailOptions,
+    again: &dyn Fn() -> Option<Places>,
+) -> Outcome {
+    let disk = Arc::clone(archive.disk());
+    let following = Following::new(archive, places, options);
     let stop = Arc::new(AtomicBool::new(false));
     let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP])?;
     let handle = signals.handle();
@@ -64,9 +73,11 @@ pub fn follow(
             waker.wake();
         }
     });
-    let health = following.run(&mut Talk { stop, ready: ready.to_owned() }).map_err(failure);
+    let health = following.run(&mut Talk { stop, again, disk }).map_err(failure);
     handle.close();
     listener.join().ok();
+    let health = health?;
+    tell(&format!("{} recorded, {} read", count(health.events, "event"), size(health.bytes_read)));
     // Ctrl-C is how one ends it; a service manager says it with SIGTERM. Both are what was asked for.
-    Ok((health?, Exit::Done))
+    Ok(Exit::Done)
 }

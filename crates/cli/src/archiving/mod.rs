@@ -1,6 +1,8 @@
 //! What `up`, `import` and `watch` share: finding homes, the archive of the store, a progress bar, the report.
 
-mod follow;
+pub mod follow;
+mod pass;
+pub mod pausing;
 mod progress;
 mod report;
 pub mod sessions;
@@ -17,6 +19,7 @@ use crate::runs;
 use crate::settings::Settings;
 
 pub use follow::follow;
+pub use pass::{Ended, pass, pass_unless_paused};
 pub use progress::Bar;
 pub use report::Report;
 
@@ -27,13 +30,14 @@ pub fn environment() -> Environment {
 }
 
 /// Returns where to look: the paths that were named, else the agents' homes.
-pub fn places(paths: &[PathBuf]) -> Result<Places, Failure> {
+pub fn places(paths: &[PathBuf], settings: &Settings) -> Result<Places, Failure> {
+    let exclusions = settings.archive.exclusions();
     if paths.is_empty() {
         let homes = discovery::homes(&environment());
         for problem in &homes.problems {
             warn(&with_causes(problem));
         }
-        return Ok(Places { homes: homes.found, ..Places::default() });
+        return Ok(Places { homes: homes.found, given: Vec::new(), exclusions });
     }
     let given = paths.iter().map(|path| {
         let absolute = std::path::absolute(path)?;
@@ -46,7 +50,7 @@ pub fn places(paths: &[PathBuf]) -> Result<Places, Failure> {
         let name = missing.map_or_else(String::new, |path| format!(" `{}`", path.display()));
         Failure::could_not(format!("cannot read{name}: {error}"))
     })?;
-    Ok(Places { given, ..Places::default() })
+    Ok(Places { homes: Vec::new(), given, exclusions })
 }
 
 /// Opens the archive of the store, which is made if it is not there.
@@ -54,7 +58,9 @@ pub fn open(settings: &Settings) -> Result<Archive, Failure> {
     raise_file_limit();
     let options = Options { seal_idle: settings.seal_idle.value, ..Options::default() };
     let journal = Journal::new(runs::make_store(settings)?, options);
-    Archive::open(journal, ArchiveOptions::default()).map_err(failure)
+    let max_read_bytes = settings.archive.max_read_bytes.value;
+    let options = ArchiveOptions { max_read_bytes, ..ArchiveOptions::default() };
+    Archive::open(journal, options).map_err(failure)
 }
 
 /// Says what is wrong with places; none of it stops anybody.

@@ -2,7 +2,25 @@
 
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::{Args, Subcommand};
+use steno_capture::tail::{Backend, TailOptions};
+
+use crate::settings::Settings;
+
+#[derive(Args, Debug)]
+pub struct UpArgs {
+    /// Archive what is there and end, without following it
+    #[arg(long)]
+    pub once: bool,
+    /// Use sample sessions that come with `steno`, in a store of their own
+    #[arg(long)]
+    pub demo: bool,
+    #[command(flatten)]
+    pub tailing: TailingArgs,
+    /// Print what was archived as one JSON object
+    #[arg(long)]
+    pub json: bool,
+}
 
 #[derive(Args, Debug)]
 pub struct ImportArgs {
@@ -21,9 +39,57 @@ pub struct WatchArgs {
     pub paths: Vec<PathBuf>,
     #[command(flatten)]
     pub tailing: TailingArgs,
-    /// Print what was archived as one JSON object, and one more at the end
+    /// Print what was archived as one JSON object
     #[arg(long)]
     pub json: bool,
+}
+
+#[derive(Args, Debug)]
+pub struct DoctorArgs {
+    /// Print one JSON object a line: homes, the store, what is wrong
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Args, Debug)]
+pub struct ServiceArgs {
+    #[command(subcommand)]
+    pub what: ServiceDo,
+}
+
+#[derive(Clone, Copy, Debug, Subcommand)]
+pub enum ServiceDo {
+    /// Start `steno up` now and at every login
+    Install,
+    /// Stop it, and start it no more
+    Uninstall,
+    /// Print the service's file, and change nothing
+    Print,
+}
+
+#[derive(Args, Debug)]
+pub struct PauseArgs {
+    /// Go on by itself after this time, like `30m` or `2h`
+    #[arg(long = "for", value_name = "TIME", value_parser = parse_time)]
+    pub time: Option<jiff::SignedDuration>,
+}
+
+/// Reads a time like `30m`, `2h` or `90 days`.
+pub fn parse_time(text: &str) -> Result<jiff::SignedDuration, String> {
+    const HOURS_PER_DAY: i64 = 24;
+    let text = text.trim();
+    let days =
+        text.strip_suffix("days").or_else(|| text.strip_suffix("day")).or_else(|| text.strip_suffix('d'));
+    let time = match days {
+        Some(days) => days
+            .trim()
+            .parse()
+            .ok()
+            .and_then(|days: i64| days.checked_mul(HOURS_PER_DAY))
+            .map(jiff::SignedDuration::from_hours),
+        None => text.parse().ok(),
+    };
+    time.filter(jiff::SignedDuration::is_positive).ok_or_else(|| "a time like 30m, 2h or 90d".to_owned())
 }
 
 #[derive(Args, Debug)]
@@ -50,4 +116,12 @@ pub struct TailingArgs {
     /// Look at files every `poll_interval` seconds, and do not rely on the system to tell of changes
     #[arg(long)]
     pub poll: bool,
+}
+
+impl TailingArgs {
+    /// Returns how files are followed: as the settings say, unless the flag says otherwise.
+    pub fn options(self, settings: &Settings) -> TailOptions {
+        let options = settings.archive.tail_options();
+        if self.poll { TailOptions { backend: Backend::Polling, ..options } } else { options }
+    }
 }

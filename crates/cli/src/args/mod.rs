@@ -7,7 +7,9 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use steno_journal::Level;
 
-pub use archive::{ImportArgs, RestoreArgs, TailingArgs, WatchArgs};
+pub use archive::{
+    DoctorArgs, ImportArgs, PauseArgs, RestoreArgs, ServiceArgs, ServiceDo, UpArgs, WatchArgs,
+};
 
 /// The flight recorder for AI agents
 ///
@@ -67,6 +69,11 @@ impl From<LevelChoice> for Level {
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
+    /// Find every agent on this machine, archive its history, and keep following it
+    ///
+    /// Every byte of the agents' files is kept, each version of a file that is rewritten included, and their records
+    /// become events of runs. A second start passes over what has not changed. Ctrl-C ends it; `--once` does not follow.
+    Up(UpArgs),
     /// Archive what the agents on this machine have written, once
     ///
     /// Every byte of their files is kept, and their records become events of runs. Files that have not changed since
@@ -82,6 +89,20 @@ pub enum Command {
     /// agent's cleanup does not take them again at once, and the agent can go on with the session. Files that are there
     /// already stay as they are; if one of them differs, nothing is written.
     Restore(RestoreArgs),
+    /// Say what was found of which agent, what it will delete and when, what is wrong and how to mend it
+    Doctor(DoctorArgs),
+    /// Keep `steno up` running from login on
+    ///
+    /// A user unit of systemd on Linux, an agent of launchd on macOS. It uses this program, this store, and the agents'
+    /// homes that this shell's variables name.
+    Service(ServiceArgs),
+    /// Let recording stand still
+    ///
+    /// `up`, `watch` and `import` leave agents' files alone meanwhile. What agents write is in their files, and is archived
+    /// when recording goes on; to leave something out for good, exclude its project or forget it.
+    Pause(PauseArgs),
+    /// Let recording go on after a pause
+    Resume,
     /// Record events from stdin, one JSON object a line
     ///
     /// Each line is an event without `seq`; each is answered on stdout, in order, by {"seq":N,"level":"synced"}

@@ -1,6 +1,6 @@
 //! `steno config`: shows the settings and where each comes from.
 
-use serde_json::json;
+use serde_json::{Value, json};
 use steno_views::{Lines, visible};
 
 use crate::args::ConfigArgs;
@@ -10,23 +10,39 @@ use crate::settings::{KNOWN_KEYS, Settings};
 
 pub fn run(args: &ConfigArgs, settings: &Settings, output: &mut Output) -> Exit {
     let rows = settings.rows();
-    debug_assert_eq!(rows.each_ref().map(|(key, ..)| *key), KNOWN_KEYS, "every key of the file is shown");
+    debug_assert_eq!(
+        rows.iter().map(|(key, ..)| *key).collect::<Vec<_>>(),
+        KNOWN_KEYS,
+        "every key of the file is shown"
+    );
     if args.json {
         for (key, value, origin) in rows {
             output.json_line(&json!({"key": key, "value": value, "origin": origin}).to_string());
         }
         return Exit::Done;
     }
-    let rows = rows.map(|(key, value, origin)| {
-        let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    let shown = |(key, value, origin): (&'static str, Value, String)| {
+        let value = in_words(&value);
         (key, visible(&value, Lines::Escape).into_owned(), visible(&origin, Lines::Escape).into_owned())
-    });
+    };
+    let rows: Vec<_> = rows.into_iter().map(shown).collect();
+    let key_width = rows.iter().map(|(key, ..)| key.len()).max().unwrap_or(0);
     let width = rows.iter().map(|(_, value, _)| value.chars().count()).max().unwrap_or(0);
     for (key, value, origin) in rows {
-        output.line(&format!("{key:<10} {value:<width$}  {origin}"));
+        output.line(&format!("{key:<key_width$}  {value:<width$}  {origin}"));
     }
     let found = if settings.file_found { "" } else { " (not there)" };
     let file = settings.file.as_ref().map_or("none".to_owned(), |file| file.display().to_string());
     output.line(&format!("\nconfig file: {}{found}", visible(&file, Lines::Escape)));
     Exit::Done
+}
+
+/// Returns a value as people write it.
+fn in_words(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Array(items) if items.is_empty() => "-".to_owned(),
+        Value::Array(items) => items.iter().map(in_words).collect::<Vec<_>>().join(", "),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => value.to_string(),
+    }
 }

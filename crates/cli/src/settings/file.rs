@@ -9,7 +9,18 @@ use steno_views::{Lines, visible};
 use crate::failure::Failure;
 
 /// The keys that the file may have.
-pub const KNOWN_KEYS: [&str; 4] = ["store", "level", "color", "seal_idle"];
+pub const KNOWN_KEYS: [&str; 10] = [
+    "store",
+    "level",
+    "color",
+    "seal_idle",
+    "tailing",
+    "poll_interval",
+    "subagent_discovery_interval",
+    "max_read_bytes",
+    "exclude_projects",
+    "exclude_paths",
+];
 
 /// What the file says; values are checked where they are used.
 #[derive(Debug, Default)]
@@ -18,6 +29,18 @@ pub struct ConfigFile {
     pub level: Option<String>,
     pub color: Option<String>,
     pub seal_idle: Option<String>,
+    pub archive: ArchiveKeys,
+}
+
+/// What the file says of the archive, as text.
+#[derive(Debug, Default)]
+pub struct ArchiveKeys {
+    pub tailing: Option<String>,
+    pub poll_interval: Option<String>,
+    pub subagent_discovery_interval: Option<String>,
+    pub max_read_bytes: Option<String>,
+    pub exclude_projects: Option<String>,
+    pub exclude_paths: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -26,8 +49,31 @@ struct Wire {
     level: Option<String>,
     color: Option<String>,
     seal_idle: Option<u64>,
+    tailing: Option<String>,
+    poll_interval: Option<Number>,
+    subagent_discovery_interval: Option<Number>,
+    max_read_bytes: Option<u64>,
+    exclude_projects: Option<Vec<String>>,
+    exclude_paths: Option<Vec<String>>,
     #[serde(flatten)]
     rest: std::collections::BTreeMap<String, toml::Value>,
+}
+
+/// A number, whole or not.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Number {
+    Whole(u64),
+    Fraction(f64),
+}
+
+impl std::fmt::Display for Number {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Whole(number) => number.fmt(out),
+            Self::Fraction(number) => number.fmt(out),
+        }
+    }
 }
 
 /// Reads the file; `None` when it is not there and nobody asked for it by name.
@@ -57,5 +103,13 @@ pub fn read(path: &Path, given: bool) -> Result<Option<ConfigFile>, Failure> {
         level: wire.level,
         color: wire.color,
         seal_idle,
+        archive: ArchiveKeys {
+            tailing: wire.tailing,
+            poll_interval: wire.poll_interval.map(|number| number.to_string()),
+            subagent_discovery_interval: wire.subagent_discovery_interval.map(|number| number.to_string()),
+            max_read_bytes: wire.max_read_bytes.map(|number| number.to_string()),
+            exclude_projects: wire.exclude_projects.map(|list| list.join(",")),
+            exclude_paths: wire.exclude_paths.map(|list| list.join(",")),
+        },
     }))
 }

@@ -1,5 +1,6 @@
 //! Settings: flags over `STENO_*` variables over the config file over defaults, each with its origin.
 
+mod archive;
 mod file;
 mod places;
 
@@ -14,6 +15,7 @@ use serde_json::Value;
 use crate::args::{ColorChoice, Global, LevelChoice};
 use crate::failure::Failure;
 
+pub use archive::ArchiveSettings;
 pub use file::KNOWN_KEYS;
 
 /// A value and where it comes from.
@@ -50,6 +52,7 @@ pub struct Settings {
     pub level: Setting<LevelChoice>,
     pub color: Setting<ColorChoice>,
     pub seal_idle: Setting<Duration>,
+    pub archive: ArchiveSettings,
     /// The config file: where it is looked for, and whether it is there.
     pub file: Option<PathBuf>,
     pub file_found: bool,
@@ -96,22 +99,25 @@ impl Settings {
             level: choose("--level", level, "level", layered("STENO_LEVEL", file.level)?, default_level)?,
             color: choose("--color", flags.color, "color", color, default_color)?,
             seal_idle: seal_idle(layered("STENO_SEAL_IDLE", file.seal_idle)?)?,
+            archive: ArchiveSettings::load(file.archive, &layered)?,
             file: path,
             file_found,
         })
     }
 
     /// Returns key, value and origin of every setting, as `steno config` shows them.
-    pub fn rows(&self) -> [(&'static str, Value, String); 4] {
+    pub fn rows(&self) -> Vec<(&'static str, Value, String)> {
         let word = |value: Option<clap::builder::PossibleValue>| {
             Value::from(value.map_or(String::new(), |value| value.get_name().to_owned()))
         };
-        [
+        let mut rows = vec![
             ("store", self.store.value.display().to_string().into(), self.store.origin.to_string()),
             ("level", word(self.level.value.to_possible_value()), self.level.origin.to_string()),
             ("color", word(self.color.value.to_possible_value()), self.color.origin.to_string()),
             ("seal_idle", self.seal_idle.value.as_secs().into(), self.seal_idle.origin.to_string()),
-        ]
+        ];
+        rows.extend(self.archive.rows());
+        rows
     }
 }
 

@@ -4,6 +4,7 @@
 
 mod agents_files;
 mod agents_output;
+mod archiving;
 mod conversations;
 mod copies;
 mod documents;

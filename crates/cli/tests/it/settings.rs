@@ -32,9 +32,11 @@ fn settings(steno: &Steno, given: Given) -> Vec<(String, String, String)> {
     let short = |text: &str| text.replace(home.to_str().unwrap(), "~");
     let json = said(steno, given, &["config", "--json"]);
     assert_eq!((json.code, &*json.err), (0, ""), "{}", json.out);
-    let field = |line: &Value, key: &str| {
-        let number = (key == "value" && line["key"] == "seal_idle").then(|| line[key].as_u64().unwrap());
-        number.map_or_else(|| short(line[key].as_str().unwrap()), |number| number.to_string())
+    let field = |line: &Value, key: &str| match &line[key] {
+        Value::String(text) => short(text),
+        Value::Array(items) if items.is_empty() => "-".to_owned(),
+        Value::Array(items) => items.iter().map(|item| item.as_str().unwrap()).collect::<Vec<_>>().join(", "),
+        other @ (Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_)) => other.to_string(),
     };
     let settings: Vec<_> = json
         .json()
@@ -53,9 +55,11 @@ fn settings(steno: &Steno, given: Given) -> Vec<(String, String, String)> {
 }
 
 #[track_caller]
-fn check(given: Given, want: [(&str, &str, &str); 4]) {
-    let got = settings(&Steno::new(), given);
+fn check<const LEN: usize>(given: Given, want: [(&str, &str, &str); LEN]) {
+    let mut got = settings(&Steno::new(), given);
     let want = want.map(|(key, value, origin)| (key.to_owned(), value.to_owned(), origin.to_owned()));
+    assert_eq!(got.len(), 10);
+    got.retain(|(key, ..)| want.iter().any(|(wanted, ..)| wanted == key));
     assert_eq!(got, want);
 }
 
@@ -129,6 +133,50 @@ fn the_file_wins_over_defaults_and_variables_over_the_file_and_flags_over_all() 
             ("seal_idle", "30", "default"),
         ],
     );
+}
+
+#[test]
+fn settings_of_the_archive_have_the_same_layers() {
+    check(
+        Given::default(),
+        [
+            ("tailing", "system", "default"),
+            ("poll_interval", "0.25", "default"),
+            ("subagent_discovery_interval", "1.0", "default"),
+            ("max_read_bytes", "65536", "default"),
+            ("exclude_projects", "-", "default"),
+            ("exclude_paths", "-", "default"),
+        ],
+    );
+    check(
+        Given {
+            file: "poll_interval = 2\nmax_read_bytes = 10\nexclude_projects = [\"a\", \"b*\"]\n",
+            variables: &[
+                ("STENO_TAILING", "polling"),
+                ("STENO_POLL_INTERVAL", "0.5"),
+                ("STENO_EXCLUDE_PATHS", "/x, /y"),
+            ],
+            ..Given::default()
+        },
+        [
+            ("tailing", "polling", "variable STENO_TAILING"),
+            ("poll_interval", "0.5", "variable STENO_POLL_INTERVAL"),
+            ("max_read_bytes", "10", FILE),
+            ("exclude_projects", "a, b*", FILE),
+            ("exclude_paths", "/x, /y", "variable STENO_EXCLUDE_PATHS"),
+        ],
+    );
+    for (variable, value) in [
+        ("STENO_POLL_INTERVAL", "0"),
+        ("STENO_POLL_INTERVAL", "soon"),
+        ("STENO_SUBAGENT_DISCOVERY_INTERVAL", "1e9"),
+        ("STENO_MAX_READ_BYTES", "0"),
+        ("STENO_TAILING", "telepathy"),
+    ] {
+        let given = Given { variables: &[(variable, value)], ..Given::default() };
+        let said = said(&Steno::new(), given, &["config"]);
+        assert!(said.code == 2 && said.err.contains(value), "{variable}: {said:?}");
+    }
 }
 
 #[test]

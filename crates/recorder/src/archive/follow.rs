@@ -5,12 +5,14 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use steno_capture::tail::{Changes, TailOptions, Waker, Watch};
 
 use super::import::count;
 use super::places::{Found, Places};
+use super::presence::Presence;
 use super::source::{OpenSource, Pace, Turn};
 use super::{Archive, Error, Health, ToArchive, is_unchanged};
 
@@ -24,6 +26,8 @@ const LOOKS_PER_TURN: usize = 32;
 const RETRY_AFTER: Duration = Duration::from_secs(2);
 /// After how long without news the pack is closed, so that others can rely on it.
 const SETTLE_AFTER: Duration = Duration::from_secs(5);
+/// How often it is asked where to look.
+const PLACES_EVERY: Duration = Duration::from_secs(30);
 /// How long to wait at most before looking after those that are quiet.
 const WAIT_MAX: Duration = Duration::from_secs(5);
 
@@ -35,6 +39,11 @@ pub trait Watcher {
     /// Tells whether recording is paused: files are left alone until it is not.
     fn is_paused(&self) -> bool {
         false
+    }
+
+    /// Returns where to look now, if that may have changed: agents are installed and removed. Asked now and then.
+    fn places(&self) -> Option<Places> {
+        None
     }
 
     /// Everything that was there when following began is recorded, and what comes is waited for.
@@ -66,6 +75,9 @@ pub struct Following<'a> {
     later: HashMap<PathBuf, Instant>,
     /// Whether everything has to be listed again.
     is_blind: bool,
+    /// When it was last asked where to look.
+    asked: Instant,
+    presence: Presence,
     news: Instant,
     is_settled: bool,
     health: Health,
@@ -74,6 +86,7 @@ pub struct Following<'a> {
 impl<'a> Following<'a> {
     /// Begins to watch. Nothing is recorded before [`Following::run`].
     pub fn new(archive: &'a mut Archive, places: Places, options: TailOptions) -> Self {
+        let presence = Presence::new(Arc::clone(archive.journal.store().disk()));
         Self {
             archive,
             places,
@@ -82,6 +95,8 @@ impl<'a> Following<'a> {
             due: BTreeSet::new(),
             later: HashMap::new(),
             is_blind: true,
+            asked: Instant::now(),
+            presence,
             news: Instant::now(),
             is_settled: true,
             health: Health::default(),
@@ -107,7 +122,11 @@ impl<'a> Following<'a> {
     pub fn run(mut self, watcher: &mut dyn Watcher) -> Result<Health, Error> {
         let mut is_ready = false;
         while !watcher.is_stopped() {
-            if !watcher.is_paused() {
+            if watcher.is_paused() {
+                // What happens meanwhile is not kept in mind, but looked for afterwards.
+                self.let_go_of_all(watcher);
+                (self.due, self.is_blind) = (BTreeSet::new(), true);
+            } else {
                 self.round(watcher);
             }
             if !is_ready && self.due.is_empty() {
@@ -119,8 +138,7 @@ impl<'a> Following<'a> {
         }
         if !watcher.is_paused() {
             // Agents write their last files while they end, and may have been stopped together with us.
-            self.is_blind = true;
-            self.round(watcher);
+            self.last_round(watcher);
         }
         self.let_go_of_all(watcher);
         self.archive.settle()?;
@@ -129,6 +147,11 @@ impl<'a> Following<'a> {
 
     /// Looks at everything that is due.
     fn round(&mut self, watcher: &mut dyn Watcher) {
+        self.presence.show();
+        if self.asked.elapsed() >= PLACES_EVERY {
+            self.asked = Instant::now();
+            self.ask_again(watcher);
+        }
         if std::mem::take(&mut self.is_blind) {
             let found = self.places.list();
             self.take(found);
@@ -144,6 +167,25 @@ impl<'a> Following<'a> {
             }
         }
         self.let_go_of_quiet(watcher);
+    }
+
+    /// Looks at everything once more, whoever wants it to stop.
+    fn last_round(&mut self, watcher: &mut dyn Watcher) {
+        let found = self.places.list();
+        self.take(found);
+        while !self.due.is_empty() {
+            for path in std::mem::take(&mut self.due) {
+                self.look_at(&path, watcher);
+            }
+        }
+    }
+
+    /// Asks where to look; where there is a new place, everything is listed again.
+    fn ask_again(&mut self, watcher: &dyn Watcher) {
+        let Some(places) = watcher.places() else { return };
+        let is_known = |root: &Path| self.places.homes.iter().any(|home| home.root == root);
+        self.is_blind |= places.homes.iter().any(|home| !is_known(&home.root));
+        self.places = places;
     }
 
     fn hear(&mut self, changes: Changes) {
@@ -254,6 +296,21 @@ impl<'a> Following<'a> {
     }
 
     fn let_go(&mut self, path: &Path, watcher: &mut dyn Watcher) {
+        // Growth hides a change in the middle of a file; before nobody looks any more, all of it is compared.
+        if let Some(held) = self.held.get_mut(path) {
+            held.source.recheck();
+        }
+        loop {
+            let Some(held) = self.held.remove(path) else { return };
+            if let Err(error) = self.read_on(held, watcher) {
+                self.later.insert(path.to_owned(), Instant::now() + RETRY_AFTER);
+                watcher.failed(path, &error);
+                return;
+            }
+            if !self.due.remove(path) {
+                break;
+            }
+        }
         let Some(held) = self.held.remove(path) else { return };
         count(&held.source, &mut self.health);
         self.health.files_new += 1;

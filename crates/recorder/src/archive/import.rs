@@ -76,8 +76,9 @@ impl Archive {
         let read = self.read_to_end(&mut source, progress);
         count(&source, health);
         read?;
+        let has_news = source.read > 0;
         self.let_go(source)?;
-        Ok(Outcome::Recorded)
+        Ok(if has_news { Outcome::Recorded } else { Outcome::Unchanged })
     }
 
     fn read_to_end(&self, source: &mut OpenSource, progress: &mut dyn Progress) -> Result<(), Error> {

@@ -3,6 +3,7 @@
 //! One way for both: a file that is imported and a file that is followed pass the same stages. What differs is the pace.
 
 mod catalog;
+mod coverage;
 mod cursors;
 mod error;
 mod feed;
@@ -11,12 +12,14 @@ mod follow;
 mod health;
 mod import;
 mod places;
+mod presence;
 mod runs;
 mod source;
 
 use std::sync::Arc;
 
 use steno_capture::tail::MAX_READ_BYTES;
+use steno_disk::Disk;
 use steno_journal::Journal;
 use steno_model::Timestamp;
 use steno_vault::Vault;
@@ -24,12 +27,14 @@ use steno_vault::Vault;
 use catalog::{Catalog, Known};
 use source::{OpenSource, Pace, SourceParts};
 
+pub use coverage::{Coverage, coverage};
 pub use error::Error;
 pub use files::ToArchive;
 pub use follow::{Following, Watcher};
 pub use health::Health;
 pub use import::{Outcome, Progress};
 pub use places::{Exclusions, Found, Places};
+pub use presence::is_followed;
 
 /// Settings of the archive.
 #[derive(Clone)]
@@ -69,6 +74,12 @@ impl Archive {
     #[must_use]
     pub fn vault(&self) -> &Arc<Vault> {
         &self.vault
+    }
+
+    /// Returns the disk that the store lies on.
+    #[must_use]
+    pub fn disk(&self) -> &Arc<dyn Disk> {
+        self.journal.store().disk()
     }
 
     /// Returns how many sources the archive has.

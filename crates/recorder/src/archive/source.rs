@@ -128,6 +128,11 @@ impl OpenSource {
         Ok(last.filter(|_| !is_new))
     }
 
+    /// Has the next turn compare all that was read with the file.
+    pub(crate) fn recheck(&mut self) {
+        self.tail.recheck();
+    }
+
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }

@@ -95,7 +95,10 @@ impl Dirs {
     }
 
     pub(super) fn add(&mut self, path: &Path) {
-        if self.contains(path) {
+        if let Some(dir) = self.known.get(path) {
+            if dir.hearing == Hearing::Missing {
+                self.attend(path);
+            }
             return;
         }
         self.added += 1;
@@ -189,7 +192,8 @@ impl Dirs {
             // A directory that was moved away is still being told of, under the name it had.
             system.unwatch(path);
         }
-        dir.hearing = match (Stamp::of_dir(path), &mut self.system) {
+        let before = Stamp::of_dir(path);
+        dir.hearing = match (before, &mut self.system) {
             (None, _) => Hearing::Missing,
             (Some(_), None) => Hearing::Polled,
             (Some(stamp), Some(system)) => match system.watch(path, stamp.file) {
@@ -203,6 +207,10 @@ impl Dirs {
         // Stamped after the watch is set: a change before this the caller sees when it lists the directory, and a
         // change after it is told of, or shows in the stamp.
         dir.stamp = Stamp::of_dir(path);
+        if dir.stamp.map(|stamp| stamp.file) != before.map(|stamp| stamp.file) {
+            // It came, went or was replaced just now, and nobody knows which one is watched: the next look begins anew.
+            (dir.hearing, dir.stamp) = (Hearing::Missing, None);
+        }
         dir.since = Instant::now();
         self.polls_files |= dir.hearing != Hearing::Watched;
     }

@@ -27,7 +27,8 @@ const INTERVAL_MIN: Duration = Duration::from_millis(5);
 pub struct Changes {
     /// Files to look at: new, changed, moved or gone.
     pub paths: Vec<PathBuf>,
-    /// Directories to add, if they are new and wanted, and then to list: files in them may be new, gone or changed.
+    /// Directories to add if they are wanted, also those below them, and then to list: files in them may be new, gone
+    /// or changed.
     pub dirs: Vec<PathBuf>,
     /// Notices were lost: everything has to be listed and looked at again.
     pub overflow: bool,
@@ -98,7 +99,7 @@ impl Watch {
     }
 
     /// Watches a directory, not those below it. One that is not there yet is told of when it comes; one that is
-    /// deleted and made again, or replaced, is watched again. A second time does nothing.
+    /// deleted and made again, or replaced, is watched again.
     pub fn add_dir(&mut self, dir: &Path) {
         self.dirs.add(dir);
     }
@@ -183,11 +184,15 @@ impl Watch {
             self.dirs.attend_all();
         }
         for (path, happened) in heard.paths {
-            if happened == Happened::Moved {
-                self.dirs.attend_below(&path, found);
+            let is_known = self.dirs.contains(&path);
+            match happened {
+                Happened::Moved => self.dirs.attend_below(&path, found),
+                // It may have come back.
+                Happened::Changed if is_known => self.dirs.add(&path),
+                Happened::Changed => {}
             }
             let is_dir = || fs::symlink_metadata(&path).is_ok_and(|metadata| metadata.is_dir());
-            let list = if self.dirs.contains(&path) || is_dir() { &mut found.dirs } else { &mut found.paths };
+            let list = if is_known || is_dir() { &mut found.dirs } else { &mut found.paths };
             list.insert(path);
         }
     }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use notify::{RecommendedWatcher, RecursiveMode, Watcher as _};
 
 use super::bell::Bell;
-use crate::tail::stamp::FileId;
+use crate::tail::stamp::{FileId, Stamp};
 
 /// Directories under the system's watch.
 pub(super) struct System {
@@ -40,9 +40,13 @@ impl System {
         if dir.is_relative() {
             return Err(format!("`{}` is relative, and the system tells absolute paths", dir.display()));
         }
-        // The system knows a directory by its number and tells one name only: the other would never be heard of.
-        if let Some(other) = self.by_file.get(&file) {
-            return Err(format!("`{}` is watched as `{}`", dir.display(), other.display()));
+        // The system knows a directory by its number and tells one name only: the other would never be heard of. But
+        // a name that stands for it no longer must go first, or ending that watch later would end this one.
+        if let Some(other) = self.by_file.get(&file).cloned() {
+            if Stamp::of_dir(&other).is_some_and(|stamp| stamp.file == file) {
+                return Err(format!("`{}` is watched as `{}`", dir.display(), other.display()));
+            }
+            self.unwatch(&other);
         }
         self.watcher.watch(dir, RecursiveMode::NonRecursive).map_err(|error| error.to_string())?;
         self.by_path.insert(dir.to_owned(), file);

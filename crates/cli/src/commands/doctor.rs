@@ -1,0 +1,258 @@
+//! `steno doctor`: says what was found of which agent, what will be deleted and when, what is wrong and what to do.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+use steno_capture::discovery::{self, Environment, Home, Origin, Provider, Retention, Role, SetBy};
+use steno_recorder::archive::{Coverage, ToArchive, coverage, is_followed};
+use steno_vault::Vault;
+use steno_views::{Lines, visible};
+
+use crate::archiving;
+use crate::args::DoctorArgs;
+use crate::failure::{Exit, Failure, Outcome, with_causes};
+use crate::output::{Output, count, size};
+use crate::runs;
+use crate::settings::Settings;
+
+/// Something that is wrong, and the command that mends it.
+struct Finding {
+    what: String,
+    mend: Option<String>,
+}
+
+/// What is known of one home.
+struct Checked {
+    home: Home,
+    sessions: u64,
+    files: u64,
+    bytes: u64,
+    oldest: Option<Timestamp>,
+    newest: Option<Timestamp>,
+    /// Files that the archive has nothing of, and files that have changed since.
+    new: u64,
+    behind: u64,
+    retention: Retention,
+    /// When the first session will be deleted, and how many are due within a week.
+    first_due: Option<Timestamp>,
+    due_soon: u64,
+}
+
+pub fn run(args: &DoctorArgs, settings: &Settings, output: &mut Output) -> Outcome {
+    let environment = archiving::environment();
+    let homes = discovery::homes(&environment);
+    let mut findings: Vec<Finding> =
+        homes.problems.iter().map(|problem| Finding { what: with_causes(problem), mend: None }).collect();
+    let store = store_state(settings, &mut findings);
+    let mut checked = Vec::new();
+    for home in homes.found {
+        checked.push(check(home, &environment, store.as_ref(), &mut findings)?);
+    }
+    judge(&checked, store.as_ref(), &mut findings);
+    if args.json {
+        print_json(&checked, &findings, store.as_ref(), settings, output);
+    } else {
+        print(&checked, &findings, store.as_ref(), settings, output);
+    }
+    Ok(if findings.is_empty() { Exit::Done } else { Exit::Found })
+}
+
+/// The store, as far as it is there.
+struct StoreState {
+    vault: Arc<Vault>,
+    is_followed: bool,
+}
+
+fn store_state(settings: &Settings, findings: &mut Vec<Finding>) -> Option<StoreState> {
+    match runs::open_store(settings) {
+        Ok(Some(store)) => {
+            let is_followed = is_followed(&**store.disk());
+            Some(StoreState { vault: Vault::open(Arc::clone(store.disk())), is_followed })
+        }
+        Ok(None) => None,
+        Err(failure) => {
+            findings.push(Finding { what: failure.message, mend: failure.hint });
+            None
+        }
+    }
+}
+
+fn check(
+    home: Home,
+    environment: &Environment,
+    store: Option<&StoreState>,
+    findings: &mut Vec<Finding>,
+) -> Result<Checked, Failure> {
+    const WEEK: jiff::SignedDuration = jiff::SignedDuration::from_hours(7 * 24);
+    let listing = discovery::files(&home);
+    findings
+        .extend(listing.problems.iter().map(|problem| Finding { what: with_causes(problem), mend: None }));
+    let retention = discovery::retention(&home, environment);
+    findings
+        .extend(retention.problems.iter().map(|problem| Finding { what: with_causes(problem), mend: None }));
+    let files: Vec<ToArchive> = listing.files.iter().map(ToArchive::found).collect();
+    let covered = match store {
+        Some(store) => coverage(&store.vault, &files).map_err(archiving::failure)?,
+        None => vec![Coverage::New; files.len()],
+    };
+    let counted = |wanted| covered.iter().filter(|covered| **covered == wanted).count() as u64;
+    let transcripts = || listing.files.iter().filter(|file| file.place.role == Role::Transcript);
+    let mut sessions: Vec<String> =
+        transcripts().filter_map(|file| Some(file.place.session.as_ref()?.to_string())).collect();
+    sessions.sort();
+    sessions.dedup();
+    let due: Vec<Timestamp> = transcripts().filter_map(|file| retention.due(file.stat.modified)).collect();
+    let soon = Timestamp::now().checked_add(WEEK).unwrap_or(Timestamp::MAX);
+    Ok(Checked {
+        sessions: sessions.len() as u64,
+        files: files.len() as u64,
+        bytes: listing.files.iter().map(|file| file.stat.size_bytes).sum(),
+        oldest: transcripts().map(|file| file.stat.modified).min(),
+        newest: transcripts().map(|file| file.stat.modified).max(),
+        new: counted(Coverage::New),
+        behind: counted(Coverage::Behind),
+        first_due: due.iter().min().copied(),
+        due_soon: due.iter().filter(|due| **due <= soon).count() as u64,
+        retention,
+        home,
+    })
+}
+
+/// Finds what follows from all of it together.
+fn judge(checked: &[Checked], store: Option<&StoreState>, findings: &mut Vec<Finding>) {
+    let (new, behind) =
+        checked.iter().fold((0, 0), |(new, behind), home| (new + home.new, behind + home.behind));
+    let is_followed = store.is_some_and(|store| store.is_followed);
+    if new > 0 && !is_followed {
+        let what =
+            format!("{} of agents {} not archived", count(new, "file"), if new == 1 { "is" } else { "are" });
+        findings.push(Finding { what, mend: Some("steno up --once".into()) });
+    }
+    if !checked.is_empty() && !is_followed {
+        let more =
+            if behind > 0 { format!(", and {} went on since", count(behind, "file")) } else { String::new() };
+        let what = format!("nobody follows the agents{more}");
+        findings.push(Finding { what, mend: Some("steno service install".into()) });
+    }
+}
+
+fn print(
+    checked: &[Checked],
+    findings: &[Finding],
+    store: Option<&StoreState>,
+    settings: &Settings,
+    output: &mut Output,
+) {
+    for provider in Provider::ALL {
+        let mut homes = checked.iter().filter(|checked| checked.home.provider == provider).peekable();
+        if homes.peek().is_none() {
+            output.line(&format!("{:<12} not found", provider.title()));
+        }
+        for home in homes {
+            print_home(home, output);
+        }
+    }
+    let path = settings.store.value.display().to_string();
+    let state = match store {
+        None => "not there yet",
+        Some(store) if store.is_followed => "agents are being followed",
+        Some(_) => "nobody follows agents into it",
+    };
+    output.line(&format!("{:<12} {}  {state}", "store", visible(&path, Lines::Escape)));
+    if findings.is_empty() {
+        output.line("\nnothing is wrong");
+        return;
+    }
+    output.line("");
+    for finding in findings {
+        output.line(&format!("! {}", visible(&finding.what, Lines::Escape)));
+        if let Some(mend) = &finding.mend {
+            output.line(&format!("  {mend}"));
+        }
+    }
+}
+
+fn print_home(checked: &Checked, output: &mut Output) {
+    let root = checked.home.root.display().to_string();
+    let origin = match checked.home.origin {
+        Origin::Variable(name) => format!("  ({name})"),
+        Origin::Default | Origin::Given => String::new(),
+    };
+    let title = checked.home.provider.title();
+    output.line(&format!("{title:<12} {}{origin}", visible(&root, Lines::Escape)));
+    let day =
+        |time: Option<Timestamp>| time.map_or("-".to_owned(), |time| time.strftime("%Y-%m-%d").to_string());
+    output.line(&format!(
+        "{:<12} {}, {}, {}, last written {} to {}",
+        "",
+        count(checked.sessions, "session"),
+        count(checked.files, "file"),
+        size(checked.bytes),
+        day(checked.oldest),
+        day(checked.newest),
+    ));
+    let archived = checked.files - checked.new - checked.behind;
+    output.line(&format!("{:<12} archived: {archived} of {}", "", checked.files));
+    output.line(&format!("{:<12} {}", "", retention_words(checked)));
+}
+
+fn retention_words(checked: &Checked) -> String {
+    let Some(days) = checked.retention.days() else {
+        return "not known to delete sessions".to_owned();
+    };
+    let by = match &checked.retention.set_by {
+        SetBy::File(path) => format!("set in {}", path.display()),
+        SetBy::Default => "its default".to_owned(),
+        SetBy::Nothing => "nowhere set".to_owned(),
+    };
+    let next = match checked.first_due {
+        None => String::new(),
+        Some(due) if due <= Timestamp::now() => ", the first of them any moment".to_owned(),
+        Some(due) => format!(", the first on {}", due.strftime("%Y-%m-%d")),
+    };
+    let soon =
+        if checked.due_soon > 0 { format!("; {} within a week", checked.due_soon) } else { String::new() };
+    format!("deletes sessions after {} ({by}){next}{soon}", count(days, "day"))
+}
+
+fn print_json(
+    checked: &[Checked],
+    findings: &[Finding],
+    store: Option<&StoreState>,
+    settings: &Settings,
+    output: &mut Output,
+) {
+    for home in checked {
+        output.json_line(&home_json(home).to_string());
+    }
+    let state = json!({
+        "kind": "store",
+        "path": settings.store.value.to_string_lossy(),
+        "exists": store.is_some(),
+        "followed": store.is_some_and(|store| store.is_followed),
+    });
+    output.json_line(&state.to_string());
+    for finding in findings {
+        output.json_line(&json!({"kind": "finding", "what": finding.what, "mend": finding.mend}).to_string());
+    }
+}
+
+fn home_json(checked: &Checked) -> Value {
+    let time = |time: Option<Timestamp>| time.map(|time| time.to_string());
+    json!({
+        "kind": "home",
+        "provider": checked.home.provider.name(),
+        "path": checked.home.root.to_string_lossy(),
+        "sessions": checked.sessions,
+        "files": checked.files,
+        "bytes": checked.bytes,
+        "oldest": time(checked.oldest),
+        "newest": time(checked.newest),
+        "files_new": checked.new,
+        "files_behind": checked.behind,
+        "deletes_after_days": checked.retention.days(),
+        "first_deletion": time(checked.first_due),
+        "deleted_within_a_week": checked.due_soon,
+    })
+}

@@ -1,0 +1,173 @@
+//! `steno service`: keeps `steno up` running from login on, through the system's own manager of services.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use steno_capture::discovery::Environment;
+
+use crate::archiving::follow::tell;
+use crate::args::{ServiceArgs, ServiceDo};
+use crate::failure::{Exit, Failure, Outcome};
+use crate::output::Output;
+use crate::settings::Settings;
+
+/// A manager of services, and the file that it reads.
+struct Service {
+    file: PathBuf,
+    text: String,
+    /// The commands that start it now and at every login.
+    start: Vec<Vec<String>>,
+    /// The commands that stop it and forget it.
+    stop: Vec<Vec<String>>,
+}
+
+pub fn run(args: &ServiceArgs, settings: &Settings, output: &mut Output) -> Outcome {
+    let service = service(settings)?;
+    match args.what {
+        ServiceDo::Print => service.text.lines().for_each(|line| output.line(line)),
+        ServiceDo::Install => install(&service)?,
+        ServiceDo::Uninstall => uninstall(&service)?,
+    }
+    Ok(Exit::Done)
+}
+
+fn install(service: &Service) -> Result<(), Failure> {
+    let failed = |error| Failure::could_not(format!("cannot write `{}`: {error}", service.file.display()));
+    if let Some(dir) = service.file.parent() {
+        fs::create_dir_all(dir).map_err(failed)?;
+    }
+    fs::write(&service.file, &service.text).map_err(failed)?;
+    tell(&format!("wrote {}", service.file.display()));
+    run_all(&service.start)?;
+    tell("`steno up` runs now, and at every login");
+    Ok(())
+}
+
+fn uninstall(service: &Service) -> Result<(), Failure> {
+    if !service.file.exists() {
+        return Err(Failure::nothing(format!("there is no `{}`", service.file.display())));
+    }
+    run_all(&service.stop)?;
+    let removed = fs::remove_file(&service.file);
+    removed.map_err(|error| {
+        Failure::could_not(format!("cannot delete `{}`: {error}", service.file.display()))
+    })?;
+    tell("`steno up` no longer runs by itself; the archive stays");
+    Ok(())
+}
+
+fn run_all(commands: &[Vec<String>]) -> Result<(), Failure> {
+    for command in commands {
+        let words = command.join(" ");
+        let Some((program, arguments)) = command.split_first() else { continue };
+        let hint = format!("do it by hand: {words}");
+        let status = Command::new(program).args(arguments).status().map_err(|error| {
+            Failure::could_not(format!("cannot run `{program}`: {error}")).with_hint(hint.clone())
+        })?;
+        if !status.success() {
+            return Err(Failure::could_not(format!("`{words}` failed ({status})")).with_hint(hint));
+        }
+    }
+    Ok(())
+}
+
+fn service(settings: &Settings) -> Result<Service, Failure> {
+    let home = std::env::var_os("HOME").filter(|home| !home.is_empty()).map(PathBuf::from);
+    let home = home.ok_or_else(|| Failure::usage("there is no home directory to install a service in"))?;
+    let program = std::env::current_exe()?;
+    let store = std::path::absolute(&settings.store.value)?;
+    // Agents' homes are where this shell says, and not where the manager of services would look.
+    let variables: Vec<(&str, String)> = Environment::VARIABLES
+        .into_iter()
+        .filter_map(|name| Some((name, std::env::var(name).ok().filter(|value| !value.is_empty())?)))
+        .collect();
+    Ok(if cfg!(target_os = "macos") {
+        launchd(&home, &program, &store, &variables)
+    } else {
+        systemd(&home, &program, &store, &variables)
+    })
+}
+
+fn words(command: &str) -> Vec<String> {
+    command.split(' ').map(str::to_owned).collect()
+}
+
+fn systemd(home: &Path, program: &Path, store: &Path, variables: &[(&str, String)]) -> Service {
+    let config = std::env::var_os("XDG_CONFIG_HOME").map(PathBuf::from).filter(|dir| dir.is_absolute());
+    let dir = config.unwrap_or_else(|| home.join(".config"));
+    let mut text = String::from(
+        "[Unit]\nDescription=Stenograph: archives what AI agents do\n\n[Service]\nType=simple\n",
+    );
+    for (name, value) in variables {
+        text.push_str(&format!("Environment={}\n", systemd_quoted(&format!("{name}={value}"))));
+    }
+    text.push_str(&format!(
+        "ExecStart={} --store {} up\nRestart=on-failure\nRestartSec=5\nNice=10\n\n[Install]\nWantedBy=default.target\n",
+        systemd_quoted(&program.to_string_lossy()),
+        systemd_quoted(&store.to_string_lossy()),
+    ));
+    Service {
+        file: dir.join("systemd/user/steno.service"),
+        text,
+        start: vec![
+            words("systemctl --user daemon-reload"),
+            words("systemctl --user enable --now steno.service"),
+        ],
+        stop: vec![words("systemctl --user disable --now steno.service")],
+    }
+}
+
+/// Quotes a word as systemd reads it, where `%` and `$` mean something too.
+fn systemd_quoted(word: &str) -> String {
+    let escaped = word.replace('\\', "\\\\").replace('"', "\\\"").replace('%', "%%").replace('$', "$$");
+    format!("\"{escaped}\"")
+}
+
+fn launchd(home: &Path, program: &Path, store: &Path, variables: &[(&str, String)]) -> Service {
+    let file = home.join("Library/LaunchAgents/steno.up.plist");
+    let mut text = String::from(
+        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<plist version=\"1.0\">\n<dict>\n<key>Label</key><string>steno.up</string>\n<key>RunAtLoad</key><true/>\n<key>KeepAlive</key><true/>\n<key>ProgramArguments</key><array>",
+    );
+    for word in [&*program.to_string_lossy(), "--store", &*store.to_string_lossy(), "up"] {
+        text.push_str(&format!("<string>{}</string>", xml_quoted(word)));
+    }
+    text.push_str("</array>\n<key>EnvironmentVariables</key><dict>");
+    for (name, value) in variables {
+        text.push_str(&format!("<key>{name}</key><string>{}</string>", xml_quoted(value)));
+    }
+    text.push_str("</dict>\n</dict>\n</plist>\n");
+    let path = file.to_string_lossy().into_owned();
+    let launchctl = |what: &str| vec!["launchctl".to_owned(), what.to_owned(), "-w".to_owned(), path.clone()];
+    Service { start: vec![launchctl("load")], stop: vec![launchctl("unload")], file, text }
+}
+
+fn xml_quoted(word: &str) -> String {
+    word.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_unit_names_this_program_and_store_however_they_are_called() {
+        let variables = [("CODEX_HOME", "/a b/100%".to_owned())];
+        let service =
+            systemd(Path::new("/h"), Path::new("/opt/my \"bin\"/steno"), Path::new("/s$1"), &variables);
+        assert!(service.file.ends_with("systemd/user/steno.service"));
+        assert!(
+            service.text.contains("ExecStart=\"/opt/my \\\"bin\\\"/steno\" --store \"/s$$1\" up\n"),
+            "{}",
+            service.text
+        );
+        assert!(service.text.contains("Environment=\"CODEX_HOME=/a b/100%%\"\n"), "{}", service.text);
+    }
+
+    #[test]
+    fn the_property_list_is_xml_also_with_odd_names() {
+        let service = launchd(Path::new("/h"), Path::new("/opt/a&b/steno"), Path::new("/s<1>"), &[]);
+        assert!(service.text.contains("<string>/opt/a&amp;b/steno</string>"), "{}", service.text);
+        assert!(service.text.contains("<string>/s&lt;1&gt;</string>"), "{}", service.text);
+    }
+}

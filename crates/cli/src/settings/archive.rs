@@ -1,0 +1,149 @@
+//! Settings of the archive: how files are followed, and what is left alone.
+
+use std::time::Duration;
+
+use clap::ValueEnum;
+use serde_json::Value;
+use steno_capture::tail::{Backend, TailOptions};
+use steno_recorder::archive::Exclusions;
+
+use super::file::ArchiveKeys;
+use super::{Origin, Setting, bad_value};
+use crate::failure::Failure;
+
+/// Longer than a day is no interval that anybody means.
+const INTERVAL_MAX: Duration = Duration::from_hours(24);
+
+/// A layer of settings: the variable if it is set, else what the file says.
+pub type Layered<'a> = dyn Fn(&'static str, Option<String>) -> Result<Option<(String, Origin)>, Failure> + 'a;
+
+/// How changes of files are heard of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum TailingChoice {
+    /// The system tells, where it can
+    System,
+    /// Files are looked at again and again
+    Polling,
+}
+
+/// Settings of the archive.
+#[derive(Debug)]
+pub struct ArchiveSettings {
+    pub tailing: Setting<TailingChoice>,
+    pub poll_interval: Setting<Duration>,
+    pub subagent_discovery_interval: Setting<Duration>,
+    pub max_read_bytes: Setting<usize>,
+    pub exclude_projects: Setting<Vec<String>>,
+    pub exclude_paths: Setting<Vec<String>>,
+}
+
+impl ArchiveSettings {
+    pub fn load(keys: ArchiveKeys, layered: &Layered<'_>) -> Result<Self, Failure> {
+        let defaults = TailOptions::default();
+        Ok(Self {
+            tailing: super::choose(
+                "--poll",
+                None,
+                "tailing",
+                layered("STENO_TAILING", keys.tailing)?,
+                Setting { value: TailingChoice::System, origin: Origin::Default },
+            )?,
+            poll_interval: interval(
+                "poll_interval",
+                layered("STENO_POLL_INTERVAL", keys.poll_interval)?,
+                defaults.poll_interval,
+            )?,
+            subagent_discovery_interval: interval(
+                "subagent_discovery_interval",
+                layered("STENO_SUBAGENT_DISCOVERY_INTERVAL", keys.subagent_discovery_interval)?,
+                defaults.subagent_discovery_interval,
+            )?,
+            max_read_bytes: bytes(
+                layered("STENO_MAX_READ_BYTES", keys.max_read_bytes)?,
+                defaults.max_read_bytes,
+            )?,
+            exclude_projects: list(layered("STENO_EXCLUDE_PROJECTS", keys.exclude_projects)?),
+            exclude_paths: list(layered("STENO_EXCLUDE_PATHS", keys.exclude_paths)?),
+        })
+    }
+
+    /// Returns how files are followed.
+    pub fn tail_options(&self) -> TailOptions {
+        TailOptions {
+            poll_interval: self.poll_interval.value,
+            subagent_discovery_interval: self.subagent_discovery_interval.value,
+            max_read_bytes: self.max_read_bytes.value,
+            backend: match self.tailing.value {
+                TailingChoice::System => Backend::System,
+                TailingChoice::Polling => Backend::Polling,
+            },
+            ..TailOptions::default()
+        }
+    }
+
+    /// Returns what is left alone.
+    pub fn exclusions(&self) -> Exclusions {
+        Exclusions { projects: self.exclude_projects.value.clone(), paths: self.exclude_paths.value.clone() }
+    }
+
+    /// Returns key, value and origin of every setting here.
+    pub fn rows(&self) -> [(&'static str, Value, String); 6] {
+        let tailing = match self.tailing.value {
+            TailingChoice::System => "system",
+            TailingChoice::Polling => "polling",
+        };
+        [
+            ("tailing", tailing.into(), self.tailing.origin.to_string()),
+            ("poll_interval", seconds(&self.poll_interval), self.poll_interval.origin.to_string()),
+            (
+                "subagent_discovery_interval",
+                seconds(&self.subagent_discovery_interval),
+                self.subagent_discovery_interval.origin.to_string(),
+            ),
+            ("max_read_bytes", self.max_read_bytes.value.into(), self.max_read_bytes.origin.to_string()),
+            (
+                "exclude_projects",
+                self.exclude_projects.value.clone().into(),
+                self.exclude_projects.origin.to_string(),
+            ),
+            ("exclude_paths", self.exclude_paths.value.clone().into(), self.exclude_paths.origin.to_string()),
+        ]
+    }
+}
+
+fn seconds(setting: &Setting<Duration>) -> Value {
+    setting.value.as_secs_f64().into()
+}
+
+fn interval(
+    key: &'static str,
+    layer: Option<(String, Origin)>,
+    default: Duration,
+) -> Result<Setting<Duration>, Failure> {
+    let Some((text, origin)) = layer else { return Ok(Setting { value: default, origin: Origin::Default }) };
+    let value =
+        text.parse().ok().filter(|seconds| *seconds > 0.0).and_then(|seconds| {
+            Duration::try_from_secs_f64(seconds).ok().filter(|value| *value <= INTERVAL_MAX)
+        });
+    match value {
+        Some(value) => Ok(Setting { value, origin }),
+        None => Err(bad_value(key, &text, &origin).with_hint("seconds, like 0.25")),
+    }
+}
+
+fn bytes(layer: Option<(String, Origin)>, default: usize) -> Result<Setting<usize>, Failure> {
+    const BYTES_MAX: usize = 64 * 1024 * 1024;
+    let Some((text, origin)) = layer else { return Ok(Setting { value: default, origin: Origin::Default }) };
+    match text.parse() {
+        Ok(value @ 1..=BYTES_MAX) => Ok(Setting { value, origin }),
+        Ok(_) | Err(_) => Err(bad_value("max_read_bytes", &text, &origin)
+            .with_hint(format!("a whole number of bytes from 1 to {BYTES_MAX}"))),
+    }
+}
+
+/// Reads a list with commas between.
+fn list(layer: Option<(String, Origin)>) -> Setting<Vec<String>> {
+    let Some((text, origin)) = layer else { return Setting { value: Vec::new(), origin: Origin::Default } };
+    let items = text.split(',').map(str::trim).filter(|item| !item.is_empty());
+    Setting { value: items.map(str::to_owned).collect(), origin }
+}

@@ -1,0 +1,220 @@
+//! `up`, `import`, `watch`, `restore` and their like: agents' files are archived, followed and given back.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::kit::{Live, Said, Steno, json, run, wait_until};
+
+const SESSION: &str = "2f6b7a10-6d0c-4a53-9f5e-5a1be0c0ffee";
+
+/// A record of a session.
+fn line(number: u32, text: &str) -> String {
+    format!(
+        r#"{{"type":"user","uuid":"8d1f0c53-52a4-4b0e-a6a1-{number:012}","sessionId":"{SESSION}","version":"2.1.150","timestamp":"2026-06-08T08:14:{number:02}.000Z","message":{{"role":"user","content":"{text}"}}}}"#
+    ) + "\n"
+}
+
+/// Where the session's file lies in the home directory.
+fn session_file(steno: &Steno) -> PathBuf {
+    steno.dir.path().join(format!(".claude/projects/-srv-shop/{SESSION}.jsonl"))
+}
+
+fn write(path: &Path, text: &str) {
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, text).unwrap();
+}
+
+fn append(path: &Path, text: &str) {
+    use std::io::Write as _;
+    fs::OpenOptions::new().append(true).open(path).unwrap().write_all(text.as_bytes()).unwrap();
+}
+
+#[track_caller]
+fn done(said: &Said) {
+    assert_eq!(said.code, 0, "{said:?}");
+}
+
+/// The prompts that a run has, in order.
+fn prompts(steno: &Steno, run: &str) -> Vec<String> {
+    let said = steno.run(&["events", run, "--json"]);
+    let events = said.out.lines().map(json).filter(|event| event["type"] == "message.user");
+    events.map(|event| event["payload"]["blocks"][0]["text"].as_str().unwrap().to_owned()).collect()
+}
+
+/// Ends what follows, as Ctrl-C does.
+fn interrupt(live: Live) -> Said {
+    live.signal("INT");
+    live.ended()
+}
+
+#[test]
+fn import_archives_what_is_there_and_then_only_what_is_new() {
+    let steno = Steno::new();
+    let file = session_file(&steno);
+    write(&file, &line(1, "one"));
+    let first = steno.run(&["import", "--json"]);
+    done(&first);
+    let report = json(first.out.trim());
+    assert_eq!(
+        (&report["files"], &report["files_new"], &report["sessions"]["claude"]),
+        (&1.into(), &1.into(), &1.into())
+    );
+    assert_eq!(prompts(&steno, SESSION), ["one"]);
+    append(&file, &line(2, "two"));
+    done(&steno.run(&["import"]));
+    assert_eq!(prompts(&steno, SESSION), ["one", "two"]);
+    // A file that was written a moment ago is looked at once more; nothing comes of it.
+    for _ in 0..2 {
+        let again = json(steno.run(&["import", "--json"]).out.trim());
+        assert_eq!((&again["files_new"], &again["events"]), (&0.into(), &0.into()));
+    }
+    done(&steno.run(&["verify"]));
+}
+
+#[test]
+fn import_takes_paths_and_says_what_is_not_there() {
+    let steno = Steno::new();
+    let file = steno.dir.path().join("backup/some.jsonl");
+    write(&file, &line(1, "one"));
+    done(&steno.run(&["import", "backup"]));
+    assert_eq!(prompts(&steno, SESSION), ["one"]);
+    let said = steno.run(&["import", "nowhere"]);
+    assert_eq!(said.code, 3);
+    assert!(said.err.contains("`nowhere`"), "{}", said.err);
+}
+
+#[test]
+fn excluded_projects_and_paths_are_left_alone() {
+    let steno = Steno::new();
+    write(&session_file(&steno), &line(1, "one"));
+    for (variable, value) in [("STENO_EXCLUDE_PROJECTS", "/srv/*"), ("STENO_EXCLUDE_PATHS", "*/.claude")] {
+        let mut command = steno.command(&["import", "--json"]);
+        command.env(variable, value);
+        let report = json(run(command, b"").out.trim());
+        assert_eq!((&report["files"], &report["files_excluded"]), (&0.into(), &1.into()), "{variable}");
+    }
+}
+
+#[test]
+fn restore_gives_files_back_byte_for_byte_and_never_over_others() {
+    let steno = Steno::new();
+    let file = session_file(&steno);
+    let sidecar = file.with_extension("").join("tool-results/1.txt");
+    let content = line(1, "one") + &line(2, "two") + "{\"torn";
+    write(&file, &content);
+    write(&sidecar, "much output");
+    done(&steno.run(&["import"]));
+    fs::remove_dir_all(steno.dir.path().join(".claude")).unwrap();
+    done(&steno.run(&["restore", SESSION]));
+    assert_eq!(fs::read_to_string(&file).unwrap(), content);
+    assert_eq!(fs::read_to_string(&sidecar).unwrap(), "much output");
+    let said = steno.run(&["restore", SESSION]);
+    assert!(said.code == 0 && said.out.lines().all(|line| line.starts_with("there")), "{said:?}");
+    append(&file, "more");
+    fs::remove_file(&sidecar).unwrap();
+    let said = steno.run(&["restore", SESSION]);
+    assert_eq!((said.code, sidecar.exists()), (1, false), "{said:?}");
+    assert!(said.err.contains("hint: `--to DIR`"), "{}", said.err);
+    done(&steno.run(&["restore", SESSION, "--to", "elsewhere"]));
+    let restored = steno.dir.path().join(format!("elsewhere/projects/-srv-shop/{SESSION}.jsonl"));
+    assert_eq!(fs::read_to_string(restored).unwrap(), content);
+}
+
+#[test]
+fn every_generation_of_a_rewritten_file_can_be_restored() {
+    let steno = Steno::new();
+    let file = session_file(&steno);
+    let versions = [line(1, "one") + &line(2, "two"), line(2, "two") + &line(3, "three"), line(4, "four")];
+    for version in &versions {
+        write(&file, version);
+        done(&steno.run(&["import"]));
+    }
+    for (number, version) in versions.iter().enumerate() {
+        let to = format!("g{number}");
+        done(&steno.run(&["restore", SESSION, "--to", &to, "--generation", &number.to_string()]));
+        let restored = steno.dir.path().join(to).join(format!("projects/-srv-shop/{SESSION}.jsonl"));
+        assert_eq!(fs::read_to_string(restored).unwrap(), *version);
+    }
+    assert_eq!(prompts(&steno, SESSION), ["one", "two", "three", "four"]);
+    let said = steno.run(&["restore", SESSION, "--generation", "3"]);
+    assert_eq!(said.code, 1);
+}
+
+#[test]
+fn watch_follows_a_session_its_subagents_and_its_end() {
+    for args in [&["watch"][..], &["watch", "--poll"]] {
+        let steno = Steno::new();
+        let file = session_file(&steno);
+        write(&file, &line(1, "one"));
+        let live = steno.start(args);
+        wait_until("the first prompt", || prompts(&steno, SESSION) == ["one"]);
+        append(&file, &line(2, "two"));
+        wait_until("the second prompt", || prompts(&steno, SESSION) == ["one", "two"]);
+        let other = "3a7c8b21-7e1d-4b64-8a6f-6b2cf1d10aff";
+        let beside = file.with_file_name(format!("{other}.jsonl"));
+        write(&beside, line(3, "three").replace(SESSION, other).trim_end());
+        wait_until("a session that came later, without its newline", || prompts(&steno, other) == ["three"]);
+        // What comes at the last moment is archived before the end.
+        append(&file, &line(4, "four"));
+        let said = interrupt(live);
+        done(&said);
+        assert_eq!(prompts(&steno, SESSION), ["one", "two", "four"], "{args:?}");
+        done(&steno.run(&["verify"]));
+    }
+}
+
+#[test]
+fn up_says_what_it_archived_also_of_its_own_samples() {
+    let steno = Steno::new();
+    let said = steno.run(&["up", "--once", "--demo"]);
+    done(&said);
+    assert!(said.out.contains("2 sessions (1 claude, 1 codex)"), "{}", said.out);
+    assert_eq!(steno.run(&["ls"]).out.lines().count(), 3);
+    let none = Steno::new();
+    let said = none.run(&["up", "--once"]);
+    assert!(said.code == 0 && said.err.contains("no agent has kept anything"), "{said:?}");
+}
+
+#[test]
+fn doctor_says_what_is_wrong_and_what_mends_it() {
+    let steno = Steno::new();
+    write(&session_file(&steno), &line(1, "one"));
+    let said = steno.run(&["doctor"]);
+    assert_eq!(said.code, 1);
+    for part in ["1 session", "deletes sessions after 30 days", "steno up --once", "steno service install"] {
+        assert!(said.out.contains(part), "{part}: {}", said.out);
+    }
+    let live = steno.start(&["up"]);
+    wait_until("somebody who follows", || steno.run(&["doctor"]).code == 0);
+    let said = steno.run(&["doctor", "--json"]);
+    assert!(
+        said.out.lines().map(json).any(|row| row["kind"] == "store" && row["followed"] == true),
+        "{}",
+        said.out
+    );
+    done(&interrupt(live));
+}
+
+#[test]
+fn a_pause_keeps_everybody_from_recording_until_it_ends() {
+    let steno = Steno::new();
+    let file = session_file(&steno);
+    write(&file, &line(1, "one"));
+    done(&steno.run(&["pause"]));
+    assert_eq!(steno.run(&["import"]).code, 1);
+    let live = steno.start(&["watch"]);
+    append(&file, &line(2, "two"));
+    done(&steno.run(&["resume"]));
+    wait_until("what was written during the pause", || prompts(&steno, SESSION) == ["one", "two"]);
+    done(&interrupt(live));
+    assert_eq!(steno.run(&["resume"]).code, 1);
+}
+
+#[test]
+fn the_service_file_is_printed_without_installing_it() {
+    let steno = Steno::new();
+    let said = steno.run(&["service", "print"]);
+    done(&said);
+    assert!(said.out.contains("up"), "{}", said.out);
+    assert!(!steno.dir.path().join(".config").exists());
+}
