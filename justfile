@@ -17,9 +17,9 @@ lint:
 doc:
     RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps
 
-# How fast the journal and the adapters are; writes target/bench/journal.json and adapters.json
+# How fast journal, adapters and archive are; writes target/bench/journal.json, adapters.json and archive.json
 bench:
-    cargo bench --no-fail-fast -p steno-journal -p steno-adapters --bench journal --bench adapters
+    cargo bench --no-fail-fast -p steno-journal -p steno-adapters -p steno-recorder --bench journal --bench adapters --bench archive
 
 # Builds the journal with each known mistake; the tests must notice every one
 mutants:

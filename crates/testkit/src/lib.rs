@@ -30,6 +30,7 @@
 //! - A comparison never repairs what it compares with, unless it was told to.
 //! - Everything panics with a sentence that names the file. This is code for tests: it has no error type.
 
+pub mod bench_programs;
 pub mod bench_report;
 pub mod dice;
 pub mod golden;

@@ -10,19 +10,15 @@
 
 mod memory;
 mod normalise;
-mod programs;
 mod samples;
 mod usage;
 
-use std::error::Error;
 use std::io::{self, Write as _};
 use std::process::ExitCode;
 
+use steno_testkit::bench_programs::{self, Outcome};
 use steno_testkit::bench_report::{Report, Row, bench_dir};
 use steno_testkit::{shared_dir, skip};
-
-/// Anything may go wrong, and then there is no result.
-type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
 
 fn main() -> Outcome<ExitCode> {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -48,7 +44,7 @@ fn main() -> Outcome<ExitCode> {
         writeln!(io::stdout(), "{}", report.push(row)).ok();
     };
     if let Some(shared) = shared_dir() {
-        let corpus = samples::corpus(&shared, &dir)?;
+        let corpus = bench_programs::corpus(&shared, &dir)?;
         if includes("normalise") {
             normalise::measure(&shared, &corpus, &mut take)?;
         }

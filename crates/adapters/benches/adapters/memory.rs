@@ -6,10 +6,11 @@ use std::path::Path;
 
 use steno_adapters::{Source, claude};
 use steno_model::Frame;
+use steno_testkit::bench_programs as programs;
 use steno_testkit::bench_report::Row;
 
+use crate::Outcome;
 use crate::normalise::Counted;
-use crate::{Outcome, programs};
 
 /// What this program is called with to be the process that reads one file: once, or ready for it to be rewritten.
 pub(crate) const READ_ONCE: &str = "--read-one-file-once";

@@ -6,32 +6,11 @@ use std::path::{Path, PathBuf};
 use steno_testkit::places;
 
 use crate::Outcome;
-use crate::programs;
-
-/// The name says how it was made, so that another size or seed is another corpus.
-const CORPUS: &str = "corpus-200mb-seed7";
 
 /// A source in memory.
 pub(crate) struct Sample {
     pub(crate) file_name: String,
     pub(crate) bytes: Vec<u8>,
-}
-
-/// Returns the home directory of the synthetic history, made if it is not there.
-pub(crate) fn corpus(shared: &Path, dir: &Path) -> Outcome<PathBuf> {
-    let corpus = dir.join(CORPUS);
-    if !corpus.is_dir() {
-        // Half a corpus must not be taken for one the next time.
-        let partial = dir.join(format!("{CORPUS}.partial"));
-        if partial.is_dir() {
-            fs::remove_dir_all(&partial)?;
-        }
-        let generator = shared.join("corpus/gen.py");
-        let args = ["--mb", "200", "--seed", "7"].map(Path::new);
-        programs::run("python3", [&*generator, &*partial].into_iter().chain(args))?;
-        fs::rename(&partial, &corpus)?;
-    }
-    Ok(corpus)
 }
 
 /// Returns where Claude Code would have put the corpus's sessions.

@@ -5,10 +5,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value, json};
+use steno_testkit::bench_programs::{self as programs, Cost, Measured};
 use steno_testkit::bench_report::{Row, float, median, rounded, target_dir};
 use steno_testkit::tool;
 
-use crate::programs::{self, Cost};
 use crate::{Outcome, samples, skipped};
 
 const PAIRS: usize = 7;
@@ -73,12 +73,16 @@ impl Race<'_> {
         let projects = samples::projects(self.corpus);
         let args = [OsStr::new("usage"), projects.as_os_str(), OsStr::new("--json")];
         let output = self.dir.join("usage-ours.jsonl");
-        programs::cost(&target_dir().join("release/steno"), &args, self.corpus, &output)
+        self.cost(&target_dir().join("release/steno"), &args, &output)
     }
 
     fn theirs(&self, ccusage: &Path) -> Outcome<Cost> {
         let args = ["claude", "daily", "--json", "--offline"].map(OsStr::new);
-        programs::cost(ccusage, &args, self.corpus, &self.dir.join("usage-theirs.json"))
+        self.cost(ccusage, &args, &self.dir.join("usage-theirs.json"))
+    }
+
+    fn cost(&self, program: &Path, args: &[&OsStr], output: &Path) -> Outcome<Cost> {
+        programs::cost(&Measured { program, args, home: self.corpus, variables: &[], output })
     }
 }
 

@@ -1,0 +1,115 @@
+//! What benchmarks of programs share: running them for their effect or for what they cost, and the history they are
+//! measured on.
+
+use std::env;
+use std::error::Error;
+use std::ffi::OsStr;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use crate::places;
+use serde_json::Value;
+
+/// Anything may go wrong, and then there is no result.
+pub type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
+
+/// The name says how it was made, so that another size or seed is another corpus.
+const CORPUS: &str = "corpus-200mb-seed7";
+
+/// What a program cost, and what it printed.
+pub struct Cost {
+    /// Seconds of processor, user and system, of all its threads.
+    pub cpu_s: f64,
+    /// Seconds that it took.
+    pub wall_s: f64,
+    /// The most memory that it had at a time.
+    pub peak_mb: f64,
+    /// What it printed.
+    pub output: String,
+}
+
+/// Runs a program, and returns what it printed.
+///
+/// # Errors
+/// When it does not start or fails.
+pub fn run<A: AsRef<OsStr>>(program: &str, args: impl IntoIterator<Item = A>) -> Outcome<String> {
+    let mut command = Command::new(program);
+    command.args(args).stdin(Stdio::null()).stderr(Stdio::inherit());
+    let output = command.output().map_err(|error| format!("`{program}` does not start: {error}"))?;
+    if output.status.success() {
+        Ok(String::from_utf8(output.stdout)?)
+    } else {
+        Err(format!("`{program}` failed: {}", output.status).into())
+    }
+}
+
+/// Builds the `steno` that ships.
+///
+/// # Errors
+/// When it does not build.
+pub fn build_steno() -> Outcome<()> {
+    let cargo = env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
+    let manifest = places::workspace_root().join("Cargo.toml");
+    let args = ["build", "--release", "--quiet", "--package", "steno", "--manifest-path"].map(OsStr::new);
+    run(&cargo, args.into_iter().chain([manifest.as_os_str()]))?;
+    Ok(())
+}
+
+/// A program to be measured.
+pub struct Measured<'a> {
+    /// The program.
+    pub program: &'a Path,
+    /// Its arguments.
+    pub args: &'a [&'a OsStr],
+    /// What its home directory is taken to be.
+    pub home: &'a Path,
+    /// More of its environment.
+    pub variables: &'a [(&'a str, &'a OsStr)],
+    /// Where its output goes.
+    pub output: &'a Path,
+}
+
+/// Runs a program through the script that asks the system for its cost.
+///
+/// # Errors
+/// When it does not start or fails.
+pub fn cost(measured: &Measured<'_>) -> Outcome<Cost> {
+    let Measured { program, args, home, variables, output } = *measured;
+    let script = places::workspace_root().join("scripts/spent.py");
+    let mut command = Command::new("python3");
+    command.arg(script).arg(output).arg(program).args(args).stdin(Stdio::null());
+    command.env("HOME", home).envs(variables.iter().copied());
+    let done = command.stderr(Stdio::null()).output()?;
+    if !done.status.success() {
+        return Err(format!("`{}` failed: {}", program.display(), done.status).into());
+    }
+    let spent: Value = serde_json::from_slice(&done.stdout)?;
+    let number = |name: &str| spent[name].as_f64().ok_or_else(|| format!("no `{name}` in {spent}"));
+    Ok(Cost {
+        cpu_s: number("cpu_s")?,
+        wall_s: number("wall_s")?,
+        peak_mb: number("peak_kib")? * 1024.0 / 1e6,
+        output: fs::read_to_string(output)?,
+    })
+}
+
+/// Returns the home directory of the synthetic history, made below `dir` if it is not there.
+///
+/// # Errors
+/// When it cannot be made.
+pub fn corpus(shared: &Path, dir: &Path) -> Outcome<PathBuf> {
+    let corpus = dir.join(CORPUS);
+    if !corpus.is_dir() {
+        // Half a corpus must not be taken for one the next time.
+        let partial = dir.join(format!("{CORPUS}.partial"));
+        if partial.is_dir() {
+            fs::remove_dir_all(&partial)?;
+        }
+        let generator = shared.join("corpus/gen.py");
+        let args = ["--mb", "200", "--seed", "7"].map(Path::new);
+        run("python3", [&*generator, &*partial].into_iter().chain(args))?;
+        fs::rename(&partial, &corpus)?;
+    }
+    Ok(corpus)
+}
