@@ -12,9 +12,14 @@ use std::path::PathBuf;
 use steno_capture::discovery::{self, Environment};
 use steno_journal::{Journal, Options};
 use steno_recorder::archive::{Archive, ArchiveOptions, Error, Found, Places};
+use steno_recorder::entries::{EntryLog, EntryOptions};
 use steno_views::{Lines, visible};
+use tracing_subscriber::Layer as _;
+use tracing_subscriber::layer::SubscriberExt as _;
 
+use crate::args::EntriesOut;
 use crate::failure::{Exit, Failure, with_causes};
+use crate::provider_files::cannot;
 use crate::runs;
 use crate::settings::Settings;
 
@@ -54,13 +59,35 @@ pub fn places(paths: &[PathBuf], settings: &Settings) -> Result<Places, Failure>
 }
 
 /// Opens the archive of the store, which is made if it is not there.
-pub fn open(settings: &Settings) -> Result<Archive, Failure> {
+pub fn open(settings: &Settings, entries: &EntriesOut) -> Result<Archive, Failure> {
     raise_file_limit();
     let options = Options { seal_idle: settings.seal_idle.value, ..Options::default() };
     let journal = Journal::new(runs::make_store(settings)?, options);
     let max_read_bytes = settings.archive.max_read_bytes.value;
-    let options = ArchiveOptions { max_read_bytes, ..ArchiveOptions::default() };
+    let entries = entries
+        .file
+        .as_ref()
+        .map(|_| EntryOptions { emit_raw: settings.archive.emit_raw.value, ..EntryOptions::default() });
+    let options = ArchiveOptions { max_read_bytes, entries, ..ArchiveOptions::default() };
     Archive::open(journal, options).map_err(failure)
+}
+
+/// Does something with the log of entries going to where it was asked for.
+pub fn logging_entries<T>(
+    entries: &EntriesOut,
+    work: impl FnOnce() -> Result<T, Failure>,
+) -> Result<T, Failure> {
+    let Some(path) = &entries.file else { return work() };
+    let opened = std::fs::OpenOptions::new().append(true).create(true).open(path);
+    let file = opened.map_err(|error| cannot("write", path, &error))?;
+    let talk = tracing_subscriber::fmt::layer()
+        .with_writer(std::io::stderr)
+        .with_target(false)
+        .without_time()
+        .with_ansi(false)
+        .with_filter(tracing_subscriber::filter::LevelFilter::WARN);
+    let subscriber = tracing_subscriber::registry().with(EntryLog::to_writer(file)).with(talk);
+    tracing::subscriber::with_default(subscriber, work)
 }
 
 /// Says what is wrong with places; none of it stops anybody.

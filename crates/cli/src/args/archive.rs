@@ -17,6 +17,8 @@ pub struct UpArgs {
     pub demo: bool,
     #[command(flatten)]
     pub tailing: TailingArgs,
+    #[command(flatten)]
+    pub entries: EntriesOut,
     /// Print what was archived as one JSON object
     #[arg(long)]
     pub json: bool,
@@ -27,6 +29,8 @@ pub struct ImportArgs {
     /// Files or directories, wherever they lie; what is inside is recognised by content [default: the agents' homes]
     #[arg(value_name = "PATH")]
     pub paths: Vec<PathBuf>,
+    #[command(flatten)]
+    pub entries: EntriesOut,
     /// Print what was archived as one JSON object
     #[arg(long)]
     pub json: bool,
@@ -39,6 +43,8 @@ pub struct WatchArgs {
     pub paths: Vec<PathBuf>,
     #[command(flatten)]
     pub tailing: TailingArgs,
+    #[command(flatten)]
+    pub entries: EntriesOut,
     /// Print what was archived as one JSON object
     #[arg(long)]
     pub json: bool,
@@ -108,6 +114,14 @@ pub struct RestoreArgs {
     /// Print one JSON object a file
     #[arg(long)]
     pub json: bool,
+}
+
+/// Where transcript entries go.
+#[derive(Args, Debug)]
+pub struct EntriesOut {
+    /// Also add the records to this file as transcript entries, one log record a line
+    #[arg(long = "entries", value_name = "FILE")]
+    pub file: Option<PathBuf>,
 }
 
 /// How files are followed.

@@ -8,7 +8,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use steno_journal::Level;
 
 pub use archive::{
-    DoctorArgs, ImportArgs, PauseArgs, RestoreArgs, ServiceArgs, ServiceDo, UpArgs, WatchArgs,
+    DoctorArgs, EntriesOut, ImportArgs, PauseArgs, RestoreArgs, ServiceArgs, ServiceDo, UpArgs, WatchArgs,
 };
 
 /// The flight recorder for AI agents

@@ -7,8 +7,12 @@ use crate::output::Output;
 use crate::settings::Settings;
 
 pub fn run(args: &ImportArgs, settings: &Settings, output: &mut Output) -> Outcome {
+    archiving::logging_entries(&args.entries, || archive(args, settings, output))
+}
+
+fn archive(args: &ImportArgs, settings: &Settings, output: &mut Output) -> Outcome {
     let places = archiving::places(&args.paths, settings)?;
-    let mut archive = archiving::open(settings)?;
+    let mut archive = archiving::open(settings, &args.entries)?;
     let ended = archiving::pass(&mut archive, &places, args.json, output)?;
     Ok(exit_of(ended))
 }

@@ -11,7 +11,11 @@ use crate::output::Output;
 use crate::settings::Settings;
 
 pub fn run(args: &UpArgs, settings: &Settings, output: &mut Output) -> Outcome {
-    let mut archive = archiving::open(settings)?;
+    archiving::logging_entries(&args.entries, || archive(args, settings, output))
+}
+
+fn archive(args: &UpArgs, settings: &Settings, output: &mut Output) -> Outcome {
+    let mut archive = archiving::open(settings, &args.entries)?;
     let places = if args.demo { sample_places(settings)? } else { archiving::places(&[], settings)? };
     if places.homes.is_empty() {
         tell("no agent has kept anything on this machine yet");

@@ -8,8 +8,12 @@ use crate::output::Output;
 use crate::settings::Settings;
 
 pub fn run(args: &WatchArgs, settings: &Settings, output: &mut Output) -> Outcome {
+    archiving::logging_entries(&args.entries, || archive(args, settings, output))
+}
+
+fn archive(args: &WatchArgs, settings: &Settings, output: &mut Output) -> Outcome {
     let places = archiving::places(&args.paths, settings)?;
-    let mut archive = archiving::open(settings)?;
+    let mut archive = archiving::open(settings, &args.entries)?;
     if let ended @ Ended::Stopped = archiving::pass_unless_paused(&mut archive, &places, args.json, output)? {
         return Ok(exit_of(ended));
     }

@@ -33,6 +33,8 @@ pub struct ArchiveSettings {
     pub poll_interval: Setting<Duration>,
     pub subagent_discovery_interval: Setting<Duration>,
     pub max_read_bytes: Setting<usize>,
+    /// Whether entries carry the lines that they were made from.
+    pub emit_raw: Setting<bool>,
     pub exclude_projects: Setting<Vec<String>>,
     pub exclude_paths: Setting<Vec<String>>,
 }
@@ -62,6 +64,7 @@ impl ArchiveSettings {
                 layered("STENO_MAX_READ_BYTES", keys.max_read_bytes)?,
                 defaults.max_read_bytes,
             )?,
+            emit_raw: yes_or_no(layered("STENO_EMIT_RAW", keys.emit_raw)?)?,
             exclude_projects: list(layered("STENO_EXCLUDE_PROJECTS", keys.exclude_projects)?),
             exclude_paths: list(layered("STENO_EXCLUDE_PATHS", keys.exclude_paths)?),
         })
@@ -87,7 +90,7 @@ impl ArchiveSettings {
     }
 
     /// Returns key, value and origin of every setting here.
-    pub fn rows(&self) -> [(&'static str, Value, String); 6] {
+    pub fn rows(&self) -> [(&'static str, Value, String); 7] {
         let tailing = match self.tailing.value {
             TailingChoice::System => "system",
             TailingChoice::Polling => "polling",
@@ -101,6 +104,7 @@ impl ArchiveSettings {
                 self.subagent_discovery_interval.origin.to_string(),
             ),
             ("max_read_bytes", self.max_read_bytes.value.into(), self.max_read_bytes.origin.to_string()),
+            ("emit_raw", self.emit_raw.value.into(), self.emit_raw.origin.to_string()),
             (
                 "exclude_projects",
                 self.exclude_projects.value.clone().into(),
@@ -138,6 +142,14 @@ fn bytes(layer: Option<(String, Origin)>, default: usize) -> Result<Setting<usiz
         Ok(value @ 1..=BYTES_MAX) => Ok(Setting { value, origin }),
         Ok(_) | Err(_) => Err(bad_value("max_read_bytes", &text, &origin)
             .with_hint(format!("a whole number of bytes from 1 to {BYTES_MAX}"))),
+    }
+}
+
+fn yes_or_no(layer: Option<(String, Origin)>) -> Result<Setting<bool>, Failure> {
+    let Some((text, origin)) = layer else { return Ok(Setting { value: true, origin: Origin::Default }) };
+    match text.parse() {
+        Ok(value) => Ok(Setting { value, origin }),
+        Err(_) => Err(bad_value("emit_raw", &text, &origin).with_hint("true or false")),
     }
 }
 

@@ -218,3 +218,30 @@ fn the_service_file_is_printed_without_installing_it() {
     assert!(said.out.contains("up"), "{}", said.out);
     assert!(!steno.dir.path().join(".config").exists());
 }
+
+#[test]
+fn entries_are_logged_as_records_pass_and_numbered_on_after_a_restart() {
+    let steno = Steno::new();
+    let file = session_file(&steno);
+    let log = steno.dir.path().join("entries.jsonl");
+    write(&file, &line(1, "one"));
+    done(&steno.run(&["import", "--entries", "entries.jsonl"]));
+    append(&file, &line(2, "two"));
+    let live = steno.start(&["watch", "--entries", "entries.jsonl"]);
+    wait_until("the second prompt", || prompts(&steno, SESSION).len() == 2);
+    append(&file, &line(3, "three"));
+    wait_until("the third prompt", || prompts(&steno, SESSION).len() == 3);
+    done(&interrupt(live));
+    let records: Vec<_> = fs::read_to_string(log).unwrap().lines().map(json).collect();
+    let entries = records.iter().filter(|record| record["event"] == "transcript.entry");
+    let numbered: Vec<_> = entries
+        .map(|entry| {
+            let context = &entry["context"];
+            (
+                context["sequence_number"].as_u64().unwrap(),
+                context["prompt_name"].as_str().unwrap().to_owned(),
+            )
+        })
+        .collect();
+    assert_eq!(numbered, [(1, "one".to_owned()), (2, "one".to_owned()), (3, "one".to_owned())]);
+}

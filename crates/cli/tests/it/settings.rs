@@ -58,7 +58,7 @@ fn settings(steno: &Steno, given: Given) -> Vec<(String, String, String)> {
 fn check<const LEN: usize>(given: Given, want: [(&str, &str, &str); LEN]) {
     let mut got = settings(&Steno::new(), given);
     let want = want.map(|(key, value, origin)| (key.to_owned(), value.to_owned(), origin.to_owned()));
-    assert_eq!(got.len(), 10);
+    assert_eq!(got.len(), 11);
     got.retain(|(key, ..)| want.iter().any(|(wanted, ..)| wanted == key));
     assert_eq!(got, want);
 }
@@ -144,6 +144,7 @@ fn settings_of_the_archive_have_the_same_layers() {
             ("poll_interval", "0.25", "default"),
             ("subagent_discovery_interval", "1.0", "default"),
             ("max_read_bytes", "65536", "default"),
+            ("emit_raw", "true", "default"),
             ("exclude_projects", "-", "default"),
             ("exclude_paths", "-", "default"),
         ],

@@ -24,6 +24,7 @@ use steno_journal::Journal;
 use steno_model::Timestamp;
 use steno_vault::Vault;
 
+use crate::entries::{Discovered, EntryNumbers, EntryOptions, EntrySink};
 use catalog::{Catalog, Known};
 use source::{OpenSource, Pace, SourceParts};
 
@@ -43,11 +44,13 @@ pub struct ArchiveOptions {
     pub max_read_bytes: usize,
     /// Where the time comes from.
     pub clock: fn() -> jiff::Timestamp,
+    /// How entries are logged beside the events, if anybody wants them.
+    pub entries: Option<EntryOptions>,
 }
 
 impl Default for ArchiveOptions {
     fn default() -> Self {
-        Self { max_read_bytes: MAX_READ_BYTES, clock: jiff::Timestamp::now }
+        Self { max_read_bytes: MAX_READ_BYTES, clock: jiff::Timestamp::now, entries: None }
     }
 }
 
@@ -57,6 +60,8 @@ pub struct Archive {
     journal: Journal,
     catalog: Catalog,
     options: ArchiveOptions,
+    /// The names of sessions' prompts, as far as entries were logged.
+    prompt_names: EntryNumbers,
 }
 
 impl Archive {
@@ -67,7 +72,7 @@ impl Archive {
     pub fn open(journal: Journal, options: ArchiveOptions) -> Result<Self, Error> {
         let vault = Vault::create(Arc::clone(journal.store().disk())).map_err(Error::Catalog)?;
         let catalog = Catalog::load(&vault)?;
-        Ok(Self { vault, journal, catalog, options })
+        Ok(Self { vault, journal, catalog, options, prompt_names: EntryNumbers::default() })
     }
 
     /// Returns the vault.
@@ -115,6 +120,7 @@ impl Archive {
             is_wanted: file.is_wanted,
             read_bytes: self.options.max_read_bytes,
             pace,
+            entries: self.entry_sink(file),
         });
         if opened.is_err()
             && let Some(known) = known
@@ -124,7 +130,21 @@ impl Archive {
         opened
     }
 
-    fn let_go(&mut self, source: OpenSource) -> Result<(), Error> {
+    /// Begins to log the entries of a file, if anybody wants them.
+    fn entry_sink(&self, file: &ToArchive) -> Option<EntrySink> {
+        let options = self.options.entries.clone().filter(|_| file.is_wanted)?;
+        let sink = EntrySink::resume(options, self.prompt_names.names());
+        let is_subagent =
+            file.path().file_name().is_some_and(|name| name.to_string_lossy().starts_with("agent-"));
+        let what = if is_subagent { Discovered::Subagent } else { Discovered::Main };
+        sink.discovered(&file.path().display().to_string(), what);
+        Some(sink)
+    }
+
+    fn let_go(&mut self, mut source: OpenSource) -> Result<(), Error> {
+        if let Some(names) = source.stop_entries() {
+            self.prompt_names.learn(names);
+        }
         let now = self.now();
         let known = source.close(&now)?;
         self.catalog.put(known);

@@ -6,12 +6,14 @@
 
 use std::collections::HashMap;
 
-use steno_adapters::Sink;
+use steno_adapters::{SeenEntry, Sink};
 use steno_journal::{Error as JournalError, Journal, Level, Recorder, run_ends};
 use steno_model::json::{JsonString, RawJson};
 use steno_model::{Draft, EventType, Evidence, ExchangeEvent, Position, RunId};
 use steno_vault::SourceId;
 use uuid::Uuid;
+
+use crate::entries::EntrySink;
 
 /// The runs that one source writes.
 pub(crate) struct Runs {
@@ -22,6 +24,8 @@ pub(crate) struct Runs {
     /// In the order in which they came.
     order: Vec<RunId>,
     failed: Option<JournalError>,
+    /// Where the records go as entries, if anybody wants them.
+    pub(crate) entries: Option<EntrySink>,
     /// How many events were written.
     pub(crate) written: u64,
     /// How many events could not be written, because a line would be too long or their run is damaged.
@@ -51,6 +55,7 @@ impl Runs {
             open: HashMap::new(),
             order: Vec::new(),
             failed: None,
+            entries: None,
             written: 0,
             refused: 0,
         }
@@ -163,6 +168,16 @@ impl Sink for Runs {
             && let Err(error) = self.record(run, draft)
         {
             self.failed = Some(error);
+        }
+    }
+
+    fn wants_entries(&self) -> bool {
+        self.entries.as_ref().is_some_and(Sink::wants_entries)
+    }
+
+    fn entry(&mut self, entry: SeenEntry<'_>) {
+        if let Some(entries) = &mut self.entries {
+            entries.entry(entry);
         }
     }
 }

@@ -13,6 +13,7 @@ use super::cursors::{self, CursorOf};
 use super::error::Error;
 use super::feed::Feed;
 use super::runs::Runs;
+use crate::entries::{EntryNumbers, EntrySink};
 
 /// How much is read at a time where a whole file is to be read.
 const IMPORT_READ_BYTES: usize = 1024 * 1024;
@@ -30,6 +31,8 @@ pub(crate) struct SourceParts {
     /// How many bytes one look takes.
     pub(crate) read_bytes: usize,
     pub(crate) pace: Pace,
+    /// Where its records go as entries, if anybody wants them.
+    pub(crate) entries: Option<EntrySink>,
 }
 
 /// How a source is read.
@@ -73,7 +76,7 @@ pub(crate) struct OpenSource {
 impl OpenSource {
     /// Takes a source up where it was left.
     pub(crate) fn open(parts: SourceParts) -> Result<Self, Error> {
-        let SourceParts { vault, journal, id, info, since, is_wanted, read_bytes, pace } = parts;
+        let SourceParts { vault, journal, id, info, since, is_wanted, read_bytes, pace, entries } = parts;
         let path = info.path.0.clone();
         let failed = || Error::vault(&path);
         let cursor_before = vault.manifest(id).map_err(failed())?.and_then(|manifest| manifest.cursor);
@@ -97,7 +100,10 @@ impl OpenSource {
             pace,
             read: 0,
         };
+        source.runs.entries = entries;
+        source.set_quiet(true);
         let known = source.feed_again(&vault)?;
+        source.set_quiet(false);
         if let Some(known) = known {
             let saved = cursor_before.as_deref().and_then(cursors::read);
             // What was saved knows the file too, and need not be compared byte for byte.
@@ -106,6 +112,18 @@ impl OpenSource {
             source.tail = Tail::resume(&source.path, cursor.unwrap_or(known));
         }
         Ok(source)
+    }
+
+    /// Has entries only counted that were logged when their bytes came.
+    fn set_quiet(&mut self, is_quiet: bool) {
+        if let Some(entries) = &mut self.runs.entries {
+            entries.set_quiet(is_quiet);
+        }
+    }
+
+    /// Ends the log of entries; returns the names of prompts that were found.
+    pub(crate) fn stop_entries(&mut self) -> Option<EntryNumbers> {
+        Some(self.runs.entries.take()?.stop_to_resume().1)
     }
 
     /// Feeds what the vault has; returns how far that goes, unless it is nothing.

@@ -43,6 +43,8 @@ pub struct EntrySink<S = Nowhere> {
     numbers: EntryNumbers,
     summary: TranscriptSummary,
     events: S,
+    /// Whether entries are only counted.
+    is_quiet: bool,
 }
 
 /// What whoever goes on with a log goes on with: the last numbers that were given, per prompt and source (R5), and the
@@ -59,6 +61,19 @@ impl EntryNumbers {
         let number = self.last.entry((prompt_name.clone(), source.clone())).or_default();
         *number += 1;
         *number
+    }
+
+    /// Returns the prompts' names without any number, for a source whose entries are counted from its beginning.
+    #[must_use]
+    pub fn names(&self) -> Self {
+        Self { last: HashMap::new(), prompt_names: self.prompt_names.clone() }
+    }
+
+    /// Takes the prompts' names that another source has found, for sessions that have none yet.
+    pub fn learn(&mut self, other: Self) {
+        for (session, name) in other.prompt_names {
+            self.prompt_names.entry(session).or_insert(name);
+        }
     }
 
     /// Takes the names of prompts that were looked up, for sessions that have none yet.
@@ -116,7 +131,18 @@ impl<S: Sink> EntrySink<S> {
             });
             tracing::debug!(target: TARGET, event = "transcript.start", context = %context);
         }
-        Self { options, numbers: EntryNumbers::default(), summary: TranscriptSummary::default(), events }
+        Self {
+            options,
+            numbers: EntryNumbers::default(),
+            summary: TranscriptSummary::default(),
+            events,
+            is_quiet: false,
+        }
+    }
+
+    /// Counts entries without logging them, while a source is read again whose entries are in the log.
+    pub fn set_quiet(&mut self, is_quiet: bool) {
+        self.is_quiet = is_quiet;
     }
 
     /// Logs that a file of the session was found.
@@ -183,6 +209,9 @@ impl<S: Sink> Sink for EntrySink<S> {
         let given = self.options.prompt_name.as_deref().map(JsonString::from);
         let prompt_name = given.unwrap_or_else(|| self.numbers.prompt_name(&seen));
         let sequence_number = self.numbers.next(&prompt_name, seen.source);
+        if self.is_quiet {
+            return;
+        }
         let unknown = || Timestamp::from_record("1970-01-01T00:00:00.000Z".into());
         let entry = TranscriptEntry::from_parts(EntryParts {
             prompt_name,
