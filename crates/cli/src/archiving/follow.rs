@@ -2,28 +2,29 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
+use steno_capture::discovery::{self, Environment, Home, Origin};
 use steno_capture::tail::TailOptions;
 use steno_disk::Disk;
-use steno_recorder::archive::{Archive, Error, Following, Places, Watcher};
+use steno_recorder::archive::{Archive, Error, Following, Found, Places, Watcher};
 
-use super::{failure, pausing, warn};
+use super::stop::{SIGNALS, Stop};
+use super::{Pass, Report, failure, pausing, warn};
 use crate::failure::{Exit, Outcome, with_causes};
-use crate::output::{count, size};
+use crate::output::{Output, count, size};
 
 /// Says on stderr what happens.
 struct Talk<'a> {
-    stop: Arc<AtomicBool>,
-    again: &'a dyn Fn() -> Option<Places>,
+    stop: &'a Stop,
+    /// Where agents' homes are looked for, unless places were named.
+    environment: Option<Environment>,
     disk: Arc<dyn Disk>,
 }
 
 impl Watcher for Talk<'_> {
     fn is_stopped(&self) -> bool {
-        self.stop.load(Ordering::Relaxed)
+        self.stop.is_told()
     }
 
     fn is_paused(&self) -> bool {
@@ -34,8 +35,8 @@ impl Watcher for Talk<'_> {
         tell("following; Ctrl-C ends it");
     }
 
-    fn places(&self) -> Option<Places> {
-        (self.again)()
+    fn homes(&self) -> Vec<Home> {
+        self.environment.as_ref().map(|environment| discovery::homes(environment).found).unwrap_or_default()
     }
 
     fn recorded(&mut self, path: &Path, events: u64) {
@@ -54,30 +55,43 @@ pub fn tell(text: &str) {
     writeln!(anstream::stderr(), "{}", steno_views::visible(text, steno_views::Lines::Escape)).ok();
 }
 
-/// Follows what is in places until a signal comes. `again` says where places are now: agents may be installed meanwhile.
-pub fn follow(
-    archive: &mut Archive,
-    places: Places,
-    options: TailOptions,
-    again: &dyn Fn() -> Option<Places>,
-) -> Outcome {
-    let disk = Arc::clone(archive.disk());
-    let following = Following::new(archive, places, options);
-    let stop = Arc::new(AtomicBool::new(false));
-    let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP])?;
-    let handle = signals.handle();
-    let (waker, told) = (following.waker(), Arc::clone(&stop));
-    let listener = std::thread::spawn(move || {
-        for _ in signals.forever() {
-            told.store(true, Ordering::Relaxed);
-            waker.wake();
+/// What is followed.
+pub struct Follow<'a> {
+    pub archive: &'a mut Archive,
+    pub places: Places,
+    pub stop: &'a Stop,
+    pub options: TailOptions,
+    pub as_json: bool,
+}
+
+impl Follow<'_> {
+    /// Archives what is there, and follows it until somebody says stop.
+    ///
+    /// Ctrl-C is how one ends it; a service manager says it with SIGTERM. Both are what was asked for, and no failure.
+    pub fn run(self, output: &mut Output) -> Outcome {
+        let Self { archive, places, stop, options, as_json } = self;
+        if pausing::is_paused(&**archive.disk()) {
+            tell("recording is paused; `steno resume` lets it go on");
+        } else {
+            Pass { archive, places: &places, stop, as_json }.run(output)?;
         }
-    });
-    let health = following.run(&mut Talk { stop, again, disk }).map_err(failure);
-    handle.close();
-    listener.join().ok();
-    let health = health?;
-    tell(&format!("{} recorded, {} read", count(health.events, "event"), size(health.bytes_read)));
-    // Ctrl-C is how one ends it; a service manager says it with SIGTERM. Both are what was asked for.
-    Ok(Exit::Done)
+        let is_given = |home: &Home| home.origin == Origin::Given;
+        let is_named = !places.given.is_empty() || places.homes.iter().any(is_given);
+        let environment = (!is_named).then(super::environment);
+        let (disk, vault) = (Arc::clone(archive.disk()), Arc::clone(archive.vault()));
+        let following = Following::new(archive, places, options);
+        let mut signals = Signals::new(SIGNALS)?;
+        let (handle, waker) = (signals.handle(), following.waker());
+        let listener = std::thread::spawn(move || signals.forever().for_each(|_| waker.wake()));
+        let health = following.run(&mut Talk { stop, environment, disk }).map_err(failure);
+        handle.close();
+        listener.join().ok();
+        let health = health?;
+        if as_json {
+            Report::of(&vault, &Found::default(), health)?.print(output, as_json);
+        } else {
+            tell(&format!("{} recorded, {} read", count(health.events, "event"), size(health.bytes_read)));
+        }
+        Ok(Exit::Done)
+    }
 }

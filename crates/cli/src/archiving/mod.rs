@@ -6,6 +6,7 @@ pub mod pausing;
 mod progress;
 mod report;
 pub mod sessions;
+mod stop;
 
 use std::path::PathBuf;
 
@@ -23,10 +24,11 @@ use crate::provider_files::cannot;
 use crate::runs;
 use crate::settings::Settings;
 
-pub use follow::follow;
-pub use pass::{Ended, pass, pass_unless_paused};
+pub use follow::Follow;
+pub use pass::Pass;
 pub use progress::Bar;
 pub use report::Report;
+pub use stop::Stop;
 
 /// Returns the environment as discovery wants it.
 pub fn environment() -> Environment {

@@ -45,7 +45,7 @@ pub struct WatchArgs {
     pub tailing: TailingArgs,
     #[command(flatten)]
     pub entries: EntriesOut,
-    /// Print what was archived as one JSON object
+    /// Print what was archived as one JSON object, and at the end what came since
     #[arg(long)]
     pub json: bool,
 }

@@ -2,8 +2,8 @@
 
 use steno_recorder::archive::Places;
 
-use super::import::exit_of;
-use crate::archiving::{self, Ended, follow::tell};
+use crate::archiving::follow::tell;
+use crate::archiving::{self, Follow, Pass, Stop};
 use crate::args::UpArgs;
 use crate::demo;
 use crate::failure::{Failure, Outcome};
@@ -11,23 +11,20 @@ use crate::output::Output;
 use crate::settings::Settings;
 
 pub fn run(args: &UpArgs, settings: &Settings, output: &mut Output) -> Outcome {
-    archiving::logging_entries(&args.entries, || archive(args, settings, output))
-}
-
-fn archive(args: &UpArgs, settings: &Settings, output: &mut Output) -> Outcome {
-    let mut archive = archiving::open(settings, &args.entries)?;
-    let places = if args.demo { sample_places(settings)? } else { archiving::places(&[], settings)? };
-    if places.homes.is_empty() {
-        tell("no agent has kept anything on this machine yet");
-    }
-    if args.once {
-        return Ok(exit_of(archiving::pass(&mut archive, &places, args.json, output)?));
-    }
-    if let ended @ Ended::Stopped = archiving::pass_unless_paused(&mut archive, &places, args.json, output)? {
-        return Ok(exit_of(ended));
-    }
-    let again = || if args.demo { None } else { archiving::places(&[], settings).ok() };
-    archiving::follow(&mut archive, places, args.tailing.options(settings), &again)
+    let stop = Stop::listen()?;
+    let options = args.tailing.options(settings);
+    archiving::logging_entries(&args.entries, || {
+        let archive = &mut archiving::open(settings, &args.entries)?;
+        let places = if args.demo { sample_places(settings)? } else { archiving::places(&[], settings)? };
+        if places.homes.is_empty() {
+            tell("no agent has kept anything on this machine yet");
+        }
+        if args.once {
+            let pass = Pass { archive, places: &places, stop: &stop, as_json: args.json };
+            return Ok(pass.run(output)?.exit());
+        }
+        Follow { archive, places, stop: &stop, options, as_json: args.json }.run(output)
+    })
 }
 
 /// Returns the homes of the sample sessions, which lie in the store.

@@ -1,22 +1,17 @@
 //! `steno watch`: one pass over the agents' homes, or over what is named, and then every change as it comes.
 
-use super::import::exit_of;
-use crate::archiving::{self, Ended};
+use crate::archiving::{self, Follow, Stop};
 use crate::args::WatchArgs;
 use crate::failure::Outcome;
 use crate::output::Output;
 use crate::settings::Settings;
 
 pub fn run(args: &WatchArgs, settings: &Settings, output: &mut Output) -> Outcome {
-    archiving::logging_entries(&args.entries, || archive(args, settings, output))
-}
-
-fn archive(args: &WatchArgs, settings: &Settings, output: &mut Output) -> Outcome {
+    let stop = Stop::listen()?;
     let places = archiving::places(&args.paths, settings)?;
-    let mut archive = archiving::open(settings, &args.entries)?;
-    if let ended @ Ended::Stopped = archiving::pass_unless_paused(&mut archive, &places, args.json, output)? {
-        return Ok(exit_of(ended));
-    }
-    let again = || archiving::places(&args.paths, settings).ok();
-    archiving::follow(&mut archive, places, args.tailing.options(settings), &again)
+    let options = args.tailing.options(settings);
+    archiving::logging_entries(&args.entries, || {
+        let archive = &mut archiving::open(settings, &args.entries)?;
+        Follow { archive, places, stop: &stop, options, as_json: args.json }.run(output)
+    })
 }

@@ -24,3 +24,4 @@ mod strange_files;
 mod trees;
 mod usage;
 mod verifying;
+mod watching;

@@ -81,10 +81,27 @@ impl Known {
     }
 }
 
-/// Returns the id for what is new at a path.
-pub(crate) fn new_id(path: &Path, is_taken: impl Fn(SourceId) -> bool) -> SourceId {
-    let mut ids = (0..).map(|turn| SourceId::derive(key(path), turn));
-    ids.find(|id| !is_taken(*id)).expect("there are more numbers than sources")
+/// What the vault has for a path that the catalog does not know.
+pub(crate) enum Standing {
+    /// A source that was begun since the catalog was read, by another process or by one that failed.
+    Begun(Known),
+    /// Nothing: this is the id for it.
+    New(SourceId),
+}
+
+/// Looks up a path that the catalog does not know.
+pub(crate) fn standing(vault: &Vault, path: &Path) -> Standing {
+    for turn in 0.. {
+        let id = SourceId::derive(key(path), turn);
+        match vault.manifest(id) {
+            // What was here and has moved away keeps its id.
+            Ok(Some(manifest)) if key(&manifest.info.path.0) != key(path) => {}
+            Ok(Some(manifest)) => return Standing::Begun(Known::of(&manifest)),
+            // Who writes to one that is damaged is told so.
+            Ok(None) | Err(_) => return Standing::New(id),
+        }
+    }
+    unreachable!("there are more numbers than sources")
 }
 
 /// Codex compresses a session's file and unpacks it again before it goes on: under both names it is one source.

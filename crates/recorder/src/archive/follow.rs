@@ -8,8 +8,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use steno_capture::discovery::Home;
 use steno_capture::tail::{Changes, TailOptions, Waker, Watch};
 
+use super::health::{Files, Look};
 use super::import::count;
 use super::places::{Found, Places};
 use super::presence::Presence;
@@ -26,10 +28,10 @@ const LOOKS_PER_TURN: usize = 32;
 const RETRY_AFTER: Duration = Duration::from_secs(2);
 /// After how long without news the pack is closed, so that others can rely on it.
 const SETTLE_AFTER: Duration = Duration::from_secs(5);
-/// How often it is asked where to look.
-const PLACES_EVERY: Duration = Duration::from_secs(30);
-/// How long to wait at most before looking after those that are quiet.
+/// How long to wait at most before looking after those that are quiet, and for new homes.
 const WAIT_MAX: Duration = Duration::from_secs(5);
+/// How long is looked for what is new after somebody said stop.
+const LAST_ROUND_MAX: Duration = Duration::from_secs(5);
 
 /// Hears how following goes on, and says when to stop.
 pub trait Watcher {
@@ -41,9 +43,9 @@ pub trait Watcher {
         false
     }
 
-    /// Returns where to look now, if that may have changed: agents are installed and removed. Asked now and then.
-    fn places(&self) -> Option<Places> {
-        None
+    /// Returns the agents' homes that are there now. One that is new is followed from then on.
+    fn homes(&self) -> Vec<Home> {
+        Vec::new()
     }
 
     /// Everything that was there when following began is recorded, and what comes is waited for.
@@ -75,18 +77,19 @@ pub struct Following<'a> {
     later: HashMap<PathBuf, Instant>,
     /// Whether everything has to be listed again.
     is_blind: bool,
-    /// When it was last asked where to look.
-    asked: Instant,
+    /// When homes were last looked for.
+    homes_looked_for: Instant,
     presence: Presence,
     news: Instant,
     is_settled: bool,
+    files: Files,
     health: Health,
 }
 
 impl<'a> Following<'a> {
     /// Begins to watch. Nothing is recorded before [`Following::run`].
     pub fn new(archive: &'a mut Archive, places: Places, options: TailOptions) -> Self {
-        let presence = Presence::new(Arc::clone(archive.journal.store().disk()));
+        let presence = Presence::new(Arc::clone(archive.disk()));
         Self {
             archive,
             places,
@@ -95,10 +98,11 @@ impl<'a> Following<'a> {
             due: BTreeSet::new(),
             later: HashMap::new(),
             is_blind: true,
-            asked: Instant::now(),
+            homes_looked_for: Instant::now(),
             presence,
             news: Instant::now(),
             is_settled: true,
+            files: Files::default(),
             health: Health::default(),
         }
     }
@@ -136,22 +140,44 @@ impl<'a> Following<'a> {
             let changes = self.watch.wait(self.patience());
             self.hear(changes);
         }
-        if !watcher.is_paused() {
-            // Agents write their last files while they end, and may have been stopped together with us.
+        // Who stops before all that was there is recorded does not want to wait for it.
+        if is_ready && !watcher.is_paused() {
             self.last_round(watcher);
         }
         self.let_go_of_all(watcher);
         self.archive.settle()?;
+        self.files.count(&mut self.health);
         Ok(self.health)
     }
 
     /// Looks at everything that is due.
     fn round(&mut self, watcher: &mut dyn Watcher) {
         self.presence.show();
-        if self.asked.elapsed() >= PLACES_EVERY {
-            self.asked = Instant::now();
-            self.ask_again(watcher);
+        self.gather(watcher);
+        while !self.due.is_empty() && !watcher.is_stopped() {
+            for path in std::mem::take(&mut self.due) {
+                self.look_at(&path, watcher);
+            }
         }
+        self.let_go_of_quiet(watcher);
+    }
+
+    /// Looks everywhere once more: agents write their last files while they end, and may have been stopped together
+    /// with us.
+    fn last_round(&mut self, watcher: &mut dyn Watcher) {
+        let begun = Instant::now();
+        self.is_blind = true;
+        self.gather(watcher);
+        while let Some(path) = self.due.pop_first()
+            && begun.elapsed() < LAST_ROUND_MAX
+        {
+            self.look_at(&path, watcher);
+        }
+    }
+
+    /// Finds out what is due.
+    fn gather(&mut self, watcher: &dyn Watcher) {
+        self.look_for_homes(watcher);
         if std::mem::take(&mut self.is_blind) {
             let found = self.places.list();
             self.take(found);
@@ -161,31 +187,21 @@ impl<'a> Following<'a> {
         let due: HashMap<PathBuf, Instant> = due;
         self.later = later;
         self.due.extend(due.into_keys());
-        while !self.due.is_empty() && !watcher.is_stopped() {
-            for path in std::mem::take(&mut self.due) {
-                self.look_at(&path, watcher);
-            }
-        }
-        self.let_go_of_quiet(watcher);
     }
 
-    /// Looks at everything once more, whoever wants it to stop.
-    fn last_round(&mut self, watcher: &mut dyn Watcher) {
-        let found = self.places.list();
-        self.take(found);
-        while !self.due.is_empty() {
-            for path in std::mem::take(&mut self.due) {
-                self.look_at(&path, watcher);
+    /// Takes in homes that were not there before: an agent makes its own when it runs for the first time.
+    fn look_for_homes(&mut self, watcher: &dyn Watcher) {
+        if !self.is_blind && self.homes_looked_for.elapsed() < WAIT_MAX {
+            return;
+        }
+        self.homes_looked_for = Instant::now();
+        for home in watcher.homes() {
+            let is_same = |known: &Home| (known.provider, &known.root) == (home.provider, &home.root);
+            if !self.places.homes.iter().any(is_same) {
+                self.places.homes.push(home);
+                self.is_blind = true;
             }
         }
-    }
-
-    /// Asks where to look; where there is a new place, everything is listed again.
-    fn ask_again(&mut self, watcher: &dyn Watcher) {
-        let Some(places) = watcher.places() else { return };
-        let is_known = |root: &Path| self.places.homes.iter().any(|home| home.root == root);
-        self.is_blind |= places.homes.iter().any(|home| !is_known(&home.root));
-        self.places = places;
     }
 
     fn hear(&mut self, changes: Changes) {
@@ -202,6 +218,7 @@ impl<'a> Following<'a> {
         found.dirs.iter().for_each(|dir| self.watch.add_dir(dir));
         for file in found.files {
             self.watch.add_file(file.path());
+            self.files.take(file.path(), Look::Listed);
             let is_old = self.archive.catalog.at(file.path()).is_some_and(|known| is_unchanged(known, &file));
             if !is_old {
                 self.due.insert(file.path().to_owned());
@@ -219,10 +236,8 @@ impl<'a> Following<'a> {
         };
         if let Err(error) = outcome {
             self.later.insert(path.to_owned(), Instant::now() + RETRY_AFTER);
-            if error.is_held() {
-                self.health.files_held += 1;
-            } else {
-                self.health.files_failed += 1;
+            self.files.take(path, if error.is_held() { Look::Held } else { Look::Failed });
+            if !error.is_held() {
                 watcher.failed(path, &error);
             }
         }
@@ -256,7 +271,9 @@ impl<'a> Following<'a> {
             watcher.recorded(&path, events - held.events);
             held.events = events;
         }
-        if held.source.read > before {
+        let is_new = held.source.read > before;
+        self.files.take(&path, if is_new { Look::New } else { Look::Quiet });
+        if is_new {
             (held.news, self.news, self.is_settled) = (Instant::now(), Instant::now(), false);
         }
         self.held.insert(path, held);
@@ -313,7 +330,6 @@ impl<'a> Following<'a> {
         }
         let Some(held) = self.held.remove(path) else { return };
         count(&held.source, &mut self.health);
-        self.health.files_new += 1;
         if let Err(error) = self.archive.let_go(held.source) {
             self.later.insert(path.to_owned(), Instant::now() + RETRY_AFTER);
             watcher.failed(path, &error);

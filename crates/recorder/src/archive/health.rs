@@ -1,6 +1,8 @@
 //! What recording has done so far, and what it could not do.
 
+use std::collections::HashSet;
 use std::ops::AddAssign;
+use std::path::{Path, PathBuf};
 
 /// Counts of one pass, or since recording began.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -47,5 +49,86 @@ impl AddAssign for Health {
         self.records_unreadable += records_unreadable;
         self.files_held += files_held;
         self.files_failed += files_failed;
+    }
+}
+
+/// The files that a figure counts: each once, however often it was looked at.
+#[derive(Default)]
+pub(super) struct Files {
+    seen: HashSet<PathBuf>,
+    new: HashSet<PathBuf>,
+    held: HashSet<PathBuf>,
+    failed: HashSet<PathBuf>,
+}
+
+/// What came of a look at a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Look {
+    /// It is there, and was not opened.
+    Listed,
+    /// It was opened, and had nothing new.
+    Quiet,
+    /// It had something new.
+    New,
+    /// Another process records it.
+    Held,
+    /// It could not be recorded.
+    Failed,
+}
+
+impl Files {
+    /// Takes in a look at a file. That it was held or failed is over when it could be opened.
+    pub(super) fn take(&mut self, path: &Path, look: Look) {
+        self.seen.insert(path.to_owned());
+        if look != Look::Listed {
+            self.held.remove(path);
+            self.failed.remove(path);
+        }
+        match look {
+            Look::Listed | Look::Quiet => false,
+            Look::New => self.new.insert(path.to_owned()),
+            Look::Held => self.held.insert(path.to_owned()),
+            Look::Failed => self.failed.insert(path.to_owned()),
+        };
+    }
+
+    /// Writes down how many there are.
+    pub(super) fn count(&self, health: &mut Health) {
+        let Self { seen, new, held, failed } = self;
+        health.files = seen.len() as u64;
+        health.files_new = new.len() as u64;
+        health.files_held = held.len() as u64;
+        health.files_failed = failed.len() as u64;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_counts_once_and_is_held_or_failed_until_it_is_recorded() {
+        let mut files = Files::default();
+        for (path, look) in [
+            ("a", Look::Listed),
+            ("a", Look::New),
+            ("a", Look::New),
+            ("b", Look::Held),
+            ("b", Look::Held),
+            ("c", Look::Held),
+            ("c", Look::New),
+            ("d", Look::Failed),
+            ("d", Look::Listed),
+            ("e", Look::Failed),
+            ("e", Look::Held),
+            ("f", Look::Held),
+            ("f", Look::Quiet),
+        ] {
+            files.take(Path::new(path), look);
+        }
+        let mut health = Health::default();
+        files.count(&mut health);
+        let want = Health { files: 6, files_new: 2, files_held: 2, files_failed: 1, ..Health::default() };
+        assert_eq!(health, want);
     }
 }

@@ -25,7 +25,7 @@ use steno_model::Timestamp;
 use steno_vault::Vault;
 
 use crate::entries::{Discovered, EntryNumbers, EntryOptions, EntrySink};
-use catalog::{Catalog, Known};
+use catalog::{Catalog, Known, Standing};
 use source::{OpenSource, Pace, SourceParts};
 
 pub use coverage::{Coverage, coverage};
@@ -99,18 +99,17 @@ impl Archive {
 
     /// Takes a file up where it was left.
     fn take_up(&mut self, file: &ToArchive, pace: Pace) -> Result<OpenSource, Error> {
-        let known = match self.catalog.at(file.path()) {
-            Some(known) => Some(known.clone()),
-            None => self.catalog.moved_here(file.file).cloned(),
+        let known = self.catalog.at(file.path()).or_else(|| self.catalog.moved_here(file.file)).cloned();
+        let (id, known) = match known {
+            Some(known) => (known.id, Some(known)),
+            None => match catalog::standing(&self.vault, file.path()) {
+                Standing::Begun(known) => (known.id, Some(known)),
+                Standing::New(id) => (id, None),
+            },
         };
-        let id = if let Some(known) = &known {
+        if let Some(known) = &known {
             self.catalog.moved_from(&known.path);
-            known.id
-        } else {
-            catalog::new_id(file.path(), |id| {
-                self.vault.manifest(id).is_ok_and(|manifest| manifest.is_some())
-            })
-        };
+        }
         let opened = OpenSource::open(SourceParts {
             vault: Arc::clone(&self.vault),
             journal: self.journal.clone(),

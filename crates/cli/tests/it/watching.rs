@@ -1,0 +1,71 @@
+//! `steno watch`: what agents write while it is there is in the store when it ends.
+
+use std::fs;
+
+use crate::kit::{Live, Steno, wait_until};
+
+const SESSION: &str = "2f6b7a10-6d0c-4a53-9f5e-5a1be0c0ffee";
+/// How many events the session has.
+const EVENTS: u64 = 8;
+
+/// Starts `watch`, and waits until it has recorded what is there and follows.
+fn watching(steno: &Steno, name: &str) -> Live {
+    let talk = steno.dir.path().join(name);
+    let live = Live::start(steno.shell(&format!("exec \"$0\" \"$@\" 2>{name}"), &["watch", "--json"]));
+    wait_until("word of it", || fs::read_to_string(&talk).is_ok_and(|said| said.contains("following")));
+    live
+}
+
+/// Writes a session as Claude Code does, below a home that may not be there yet.
+fn write_session(steno: &Steno) {
+    let project = steno.dir.path().join(".claude/projects/-srv-tokenizer");
+    fs::create_dir_all(&project).unwrap();
+    let sample = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/examples/claude-session.jsonl");
+    fs::copy(sample, project.join(format!("{SESSION}.jsonl"))).unwrap();
+}
+
+/// Ends a `watch` as Ctrl-C does; returns how many events it has recorded, and of how many files how many had news.
+#[track_caller]
+fn end(live: Live) -> (u64, u64, u64) {
+    live.signal("INT");
+    let said = live.ended();
+    assert_eq!(said.code, 0, "{}", said.err);
+    let number = |name: &str| said.json().last().unwrap()[name].as_u64().unwrap();
+    (number("events"), number("files"), number("files_new"))
+}
+
+fn runs(steno: &Steno) -> Vec<String> {
+    let listed = steno.run(&["ls", "--json"]).json();
+    listed.iter().map(|run| run["run_id"].as_str().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn a_home_that_appears_later_is_recorded() {
+    let steno = Steno::new();
+    let live = watching(&steno, "talk");
+    write_session(&steno);
+    wait_until("transcript", || steno.transcript(SESSION).is_file());
+    end(live);
+    assert_eq!(runs(&steno), [SESSION]);
+    assert_eq!(steno.run(&["verify", SESSION]).code, 0);
+}
+
+#[test]
+fn what_was_written_just_before_the_end_is_recorded() {
+    let steno = Steno::new();
+    let live = watching(&steno, "talk");
+    write_session(&steno);
+    let done = end(live);
+    assert_eq!((runs(&steno), done), (vec![SESSION.to_owned()], (EVENTS, 1, 1)));
+}
+
+#[test]
+fn what_another_records_is_left_to_it() {
+    let steno = Steno::new();
+    fs::create_dir_all(steno.dir.path().join(".claude/projects")).unwrap();
+    // Neither knows of the session when it begins, and each looks around once more when it ends.
+    let (one, other) = (watching(&steno, "one"), watching(&steno, "other"));
+    write_session(&steno);
+    let (one, other) = (end(one), end(other));
+    assert_eq!((runs(&steno), one.0 + other.0), (vec![SESSION.to_owned()], EVENTS));
+}
