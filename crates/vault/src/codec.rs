@@ -5,32 +5,30 @@ use zstd::zstd_safe::{self, CCtx, CParameter, DCtx};
 /// How hard zstd tries. Measured on real sessions: the next levels save two in a hundred and take half as long again.
 const LEVEL: i32 = 3;
 
-/// Compresses and remembers its buffers.
+/// Compresses and remembers its buffers, which are large and made when they are first needed.
+#[derive(Default)]
 pub(crate) struct Codec {
-    compress: CCtx<'static>,
-    decompress: DCtx<'static>,
-}
-
-impl Default for Codec {
-    fn default() -> Self {
-        let mut compress = CCtx::create();
-        set_level(&mut compress);
-        Self { compress, decompress: DCtx::create() }
-    }
+    compress: Option<CCtx<'static>>,
+    decompress: Option<DCtx<'static>>,
 }
 
 impl Codec {
     /// Compresses a chunk; `None` when that does not make it smaller.
     pub(crate) fn pack(&mut self, chunk: &[u8]) -> Option<Vec<u8>> {
+        let context = self.compress.get_or_insert_with(|| {
+            let mut context = CCtx::create();
+            set_level(&mut context);
+            context
+        });
         let mut packed = Vec::with_capacity(zstd_safe::compress_bound(chunk.len()));
-        self.compress.compress2(&mut packed, chunk).ok()?;
+        context.compress2(&mut packed, chunk).ok()?;
         (packed.len() < chunk.len()).then_some(packed)
     }
 
     /// Restores a compressed chunk of a known length; `None` when it is not that.
     pub(crate) fn unpack(&mut self, packed: &[u8], len: usize) -> Option<Vec<u8>> {
         let mut chunk = Vec::with_capacity(len);
-        self.decompress.decompress(&mut chunk, packed).ok()?;
+        self.decompress.get_or_insert_with(DCtx::create).decompress(&mut chunk, packed).ok()?;
         (chunk.len() == len).then_some(chunk)
     }
 }

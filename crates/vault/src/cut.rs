@@ -5,11 +5,7 @@
 
 use fastcdc::v2020::FastCDC;
 
-/// The shortest chunk, unless the bytes end.
-pub(crate) const CHUNK_BYTES_MIN: usize = 16 * 1024;
-const CHUNK_BYTES_AVERAGE: usize = 64 * 1024;
-/// The longest chunk.
-pub(crate) const CHUNK_BYTES_MAX: usize = 256 * 1024;
+use crate::limits::Limits;
 
 /// How many numbers a sketch has.
 pub(crate) const SKETCH_LEN: usize = 6;
@@ -27,10 +23,11 @@ pub(crate) enum More {
 }
 
 /// Returns the lengths of the chunks that bytes are cut into, from their beginning.
-pub(crate) fn chunk_lengths(bytes: &[u8], more: More) -> Vec<usize> {
-    let cuts = FastCDC::new(bytes, CHUNK_BYTES_MIN, CHUNK_BYTES_AVERAGE, CHUNK_BYTES_MAX);
+pub(crate) fn chunk_lengths(bytes: &[u8], more: More, limits: &Limits) -> Vec<usize> {
+    let longest = limits.chunk_bytes_max;
+    let cuts = FastCDC::new(bytes, longest / 16, longest / 4, longest);
     let mut lengths: Vec<usize> = cuts.map(|chunk| chunk.length).collect();
-    if more == More::MayCome && lengths.last().is_some_and(|last| *last < CHUNK_BYTES_MAX) {
+    if more == More::MayCome && lengths.last().is_some_and(|last| *last < longest) {
         lengths.pop();
     }
     lengths
@@ -100,6 +97,7 @@ const fn gear() -> [u64; 256] {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::limits::CHUNK_BYTES_LIMIT;
 
     /// Bytes that do not repeat.
     fn noise(len: usize, mut state: u64) -> Vec<u8> {
@@ -114,37 +112,42 @@ mod tests {
         bytes
     }
 
+    fn lengths(bytes: &[u8], more: More) -> Vec<usize> {
+        chunk_lengths(bytes, more, &Limits::default())
+    }
+
     #[test]
     fn chunks_cover_everything_and_keep_their_bounds() {
         let bytes = noise(3_000_000, 7);
-        let lengths = chunk_lengths(&bytes, More::WillNot);
+        let lengths = lengths(&bytes, More::WillNot);
         assert_eq!(lengths.iter().sum::<usize>(), bytes.len());
         let (last, others) = lengths.split_last().unwrap();
-        assert!(*last <= CHUNK_BYTES_MAX);
-        assert!(others.iter().all(|length| (CHUNK_BYTES_MIN..=CHUNK_BYTES_MAX).contains(length)));
-        assert!(chunk_lengths(&[], More::WillNot).is_empty());
+        let longest = CHUNK_BYTES_LIMIT;
+        assert!(*last <= longest);
+        assert!(others.iter().all(|length| (longest / 16..=longest).contains(length)));
     }
 
     #[test]
     fn bytes_that_come_in_pieces_are_cut_like_the_whole() {
         let bytes = noise(2_000_000, 11);
-        let whole = chunk_lengths(&bytes, More::WillNot);
+        let whole = lengths(&bytes, More::WillNot);
         for step in [1_000, 70_000, 300_000, 999_999] {
             let (mut cut, mut start) = (Vec::new(), 0);
             for end in (0..bytes.len()).step_by(step).skip(1) {
-                for length in chunk_lengths(&bytes[start..end], More::MayCome) {
+                for length in lengths(&bytes[start..end], More::MayCome) {
                     cut.push(length);
                     start += length;
                 }
             }
-            cut.extend(chunk_lengths(&bytes[start..], More::WillNot));
+            cut.extend(lengths(&bytes[start..], More::WillNot));
             assert_eq!(cut, whole, "in pieces of {step}");
         }
     }
 
     #[test]
-    fn a_chunk_of_the_same_byte_is_as_long_as_may_be() {
-        assert_eq!(chunk_lengths(&vec![7; 600_000], More::MayCome), [CHUNK_BYTES_MAX, CHUNK_BYTES_MAX]);
+    fn a_chunk_of_the_same_byte_is_as_long_as_may_be_and_nothing_makes_no_chunk() {
+        assert_eq!(lengths(&vec![7; 600_000], More::MayCome), [CHUNK_BYTES_LIMIT, CHUNK_BYTES_LIMIT]);
+        assert!(lengths(&[], More::WillNot).is_empty());
     }
 
     #[test]

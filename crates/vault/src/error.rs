@@ -15,6 +15,30 @@ pub enum Error {
         /// The source.
         source_id: SourceId,
     },
+    /// The source was forgotten, and is not to be recorded again.
+    #[error("source {source_id} was forgotten")]
+    Forgotten {
+        /// The source.
+        source_id: SourceId,
+    },
+    /// A writer has failed before: what it holds is not safe, and it takes nothing more until it is opened again.
+    #[error("the writer of source {source_id} has failed and has to be opened again")]
+    Poisoned {
+        /// The source.
+        source_id: SourceId,
+    },
+    /// The file was deleted or replaced under its writer.
+    #[error("`{path}` was deleted or replaced while it was being written")]
+    Vanished {
+        /// The file.
+        path: StorePath,
+    },
+    /// Somebody else is at it, and did not come to an end in time.
+    #[error("somebody else holds `{path}`")]
+    Busy {
+        /// The lock.
+        path: StorePath,
+    },
     /// The vault has no such source.
     #[error("no source {source_id} in the vault")]
     NoSuchSource {
@@ -117,6 +141,11 @@ impl Error {
             None if is_no_room(&source) => Self::NoRoom { path, source },
             None => Self::Io { doing, path, source },
         }
+    }
+
+    /// Tells whether nothing was changed, so that whoever asked may go on.
+    pub(crate) fn changed_nothing(&self) -> bool {
+        matches!(self, Self::NoRoom { .. } | Self::NoSuchBytes { .. })
     }
 
     pub(crate) fn not_synced(path: &StorePath) -> impl FnOnce(io::Error) -> Self {

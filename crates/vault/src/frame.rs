@@ -4,8 +4,9 @@
 //! stored, the sketch, the hash, the base's hash if the form has one, the CRC-32 of what is stored, and the CRC-32 of all
 //! that before. `docs/format/vault.md` is the normative text.
 
-use crate::cut::{CHUNK_BYTES_MAX, SKETCH_LEN, Sketch};
+use crate::cut::{SKETCH_LEN, Sketch};
 use crate::ids::ChunkHash;
+use crate::limits::CHUNK_BYTES_LIMIT;
 
 /// What every frame begins with.
 pub(crate) const MAGIC: [u8; 4] = *b"SCHK";
@@ -48,9 +49,22 @@ pub(crate) enum BadHeader {
 }
 
 impl Header {
+    /// Tells whether the chunk is stored as what differs from another.
+    pub(crate) fn is_differing(&self) -> bool {
+        matches!(self.form, Form::Differing(_))
+    }
+
+    /// Returns the chunk that this one is stored as different from, if it is.
+    pub(crate) fn base(&self) -> Option<ChunkHash> {
+        match self.form {
+            Form::Differing(base) => Some(base),
+            Form::Raw | Form::Packed => None,
+        }
+    }
+
     /// Returns how long the header is.
     pub(crate) fn header_len(&self) -> usize {
-        let bases = usize::from(matches!(self.form, Form::Differing(_)));
+        let bases = usize::from(self.is_differing());
         FIXED_BYTES + (1 + bases) * HASH_BYTES + 2 * SUM_BYTES
     }
 
@@ -103,7 +117,7 @@ impl Header {
         };
         let stored_sum = fields.number()?;
         let sum = crc32fast::hash(&bytes[..fields.at]);
-        let limit = CHUNK_BYTES_MAX as u64;
+        let limit = CHUNK_BYTES_LIMIT as u64;
         if fields.number()? != sum || u64::from(chunk_len) > limit || u64::from(stored_len) > limit {
             return Err(BadHeader::Wrong);
         }

@@ -49,7 +49,8 @@ impl Gate {
                 }
             };
             let sweeps = read_sweeps(&*lock)?;
-            if inside.sweeps.replace(sweeps).is_some_and(|known| known != sweeps) {
+            // Who comes for the first time may have looked at places before, and somebody may have swept since.
+            if inside.sweeps.replace(sweeps) != Some(sweeps) {
                 since = Since::Swept;
             }
             inside.lock = Some(lock);
@@ -69,6 +70,33 @@ impl Gate {
 
     fn inside(&self) -> MutexGuard<'_, Inside> {
         self.inside.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The lock, held by whoever moves or deletes chunks: nobody relies on one that no manifest names.
+pub(crate) struct Alone(Box<dyn LockGuard>);
+
+impl Alone {
+    /// Takes the lock; `None` when others were inside at each of so many tries.
+    pub(crate) fn take(disk: &dyn Disk, tries: usize) -> Result<Option<Self>, Error> {
+        let path = VaultFile::SweepLock.path();
+        for left in (0..tries).rev() {
+            if let Some(lock) = disk.try_lock(&path).map_err(Error::io("lock", &path))? {
+                return Ok(Some(Self(lock)));
+            }
+            if left > 0 {
+                std::thread::sleep(BETWEEN_TRIES);
+            }
+        }
+        Ok(None)
+    }
+
+    /// Has everybody learn places anew before relying on one. To be called before anything is moved or deleted: who does
+    /// so may die in between.
+    pub(crate) fn announce(&self) -> Result<(), Error> {
+        let sweeps = read_sweeps(&*self.0)?.wrapping_add(1);
+        let text = format!("{sweeps}\n");
+        self.0.write(&text).map_err(Error::io("write", &VaultFile::SweepLock.path()))
     }
 }
 

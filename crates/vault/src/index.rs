@@ -3,13 +3,14 @@
 //! Beside each pack that is closed lies a file with the headers of all that counts in it. It is derived: where it is
 //! missing, the pack is scanned, and what a manifest names counts.
 
+use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
 
 use steno_disk::{Disk, StorePath, read_full, replace_file};
 
 use crate::cut::Sketch;
 use crate::error::Error;
-use crate::frame::{Form, Header};
+use crate::frame::Header;
 use crate::ids::{ChunkHash, PackId};
 use crate::names::VaultFile;
 use crate::pack::{self, FIRST_FRAME, PackReader};
@@ -27,20 +28,48 @@ pub(crate) struct Place {
     /// Which pack, as the index numbers them.
     pub(crate) pack: u32,
     pub(crate) offset: u64,
-    pub(crate) frame_len: u32,
+    /// How long its frame is, and in the highest bit whether it is stored as different from another.
+    len_and_form: u32,
+}
+
+const DIFFERING: u32 = 1 << 31;
+
+impl Place {
+    fn new(pack: u32, offset: u64, header: &Header) -> Self {
+        let len = u32::try_from(header.frame_len()).expect("frames are bounded");
+        Self { pack, offset, len_and_form: if header.is_differing() { len | DIFFERING } else { len } }
+    }
+
+    /// Names a place of which nothing else is known.
+    pub(crate) fn unknown(pack: u32, offset: u64) -> Self {
+        Self { pack, offset, len_and_form: 0 }
+    }
+
+    /// Returns how long the frame is.
+    pub(crate) fn frame_len(self) -> u32 {
+        self.len_and_form & !DIFFERING
+    }
+
+    /// Tells whether the chunk is stored by itself, so that others can be stored as different from it.
+    pub(crate) fn stands_alone(self) -> bool {
+        self.len_and_form & DIFFERING == 0
+    }
 }
 
 /// Half of a hash: what is found by it is compared with the whole.
 type Key = [u8; 16];
+type Places = HashMap<Key, Place, foldhash::fast::FixedState>;
 
 /// All chunks of the vault.
 #[derive(Default)]
 pub(crate) struct Index {
     packs: Vec<PackId>,
-    places: HashMap<Key, Place, foldhash::fast::FixedState>,
+    places: Places,
+    /// Further places of chunks that stand more than once, as happens when two processes meet the same bytes.
+    others: HashMap<Key, Vec<Place>, foldhash::fast::FixedState>,
     /// Chunks in packs that are being written by others, or were when their process died: to be read, and not to be
     /// relied on.
-    unsettled: HashMap<Key, Place, foldhash::fast::FixedState>,
+    unsettled: HashMap<Key, Vec<Place>, foldhash::fast::FixedState>,
     /// The newest chunk with each number of a sketch.
     alike: HashMap<u32, Key, foldhash::fast::FixedState>,
     /// Whose numbers are in `alike`, oldest first.
@@ -48,9 +77,10 @@ pub(crate) struct Index {
 }
 
 impl Index {
-    /// Reads what the packs hold.
-    pub(crate) fn load(disk: &dyn Disk) -> Result<Self, Error> {
-        let mut index = Self::default();
+    /// Reads what the packs hold. Those that were numbered before keep their numbers: who has found a place may be about
+    /// to read from it.
+    pub(crate) fn load(disk: &dyn Disk, packs: Vec<PackId>) -> Result<Self, Error> {
+        let mut index = Self { packs, ..Self::default() };
         for pack in pack::list(disk)? {
             let number = index.number_of(pack);
             if let Some(headers) = read_file(disk, pack)? {
@@ -58,10 +88,18 @@ impl Index {
                     index.insert(number, *offset, header);
                 }
             } else if let Some(reader) = PackReader::open(disk, pack)? {
-                reader.scan(FIRST_FRAME, |offset, header| index.insert_unsettled(number, offset, &header))?;
+                reader.scan(FIRST_FRAME, |offset, header| {
+                    let place = Place::new(number, offset, &header);
+                    index.unsettled.entry(key(&header.hash)).or_default().push(place);
+                })?;
             }
         }
         Ok(index)
+    }
+
+    /// Returns the packs by their numbers.
+    pub(crate) fn into_packs(self) -> Vec<PackId> {
+        self.packs
     }
 
     /// Returns the pack with a number.
@@ -71,7 +109,7 @@ impl Index {
 
     /// Returns the number of a pack, which it gets if it has none.
     pub(crate) fn number_of(&mut self, pack: PackId) -> u32 {
-        let found = self.packs.iter().position(|known| *known == pack);
+        let found = self.packs.iter().rposition(|known| *known == pack);
         let number = found.unwrap_or_else(|| {
             self.packs.push(pack);
             self.packs.len() - 1
@@ -84,9 +122,17 @@ impl Index {
         self.places.get(&key(hash)).copied()
     }
 
-    /// Finds a chunk that nobody has vouched for yet.
-    pub(crate) fn find_unsettled(&self, hash: &ChunkHash) -> Option<Place> {
-        self.unsettled.get(&key(hash)).copied()
+    /// Finds a chunk that can be relied on and is stored by itself.
+    pub(crate) fn find_alone(&self, hash: &ChunkHash) -> Option<Place> {
+        // What is stored by itself comes first of all places.
+        self.find(hash).filter(|place| place.stands_alone())
+    }
+
+    /// Returns all places that have the chunk, also those that nobody has vouched for yet, the best first.
+    pub(crate) fn find_all(&self, hash: &ChunkHash) -> Vec<Place> {
+        let key = key(hash);
+        let more = [self.others.get(&key), self.unsettled.get(&key)];
+        self.places.get(&key).into_iter().chain(more.into_iter().flatten().flatten()).copied().collect()
     }
 
     /// Returns the place of a chunk that is stored by itself and shares part of a sketch.
@@ -94,14 +140,22 @@ impl Index {
         sketch.iter().find_map(|number| self.places.get(self.alike.get(number)?)).copied()
     }
 
-    fn insert_unsettled(&mut self, pack: u32, offset: u64, header: &Header) {
-        self.unsettled.insert(key(&header.hash), place(pack, offset, header));
-    }
-
     pub(crate) fn insert(&mut self, pack: u32, offset: u64, header: &Header) {
         let key = key(&header.hash);
-        self.places.insert(key, place(pack, offset, header));
-        if matches!(header.form, Form::Differing(_)) {
+        let mut place = Place::new(pack, offset, header);
+        match self.places.entry(key) {
+            Entry::Vacant(entry) => {
+                entry.insert(place);
+            }
+            Entry::Occupied(entry) if *entry.get() == place => return,
+            Entry::Occupied(mut entry) => {
+                if place.stands_alone() && !entry.get().stands_alone() {
+                    std::mem::swap(entry.get_mut(), &mut place);
+                }
+                self.others.entry(key).or_default().push(place);
+            }
+        }
+        if header.is_differing() {
             return;
         }
         if self.sketched.len() >= ALIKE_LEN_MAX
@@ -117,35 +171,26 @@ impl Index {
         self.alike.extend(header.sketch.map(|number| (number, key)));
     }
 
-    /// Forgets a chunk that was not made safe after all.
-    pub(crate) fn remove(&mut self, hash: &ChunkHash) {
-        self.places.remove(&key(hash));
+    /// Forgets a chunk that was not made safe after all, where it stands in one pack.
+    pub(crate) fn remove(&mut self, pack: u32, hash: &ChunkHash) {
+        let key = key(hash);
+        if let Some(others) = self.others.get_mut(&key) {
+            others.retain(|place| place.pack != pack);
+        }
+        if self.places.get(&key).is_some_and(|place| place.pack == pack) {
+            let next = self.others.get_mut(&key).and_then(Vec::pop);
+            match next {
+                Some(next) => self.places.insert(key, next),
+                None => self.places.remove(&key),
+            };
+        }
     }
-}
-
-fn place(pack: u32, offset: u64, header: &Header) -> Place {
-    let frame_len = u32::try_from(header.frame_len()).expect("frames are bounded");
-    Place { pack, offset, frame_len }
 }
 
 fn key(hash: &ChunkHash) -> Key {
     let mut key = Key::default();
     key.copy_from_slice(&hash.as_bytes()[..16]);
     key
-}
-
-/// Returns the packs that are not being written and have no file beside them: those of processes that died.
-pub(crate) fn unsettled(disk: &dyn Disk) -> Result<Vec<PackId>, Error> {
-    let mut found = Vec::new();
-    for pack in pack::list(disk)? {
-        let lock_path = VaultFile::PackLock(pack).path();
-        // First the lock, then the file: whoever closes a pack does it the other way round.
-        let is_open = disk.is_locked(&lock_path).map_err(Error::io("look at", &lock_path))?;
-        if !is_open && read_file(disk, pack)?.is_none() {
-            found.push(pack);
-        }
-    }
-    Ok(found)
 }
 
 /// Writes the file beside a pack.
@@ -206,6 +251,7 @@ pub(crate) fn read_whole(disk: &dyn Disk, path: &StorePath) -> Result<Option<Vec
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::frame::Form;
 
     fn header(name: &[u8], form: Form) -> Header {
         let sketch = crate::cut::sketch(&name.repeat(100));
@@ -224,8 +270,26 @@ mod tests {
         assert_eq!(index.find_alike(&plain.sketch).map(|place| place.offset), Some(12));
         assert_eq!(index.find(&differing.hash).map(|place| place.offset), Some(130));
         assert_eq!(index.find_alike(&differing.sketch), None);
-        index.remove(&plain.hash);
+        index.remove(pack, &plain.hash);
         assert_eq!((index.find(&plain.hash), index.find_alike(&plain.sketch)), (None, None));
+    }
+
+    #[test]
+    fn of_several_places_the_one_comes_first_that_others_can_build_on() {
+        let mut index = Index::default();
+        let packs = [PackId::chance(), PackId::chance()].map(|pack| index.number_of(pack));
+        let (plain, differing) =
+            (header(b"a", Form::Packed), header(b"a", Form::Differing(ChunkHash::of(b"b"))));
+        index.insert(packs[0], 16, &differing);
+        assert_eq!(index.find_alone(&plain.hash), None);
+        index.insert(packs[1], 16, &plain);
+        index.insert(packs[1], 16, &plain);
+        assert_eq!(index.find_alone(&plain.hash).map(|place| place.pack), Some(packs[1]));
+        assert_eq!(index.find_all(&plain.hash).len(), 2);
+        index.remove(packs[1], &plain.hash);
+        assert_eq!(index.find(&plain.hash).map(|place| place.pack), Some(packs[0]));
+        index.remove(packs[0], &plain.hash);
+        assert_eq!(index.find_all(&plain.hash), []);
     }
 
     #[test]

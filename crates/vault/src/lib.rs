@@ -51,6 +51,7 @@
 //! `frame` and `pack` are how chunks lie on the disk, `index` knows where, `chunks` puts these together; `manifest` and
 //! `tail_file` are a source's own files. `docs/format/vault.md` describes all files for other programs.
 
+mod checked;
 mod chunks;
 mod codec;
 mod cut;
@@ -60,16 +61,19 @@ mod gate;
 mod host_path;
 mod ids;
 mod index;
+mod limits;
 mod manifest;
 mod names;
 mod pack;
 mod restore;
+mod settle;
 mod tail_file;
 mod vault;
 mod writer;
 
 pub use error::Error;
 pub use ids::{ChunkHash, PackId, SourceId};
+pub use limits::Limits;
 pub use manifest::{Adapted, ChunkRef, Generation, HostPath, Manifest, SourceInfo};
 pub use names::VaultFile;
 pub use restore::{RestoreError, Standing};

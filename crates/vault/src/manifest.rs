@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use steno_disk::{Disk, StorePath};
 
+use crate::checked::{read_lines, write_line};
 use crate::error::Error;
 use crate::ids::{ChunkHash, SourceId};
 use crate::index::read_whole;
@@ -14,8 +15,8 @@ use crate::names::VaultFile;
 
 /// The version of manifests that we write.
 const VERSION: u32 = 1;
-/// What the checksum takes at the end of a line: `,"crc":"` and eight digits and `"}`.
-const SUM_LEN: usize = 18;
+/// What lines of the kinds that we know begin with.
+const KNOWN_KINDS: [&str; 4] = ["{\"source\":", "{\"generation\":", "{\"chunks\":", "{\"state\":"];
 
 /// What a source is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -93,14 +94,14 @@ pub struct Manifest {
     pub cursor: Option<Box<RawValue>>,
     /// How far it was made into events.
     pub adapted: Option<Adapted>,
+    /// When that was written down.
+    state_time: Option<String>,
     /// Lines of kinds that we do not know, kept as they are.
     pub(crate) unknown: Vec<String>,
     /// How many lines the file has.
     pub(crate) lines: usize,
     /// How long the lines that count are.
     pub(crate) good_len: u64,
-    /// Whether whoever wrote it last came to its end.
-    pub(crate) is_closed: bool,
 }
 
 /// A line of a manifest.
@@ -150,23 +151,8 @@ impl Line {
     /// Writes the line with its checksum and newline.
     pub(crate) fn write(&self, out: &mut String) {
         let text = serde_json::to_string(self).expect("our own lines are strings and numbers");
-        write_checked(&text, out);
+        write_line(&text, out);
     }
-}
-
-/// Writes an object as a line with its checksum.
-fn write_checked(object: &str, out: &mut String) {
-    let text = object.strip_suffix('}').unwrap_or(object);
-    let sum = crc32fast::hash(text.as_bytes());
-    out.push_str(&format!("{text},\"crc\":\"{sum:08x}\"}}\n"));
-}
-
-/// Takes the checksum off a line; `None` when it does not match.
-fn checked(line: &str) -> Option<String> {
-    let (text, end) = line.split_at_checked(line.len().checked_sub(SUM_LEN)?)?;
-    let sum = end.strip_prefix(",\"crc\":\"")?.strip_suffix("\"}")?;
-    let matches = u32::from_str_radix(sum, 16).ok()? == crc32fast::hash(text.as_bytes());
-    matches.then(|| format!("{text}}}"))
 }
 
 impl Manifest {
@@ -179,10 +165,10 @@ impl Manifest {
             generations: Vec::new(),
             cursor: None,
             adapted: None,
+            state_time: None,
             unknown: Vec::new(),
             lines: 0,
             good_len: 0,
-            is_closed: false,
         }
     }
 
@@ -195,59 +181,46 @@ impl Manifest {
     pub(crate) fn read(disk: &dyn Disk, id: SourceId) -> Result<Option<Self>, Error> {
         let path = VaultFile::Manifest(id).path();
         match read_whole(disk, &path)? {
-            Some(bytes) => Self::parse(id, &path, &bytes),
+            Some(bytes) => Self::parse(id, &path, &bytes).map(Some),
             None => Ok(None),
         }
     }
 
-    fn parse(id: SourceId, path: &StorePath, bytes: &[u8]) -> Result<Option<Self>, Error> {
+    fn parse(id: SourceId, path: &StorePath, bytes: &[u8]) -> Result<Self, Error> {
         let mut manifest: Option<Self> = None;
-        let mut offset = 0_u64;
-        let mut lines = bytes.split_inclusive(|byte| *byte == b'\n').peekable();
-        while let Some(line) = lines.next() {
-            let damaged = |why| Error::Damaged { path: path.clone(), offset, why };
-            let text = line.strip_suffix(b"\n").and_then(|line| str::from_utf8(line).ok()).and_then(checked);
-            let Some(text) = text else {
-                // What a power cut left of the last lines was never relied on.
-                let is_end =
-                    lines.peek().is_none() || bytes[offset_in(offset)..].iter().all(|byte| *byte == 0);
-                if is_end {
-                    break;
-                }
-                return Err(damaged("a line is not what was written"));
-            };
-            match serde_json::from_str::<Line>(&text) {
-                Ok(Line::Source { version, .. }) if version > VERSION => {
+        let damaged = |offset, why| Error::Damaged { path: path.clone(), offset, why };
+        let good_len = read_lines(bytes, damaged, |offset, text| {
+            let line = serde_json::from_str::<Line>(&text);
+            match (line, &mut manifest) {
+                (Ok(Line::Source { version, .. }), _) if version > VERSION => {
                     let (found, known) = (version.into(), VERSION.into());
                     return Err(Error::TooNew { path: path.clone(), found, known });
                 }
-                Ok(Line::Source { time, info, .. }) => match &mut manifest {
-                    Some(manifest) => manifest.info = info,
-                    None => manifest = Some(Self::new(id, info, time)),
-                },
-                Ok(line) => {
-                    let manifest = manifest.as_mut().ok_or_else(|| damaged("no source before it"))?;
-                    manifest.take(line).map_err(damaged)?;
+                (Ok(Line::Source { time, info, .. }), manifest @ None) => {
+                    *manifest = Some(Self::new(id, info, time));
                 }
-                Err(_) => {
-                    let manifest = manifest.as_mut().ok_or_else(|| damaged("no source before it"))?;
-                    manifest.unknown.push(text);
+                (_, None) => return Err(damaged(offset, "no source before it")),
+                (Ok(line), Some(manifest)) => manifest.take(line).map_err(|why| damaged(offset, why))?,
+                (Err(_), Some(_)) if KNOWN_KINDS.iter().any(|kind| text.starts_with(kind)) => {
+                    return Err(damaged(offset, "a line does not have the fields of its kind"));
                 }
+                (Err(_), Some(manifest)) => manifest.unknown.push(text),
             }
-            offset += line.len() as u64;
             if let Some(manifest) = &mut manifest {
                 manifest.lines += 1;
-                manifest.good_len = offset;
             }
-        }
+            Ok(())
+        })?;
+        // A manifest is put in place with its first lines, so one without any has lost them.
+        let mut manifest = manifest.ok_or_else(|| damaged(0, "it does not say what the source is"))?;
+        manifest.good_len = good_len;
         Ok(manifest)
     }
 
     /// Takes what a line says.
     pub(crate) fn take(&mut self, line: Line) -> Result<(), &'static str> {
-        self.is_closed = false;
         match line {
-            Line::Source { info, .. } => self.info = info,
+            Line::Source { version: _, time: _, info } => self.info = info,
             Line::Generation { number, time, why } => {
                 if number as usize != self.generations.len() {
                     return Err("a generation out of turn");
@@ -255,10 +228,9 @@ impl Manifest {
                 self.generations.push(Generation { why, since: time, ..Generation::default() });
             }
             Line::Chunks(more) => self.take_chunks(more)?,
-            Line::State { cursor, adapted, more, .. } => {
+            Line::State { time, more, cursor, adapted } => {
                 more.map_or(Ok(()), |more| self.take_chunks(more))?;
-                (self.cursor, self.adapted) = (cursor, adapted);
-                self.is_closed = true;
+                (self.cursor, self.adapted, self.state_time) = (cursor, adapted, Some(time));
             }
         }
         Ok(())
@@ -289,13 +261,22 @@ impl Manifest {
                 Line::Chunks(MoreChunks::new(number, 0, &generation.chunks)).write(&mut out);
             }
         }
-        self.unknown.iter().for_each(|object| write_checked(object, &mut out));
-        if self.cursor.is_some() || self.adapted.is_some() {
-            let time = self.generations.last().map_or_else(|| self.since.clone(), |last| last.since.clone());
+        self.unknown.iter().for_each(|object| write_line(object, &mut out));
+        if let Some(time) = self.state_time.clone() {
             let (cursor, adapted) = (self.cursor.clone(), self.adapted.clone());
             Line::State { time, more: None, cursor, adapted }.write(&mut out);
         }
         out
+    }
+
+    /// Returns how many lines say more than once what the manifest says.
+    pub(crate) fn spare_lines(&self) -> usize {
+        self.lines.saturating_sub(2 + 2 * self.generations.len() + self.unknown.len())
+    }
+
+    /// Returns the chunks of all generations.
+    pub(crate) fn chunks(&self) -> impl Iterator<Item = &ChunkRef> {
+        self.generations.iter().flat_map(|generation| &generation.chunks)
     }
 
     /// Returns the number of the generation that grows.
@@ -307,8 +288,4 @@ impl Manifest {
 
 pub(crate) fn source_line(info: &SourceInfo, time: &str) -> Line {
     Line::Source { version: VERSION, time: time.to_owned(), info: info.clone() }
-}
-
-fn offset_in(offset: u64) -> usize {
-    usize::try_from(offset).expect("the file is in memory")
 }

@@ -5,20 +5,17 @@ use std::sync::Arc;
 use steno_disk::{Disk, DiskFile, LockGuard, StorePath, append_all, read_full, sync_dir, sync_file};
 
 use crate::error::Error;
-use crate::frame::{BadHeader, HEADER_BYTES_MAX, Header, MAGIC};
+use crate::frame::{HEADER_BYTES_MAX, Header, MAGIC};
 use crate::ids::PackId;
 use crate::names::VaultFile;
 
-/// What a pack begins with: its magic and the version of its format.
-const PREAMBLE: [u8; 12] = *b"STENOPAK\x01\0\0\0";
+/// What a pack begins with, before the version of its format and the CRC-32 of both.
+const PACK_MAGIC: [u8; 8] = *b"STENOPAK";
+const PREAMBLE_BYTES: usize = 16;
 /// The version that we write.
-pub(crate) const PACK_VERSION: u32 = 1;
+const PACK_VERSION: u32 = 1;
 /// Where the first frame begins.
-pub(crate) const FIRST_FRAME: u64 = PREAMBLE.len() as u64;
-/// When a pack is as long as this, the next one is begun.
-pub(crate) const PACK_BYTES_MAX: u64 = 128 * 1024 * 1024;
-/// How many bytes wait before they are written together.
-const WAITING_BYTES_MAX: usize = 1024 * 1024;
+pub(crate) const FIRST_FRAME: u64 = PREAMBLE_BYTES as u64;
 /// How much is read at a time to find frames.
 const WINDOW_BYTES: usize = 64 * 1024;
 
@@ -43,9 +40,16 @@ impl PackWriter {
         let lock = lock.expect("nobody else has a lock with a new name");
         let path = VaultFile::Pack(id).path();
         let file = disk.create(&path).map_err(Error::io("make", &path))?;
-        append_all(&*file, &PREAMBLE).map_err(Error::io("write", &path))?;
-        sync_file(&*file).map_err(Error::not_synced(&path))?;
-        sync_dir(disk, &path.dir()).map_err(Error::not_synced(&path))?;
+        let begun = append_all(&*file, &preamble(PACK_VERSION))
+            .map_err(Error::io("write", &path))
+            .and_then(|()| sync_file(&*file).map_err(Error::not_synced(&path)))
+            .and_then(|()| sync_dir(disk, &path.dir()).map_err(Error::not_synced(&path)));
+        if let Err(error) = begun {
+            // Whoever tries again while there is no room would leave one more file each time.
+            disk.remove(&path).ok();
+            disk.remove(&lock_path).ok();
+            return Err(error);
+        }
         Ok(Self { id, path, file, written: FIRST_FRAME, waiting: Vec::new(), _lock: lock })
     }
 
@@ -54,26 +58,29 @@ impl PackWriter {
         self.written + self.waiting.len() as u64
     }
 
+    /// Returns how many bytes are not yet written.
+    pub(crate) fn waiting_len(&self) -> usize {
+        self.waiting.len()
+    }
+
     /// Adds a frame; returns where it begins. It is not safe before [`PackWriter::flush`] and a sync.
-    pub(crate) fn add(&mut self, header: &Header, stored: &[u8]) -> Result<u64, Error> {
-        if self.waiting.len() >= WAITING_BYTES_MAX {
-            self.flush()?;
-        }
+    pub(crate) fn add(&mut self, header: &Header, stored: &[u8]) -> u64 {
         let offset = self.len();
         header.write(&mut self.waiting);
         self.waiting.extend_from_slice(stored);
-        Ok(offset)
+        offset
     }
 
     /// Writes the frames that wait.
     ///
-    /// After a failure they wait still, and what was written of them is taken back.
+    /// When there is no room they wait still, and what was written of them is taken back. After any other failure the
+    /// pack is not to be used again.
     pub(crate) fn flush(&mut self) -> Result<(), Error> {
         if self.waiting.is_empty() {
             return Ok(());
         }
         if let Err(error) = append_all(&*self.file, &self.waiting) {
-            self.file.truncate(self.written).map_err(Error::io("cut", &self.path))?;
+            self.file.truncate(self.written).map_err(Error::not_synced(&self.path))?;
             return Err(Error::io("write", &self.path)(error));
         }
         self.written += self.waiting.len() as u64;
@@ -81,9 +88,35 @@ impl PackWriter {
         Ok(())
     }
 
+    /// Returns up to `len` bytes at an offset, if they are not yet written.
+    pub(crate) fn waiting_at(&self, offset: u64, len: usize) -> Option<Vec<u8>> {
+        let start = usize::try_from(offset.checked_sub(self.written)?).ok()?;
+        let bytes = self.waiting.get(start..)?;
+        Some(bytes[..len.min(bytes.len())].to_vec())
+    }
+
     /// Returns the file, to sync what was flushed.
-    pub(crate) fn file(&self) -> (Arc<dyn DiskFile>, &StorePath) {
-        (Arc::clone(&self.file), &self.path)
+    pub(crate) fn file(&self) -> (Arc<dyn DiskFile>, StorePath) {
+        (Arc::clone(&self.file), self.path.clone())
+    }
+}
+
+fn preamble(version: u32) -> [u8; PREAMBLE_BYTES] {
+    let mut bytes = [0; PREAMBLE_BYTES];
+    bytes[..8].copy_from_slice(&PACK_MAGIC);
+    bytes[8..12].copy_from_slice(&version.to_le_bytes());
+    let sum = crc32fast::hash(&bytes[..12]);
+    bytes[12..].copy_from_slice(&sum.to_le_bytes());
+    bytes
+}
+
+/// Fails when the file at a path is no longer the one that was opened: what is written to it would be nobody's.
+pub(crate) fn check_in_place(disk: &dyn Disk, path: &StorePath, file: &dyn DiskFile) -> Result<(), Error> {
+    let there = disk.identity(path).map_err(Error::io("look at", path))?;
+    let here = file.identity().map_err(Error::io("look at", path))?;
+    match there {
+        Some(there) if there.is_same_file(&here) => Ok(()),
+        Some(_) | None => Err(Error::Vanished { path: path.clone() }),
     }
 }
 
@@ -110,29 +143,30 @@ impl PackReader {
         let path = VaultFile::Pack(id).path();
         let opened = disk.open_read(&path).map_err(Error::io("open", &path))?;
         let Some(file) = opened else { return Ok(None) };
-        let mut preamble = [0; PREAMBLE.len()];
-        let read = read_full(&*file, &mut preamble, 0).map_err(Error::io("read", &path))?;
-        let version = u32::from_le_bytes(preamble[8..].try_into().expect("it has four bytes left"));
-        if read == preamble.len() && preamble[..8] == PREAMBLE[..8] && version > PACK_VERSION {
+        let mut bytes = [0; PREAMBLE_BYTES];
+        read_full(&*file, &mut bytes, 0).map_err(Error::io("read", &path))?;
+        let version = u32::from_le_bytes(bytes[8..12].try_into().expect("it has four bytes"));
+        // A pack whose process died before its first sync may have anything here, and no frame that counts. Where the
+        // beginning alone is damaged, frames are what they are still.
+        let begins_well = bytes == preamble(version);
+        if begins_well && version > PACK_VERSION {
             return Err(Error::TooNew { path, found: version.into(), known: PACK_VERSION.into() });
         }
-        // A pack whose process died before its first sync may have anything here, and no frame that counts.
         Ok(Some(Self { path, file }))
     }
 
-    /// Reads the header at an offset.
-    pub(crate) fn header(&self, offset: u64) -> Result<Result<Header, BadHeader>, Error> {
-        let mut bytes = [0; HEADER_BYTES_MAX];
-        let read = read_full(&*self.file, &mut bytes, offset).map_err(Error::io("read", &self.path))?;
-        Ok(Header::read(&bytes[..read]))
-    }
-
-    /// Reads header and stored bytes of the frame at an offset that is `len` long.
-    pub(crate) fn frame(&self, offset: u64, len: usize) -> Result<Vec<u8>, Error> {
+    /// Returns up to `len` bytes at an offset, fewer only at the end of the pack.
+    pub(crate) fn bytes(&self, offset: u64, len: usize) -> Result<Vec<u8>, Error> {
         let mut bytes = vec![0; len];
         let read = read_full(&*self.file, &mut bytes, offset).map_err(Error::io("read", &self.path))?;
         bytes.truncate(read);
         Ok(bytes)
+    }
+
+    /// Tells whether what is stored for a frame is what was written.
+    pub(crate) fn is_whole(&self, offset: u64, header: &Header) -> Result<bool, Error> {
+        let stored = self.bytes(offset + header.header_len() as u64, header.stored_len as usize)?;
+        Ok(stored.len() == header.stored_len as usize && crc32fast::hash(&stored) == header.stored_sum)
     }
 
     /// Returns how long the pack is.

@@ -11,9 +11,21 @@ use crate::error::Error;
 use crate::ids::SourceId;
 use crate::index::read_whole;
 use crate::names::VaultFile;
+use crate::pack::check_in_place;
 
 const MAGIC: [u8; 4] = *b"STAL";
-const HEADER_BYTES: usize = 24;
+const HEADER_BYTES: usize = 28;
+const SUM_BYTES: usize = 4;
+
+/// What a tail holds.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Tail {
+    pub(crate) frames: Vec<TailFrame>,
+    /// Where a frame begins that is not what was written. What a crash has left unfinished is none of these.
+    pub(crate) damaged_at: Option<u64>,
+    /// How long the file is.
+    pub(crate) len: u64,
+}
 
 /// Bytes of a source that a tail holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,41 +35,86 @@ pub(crate) struct TailFrame {
     pub(crate) bytes: Vec<u8>,
 }
 
-/// Reads the tail of a source up to what a crash has left unfinished.
-pub(crate) fn read(disk: &dyn Disk, source: SourceId) -> Result<Vec<TailFrame>, Error> {
+/// Reads the tail of a source up to what a crash has left unfinished, or to what is damaged.
+pub(crate) fn read(disk: &dyn Disk, source: SourceId) -> Result<Tail, Error> {
     let bytes = read_whole(disk, &VaultFile::Tail(source).path())?.unwrap_or_default();
-    let mut rest = &bytes[..];
-    let mut frames = Vec::new();
-    while let Some((frame, after)) = read_frame(rest) {
-        frames.push(frame);
-        rest = after;
-    }
-    Ok(frames)
+    Ok(parse(&bytes))
 }
 
-/// Returns the bytes that frames hold from `offset` of a generation on, as far as they go without a gap.
-pub(crate) fn bytes_from(frames: &[TailFrame], generation: u32, mut offset: u64) -> Vec<u8> {
-    let mut found = Vec::new();
-    for frame in frames.iter().filter(|frame| frame.generation == generation) {
-        let end = frame.offset + frame.bytes.len() as u64;
-        if frame.offset <= offset && offset < end {
-            let known = usize::try_from(offset - frame.offset).expect("it lies inside of the frame");
-            found.extend_from_slice(&frame.bytes[known..]);
-            offset = end;
+impl Tail {
+    /// Returns the bytes that frames hold from `offset` of a generation on, as far as they go without a gap.
+    pub(crate) fn bytes_from(&self, generation: u32, mut offset: u64) -> Vec<u8> {
+        let mut found = Vec::new();
+        for frame in self.frames.iter().filter(|frame| frame.generation == generation) {
+            let end = frame.offset + frame.bytes.len() as u64;
+            if frame.offset <= offset && offset < end {
+                let known = usize::try_from(offset - frame.offset).expect("it lies inside of the frame");
+                found.extend_from_slice(&frame.bytes[known..]);
+                offset = end;
+            }
         }
+        found
     }
-    found
+
+    /// Fails when a frame is not what was written.
+    pub(crate) fn check(&self, source: SourceId) -> Result<(), Error> {
+        let damaged = |offset| {
+            let (path, why) = (VaultFile::Tail(source).path(), "a frame is not what was written");
+            Err(Error::Damaged { path, offset, why })
+        };
+        self.damaged_at.map_or(Ok(()), damaged)
+    }
+}
+
+fn parse(bytes: &[u8]) -> Tail {
+    let mut tail = Tail { len: bytes.len() as u64, ..Tail::default() };
+    let mut rest = bytes;
+    while let Some((frame, after)) = read_frame(rest) {
+        tail.frames.push(frame);
+        rest = after;
+    }
+    if !is_unfinished(rest) {
+        tail.damaged_at = Some((bytes.len() - rest.len()) as u64);
+    }
+    tail
+}
+
+/// Tells whether these can be the remains of a frame that was being written: it ends too soon, or has zeros where a
+/// power cut has taken bytes, and nothing whole comes after it.
+fn is_unfinished(rest: &[u8]) -> bool {
+    let Some(header) = rest.first_chunk::<HEADER_BYTES>() else { return true };
+    let has_lost_bytes = match read_header(header) {
+        Some((_, _, len, _)) => {
+            rest.get(HEADER_BYTES..HEADER_BYTES + len).is_none_or(|bytes| bytes.contains(&0))
+        }
+        None => is_torn_header(header),
+    };
+    let frames_after = || (1..rest.len()).filter(|at| rest[*at..].starts_with(&MAGIC));
+    has_lost_bytes && frames_after().all(|at| read_frame(&rest[at..]).is_none())
+}
+
+/// Tells whether a header has zeros from its beginning on, or from somewhere up to its end.
+fn is_torn_header(header: &[u8; HEADER_BYTES]) -> bool {
+    let (before, sum) = header.split_at(HEADER_BYTES - SUM_BYTES);
+    let whole = crc32fast::hash(before).to_le_bytes();
+    let ends_in_zeros =
+        (0..SUM_BYTES).any(|at| sum[..at] == whole[..at] && sum[at..].iter().all(|byte| *byte == 0));
+    ends_in_zeros || header.starts_with(&[0; MAGIC.len()])
+}
+
+/// Reads the header of a frame: generation, offset, how many bytes there are and their checksum.
+fn read_header(header: &[u8; HEADER_BYTES]) -> Option<(u32, u64, usize, u32)> {
+    let number = |at: usize| u32::from_le_bytes(header[at..at + 4].try_into().expect("it has four bytes"));
+    let offset = u64::from_le_bytes(header[8..16].try_into().expect("it has eight bytes"));
+    let is_whole = header[..4] == MAGIC && number(24) == crc32fast::hash(&header[..24]);
+    is_whole.then(|| (number(4), offset, number(16) as usize, number(20)))
 }
 
 fn read_frame(bytes: &[u8]) -> Option<(TailFrame, &[u8])> {
-    let header = bytes.first_chunk::<HEADER_BYTES>()?;
-    let number = |at: usize| u32::from_le_bytes(header[at..at + 4].try_into().expect("it has four bytes"));
-    let offset = u64::from_le_bytes(header[8..16].try_into().expect("it has eight bytes"));
-    let end = HEADER_BYTES.checked_add(number(16) as usize)?;
-    let content = bytes.get(HEADER_BYTES..end)?;
-    let is_whole = header[..4] == MAGIC && number(20) == sum(&header[..20], content);
-    let frame = TailFrame { generation: number(4), offset, bytes: content.to_vec() };
-    is_whole.then(|| (frame, &bytes[end..]))
+    let (generation, offset, len, sum) = read_header(bytes.first_chunk()?)?;
+    let (content, after) = bytes[HEADER_BYTES..].split_at_checked(len)?;
+    let frame = TailFrame { generation, offset, bytes: content.to_vec() };
+    (crc32fast::hash(content) == sum).then_some((frame, after))
 }
 
 fn header(generation: u32, offset: u64, bytes: &[u8]) -> Vec<u8> {
@@ -66,15 +123,10 @@ fn header(generation: u32, offset: u64, bytes: &[u8]) -> Vec<u8> {
     header.extend_from_slice(&generation.to_le_bytes());
     header.extend_from_slice(&offset.to_le_bytes());
     header.extend_from_slice(&len.to_le_bytes());
-    header.extend_from_slice(&sum(&header, bytes).to_le_bytes());
+    header.extend_from_slice(&crc32fast::hash(bytes).to_le_bytes());
+    let sum = crc32fast::hash(&header);
+    header.extend_from_slice(&sum.to_le_bytes());
     header
-}
-
-fn sum(header: &[u8], bytes: &[u8]) -> u32 {
-    let mut hasher = crc32fast::Hasher::new();
-    hasher.update(header);
-    hasher.update(bytes);
-    hasher.finalize()
 }
 
 /// The tail of a source that is being written.
@@ -104,7 +156,13 @@ impl TailWriter {
     /// Adds bytes and syncs them.
     ///
     /// When there is no room, nothing has changed. After any other failure this tail is not to be used again.
-    pub(crate) fn append(&mut self, generation: u32, offset: u64, bytes: &[u8]) -> Result<(), Error> {
+    pub(crate) fn append(
+        &mut self,
+        disk: &dyn Disk,
+        generation: u32,
+        offset: u64,
+        bytes: &[u8],
+    ) -> Result<(), Error> {
         let mut frame = header(generation, offset, bytes);
         frame.extend_from_slice(bytes);
         if let Err(error) = append_all(&*self.file, &frame) {
@@ -112,6 +170,7 @@ impl TailWriter {
             return Err(Error::io("write", &self.path)(error));
         }
         sync_file(&*self.file).map_err(Error::not_synced(&self.path))?;
+        check_in_place(disk, &self.path, &*self.file)?;
         self.len += frame.len() as u64;
         Ok(())
     }
@@ -132,26 +191,47 @@ mod tests {
         TailFrame { generation, offset, bytes: bytes.to_vec() }
     }
 
+    fn written(generation: u32, offset: u64, bytes: &[u8]) -> Vec<u8> {
+        [&header(generation, offset, bytes), bytes].concat()
+    }
+
     #[test]
-    fn a_frame_is_read_whole_or_not_at_all() {
-        let mut bytes = header(3, 99, b"hello");
-        bytes.extend_from_slice(b"hello");
-        assert_eq!(read_frame(&bytes), Some((frame(3, 99, b"hello"), &[][..])));
-        for at in 0..bytes.len() {
-            assert_eq!(read_frame(&bytes[..at]), None);
-            let mut flipped = bytes.clone();
-            flipped[at] ^= 1;
-            assert_eq!(read_frame(&flipped), None, "byte {at}");
+    fn a_frame_is_read_whole_or_not_at_all_and_damage_is_told_from_what_was_never_finished() {
+        let first = written(3, 99, b"hello");
+        let whole = [first.clone(), written(3, 104, b"world")].concat();
+        let want = vec![frame(3, 99, b"hello"), frame(3, 104, b"world")];
+        assert_eq!(parse(&whole), Tail { frames: want.clone(), damaged_at: None, len: whole.len() as u64 });
+        for at in 0..whole.len() {
+            let (count, start) = if at < first.len() { (0, 0) } else { (1, first.len() as u64) };
+            let check = |bytes: &[u8], damaged_at, what: &str| {
+                let tail = Tail { frames: want[..count].to_vec(), damaged_at, len: bytes.len() as u64 };
+                assert_eq!(parse(bytes), tail, "{what} at {at}");
+            };
+            check(&whole[..at], None, "cut");
+            if at >= first.len() {
+                check(&[&whole[..at], &vec![0; whole.len() - at]].concat(), None, "zeros from");
+            }
+            let mut flipped = whole.clone();
+            flipped[at] ^= 0x80;
+            check(&flipped, Some(start), "flipped");
         }
     }
 
     #[test]
+    fn zeros_before_a_good_frame_are_damage() {
+        let first = written(0, 0, b"hello");
+        let holed = [&first[..30], &[0; 3], &written(0, 5, b"world")].concat();
+        assert_eq!(parse(&holed).damaged_at, Some(0));
+    }
+
+    #[test]
     fn bytes_are_put_together_from_where_chunks_end() {
-        let frames = [frame(0, 0, b"abc"), frame(0, 3, b"def"), frame(1, 0, b"xy"), frame(0, 8, b"gap")];
-        assert_eq!(bytes_from(&frames, 0, 0), b"abcdef");
-        assert_eq!(bytes_from(&frames, 0, 4), b"ef");
-        assert_eq!(bytes_from(&frames, 0, 6), b"");
-        assert_eq!(bytes_from(&frames, 1, 0), b"xy");
-        assert_eq!(bytes_from(&frames, 2, 0), b"");
+        let frames = vec![frame(0, 0, b"abc"), frame(0, 3, b"def"), frame(1, 0, b"xy"), frame(0, 8, b"gap")];
+        let tail = Tail { frames, ..Tail::default() };
+        assert_eq!(tail.bytes_from(0, 0), b"abcdef");
+        assert_eq!(tail.bytes_from(0, 4), b"ef");
+        assert_eq!(tail.bytes_from(0, 6), b"");
+        assert_eq!(tail.bytes_from(1, 0), b"xy");
+        assert_eq!(tail.bytes_from(2, 0), b"");
     }
 }

@@ -5,29 +5,42 @@ use std::sync::Arc;
 
 use steno_disk::Disk;
 
-use crate::chunks::{self, Chunks};
+use crate::chunks::{Chunks, Losses};
 use crate::codec::Codec;
 use crate::error::Error;
-use crate::gate::{Gate, Since};
+use crate::gate::{Alone, Gate, Since};
 use crate::ids::{ChunkHash, SourceId};
+use crate::limits::Limits;
 use crate::manifest::{Manifest, SourceInfo};
 use crate::names::{self, VaultFile};
+use crate::settle::{Packs, settle_packs};
 use crate::tail_file;
 use crate::writer::SourceWriter;
 
 /// The evidence of a store.
 pub struct Vault {
     disk: Arc<dyn Disk>,
+    limits: Limits,
     chunks: Chunks,
     gate: Gate,
 }
 
 /// Kept while a chunk is relied on that no manifest names yet.
-pub(crate) struct Entered(Arc<Vault>);
+pub(crate) struct Entered {
+    vault: Arc<Vault>,
+    losses: Losses,
+}
+
+impl Entered {
+    /// Makes all chunks safe that were put since.
+    pub(crate) fn sync(&self) -> Result<(), Error> {
+        self.vault.chunks.sync(self.losses)
+    }
+}
 
 impl Drop for Entered {
     fn drop(&mut self) {
-        self.0.gate.leave();
+        self.vault.gate.leave();
     }
 }
 
@@ -35,20 +48,56 @@ impl Vault {
     /// Opens the vault of a store to read.
     #[must_use]
     pub fn open(disk: Arc<dyn Disk>) -> Arc<Self> {
-        Arc::new(Self { chunks: Chunks::new(Arc::clone(&disk)), disk, gate: Gate::default() })
+        Self::open_with(disk, Limits::default())
+    }
+
+    fn open_with(disk: Arc<dyn Disk>, limits: Limits) -> Arc<Self> {
+        let limits = limits.within_format();
+        Arc::new(Self { chunks: Chunks::new(Arc::clone(&disk), limits), disk, limits, gate: Gate::default() })
     }
 
     /// Opens the vault of a store to write, makes what is missing of it, and settles what processes have left that died.
     ///
     /// # Errors
-    /// What the system says, or [`Error::Damaged`] when a manifest cannot be read that would have to be.
+    /// What the system says.
     pub fn create(disk: Arc<dyn Disk>) -> Result<Arc<Self>, Error> {
+        Self::create_with(disk, Limits::default())
+    }
+
+    /// Opens the vault of a store to write like [`Vault::create`], with other limits than the usual ones.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn create_with(disk: Arc<dyn Disk>, limits: Limits) -> Result<Arc<Self>, Error> {
         for dir in [names::root(), names::packs(), names::sources(), names::tails()] {
             disk.make_dir(&dir).map_err(Error::io("make", &dir))?;
         }
-        let vault = Self::open(disk);
-        chunks::settle_packs(&*vault.disk, || vault.named_chunks())?;
+        let vault = Self::open_with(disk, limits);
+        match vault.settle() {
+            // What is unsettled can be read all the same, and the next one who comes tries again.
+            Err(error @ (Error::Damaged { .. } | Error::TooNew { .. } | Error::NoRoom { .. })) => {
+                tracing::warn!(%error, "packs of processes that died stay unsettled");
+            }
+            settled => settled?,
+        }
         Ok(vault)
+    }
+
+    /// Settles the packs of processes that died, unless somebody relies on chunks just now.
+    fn settle(&self) -> Result<(), Error> {
+        if Packs::look(&*self.disk)?.dead.is_empty() {
+            return Ok(());
+        }
+        let Some(alone) = Alone::take(&*self.disk, 1)? else { return Ok(()) };
+        let packs = Packs::look(&*self.disk)?;
+        let named = self.named_chunks()?;
+        alone.announce()?;
+        settle_packs(&*self.disk, &packs, &named)?;
+        Ok(())
+    }
+
+    pub(crate) fn limits(&self) -> &Limits {
+        &self.limits
     }
 
     pub(crate) fn disk(&self) -> &Arc<dyn Disk> {
@@ -63,7 +112,7 @@ impl Vault {
         if self.gate.enter(&*self.disk)? == Since::Swept {
             self.chunks.forget_places();
         }
-        Ok(Entered(Arc::clone(self)))
+        Ok(Entered { vault: Arc::clone(self), losses: self.chunks.losses() })
     }
 
     /// Lists the sources, in the order of their ids.
@@ -105,47 +154,73 @@ impl Vault {
 
     /// Hands over the bytes of a generation from an offset on, piece by piece, until there are no more or `each` says no.
     ///
+    /// What was added since the manifest was read may come too.
+    ///
     /// # Errors
-    /// [`Error::MissingChunk`] or [`Error::DamagedChunk`] when they are not all there, or what the system says.
+    /// [`Error::MissingChunk`], [`Error::DamagedChunk`] or [`Error::Damaged`] when they are not all there, or what the
+    /// system says. What comes before has been handed over then.
     pub fn read(
         &self,
         manifest: &Manifest,
         generation: u32,
-        offset: u64,
+        mut offset: u64,
         mut each: impl FnMut(u64, &[u8]) -> bool,
     ) -> Result<(), Error> {
-        let missing = || Error::NoSuchBytes { source_id: manifest.id, generation, offset };
-        let content = manifest.generations.get(generation as usize).ok_or_else(missing)?;
         let mut codec = Codec::default();
-        let mut start = 0;
-        for chunk in &content.chunks {
-            let end = start + u64::from(chunk.len);
-            if offset < end {
-                let bytes = self.chunks.read(&chunk.hash, &mut codec)?;
-                let known = usize::try_from(offset.saturating_sub(start)).unwrap_or(usize::MAX);
-                if !each(start + known as u64, bytes.get(known..).unwrap_or_default()) {
-                    return Ok(());
+        let mut newer = None;
+        loop {
+            let manifest: &Manifest = newer.as_ref().unwrap_or(manifest);
+            let missing = || Error::NoSuchBytes { source_id: manifest.id, generation, offset };
+            let content = manifest.generations.get(generation as usize).ok_or_else(missing)?;
+            let mut start = 0;
+            for chunk in &content.chunks {
+                let end = start + u64::from(chunk.len);
+                if offset < end {
+                    let bytes = self.chunks.read(&chunk.hash, &mut codec)?;
+                    let known = usize::try_from(offset.saturating_sub(start)).unwrap_or(usize::MAX);
+                    if !each(start + known as u64, bytes.get(known..).unwrap_or_default()) {
+                        return Ok(());
+                    }
+                    offset = end;
                 }
+                start = end;
             }
-            start = end;
+            let from = start.max(offset);
+            let tail = tail_file::read(&*self.disk, manifest.id)?;
+            let rest = tail.bytes_from(generation, from);
+            if !rest.is_empty() {
+                each(from, &rest);
+                return tail.check(manifest.id);
+            }
+            // The tail may have moved into chunks after the manifest was read.
+            newer = match self.manifest_if_changed(manifest)? {
+                Some(newer) => Some(newer),
+                None => return tail.check(manifest.id),
+            };
+            offset = from;
         }
-        let from = start.max(offset);
-        let frames = tail_file::read(&*self.disk, manifest.id)?;
-        let rest = tail_file::bytes_from(&frames, generation, from);
-        if !rest.is_empty() {
-            each(from, &rest);
+    }
+
+    /// Reads a manifest again; `None` when it is the same, or gone.
+    fn manifest_if_changed(&self, known: &Manifest) -> Result<Option<Manifest>, Error> {
+        let path = VaultFile::Manifest(known.id).path();
+        let identity = self.disk.identity(&path).map_err(Error::io("look at", &path))?;
+        if identity.is_none_or(|identity| identity.size_bytes == known.good_len) {
+            return Ok(None);
         }
-        Ok(())
+        let newer = self.manifest(known.id)?;
+        Ok(newer.filter(|newer| newer.good_len != known.good_len))
     }
 
     /// Returns how many bytes a generation has, those in its tail included.
     ///
     /// # Errors
-    /// What the system says.
+    /// [`Error::Damaged`] when its tail is not what it was, or what the system says.
     pub fn len(&self, manifest: &Manifest, generation: u32) -> Result<u64, Error> {
         let chunked = manifest.generations.get(generation as usize).map_or(0, |content| content.len);
-        let frames = tail_file::read(&*self.disk, manifest.id)?;
-        Ok(chunked + tail_file::bytes_from(&frames, generation, chunked).len() as u64)
+        let tail = tail_file::read(&*self.disk, manifest.id)?;
+        tail.check(manifest.id)?;
+        Ok(chunked + tail.bytes_from(generation, chunked).len() as u64)
     }
 
     /// Ends the pack that this process writes: others can rely on its chunks then. The next chunk begins another.
@@ -161,8 +236,7 @@ impl Vault {
         let mut named = HashSet::new();
         for source in self.sources()? {
             let Some(manifest) = self.manifest(source)? else { continue };
-            let chunks = manifest.generations.iter().flat_map(|generation| &generation.chunks);
-            named.extend(chunks.map(|chunk| chunk.hash));
+            named.extend(manifest.chunks().map(|chunk| chunk.hash));
         }
         Ok(named)
     }

@@ -7,18 +7,15 @@ use steno_disk::{DiskFile, LockGuard, append_all, replace_file, sync_file};
 
 use crate::chunks::Hint;
 use crate::codec::Codec;
-use crate::cut::{CHUNK_BYTES_MAX, More, chunk_lengths};
+use crate::cut::{More, chunk_lengths};
 use crate::error::Error;
 use crate::ids::SourceId;
 use crate::manifest::{Adapted, ChunkRef, Line, Manifest, MoreChunks, SourceInfo, source_line};
 use crate::names::VaultFile;
+use crate::pack::check_in_place;
 use crate::tail_file::{self, TailWriter};
 use crate::vault::{Entered, Vault};
 
-/// How many bytes come together before they are cut into chunks.
-const UNCUT_BYTES_MAX: usize = 4 * CHUNK_BYTES_MAX;
-/// How long a tail may become, with what chunks have overtaken in it, before it is put in place anew.
-const TAIL_BYTES_MAX: u64 = 2 * UNCUT_BYTES_MAX as u64;
 /// How many lines a manifest may have more than it needs before it is written anew.
 const SPARE_LINES_MAX: usize = 64;
 
@@ -33,13 +30,17 @@ pub enum Keep {
 
 /// The one owner of a source.
 ///
-/// Bytes that were appended are safe after [`SourceWriter::commit`]. After an error other than [`Error::NoRoom`] the
-/// writer is to be dropped; opening the source again finds what was safe.
+/// Bytes that were appended are safe after [`SourceWriter::commit`]; so is then whatever was found when the source was
+/// opened. After [`Error::NoRoom`] the same may be tried again. After another error the writer refuses everything, and
+/// opening the source again finds what was safe.
 pub struct SourceWriter {
     vault: Arc<Vault>,
     manifest: Manifest,
-    /// The manifest's file, once there is one.
+    /// The manifest's file, once this owner has put it in place. What the owner before has left may be in the cache alone,
+    /// also after a sync that failed, so nothing is ever added to it.
     file: Option<Arc<dyn DiskFile>>,
+    /// Whether there was a manifest when the source was opened.
+    was_found: bool,
     tail: Option<TailWriter>,
     /// Whether the owner before has left a tail.
     has_tail: bool,
@@ -49,8 +50,10 @@ pub struct SourceWriter {
     uncut: Vec<u8>,
     /// How many bytes of the generation are safe.
     safe: u64,
+    is_poisoned: bool,
     codec: Codec,
     hint: Hint,
+    /// Held while there are chunks that the manifest does not name.
     entered: Option<Entered>,
     _lock: Box<dyn LockGuard>,
 }
@@ -61,50 +64,39 @@ impl SourceWriter {
         let lock = vault.disk().try_lock(&lock_path).map_err(Error::io("lock", &lock_path))?;
         let lock = lock.ok_or(Error::Held { source_id: id })?;
         let known = Manifest::read(&**vault.disk(), id)?;
-        let is_new = known.is_none();
+        let was_found = known.is_some();
         let manifest = known.unwrap_or_else(|| Manifest::new(id, info.clone(), now.to_owned()));
         let mut writer = Self {
             vault,
             manifest,
             file: None,
+            was_found,
             tail: None,
             has_tail: false,
             chunked: Vec::new(),
             uncut: Vec::new(),
             safe: 0,
+            is_poisoned: false,
             codec: Codec::default(),
             hint: Hint::default(),
             entered: None,
             _lock: lock,
         };
-        if is_new {
-            writer.begin_generation("first", now)?;
-        } else {
-            writer.recover()?;
-            writer.set_info(info, now)?;
+        match writer.manifest.generation_last() {
+            Some(generation) => writer.find_tail(generation)?,
+            None => writer.begin("first", now)?,
         }
+        writer.set_info(info, now)?;
         Ok(writer)
     }
 
-    /// Brings back what the owner before has left, and makes it safe once more if it did not come to its end: after a
-    /// failed sync the cache may show what the disk does not have.
-    fn recover(&mut self) -> Result<(), Error> {
-        let Some(generation) = self.manifest.generation_last() else {
-            // Its process died before the first line was safe.
-            return self.begin_generation("first", &self.manifest.since.clone());
-        };
-        let frames = tail_file::read(&**self.vault.disk(), self.manifest.id)?;
-        self.has_tail = !frames.is_empty();
-        self.safe = self.stored_len();
-        self.uncut = tail_file::bytes_from(&frames, generation, self.safe);
-        let spare = self.manifest.lines.saturating_sub(3 + 2 * self.manifest.generations.len());
-        if !self.manifest.is_closed || spare > SPARE_LINES_MAX {
-            self.rewrite_manifest()?;
-        } else {
-            self.open_manifest()?;
-            self.safe += self.uncut.len() as u64;
-        }
-        self.commit(Keep::InTail)
+    /// Takes over the tail that the owner before has left.
+    fn find_tail(&mut self, generation: u32) -> Result<(), Error> {
+        let tail = tail_file::read(&**self.vault.disk(), self.manifest.id)?;
+        tail.check(self.manifest.id)?;
+        self.has_tail = tail.len > 0;
+        self.uncut = tail.bytes_from(generation, self.stored_len());
+        Ok(())
     }
 
     /// Returns what the manifest says.
@@ -132,7 +124,7 @@ impl SourceWriter {
         self.len() == 0
     }
 
-    /// Returns how many bytes of the generation are safe.
+    /// Returns how many bytes of the generation are safe. Before the first commit that is not known, and none.
     #[must_use]
     pub fn safe_len(&self) -> u64 {
         self.safe
@@ -141,25 +133,22 @@ impl SourceWriter {
     /// Takes the next bytes of the generation.
     ///
     /// # Errors
-    /// What the system says. The bytes have been taken all the same, and are safe when a commit succeeds.
+    /// What the system says. After [`Error::NoRoom`] the bytes have been taken all the same, and are safe when a commit
+    /// succeeds.
     pub fn append(&mut self, bytes: &[u8]) -> Result<(), Error> {
-        self.uncut.extend_from_slice(bytes);
-        if self.uncut.len() >= UNCUT_BYTES_MAX { self.cut(More::MayCome) } else { Ok(()) }
+        self.attempt(|writer| {
+            writer.uncut.extend_from_slice(bytes);
+            let is_enough = writer.uncut.len() >= writer.vault.limits().waiting_bytes_max();
+            if is_enough { writer.cut(More::MayCome) } else { Ok(()) }
+        })
     }
 
-    /// Makes everything that was appended safe.
+    /// Makes everything safe that was found or appended.
     ///
     /// # Errors
     /// What the system says.
     pub fn commit(&mut self, keep: Keep) -> Result<(), Error> {
-        if keep == Keep::InChunks {
-            self.cut(More::WillNot)?;
-        }
-        if let Some(more) = self.sync_chunks()? {
-            self.add_line(Line::Chunks(more))?;
-            self.named();
-        }
-        self.commit_rest()
+        self.attempt(|writer| writer.commit_all(keep))
     }
 
     /// Makes those bytes safe that are whole chunks, and leaves the rest for the next commit; returns how many bytes of
@@ -168,59 +157,13 @@ impl SourceWriter {
     /// # Errors
     /// What the system says.
     pub fn commit_whole_chunks(&mut self) -> Result<u64, Error> {
-        self.cut(More::MayCome)?;
-        if let Some(more) = self.sync_chunks()? {
-            self.add_line(Line::Chunks(more))?;
-            self.named();
-        }
+        self.attempt(|writer| {
+            writer.cut(More::MayCome)?;
+            let more = writer.sync_chunks()?;
+            more.map_or(Ok(()), |more| writer.name_chunks(Line::Chunks(more)))
+        })?;
         self.safe = self.safe.max(self.stored_len());
         Ok(self.safe)
-    }
-
-    /// Syncs the chunks that the manifest does not name yet; returns what it has to be told.
-    fn sync_chunks(&mut self) -> Result<Option<MoreChunks>, Error> {
-        if self.chunked.is_empty() {
-            return Ok(None);
-        }
-        self.vault.chunks().sync()?;
-        Ok(Some(MoreChunks::new(self.generation(), self.stored_len(), &self.chunked)))
-    }
-
-    /// Takes note that the manifest names all chunks.
-    fn named(&mut self) {
-        self.chunked.clear();
-        self.entered = None;
-    }
-
-    /// Makes the bytes safe that are in no chunk.
-    fn commit_rest(&mut self) -> Result<(), Error> {
-        let (start, len) = (self.stored_len(), self.len());
-        if self.safe < len && start < len {
-            if self.file.is_none() {
-                // A tail without a manifest would be nobody's.
-                self.rewrite_manifest()?;
-            }
-            self.commit_tail(start)?;
-        }
-        self.safe = len;
-        Ok(())
-    }
-
-    /// Makes the bytes after the last chunk safe.
-    fn commit_tail(&mut self, start: u64) -> Result<(), Error> {
-        let (id, generation) = (self.manifest.id, self.generation());
-        match &mut self.tail {
-            Some(tail) if tail.len < TAIL_BYTES_MAX => {
-                let from = self.safe.max(start);
-                let known = usize::try_from(from - start).expect("it lies inside of what is uncut");
-                tail.append(generation, from, &self.uncut[known..])
-            }
-            _ => {
-                let tail = TailWriter::create(&**self.vault.disk(), id, generation, start, &self.uncut)?;
-                self.tail = Some(tail);
-                Ok(())
-            }
-        }
     }
 
     /// Takes bytes that were added to an earlier generation after the next had begun, and makes them safe.
@@ -228,22 +171,7 @@ impl SourceWriter {
     /// # Errors
     /// [`Error::NoSuchBytes`] unless they go on where that generation ends, or what the system says.
     pub fn append_late(&mut self, generation: u32, offset: u64, bytes: &[u8]) -> Result<(), Error> {
-        let known = self.manifest.generations.get(generation as usize).map(|earlier| earlier.len);
-        if generation >= self.generation() || known != Some(offset) {
-            return Err(Error::NoSuchBytes { source_id: self.manifest.id, generation, offset });
-        }
-        // What waits belongs to another generation, and is named first.
-        self.commit(Keep::InTail)?;
-        let _entered = self.vault.enter()?;
-        let mut chunks = Vec::new();
-        let mut rest = bytes;
-        for len in chunk_lengths(bytes, More::WillNot) {
-            let (chunk, after) = rest.split_at(len);
-            chunks.push(self.vault.chunks().put(chunk, &mut Hint::default(), &mut self.codec)?);
-            rest = after;
-        }
-        self.vault.chunks().sync()?;
-        self.add_line(Line::Chunks(MoreChunks::new(generation, offset, &chunks)))
+        self.attempt(|writer| writer.add_late(generation, offset, bytes))
     }
 
     /// Begins a new generation: the source was rewritten. What came before is kept.
@@ -251,17 +179,7 @@ impl SourceWriter {
     /// # Errors
     /// What the system says.
     pub fn begin_generation(&mut self, why: &str, now: &str) -> Result<(), Error> {
-        let number = match self.manifest.generation_last() {
-            None => 0,
-            Some(last) => {
-                self.commit(Keep::InChunks)?;
-                last + 1
-            }
-        };
-        self.add_line(Line::Generation { number, time: now.to_owned(), why: why.to_owned() })?;
-        self.safe = 0;
-        self.hint = Hint::default();
-        Ok(())
+        self.attempt(|writer| writer.begin(why, now))
     }
 
     /// Says where the source lies now.
@@ -269,7 +187,10 @@ impl SourceWriter {
     /// # Errors
     /// What the system says.
     pub fn set_info(&mut self, info: &SourceInfo, now: &str) -> Result<(), Error> {
-        if self.manifest.info == *info { Ok(()) } else { self.add_line(source_line(info, now)) }
+        if self.manifest.info == *info {
+            return Ok(());
+        }
+        self.attempt(|writer| writer.add_line(source_line(info, now)))
     }
 
     /// Makes everything safe and writes down how far the source was read and made into events.
@@ -283,17 +204,128 @@ impl SourceWriter {
         now: &str,
         keep: Keep,
     ) -> Result<(), Error> {
+        let time = now.to_owned();
+        self.attempt(|writer| writer.save(Line::State { time, more: None, cursor, adapted }, keep))
+    }
+
+    /// Does something unless an earlier failure has left it unknown what is safe.
+    fn attempt(&mut self, work: impl FnOnce(&mut Self) -> Result<(), Error>) -> Result<(), Error> {
+        if self.is_poisoned {
+            return Err(Error::Poisoned { source_id: self.manifest.id });
+        }
+        let done = work(self);
+        self.is_poisoned = done.as_ref().is_err_and(|error| !error.changed_nothing());
+        done
+    }
+
+    fn commit_all(&mut self, keep: Keep) -> Result<(), Error> {
         if keep == Keep::InChunks {
             self.cut(More::WillNot)?;
         }
-        let more = if self.uncut.is_empty() {
-            self.sync_chunks()?
-        } else {
-            self.commit(Keep::InTail)?;
-            None
+        if let Some(more) = self.sync_chunks()? {
+            self.name_chunks(Line::Chunks(more))?;
+        }
+        let (start, len) = (self.stored_len(), self.len());
+        // A new source is put in place with its first bytes: a tail without a manifest would be nobody's.
+        if self.file.is_none() && (self.was_found || self.safe < len) {
+            self.place_manifest()?;
+        }
+        if self.safe < len && start < len {
+            self.commit_tail(start)?;
+        }
+        self.safe = len;
+        Ok(())
+    }
+
+    /// Syncs the chunks that the manifest does not name yet; returns what it has to be told.
+    fn sync_chunks(&mut self) -> Result<Option<MoreChunks>, Error> {
+        if self.chunked.is_empty() {
+            return Ok(None);
+        }
+        if !cfg!(feature = "mutant-manifest-before-chunks") {
+            self.entered.as_ref().expect("chunks are put inside").sync()?;
+        }
+        Ok(Some(MoreChunks::new(self.generation(), self.stored_len(), &self.chunked)))
+    }
+
+    /// Adds the line that names all chunks.
+    fn name_chunks(&mut self, line: Line) -> Result<(), Error> {
+        self.add_line(line)?;
+        if cfg!(feature = "mutant-manifest-before-chunks")
+            && let Some(entered) = &self.entered
+        {
+            entered.sync()?;
+        }
+        self.chunked.clear();
+        self.entered = None;
+        Ok(())
+    }
+
+    /// Makes the bytes after the last chunk safe.
+    fn commit_tail(&mut self, start: u64) -> Result<(), Error> {
+        let (id, generation) = (self.manifest.id, self.generation());
+        let disk = &**self.vault.disk();
+        match self.tail.take() {
+            Some(mut tail) if tail.len < self.vault.limits().tail_bytes_max() => {
+                let from = self.safe.max(start);
+                let known = usize::try_from(from - start).expect("it lies inside of what is uncut");
+                let added = tail.append(disk, generation, from, &self.uncut[known..]);
+                self.tail = Some(tail);
+                added
+            }
+            // Without room for a new one the old one may still be in place or not: the next try makes another.
+            Some(_) | None => {
+                let tail = TailWriter::create(disk, id, generation, start, &self.uncut)?;
+                self.tail = Some(tail);
+                Ok(())
+            }
+        }
+    }
+
+    fn add_late(&mut self, generation: u32, offset: u64, bytes: &[u8]) -> Result<(), Error> {
+        let known = self.manifest.generations.get(generation as usize).map(|earlier| earlier.len);
+        if generation >= self.generation() || known != Some(offset) {
+            return Err(Error::NoSuchBytes { source_id: self.manifest.id, generation, offset });
+        }
+        // What waits belongs to another generation, and is named first.
+        self.commit_all(Keep::InTail)?;
+        let entered = self.vault.enter()?;
+        let mut chunks = Vec::new();
+        let mut rest = bytes;
+        for len in chunk_lengths(bytes, More::WillNot, self.vault.limits()) {
+            let (chunk, after) = rest.split_at(len);
+            chunks.push(self.vault.chunks().put(chunk, &mut Hint::default(), &mut self.codec)?);
+            rest = after;
+        }
+        entered.sync()?;
+        self.add_line(Line::Chunks(MoreChunks::new(generation, offset, &chunks)))
+    }
+
+    fn begin(&mut self, why: &str, now: &str) -> Result<(), Error> {
+        let number = match self.manifest.generation_last() {
+            None => 0,
+            Some(last) => {
+                self.commit_all(Keep::InChunks)?;
+                last + 1
+            }
         };
-        self.add_line(Line::State { time: now.to_owned(), more, cursor, adapted })?;
-        self.named();
+        self.add_line(Line::Generation { number, time: now.to_owned(), why: why.to_owned() })?;
+        self.safe = 0;
+        self.hint = Hint::default();
+        Ok(())
+    }
+
+    fn save(&mut self, mut line: Line, keep: Keep) -> Result<(), Error> {
+        if keep == Keep::InChunks {
+            self.cut(More::WillNot)?;
+        }
+        if !self.uncut.is_empty() {
+            self.commit_all(Keep::InTail)?;
+        } else if let Line::State { more, .. } = &mut line {
+            // Both in one line: they are safe together, and it takes one sync.
+            *more = self.sync_chunks()?;
+        }
+        self.name_chunks(line)?;
         self.safe = self.len();
         if self.uncut.is_empty() && (self.has_tail || self.tail.is_some()) {
             (self.has_tail, self.tail) = (false, None);
@@ -313,7 +345,7 @@ impl SourceWriter {
             self.entered = Some(self.vault.enter()?);
         }
         let (mut done, mut outcome) = (0, Ok(()));
-        for len in chunk_lengths(&self.uncut, more) {
+        for len in chunk_lengths(&self.uncut, more, self.vault.limits()) {
             let chunk = &self.uncut[done..done + len];
             match self.vault.chunks().put(chunk, &mut self.hint, &mut self.codec) {
                 Ok(chunk) => self.chunked.push(chunk),
@@ -325,17 +357,23 @@ impl SourceWriter {
             done += len;
         }
         self.uncut.drain(..done);
+        if self.chunked.is_empty() {
+            self.entered = None;
+        }
         outcome
     }
 
     /// Adds a line to the manifest, safely.
     fn add_line(&mut self, line: Line) -> Result<(), Error> {
+        if self.manifest.spare_lines() > SPARE_LINES_MAX {
+            self.file = None;
+        }
         let Some(file) = &self.file else {
-            // A new source has its first lines put in place together, with the first that matters.
+            // The lines of the owner before, or of a new source, are put in place together with the first that matters.
             let before = self.manifest.clone();
-            let is_first = matches!(line, Line::Generation { .. });
+            let is_first = matches!(line, Line::Generation { number: 0, .. });
             self.manifest.take(line).expect("what we write is in turn");
-            let placed = if is_first { Ok(()) } else { self.rewrite_manifest() };
+            let placed = if is_first { Ok(()) } else { self.place_manifest() };
             return placed.inspect_err(|_| self.manifest = before);
         };
         let path = VaultFile::Manifest(self.manifest.id).path();
@@ -346,25 +384,22 @@ impl SourceWriter {
             return Err(Error::io("write", &path)(error));
         }
         sync_file(&**file).map_err(Error::not_synced(&path))?;
+        check_in_place(&**self.vault.disk(), &path, &**file)?;
         self.manifest.take(line).expect("what we write is in turn");
         self.manifest.lines += 1;
         self.manifest.good_len += text.len() as u64;
         Ok(())
     }
 
-    /// Puts a manifest in place that says the same.
-    fn rewrite_manifest(&mut self) -> Result<(), Error> {
+    /// Puts a manifest in place that says the same in as few lines as possible.
+    fn place_manifest(&mut self) -> Result<(), Error> {
         let path = VaultFile::Manifest(self.manifest.id).path();
         let text = self.manifest.to_lines();
-        replace_file(&**self.vault.disk(), &path, text.as_bytes()).map_err(Error::io("write", &path))?;
+        let disk = self.vault.disk();
+        replace_file(&**disk, &path, text.as_bytes()).map_err(Error::io("write", &path))?;
         self.manifest.lines = text.lines().count();
         self.manifest.good_len = text.len() as u64;
-        self.open_manifest()
-    }
-
-    fn open_manifest(&mut self) -> Result<(), Error> {
-        let path = VaultFile::Manifest(self.manifest.id).path();
-        self.file = Some(self.vault.disk().open_append(&path).map_err(Error::io("open", &path))?);
+        self.file = Some(disk.open_append(&path).map_err(Error::io("open", &path))?);
         Ok(())
     }
 }

@@ -3,10 +3,11 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use serde_json::value::RawValue;
 use steno_disk::{Disk, StorePath};
 use steno_testkit::dice::Dice;
 use steno_testkit::sim_disk::SimDisk;
-use steno_vault::{HostPath, SourceId, SourceInfo, SourceWriter, Vault};
+use steno_vault::{Error, HostPath, Limits, Manifest, SourceId, SourceInfo, SourceWriter, Vault};
 
 pub const NOW: &str = "2026-06-08T08:14:42.123Z";
 
@@ -18,6 +19,23 @@ pub fn disk(seed: u64) -> SimDisk {
 
 pub fn vault(disk: &SimDisk) -> Arc<Vault> {
     Vault::create(Arc::new(disk.clone())).unwrap()
+}
+
+/// Limits with which little content makes many chunks and several packs.
+pub const SMALL: Limits = Limits { chunk_bytes_max: 4096, pack_bytes_max: 24 * 1024 };
+
+pub fn small_vault(disk: &SimDisk) -> Result<Arc<Vault>, Error> {
+    Vault::create_with(Arc::new(disk.clone()), SMALL)
+}
+
+/// The paths of all files whose path begins so.
+pub fn files(disk: &SimDisk, prefix: &str) -> Vec<String> {
+    let names = disk.snapshot().into_iter().map(|(path, _)| path);
+    names.filter(|path| path.starts_with(prefix)).collect()
+}
+
+pub fn cursor(text: &str) -> Box<RawValue> {
+    RawValue::from_string(text.to_owned()).unwrap()
 }
 
 pub fn info(name: &str) -> SourceInfo {
@@ -42,14 +60,19 @@ pub fn write(vault: &Arc<Vault>, name: &str) -> SourceWriter {
 /// All bytes of a generation.
 pub fn read(vault: &Vault, name: &str, generation: u32) -> Vec<u8> {
     let manifest = vault.manifest(id(name)).unwrap().unwrap();
+    read_all(vault, &manifest, generation).unwrap()
+}
+
+/// All bytes of a generation, if they can be read.
+pub fn read_all(vault: &Vault, manifest: &Manifest, generation: u32) -> Result<Vec<u8>, Error> {
     let mut bytes = Vec::new();
     let keep = |offset, piece: &[u8]| {
         assert_eq!(offset, bytes.len() as u64);
         bytes.extend_from_slice(piece);
         true
     };
-    vault.read(&manifest, generation, 0, keep).unwrap();
-    bytes
+    vault.read(manifest, generation, 0, keep)?;
+    Ok(bytes)
 }
 
 /// Lines as an agent writes them: much alike, each with an id of its own.

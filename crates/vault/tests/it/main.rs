@@ -2,5 +2,9 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that meets an error has failed")]
 
+mod crashes;
+mod faults;
 mod keeping;
 mod kit;
+mod model;
+mod threads;

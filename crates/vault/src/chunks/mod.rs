@@ -1,0 +1,220 @@
+//! All chunks: stored once, found by hash, compared with others, read back and checked.
+
+mod likeness;
+mod state;
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use steno_disk::{Disk, sync_file};
+
+use crate::codec::{self, Codec};
+use crate::cut::sketch;
+use crate::error::Error;
+use crate::frame::{Form, Header};
+use crate::ids::ChunkHash;
+use crate::index::{Index, Place};
+use crate::limits::Limits;
+use crate::manifest::ChunkRef;
+use crate::names::VaultFile;
+use crate::pack::check_in_place;
+
+use state::{Added, State};
+
+pub(crate) use likeness::{Hint, pack_alone};
+pub(crate) use state::Losses;
+
+/// How often places are learned anew before a chunk counts as missing: packs may be moved while somebody reads.
+const LEARN_TRIES: usize = 2;
+
+/// The chunks of a vault, as one process sees them.
+pub(crate) struct Chunks {
+    disk: Arc<dyn Disk>,
+    limits: Limits,
+    state: Mutex<State>,
+    /// Held by whoever syncs or ends a pack. When two sync one file at once and that fails, the system may tell only one
+    /// of them.
+    syncing: Mutex<()>,
+}
+
+/// Which places a chunk may be read from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum From {
+    Anywhere,
+    /// Where it is stored by itself. Two processes may have stored two chunks as different from each other.
+    StoredAlone,
+}
+
+impl Chunks {
+    pub(crate) fn new(disk: Arc<dyn Disk>, limits: Limits) -> Self {
+        Self { disk, limits, state: Mutex::default(), syncing: Mutex::default() }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn syncing(&self) -> MutexGuard<'_, ()> {
+        self.syncing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Forgets where chunks stand.
+    pub(crate) fn forget_places(&self) {
+        self.state().forget_places();
+    }
+
+    /// Returns how often chunks that had been put were lost.
+    pub(crate) fn losses(&self) -> Losses {
+        self.state().losses
+    }
+
+    /// Stores a chunk unless it is there. It is not safe before [`Chunks::sync`].
+    pub(crate) fn put(&self, chunk: &[u8], hint: &mut Hint, codec: &mut Codec) -> Result<ChunkRef, Error> {
+        let hash = ChunkHash::of(chunk);
+        let len = u32::try_from(chunk.len()).expect("chunks are bounded");
+        if let Some(place) = self.find(&hash)? {
+            *hint = self.after(place);
+            return Ok(ChunkRef { hash, len });
+        }
+        let sketch = sketch(chunk);
+        let base = self.base_for(&sketch, *hint, codec)?;
+        let (mut form, next, mut packed) = likeness::smallest(chunk, base, codec);
+        *hint = next;
+        loop {
+            let stored = packed.as_deref().unwrap_or(chunk);
+            let stored_len = u32::try_from(stored.len()).expect("chunks are bounded");
+            let stored_sum = crc32fast::hash(stored);
+            let header = Header { hash, form, chunk_len: len, stored_len, stored_sum, sketch };
+            match self.state().add(&*self.disk, &self.limits, &header, stored)? {
+                Added::Stored => break,
+                Added::BaseGone => (form, packed) = pack_alone(chunk, codec),
+            }
+        }
+        self.end_long_pack()?;
+        Ok(ChunkRef { hash, len })
+    }
+
+    /// Makes everything survive a power cut that was put since `since` was asked for.
+    ///
+    /// # Errors
+    /// After [`Error::NoRoom`] the same may be tried again. After any other failure, of this sync or of another one
+    /// since then, it has to be put again.
+    pub(crate) fn sync(&self, since: Losses) -> Result<(), Error> {
+        let syncing = self.syncing();
+        self.sync_pack(&syncing)?;
+        self.state().check(since)
+    }
+
+    /// Syncs what was put. Not under the lock of the state: others go on storing meanwhile.
+    fn sync_pack(&self, _syncing: &MutexGuard<'_, ()>) -> Result<(), Error> {
+        let Some((pack, file, path, count)) = self.state().flush_to_sync()? else { return Ok(()) };
+        let synced = sync_file(&*file)
+            .map_err(Error::not_synced(&path))
+            .and_then(|()| check_in_place(&*self.disk, &path, &*file));
+        let mut state = self.state();
+        match &synced {
+            Ok(()) => state.settle(pack, count),
+            Err(_) => state.give_up_pack(pack),
+        }
+        synced
+    }
+
+    /// Ends the pack that is being written, so that all others can rely on it.
+    pub(crate) fn close_pack(&self) -> Result<(), Error> {
+        let syncing = self.syncing();
+        loop {
+            self.sync_pack(&syncing)?;
+            // Meanwhile others may have added to it.
+            if self.state().close_pack(&*self.disk)? {
+                return Ok(());
+            }
+        }
+    }
+
+    fn end_long_pack(&self) -> Result<(), Error> {
+        let is_long = |state: &State| state.pack_len() >= self.limits.pack_bytes_max;
+        // Of several threads that see it, one is enough, and the others need not wait.
+        let Ok(syncing) = self.syncing.try_lock() else { return Ok(()) };
+        if !is_long(&self.state()) {
+            return Ok(());
+        }
+        self.sync_pack(&syncing)?;
+        self.state().close_pack(&*self.disk)?;
+        Ok(())
+    }
+
+    /// Reads a chunk and checks it.
+    pub(crate) fn read(&self, hash: &ChunkHash, codec: &mut Codec) -> Result<Vec<u8>, Error> {
+        self.read_from(From::Anywhere, hash, codec)
+    }
+
+    fn read_from(&self, from: From, hash: &ChunkHash, codec: &mut Codec) -> Result<Vec<u8>, Error> {
+        let mut tries = 0;
+        loop {
+            match self.read_known(from, hash, codec) {
+                Err(Error::MissingChunk { .. }) if tries < LEARN_TRIES => {
+                    // Somebody may have begun a pack, or moved chunks, since the places were learned.
+                    tries += 1;
+                    self.forget_places();
+                }
+                read => return read,
+            }
+        }
+    }
+
+    /// Reads a chunk from the first of its known places that has it.
+    fn read_known(&self, from: From, hash: &ChunkHash, codec: &mut Codec) -> Result<Vec<u8>, Error> {
+        let mut failed = Error::MissingChunk { hash: *hash };
+        let places = self.state().index(&*self.disk)?.find_all(hash);
+        for place in places.into_iter().filter(|place| from == From::Anywhere || place.stands_alone()) {
+            match self.read_at(place, hash, codec) {
+                Ok(Some(chunk)) => return Ok(chunk),
+                // Its pack is gone.
+                Ok(None) => {}
+                Err(error @ (Error::DamagedChunk { .. } | Error::MissingChunk { .. })) => failed = error,
+                Err(error) => return Err(error),
+            }
+        }
+        Err(failed)
+    }
+
+    fn read_at(&self, place: Place, hash: &ChunkHash, codec: &mut Codec) -> Result<Option<Vec<u8>>, Error> {
+        let Some(frame) = self.bytes_at(place, place.frame_len() as usize)? else { return Ok(None) };
+        let damaged = |why| {
+            let path = VaultFile::Pack(self.state().pack(place.pack)).path();
+            Error::DamagedChunk { hash: *hash, path, offset: place.offset, why }
+        };
+        let header = Header::read(&frame).ok().filter(|header| header.hash == *hash);
+        let header = header.ok_or_else(|| damaged("its header is not what was written"))?;
+        let stored = frame.get(header.header_len()..).unwrap_or_default();
+        if crc32fast::hash(stored) != header.stored_sum {
+            return Err(damaged("its bytes are not what was written"));
+        }
+        let len = header.chunk_len as usize;
+        let chunk = match header.form {
+            Form::Raw => Some(stored.to_vec()),
+            Form::Packed => codec.unpack(stored, len),
+            Form::Differing(base) => {
+                let base = self.read_from(From::StoredAlone, &base, codec)?;
+                codec::unpack_against(&base, stored, len)
+            }
+        };
+        let chunk = chunk.filter(|chunk| ChunkHash::of(chunk) == *hash);
+        chunk.map(Some).ok_or_else(|| damaged("its bytes do not have its hash"))
+    }
+
+    /// Returns up to `len` bytes of a pack from a place on; `None` when the pack is gone.
+    fn bytes_at(&self, place: Place, len: usize) -> Result<Option<Vec<u8>>, Error> {
+        let reader = {
+            let mut state = self.state();
+            if let Some(bytes) = state.waiting_at(place, len) {
+                return Ok(Some(bytes));
+            }
+            state.reader(&*self.disk, place.pack)?
+        };
+        reader.map(|reader| reader.bytes(place.offset, len)).transpose()
+    }
+
+    fn find(&self, hash: &ChunkHash) -> Result<Option<Place>, Error> {
+        Ok(self.state().index(&*self.disk)?.find(hash))
+    }
+}

@@ -1,0 +1,165 @@
+//! What becomes of packs whose process died: which chunks in them count is found out, and written beside them.
+//!
+//! Only what manifests name was surely synced, and what that differs from. To be done while nobody relies on a chunk
+//! that no manifest names.
+
+use std::collections::{HashMap, HashSet};
+
+use steno_disk::{Disk, overwrite_all, sync_file};
+
+use crate::error::Error;
+use crate::frame::Header;
+use crate::ids::{ChunkHash, PackId};
+use crate::index;
+use crate::names::VaultFile;
+use crate::pack::{self, FIRST_FRAME, PackReader};
+
+/// What a pack holds, by offset.
+pub(crate) type Frames = Vec<(u64, Header)>;
+
+/// The packs of a vault by what is known of them.
+#[derive(Default)]
+pub(crate) struct Packs {
+    /// Closed, with a file beside each that says what counts.
+    pub(crate) settled: Vec<PackId>,
+    /// Being written by a process that lives.
+    pub(crate) busy: Vec<PackId>,
+    /// Left by processes that died.
+    pub(crate) dead: Vec<PackId>,
+}
+
+impl Packs {
+    pub(crate) fn look(disk: &dyn Disk) -> Result<Self, Error> {
+        let mut packs = Self::default();
+        for pack in pack::list(disk)? {
+            let lock_path = VaultFile::PackLock(pack).path();
+            // First the lock, then the file: whoever closes a pack does it the other way round.
+            let is_open = disk.is_locked(&lock_path).map_err(Error::io("look at", &lock_path))?;
+            if is_open {
+                packs.busy.push(pack);
+            } else if index::read_file(disk, pack)?.is_some() {
+                packs.settled.push(pack);
+            } else {
+                packs.dead.push(pack);
+            }
+        }
+        Ok(packs)
+    }
+}
+
+/// Reads the headers of all frames in a pack.
+pub(crate) fn scan(disk: &dyn Disk, pack: PackId) -> Result<Frames, Error> {
+    let mut frames = Frames::new();
+    if let Some(reader) = PackReader::open(disk, pack)? {
+        reader.scan(FIRST_FRAME, |offset, header| frames.push((offset, header)))?;
+    }
+    Ok(frames)
+}
+
+/// Writes the files beside packs whose process died; returns how many there were.
+pub(crate) fn settle_packs(
+    disk: &dyn Disk,
+    packs: &Packs,
+    named: &HashSet<ChunkHash>,
+) -> Result<usize, Error> {
+    if packs.dead.is_empty() {
+        return Ok(0);
+    }
+    let mut settling = Settling { counting: named.clone(), ..Settling::default() };
+    for pack in &packs.settled {
+        for (_, header) in index::read_file(disk, *pack)?.unwrap_or_default() {
+            settling.count_base(&header);
+            settling.add_settled(&header);
+        }
+    }
+    for pack in &packs.busy {
+        for (_, header) in scan(disk, *pack)? {
+            settling.counting.extend(header.base());
+            *settling.unsettled.entry(header.hash).or_default() += 1;
+        }
+    }
+    let mut dead = Vec::new();
+    for pack in &packs.dead {
+        let frames = scan(disk, *pack)?;
+        for (_, header) in &frames {
+            settling.count_base(header);
+            *settling.unsettled.entry(header.hash).or_default() += 1;
+        }
+        dead.push((*pack, frames));
+    }
+    for (pack, frames) in dead {
+        settling.settle(disk, pack, frames)?;
+    }
+    Ok(packs.dead.len())
+}
+
+#[derive(Default)]
+struct Settling {
+    /// What manifests name, and what that differs from.
+    counting: HashSet<ChunkHash>,
+    /// What settled packs have, and whether they have it stored by itself.
+    settled: HashMap<ChunkHash, bool>,
+    /// In how many places of other packs a chunk stands.
+    unsettled: HashMap<ChunkHash, usize>,
+}
+
+impl Settling {
+    fn count_base(&mut self, header: &Header) {
+        if self.counting.contains(&header.hash) {
+            self.counting.extend(header.base());
+        }
+    }
+
+    fn add_settled(&mut self, header: &Header) {
+        *self.settled.entry(header.hash).or_default() |= !header.is_differing();
+    }
+
+    /// Tells whether a settled pack has the chunk in a form that is as good.
+    fn is_superfluous(&self, header: &Header) -> bool {
+        self.settled.get(&header.hash).is_some_and(|is_alone| *is_alone || header.is_differing())
+    }
+
+    fn settle(&mut self, disk: &dyn Disk, pack: PackId, frames: Frames) -> Result<(), Error> {
+        let mut kept = Frames::new();
+        let mut is_doubtful = false;
+        for (offset, header) in frames {
+            let places = self.unsettled.get(&header.hash).copied().unwrap_or_default();
+            self.unsettled.insert(header.hash, places.saturating_sub(1));
+            if !self.counting.contains(&header.hash) || self.is_superfluous(&header) {
+                continue;
+            }
+            if places > 1 {
+                // A manifest names it, and that may be for the sake of the other place: this one may never have been
+                // synced, and may be torn.
+                let reader = PackReader::open(disk, pack)?;
+                if !reader.map_or(Ok(false), |reader| reader.is_whole(offset, &header))? {
+                    continue;
+                }
+                is_doubtful = true;
+            }
+            kept.push((offset, header));
+        }
+        if is_doubtful {
+            write_over_itself(disk, pack, &kept)?;
+        }
+        index::write_file(disk, pack, &kept)?;
+        for (_, header) in &kept {
+            self.add_settled(header);
+        }
+        Ok(())
+    }
+}
+
+/// Writes frames where they stand and syncs them. The cache may show what a failed sync has never brought to the disk,
+/// and a second sync by itself would not either.
+fn write_over_itself(disk: &dyn Disk, pack: PackId, frames: &Frames) -> Result<(), Error> {
+    let path = VaultFile::Pack(pack).path();
+    let Some(reader) = PackReader::open(disk, pack)? else { return Ok(()) };
+    let file = disk.open_overwrite(&path).map_err(Error::io("open", &path))?;
+    for (offset, header) in frames {
+        let len = usize::try_from(header.frame_len()).expect("frames are bounded");
+        let frame = reader.bytes(*offset, len)?;
+        overwrite_all(&*file, &frame, *offset).map_err(Error::io("write", &path))?;
+    }
+    sync_file(&*file).map_err(Error::not_synced(&path))
+}

@@ -1,0 +1,64 @@
+//! Several threads share a vault: each commits its own sources, and a sync that fails takes nothing that was committed.
+
+use std::sync::Arc;
+
+use steno_testkit::dice::Dice;
+use steno_testkit::sim_disk::{Call, Death, Fault};
+use steno_vault::Vault;
+
+use crate::kit::{disk, small_vault};
+use crate::model::{Counts, Ledger};
+
+const SEEDS: u64 = 60;
+const THREADS: u64 = 4;
+const EIO: i32 = 5;
+
+/// Records two sources until told enough; a writer that failed is opened again.
+fn record(vault: &Arc<Vault>, thread: u64, seed: u64) -> (Ledger, Counts) {
+    let mut dice = Dice::new(seed * THREADS + thread);
+    let (mut ledger, mut counts) = (Ledger::default(), Counts::default());
+    for life in 0..4 {
+        let name = format!("{thread}-{}", life % 2);
+        let Ok(mut recording) = ledger.open(vault, &name) else { continue };
+        for _ in 0..15 {
+            if !ledger.step(&mut recording, &mut dice, &mut counts) {
+                break;
+            }
+            if dice.once_in(12) {
+                vault.close_pack().ok();
+            }
+        }
+    }
+    (ledger, counts)
+}
+
+#[test]
+fn threads_that_share_a_vault_lose_nothing_committed_when_a_sync_fails() {
+    let (mut fired, mut commits, mut failed) = (0, 0, 0);
+    for seed in 0..SEEDS {
+        let disk = disk(seed);
+        let vault = small_vault(&disk).unwrap();
+        for nth in [2, 9, 30] {
+            disk.plan(Fault::Fail { kind: Call::Sync, nth: nth + seed % 7, error: EIO });
+        }
+        let threads: Vec<_> = (0..THREADS)
+            .map(|thread| {
+                let vault = Arc::clone(&vault);
+                std::thread::spawn(move || record(&vault, thread, seed))
+            })
+            .collect();
+        let done: Vec<_> = threads.into_iter().map(|thread| thread.join().unwrap()).collect();
+        drop(vault);
+        fired += disk.fired();
+        let disk = disk.die(Death::PowerCut);
+        let vault = small_vault(&disk).unwrap();
+        let mut all = Ledger::default();
+        for (ledger, counts) in done {
+            all.sources.extend(ledger.sources);
+            commits += counts.commits;
+            failed += counts.failed;
+        }
+        all.check(&vault, &mut Counts::default());
+    }
+    assert!(fired >= SEEDS * 2 && commits > SEEDS * 4 && failed > SEEDS, "{fired} {commits} {failed}");
+}
