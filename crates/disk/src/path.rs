@@ -125,6 +125,12 @@ impl StorePath {
         Self(format!("{self}{TEMPORARY}{}-{chance:016x}", std::process::id()).into())
     }
 
+    /// Returns the path that this is a temporary file of; `None` when it is none.
+    #[must_use]
+    pub fn temporary_of(&self) -> Option<Self> {
+        self.is_temporary().then(|| Self(self.0.split(TEMPORARY).next().unwrap_or_default().into()))
+    }
+
     /// Tells whether this is the name of a temporary file.
     #[must_use]
     pub fn is_temporary(&self) -> bool {

@@ -4,7 +4,7 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use steno_disk::{Disk, LockGuard};
+use steno_disk::{Disk, LockGuard, StorePath};
 
 use crate::error::Error;
 use crate::names::VaultFile;
@@ -79,16 +79,7 @@ pub(crate) struct Alone(Box<dyn LockGuard>);
 impl Alone {
     /// Takes the lock; `None` when others were inside at each of so many tries.
     pub(crate) fn take(disk: &dyn Disk, tries: usize) -> Result<Option<Self>, Error> {
-        let path = VaultFile::SweepLock.path();
-        for left in (0..tries).rev() {
-            if let Some(lock) = disk.try_lock(&path).map_err(Error::io("lock", &path))? {
-                return Ok(Some(Self(lock)));
-            }
-            if left > 0 {
-                std::thread::sleep(BETWEEN_TRIES);
-            }
-        }
-        Ok(None)
+        Ok(try_lock(disk, &VaultFile::SweepLock.path(), tries)?.map(Self))
     }
 
     /// Has everybody learn places anew before relying on one. To be called before anything is moved or deleted: who does
@@ -98,6 +89,23 @@ impl Alone {
         let text = format!("{sweeps}\n");
         self.0.write(&text).map_err(Error::io("write", &VaultFile::SweepLock.path()))
     }
+}
+
+/// Takes a lock alone; `None` when somebody else held it at each of so many tries.
+pub(crate) fn try_lock(
+    disk: &dyn Disk,
+    path: &StorePath,
+    tries: usize,
+) -> Result<Option<Box<dyn LockGuard>>, Error> {
+    for left in (0..tries).rev() {
+        if let Some(lock) = disk.try_lock(path).map_err(Error::io("lock", path))? {
+            return Ok(Some(lock));
+        }
+        if left > 0 {
+            std::thread::sleep(BETWEEN_TRIES);
+        }
+    }
+    Ok(None)
 }
 
 fn read_sweeps(lock: &dyn LockGuard) -> Result<u64, Error> {

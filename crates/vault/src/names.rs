@@ -21,6 +21,8 @@ pub enum VaultFile {
     PackLock(PackId),
     /// The lock that a source's one owner holds.
     SourceLock(SourceId),
+    /// The lock of whoever changes what was forgotten.
+    TombstonesLock,
     /// The lock that everyone shares who writes, and that whoever deletes holds alone.
     SweepLock,
 }
@@ -37,6 +39,7 @@ impl VaultFile {
             Self::Tombstones => root().below("forgotten.jsonl"),
             Self::PackLock(pack) => StorePath::locks().below(format_args!("pack-{pack}.lock")),
             Self::SourceLock(source) => StorePath::locks().below(format_args!("source-{source}.lock")),
+            Self::TombstonesLock => StorePath::locks().below("vault-forgotten.lock"),
             Self::SweepLock => StorePath::locks().below("vault.lock"),
         }
     }
@@ -57,7 +60,8 @@ impl VaultFile {
             ("locks", "lock") => match stem.split_once('-') {
                 Some(("pack", id)) => Self::PackLock(PackId::parse(id)?),
                 Some(("source", id)) => Self::SourceLock(SourceId::parse(id)?),
-                _ => Self::SweepLock,
+                Some(_) => Self::TombstonesLock,
+                None => Self::SweepLock,
             },
             _ => return None,
         };
@@ -100,6 +104,7 @@ mod tests {
             VaultFile::Tombstones,
             VaultFile::PackLock(pack),
             VaultFile::SourceLock(source),
+            VaultFile::TombstonesLock,
             VaultFile::SweepLock,
         ];
         for file in files {
@@ -107,6 +112,7 @@ mod tests {
             assert_eq!(VaultFile::parse(path.as_str()), Some(file), "{path}");
             assert_eq!(VaultFile::parse(&path.as_str().to_uppercase()), None);
             assert_eq!(VaultFile::parse(path.temporary().as_str()), None);
+            assert_eq!((path.temporary().temporary_of(), path.temporary_of()), (Some(path), None));
         }
         assert_eq!(VaultFile::parse("vault/packs/x.pack"), None);
     }

@@ -8,6 +8,7 @@ use steno_disk::Disk;
 use crate::chunks::{Chunks, Losses};
 use crate::codec::Codec;
 use crate::error::Error;
+use crate::forget::Remembered;
 use crate::gate::{Alone, Gate, Since};
 use crate::ids::{ChunkHash, SourceId};
 use crate::limits::Limits;
@@ -15,6 +16,7 @@ use crate::manifest::{Manifest, SourceInfo};
 use crate::names::{self, VaultFile};
 use crate::settle::{Packs, settle_packs};
 use crate::tail_file;
+use crate::tombstones::Tombstones;
 use crate::writer::SourceWriter;
 
 /// The evidence of a store.
@@ -23,6 +25,7 @@ pub struct Vault {
     limits: Limits,
     chunks: Chunks,
     gate: Gate,
+    remembered: Remembered,
 }
 
 /// Kept while a chunk is relied on that no manifest names yet.
@@ -53,10 +56,12 @@ impl Vault {
 
     fn open_with(disk: Arc<dyn Disk>, limits: Limits) -> Arc<Self> {
         let limits = limits.within_format();
-        Arc::new(Self { chunks: Chunks::new(Arc::clone(&disk), limits), disk, limits, gate: Gate::default() })
+        let chunks = Chunks::new(Arc::clone(&disk), limits);
+        Arc::new(Self { disk, limits, chunks, gate: Gate::default(), remembered: Remembered::default() })
     }
 
-    /// Opens the vault of a store to write, makes what is missing of it, and settles what processes have left that died.
+    /// Opens the vault of a store to write, makes what is missing of it, settles what processes have left that died, and
+    /// completes what one of them was forgetting.
     ///
     /// # Errors
     /// What the system says.
@@ -73,12 +78,12 @@ impl Vault {
             disk.make_dir(&dir).map_err(Error::io("make", &dir))?;
         }
         let vault = Self::open_with(disk, limits);
-        match vault.settle() {
+        match vault.settle().and_then(|()| vault.sweep_if_needed().map(|_| ())) {
             // What is unsettled can be read all the same, and the next one who comes tries again.
             Err(error @ (Error::Damaged { .. } | Error::TooNew { .. } | Error::NoRoom { .. })) => {
-                tracing::warn!(%error, "packs of processes that died stay unsettled");
+                tracing::warn!(%error, "what processes have left that died stays as it is");
             }
-            settled => settled?,
+            tidied => tidied?,
         }
         Ok(vault)
     }
@@ -106,6 +111,10 @@ impl Vault {
 
     pub(crate) fn chunks(&self) -> &Chunks {
         &self.chunks
+    }
+
+    pub(crate) fn forgotten(&self) -> Result<Arc<Tombstones>, Error> {
+        self.remembered.tombstones(&*self.disk)
     }
 
     pub(crate) fn enter(self: &Arc<Self>) -> Result<Entered, Error> {
@@ -142,7 +151,8 @@ impl Vault {
     /// Opens a source to write, which makes the caller its one owner.
     ///
     /// # Errors
-    /// [`Error::Held`] when it has another owner, [`Error::Damaged`], or what the system says.
+    /// [`Error::Held`] when it has another owner, [`Error::Forgotten`] when it was forgotten, [`Error::Damaged`], or what
+    /// the system says.
     pub fn write(
         self: &Arc<Self>,
         source: SourceId,
@@ -232,7 +242,7 @@ impl Vault {
     }
 
     /// Returns the chunks that manifests name.
-    fn named_chunks(&self) -> Result<HashSet<ChunkHash>, Error> {
+    pub(crate) fn named_chunks(&self) -> Result<HashSet<ChunkHash>, Error> {
         let mut named = HashSet::new();
         for source in self.sources()? {
             let Some(manifest) = self.manifest(source)? else { continue };

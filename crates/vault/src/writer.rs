@@ -14,6 +14,7 @@ use crate::manifest::{Adapted, ChunkRef, Line, Manifest, MoreChunks, SourceInfo,
 use crate::names::VaultFile;
 use crate::pack::check_in_place;
 use crate::tail_file::{self, TailWriter};
+use crate::tombstones;
 use crate::vault::{Entered, Vault};
 
 /// How many lines a manifest may have more than it needs before it is written anew.
@@ -63,6 +64,10 @@ impl SourceWriter {
         let lock_path = VaultFile::SourceLock(id).path();
         let lock = vault.disk().try_lock(&lock_path).map_err(Error::io("lock", &lock_path))?;
         let lock = lock.ok_or(Error::Held { source_id: id })?;
+        // Under the lock: who forgets it holds the same.
+        if tombstones::is_forgotten(&vault, id)? {
+            return Err(Error::Forgotten { source_id: id });
+        }
         let known = Manifest::read(&**vault.disk(), id)?;
         let was_found = known.is_some();
         let manifest = known.unwrap_or_else(|| Manifest::new(id, info.clone(), now.to_owned()));

@@ -34,8 +34,8 @@ fn vault_of(disk: &SimDisk, scale: Scale) -> Result<Arc<Vault>, Error> {
     Vault::create_with(Arc::new(disk.clone()), limits)
 }
 
-fn names(process: usize) -> [String; 2] {
-    [format!("{process}-a"), format!("{process}-b")]
+fn name(process: usize, dice: &mut Dice) -> String {
+    format!("{process}-{}", ["a", "b", "c"][dice.below(3)])
 }
 
 /// Plans what goes wrong in one life.
@@ -63,7 +63,7 @@ fn live(disk: &SimDisk, ledger: &mut Ledger, dice: &mut Dice, counts: &mut Count
     let mut processes = Processes { vaults, recordings: vec![Vec::new(), Vec::new()] };
     for _ in 0..30 {
         let process = dice.below(2);
-        let name = &names(process)[dice.below(2)];
+        let name = &name(process, dice);
         let recordings = &mut processes.recordings[process];
         let opened = recordings.iter().position(|recording| recording.name == *name);
         let at = opened.unwrap_or(recordings.len());
@@ -78,6 +78,11 @@ fn live(disk: &SimDisk, ledger: &mut Ledger, dice: &mut Dice, counts: &mut Count
         }
         if dice.once_in(8) {
             processes.vaults[process].close_pack().ok();
+        }
+        if dice.once_in(40) {
+            // Their owners have ended, and may have left packs open.
+            processes.recordings.iter_mut().for_each(Vec::clear);
+            ledger.forget(&processes.vaults[dice.below(2)], name, counts);
         }
         if dice.once_in(10) {
             disk.set_room(None);
@@ -151,9 +156,10 @@ fn what_was_committed_survives_thousands_of_crashes() {
         "{counts:?}"
     );
     assert!(
-        counts.generations > SEEDS / 2 && counts.late > SEEDS / 10 && counts.states > SEEDS,
+        counts.generations > SEEDS / 2 && counts.late > SEEDS / 20 && counts.states > SEEDS,
         "{counts:?}"
     );
+    assert!(counts.forgotten > SEEDS / 4, "{counts:?}");
     assert!(counts.more_than_committed > SEEDS / 10, "{counts:?}");
 }
 

@@ -4,7 +4,9 @@
 
 mod crashes;
 mod faults;
+mod forgetting;
 mod keeping;
 mod kit;
 mod model;
+mod packs;
 mod threads;

@@ -31,6 +31,8 @@ pub struct Source {
 #[derive(Clone, Default)]
 pub struct Ledger {
     pub sources: BTreeMap<String, Source>,
+    /// What is promised never to come back.
+    pub forgotten: Vec<String>,
     pub scale: Scale,
 }
 
@@ -60,11 +62,17 @@ pub struct Counts {
     pub generations: u64,
     pub late: u64,
     pub states: u64,
+    pub forgotten: u64,
 }
 
 impl Source {
     fn last(&mut self) -> &mut Content {
         self.generations.last_mut().unwrap()
+    }
+
+    /// Tells whether anything of it is promised to be there.
+    fn is_promised(&self) -> bool {
+        self.safe > 1 || self.cursor.is_some() || self.generations.iter().any(|content| content.safe > 0)
     }
 
     /// Everything that was appended is safe.
@@ -169,13 +177,35 @@ impl Ledger {
         piece
     }
 
-    /// Compares a vault with what was committed; `each` hears how many bytes of each generation there are.
+    /// Forgets a source that nobody has open. Whether that is told or not, it may be gone.
+    pub fn forget(&mut self, vault: &Vault, name: &str, counts: &mut Counts) {
+        match vault.forget(&[id(name)], "asked for", NOW) {
+            Ok(_) => {
+                self.forgotten.push(name.to_owned());
+                self.sources.remove(name);
+                counts.forgotten += 1;
+            }
+            Err(Error::Held { .. } | Error::Busy { .. }) => panic!("{name}: nobody has it"),
+            Err(Error::NoSuchSource { .. }) => {
+                let source = self.sources.get(name);
+                assert!(source.is_none_or(|source| !source.is_promised()), "{name}: a source is gone");
+            }
+            Err(_) => {}
+        }
+    }
+
+    /// Compares a vault with what was committed.
     pub fn check(&mut self, vault: &Vault, counts: &mut Counts) {
+        self.sources.retain(|name, _| !vault.is_forgotten(id(name)).unwrap());
+        for name in &self.forgotten {
+            assert!(vault.is_forgotten(id(name)).unwrap(), "{name} was forgotten");
+        }
         for (name, source) in &mut self.sources {
             check_source(vault, name, source, counts);
         }
         let known: Vec<SourceId> = self.sources.keys().map(|name| id(name)).collect();
-        assert!(vault.sources().unwrap().iter().all(|source| known.contains(source)));
+        let is_known = |source: &SourceId| known.contains(source) || vault.is_forgotten(*source).unwrap();
+        assert!(vault.sources().unwrap().iter().all(is_known));
     }
 }
 
@@ -227,9 +257,7 @@ fn late(
 
 fn check_source(vault: &Vault, name: &str, source: &mut Source, counts: &mut Counts) {
     let Some(manifest) = vault.manifest(id(name)).unwrap() else {
-        let promised =
-            source.safe > 1 || source.cursor.is_some() || source.generations.iter().any(|g| g.safe > 0);
-        assert!(!promised, "{name}: a source is gone");
+        assert!(!source.is_promised(), "{name}: a source is gone");
         source.generations = vec![Content::default()];
         return;
     };

@@ -1,0 +1,183 @@
+//! Deleting sources for good.
+//!
+//! The tombstone is written first. A source that has one counts as gone, and whoever comes next completes what a crash
+//! has cut short.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use steno_disk::{Disk, Identity, LockGuard, StorePath, sync_dir};
+
+use crate::error::Error;
+use crate::gate::Alone;
+use crate::ids::SourceId;
+use crate::names::{self, VaultFile};
+use crate::sweep::{self, Swept};
+use crate::tail_file;
+use crate::tombstones::{Tombstone, Tombstones};
+use crate::vault::Vault;
+
+/// How often one tries to be alone before the sweep is left to somebody else.
+const ALONE_TRIES: usize = 50;
+
+/// What forgetting came to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Forgotten {
+    /// The tombstones of the sources, in the order in which they were named.
+    pub tombstones: Vec<Tombstone>,
+    /// What was swept; `None` when others relied on chunks all the time. What is left then goes with the next sweep.
+    pub swept: Option<Swept>,
+}
+
+/// The tombstones as they were last read, with the file that they were in.
+#[derive(Default)]
+pub(crate) struct Remembered(Mutex<Option<(Identity, Arc<Tombstones>)>>);
+
+impl Remembered {
+    /// Returns the tombstones, and reads them unless they are known.
+    pub(crate) fn tombstones(&self, disk: &dyn Disk) -> Result<Arc<Tombstones>, Error> {
+        let path = VaultFile::Tombstones.path();
+        // Looked at before it is read: what comes in between is read twice at worst.
+        let Some(identity) = disk.identity(&path).map_err(Error::io("look at", &path))? else {
+            return Ok(Arc::default());
+        };
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((seen, tombstones)) = &*known
+            && *seen == identity
+        {
+            return Ok(Arc::clone(tombstones));
+        }
+        let tombstones = Arc::new(Tombstones::read(disk)?);
+        *known = Some((identity, Arc::clone(&tombstones)));
+        Ok(tombstones)
+    }
+}
+
+impl Vault {
+    /// Deletes sources for good: their manifests, their tails, and all chunks that nothing else uses. A tombstone stays
+    /// of each, and a forgotten source is not written again.
+    ///
+    /// Packs that running processes write are not touched; what is to go in them goes with a later sweep
+    /// ([`Vault::sweep_if_needed`]), and [`Tombstone::is_swept`] tells when it has. A source that was forgotten before is
+    /// fine.
+    ///
+    /// # Errors
+    /// [`Error::Held`] when a source has an owner and [`Error::NoSuchSource`] when there is none: nothing is forgotten
+    /// then. [`Error::Busy`] when others forget something just now. After any other error, of a damaged manifest for
+    /// one, sources that have a tombstone are gone, and the next sweep completes it.
+    pub fn forget(&self, sources: &[SourceId], why: &str, now: &str) -> Result<Forgotten, Error> {
+        let _changing =
+            self.lock_tombstones(ALONE_TRIES)?.ok_or_else(|| Error::Busy { path: lock_path() })?;
+        let mut tombstones = Tombstones::read(&**self.disk())?;
+        let mut locks = Vec::new();
+        for source in sources {
+            locks.push(self.lock_source(*source)?);
+            if !tombstones.all.iter().any(|tombstone| tombstone.source == *source) {
+                tombstones.all.push(self.tombstone(*source, why, now)?);
+            }
+        }
+        tombstones.write(&**self.disk())?;
+        let swept = self.sweep_pending(&mut tombstones, ALONE_TRIES)?;
+        let of =
+            |source: &SourceId| tombstones.all.iter().find(|tombstone| tombstone.source == *source).cloned();
+        Ok(Forgotten { tombstones: sources.iter().filter_map(of).collect(), swept })
+    }
+
+    /// Completes what was begun with forgetting; `None` when there is nothing to do, or others are in the way.
+    ///
+    /// # Errors
+    /// [`Error::Damaged`] when a manifest cannot be read, so that nobody can know which chunks it names, or what the
+    /// system says.
+    pub fn sweep_if_needed(&self) -> Result<Option<Swept>, Error> {
+        if self.forgotten()?.pending().next().is_none() {
+            return Ok(None);
+        }
+        let Some(_changing) = self.lock_tombstones(1)? else { return Ok(None) };
+        let mut tombstones = Tombstones::read(&**self.disk())?;
+        self.sweep_pending(&mut tombstones, 1)
+    }
+
+    /// Lists what was forgotten, oldest first.
+    ///
+    /// # Errors
+    /// [`Error::Damaged`], [`Error::TooNew`], or what the system says.
+    pub fn tombstones(&self) -> Result<Vec<Tombstone>, Error> {
+        Ok(self.forgotten()?.all.clone())
+    }
+
+    /// Tells whether a source was forgotten.
+    ///
+    /// # Errors
+    /// As [`Vault::tombstones`].
+    pub fn is_forgotten(&self, source: SourceId) -> Result<bool, Error> {
+        Ok(self.forgotten()?.all.iter().any(|tombstone| tombstone.source == source))
+    }
+
+    fn lock_tombstones(&self, tries: usize) -> Result<Option<Box<dyn LockGuard>>, Error> {
+        crate::gate::try_lock(&**self.disk(), &lock_path(), tries)
+    }
+
+    fn lock_source(&self, source: SourceId) -> Result<Box<dyn LockGuard>, Error> {
+        let path = VaultFile::SourceLock(source).path();
+        let lock = self.disk().try_lock(&path).map_err(Error::io("lock", &path))?;
+        lock.ok_or(Error::Held { source_id: source })
+    }
+
+    /// Makes the tombstone of a source that is there.
+    fn tombstone(&self, source: SourceId, why: &str, now: &str) -> Result<Tombstone, Error> {
+        let manifest = match self.manifest(source) {
+            // What cannot be read can be forgotten.
+            Err(Error::Damaged { .. } | Error::TooNew { .. }) => None,
+            read => Some(read?.ok_or(Error::NoSuchSource { source_id: source })?),
+        };
+        let mut tombstone = Tombstone::new(source, manifest.as_ref(), why, now);
+        if let Some(manifest) = &manifest {
+            let tail = tail_file::read(&**self.disk(), source)?;
+            let chunked: u64 = manifest.generations.iter().map(|generation| generation.len).sum();
+            let last = manifest.generation_last().unwrap_or_default();
+            let stored = manifest.generations.last().map_or(0, |generation| generation.len);
+            tombstone.bytes = chunked + tail.bytes_from(last, stored).len() as u64;
+        }
+        Ok(tombstone)
+    }
+
+    /// Deletes what belongs to forgotten sources alone, then all chunks that nothing names.
+    fn sweep_pending(&self, tombstones: &mut Tombstones, tries: usize) -> Result<Option<Swept>, Error> {
+        let disk = &**self.disk();
+        let pending: Vec<SourceId> = tombstones.pending().collect();
+        for source in &pending {
+            for path in [VaultFile::Manifest(*source).path(), VaultFile::Tail(*source).path()] {
+                disk.remove(&path).map_err(Error::io("delete", &path))?;
+            }
+        }
+        for dir in [names::sources(), names::tails()] {
+            for path in unfinished(disk, &dir, &pending)? {
+                disk.remove(&path).map_err(Error::io("delete", &path))?;
+            }
+            // Before any chunk goes: a manifest that a power cut brings back must not miss some.
+            sync_dir(disk, &dir).map_err(Error::not_synced(&dir))?;
+        }
+        // Chunks in a pack of our own could not go either.
+        self.close_pack()?;
+        let Some(alone) = Alone::take(disk, tries)? else { return Ok(None) };
+        let swept = sweep::sweep(self, &alone)?;
+        if swept.packs_busy == 0 {
+            tombstones.all.iter_mut().for_each(|tombstone| tombstone.is_swept = true);
+            tombstones.write(disk)?;
+        }
+        Ok(Some(swept))
+    }
+}
+
+/// Lists the files that owners of these sources were about to put in place when they died.
+fn unfinished(disk: &dyn Disk, dir: &StorePath, sources: &[SourceId]) -> Result<Vec<StorePath>, Error> {
+    let is_theirs = |path: &StorePath| {
+        let file = path.temporary_of().and_then(|path| VaultFile::parse(path.as_str()));
+        matches!(file, Some(VaultFile::Manifest(source) | VaultFile::Tail(source)) if sources.contains(&source))
+    };
+    let entries = disk.list(dir).map_err(Error::io("list", dir))?;
+    Ok(entries.iter().map(|name| dir.below(name)).filter(is_theirs).collect())
+}
+
+fn lock_path() -> StorePath {
+    VaultFile::TombstonesLock.path()
+}

@@ -1,0 +1,327 @@
+//! What is forgotten is gone for good, whatever happens meanwhile, and nothing else is.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use steno_disk::{Disk as _, StorePath};
+use steno_testkit::sim_disk::{Call, Death, Fault, SimDisk};
+use steno_vault::{ChunkHash, Error, Keep, Swept, Vault, VaultFile};
+
+use crate::kit::{NOW, disk, files, id, info, read, session, small_vault, write};
+use crate::packs::{all_chunks, all_frames};
+
+/// Words that occur in the content of one source alone.
+const SECRET: &str = "the-secret-of-this-session";
+const WHY: &str = "asked for";
+
+fn keep(vault: &Arc<Vault>, name: &str, content: &[u8]) {
+    let mut writer = write(vault, name);
+    writer.append(content).unwrap();
+    writer.save_state(None, None, NOW, Keep::InTail).unwrap();
+}
+
+/// What each source holds: one to be forgotten, its fork, a copy of part of it, and a stranger.
+fn contents() -> [(&'static str, Vec<u8>); 4] {
+    let secret = session(1, 60_000, SECRET);
+    let fork =
+        String::from_utf8(secret.clone()).unwrap().replace(SECRET, "the-name-of-the-other-fork").into_bytes();
+    let shared = session(7, 20_000, "shared");
+    let secret = [&shared[..], &secret].concat();
+    [("secret", secret), ("fork", fork), ("shared", shared), ("stranger", session(9, 30_000, "stranger"))]
+}
+
+/// A vault with all sources; their packs are closed.
+fn filled(disk: &SimDisk) {
+    let vault = small_vault(disk).unwrap();
+    for (name, content) in contents() {
+        keep(&vault, name, &content);
+    }
+    vault.close_pack().unwrap();
+}
+
+/// The others read back as they were.
+fn check_others(vault: &Vault) {
+    for (name, content) in contents().into_iter().skip(1) {
+        assert!(read(vault, name, 0) == content, "{name}");
+    }
+}
+
+/// Nothing of the forgotten content is anywhere on the disk, plain or packed.
+fn check_gone(disk: &SimDisk) {
+    let has_secret = |bytes: &[u8]| bytes.windows(SECRET.len()).any(|window| window == SECRET.as_bytes());
+    for (path, bytes) in disk.snapshot() {
+        assert!(!has_secret(&bytes), "`{path}` has the secret as it is");
+        assert!(!path.contains(&id("secret").to_string()) || path.starts_with("locks/"), "`{path}` is there");
+    }
+    let chunks: HashMap<ChunkHash, Vec<u8>> = all_chunks(disk);
+    assert!(chunks.len() > 10, "{}", chunks.len());
+    assert!(!chunks.values().any(|chunk| has_secret(chunk)), "a chunk has the secret");
+}
+
+#[test]
+fn what_is_forgotten_is_gone_and_a_tombstone_stays() {
+    let disk = disk(1);
+    filled(&disk);
+    let vault = small_vault(&disk).unwrap();
+    let before: usize = disk.snapshot().iter().map(|(_, bytes)| bytes.len()).sum();
+    let differing = all_frames(&disk).iter().filter(|frame| frame.base.is_some()).count();
+    assert!(differing > 5, "the fork is stored as different from what is to go: {differing}");
+    assert!(!vault.is_forgotten(id("secret")).unwrap());
+    let forgotten = vault.forget(&[id("secret")], WHY, NOW).unwrap();
+    let swept = forgotten.swept.clone().unwrap();
+    assert!(swept.packs_rewritten > 0 && swept.packs_removed >= swept.packs_rewritten, "{swept:?}");
+    assert!(swept.chunks_removed > 10 && swept.packs_busy == 0, "{swept:?}");
+    let after: usize = disk.snapshot().iter().map(|(_, bytes)| bytes.len()).sum();
+    assert!(after < before, "{after} of {before}");
+    check_others(&vault);
+    check_others(&small_vault(&disk).unwrap());
+    check_gone(&disk);
+    assert_eq!(vault.manifest(id("secret")).unwrap().map(|manifest| manifest.id), None);
+    let tombstones = vault.tombstones().unwrap();
+    assert_eq!(tombstones, forgotten.tombstones);
+    let tombstone = &tombstones[0];
+    assert_eq!((tombstone.source, tombstone.generations, tombstone.bytes), (id("secret"), 1, 80_000));
+    assert_eq!((tombstone.why.as_str(), tombstone.time.as_str(), tombstone.is_swept), (WHY, NOW, true));
+    assert_eq!(tombstone.session, info("secret").session);
+    assert!(vault.is_forgotten(id("secret")).unwrap());
+    assert!(matches!(vault.write(id("secret"), &info("secret"), NOW), Err(Error::Forgotten { .. })));
+    // Once more is fine, and changes nothing.
+    let again = vault.forget(&[id("secret")], "again", NOW).unwrap();
+    assert_eq!(again.tombstones, forgotten.tombstones);
+    assert_eq!(again.swept, Some(Swept::default()));
+}
+
+#[test]
+fn a_source_that_has_an_owner_or_is_not_there_is_not_forgotten_and_nothing_else_either() {
+    let disk = disk(1);
+    filled(&disk);
+    let vault = small_vault(&disk).unwrap();
+    let writer = write(&vault, "stranger");
+    let before = disk.snapshot();
+    let held = vault.forget(&[id("secret"), id("stranger")], WHY, NOW);
+    assert!(matches!(held, Err(Error::Held { .. })), "{held:?}");
+    let missing = vault.forget(&[id("secret"), id("nobody")], WHY, NOW);
+    assert!(matches!(missing, Err(Error::NoSuchSource { .. })), "{missing:?}");
+    let is_lock = |(path, _): &(String, Vec<u8>)| path.starts_with("locks/");
+    let files = |all: Vec<_>| all.into_iter().filter(|file| !is_lock(file)).collect::<Vec<_>>();
+    assert!(files(disk.snapshot()) == files(before), "nothing has changed");
+    assert!(read(&vault, "secret", 0) == contents()[0].1);
+    drop(writer);
+}
+
+#[test]
+fn a_death_inside_every_call_of_forgetting_leaves_nothing_half_done_for_good() {
+    let calls = {
+        let disk = disk(1);
+        filled(&disk);
+        let vault = small_vault(&disk).unwrap();
+        let before = disk.calls();
+        vault.forget(&[id("secret")], WHY, NOW).unwrap();
+        disk.calls() - before
+    };
+    let mut fired = 0;
+    for call in 1..=calls {
+        for death in [Death::Kill, Death::PowerCut] {
+            let disk = disk(call);
+            filled(&disk);
+            let vault = small_vault(&disk).unwrap();
+            let before = disk.fired();
+            disk.plan(Fault::DieAt { call });
+            let done = vault.forget(&[id("secret")], WHY, NOW);
+            fired += disk.fired() - before;
+            let disk = disk.die(death);
+            drop((vault, done));
+            check_others(&Vault::open(Arc::new(disk.clone())));
+            // Opening completes it, if it had begun at all; asking again does in any case.
+            let vault = small_vault(&disk).unwrap();
+            if !vault.is_forgotten(id("secret")).unwrap() {
+                assert!(read(&vault, "secret", 0) == contents()[0].1, "nothing had been deleted");
+                vault.forget(&[id("secret")], WHY, NOW).unwrap();
+            }
+            check_others(&vault);
+            check_gone(&disk);
+            assert!(vault.tombstones().unwrap()[0].is_swept);
+        }
+    }
+    assert_eq!(fired, calls * 2);
+    assert!(calls > 30, "{calls}");
+}
+
+#[test]
+fn each_failing_call_of_forgetting_is_told_and_made_good_later() {
+    let mut fired = 0;
+    for kind in [Call::Sync, Call::SyncDir, Call::Write, Call::Create, Call::Rename, Call::Remove] {
+        for (nth, error) in (1..40).flat_map(|nth| [(nth, 5), (nth, 28)]) {
+            let disk = disk(nth);
+            filled(&disk);
+            let vault = small_vault(&disk).unwrap();
+            disk.plan(Fault::Fail { kind, nth, error });
+            let failed = vault.forget(&[id("secret")], WHY, NOW).is_err();
+            if disk.fired() == 0 {
+                break;
+            }
+            fired += 1;
+            check_others(&vault);
+            assert!(failed || disk.fired() == 1);
+            vault.forget(&[id("secret")], WHY, NOW).unwrap();
+            drop(vault);
+            let disk = disk.die(Death::PowerCut);
+            let vault = small_vault(&disk).unwrap();
+            check_others(&vault);
+            check_gone(&disk);
+        }
+    }
+    assert!(fired > 40, "{fired}");
+}
+
+#[test]
+fn a_process_that_knew_what_was_swept_does_not_rely_on_it() {
+    let disk = disk(1);
+    filled(&disk);
+    let running = small_vault(&disk).unwrap();
+    // It knows all chunks, and has recorded.
+    assert!(read(&running, "secret", 0) == contents()[0].1);
+    keep(&running, "its own", &session(20, 9_000, "own"));
+    running.close_pack().unwrap();
+    let mut waiting = write(&running, "waiting");
+    waiting.append(&contents()[1].1[..3_000]).unwrap();
+    small_vault(&disk).unwrap().forget(&[id("secret")], WHY, NOW).unwrap();
+    check_gone(&disk);
+    // The very same bytes come again, in another source, and so does the rest of what has waited.
+    keep(&running, "again", &contents()[0].1);
+    waiting.append(&contents()[1].1[3_000..]).unwrap();
+    waiting.commit(Keep::InChunks).unwrap();
+    drop((running, waiting));
+    let disk = disk.die(Death::PowerCut);
+    let vault = small_vault(&disk).unwrap();
+    assert!(read(&vault, "again", 0) == contents()[0].1);
+    assert!(read(&vault, "waiting", 0) == contents()[1].1);
+    check_others(&vault);
+}
+
+#[test]
+fn a_process_that_has_not_written_yet_learns_of_a_sweep_too() {
+    let disk = disk(1);
+    filled(&disk);
+    let running = small_vault(&disk).unwrap();
+    assert!(read(&running, "secret", 0) == contents()[0].1);
+    small_vault(&disk).unwrap().forget(&[id("secret")], WHY, NOW).unwrap();
+    // What has moved is found again, by who reads and by who writes.
+    check_others(&running);
+    keep(&running, "again", &contents()[0].1);
+    drop(running);
+    let vault = small_vault(&disk.die(Death::PowerCut)).unwrap();
+    assert!(read(&vault, "again", 0) == contents()[0].1);
+}
+
+#[test]
+fn packs_that_are_being_written_wait_for_the_next_sweep() {
+    let disk = disk(1);
+    filled(&disk);
+    let running = small_vault(&disk).unwrap();
+    // Its pack has chunks that differ from some that are to go, and chunks that are to go themselves.
+    let later = String::from_utf8(contents()[0].1.clone())
+        .unwrap()
+        .replace(SECRET, "another-fork-of-them")
+        .into_bytes();
+    keep(&running, "later", &later[..30_000]);
+    let other = small_vault(&disk).unwrap();
+    let forgotten = other.forget(&[id("secret")], WHY, NOW).unwrap();
+    assert_eq!(forgotten.swept.map(|swept| swept.packs_busy), Some(1));
+    assert!(!other.tombstones().unwrap()[0].is_swept);
+    check_others(&other);
+    assert!(read(&other, "later", 0) == later[..30_000]);
+    // It goes on with what it knows.
+    keep(&running, "more", &later[..50_000]);
+    drop(running);
+    let vault = small_vault(&disk).unwrap();
+    assert!(vault.tombstones().unwrap()[0].is_swept);
+    check_gone(&disk);
+    check_others(&vault);
+    assert!(read(&vault, "later", 0) == later[..30_000]);
+    assert!(read(&vault, "more", 0) == later[..50_000]);
+}
+
+#[test]
+fn who_relies_on_chunks_is_not_swept_away_from_under() {
+    let disk = disk(1);
+    filled(&disk);
+    let running = small_vault(&disk).unwrap();
+    let mut writer = write(&running, "copy");
+    // It relies on chunks of what is to be forgotten, and no manifest says so yet.
+    writer.append(&contents()[0].1).unwrap();
+    let other = small_vault(&disk).unwrap();
+    let forgotten = other.forget(&[id("secret")], WHY, NOW).unwrap();
+    assert_eq!(forgotten.swept, None);
+    assert!(other.manifest(id("secret")).unwrap().is_none());
+    writer.commit(Keep::InChunks).unwrap();
+    drop(writer);
+    running.close_pack().unwrap();
+    assert!(other.sweep_if_needed().unwrap().is_some());
+    assert!(read(&other, "copy", 0) == contents()[0].1, "it is somebody else's now");
+    assert!(other.tombstones().unwrap()[0].is_swept);
+    assert_eq!(other.sweep_if_needed().unwrap(), None);
+}
+
+#[test]
+fn what_crashes_have_left_goes_with_a_sweep() {
+    let disk = disk(1);
+    filled(&disk);
+    let left = [VaultFile::Tail(id("secret")), VaultFile::Manifest(id("fork")), VaultFile::Tombstones]
+        .map(|file| file.path().temporary());
+    for path in &left {
+        disk.tamper(path, SECRET.as_bytes());
+    }
+    disk.tamper(&VaultFile::Tail(id("nobody")).path(), SECRET.as_bytes());
+    let foreign = StorePath::new("vault/notes.txt".into());
+    disk.tamper(&foreign, b"not ours");
+    let vault = small_vault(&disk).unwrap();
+    vault.forget(&[id("secret")], WHY, NOW).unwrap();
+    check_gone(&disk);
+    check_others(&vault);
+    assert!(disk.content(&foreign).is_some(), "what is not ours stays");
+}
+
+#[test]
+fn a_manifest_that_cannot_be_read_stops_a_sweep_until_it_is_forgotten_itself() {
+    let disk = disk(1);
+    filled(&disk);
+    let path = VaultFile::Manifest(id("stranger")).path();
+    let mut text = disk.content(&path).unwrap();
+    text[40] ^= 1;
+    disk.tamper(&path, &text);
+    let vault = small_vault(&disk).unwrap();
+    let packs = files(&disk, "vault/packs/");
+    assert!(matches!(vault.forget(&[id("secret")], WHY, NOW), Err(Error::Damaged { .. })));
+    assert_eq!(files(&disk, "vault/packs/"), packs, "no chunk is deleted that it may name");
+    assert!(matches!(vault.write(id("secret"), &info("secret"), NOW), Err(Error::Forgotten { .. })));
+    let forgotten = vault.forget(&[id("stranger")], WHY, NOW).unwrap();
+    assert!(matches!(forgotten.swept, Some(Swept { packs_busy: 0, .. })));
+    assert_eq!((forgotten.tombstones[0].role.as_deref(), forgotten.tombstones[0].bytes), (None, 0));
+    check_gone(&disk);
+}
+
+#[test]
+fn damaged_tombstones_are_told_and_stop_nobody_else_from_being_recorded() {
+    let disk = disk(1);
+    filled(&disk);
+    let vault = small_vault(&disk).unwrap();
+    vault.forget(&[id("secret")], WHY, NOW).unwrap();
+    let path = VaultFile::Tombstones.path();
+    let whole = disk.content(&path).unwrap();
+    for at in [whole.len() / 2, whole.len() - 2] {
+        let mut text = whole.clone();
+        text[at] ^= 1;
+        disk.tamper(&path, &text);
+        let vault = small_vault(&disk).unwrap();
+        assert!(matches!(vault.tombstones(), Err(Error::Damaged { .. })));
+        assert!(matches!(vault.forget(&[id("fork")], WHY, NOW), Err(Error::Damaged { .. })));
+        assert!(matches!(vault.write(id("secret"), &info("secret"), NOW), Err(Error::Forgotten { .. })));
+        keep(&vault, "fork", b"more");
+        assert!(disk.content(&path).unwrap() == text);
+    }
+    disk.tamper(&path, b"");
+    assert!(matches!(small_vault(&disk).unwrap().tombstones(), Err(Error::Damaged { .. })));
+    disk.remove(&path).unwrap();
+    assert_eq!(small_vault(&disk).unwrap().tombstones().unwrap(), []);
+}
