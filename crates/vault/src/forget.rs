@@ -93,6 +93,8 @@ impl Vault {
         }
         let Some(_changing) = self.lock_tombstones(1)? else { return Ok(None) };
         let mut tombstones = Tombstones::read(&**self.disk())?;
+        // Whoever wrote them may have died, or failed, before they were safe: nothing is deleted for their sake alone.
+        tombstones.write(&**self.disk())?;
         self.sweep_pending(&mut tombstones, 1)
     }
 

@@ -65,7 +65,8 @@ pub(crate) fn settle_packs(
     if packs.dead.is_empty() {
         return Ok(0);
     }
-    let mut settling = Settling { counting: named.clone(), ..Settling::default() };
+    let mut settling =
+        Settling { named, counting: named.clone(), settled: HashMap::new(), unsettled: HashMap::new() };
     for pack in &packs.settled {
         for (_, header) in index::read_file(disk, *pack)?.unwrap_or_default() {
             settling.count_base(&header);
@@ -93,8 +94,8 @@ pub(crate) fn settle_packs(
     Ok(packs.dead.len())
 }
 
-#[derive(Default)]
-struct Settling {
+struct Settling<'a> {
+    named: &'a HashSet<ChunkHash>,
     /// What manifests name, and what that differs from.
     counting: HashSet<ChunkHash>,
     /// What settled packs have, and whether they have it stored by itself.
@@ -103,7 +104,7 @@ struct Settling {
     unsettled: HashMap<ChunkHash, usize>,
 }
 
-impl Settling {
+impl Settling<'_> {
     fn count_base(&mut self, header: &Header) {
         if self.counting.contains(&header.hash) {
             self.counting.extend(header.base());
@@ -128,9 +129,9 @@ impl Settling {
             if !self.counting.contains(&header.hash) || self.is_superfluous(&header) {
                 continue;
             }
-            if places > 1 {
-                // A manifest names it, and that may be for the sake of the other place: this one may never have been
-                // synced, and may be torn.
+            if places > 1 || !self.named.contains(&header.hash) {
+                // A manifest names it for the sake of another place, or what differs from it for the sake of another
+                // place: this one may never have been synced, and may be torn.
                 let reader = PackReader::open(disk, pack)?;
                 if !reader.map_or(Ok(false), |reader| reader.is_whole(offset, &header))? {
                     continue;
