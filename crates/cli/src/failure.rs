@@ -77,14 +77,17 @@ impl From<JournalError> for Failure {
 impl From<steno_vault::Error> for Failure {
     fn from(error: steno_vault::Error) -> Self {
         let exit = match &error {
-            steno_vault::Error::Held { .. } => Exit::Held,
+            steno_vault::Error::Held { .. } | steno_vault::Error::Busy { .. } => Exit::Held,
             steno_vault::Error::NoSuchSource { .. }
+            | steno_vault::Error::Forgotten { .. }
             | steno_vault::Error::NoSuchBytes { .. }
             | steno_vault::Error::MissingChunk { .. }
             | steno_vault::Error::DamagedChunk { .. }
             | steno_vault::Error::Damaged { .. } => Exit::Found,
             steno_vault::Error::NoRoom { .. }
             | steno_vault::Error::NotSynced { .. }
+            | steno_vault::Error::Poisoned { .. }
+            | steno_vault::Error::Vanished { .. }
             | steno_vault::Error::TooNew { .. }
             | steno_vault::Error::NotRegular { .. }
             | steno_vault::Error::Io { .. } => Exit::Could,

@@ -125,6 +125,7 @@ mod note;
 mod reader;
 mod recorder;
 mod recovery;
+mod remove;
 mod scan;
 mod seal;
 mod segment;

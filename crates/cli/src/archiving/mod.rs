@@ -60,8 +60,18 @@ pub fn places(paths: &[PathBuf], settings: &Settings) -> Result<Places, Failure>
     Ok(Places { homes: Vec::new(), given, exclusions })
 }
 
+/// What becomes of files that were forgotten.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Forgotten {
+    /// They are left alone.
+    Stays,
+    /// They are archived as if they were new.
+    Again,
+}
+
 /// Opens the archive of the store, which is made if it is not there.
-pub fn open(settings: &Settings, entries: &EntriesOut) -> Result<Archive, Failure> {
+pub fn open(settings: &Settings, entries: &EntriesOut, forgotten: Forgotten) -> Result<Archive, Failure> {
+    let again = forgotten == Forgotten::Again;
     raise_file_limit();
     let options = Options { seal_idle: settings.seal_idle.value, ..Options::default() };
     let journal = Journal::new(runs::make_store(settings)?, options);
@@ -70,7 +80,7 @@ pub fn open(settings: &Settings, entries: &EntriesOut) -> Result<Archive, Failur
         .file
         .as_ref()
         .map(|_| EntryOptions { emit_raw: settings.archive.emit_raw.value, ..EntryOptions::default() });
-    let options = ArchiveOptions { max_read_bytes, entries, ..ArchiveOptions::default() };
+    let options = ArchiveOptions { max_read_bytes, entries, again, ..ArchiveOptions::default() };
     Archive::open(journal, options).map_err(failure)
 }
 

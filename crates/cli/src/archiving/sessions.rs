@@ -73,8 +73,16 @@ impl Key {
     }
 }
 
-/// Returns a run and those below it, each with the source that it was made from.
-fn with_children(store: &Store, run: RunId) -> Result<Vec<(RunId, Option<SourceId>)>, Failure> {
+/// Returns every run of the store with the source that it was made from, if any.
+pub fn sources_of_runs(store: &Store) -> Result<Vec<(RunId, Option<SourceId>)>, Failure> {
+    Ok(first_words(store)?.into_iter().map(|(run, _, source)| (run, source)).collect())
+}
+
+/// A run, its parent, and the source that it was made from.
+type FirstWords = (RunId, Option<RunId>, Option<SourceId>);
+
+/// Returns of every run its parent and its source, as its first event names them.
+fn first_words(store: &Store) -> Result<Vec<FirstWords>, Failure> {
     let mut all = Vec::new();
     for other in store.runs()? {
         match run_ends(store, other) {
@@ -88,6 +96,12 @@ fn with_children(store: &Store, run: RunId) -> Result<Vec<(RunId, Option<SourceI
             Err(error) => return Err(error.into()),
         }
     }
+    Ok(all)
+}
+
+/// Returns a run and those below it, each with the source that it was made from.
+fn with_children(store: &Store, run: RunId) -> Result<Vec<(RunId, Option<SourceId>)>, Failure> {
+    let all = first_words(store)?;
     let mut found: Vec<(RunId, Option<SourceId>)> = Vec::new();
     let mut waiting = vec![run];
     while let Some(next) = waiting.pop() {

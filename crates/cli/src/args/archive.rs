@@ -29,6 +29,9 @@ pub struct ImportArgs {
     /// Files or directories, wherever they lie; what is inside is recognised by content [default: the agents' homes]
     #[arg(value_name = "PATH")]
     pub paths: Vec<PathBuf>,
+    /// Archive files that were forgotten too, as if they were new
+    #[arg(long, requires = "paths")]
+    pub again: bool,
     #[command(flatten)]
     pub entries: EntriesOut,
     /// Print what was archived as one JSON object
@@ -46,6 +49,31 @@ pub struct WatchArgs {
     #[command(flatten)]
     pub entries: EntriesOut,
     /// Print what was archived as one JSON object, and at the end what came since
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Args, Debug)]
+#[command(
+    override_usage = "steno forget [OPTIONS] <RUN>\n       steno forget [OPTIONS] --project <PROJECT>\n       steno forget [OPTIONS] --older-than <TIME>"
+)]
+pub struct ForgetArgs {
+    /// A run's UUID or the beginning of it: its session with its subagents
+    #[arg(required_unless_present_any = ["project", "older_than"])]
+    pub run: Option<String>,
+    /// All sessions of a project, by its directory or as its agent names it; `*` stands for anything
+    #[arg(long, value_name = "PROJECT", conflicts_with = "run")]
+    pub project: Option<String>,
+    /// All sessions that nobody has written to for this time, like `90d`
+    #[arg(long, value_name = "TIME", value_parser = parse_time, conflicts_with_all = ["run", "project"])]
+    pub older_than: Option<jiff::SignedDuration>,
+    /// Do not ask
+    #[arg(long)]
+    pub yes: bool,
+    /// Show what would go, and change nothing
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Print one JSON object a line: sources and runs that go
     #[arg(long)]
     pub json: bool,
 }

@@ -8,7 +8,8 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use steno_journal::Level;
 
 pub use archive::{
-    DoctorArgs, EntriesOut, ImportArgs, PauseArgs, RestoreArgs, ServiceArgs, ServiceDo, UpArgs, WatchArgs,
+    DoctorArgs, EntriesOut, ForgetArgs, ImportArgs, PauseArgs, RestoreArgs, ServiceArgs, ServiceDo, UpArgs,
+    WatchArgs,
 };
 
 /// The flight recorder for AI agents
@@ -89,6 +90,11 @@ pub enum Command {
     /// agent's cleanup does not take them again at once, and the agent can go on with the session. Files that are there
     /// already stay as they are; if one of them differs, nothing is written.
     Restore(RestoreArgs),
+    /// Delete sessions from the archive for good, after showing what goes
+    ///
+    /// Their files' bytes that nothing else uses, their transcripts, and what is derived from them. A tombstone stays, so
+    /// that they are not archived again while the agent still has them; the agent's own files are left alone.
+    Forget(ForgetArgs),
     /// Say what was found of which agent, what it will delete and when, what is wrong and how to mend it
     Doctor(DoctorArgs),
     /// Keep `steno up` running from login on

@@ -1,6 +1,6 @@
 //! `steno import`: one pass over the agents' homes, or over what is named.
 
-use crate::archiving::{self, Pass, Stop};
+use crate::archiving::{self, Forgotten, Pass, Stop};
 use crate::args::ImportArgs;
 use crate::failure::Outcome;
 use crate::output::Output;
@@ -10,7 +10,8 @@ pub fn run(args: &ImportArgs, settings: &Settings, output: &mut Output) -> Outco
     let stop = Stop::listen()?;
     let places = archiving::places(&args.paths, settings)?;
     archiving::logging_entries(&args.entries, || {
-        let archive = &mut archiving::open(settings, &args.entries)?;
+        let forgotten = if args.again { Forgotten::Again } else { Forgotten::Stays };
+        let archive = &mut archiving::open(settings, &args.entries, forgotten)?;
         let pass = Pass { archive, places: &places, stop: &stop, as_json: args.json };
         Ok(pass.run(output)?.exit())
     })

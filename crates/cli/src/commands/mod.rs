@@ -7,6 +7,7 @@ pub mod entries;
 pub mod event_lines;
 pub mod events;
 pub mod follow;
+pub mod forget;
 pub mod import;
 pub mod ls;
 pub mod pause;

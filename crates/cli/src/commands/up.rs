@@ -3,7 +3,7 @@
 use steno_recorder::archive::Places;
 
 use crate::archiving::follow::tell;
-use crate::archiving::{self, Follow, Pass, Stop};
+use crate::archiving::{self, Follow, Forgotten, Pass, Stop};
 use crate::args::UpArgs;
 use crate::demo;
 use crate::failure::{Failure, Outcome};
@@ -14,7 +14,7 @@ pub fn run(args: &UpArgs, settings: &Settings, output: &mut Output) -> Outcome {
     let stop = Stop::listen()?;
     let options = args.tailing.options(settings);
     archiving::logging_entries(&args.entries, || {
-        let archive = &mut archiving::open(settings, &args.entries)?;
+        let archive = &mut archiving::open(settings, &args.entries, Forgotten::Stays)?;
         let places = if args.demo { sample_places(settings)? } else { archiving::places(&[], settings)? };
         if places.homes.is_empty() {
             tell("no agent has kept anything on this machine yet");

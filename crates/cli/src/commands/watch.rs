@@ -1,6 +1,6 @@
 //! `steno watch`: one pass over the agents' homes, or over what is named, and then every change as it comes.
 
-use crate::archiving::{self, Follow, Stop};
+use crate::archiving::{self, Follow, Forgotten, Stop};
 use crate::args::WatchArgs;
 use crate::failure::Outcome;
 use crate::output::Output;
@@ -11,7 +11,7 @@ pub fn run(args: &WatchArgs, settings: &Settings, output: &mut Output) -> Outcom
     let places = archiving::places(&args.paths, settings)?;
     let options = args.tailing.options(settings);
     archiving::logging_entries(&args.entries, || {
-        let archive = &mut archiving::open(settings, &args.entries)?;
+        let archive = &mut archiving::open(settings, &args.entries, Forgotten::Stays)?;
         Follow { archive, places, stop: &stop, options, as_json: args.json }.run(output)
     })
 }

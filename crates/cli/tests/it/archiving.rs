@@ -245,3 +245,72 @@ fn entries_are_logged_as_records_pass_and_numbered_on_after_a_restart() {
         .collect();
     assert_eq!(numbered, [(1, "one".to_owned()), (2, "one".to_owned()), (3, "one".to_owned())]);
 }
+
+/// Tells whether a text stands anywhere in the store, compressed chunks aside.
+fn store_has(steno: &Steno, text: &str) -> bool {
+    steno.look().values().any(|seen| seen.bytes.windows(text.len()).any(|window| window == text.as_bytes()))
+}
+
+#[test]
+fn what_is_forgotten_is_gone_and_not_archived_again_unless_asked_for() {
+    let steno = Steno::new();
+    let file = session_file(&steno);
+    write(&file, &line(1, "a secret"));
+    let other = "3a7c8b21-7e1d-4b64-8a6f-6b2cf1d10aff";
+    write(&file.with_file_name(format!("{other}.jsonl")), &line(2, "another").replace(SESSION, other));
+    done(&steno.run(&["import"]));
+    let shown = steno.run(&["forget", SESSION, "--dry-run"]);
+    assert!(shown.code == 0 && shown.out.contains(SESSION) && !shown.out.contains(other), "{shown:?}");
+    assert!(store_has(&steno, "a secret"));
+    let asked = steno.run(&["forget", SESSION]);
+    assert!(asked.code == 2 && asked.err.contains("--yes"), "{asked:?}");
+    done(&steno.run(&["forget", SESSION, "--yes"]));
+    assert!(!store_has(&steno, "a secret") && !steno.transcript(SESSION).exists());
+    assert_eq!(prompts(&steno, other), ["another"]);
+    done(&steno.run(&["verify"]));
+    append(&file, &line(3, "more"));
+    let report = json(steno.run(&["import", "--json"]).out.trim());
+    assert_eq!((&report["files_forgotten"], &report["files_failed"]), (&1.into(), &0.into()));
+    assert!(!steno.transcript(SESSION).exists());
+    assert_eq!(steno.run(&["restore", SESSION]).code, 1);
+    let path = file.to_str().unwrap();
+    done(&steno.run(&["import", path, "--again"]));
+    assert_eq!(prompts(&steno, SESSION), ["a secret", "more"]);
+}
+
+#[test]
+fn projects_and_old_sessions_are_forgotten_together() {
+    let steno = Steno::new();
+    let file = session_file(&steno);
+    write(&file, &line(1, "one"));
+    let old = fs::File::options().append(true).open(&file).unwrap();
+    old.set_modified(std::time::SystemTime::now() - std::time::Duration::from_hours(24 * 100)).unwrap();
+    let other = "3a7c8b21-7e1d-4b64-8a6f-6b2cf1d10aff";
+    let young = steno.dir.path().join(format!(".claude/projects/-srv-blog/{other}.jsonl"));
+    write(&young, &line(2, "two").replace(SESSION, other));
+    done(&steno.run(&["import"]));
+    assert_eq!(steno.run(&["forget", "--older-than", "200d", "--yes"]).code, 1);
+    done(&steno.run(&["forget", "--older-than", "90d", "--yes"]));
+    assert!(!steno.transcript(SESSION).exists() && steno.transcript(other).exists());
+    done(&steno.run(&["forget", "--project", "/srv/blog", "--yes"]));
+    assert!(!steno.transcript(other).exists());
+    assert_eq!(steno.run(&["forget", "--project", "/srv/blog", "--older-than", "1d"]).code, 2);
+}
+
+#[test]
+fn what_is_being_recorded_is_forgotten_only_after_a_pause() {
+    let steno = Steno::new();
+    let file = session_file(&steno);
+    write(&file, &line(1, "one"));
+    let live = steno.start(&["watch"]);
+    wait_until("the first prompt", || prompts(&steno, SESSION) == ["one"]);
+    append(&file, &line(2, "two"));
+    wait_until("the second prompt", || prompts(&steno, SESSION) == ["one", "two"]);
+    let said = steno.run(&["forget", SESSION, "--yes"]);
+    assert!(said.code == 4 && said.err.contains("steno pause"), "{said:?}");
+    done(&steno.run(&["pause"]));
+    wait_until("the end of recording", || steno.run(&["forget", SESSION, "--yes"]).code == 0);
+    done(&steno.run(&["resume"]));
+    done(&interrupt(live));
+    assert!(!steno.transcript(SESSION).exists());
+}

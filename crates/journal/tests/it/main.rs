@@ -18,6 +18,7 @@ mod giving_up;
 mod real_disk;
 mod recording;
 mod recovering;
+mod removing;
 mod sealing;
 mod segments;
 #[cfg(feature = "shuttle")]

@@ -70,6 +70,13 @@ impl Catalog {
     }
 }
 
+/// Returns when a source's file was last written to, as far as its owner has seen.
+#[must_use]
+pub fn last_written(manifest: &Manifest) -> Option<jiff::Timestamp> {
+    let cursor = manifest.cursor.as_deref().and_then(cursors::read)?;
+    jiff::Timestamp::from_nanosecond(cursor.stamp.modified_ns.into()).ok()
+}
+
 impl Known {
     pub(crate) fn of(manifest: &Manifest) -> Self {
         let cursor = manifest.cursor.as_deref().and_then(cursors::read);
@@ -90,14 +97,16 @@ pub(crate) enum Standing {
 }
 
 /// Looks up a path that the catalog does not know.
-pub(crate) fn standing(vault: &Vault, path: &Path) -> Standing {
+pub(crate) fn standing(vault: &Vault, path: &Path, again: bool) -> Standing {
     for turn in 0.. {
         let id = SourceId::derive(key(path), turn);
         match vault.manifest(id) {
             // What was here and has moved away keeps its id.
             Ok(Some(manifest)) if key(&manifest.info.path.0) != key(path) => {}
             Ok(Some(manifest)) => return Standing::Begun(Known::of(&manifest)),
-            // Who writes to one that is damaged is told so.
+            // What was forgotten keeps its id too; whoever wants it again begins another.
+            Ok(None) if again && vault.is_forgotten(id).unwrap_or(false) => {}
+            // Who writes to one that is damaged, or was forgotten, is told so.
             Ok(None) | Err(_) => return Standing::New(id),
         }
     }

@@ -47,6 +47,12 @@ impl Error {
         )
     }
 
+    /// Tells whether the source was forgotten, and is not to be recorded again.
+    #[must_use]
+    pub fn is_forgotten(&self) -> bool {
+        matches!(self, Self::Vault { source: steno_vault::Error::Forgotten { .. }, .. })
+    }
+
     /// Tells whether the disk is full.
     #[must_use]
     pub fn is_no_room(&self) -> bool {

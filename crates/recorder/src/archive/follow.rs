@@ -235,6 +235,10 @@ impl<'a> Following<'a> {
             },
         };
         if let Err(error) = outcome {
+            if error.is_forgotten() {
+                self.files.take(path, Look::Forgotten);
+                return;
+            }
             self.later.insert(path.to_owned(), Instant::now() + RETRY_AFTER);
             self.files.take(path, if error.is_held() { Look::Held } else { Look::Failed });
             if !error.is_held() {

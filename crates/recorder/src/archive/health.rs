@@ -23,6 +23,8 @@ pub struct Health {
     pub records_unreadable: u64,
     /// Files that another process records.
     pub files_held: u64,
+    /// Files that were forgotten, and are left alone.
+    pub files_forgotten: u64,
     /// Files that could not be recorded; they are tried again.
     pub files_failed: u64,
 }
@@ -38,6 +40,7 @@ impl AddAssign for Health {
             records_unknown,
             records_unreadable,
             files_held,
+            files_forgotten,
             files_failed,
         } = more;
         self.files += files;
@@ -48,6 +51,7 @@ impl AddAssign for Health {
         self.records_unknown += records_unknown;
         self.records_unreadable += records_unreadable;
         self.files_held += files_held;
+        self.files_forgotten += files_forgotten;
         self.files_failed += files_failed;
     }
 }
@@ -58,6 +62,7 @@ pub(super) struct Files {
     seen: HashSet<PathBuf>,
     new: HashSet<PathBuf>,
     held: HashSet<PathBuf>,
+    forgotten: HashSet<PathBuf>,
     failed: HashSet<PathBuf>,
 }
 
@@ -72,6 +77,8 @@ pub(super) enum Look {
     New,
     /// Another process records it.
     Held,
+    /// It was forgotten, and is left alone.
+    Forgotten,
     /// It could not be recorded.
     Failed,
 }
@@ -88,16 +95,18 @@ impl Files {
             Look::Listed | Look::Quiet => false,
             Look::New => self.new.insert(path.to_owned()),
             Look::Held => self.held.insert(path.to_owned()),
+            Look::Forgotten => self.forgotten.insert(path.to_owned()),
             Look::Failed => self.failed.insert(path.to_owned()),
         };
     }
 
     /// Writes down how many there are.
     pub(super) fn count(&self, health: &mut Health) {
-        let Self { seen, new, held, failed } = self;
+        let Self { seen, new, held, forgotten, failed } = self;
         health.files = seen.len() as u64;
         health.files_new = new.len() as u64;
         health.files_held = held.len() as u64;
+        health.files_forgotten = forgotten.len() as u64;
         health.files_failed = failed.len() as u64;
     }
 }

@@ -14,6 +14,8 @@ pub enum Outcome {
     Recorded,
     /// Another process records it.
     Held,
+    /// It was forgotten, and is left alone.
+    Forgotten,
     /// It could not be recorded, for a reason that was told.
     Failed,
 }
@@ -47,6 +49,7 @@ impl Archive {
             let outcome = match self.import_one(file, progress, &mut health) {
                 Ok(outcome) => outcome,
                 Err(error) if error.is_held() => Outcome::Held,
+                Err(error) if error.is_forgotten() => Outcome::Forgotten,
                 Err(error) => {
                     progress.failed(file, &error);
                     Outcome::Failed
@@ -56,6 +59,7 @@ impl Archive {
                 Outcome::Unchanged => {}
                 Outcome::Recorded => health.files_new += 1,
                 Outcome::Held => health.files_held += 1,
+                Outcome::Forgotten => health.files_forgotten += 1,
                 Outcome::Failed => health.files_failed += 1,
             }
             progress.done(file, outcome);

@@ -28,13 +28,14 @@ use crate::entries::{Discovered, EntryNumbers, EntryOptions, EntrySink};
 use catalog::{Catalog, Known, Standing};
 use source::{OpenSource, Pace, SourceParts};
 
+pub use catalog::last_written;
 pub use coverage::{Coverage, coverage};
 pub use error::Error;
 pub use files::ToArchive;
 pub use follow::{Following, Watcher};
 pub use health::Health;
 pub use import::{Outcome, Progress};
-pub use places::{Exclusions, Found, Places};
+pub use places::{Exclusions, Found, Places, is_project};
 pub use presence::is_followed;
 
 /// Settings of the archive.
@@ -44,13 +45,15 @@ pub struct ArchiveOptions {
     pub max_read_bytes: usize,
     /// Where the time comes from.
     pub clock: fn() -> jiff::Timestamp,
+    /// Whether files that were forgotten are archived again, as if they were new.
+    pub again: bool,
     /// How entries are logged beside the events, if anybody wants them.
     pub entries: Option<EntryOptions>,
 }
 
 impl Default for ArchiveOptions {
     fn default() -> Self {
-        Self { max_read_bytes: MAX_READ_BYTES, clock: jiff::Timestamp::now, entries: None }
+        Self { max_read_bytes: MAX_READ_BYTES, clock: jiff::Timestamp::now, again: false, entries: None }
     }
 }
 
@@ -102,7 +105,7 @@ impl Archive {
         let known = self.catalog.at(file.path()).or_else(|| self.catalog.moved_here(file.file)).cloned();
         let (id, known) = match known {
             Some(known) => (known.id, Some(known)),
-            None => match catalog::standing(&self.vault, file.path()) {
+            None => match catalog::standing(&self.vault, file.path(), self.options.again) {
                 Standing::Begun(known) => (known.id, Some(known)),
                 Standing::New(id) => (id, None),
             },

@@ -6,6 +6,8 @@ use steno_capture::discovery::{
     GivenFile, Home, Listing, Problem, file_at, files, files_below, given, may_hold,
 };
 
+use steno_vault::SourceInfo;
+
 use super::ToArchive;
 
 /// Where to look, and what to leave alone.
@@ -118,12 +120,15 @@ impl Exclusions {
             let pattern = pattern.trim_end_matches('/');
             matches(pattern, &path) || matches(&format!("{pattern}/*"), &path)
         };
-        let project = file.info.project.as_deref();
-        let is_project = |pattern: &String| {
-            project.is_some_and(|name| matches(pattern, name) || matches(&claude_name(pattern), name))
-        };
-        self.paths.iter().any(is_below) || self.projects.iter().any(is_project)
+        self.paths.iter().any(is_below) || self.projects.iter().any(|project| is_project(project, &file.info))
     }
+}
+
+/// Tells whether a file belongs to a project, given as its agent names it or by its directory.
+#[must_use]
+pub fn is_project(pattern: &str, info: &SourceInfo) -> bool {
+    let is_named = |name: &str| matches(pattern, name) || matches(&claude_name(pattern), name);
+    info.project.as_deref().is_some_and(is_named)
 }
 
 /// Returns how Claude Code names the project in a directory.

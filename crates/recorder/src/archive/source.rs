@@ -80,7 +80,9 @@ impl OpenSource {
         let path = info.path.0.clone();
         let failed = || Error::vault(&path);
         let cursor_before = vault.manifest(id).map_err(failed())?.and_then(|manifest| manifest.cursor);
-        let writer = vault.write(id, &info, &since).map_err(failed())?;
+        let mut writer = vault.write(id, &info, &since).map_err(failed())?;
+        // What an owner has left that did not come to its end is made safe once more before events are made of it.
+        writer.commit(Keep::InTail).map_err(failed())?;
         let level = match pace {
             Pace::Once => Level::Written,
             Pace::Live => Level::Synced,
