@@ -27,9 +27,16 @@ impl Codec {
 
     /// Restores a compressed chunk of a known length; `None` when it is not that.
     pub(crate) fn unpack(&mut self, packed: &[u8], len: usize) -> Option<Vec<u8>> {
-        let mut chunk = Vec::with_capacity(len);
-        self.decompress.get_or_insert_with(DCtx::create).decompress(&mut chunk, packed).ok()?;
-        (chunk.len() == len).then_some(chunk)
+        let mut chunk = Vec::new();
+        self.unpack_into(&mut chunk, packed, len).then_some(chunk)
+    }
+
+    /// Restores a compressed chunk of a known length in place of what was in the buffer; false when it is not that.
+    pub(crate) fn unpack_into(&mut self, chunk: &mut Vec<u8>, packed: &[u8], len: usize) -> bool {
+        chunk.clear();
+        chunk.reserve_exact(len);
+        let unpacked = self.decompress.get_or_insert_with(DCtx::create).decompress(chunk, packed);
+        unpacked.is_ok() && chunk.len() == len
     }
 }
 

@@ -71,7 +71,9 @@ mod settle;
 mod sweep;
 mod tail_file;
 mod tombstones;
+mod usage;
 mod vault;
+mod verify;
 mod writer;
 
 pub use error::Error;
@@ -83,5 +85,7 @@ pub use names::VaultFile;
 pub use restore::{RestoreError, Standing};
 pub use sweep::Swept;
 pub use tombstones::Tombstone;
+pub use usage::{SourceUsage, Usage};
 pub use vault::Vault;
+pub use verify::{Finding, Progress, Touched, Verified};
 pub use writer::{Keep, SourceWriter};

@@ -7,6 +7,7 @@ use steno_disk::{Disk, DiskFile, LockGuard, StorePath, append_all, read_full, sy
 use crate::error::Error;
 use crate::frame::{HEADER_BYTES_MAX, Header, MAGIC};
 use crate::ids::PackId;
+use crate::limits::CHUNK_BYTES_LIMIT;
 use crate::names::VaultFile;
 
 /// What a pack begins with, before the version of its format and the CRC-32 of both.
@@ -18,6 +19,8 @@ const PACK_VERSION: u32 = 1;
 pub(crate) const FIRST_FRAME: u64 = PREAMBLE_BYTES as u64;
 /// How much is read at a time to find frames.
 const WINDOW_BYTES: usize = 64 * 1024;
+/// How much is read at a time to read all of them: several of the longest.
+const WALK_BYTES: usize = 16 * (CHUNK_BYTES_LIMIT + HEADER_BYTES_MAX);
 
 /// The one writer of a pack.
 pub(crate) struct PackWriter {
@@ -124,17 +127,8 @@ pub(crate) fn check_in_place(disk: &dyn Disk, path: &StorePath, file: &dyn DiskF
 pub(crate) struct PackReader {
     pub(crate) path: StorePath,
     file: Arc<dyn DiskFile>,
-}
-
-/// Bytes of a pack that are no frame.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Gap {
-    /// Where they begin.
-    pub(crate) offset: u64,
-    /// How many there are.
-    pub(crate) len: u64,
-    /// Whether the pack ends with them, as it does when its process died while it wrote.
-    pub(crate) is_last: bool,
+    /// Whether it begins as packs do.
+    pub(crate) begins_well: bool,
 }
 
 impl PackReader {
@@ -152,7 +146,7 @@ impl PackReader {
         if begins_well && version > PACK_VERSION {
             return Err(Error::TooNew { path, found: version.into(), known: PACK_VERSION.into() });
         }
-        Ok(Some(Self { path, file }))
+        Ok(Some(Self { path, file, begins_well }))
     }
 
     /// Returns up to `len` bytes at an offset, fewer only at the end of the pack.
@@ -174,26 +168,32 @@ impl PackReader {
         Ok(self.file.identity().map_err(Error::io("look at", &self.path))?.size_bytes)
     }
 
-    /// Hands over every frame's offset and header from `offset` on; returns what lies between them.
-    pub(crate) fn scan(&self, mut offset: u64, mut each: impl FnMut(u64, Header)) -> Result<Vec<Gap>, Error> {
+    /// Hands over every frame's offset and header from `offset` on.
+    pub(crate) fn scan(&self, mut offset: u64, mut each: impl FnMut(u64, Header)) -> Result<(), Error> {
         let size = self.len()?;
-        let mut window = Window::new(&*self.file, &self.path);
-        let mut gaps = Vec::new();
-        while offset < size {
-            match Header::read(window.at(offset, HEADER_BYTES_MAX)?) {
-                Ok(header) if offset + header.frame_len() <= size => {
-                    each(offset, header);
-                    offset += header.frame_len();
-                }
-                Ok(_) | Err(_) => {
-                    let next = window.find_header(offset + 1, size)?;
-                    let end = next.unwrap_or(size);
-                    gaps.push(Gap { offset, len: end - offset, is_last: next.is_none() });
-                    offset = end;
-                }
-            }
+        let mut window = Window::new(&*self.file, &self.path, WINDOW_BYTES);
+        while let Some((at, header)) = window.next_frame(offset, size)? {
+            each(at, header);
+            offset = at + header.frame_len();
         }
-        Ok(gaps)
+        Ok(())
+    }
+
+    /// Hands over every frame's offset, header and what is stored for it, and reads all of the pack once to do so.
+    pub(crate) fn walk(
+        &self,
+        mut each: impl FnMut(u64, &Header, &[u8]) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let size = self.len()?;
+        let mut window = Window::new(&*self.file, &self.path, WALK_BYTES);
+        let mut offset = FIRST_FRAME;
+        while let Some((at, header)) = window.next_frame(offset, size)? {
+            let len = usize::try_from(header.frame_len()).expect("frames are bounded");
+            let frame = window.at(at, len)?;
+            each(at, &header, frame.get(header.header_len()..).unwrap_or_default())?;
+            offset = at + header.frame_len();
+        }
+        Ok(())
     }
 }
 
@@ -208,8 +208,17 @@ struct Window<'a> {
 }
 
 impl<'a> Window<'a> {
-    fn new(file: &'a dyn DiskFile, path: &'a StorePath) -> Self {
-        Self { file, path, start: 0, len: 0, bytes: vec![0; WINDOW_BYTES] }
+    fn new(file: &'a dyn DiskFile, path: &'a StorePath, size: usize) -> Self {
+        Self { file, path, start: 0, len: 0, bytes: vec![0; size] }
+    }
+
+    /// Finds the first frame at an offset or behind it.
+    fn next_frame(&mut self, offset: u64, size: u64) -> Result<Option<(u64, Header)>, Error> {
+        let fits = |header: &Header| offset + header.frame_len() <= size;
+        if let Some(header) = Header::read(self.at(offset, HEADER_BYTES_MAX)?).ok().filter(fits) {
+            return Ok(Some((offset, header)));
+        }
+        self.find_header(offset + 1, size)
     }
 
     /// Returns up to `wanted` bytes at an offset, fewer only at the end of the file.
@@ -224,7 +233,7 @@ impl<'a> Window<'a> {
     }
 
     /// Finds the next frame that is whole.
-    fn find_header(&mut self, mut offset: u64, size: u64) -> Result<Option<u64>, Error> {
+    fn find_header(&mut self, mut offset: u64, size: u64) -> Result<Option<(u64, Header)>, Error> {
         while offset < size {
             let piece = self.at(offset, WINDOW_BYTES / 2)?;
             let Some(at) = piece.windows(MAGIC.len()).position(|window| window == MAGIC) else {
@@ -233,9 +242,9 @@ impl<'a> Window<'a> {
                 continue;
             };
             offset += at as u64;
-            let header = Header::read(self.at(offset, HEADER_BYTES_MAX)?);
-            if header.is_ok_and(|header| offset + header.frame_len() <= size) {
-                return Ok(Some(offset));
+            let header = Header::read(self.at(offset, HEADER_BYTES_MAX)?).ok();
+            if let Some(header) = header.filter(|header| offset + header.frame_len() <= size) {
+                return Ok(Some((offset, header)));
             }
             offset += 1;
         }

@@ -56,6 +56,12 @@ impl Tail {
         found
     }
 
+    /// Tells whether it ends with what a crash has left.
+    pub(crate) fn is_unfinished(&self) -> bool {
+        let whole: usize = self.frames.iter().map(|frame| HEADER_BYTES + frame.bytes.len()).sum();
+        self.len > whole as u64
+    }
+
     /// Fails when a frame is not what was written.
     pub(crate) fn check(&self, source: SourceId) -> Result<(), Error> {
         let damaged = |offset| {

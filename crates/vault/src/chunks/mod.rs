@@ -147,6 +147,11 @@ impl Chunks {
         self.read_from(From::Anywhere, hash, codec)
     }
 
+    /// Reads a chunk that others are stored as different from, and checks it.
+    pub(crate) fn read_base(&self, hash: &ChunkHash, codec: &mut Codec) -> Result<Vec<u8>, Error> {
+        self.read_from(From::StoredAlone, hash, codec)
+    }
+
     fn read_from(&self, from: From, hash: &ChunkHash, codec: &mut Codec) -> Result<Vec<u8>, Error> {
         let mut tries = 0;
         loop {
@@ -194,7 +199,7 @@ impl Chunks {
             Form::Raw => Some(stored.to_vec()),
             Form::Packed => codec.unpack(stored, len),
             Form::Differing(base) => {
-                let base = self.read_from(From::StoredAlone, &base, codec)?;
+                let base = self.read_base(&base, codec)?;
                 codec::unpack_against(&base, stored, len)
             }
         };

@@ -10,3 +10,5 @@ mod kit;
 mod model;
 mod packs;
 mod threads;
+mod verifying;
+mod weighing;

@@ -6,7 +6,7 @@ use steno_testkit::sim_disk::SimDisk;
 use steno_vault::{ChunkHash, VaultFile};
 use zstd::zstd_safe::DCtx;
 
-const PREAMBLE_BYTES: usize = 16;
+pub const PREAMBLE_BYTES: usize = 16;
 const FIXED_BYTES: usize = 40;
 const RAW: u8 = 0;
 const DIFFERING: u8 = 2;
@@ -14,6 +14,8 @@ const DIFFERING: u8 = 2;
 /// A frame as it stands in a pack.
 #[derive(Clone, Debug)]
 pub struct Frame {
+    pub path: String,
+    pub offset: usize,
     pub form: u8,
     pub hash: ChunkHash,
     pub base: Option<ChunkHash>,
@@ -31,7 +33,7 @@ pub fn all_frames(disk: &SimDisk) -> Vec<Frame> {
         }
         let mut offset = PREAMBLE_BYTES;
         while offset < bytes.len() {
-            match frame(&bytes, offset) {
+            match frame(&path, &bytes, offset) {
                 Some(frame) => {
                     offset += frame.header_len + frame.stored.len();
                     frames.push(frame);
@@ -43,7 +45,7 @@ pub fn all_frames(disk: &SimDisk) -> Vec<Frame> {
     frames
 }
 
-fn frame(bytes: &[u8], offset: usize) -> Option<Frame> {
+fn frame(path: &str, bytes: &[u8], offset: usize) -> Option<Frame> {
     let header = bytes.get(offset..)?.strip_prefix(b"SCHK").map(|_| &bytes[offset..])?;
     let number = |at: usize| Some(u32::from_le_bytes(header.get(at..at + 4)?.try_into().ok()?));
     let hash = |at: usize| Some(ChunkHash::from_bytes(header.get(at..at + 32)?.try_into().ok()?));
@@ -54,8 +56,8 @@ fn frame(bytes: &[u8], offset: usize) -> Option<Frame> {
         return None;
     }
     let stored = header.get(header_len..header_len + number(12)? as usize)?.to_vec();
-    let (hash, chunk_len) = (hash(FIXED_BYTES)?, number(8)? as usize);
-    Some(Frame { form, hash, base, chunk_len, header_len, stored })
+    let (path, hash, chunk_len) = (path.to_owned(), hash(FIXED_BYTES)?, number(8)? as usize);
+    Some(Frame { path, offset, form, hash, base, chunk_len, header_len, stored })
 }
 
 /// All chunks that frames hold, made whole.

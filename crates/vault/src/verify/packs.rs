@@ -1,0 +1,226 @@
+//! What packs hold: each frame is checked and made whole, and compared with what sources name.
+
+use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
+
+use steno_disk::StorePath;
+
+use super::{Finding, Named, Progress, Verified};
+use crate::codec::{self, Codec};
+use crate::error::Error;
+use crate::frame::{Form, Header};
+use crate::ids::{ChunkHash, PackId};
+use crate::index;
+use crate::names::VaultFile;
+use crate::pack::{self, FIRST_FRAME, PackReader};
+use crate::vault::Vault;
+
+/// How many chunks are remembered that others differ from: those of a fork come one after the other.
+const BASES_LEN_MAX: usize = 32;
+
+/// What is known of a chunk.
+#[derive(Clone, Copy, Default)]
+struct Chunk {
+    len: u32,
+    /// How long all its frames are, damaged or not.
+    frames_len: u64,
+    /// Whether one of them is as it was.
+    is_good: bool,
+}
+
+/// All that was found in packs.
+#[derive(Default)]
+pub(super) struct Seen {
+    pub(super) packs: usize,
+    pub(super) stored_bytes: u64,
+    chunks: HashMap<ChunkHash, Chunk, foldhash::fast::FixedState>,
+    /// What a chunk is stored as different from, if it has no frame that can be made whole without.
+    bases: HashMap<ChunkHash, ChunkHash>,
+    damaged: Vec<(ChunkHash, Error)>,
+    findings: Vec<Finding>,
+}
+
+/// Makes chunks whole.
+#[derive(Default)]
+struct Unpacker {
+    codec: Codec,
+    chunk: Vec<u8>,
+    bases: HashMap<ChunkHash, Vec<u8>>,
+    /// The bases in the order in which they came.
+    order: VecDeque<ChunkHash>,
+}
+
+/// What a frame turned out to be.
+#[derive(Clone, Copy)]
+enum Outcome {
+    Good,
+    Damaged(&'static str),
+    /// It may be good, and what it differs from is not.
+    BaseGone,
+}
+
+impl Unpacker {
+    fn check(&mut self, vault: &Vault, header: &Header, stored: &[u8]) -> Outcome {
+        if crc32fast::hash(stored) != header.stored_sum {
+            return Outcome::Damaged("its bytes are not what was written");
+        }
+        let len = header.chunk_len as usize;
+        let is_whole = match header.form {
+            Form::Raw => ChunkHash::of(stored) == header.hash,
+            Form::Packed => {
+                self.codec.unpack_into(&mut self.chunk, stored, len)
+                    && ChunkHash::of(&self.chunk) == header.hash
+            }
+            Form::Differing(base) => {
+                let Some(base) = self.base(vault, base) else { return Outcome::BaseGone };
+                let chunk = codec::unpack_against(base, stored, len);
+                chunk.is_some_and(|chunk| ChunkHash::of(&chunk) == header.hash)
+            }
+        };
+        if is_whole { Outcome::Good } else { Outcome::Damaged("its bytes do not have its hash") }
+    }
+
+    fn base(&mut self, vault: &Vault, hash: ChunkHash) -> Option<&Vec<u8>> {
+        if !self.bases.contains_key(&hash) {
+            let bytes = vault.chunks().read_base(&hash, &mut self.codec).ok()?;
+            self.bases.insert(hash, bytes);
+            self.order.push_back(hash);
+            if self.order.len() > BASES_LEN_MAX
+                && let Some(oldest) = self.order.pop_front()
+            {
+                self.bases.remove(&oldest);
+            }
+        }
+        self.bases.get(&hash)
+    }
+}
+
+impl Seen {
+    pub(super) fn read(
+        &mut self,
+        vault: &Vault,
+        named: &Named,
+        progress: &mut impl FnMut(Progress),
+    ) -> Result<(), Error> {
+        let packs = pack::list(&**vault.disk())?;
+        let size = |pack: &PackId| vault.disk().identity(&VaultFile::Pack(*pack).path()).ok().flatten();
+        let bytes_total = packs.iter().filter_map(size).map(|identity| identity.size_bytes).sum();
+        let mut unpacker = Unpacker::default();
+        for pack in packs {
+            if let Err(error) = self.read_pack(vault, named, pack, &mut unpacker) {
+                self.findings.push(Finding { error, touches: Vec::new() });
+            }
+            progress(Progress { bytes_done: self.stored_bytes, bytes_total });
+        }
+        Ok(())
+    }
+
+    fn read_pack(
+        &mut self,
+        vault: &Vault,
+        named: &Named,
+        pack: PackId,
+        unpacker: &mut Unpacker,
+    ) -> Result<(), Error> {
+        let disk = &**vault.disk();
+        // Somebody may have swept it away meanwhile.
+        let Some(reader) = PackReader::open(disk, pack)? else { return Ok(()) };
+        self.packs += 1;
+        self.stored_bytes += reader.len()?;
+        let mut found = HashSet::new();
+        let mut is_needed = false;
+        let path = reader.path.clone();
+        reader.walk(|offset, header, stored| {
+            let outcome = unpacker.check(vault, header, stored);
+            found.insert(offset);
+            is_needed |= named.is_named(&header.hash);
+            self.take(&path, offset, header, outcome);
+            Ok(())
+        })?;
+        // The file beside the pack remembers what frames were called whose headers are damaged or cut off.
+        let size = reader.len()?;
+        for (offset, header) in index::read_file(disk, pack)?.unwrap_or_default() {
+            is_needed |= named.is_named(&header.hash);
+            if !found.contains(&offset) {
+                let why = if offset + header.frame_len() > size {
+                    "its pack ends before it does"
+                } else {
+                    "its header is not what was written"
+                };
+                self.take(&path, offset, &header, Outcome::Damaged(why));
+            }
+        }
+        if is_needed && !reader.begins_well {
+            return Err(Error::Damaged { path, offset: 0, why: "it does not begin as packs do" });
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, path: &StorePath, offset: u64, header: &Header, outcome: Outcome) {
+        let chunk = self.chunks.entry(header.hash).or_default();
+        chunk.len = header.chunk_len;
+        chunk.frames_len += header.frame_len();
+        match outcome {
+            Outcome::Good => chunk.is_good = true,
+            Outcome::BaseGone => {}
+            Outcome::Damaged(why) => {
+                let error = Error::DamagedChunk { hash: header.hash, path: path.clone(), offset, why };
+                self.damaged.push((header.hash, error));
+            }
+        }
+        if let Some(base) = header.base() {
+            self.bases.insert(header.hash, base);
+        }
+    }
+
+    /// Adds up what is needed, and says whom that touches which is damaged or missing.
+    pub(super) fn conclude(self, vault: &Vault, named: &Named, verified: &mut Verified) {
+        let mut needed_len = FIRST_FRAME * self.packs as u64;
+        // Who needs a chunk that cannot be read: who names it, and who names one that differs from it.
+        let mut needed_by: HashMap<ChunkHash, BTreeSet<u32>> = HashMap::new();
+        let mut bases = HashSet::new();
+        for (hash, len) in named.chunks() {
+            let known = self.chunks.get(&hash).copied().unwrap_or_default();
+            verified.chunks += 1;
+            verified.chunk_bytes += u64::from(len);
+            needed_len += known.frames_len;
+            bases.extend(self.bases.get(&hash).copied().filter(|base| !named.is_named(base)));
+            if known.is_good {
+                continue;
+            }
+            needed_by.entry(hash).or_default().extend(named.sources_of(&hash));
+            if let Some(base) = self.bases.get(&hash) {
+                needed_by.entry(*base).or_default().extend(named.sources_of(&hash));
+            }
+        }
+        for base in &bases {
+            let known = self.chunks.get(base).copied().unwrap_or_default();
+            verified.chunks += 1;
+            verified.chunk_bytes += u64::from(known.len);
+            needed_len += known.frames_len;
+        }
+        verified.garbage_bytes = self.stored_bytes.saturating_sub(needed_len);
+        verified.findings.extend(self.findings);
+        let len_of =
+            |hash: &ChunkHash| self.chunks.get(hash).filter(|chunk| chunk.is_good).map(|chunk| chunk.len);
+        verified.findings.extend(named.with_other_lengths(len_of));
+        let damaged: HashSet<ChunkHash> = self.damaged.iter().map(|(hash, _)| *hash).collect();
+        for (hash, error) in self.damaged {
+            if named.is_named(&hash) || bases.contains(&hash) {
+                let numbers = needed_by.get(&hash).cloned().unwrap_or_default();
+                verified.findings.push(Finding { error, touches: named.touched(numbers) });
+            }
+        }
+        let mut missing: Vec<_> = needed_by.into_iter().filter(|(hash, _)| !damaged.contains(hash)).collect();
+        missing.sort_unstable_by_key(|(hash, _)| *hash);
+        let mut codec = Codec::default();
+        for (hash, numbers) in missing {
+            // What cannot be read because of its base is told of that; what can be read by now was being moved.
+            let told = self.bases.get(&hash).is_some_and(|_| self.chunks.contains_key(&hash));
+            if told || vault.chunks().read(&hash, &mut codec).is_ok() {
+                continue;
+            }
+            let error = Error::MissingChunk { hash };
+            verified.findings.push(Finding { error, touches: named.touched(numbers) });
+        }
+    }
+}

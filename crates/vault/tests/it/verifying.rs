@@ -1,0 +1,336 @@
+//! Every byte that matters is checked, damage is told with the sources that it touches, and nothing else suffers.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use steno_disk::StorePath;
+use steno_testkit::sim_disk::{Death, Fault, SimDisk};
+use steno_vault::{ChunkHash, Error, Keep, Limits, SourceId, Vault, VaultFile, Verified};
+
+use crate::kit::{NOW, disk, files, id, info, read, read_all, session, write};
+use crate::packs::{Frame, PREAMBLE_BYTES, all_frames};
+
+const TINY: Limits = Limits { chunk_bytes_max: 1024, pack_bytes_max: 1 << 20 };
+const NAMES: [&str; 4] = ["whole", "fork", "growing", "stranger"];
+
+fn tiny_vault(disk: &SimDisk) -> Arc<Vault> {
+    Vault::create_with(Arc::new(disk.clone()), TINY).unwrap()
+}
+
+fn content(name: &str) -> Vec<u8> {
+    let whole = session(1, 3_000, "first-session");
+    match name {
+        "whole" => whole,
+        "fork" => String::from_utf8(whole).unwrap().replace("first-session", "other-session").into_bytes(),
+        "growing" => session(2, 1_700, "growing"),
+        _ => session(3, 900, "stranger"),
+    }
+}
+
+fn keep(vault: &Arc<Vault>, name: &str, keep: Keep) {
+    let content = content(name);
+    let mut writer = write(vault, name);
+    writer.append(&content[..content.len() / 2]).unwrap();
+    writer.commit(keep).unwrap();
+    writer.append(&content[content.len() / 2..]).unwrap();
+    writer.save_state(None, None, NOW, keep).unwrap();
+}
+
+/// Two closed packs, one of a process that died, garbage in both, a tail, and a tombstone.
+fn filled() -> SimDisk {
+    let disk = disk(1);
+    let vault = tiny_vault(&disk);
+    let mut gone = write(&vault, "gone");
+    gone.append(b"forgotten").unwrap();
+    gone.save_state(None, None, NOW, Keep::InTail).unwrap();
+    drop(gone);
+    vault.forget(&[id("gone")], "asked for", NOW).unwrap();
+    keep(&vault, "whole", Keep::InChunks);
+    abandon(&vault, 30);
+    keep(&vault, "fork", Keep::InChunks);
+    vault.close_pack().unwrap();
+    keep(&vault, "stranger", Keep::InChunks);
+    abandon(&vault, 31);
+    keep(&vault, "growing", Keep::InTail);
+    drop(vault);
+    disk
+}
+
+/// Leaves chunks that no manifest names.
+fn abandon(vault: &Arc<Vault>, seed: u64) {
+    let mut writer = write(vault, "abandoned");
+    writer.append(&session(seed, 5_000, "abandoned")).unwrap();
+}
+
+fn verify(disk: &SimDisk) -> Verified {
+    Vault::open(Arc::new(disk.clone())).verify(|_| ()).unwrap()
+}
+
+/// The sources that findings touch, and how many findings there are.
+fn touched(verified: &Verified) -> (usize, BTreeSet<SourceId>) {
+    let sources = verified.findings.iter().flat_map(|finding| &finding.touches).map(|touched| touched.source);
+    (verified.findings.len(), sources.collect())
+}
+
+/// Which sources a chunk's loss touches.
+fn needed_by(disk: &SimDisk, frames: &[Frame]) -> BTreeMap<ChunkHash, BTreeSet<SourceId>> {
+    let vault = Vault::open(Arc::new(disk.clone()));
+    let mut needed: BTreeMap<ChunkHash, BTreeSet<SourceId>> = BTreeMap::new();
+    for name in NAMES {
+        let manifest = vault.manifest(id(name)).unwrap().unwrap();
+        for chunk in manifest.generations.iter().flat_map(|generation| &generation.chunks) {
+            needed.entry(chunk.hash).or_default().insert(id(name));
+            let base = frames.iter().find(|frame| frame.hash == chunk.hash).and_then(|frame| frame.base);
+            if let Some(base) = base {
+                needed.entry(base).or_default().insert(id(name));
+            }
+        }
+    }
+    needed
+}
+
+/// Sources that are not touched read back as they were; the others do not, or only up to what is damaged.
+fn check_reading(disk: &SimDisk, touched: &BTreeSet<SourceId>) {
+    let vault = Vault::open(Arc::new(disk.clone()));
+    for name in NAMES {
+        let found = vault.manifest(id(name)).and_then(|manifest| read_all(&vault, &manifest.unwrap(), 0));
+        match found {
+            Ok(bytes) => assert!(bytes == content(name) && !touched.contains(&id(name)), "{name}"),
+            Err(error) => assert!(touched.contains(&id(name)), "{name}: {error}"),
+        }
+    }
+}
+
+#[test]
+fn a_vault_without_damage_has_no_findings_and_is_counted() {
+    let disk = filled();
+    let before = disk.snapshot();
+    let mut steps = Vec::new();
+    let verified = Vault::open(Arc::new(disk.clone())).verify(|progress| steps.push(progress)).unwrap();
+    assert!(disk.snapshot() == before, "who checks changes nothing");
+    assert_eq!(touched(&verified), (0, BTreeSet::new()), "{:?}", verified.findings);
+    let frames = all_frames(&disk);
+    let needed = needed_by(&disk, &frames);
+    let len = |frame: &Frame| (frame.header_len + frame.stored.len()) as u64;
+    let garbage = frames.iter().filter(|frame| !needed.contains_key(&frame.hash)).map(len).sum::<u64>();
+    assert!(garbage > 1_000, "{garbage}");
+    assert_eq!((verified.sources, verified.packs, verified.chunks), (4, 2, needed.len()));
+    assert_eq!((verified.garbage_bytes, verified.unfinished), (garbage, 0));
+    assert_eq!(verified.stored_bytes, frames.iter().map(len).sum::<u64>() + 2 * PREAMBLE_BYTES as u64);
+    let last = *steps.last().unwrap();
+    assert_eq!(
+        (steps.len(), last.bytes_done, last.bytes_total),
+        (2, verified.stored_bytes, verified.stored_bytes)
+    );
+}
+
+#[test]
+fn every_flipped_byte_of_a_pack_is_found_and_its_sources_named() {
+    let disk = filled();
+    let frames = all_frames(&disk);
+    assert!(frames.iter().any(|frame| frame.base.is_some()), "something is stored as different");
+    let needed = needed_by(&disk, &frames);
+    let (mut found, mut in_garbage) = (0, 0);
+    for (path, bytes) in disk.snapshot() {
+        if !matches!(VaultFile::parse(&path), Some(VaultFile::Pack(_))) {
+            continue;
+        }
+        let path = StorePath::new(path);
+        for at in 0..bytes.len() {
+            let mut flipped = bytes.clone();
+            flipped[at] ^= 1 << (at % 8);
+            disk.tamper(&path, &flipped);
+            let frame = frames.iter().rfind(|frame| frame.path == path.as_str() && frame.offset <= at);
+            let want = frame.map(|frame| needed.get(&frame.hash).cloned().unwrap_or_default());
+            let verified = verify(&disk);
+            let (findings, sources) = touched(&verified);
+            match want {
+                // The beginning: everything can be read all the same.
+                None => assert_eq!((findings, sources.len()), (1, 0), "{path} at {at}"),
+                Some(want) if want.is_empty() => {
+                    assert_eq!(findings, 0, "{path} at {at}");
+                    in_garbage += 1;
+                }
+                Some(want) => {
+                    assert!(findings == 1 && sources == want, "{path} at {at}: {:?}", verified.findings);
+                    found += 1;
+                }
+            }
+            if at % 11 == 0 {
+                check_reading(&disk, &touched(&verified).1);
+            }
+        }
+        disk.tamper(&path, &bytes);
+    }
+    assert!(found > 3_000 && in_garbage > 1_000, "{found} {in_garbage}");
+}
+
+#[test]
+fn every_flipped_byte_of_manifests_tails_and_tombstones_is_found() {
+    let disk = filled();
+    let mut found = 0;
+    for (path, bytes) in disk.snapshot() {
+        let source = match VaultFile::parse(&path) {
+            Some(VaultFile::Manifest(source) | VaultFile::Tail(source)) => Some(source),
+            Some(VaultFile::Tombstones) => None,
+            _ => continue,
+        };
+        let path = StorePath::new(path);
+        for at in 0..bytes.len() {
+            let mut flipped = bytes.clone();
+            flipped[at] ^= [0x01, 0x04, 0x10, 0x80][at % 4];
+            disk.tamper(&path, &flipped);
+            let verified = verify(&disk);
+            let want = source.into_iter().collect::<BTreeSet<_>>();
+            assert_eq!(touched(&verified), (1, want.clone()), "{path} at {at}");
+            found += 1;
+            if at % 11 == 0 {
+                check_reading(&disk, &want);
+            }
+        }
+        disk.tamper(&path, &bytes);
+    }
+    assert!(found > 2_000, "{found}");
+}
+
+#[test]
+fn findings_say_where_they_are_and_what_the_source_is() {
+    let disk = filled();
+    let path = VaultFile::Manifest(id("stranger")).path();
+    let mut text = disk.content(&path).unwrap();
+    let last = text.len() - 30;
+    text[last] ^= 1;
+    disk.tamper(&path, &text);
+    let verified = verify(&disk);
+    let finding = &verified.findings[0];
+    assert!(
+        matches!(&finding.error, Error::Damaged { path: found, offset, .. } if *found == path && *offset > 0)
+    );
+    assert_eq!(finding.touches[0].info, Some(info("stranger")), "its first line can be read");
+}
+
+#[test]
+fn packs_that_are_cut_or_gone_touch_whoever_needs_them() {
+    let disk = filled();
+    let frames = all_frames(&disk);
+    let needed = needed_by(&disk, &frames);
+    let packs: BTreeSet<&String> = frames.iter().map(|frame| &frame.path).collect();
+    for pack in packs {
+        let path = StorePath::new(pack.clone());
+        let bytes = disk.content(&path).unwrap();
+        for cut in (0..bytes.len()).step_by(97).map(Some).chain([None]) {
+            let kept = cut.unwrap_or(0);
+            let is_lost = |frame: &&Frame| {
+                frame.path == *pack && frame.offset + frame.header_len + frame.stored.len() > kept
+            };
+            let want: BTreeSet<SourceId> = frames
+                .iter()
+                .filter(is_lost)
+                .filter_map(|frame| needed.get(&frame.hash))
+                .flatten()
+                .copied()
+                .collect();
+            match cut {
+                Some(cut) => disk.tamper(&path, &bytes[..cut]),
+                None => disk.delete(&path),
+            }
+            let sources = touched(&verify(&disk)).1;
+            assert!(sources == want, "{pack} cut at {cut:?}");
+            check_reading(&disk, &want);
+        }
+        disk.tamper(&path, &bytes);
+    }
+}
+
+#[test]
+fn files_beside_packs_are_derived_and_their_damage_is_none() {
+    let disk = filled();
+    for name in files(&disk, "vault/packs/") {
+        if let Some(VaultFile::PackIndex(_)) = VaultFile::parse(&name) {
+            let path = StorePath::new(name);
+            let bytes = disk.content(&path).unwrap();
+            disk.tamper(&path, &bytes[..bytes.len() - 1]);
+            assert_eq!(touched(&verify(&disk)).0, 0);
+            disk.delete(&path);
+            assert_eq!(touched(&verify(&disk)).0, 0);
+        }
+    }
+    check_reading(&disk, &BTreeSet::new());
+}
+
+#[test]
+fn a_chunk_that_stands_twice_is_lost_only_when_both_are_damaged() {
+    let disk = disk(1);
+    // Neither knows of the other's chunks before they are closed.
+    let (one, other) = (tiny_vault(&disk), tiny_vault(&disk));
+    keep(&one, "stranger", Keep::InChunks);
+    let mut writer = write(&other, "whole");
+    writer.append(&content("stranger")).unwrap();
+    writer.commit(Keep::InChunks).unwrap();
+    drop(writer);
+    one.close_pack().unwrap();
+    other.close_pack().unwrap();
+    let frames = all_frames(&disk);
+    let twice = frames
+        .iter()
+        .find(|frame| frames.iter().filter(|other| other.hash == frame.hash).count() == 2)
+        .unwrap();
+    for (number, frame) in (1..).zip(frames.iter().filter(|frame| frame.hash == twice.hash)) {
+        let path = StorePath::new(frame.path.clone());
+        let mut bytes = disk.content(&path).unwrap();
+        bytes[frame.offset + frame.header_len] ^= 1;
+        disk.tamper(&path, &bytes);
+        let verified = verify(&disk);
+        let (findings, sources) = touched(&verified);
+        assert_eq!((findings, sources.is_empty()), (number, number == 1));
+        let reader = Vault::open(Arc::new(disk.clone()));
+        let manifest = reader.manifest(id("whole")).unwrap().unwrap();
+        assert_eq!(read_all(&reader, &manifest, 0).is_ok(), number == 1);
+    }
+}
+
+#[test]
+fn what_a_crash_has_left_is_counted_and_no_finding() {
+    let mut unfinished = 0;
+    for call in 1..120 {
+        for death in [Death::Kill, Death::PowerCut] {
+            let disk = filled();
+            disk.plan(Fault::DieAt { call });
+            let vault = Vault::create_with(Arc::new(disk.clone()), TINY);
+            if let Ok(vault) = &vault
+                && let Ok(mut writer) = vault.write(id("growing"), &info("growing"), NOW)
+            {
+                for _ in 0..6 {
+                    writer.append(&session(call, 700, "more")).ok();
+                    writer.commit(Keep::InTail).ok();
+                }
+            }
+            let disk = disk.die(death);
+            drop(vault);
+            let verified = verify(&disk);
+            assert_eq!(touched(&verified).0, 0, "call {call}, {death:?}: {:?}", verified.findings);
+            unfinished += verified.unfinished;
+        }
+    }
+    assert!(unfinished > 5, "{unfinished}");
+}
+
+#[test]
+fn a_tail_whose_manifest_has_lost_what_comes_before_it_is_found() {
+    let disk = disk(1);
+    let vault = tiny_vault(&disk);
+    let mut writer = write(&vault, "growing");
+    writer.append(&content("growing")).unwrap();
+    writer.commit(Keep::InChunks).unwrap();
+    let text = disk.content(&VaultFile::Manifest(id("growing")).path()).unwrap();
+    writer.append(&session(5, 6_000, "growing")).unwrap();
+    writer.commit(Keep::InTail).unwrap();
+    writer.append(b"the end").unwrap();
+    writer.commit(Keep::InTail).unwrap();
+    drop(writer);
+    assert!(read(&vault, "growing", 0).ends_with(b"the end"));
+    disk.tamper(&VaultFile::Manifest(id("growing")).path(), &text);
+    assert_eq!(touched(&verify(&disk)).1, BTreeSet::from([id("growing")]));
+    disk.delete(&VaultFile::Manifest(id("growing")).path());
+    assert_eq!(touched(&verify(&disk)).1, BTreeSet::from([id("growing")]));
+}
