@@ -21,7 +21,7 @@ doc:
 bench:
     cargo bench --no-fail-fast -p steno-journal -p steno-adapters -p steno-recorder --bench journal --bench adapters --bench archive
 
-# Builds the journal with each known mistake; the tests must notice every one
+# Builds the journal and the vault with each known mistake; the tests must notice every one
 mutants:
     scripts/mutants.sh
 

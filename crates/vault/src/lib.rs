@@ -45,11 +45,15 @@
 //! - **Tails.** The end of a source that makes no whole chunk yet is synced in a file of its own, and moves into a pack
 //!   when there is enough of it.
 //! - **Order of writing.** Chunk, sync, manifest, sync. So no manifest names what a power cut can take.
+//! - **Forgetting.** A tombstone is written, then everything is deleted that nothing else uses. Whoever opens the vault next
+//!   completes what was cut short.
 //!
 //! # Where to look
 //! `writer` is the way in and `vault` the way out. Between them: `cut` finds boundaries and likeness, `codec` compresses,
 //! `frame` and `pack` are how chunks lie on the disk, `index` knows where, `chunks` puts these together; `manifest` and
-//! `tail_file` are a source's own files. `docs/format/vault.md` describes all files for other programs.
+//! `tail_file` are a source's own files. `settle` finds out what counts in packs of processes that died, `forget` and
+//! `sweep` delete, `gate` keeps those apart from who stores; `verify` checks, `usage` weighs. `docs/format/vault.md`
+//! describes all files for other programs.
 
 mod checked;
 mod chunks;

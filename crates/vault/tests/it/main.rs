@@ -5,6 +5,7 @@
 mod crashes;
 mod faults;
 mod forgetting;
+mod formats;
 mod keeping;
 mod kit;
 mod model;

@@ -1,0 +1,86 @@
+//! Files of every format version that was ever written: read as they lie in the tree, and gone on with in a copy.
+//!
+//! `fixtures/vault-v1` is not changed, whatever the code comes to write. `expected` has the bytes that were recorded, by
+//! source and generation.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use steno_disk::RealDisk;
+use steno_vault::{Keep, Vault};
+
+use crate::kit::{NOW, id, read, write};
+
+fn fixtures() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/vault-v1")
+}
+
+/// Each source and generation with its bytes.
+fn expected() -> Vec<(String, u32, Vec<u8>)> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(fixtures().join("expected")).unwrap() {
+        let path = entry.unwrap().path();
+        let (name, number) = path.file_name().unwrap().to_str().unwrap().rsplit_once('-').unwrap();
+        found.push((name.to_owned(), number.parse().unwrap(), fs::read(&path).unwrap()));
+    }
+    found
+}
+
+/// A copy to write to.
+fn copy() -> (tempfile::TempDir, Arc<Vault>) {
+    let dir = tempfile::tempdir().unwrap();
+    let mut dirs = vec![PathBuf::new()];
+    while let Some(below) = dirs.pop() {
+        fs::create_dir_all(dir.path().join("store").join(&below)).unwrap();
+        for entry in fs::read_dir(fixtures().join("store").join(&below)).unwrap() {
+            let entry = entry.unwrap();
+            let path = below.join(entry.file_name());
+            if entry.path().is_dir() {
+                dirs.push(path);
+            } else {
+                fs::copy(entry.path(), dir.path().join("store").join(path)).unwrap();
+            }
+        }
+    }
+    fs::create_dir_all(dir.path().join("store/locks")).unwrap();
+    let disk = RealDisk::open(&dir.path().join("store")).unwrap().unwrap();
+    (dir, Vault::create(Arc::new(disk)).unwrap())
+}
+
+#[test]
+fn version_1_reads_as_it_was_recorded() {
+    let disk = RealDisk::open(&fixtures().join("store")).unwrap().unwrap();
+    let vault = Vault::open(Arc::new(disk));
+    let expected = expected();
+    assert_eq!(expected.len(), 4);
+    for (name, number, bytes) in expected {
+        assert!(read(&vault, &name, number) == bytes, "{name}, generation {number}");
+    }
+    let verified = vault.verify(|_| ()).unwrap();
+    assert_eq!((verified.findings.len(), verified.sources, verified.packs), (0, 3, 2));
+    assert!(verified.garbage_bytes > 0 && verified.tail_bytes > 0, "{verified:?}");
+    assert!(vault.usage().unwrap().saved_by_likeness > 0);
+    let tombstones = vault.tombstones().unwrap();
+    assert_eq!(tombstones.iter().map(|tombstone| tombstone.source).collect::<Vec<_>>(), [id("gone")]);
+    assert_eq!(vault.manifest(id("whole")).unwrap().unwrap().cursor.unwrap().get(), "{\"offset\":3000}");
+}
+
+#[test]
+fn version_1_is_gone_on_with() {
+    let (_dir, vault) = copy();
+    let mut writer = write(&vault, "growing");
+    writer.append(b"more").unwrap();
+    writer.save_state(None, None, NOW, Keep::InChunks).unwrap();
+    drop(writer);
+    vault.forget(&[id("whole")], "asked for", NOW).unwrap();
+    for (name, number, bytes) in expected() {
+        match name.as_str() {
+            "whole" => assert!(vault.manifest(id("whole")).unwrap().is_none()),
+            "growing" => assert!(read(&vault, &name, number) == [&bytes[..], b"more"].concat()),
+            _ => assert!(read(&vault, &name, number) == bytes, "{name}, generation {number}"),
+        }
+    }
+    let verified = vault.verify(|_| ()).unwrap();
+    assert_eq!((verified.findings.len(), verified.sources, verified.garbage_bytes), (0, 2, 0));
+}
