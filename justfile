@@ -29,6 +29,10 @@ mutants:
 faults:
     scripts/faults.sh
 
+# Real agents with a scripted model beside `steno watch`; needs root, npm and the shared files
+e2e:
+    scripts/e2e.sh
+
 # The commit queue and the fan-out under many thread interleavings
 model-check:
     cargo test -p steno-journal --features shuttle --test it shuttle

@@ -1,0 +1,121 @@
+"""The store as seen from outside, and a `steno watch` that fills it."""
+
+import itertools
+import json
+import re
+import shutil
+import signal
+import subprocess
+import time
+
+from agents import AGENTS, ENV, WORK, files_below
+from ending import PATIENCE_S, ended_with_us
+from oracle import Violation, demand, difference
+
+STENO = str(WORK / "steno")
+# Where agents' homes are is told by variables alone: nobody's home has none.
+HOMES = {"CLAUDE_CONFIG_DIR": str(AGENTS[0].home), "CODEX_HOME": str(AGENTS[1].home)}
+# How long `watch` may take until everything is recorded. One that has to take over from another needs some seconds.
+SOON_S = 30
+# How long to wait between two looks.
+LOOK_S = 0.01
+NUMBERS = itertools.count(1)
+
+
+class Store:
+    """A store's directory, new."""
+
+    def __init__(self, name):
+        self.path = WORK / "stores" / name
+        self.path.parent.mkdir(exist_ok=True)
+        demand(not self.path.exists(), f"there is a store {name} already")
+
+    def run(self, *args):
+        """Runs a command, which has to end well; returns its output."""
+        command = [STENO, "--store", str(self.path), *args]
+        said = subprocess.run(command, env={**ENV, **HOMES}, capture_output=True, timeout=PATIENCE_S, check=False)
+        demand(said.returncode == 0, f"`steno {' '.join(args)}` ended with {said.returncode}: {said.stderr.decode()}")
+        return said.stdout
+
+    def lines(self, *args):
+        """Runs a command that prints a JSON object a line."""
+        return [json.loads(line) for line in self.run(*args).splitlines()]
+
+    def transcripts(self):
+        """The bytes of every run's transcript."""
+        return {path.stem: path.read_bytes() for path in self._transcripts()}
+
+    def size(self):
+        """How many bytes all transcripts have."""
+        return sum(path.stat().st_size for path in self._transcripts())
+
+    def _transcripts(self):
+        paths = sorted((self.path / "transcripts").glob("*.jsonl"))
+        return [path for path in paths if "." not in path.stem]
+
+    def given_back(self, run):
+        """The files of a run's session as `steno restore` gives them back, elsewhere."""
+        dir = WORK / "given"
+        shutil.rmtree(dir, ignore_errors=True)
+        self.run("restore", run, "--to", str(dir))
+        return files_below(dir, dir)
+
+    def holder(self, run):
+        """The process id that a run's lock file names, if there is one."""
+        try:
+            return json.loads((self.path / "locks" / f"{run}.lock").read_bytes())["pid"]
+        except (FileNotFoundError, ValueError):
+            return None
+
+    def wait_for(self, want):
+        """Waits until transcripts are as wanted; returns how long that took."""
+        started = time.monotonic()
+        while True:
+            now = self.transcripts()
+            if all(now.get(run) == lines for run, lines in want.items()):
+                return time.monotonic() - started
+            if time.monotonic() - started > SOON_S:
+                got = {run: now[run] for run in want if run in now}
+                raise Violation(f"not recorded after {SOON_S} s: {difference(got, want)}")
+            time.sleep(LOOK_S)
+
+
+class Watch:
+    """One `steno watch` on the agents' homes."""
+
+    def __init__(self, store, *options):
+        number = next(NUMBERS)
+        self.out, self.talk = WORK / f"watch-{number}.out", WORK / f"watch-{number}.err"
+        command = [STENO, "--store", str(store.path), "watch", "--json", *options]
+        with self.out.open("wb") as out, self.talk.open("wb") as talk:
+            self.process = subprocess.Popen(command, env={**ENV, **HOMES}, stdout=out, stderr=talk)
+        ended_with_us(self.process)
+
+    def kill(self):
+        """Ends it with SIGKILL."""
+        code = self.process.poll()
+        demand(code is None, f"`steno watch` had ended with {code}: {self._last_words()}")
+        self.process.kill()
+        self.process.wait()
+
+    def end(self):
+        """Ends it with SIGINT, as Ctrl-C does; returns how many events it has recorded."""
+        self.process.send_signal(signal.SIGINT)
+        try:
+            code = self.process.wait(PATIENCE_S)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            raise Violation(f"`steno watch` did not end in {PATIENCE_S} s") from None
+        demand(code == 0, f"`steno watch` ended with {code}: {self._last_words()}")
+        talk = self.talk.read_text()
+        demand("tried again" not in talk, f"`steno watch` had trouble: {self._last_words()}")
+        # The pass over what was there has a report of its own.
+        report = json.loads(self.out.read_bytes())
+        bad = {key: report[key] for key in ("files_failed", "events_refused", "records_unknown", "records_unreadable")}
+        demand(not any(bad.values()), f"`steno watch` had trouble at first: {bad}: {self._last_words()}")
+        later = re.search(r"^(\d+) events? recorded", talk, re.MULTILINE)
+        demand(later, f"`steno watch` does not say what it has recorded: {self._last_words()}")
+        return report["events"] + int(later[1])
+
+    def _last_words(self):
+        return self.talk.read_text(errors="replace")[-1000:]
