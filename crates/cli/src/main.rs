@@ -77,6 +77,7 @@ fn dispatch(command: &Command, settings: &Settings, output: &mut Output) -> Outc
         Command::Pause(args) => commands::pause::pause(args, settings),
         Command::Resume => commands::pause::resume(settings),
         Command::Doctor(args) => commands::doctor::run(args, settings, output),
+        Command::Du(args) => commands::du::run(args, settings, output),
         Command::Forget(args) => commands::forget::run(args, settings, output),
         Command::Restore(args) => commands::restore::run(args, settings, output),
         Command::Import(args) => commands::import::run(args, settings, output),

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
 use steno_capture::tail::{Backend, TailOptions};
 
 use crate::settings::Settings;
@@ -76,6 +76,28 @@ pub struct ForgetArgs {
     /// Print one JSON object a line: sources and runs that go
     #[arg(long)]
     pub json: bool,
+}
+
+#[derive(Args, Debug)]
+pub struct DuArgs {
+    /// What a row adds up
+    #[arg(long, value_name = "WHAT", default_value = "project")]
+    pub by: DuGroup,
+    /// Show every row
+    #[arg(long)]
+    pub all: bool,
+    /// Print one JSON object a row, and the totals last
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// What a row of `du` adds up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum DuGroup {
+    Agent,
+    Project,
+    Session,
+    File,
 }
 
 #[derive(Args, Debug)]

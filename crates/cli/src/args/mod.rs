@@ -8,8 +8,8 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use steno_journal::Level;
 
 pub use archive::{
-    DoctorArgs, EntriesOut, ForgetArgs, ImportArgs, PauseArgs, RestoreArgs, ServiceArgs, ServiceDo, UpArgs,
-    WatchArgs,
+    DoctorArgs, DuArgs, DuGroup, EntriesOut, ForgetArgs, ImportArgs, PauseArgs, RestoreArgs, ServiceArgs,
+    ServiceDo, UpArgs, WatchArgs,
 };
 
 /// The flight recorder for AI agents
@@ -95,6 +95,11 @@ pub enum Command {
     /// Their files' bytes that nothing else uses, their transcripts, and what is derived from them. A tombstone stays, so
     /// that they are not archived again while the agent still has them; the agent's own files are left alone.
     Forget(ForgetArgs),
+    /// Show what costs space in the archive, and what was spared
+    ///
+    /// `alone` is what forgetting a row would free: bytes that others share count for nobody. `source` is what the files
+    /// have, every generation included.
+    Du(DuArgs),
     /// Say what was found of which agent, what it will delete and when, what is wrong and how to mend it
     Doctor(DoctorArgs),
     /// Keep `steno up` running from login on
@@ -147,7 +152,10 @@ pub enum Command {
     /// A quick look: of each run its length, its first and its last event, and where its seals end. So `damaged`
     /// is certain, and any other state is not a promise: what lies between, only `steno verify` reads.
     Ls(LsArgs),
-    /// Check runs from the first byte to the last: lines, numbers, seals
+    /// Check runs from the first byte to the last: lines, numbers, seals; and all evidence
+    ///
+    /// Without a run, every pack, manifest and tail of the evidence is checked too: damage is told with the sessions it
+    /// touches, and the rest stays readable.
     ///
     /// A transcript that was cut after a whole line, with its seals deleted or cut too, is good in itself. Only
     /// seals that were kept elsewhere show that, with `--expect`.

@@ -3,6 +3,7 @@
 pub mod completions;
 pub mod config;
 pub mod doctor;
+pub mod du;
 pub mod entries;
 pub mod event_lines;
 pub mod events;
@@ -23,4 +24,5 @@ pub mod tree;
 pub mod up;
 pub mod usage;
 pub mod verify;
+mod verify_vault;
 pub mod watch;

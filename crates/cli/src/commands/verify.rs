@@ -11,6 +11,7 @@ use steno_journal::{Checked, Ending, Error as JournalError, Seal, check_file, ch
 use steno_model::RunId;
 use steno_views::{Lines, visible};
 
+use super::verify_vault::verify_vault;
 use crate::args::VerifyArgs;
 use crate::failure::{Exit, Failure, Outcome, with_causes};
 use crate::output::{Output, count, size};
@@ -61,6 +62,15 @@ pub fn run(args: &VerifyArgs, settings: &Settings, output: &mut Output) -> Outco
             "`{file}` has no seal of {unnamed} of {}; that they were not cut is not checked",
             count(good + bad, "transcript")
         );
+    }
+    let damaged = match runs::open_store(settings)? {
+        Some(store) if args.runs.is_empty() => verify_vault(&store, args.json, output)?,
+        Some(_) | None => 0,
+    };
+    if damaged > 0 && bad == 0 {
+        let message = format!("{} in the evidence failed the check", count(damaged, "thing"));
+        return Err(Failure::nothing(message)
+            .with_hint("nothing was changed; `steno restore RUN` gives back what is good"));
     }
     if good + bad == 0 {
         return Err(Failure::nothing("there is nothing to verify").with_hint("`steno ls` lists the runs"));

@@ -314,3 +314,54 @@ fn what_is_being_recorded_is_forgotten_only_after_a_pause() {
     done(&interrupt(live));
     assert!(!steno.transcript(SESSION).exists());
 }
+
+#[test]
+fn damage_to_evidence_is_told_with_the_sessions_it_touches() {
+    let steno = Steno::new();
+    let file = session_file(&steno);
+    let words: Vec<String> = (0..3_000).map(|word| (word * 7_919 % 10_007).to_string()).collect();
+    let long = words.join(" ");
+    write(&file, &line(1, &long));
+    let other = "3a7c8b21-7e1d-4b64-8a6f-6b2cf1d10aff";
+    write(&file.with_file_name(format!("{other}.jsonl")), &line(2, "another").replace(SESSION, other));
+    done(&steno.run(&["import"]));
+    let said = steno.run(&["verify"]);
+    assert!(said.code == 0 && said.out.contains("ok       evidence: 2 files in 1 pack"), "{said:?}");
+    let packs = steno.store().join("vault/packs");
+    let names = fs::read_dir(packs).unwrap().map(|entry| entry.unwrap().path());
+    let pack = names.into_iter().find(|path| path.extension().is_some_and(|kind| kind == "pack")).unwrap();
+    let mut bytes = fs::read(&pack).unwrap();
+    // Whichever comes first in the pack, the longer chunk is hit.
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    fs::write(&pack, bytes).unwrap();
+    let said = steno.run(&["verify"]);
+    assert_eq!(said.code, 1, "{said:?}");
+    assert!(said.out.contains(&format!("touches session -srv-shop/{SESSION}")), "{}", said.out);
+    assert!(!said.out.contains(&format!("touches session -srv-shop/{other}")), "{}", said.out);
+    fs::remove_file(&file).unwrap();
+    assert_eq!(steno.run(&["restore", SESSION]).code, 1);
+    assert!(!file.exists());
+    done(&steno.run(&["restore", other, "--to", "elsewhere"]));
+}
+
+#[test]
+fn du_says_what_costs_space_and_what_was_spared() {
+    let steno = Steno::new();
+    let file = session_file(&steno);
+    write(&file, &line(1, &"over and over ".repeat(5_000)));
+    write(
+        &file.with_file_name("3a7c8b21-7e1d-4b64-8a6f-6b2cf1d10aff.jsonl"),
+        &fs::read_to_string(&file).unwrap(),
+    );
+    done(&steno.run(&["import"]));
+    let said = steno.run(&["du", "--json"]);
+    done(&said);
+    let total = said.json().pop().unwrap();
+    assert_eq!(total["sources"], 2);
+    assert!(total["saved_by_sharing"].as_u64().unwrap() > 60_000, "{total}");
+    assert!(total["saved_by_compression"].as_u64().unwrap() > 60_000, "{total}");
+    let said = steno.run(&["du", "--by", "file"]);
+    assert!(said.code == 0 && said.out.contains(SESSION), "{said:?}");
+    assert_eq!(Steno::new().run(&["du"]).code, 1);
+}

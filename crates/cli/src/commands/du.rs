@@ -1,0 +1,119 @@
+//! `steno du`: what costs space, and what was spared.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::json;
+use steno_vault::{SourceUsage, Usage, Vault};
+use steno_views::{Lines, visible};
+
+use crate::args::{DuArgs, DuGroup};
+use crate::failure::{Exit, Failure, Outcome};
+use crate::output::{Output, count, size};
+use crate::runs;
+use crate::settings::Settings;
+
+/// What files cost together.
+#[derive(Default)]
+struct Sum {
+    files: u64,
+    bytes: u64,
+    own: u64,
+}
+
+pub fn run(args: &DuArgs, settings: &Settings, output: &mut Output) -> Outcome {
+    let store = runs::need_store(settings)?;
+    let usage = Vault::open(Arc::clone(store.disk())).usage()?;
+    let mut transcripts = 0;
+    for run in store.runs()? {
+        transcripts += store.size(run)?.unwrap_or(0);
+    }
+    if usage.sources.is_empty() && transcripts == 0 {
+        return Err(Failure::nothing("the archive is empty").with_hint("`steno up` fills it"));
+    }
+    let mut sums: BTreeMap<String, Sum> = BTreeMap::new();
+    for source in &usage.sources {
+        let sum = sums.entry(name_of(source, args.by)).or_default();
+        sum.files += 1;
+        sum.bytes += source.bytes;
+        sum.own += source.own_stored_bytes + source.own_file_bytes;
+    }
+    let mut rows: Vec<(String, Sum)> = sums.into_iter().collect();
+    rows.sort_by(|one, other| other.1.own.cmp(&one.1.own).then_with(|| one.0.cmp(&other.0)));
+    if args.json {
+        print_json(&rows, &usage, transcripts, output);
+    } else {
+        print(&rows, &usage, transcripts, args, output);
+    }
+    Ok(Exit::Done)
+}
+
+/// Returns what a source is added up under.
+fn name_of(source: &SourceUsage, by: DuGroup) -> String {
+    let info = &source.info;
+    let provider = info.provider.clone().unwrap_or_else(|| "other".to_owned());
+    match by {
+        DuGroup::Agent => provider,
+        DuGroup::Project => {
+            format!("{provider} {}", info.project.as_deref().or(info.session.as_deref()).unwrap_or("-"))
+        }
+        DuGroup::Session => format!("{provider} {}", info.session.as_deref().unwrap_or("-")),
+        DuGroup::File => info.path.0.display().to_string(),
+    }
+}
+
+fn print(rows: &[(String, Sum)], usage: &Usage, transcripts: u64, args: &DuArgs, output: &mut Output) {
+    let shown = if args.all { rows.len() } else { rows.len().min(ROWS_MAX) };
+    output.line("   alone   source  files");
+    for (name, sum) in &rows[..shown] {
+        let name = visible(name, Lines::Escape);
+        output.line(&format!("{:>8} {:>8} {:>6}  {name}", size(sum.own), size(sum.bytes), sum.files));
+    }
+    if shown < rows.len() {
+        output.line(&format!("and {} more; `--all` shows them", rows.len() - shown));
+    }
+    let disk = usage.stored_bytes + usage.manifest_bytes + usage.tail_bytes + usage.garbage_bytes;
+    output.line("");
+    output.line(&format!(
+        "evidence    {:>8} for {} of {}",
+        size(disk),
+        size(usage.bytes),
+        count(usage.sources.len() as u64, "file")
+    ));
+    for (bytes, by) in [
+        (usage.saved_by_sharing, "by storing what is the same once"),
+        (usage.saved_by_likeness, "by storing what is alike as what differs"),
+        (usage.saved_by_compression, "by compression"),
+    ] {
+        output.line(&format!("  spared    {:>8} {by}", size(bytes)));
+    }
+    if usage.garbage_bytes > 0 {
+        output.line(&format!("  unused    {:>8} left by processes that died", size(usage.garbage_bytes)));
+    }
+    output.line(&format!("transcripts {:>8}", size(transcripts)));
+}
+
+/// How many rows are shown unless all are asked for.
+const ROWS_MAX: usize = 20;
+
+fn print_json(rows: &[(String, Sum)], usage: &Usage, transcripts: u64, output: &mut Output) {
+    for (name, sum) in rows {
+        let row = json!({"name": name, "files": sum.files, "bytes": sum.bytes, "own_bytes": sum.own});
+        output.json_line(&row.to_string());
+    }
+    let total = json!({
+        "kind": "total",
+        "sources": usage.sources.len(),
+        "bytes": usage.bytes,
+        "chunk_bytes": usage.chunk_bytes,
+        "stored_bytes": usage.stored_bytes,
+        "manifest_bytes": usage.manifest_bytes,
+        "tail_bytes": usage.tail_bytes,
+        "garbage_bytes": usage.garbage_bytes,
+        "saved_by_sharing": usage.saved_by_sharing,
+        "saved_by_likeness": usage.saved_by_likeness,
+        "saved_by_compression": usage.saved_by_compression,
+        "transcript_bytes": transcripts,
+    });
+    output.json_line(&total.to_string());
+}
