@@ -55,6 +55,9 @@ pub struct Adapted {
     pub adapter: String,
     /// The runs that the events are in, the session's own first.
     pub runs: Vec<String>,
+    /// The time of the first event.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub started: Option<String>,
 }
 
 /// A chunk of a generation.

@@ -233,6 +233,22 @@ impl Vault {
         Ok(chunked + tail.bytes_from(generation, chunked).len() as u64)
     }
 
+    /// Returns how many bytes packs and tails have on the disk.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn disk_bytes(&self) -> Result<u64, Error> {
+        let mut bytes = 0;
+        for dir in [names::packs(), names::tails()] {
+            for name in self.disk.list(&dir).map_err(Error::io("list", &dir))? {
+                let path = dir.below(name);
+                let found = self.disk.identity(&path).map_err(Error::io("look at", &path))?;
+                bytes += found.map_or(0, |found| found.size_bytes);
+            }
+        }
+        Ok(bytes)
+    }
+
     /// Ends the pack that this process writes: others can rely on its chunks then. The next chunk begins another.
     ///
     /// # Errors

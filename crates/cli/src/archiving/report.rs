@@ -16,6 +16,9 @@ pub struct Report {
     /// Sessions by the provider's name.
     pub sessions: BTreeMap<String, u64>,
     pub source_bytes: u64,
+    /// What the evidence takes on the disk.
+    pub kept_bytes: u64,
+    /// When the oldest session began.
     pub oldest: Option<String>,
 }
 
@@ -35,8 +38,10 @@ impl Report {
                 let provider = manifest.info.provider.clone().unwrap_or_else(|| "other".to_owned());
                 let session = manifest.info.session.clone().unwrap_or_else(|| manifest.id.to_string());
                 keys.insert((provider, session));
-                if oldest.as_ref().is_none_or(|oldest| manifest.since < *oldest) {
-                    oldest = Some(manifest.since.clone());
+                let started = manifest.adapted.as_ref().and_then(|adapted| adapted.started.clone());
+                let is_older = |started: &String| oldest.as_ref().is_none_or(|oldest| started < oldest);
+                if let Some(started) = started.filter(is_older) {
+                    oldest = Some(started);
                 }
             }
         }
@@ -44,7 +49,14 @@ impl Report {
         for (provider, _) in keys {
             *sessions.entry(provider).or_default() += 1;
         }
-        Ok(Self { health, excluded: found.excluded, sessions, source_bytes, oldest })
+        Ok(Self {
+            health,
+            excluded: found.excluded,
+            sessions,
+            source_bytes,
+            kept_bytes: vault.disk_bytes()?,
+            oldest,
+        })
     }
 
     pub fn print(&self, output: &mut Output, as_json: bool) {
@@ -53,6 +65,7 @@ impl Report {
             return;
         }
         let total: u64 = self.sessions.values().sum();
+        let oldest = self.oldest.as_deref().and_then(|time| time.get(..10));
         let by: Vec<String> = self.sessions.iter().map(|(name, count)| format!("{count} {name}")).collect();
         let health = &self.health;
         output.line(&format!(
@@ -63,11 +76,12 @@ impl Report {
             count(health.events, "event"),
         ));
         output.line(&format!(
-            "archived: {} ({}), {}, the oldest of {}",
+            "archived: {}{}, {} kept in {}{}",
             count(total, "session"),
-            by.join(", "),
+            if by.is_empty() { String::new() } else { format!(" ({})", by.join(", ")) },
             size(self.source_bytes),
-            self.oldest.as_deref().map_or("never", |time| time.get(..10).unwrap_or(time)),
+            size(self.kept_bytes),
+            oldest.map_or(String::new(), |day| format!(", the oldest of {day}")),
         ));
     }
 
@@ -87,6 +101,7 @@ impl Report {
             "records_unreadable": health.records_unreadable,
             "sessions": self.sessions,
             "source_bytes": self.source_bytes,
+            "kept_bytes": self.kept_bytes,
             "oldest": self.oldest,
         })
         .to_string()

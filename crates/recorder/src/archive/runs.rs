@@ -26,6 +26,8 @@ pub(crate) struct Runs {
     failed: Option<JournalError>,
     /// Where the records go as entries, if anybody wants them.
     pub(crate) entries: Option<EntrySink>,
+    /// The time of the source's first event.
+    pub(crate) started: Option<String>,
     /// How many events were written.
     pub(crate) written: u64,
     /// How many events could not be written, because a line would be too long or their run is damaged.
@@ -56,6 +58,7 @@ impl Runs {
             order: Vec::new(),
             failed: None,
             entries: None,
+            started: None,
             written: 0,
             refused: 0,
         }
@@ -83,6 +86,9 @@ impl Runs {
     }
 
     fn record(&mut self, name: RunId, draft: Draft) -> Result<(), JournalError> {
+        if self.started.is_none() {
+            self.started = draft.timestamp().map(ToString::to_string);
+        }
         if !self.open.contains_key(&name) {
             let run = self.open(name)?;
             self.open.insert(name, run);

@@ -266,6 +266,7 @@ impl OpenSource {
             offset: self.writer.len(),
             adapter: adapter.to_owned(),
             runs: self.runs.names(),
+            started: self.runs.started.clone(),
         });
         let cursor = cursor.as_ref().map(cursors::write);
         self.writer.save_state(cursor, adapted, now, keep).map_err(Error::vault(&self.path))?;

@@ -83,7 +83,8 @@ fn state_is_kept_with_the_source() {
     let vault = vault(&disk);
     let cursor = serde_json::value::RawValue::from_string(r#"{"offset":3}"#.into()).unwrap();
     let runs = vec!["550e8400-e29b-41d4-a716-446655440000".to_owned()];
-    let adapted = Adapted { generation: 0, offset: 3, adapter: "claude/1".into(), runs };
+    let adapted =
+        Adapted { generation: 0, offset: 3, adapter: "claude/1".into(), runs, started: Some(NOW.into()) };
     let mut writer = write(&vault, "a");
     writer.append(b"abc").unwrap();
     writer.save_state(Some(cursor), Some(adapted.clone()), NOW, Keep::InTail).unwrap();
