@@ -129,9 +129,10 @@ impl Settling<'_> {
             if !self.counting.contains(&header.hash) || self.is_superfluous(&header) {
                 continue;
             }
-            if places > 1 || !self.named.contains(&header.hash) {
-                // A manifest names it for the sake of another place, or what differs from it for the sake of another
-                // place: this one may never have been synced, and may be torn.
+            let stands_elsewhere = places > 1 || self.settled.contains_key(&header.hash);
+            if stands_elsewhere || !self.named.contains(&header.hash) {
+                // A manifest may name it, or what differs from it, for the sake of another place: this one may never
+                // have been synced, and may be torn.
                 let reader = PackReader::open(disk, pack)?;
                 if !reader.map_or(Ok(false), |reader| reader.is_whole(offset, &header))? {
                     continue;

@@ -27,6 +27,20 @@ struct Chunk {
     is_good: bool,
 }
 
+/// The pack that frames are from.
+struct Origin {
+    path: StorePath,
+    is_settled: bool,
+}
+
+/// A frame that is not what was written.
+struct Damaged {
+    hash: ChunkHash,
+    /// Whether somebody has vouched for it. What crashes have torn was never relied on, if the chunk stands elsewhere.
+    is_settled: bool,
+    error: Error,
+}
+
 /// All that was found in packs.
 #[derive(Default)]
 pub(super) struct Seen {
@@ -35,7 +49,7 @@ pub(super) struct Seen {
     chunks: HashMap<ChunkHash, Chunk, foldhash::fast::FixedState>,
     /// What a chunk is stored as different from, if it has no frame that can be made whole without.
     bases: HashMap<ChunkHash, ChunkHash>,
-    damaged: Vec<(ChunkHash, Error)>,
+    damaged: Vec<Damaged>,
     findings: Vec<Finding>,
 }
 
@@ -126,36 +140,39 @@ impl Seen {
         let Some(reader) = PackReader::open(disk, pack)? else { return Ok(()) };
         self.packs += 1;
         self.stored_bytes += reader.len()?;
-        let mut found = HashSet::new();
+        let listed = index::read_file(disk, pack)?;
+        let mut unseen: HashMap<u64, Header> = listed.iter().flatten().copied().collect();
+        let from = Origin { path: reader.path.clone(), is_settled: listed.is_some() };
         let mut is_needed = false;
-        let path = reader.path.clone();
         reader.walk(|offset, header, stored| {
-            let outcome = unpacker.check(vault, header, stored);
-            found.insert(offset);
+            // What counts is listed, if there is a list; the rest is what crashes have left.
+            if unseen.remove(&offset).is_none() && from.is_settled {
+                return Ok(());
+            }
             is_needed |= named.is_named(&header.hash);
-            self.take(&path, offset, header, outcome);
+            let outcome = unpacker.check(vault, header, stored);
+            self.take(&from, offset, header, outcome);
             Ok(())
         })?;
-        // The file beside the pack remembers what frames were called whose headers are damaged or cut off.
+        // The list remembers what frames were called whose headers are damaged or cut off.
         let size = reader.len()?;
-        for (offset, header) in index::read_file(disk, pack)?.unwrap_or_default() {
+        let mut unseen: Vec<(u64, Header)> = unseen.into_iter().collect();
+        unseen.sort_unstable_by_key(|(offset, _)| *offset);
+        for (offset, header) in unseen {
             is_needed |= named.is_named(&header.hash);
-            if !found.contains(&offset) {
-                let why = if offset + header.frame_len() > size {
-                    "its pack ends before it does"
-                } else {
-                    "its header is not what was written"
-                };
-                self.take(&path, offset, &header, Outcome::Damaged(why));
-            }
+            let is_cut = offset + header.frame_len() > size;
+            let why =
+                if is_cut { "its pack ends before it does" } else { "its header is not what was written" };
+            self.take(&from, offset, &header, Outcome::Damaged(why));
         }
         if is_needed && !reader.begins_well {
-            return Err(Error::Damaged { path, offset: 0, why: "it does not begin as packs do" });
+            let (path, why) = (from.path, "it does not begin as packs do");
+            return Err(Error::Damaged { path, offset: 0, why });
         }
         Ok(())
     }
 
-    fn take(&mut self, path: &StorePath, offset: u64, header: &Header, outcome: Outcome) {
+    fn take(&mut self, from: &Origin, offset: u64, header: &Header, outcome: Outcome) {
         let chunk = self.chunks.entry(header.hash).or_default();
         chunk.len = header.chunk_len;
         chunk.frames_len += header.frame_len();
@@ -163,8 +180,9 @@ impl Seen {
             Outcome::Good => chunk.is_good = true,
             Outcome::BaseGone => {}
             Outcome::Damaged(why) => {
-                let error = Error::DamagedChunk { hash: header.hash, path: path.clone(), offset, why };
-                self.damaged.push((header.hash, error));
+                let hash = header.hash;
+                let error = Error::DamagedChunk { hash, path: from.path.clone(), offset, why };
+                self.damaged.push(Damaged { hash, is_settled: from.is_settled, error });
             }
         }
         if let Some(base) = header.base() {
@@ -203,10 +221,11 @@ impl Seen {
         let len_of =
             |hash: &ChunkHash| self.chunks.get(hash).filter(|chunk| chunk.is_good).map(|chunk| chunk.len);
         verified.findings.extend(named.with_other_lengths(len_of));
-        let damaged: HashSet<ChunkHash> = self.damaged.iter().map(|(hash, _)| *hash).collect();
-        for (hash, error) in self.damaged {
-            if named.is_named(&hash) || bases.contains(&hash) {
-                let numbers = needed_by.get(&hash).cloned().unwrap_or_default();
+        let damaged: HashSet<ChunkHash> = self.damaged.iter().map(|damaged| damaged.hash).collect();
+        for Damaged { hash, is_settled, error } in self.damaged {
+            let numbers = needed_by.get(&hash).cloned().unwrap_or_default();
+            let is_needed = named.is_named(&hash) || bases.contains(&hash);
+            if is_needed && (is_settled || !numbers.is_empty()) {
                 verified.findings.push(Finding { error, touches: named.touched(numbers) });
             }
         }

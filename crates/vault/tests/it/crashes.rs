@@ -98,7 +98,10 @@ fn live(disk: &SimDisk, ledger: &mut Ledger, dice: &mut Dice, counts: &mut Count
 
 /// Opens the vault as the next process does, and checks that doing it again changes nothing.
 fn recover(disk: &SimDisk, ledger: &mut Ledger, counts: &mut Counts) {
-    ledger.check(&Vault::open(Arc::new(disk.clone())), counts);
+    let reader = Vault::open(Arc::new(disk.clone()));
+    ledger.check(&reader, counts);
+    let findings = reader.verify(|_| ()).unwrap().findings;
+    assert!(findings.is_empty(), "what crashes leave is no damage: {findings:?}");
     let vault = small_vault(disk).unwrap();
     ledger.check(&vault, counts);
     drop(vault);

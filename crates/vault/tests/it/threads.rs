@@ -62,3 +62,42 @@ fn threads_that_share_a_vault_lose_nothing_committed_when_a_sync_fails() {
     }
     assert!(fired >= SEEDS * 2 && commits > SEEDS * 4 && failed > SEEDS, "{fired} {commits} {failed}");
 }
+
+#[test]
+fn what_others_forget_meanwhile_takes_nothing_from_whoever_records() {
+    let mut forgotten = 0;
+    for seed in 0..SEEDS / 4 {
+        let disk = disk(seed);
+        let vaults = [small_vault(&disk).unwrap(), small_vault(&disk).unwrap()];
+        let recording: Vec<_> = (0..THREADS)
+            .map(|thread| {
+                let vault = Arc::clone(&vaults[usize::from(thread % 2 == 0)]);
+                std::thread::spawn(move || record(&vault, thread, seed).0)
+            })
+            .collect();
+        // Alike in much of what the others record, so that they share chunks and differ from each other's.
+        let (mut ledger, mut counts) = (Ledger::default(), Counts::default());
+        let mut dice = Dice::new(seed);
+        for number in 0..6 {
+            let name = format!("forgotten-{number}");
+            let mut recording = ledger.open(&vaults[0], &name).unwrap();
+            for _ in 0..6 {
+                assert!(ledger.step(&mut recording, &mut dice, &mut counts));
+            }
+            drop(recording);
+            ledger.forget(&vaults[number % 2], &name, &mut counts);
+        }
+        for thread in recording {
+            ledger.sources.extend(thread.join().unwrap().sources);
+        }
+        forgotten += counts.forgotten;
+        ledger.check(&vaults[1], &mut Counts::default());
+        drop(vaults);
+        let disk = disk.die(Death::PowerCut);
+        let vault = small_vault(&disk).unwrap();
+        ledger.check(&vault, &mut Counts::default());
+        assert!(vault.tombstones().unwrap().iter().all(|tombstone| tombstone.is_swept));
+        assert_eq!(vault.verify(|_| ()).unwrap().findings.len(), 0);
+    }
+    assert!(forgotten > SEEDS, "{forgotten}");
+}
