@@ -185,7 +185,8 @@ impl PackReader {
         mut each: impl FnMut(u64, &Header, &[u8]) -> Result<(), Error>,
     ) -> Result<(), Error> {
         let size = self.len()?;
-        let mut window = Window::new(&*self.file, &self.path, WALK_BYTES);
+        let window_bytes = usize::try_from(size).unwrap_or(WALK_BYTES).clamp(WINDOW_BYTES, WALK_BYTES);
+        let mut window = Window::new(&*self.file, &self.path, window_bytes);
         let mut offset = FIRST_FRAME;
         while let Some((at, header)) = window.next_frame(offset, size)? {
             let len = usize::try_from(header.frame_len()).expect("frames are bounded");
