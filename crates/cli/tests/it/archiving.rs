@@ -121,6 +121,17 @@ fn restore_gives_files_back_byte_for_byte_and_never_over_others() {
 }
 
 #[test]
+fn what_a_killed_restore_has_left_is_not_archived() {
+    let steno = Steno::new();
+    let file = session_file(&steno);
+    write(&file, &line(1, "one"));
+    let name = ".1.txt.steno-1dc64aaa5faa4c52bec423d295fe81f8";
+    write(&file.with_extension("").join("tool-results").join(name), "half");
+    let report = json(steno.run(&["import", "--json"]).out.trim());
+    assert_eq!((&report["files"], &report["files_new"]), (&1.into(), &1.into()));
+}
+
+#[test]
 fn every_generation_of_a_rewritten_file_can_be_restored() {
     let steno = Steno::new();
     let file = session_file(&steno);

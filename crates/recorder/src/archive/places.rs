@@ -86,7 +86,7 @@ impl Places {
             }
             None => return None,
         };
-        (!self.exclusions.cover(&file)).then_some(file)
+        (!is_being_restored(path) && !self.exclusions.cover(&file)).then_some(file)
     }
 
     fn take(&self, listing: Listing, found: &mut Found) {
@@ -96,12 +96,23 @@ impl Places {
     }
 
     fn take_file(&self, file: ToArchive, found: &mut Found) {
+        if is_being_restored(file.path()) {
+            return;
+        }
         if self.exclusions.cover(&file) {
             found.excluded += 1;
         } else {
             found.files.push(file);
         }
     }
+}
+
+/// Tells whether a file is one that the vault writes beside the one that it gives back. Until it has its name, and if
+/// whoever wrote it was killed, it lies among the agent's files and is none of them.
+fn is_being_restored(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let ending = name.strip_prefix('.').and_then(|name| name.rsplit_once(".steno-"));
+    ending.is_some_and(|(_, id)| id.len() == 32 && id.bytes().all(|byte| byte.is_ascii_hexdigit()))
 }
 
 /// What is left alone: projects by name or directory, paths with all that is below them. `*` stands for anything.
@@ -171,6 +182,20 @@ mod tests {
             ("", "a", false),
         ] {
             assert_eq!(matches(pattern, text), want, "{pattern} {text}");
+        }
+    }
+
+    #[test]
+    fn a_file_that_is_being_restored_is_known_by_its_name() {
+        let id = "1dc64aaa5faa4c52bec423d295fe81f8";
+        for (name, want) in [
+            (format!(".agent-1.jsonl.steno-{id}"), true),
+            (format!("agent-1.jsonl.steno-{id}"), false),
+            (format!(".agent-1.jsonl.steno-{id}.txt"), false),
+            (".agent-1.jsonl.steno-1".to_owned(), false),
+            (".agent-1.jsonl".to_owned(), false),
+        ] {
+            assert_eq!(is_being_restored(&Path::new("/p").join(&name)), want, "{name}");
         }
     }
 
