@@ -2,7 +2,6 @@
 
 import itertools
 import json
-import re
 import shutil
 import signal
 import subprocess
@@ -107,15 +106,12 @@ class Watch:
             self.process.kill()
             raise Violation(f"`steno watch` did not end in {PATIENCE_S} s") from None
         demand(code == 0, f"`steno watch` ended with {code}: {self._last_words()}")
-        talk = self.talk.read_text()
-        demand("tried again" not in talk, f"`steno watch` had trouble: {self._last_words()}")
-        # The pass over what was there has a report of its own.
-        report = json.loads(self.out.read_bytes())
-        bad = {key: report[key] for key in ("files_failed", "events_refused", "records_unknown", "records_unreadable")}
-        demand(not any(bad.values()), f"`steno watch` had trouble at first: {bad}: {self._last_words()}")
-        later = re.search(r"^(\d+) events? recorded", talk, re.MULTILINE)
-        demand(later, f"`steno watch` does not say what it has recorded: {self._last_words()}")
-        return report["events"] + int(later[1])
+        # One report of the pass over what was there, and one of what came since.
+        reports = [json.loads(line) for line in self.out.read_bytes().splitlines()]
+        trouble = ("files_failed", "events_refused", "records_unknown", "records_unreadable")
+        bad = {key: report[key] for report in reports for key in trouble if report[key]}
+        demand(not bad, f"`steno watch` had trouble: {bad}: {self._last_words()}")
+        return sum(report["events"] for report in reports)
 
     def _last_words(self):
         return self.talk.read_text(errors="replace")[-1000:]
