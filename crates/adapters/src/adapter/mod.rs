@@ -6,7 +6,7 @@ mod tests;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use steno_model::json::JsonString;
+use steno_model::json::{Fields, JsonString};
 use steno_model::{Frame, Lane};
 
 use crate::conversation::{Message, is_envelope};
@@ -366,6 +366,10 @@ impl Adapter {
             text,
             is_repaired,
         };
+        if self.is_rewritten && Fields::parse(text).is_err() {
+            // That the source was rewritten is said at its first record, and this is none.
+            return Err(NoObject);
+        }
         let mut emit = Emit::new(sink, self.mapper.about(), at, &mut self.memory);
         if std::mem::take(&mut self.is_rewritten) {
             self.completeness.vanished += emit.rewritten(begun(&*self.mapper));

@@ -55,6 +55,26 @@ fn a_rewritten_source_gives_no_event_twice_and_tells_what_vanished() {
     assert_eq!(completeness.vanished, 1);
 }
 
+/// Two records in one line are what a writer leaves that was killed before its newline.
+#[test]
+fn a_generation_that_begins_with_a_glued_line_is_the_same_however_it_came() {
+    let glued = format!("{}{}", line(2).trim_end(), line(3));
+    let whole = fed(&[(0, 0, line(1).as_bytes()), (1, 0, glued.as_bytes())]);
+    let mut positions: Vec<_> =
+        whole.0.iter().map(|(_, draft)| format!("{:?}", draft.field("evidence"))).collect();
+    positions.dedup();
+    assert_eq!(positions.len(), whole.0.len());
+    let mut adapter = claude::disk(Source::named("s"));
+    let mut out = Vec::new();
+    let cut = line(2).trim_end().len();
+    adapter.feed(Frame::of_file(0, line(1).as_bytes()), &mut out);
+    adapter.feed(Frame { generation: 1, ..Frame::of_file(0, &glued.as_bytes()[..cut]) }, &mut out);
+    adapter.pause(&mut out);
+    adapter.feed(Frame { generation: 1, ..Frame::of_file(cut as u64, &glued.as_bytes()[cut..]) }, &mut out);
+    adapter.finish(&mut out);
+    assert_eq!(out, whole.0);
+}
+
 #[test]
 fn a_source_that_is_read_once_remembers_nothing() {
     let text = format!("{}{}", line(1), line(2));
