@@ -142,6 +142,7 @@ impl OpenSource {
             };
             vault.read(&manifest, number, 0, feed).map_err(Error::vault(&self.path))?;
             last = Some(cursor.finish());
+            self.feed.pause(self.captured.as_ref(), &mut self.runs);
         }
         self.check_runs()?;
         let is_new = manifest.generations.len() == 1 && self.writer.is_empty();
@@ -182,6 +183,9 @@ impl OpenSource {
             }
             Look::NewGeneration { why, .. } => {
                 self.feed_all(Keep::InChunks)?;
+                // Whoever feeds this again sees where the generation ended, and not whether somebody looked there.
+                self.feed.pause(self.captured.as_ref(), &mut self.runs);
+                self.check_runs()?;
                 let why = format!("{why:?}").to_lowercase();
                 self.writer.begin_generation(&why, now).map_err(Error::vault(&self.path))?;
                 self.captured = Timestamp::parse(now).ok();

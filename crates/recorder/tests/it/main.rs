@@ -1,5 +1,8 @@
-//! Entries as logs.
+//! Entries as logs, and archives of agents' homes.
 
 #![expect(clippy::unwrap_used, reason = "a test that meets an error has failed")]
 
+mod bench;
 mod logging;
+mod restarting;
+mod sessions;

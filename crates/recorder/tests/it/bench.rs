@@ -1,0 +1,229 @@
+//! Agents' homes in a directory of their own, stores in memory, and recording from the one into the other.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use steno_capture::discovery::{Home, Origin, Provider};
+use steno_capture::tail::{TailOptions, Waker};
+use steno_disk::StorePath;
+use steno_journal::{Journal, Options, Store};
+use steno_recorder::archive::{
+    Archive, ArchiveOptions, Error, Exclusions, Following, Health, Outcome, Places, Progress, ToArchive,
+    Watcher,
+};
+use steno_testkit::sim_disk::SimDisk;
+use steno_vault::{Manifest, Vault};
+use tempfile::TempDir;
+
+/// Far more than any test takes: only one that waits for what never comes gets there.
+const PATIENCE: Duration = Duration::from_mins(1);
+
+/// What is to happen while files are followed.
+pub type Step<'a> = Box<dyn FnMut() + 'a>;
+
+/// A directory with homes.
+pub struct Bench {
+    dir: TempDir,
+    pub exclusions: Exclusions,
+    pub given: Vec<PathBuf>,
+}
+
+impl Bench {
+    pub fn new() -> Self {
+        let bench =
+            Self { dir: tempfile::tempdir().unwrap(), exclusions: Exclusions::default(), given: Vec::new() };
+        for home in [bench.claude("projects/p"), bench.codex("sessions")] {
+            fs::create_dir_all(home).unwrap();
+        }
+        bench
+    }
+
+    pub fn path(&self, below: &str) -> PathBuf {
+        // Discovery knows homes without links, and so do the names of sources.
+        self.dir.path().canonicalize().unwrap().join(below)
+    }
+
+    pub fn claude(&self, below: &str) -> PathBuf {
+        self.path("claude").join(below)
+    }
+
+    pub fn codex(&self, below: &str) -> PathBuf {
+        self.path("codex").join(below)
+    }
+
+    pub fn places(&self) -> Places {
+        let home = |provider, root| Home { provider, root, origin: Origin::Default };
+        let homes =
+            vec![home(Provider::Claude, self.path("claude")), home(Provider::Codex, self.path("codex"))];
+        Places { homes, given: self.given.clone(), exclusions: self.exclusions.clone() }
+    }
+
+    /// Records what is there, once.
+    pub fn import(&self, store: &SimDisk) -> Health {
+        let mut archive = archive(store);
+        let health = self.import_with(&mut archive);
+        archive.settle().unwrap();
+        health
+    }
+
+    pub fn import_with(&self, archive: &mut Archive) -> Health {
+        archive.import(&self.places().list().files, &mut Quiet)
+    }
+
+    /// Follows: the first step is taken when all that is there is recorded, each other when something more was; after
+    /// the last one it ends.
+    pub fn follow<'a>(&self, store: &SimDisk, steps: impl IntoIterator<Item = Step<'a>>) -> Health {
+        self.follow_with(&mut archive(store), steps)
+    }
+
+    pub fn follow_with<'a>(
+        &self,
+        archive: &mut Archive,
+        steps: impl IntoIterator<Item = Step<'a>>,
+    ) -> Health {
+        let following = Following::new(archive, self.places(), TailOptions::default());
+        let mut script = Script {
+            steps: steps.into_iter().collect(),
+            is_ready: false,
+            is_over: false,
+            waker: following.waker(),
+            until: Instant::now() + PATIENCE,
+        };
+        let health = following.run(&mut script).unwrap();
+        assert!(script.is_over, "{} steps were never taken", script.steps.len());
+        health
+    }
+}
+
+/// Makes a store that is empty.
+pub fn store() -> SimDisk {
+    SimDisk::new(1)
+}
+
+/// Opens the archive of a store.
+pub fn archive(store: &SimDisk) -> Archive {
+    let journal = Journal::new(Store::create(Arc::new(store.clone())).unwrap(), Options::default());
+    Archive::open(journal, ArchiveOptions::default()).unwrap()
+}
+
+/// Puts into another store what a kill at this moment would leave.
+pub fn copy(store: &SimDisk, to: &SimDisk) {
+    for (path, bytes) in store.snapshot() {
+        to.tamper(&StorePath::new(path), &bytes);
+    }
+}
+
+pub fn copy_of(store: &SimDisk) -> SimDisk {
+    let to = SimDisk::new(1);
+    copy(store, &to);
+    to
+}
+
+/// All transcripts of a store, by run.
+pub fn transcripts(store: &SimDisk) -> BTreeMap<String, String> {
+    let run_of = |path: &str| {
+        let run = path.strip_prefix("transcripts/")?.strip_suffix(".jsonl")?;
+        (!run.contains('.')).then(|| run.to_owned())
+    };
+    let all = store.snapshot().into_iter();
+    all.filter_map(|(path, bytes)| Some((run_of(&path)?, String::from_utf8(bytes).unwrap()))).collect()
+}
+
+/// The one transcript of a store.
+pub fn transcript(store: &SimDisk) -> String {
+    let all = transcripts(store);
+    assert_eq!(all.len(), 1, "{:?}", all.keys());
+    all.into_values().next().unwrap()
+}
+
+pub fn transcript_path(run: &str) -> StorePath {
+    StorePath::transcripts().below(format_args!("{run}.jsonl"))
+}
+
+/// All sources of a store: where each is, and what its generations hold.
+pub fn sources(store: &SimDisk) -> Vec<(PathBuf, Vec<String>)> {
+    let vault = Vault::open(Arc::new(store.clone()));
+    let mut found = Vec::new();
+    for id in vault.sources().unwrap() {
+        let manifest = vault.manifest(id).unwrap().unwrap();
+        let numbers = 0..u32::try_from(manifest.generations.len()).unwrap();
+        let generations = numbers.map(|number| generation(&vault, &manifest, number)).collect();
+        found.push((manifest.info.path.0, generations));
+    }
+    found.sort();
+    found
+}
+
+fn generation(vault: &Vault, manifest: &Manifest, number: u32) -> String {
+    let mut bytes = Vec::new();
+    let keep = |_: u64, piece: &[u8]| {
+        bytes.extend_from_slice(piece);
+        true
+    };
+    vault.read(manifest, number, 0, keep).unwrap();
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// Nothing is heard of a pass but what it comes to.
+struct Quiet;
+
+impl Progress for Quiet {
+    fn bytes(&mut self, _path: &Path, _count: u64) {}
+
+    fn done(&mut self, _file: &ToArchive, _outcome: Outcome) {}
+
+    fn failed(&mut self, file: &ToArchive, error: &Error) {
+        panic!("{}: {error}", file.path().display());
+    }
+}
+
+struct Script<'a> {
+    steps: VecDeque<Step<'a>>,
+    is_ready: bool,
+    is_over: bool,
+    waker: Waker,
+    until: Instant,
+}
+
+impl Script<'_> {
+    fn go_on(&mut self) {
+        if let Some(mut step) = self.steps.pop_front() {
+            step();
+        }
+        if self.steps.is_empty() {
+            self.is_over = true;
+            self.waker.wake();
+        }
+    }
+}
+
+impl Watcher for Script<'_> {
+    fn is_stopped(&self) -> bool {
+        self.is_over || Instant::now() > self.until
+    }
+
+    fn ready(&mut self) {
+        self.is_ready = true;
+        self.go_on();
+    }
+
+    fn recorded(&mut self, _path: &Path, _events: u64) {
+        if self.is_ready && !self.is_over {
+            self.go_on();
+        }
+    }
+
+    fn failed(&mut self, path: &Path, error: &Error) {
+        panic!("{}: {error}", path.display());
+    }
+}
+
+/// Adds text to a file.
+pub fn append(path: &Path, text: &str) {
+    use std::io::Write as _;
+    let mut file = fs::OpenOptions::new().create(true).append(true).open(path).unwrap();
+    file.write_all(text.as_bytes()).unwrap();
+}
