@@ -107,11 +107,10 @@ impl Feed {
             Stage::Waiting { head, look_at } => {
                 head.extend_from_slice(plain);
                 // Whole lines alone: the beginning of one may look like another agent's.
-                let whole = head.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+                let whole = whole_lines(head);
                 if whole >= *look_at {
                     *look_at = 2 * whole;
-                    let known = head[..whole].len();
-                    self.recognise(known, captured, sink);
+                    self.recognise(whole, captured, sink);
                 }
                 self.give_up_when_full(captured, sink);
             }
@@ -146,10 +145,10 @@ impl Feed {
     /// Reads what stands at the end without a newline, if it is whole. The source may go on.
     pub(crate) fn pause(&mut self, captured: Option<&Timestamp>, sink: &mut dyn Sink) {
         if let Stage::Waiting { head, .. } = &self.stage {
-            let last = head.rsplit(|byte| *byte == b'\n').next().unwrap_or_default();
-            if !last.is_empty() && serde_json::from_slice::<IgnoredAny>(last).is_ok() {
-                self.recognise(head.len(), captured, sink);
-            }
+            let whole = whole_lines(head);
+            let last = &head[whole..];
+            let is_whole = !last.is_empty() && serde_json::from_slice::<IgnoredAny>(last).is_ok();
+            self.recognise(if is_whole { head.len() } else { whole }, captured, sink);
         }
         if let Stage::Reading { adapter, .. } = &mut self.stage {
             adapter.pause(sink);
@@ -175,6 +174,11 @@ impl Feed {
             Stage::Waiting { .. } | Stage::Unread => None,
         }
     }
+}
+
+/// Returns how many bytes the lines have that are whole.
+fn whole_lines(bytes: &[u8]) -> usize {
+    bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1)
 }
 
 impl Packing {
