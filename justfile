@@ -33,6 +33,10 @@ faults:
 e2e:
     scripts/e2e.sh
 
+# Agents' files rewritten, torn and deleted while writers and `steno watch` are killed; needs zstd
+archive-faults *args:
+    scripts/archive_faults.sh {{args}}
+
 # The commit queue and the fan-out under many thread interleavings
 model-check:
     cargo test -p steno-journal --features shuttle --test it shuttle

@@ -1,6 +1,8 @@
-//! Which sources the vault has, by path and by file.
+//! Which sources the vault has, by path, by file and by name.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 
 use steno_capture::tail::{Cursor, FileId};
@@ -8,6 +10,9 @@ use steno_vault::{Manifest, SourceId, Vault};
 
 use super::cursors;
 use super::error::Error;
+
+/// A name that more files have than these tells nothing of any of them.
+const NAMESAKES_MAX: usize = 4;
 
 /// What is known of a source that nobody writes at the moment.
 #[derive(Clone, Debug)]
@@ -24,8 +29,9 @@ pub(crate) struct Known {
 /// The sources of a vault.
 #[derive(Default)]
 pub(crate) struct Catalog {
-    by_path: HashMap<PathBuf, Known>,
+    known: HashMap<PathBuf, Known>,
     by_file: HashMap<FileId, PathBuf>,
+    by_name: HashMap<OsString, BTreeSet<PathBuf>>,
 }
 
 impl Catalog {
@@ -43,30 +49,38 @@ impl Catalog {
     }
 
     pub(crate) fn at(&self, path: &Path) -> Option<&Known> {
-        self.by_path.get(key(path))
+        self.known.get(plain_name(path))
     }
 
-    /// Finds the source of a file that was elsewhere when it was last seen, and is not there any more.
-    pub(crate) fn moved_here(&self, file: FileId) -> Option<&Known> {
-        let known = self.by_path.get(self.by_file.get(&file)?)?;
-        (!known.path.exists()).then_some(known)
+    /// Returns the sources that a file may be, which was elsewhere when it was last seen and is not there any more: by
+    /// its number, which may have been given to another file since, and by its name, as nobody writes numbers down who is
+    /// killed.
+    pub(crate) fn may_be(&self, path: &Path, file: FileId) -> Vec<Known> {
+        let name = plain_name(path).file_name();
+        let named = name.and_then(|name| self.by_name.get(name)).filter(|named| named.len() <= NAMESAKES_MAX);
+        let paths = self.by_file.get(&file).into_iter().chain(named.into_iter().flatten());
+        let known = paths.filter_map(|path| self.known.get(path));
+        known.filter(|known| !known.path.exists()).cloned().collect()
     }
 
     pub(crate) fn put(&mut self, known: Known) {
-        let key = key(&known.path).to_owned();
+        let key = plain_name(&known.path).to_owned();
         if let Some(cursor) = &known.cursor {
             self.by_file.insert(cursor.stamp.file, key.clone());
         }
-        self.by_path.insert(key, known);
+        if let Some(name) = key.file_name() {
+            self.by_name.entry(name.to_owned()).or_default().insert(key.clone());
+        }
+        self.known.insert(key, known);
     }
 
     /// Forgets where a source was that is elsewhere now.
     pub(crate) fn moved_from(&mut self, path: &Path) {
-        self.by_path.remove(key(path));
+        self.known.remove(plain_name(path));
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.by_path.len()
+        self.known.len()
     }
 }
 
@@ -88,39 +102,59 @@ impl Known {
     }
 }
 
-/// What the vault has for a path that the catalog does not know.
-pub(crate) enum Standing {
-    /// A source that was begun since the catalog was read, by another process or by one that failed.
-    Begun(Known),
-    /// Nothing: this is the id for it.
-    New(SourceId),
+/// Returns the ids that sources which were first seen at a path can have, in turn.
+pub(crate) fn ids_at(path: &Path) -> impl Iterator<Item = SourceId> {
+    (0..).map(|turn| SourceId::derive(plain_name(path), turn))
 }
 
-/// Looks up a path that the catalog does not know.
-pub(crate) fn standing(vault: &Vault, path: &Path, again: bool) -> Standing {
-    for turn in 0.. {
-        let id = SourceId::derive(key(path), turn);
-        match vault.manifest(id) {
-            // What was here and has moved away keeps its id.
-            Ok(Some(manifest)) if key(&manifest.info.path.0) != key(path) => {}
-            Ok(Some(manifest)) => return Standing::Begun(Known::of(&manifest)),
-            // What was forgotten keeps its id too; whoever wants it again begins another.
-            Ok(None) if again && vault.is_forgotten(id).unwrap_or(false) => {}
-            // Who writes to one that is damaged, or was forgotten, is told so.
-            Ok(None) | Err(_) => return Standing::New(id),
-        }
-    }
-    unreachable!("there are more numbers than sources")
+/// Tells whether two paths have one name that no other file has, as it has a UUID in it: whatever has become of its
+/// content, it is one session's.
+pub(crate) fn is_named_alone(path: &Path, other: &Path) -> bool {
+    const UUID_LEN: usize = uuid::fmt::Hyphenated::LENGTH;
+    let name = |path| plain_name(path).file_name().map(OsStr::as_bytes);
+    let is_uuid = |part: &[u8]| uuid::Uuid::try_parse_ascii(part).is_ok();
+    name(path) == name(other) && name(path).is_some_and(|name| name.windows(UUID_LEN).any(is_uuid))
 }
 
-/// Codex compresses a session's file and unpacks it again before it goes on: under both names it is one source.
-fn key(path: &Path) -> &Path {
-    let bytes = path.as_os_str().as_encoded_bytes();
-    match bytes.strip_suffix(b".jsonl.zst") {
-        Some(_) => {
-            use std::os::unix::ffi::OsStrExt as _;
-            Path::new(std::ffi::OsStr::from_bytes(&bytes[..bytes.len() - ".zst".len()]))
-        }
+/// Returns the path that a file has when it is not compressed. Codex compresses a session's file and unpacks it again
+/// before it goes on: under both names it is one source.
+pub(crate) fn plain_name(path: &Path) -> &Path {
+    let bytes = path.as_os_str().as_bytes();
+    match bytes.strip_suffix(b".zst").filter(|plain| plain.ends_with(b".jsonl")) {
+        Some(plain) => Path::new(OsStr::from_bytes(plain)),
         None => path,
+    }
+}
+
+/// Returns the path that a file has when it is compressed; `None` for those that never are.
+pub(crate) fn packed_name(path: &Path) -> Option<PathBuf> {
+    let bytes = path.as_os_str().as_bytes();
+    bytes.ends_with(b".jsonl").then(|| PathBuf::from(OsString::from_vec([bytes, b".zst"].concat())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_with_a_uuid_is_one_files() {
+        let check = |path: &str, other: &str, want| {
+            assert_eq!(is_named_alone(Path::new(path), Path::new(other)), want, "{path} {other}");
+        };
+        let (uuid, another) =
+            ("550e8400-e29b-41d4-a716-446655440000", "550e8400-e29b-41d4-a716-446655440001");
+        check(&format!("/a/{uuid}.jsonl"), &format!("/b/{uuid}.jsonl.zst"), true);
+        check(&format!("/a/r-{uuid}_x.jsonl"), &format!("/b/r-{uuid}_x.jsonl"), true);
+        check(&format!("/a/{uuid}.jsonl"), &format!("/a/{another}.jsonl"), false);
+        check("/a/events.jsonl", "/b/events.jsonl", false);
+    }
+
+    #[test]
+    fn a_session_has_one_name_plain_and_one_packed() {
+        let (plain, packed) = (Path::new("/a/r.jsonl"), Path::new("/a/r.jsonl.zst"));
+        assert_eq!((plain_name(plain), plain_name(packed)), (plain, plain));
+        assert_eq!(plain_name(Path::new("/a/r.zst")), Path::new("/a/r.zst"));
+        assert_eq!(packed_name(plain).as_deref(), Some(packed));
+        assert_eq!((packed_name(packed), packed_name(Path::new("/a/r.json"))), (None, None));
     }
 }

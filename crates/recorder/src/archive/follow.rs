@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use steno_capture::discovery::Home;
 use steno_capture::tail::{Changes, TailOptions, Waker, Watch};
 
+use super::catalog::{packed_name, plain_name};
 use super::health::{Files, Look};
 use super::import::count;
 use super::places::{Found, Places};
@@ -63,6 +64,17 @@ struct Held {
     source: OpenSource,
     news: Instant,
     events: u64,
+}
+
+impl Held {
+    /// Tells of the events that are new.
+    fn tell(&mut self, watcher: &mut dyn Watcher) {
+        let (events, _) = self.source.events();
+        if events > self.events {
+            watcher.recorded(self.source.path(), events - self.events);
+            self.events = events;
+        }
+    }
 }
 
 /// Follows what is in some places.
@@ -231,7 +243,7 @@ impl<'a> Following<'a> {
             Some(held) => self.read_on(held, watcher),
             None => match self.places.at(path) {
                 Some(file) => self.begin(&file, watcher),
-                None => return,
+                None => return self.look_for_packed(path),
             },
         };
         if let Err(error) = outcome {
@@ -251,6 +263,7 @@ impl<'a> Following<'a> {
         if self.archive.catalog.at(file.path()).is_some_and(|known| is_unchanged(known, file)) {
             return Ok(());
         }
+        self.make_way(file, watcher);
         self.make_room(watcher);
         let source = self.archive.take_up(file, Pace::Live)?;
         self.read_on(Held { source, news: Instant::now(), events: 0 }, watcher)
@@ -267,14 +280,12 @@ impl<'a> Following<'a> {
             }
         }
         let path = held.source.path().to_owned();
-        if turn == Turn::More {
-            self.due.insert(path.clone());
+        match turn {
+            Turn::More => drop(self.due.insert(path.clone())),
+            Turn::AtEnd => {}
+            Turn::Gone => self.look_for_packed(&path),
         }
-        let (events, _) = held.source.events();
-        if events > held.events {
-            watcher.recorded(&path, events - held.events);
-            held.events = events;
-        }
+        held.tell(watcher);
         let is_new = held.source.read > before;
         self.files.take(&path, if is_new { Look::New } else { Look::Quiet });
         if is_new {
@@ -282,6 +293,25 @@ impl<'a> Following<'a> {
         }
         self.held.insert(path, held);
         Ok(())
+    }
+
+    /// Has the compressed form of a file looked at that is not there: nobody told of it while both were.
+    fn look_for_packed(&mut self, path: &Path) {
+        let packed = packed_name(path).filter(|packed| packed.exists() && !self.held.contains_key(packed));
+        self.due.extend(packed);
+    }
+
+    /// Lets go of what may be a file under the name that it had before, so that it can be taken up under this one.
+    fn make_way(&mut self, file: &ToArchive, watcher: &mut dyn Watcher) {
+        let may_be = |(path, held): &(&PathBuf, &Held)| {
+            let is_named = plain_name(path).file_name() == plain_name(file.path()).file_name();
+            plain_name(path) == plain_name(file.path())
+                || ((is_named || held.source.file() == Some(file.file)) && !path.exists())
+        };
+        let former: Vec<PathBuf> = self.held.iter().filter(may_be).map(|(path, _)| path.clone()).collect();
+        for path in &former {
+            self.let_go(path, watcher);
+        }
     }
 
     /// Lets go of the source that has been quiet for longest, when there are many.
@@ -317,24 +347,11 @@ impl<'a> Following<'a> {
     }
 
     fn let_go(&mut self, path: &Path, watcher: &mut dyn Watcher) {
-        // Growth hides a change in the middle of a file; before nobody looks any more, all of it is compared.
-        if let Some(held) = self.held.get_mut(path) {
-            held.source.recheck();
-        }
-        loop {
-            let Some(held) = self.held.remove(path) else { return };
-            if let Err(error) = self.read_on(held, watcher) {
-                self.later.insert(path.to_owned(), Instant::now() + RETRY_AFTER);
-                watcher.failed(path, &error);
-                return;
-            }
-            if !self.due.remove(path) {
-                break;
-            }
-        }
-        let Some(held) = self.held.remove(path) else { return };
+        let Some(mut held) = self.held.remove(path) else { return };
+        let is_sure = if watcher.is_paused() { Ok(()) } else { held.source.make_sure(&self.archive.now()) };
+        held.tell(watcher);
         count(&held.source, &mut self.health);
-        if let Err(error) = self.archive.let_go(held.source) {
+        if let Err(error) = is_sure.and_then(|()| self.archive.let_go(held.source)) {
             self.later.insert(path.to_owned(), Instant::now() + RETRY_AFTER);
             watcher.failed(path, &error);
         }

@@ -22,10 +22,10 @@ use steno_capture::tail::MAX_READ_BYTES;
 use steno_disk::Disk;
 use steno_journal::Journal;
 use steno_model::Timestamp;
-use steno_vault::Vault;
+use steno_vault::{Manifest, SourceId, Vault};
 
 use crate::entries::{Discovered, EntryNumbers, EntryOptions, EntrySink};
-use catalog::{Catalog, Known, Standing};
+use catalog::{Catalog, Known, plain_name};
 use source::{OpenSource, Pace, SourceParts};
 
 pub use catalog::last_written;
@@ -102,14 +102,7 @@ impl Archive {
 
     /// Takes a file up where it was left.
     fn take_up(&mut self, file: &ToArchive, pace: Pace) -> Result<OpenSource, Error> {
-        let known = self.catalog.at(file.path()).or_else(|| self.catalog.moved_here(file.file)).cloned();
-        let (id, known) = match known {
-            Some(known) => (known.id, Some(known)),
-            None => match catalog::standing(&self.vault, file.path(), self.options.again) {
-                Standing::Begun(known) => (known.id, Some(known)),
-                Standing::New(id) => (id, None),
-            },
-        };
+        let (id, known) = self.source_of(file);
         if let Some(known) = &known {
             self.catalog.moved_from(&known.path);
         }
@@ -130,6 +123,44 @@ impl Archive {
             self.catalog.put(known);
         }
         opened
+    }
+
+    /// Finds the source that a file goes on with, or names a new one. The vault is asked, as another process may have
+    /// recorded the file, or have seen it moved, since the catalog was read.
+    fn source_of(&self, file: &ToArchive) -> (SourceId, Option<Known>) {
+        let manifest = |id: SourceId| self.vault.manifest(id).ok().flatten();
+        let is_here = |manifest: &Manifest| plain_name(&manifest.info.path.0) == plain_name(file.path());
+        if let Some(here) = self.catalog.at(file.path()).and_then(|known| manifest(known.id)).filter(is_here)
+        {
+            return (here.id, Some(Known::of(&here)));
+        }
+        // What was forgotten keeps its id; whoever wants it again begins another.
+        let is_over = |id| self.options.again && self.vault.is_forgotten(id).unwrap_or(false);
+        let mut id_new = None;
+        for id in catalog::ids_at(file.path()).filter(|id| !is_over(*id)) {
+            match manifest(id) {
+                None => {
+                    id_new = Some(id);
+                    break;
+                }
+                Some(here) if is_here(&here) => return (id, Some(Known::of(&here))),
+                Some(_) => {}
+            }
+        }
+        let goes_on = |manifest: &Manifest| {
+            let path = &manifest.info.path.0;
+            is_here(manifest)
+                || !path.exists()
+                    && (catalog::is_named_alone(path, file.path())
+                        || source::goes_on(&self.vault, manifest, file.path()))
+        };
+        let candidates = self.catalog.may_be(file.path(), file.file).into_iter();
+        let mut candidates = candidates.filter_map(|known| Some((manifest(known.id)?, known)));
+        let moved = candidates.find(|(manifest, _)| goes_on(manifest));
+        match moved {
+            Some((manifest, known)) => (manifest.id, Some(known)),
+            None => (id_new.expect("there are more numbers than sources"), None),
+        }
     }
 
     /// Begins to log the entries of a file, if anybody wants them.

@@ -9,6 +9,7 @@ use steno_capture::discovery::{
 use steno_vault::SourceInfo;
 
 use super::ToArchive;
+use super::catalog::plain_name;
 
 /// Where to look, and what to leave alone.
 #[derive(Clone, Debug, Default)]
@@ -86,7 +87,7 @@ impl Places {
             }
             None => return None,
         };
-        (!is_being_restored(path) && !self.exclusions.cover(&file)).then_some(file)
+        (!is_passed_over(path) && !self.exclusions.cover(&file)).then_some(file)
     }
 
     fn take(&self, listing: Listing, found: &mut Found) {
@@ -96,7 +97,7 @@ impl Places {
     }
 
     fn take_file(&self, file: ToArchive, found: &mut Found) {
-        if is_being_restored(file.path()) {
+        if is_passed_over(file.path()) {
             return;
         }
         if self.exclusions.cover(&file) {
@@ -105,6 +106,13 @@ impl Places {
             found.files.push(file);
         }
     }
+}
+
+/// Tells whether a file is none of its own: one that is being restored, or the compressed form of another that is there
+/// too, which is the one that is written to.
+fn is_passed_over(path: &Path) -> bool {
+    let plain = plain_name(path);
+    is_being_restored(path) || (plain != path && plain.exists())
 }
 
 /// Tells whether a file is one that the vault writes beside the one that it gives back. Until it has its name, and if

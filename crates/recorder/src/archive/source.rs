@@ -4,10 +4,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use steno_adapters::Source;
-use steno_capture::tail::{Cursor, Look, Tail};
+use steno_capture::tail::{Cursor, FileId, Look, Tail};
 use steno_journal::{Journal, Level};
 use steno_model::Timestamp;
-use steno_vault::{Adapted, Keep, SourceId, SourceInfo, SourceWriter, Vault};
+use steno_vault::{Adapted, Keep, Manifest, SourceId, SourceInfo, SourceWriter, Vault};
 
 use super::cursors::{self, CursorOf};
 use super::error::Error;
@@ -17,6 +17,8 @@ use crate::entries::{EntryNumbers, EntrySink};
 
 /// How much is read at a time where a whole file is to be read.
 const IMPORT_READ_BYTES: usize = 1024 * 1024;
+/// How many looks a source has before it is let go, however fast it grows.
+const LAST_LOOKS_MAX: usize = 1024;
 
 /// What a source is opened with.
 pub(crate) struct SourceParts {
@@ -149,9 +151,21 @@ impl OpenSource {
         Ok(last.filter(|_| !is_new))
     }
 
-    /// Has the next turn compare all that was read with the file.
-    pub(crate) fn recheck(&mut self) {
+    /// Reads what is new before the source is let go, with a comparison of all that was read: growth hides a change in
+    /// the middle of a file.
+    pub(crate) fn make_sure(&mut self, now: &str) -> Result<(), Error> {
         self.tail.recheck();
+        for _ in 0..LAST_LOOKS_MAX {
+            if self.turn(now)? != Turn::More {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns which file is read, once there is one.
+    pub(crate) fn file(&self) -> Option<FileId> {
+        self.tail.cursor().map(|cursor| cursor.stamp.file)
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -276,4 +290,20 @@ impl OpenSource {
         self.writer.save_state(cursor, adapted, now, keep).map_err(Error::vault(&self.path))?;
         Ok(super::catalog::Known::of(self.writer.manifest()))
     }
+}
+
+/// Tells whether a file begins with all that the vault has of a source's last generation, if that is anything.
+pub(crate) fn goes_on(vault: &Vault, manifest: &Manifest, path: &Path) -> bool {
+    let Some(generation) = manifest.generation_last() else { return false };
+    let mut known = CursorOf::new(generation);
+    let take = |_: u64, bytes: &[u8]| {
+        known.take(bytes);
+        true
+    };
+    if vault.read(manifest, generation, 0, take).is_err() {
+        return false;
+    }
+    let cursor = known.finish();
+    let look = Tail::resume(path, cursor).look(&mut Vec::new(), 1);
+    cursor.offset() > 0 && matches!(look, Ok(Look::Bytes { .. } | Look::AtEnd))
 }

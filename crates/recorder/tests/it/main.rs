@@ -5,5 +5,8 @@
 mod bench;
 mod following;
 mod logging;
+mod moving;
+mod refusing;
 mod restarting;
 mod sessions;
+mod sharing;

@@ -1,0 +1,224 @@
+//! Files that get another name, another form, or a copy.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
+
+use steno_testkit::sim_disk::SimDisk;
+
+use crate::bench::{Bench, Step, append, copy, sources, store, transcript, transcripts};
+use crate::sessions::{SESSION, THREAD, codex_call, prompt, rollout, turn};
+
+/// Where Codex has a thread, and where it puts it when it is archived.
+fn places(bench: &Bench) -> (std::path::PathBuf, std::path::PathBuf) {
+    let name = format!("rollout-2026-01-02T03-04-05-{THREAD}.jsonl");
+    let (now, archived) = (bench.codex("sessions/2026/01/02"), bench.codex("archived_sessions"));
+    fs::create_dir_all(&now).unwrap();
+    fs::create_dir_all(&archived).unwrap();
+    (now.join(&name), archived.join(&name))
+}
+
+/// What a thread's events are, whatever became of its file; sources are told by path, so theirs is left out.
+#[track_caller]
+fn assert_events(store: &SimDisk, thread: &str) {
+    let bench = Bench::new();
+    let (path, _) = places(&bench);
+    fs::write(path, thread).unwrap();
+    let plain = self::store();
+    bench.import(&plain);
+    let without_source = |store: &SimDisk| {
+        let lines = transcript(store)
+            .lines()
+            .map(|line| line.split("\"evidence\"").next().unwrap().to_owned())
+            .collect::<Vec<_>>();
+        let steps = |line: &String| !line.contains(r#""name":"rewritten""#);
+        lines
+            .into_iter()
+            .filter(steps)
+            .map(|line| line.split_once(',').unwrap().1.to_owned())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(without_source(store), without_source(&plain));
+}
+
+#[test]
+fn an_archived_thread_goes_on_in_its_run() {
+    let bench = Bench::new();
+    let (path, archived) = places(&bench);
+    fs::write(&path, rollout() + &codex_call(1)).unwrap();
+    let imported = store();
+    bench.import(&imported);
+    fs::rename(&path, &archived).unwrap();
+    append(&archived, &codex_call(2));
+    bench.import(&imported);
+    assert_eq!(sources(&imported), [(archived, vec![rollout() + &codex_call(1) + &codex_call(2)])]);
+    assert_events(&imported, &(rollout() + &codex_call(1) + &codex_call(2)));
+}
+
+#[test]
+fn a_thread_that_is_archived_while_it_is_followed_goes_on_in_its_run() {
+    let bench = Bench::new();
+    let (path, archived) = places(&bench);
+    fs::write(&path, rollout() + &codex_call(1)).unwrap();
+    let followed = store();
+    let steps: [Step<'_>; 2] = [
+        Box::new(|| {
+            fs::rename(&path, &archived).unwrap();
+            append(&archived, &codex_call(2));
+        }),
+        Box::new(|| append(&archived, &codex_call(3))),
+    ];
+    bench.follow(&followed, steps);
+    let thread = rollout() + &codex_call(1) + &codex_call(2) + &codex_call(3);
+    assert_eq!(sources(&followed), [(archived, vec![thread.clone()])]);
+    assert_events(&followed, &thread);
+}
+
+/// Nobody has written down which file it was.
+#[test]
+fn a_thread_that_is_archived_after_a_kill_goes_on_in_its_run() {
+    let bench = Bench::new();
+    let (path, archived) = places(&bench);
+    fs::write(&path, rollout() + &codex_call(1)).unwrap();
+    let (followed, killed) = (store(), store());
+    bench.follow(&followed, [Box::new(|| copy(&followed, &killed)) as Step<'_>]);
+    fs::rename(&path, &archived).unwrap();
+    append(&archived, &codex_call(2));
+    bench.follow(&killed, []);
+    let thread = rollout() + &codex_call(1) + &codex_call(2);
+    assert_eq!(sources(&killed), [(archived, vec![thread.clone()])]);
+    assert_events(&killed, &thread);
+}
+
+#[test]
+fn a_thread_that_is_archived_and_rewritten_before_anybody_looks_goes_on_in_its_run() {
+    let bench = Bench::new();
+    let (path, archived) = places(&bench);
+    let imported = store();
+    fs::write(&path, rollout() + &codex_call(1)).unwrap();
+    bench.import(&imported);
+    fs::rename(&path, &archived).unwrap();
+    fs::write(&archived, codex_call(2)).unwrap();
+    bench.import(&imported);
+    assert_eq!(sources(&imported), [(archived, vec![rollout() + &codex_call(1), codex_call(2)])]);
+    assert_eq!(transcripts(&imported).len(), 1);
+}
+
+/// File systems give the number of a deleted file to the next one.
+#[test]
+fn another_session_with_the_number_of_a_deleted_file_is_its_own() {
+    let bench = Bench::new();
+    let (path, archived) = places(&bench);
+    fs::write(&path, rollout()).unwrap();
+    let number = fs::metadata(&path).unwrap().ino();
+    let imported = store();
+    bench.import(&imported);
+    fs::remove_file(&path).unwrap();
+    let session = bench.claude(&format!("projects/p/{SESSION}.jsonl"));
+    let takes_number = |path: &Path| {
+        fs::write(path, prompt(1)).unwrap();
+        fs::metadata(path).unwrap().ino() == number
+    };
+    if !takes_number(&session) {
+        // Where numbers are not given again at once, a file that had it is as good.
+        fs::remove_file(&session).unwrap();
+        fs::write(&path, rollout()).unwrap();
+        bench.import(&imported);
+        fs::rename(&path, &session).unwrap();
+        fs::write(&session, prompt(1)).unwrap();
+    }
+    bench.import(&imported);
+    let found = sources(&imported);
+    assert_eq!(found.len(), 2, "{found:#?}");
+    assert!(!archived.exists());
+    assert_eq!(found[0], (session, vec![prompt(1)]));
+}
+
+/// Codex compresses old threads and unpacks them again before it goes on; for a moment both files are there.
+#[test]
+fn a_thread_that_is_compressed_and_unpacked_has_each_event_once() {
+    let bench = Bench::new();
+    let (path, _) = places(&bench);
+    let packed_path = path.with_extension("jsonl.zst");
+    let thread = rollout() + &codex_call(1);
+    fs::write(&path, &thread).unwrap();
+    let imported = store();
+    bench.import(&imported);
+    let packed = zstd::encode_all(thread.as_bytes(), 3).unwrap();
+    fs::write(&packed_path, &packed).unwrap();
+    for _ in 0..3 {
+        bench.import(&imported);
+        assert_eq!(sources(&imported), [(path.clone(), vec![thread.clone()])]);
+    }
+    fs::remove_file(&path).unwrap();
+    bench.import(&imported);
+    fs::write(&path, &thread).unwrap();
+    bench.import(&imported);
+    fs::remove_file(&packed_path).unwrap();
+    append(&path, &codex_call(2));
+    bench.import(&imported);
+    let found = sources(&imported);
+    assert_eq!((found.len(), &found[0].0), (1, &path));
+    assert_eq!(found[0].1.len(), 3);
+    assert_events(&imported, &(thread + &codex_call(2)));
+}
+
+#[test]
+fn a_thread_that_is_compressed_while_it_is_followed_has_each_event_once() {
+    let bench = Bench::new();
+    let (path, _) = places(&bench);
+    let packed_path = path.with_extension("jsonl.zst");
+    let thread = rollout() + &codex_call(1);
+    fs::write(&path, &thread).unwrap();
+    let followed = store();
+    let steps: [Step<'_>; 2] = [
+        Box::new(|| {
+            fs::write(&packed_path, zstd::encode_all(thread.as_bytes(), 3).unwrap()).unwrap();
+            fs::remove_file(&path).unwrap();
+            fs::write(&path, &thread).unwrap();
+            fs::remove_file(&packed_path).unwrap();
+            append(&path, &codex_call(2));
+        }),
+        Box::new(|| {
+            let whole = thread.clone() + &codex_call(2);
+            fs::write(&packed_path, zstd::encode_all(whole.as_bytes(), 3).unwrap()).unwrap();
+            fs::remove_file(&path).unwrap();
+        }),
+    ];
+    bench.follow(&followed, steps);
+    let found = sources(&followed);
+    assert_eq!((found.len(), &found[0].0), (1, &packed_path));
+    assert_events(&followed, &(thread.clone() + &codex_call(2)));
+}
+
+/// The copy has a run of its own, named after the session; the session's own run has every event once.
+#[test]
+fn a_copy_elsewhere_takes_nothing_from_the_session() {
+    let mut bench = Bench::new();
+    let path = bench.claude(&format!("projects/p/{SESSION}.jsonl"));
+    let alone = store();
+    fs::write(&path, turn(1, 2)).unwrap();
+    bench.import(&alone);
+    let backup = bench.path("backup");
+    fs::create_dir_all(&backup).unwrap();
+    fs::copy(&path, backup.join(format!("{SESSION}.jsonl"))).unwrap();
+    bench.given = vec![backup.clone()];
+    let both = store();
+    bench.import(&both);
+    append(&backup.join(format!("{SESSION}.jsonl")), &prompt(5));
+    append(&path, &prompt(6));
+    bench.import(&both);
+    bench.import(&alone);
+    bench.given.clear();
+    bench.import(&alone);
+    let (all, want) = (transcripts(&both), transcripts(&alone));
+    assert_eq!(all.len(), 2);
+    assert!(all[SESSION].starts_with(transcript_of(&want, SESSION)));
+    let copied = all.iter().find(|(run, _)| *run != SESSION).unwrap().1;
+    assert!(copied.lines().next().unwrap().contains(&format!(r#""session_run_id":"{SESSION}""#)));
+    assert_eq!(sources(&both).len(), 2);
+}
+
+fn transcript_of<'a>(all: &'a std::collections::BTreeMap<String, String>, run: &str) -> &'a str {
+    all.get(run).map_or("", String::as_str)
+}

@@ -1,0 +1,55 @@
+//! Several processes with one store: each source is recorded by one of them at a time, and by all of them once.
+
+use std::fs;
+
+use crate::bench::{Bench, Step, append, archive, sources, store, transcript};
+use crate::sessions::{SESSION, prompt, response, turn};
+
+/// Both know of no source when they begin.
+#[test]
+fn what_another_process_has_begun_is_gone_on_with() {
+    let bench = Bench::new();
+    let path = bench.claude(&format!("projects/p/{SESSION}.jsonl"));
+    let shared = store();
+    let (mut first, mut second) = (archive(&shared), archive(&shared));
+    fs::write(&path, turn(1, 2)).unwrap();
+    assert_eq!(bench.import_with(&mut first).files_new, 1);
+    assert_eq!(bench.import_with(&mut second).events, 0);
+    append(&path, &prompt(5));
+    bench.import_with(&mut second);
+    append(&path, &response(6, 2));
+    bench.import_with(&mut first);
+    fs::write(&path, prompt(7)).unwrap();
+    bench.import_with(&mut second);
+    append(&path, &response(8, 2));
+    bench.import_with(&mut first);
+    bench.import_with(&mut second);
+    assert_eq!(sources(&shared).len(), 1);
+    assert_eq!(sources(&shared)[0].1.len(), 2);
+    let other = store();
+    fs::write(&path, turn(1, 2) + &prompt(5) + &response(6, 2)).unwrap();
+    bench.import(&other);
+    fs::write(&path, prompt(7) + &response(8, 2)).unwrap();
+    bench.import(&other);
+    assert_eq!(transcript(&shared), transcript(&other));
+}
+
+#[test]
+fn what_another_process_holds_is_left_alone_until_it_lets_go() {
+    let bench = Bench::new();
+    let path = bench.claude(&format!("projects/p/{SESSION}.jsonl"));
+    fs::write(&path, turn(1, 2)).unwrap();
+    let shared = store();
+    let mut second = archive(&shared);
+    let mut held = 0;
+    let step: Step<'_> = Box::new(|| held = bench.import_with(&mut second).files_held);
+    bench.follow(&shared, [step]);
+    assert_eq!(held, 1);
+    append(&path, &prompt(5));
+    let health = bench.import_with(&mut second);
+    assert_eq!((health.files_held, health.files_new), (0, 1));
+    let other = store();
+    bench.import(&other);
+    assert_eq!(transcript(&shared), transcript(&other));
+    assert_eq!(sources(&shared), sources(&other));
+}
