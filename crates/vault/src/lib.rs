@@ -86,7 +86,7 @@ pub use ids::{ChunkHash, PackId, SourceId};
 pub use limits::Limits;
 pub use manifest::{Adapted, ChunkRef, Generation, HostPath, Manifest, SourceInfo};
 pub use names::VaultFile;
-pub use restore::{RestoreError, Standing};
+pub use restore::{RestoreError, Standing, is_being_restored};
 pub use sweep::Swept;
 pub use tombstones::Tombstone;
 pub use usage::{SourceUsage, Usage};

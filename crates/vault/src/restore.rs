@@ -135,10 +135,42 @@ impl Vault {
     }
 }
 
+/// What stands between a file's name and what makes the name of the one that is written beside it.
+const BESIDE: &str = ".steno-";
+
 /// Names a file beside another that no agent takes for one of its own.
 fn temporary_beside(path: &Path) -> PathBuf {
     let mut name = std::ffi::OsString::from(".");
     name.push(path.file_name().unwrap_or_default());
-    name.push(format!(".steno-{}", uuid::Uuid::new_v4().simple()));
+    name.push(format!("{BESIDE}{}", uuid::Uuid::new_v4().simple()));
     path.with_file_name(name)
+}
+
+/// Tells whether a file is one that is written beside the one that is given back. Until it has its name, and if whoever
+/// wrote it was killed, it lies among the agent's files and is none of them.
+#[must_use]
+pub fn is_being_restored(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let ending = name.strip_prefix('.').and_then(|name| name.rsplit_once(BESIDE));
+    ending.is_some_and(|(_, id)| id.len() == uuid::fmt::Simple::LENGTH && uuid::Uuid::try_parse(id).is_ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_being_restored_is_known_by_its_name() {
+        let made = temporary_beside(Path::new("/p/agent-1.jsonl"));
+        assert!(is_being_restored(&made), "{}", made.display());
+        let id = "1dc64aaa5faa4c52bec423d295fe81f8";
+        for name in [
+            format!("agent-1.jsonl.steno-{id}"),
+            format!(".agent-1.jsonl.steno-{id}.txt"),
+            ".agent-1.jsonl.steno-1".to_owned(),
+            ".agent-1.jsonl".to_owned(),
+        ] {
+            assert!(!is_being_restored(&Path::new("/p").join(&name)), "{name}");
+        }
+    }
 }

@@ -8,6 +8,38 @@ use steno_vault::{Manifest, SourceId, Vault};
 
 use super::warn;
 use crate::failure::{Failure, with_causes};
+use crate::runs;
+use crate::settings::Settings;
+
+/// Finds the sources that somebody means: those of a run, of a session as its agent names it, or at a path.
+///
+/// Files whose records are not made into events yet belong to no run.
+pub fn find_sources(
+    text: &str,
+    store: &Store,
+    vault: &Vault,
+    settings: &Settings,
+) -> Result<Vec<Manifest>, Failure> {
+    let failure = match runs::find_run(text, settings) {
+        Ok(run) if store.has(run)? => return sources_of(store, vault, run),
+        Ok(run) => Failure::from(JournalError::NoSuchRun { run }),
+        Err(failure) => failure,
+    };
+    let manifests = all_manifests(vault)?;
+    let path = std::path::absolute(text).ok();
+    let is_meant = |manifest: &Manifest| {
+        let session = manifest.info.session.as_deref();
+        Some(&manifest.info.path.0) == path.as_ref()
+            || session.is_some_and(|session| session == text || session.rsplit('/').next() == Some(text))
+    };
+    let keys: BTreeSet<Key> =
+        manifests.iter().filter(|manifest| is_meant(manifest)).filter_map(Key::of).collect();
+    let belongs = |manifest: &Manifest| {
+        is_meant(manifest) || Key::of(manifest).is_some_and(|key| keys.iter().any(|own| own.has(&key)))
+    };
+    let found: Vec<Manifest> = manifests.into_iter().filter(belongs).collect();
+    if found.is_empty() { Err(failure) } else { Ok(found) }
+}
 
 /// The sources of a run, the one it was made from first.
 pub fn sources_of(store: &Store, vault: &Vault, run: RunId) -> Result<Vec<Manifest>, Failure> {

@@ -58,7 +58,7 @@ pub struct WatchArgs {
     override_usage = "steno forget [OPTIONS] <RUN>\n       steno forget [OPTIONS] --project <PROJECT>\n       steno forget [OPTIONS] --older-than <TIME>"
 )]
 pub struct ForgetArgs {
-    /// A run's UUID or the beginning of it: its session with its subagents
+    /// A run's UUID or the beginning of it, a session as its agent names it, or a file: its session with its subagents
     #[arg(required_unless_present_any = ["project", "older_than"])]
     pub run: Option<String>,
     /// All sessions of a project, by its directory or as its agent names it; `*` stands for anything
@@ -150,7 +150,7 @@ pub fn parse_time(text: &str) -> Result<jiff::SignedDuration, String> {
 
 #[derive(Args, Debug)]
 pub struct RestoreArgs {
-    /// A run's UUID or the beginning of it
+    /// A run's UUID or the beginning of it, a session as its agent names it, or the path of one of its files
     pub run: String,
     /// Write below this directory, and not where the files were
     #[arg(long, value_name = "DIR")]

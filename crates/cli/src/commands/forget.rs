@@ -13,7 +13,7 @@ use steno_vault::{Manifest, SourceId, Vault};
 use steno_views::{Lines, visible};
 
 use crate::archiving::follow::tell;
-use crate::archiving::sessions::{self, all_manifests, sources_of};
+use crate::archiving::sessions::{self, all_manifests, find_sources};
 use crate::args::ForgetArgs;
 use crate::failure::{Exit, Failure, Outcome};
 use crate::output::{Output, count, size};
@@ -49,16 +49,13 @@ fn plan(args: &ForgetArgs, settings: &Settings, store: &Store, vault: &Vault) ->
     let made = sessions::sources_of_runs(store)?;
     let (manifests, why) = match (&args.run, &args.project, args.older_than) {
         (Some(text), _, _) => {
-            let run = runs::find_run(text, settings)?;
-            let manifests = match sources_of(store, vault, run) {
+            let manifests = match find_sources(text, store, vault, settings) {
                 Ok(manifests) => manifests,
                 // Forgotten before, and interrupted between the files and the transcripts.
-                Err(failure) => match made.iter().find(|(known, _)| *known == run) {
-                    Some((_, Some(source))) if vault.is_forgotten(*source)? => Vec::new(),
-                    Some(_) | None => return Err(failure),
-                },
+                Err(failure) if !is_forgotten(text, &made, vault, settings)? => return Err(failure),
+                Err(_) => Vec::new(),
             };
-            (manifests, format!("run {run}"))
+            (manifests, text.clone())
         }
         (None, Some(project), _) => {
             let of_project = |manifest: &Manifest| is_project(project, &manifest.info);
@@ -79,6 +76,20 @@ fn plan(args: &ForgetArgs, settings: &Settings, store: &Store, vault: &Vault) ->
         }
     }
     Ok(Plan { manifests, runs, why })
+}
+
+/// Tells whether a run was made from a source that was forgotten.
+fn is_forgotten(
+    text: &str,
+    made: &[(RunId, Option<SourceId>)],
+    vault: &Vault,
+    settings: &Settings,
+) -> Result<bool, Failure> {
+    let Ok(run) = runs::find_run(text, settings) else { return Ok(false) };
+    match made.iter().find(|(known, _)| *known == run) {
+        Some((_, Some(source))) => Ok(vault.is_forgotten(*source)?),
+        Some((_, None)) | None => Ok(false),
+    }
 }
 
 /// Returns the files of sessions none of which was written to since.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::json;
 use steno_vault::{Manifest, RestoreError, Standing, Vault};
 
-use crate::archiving::sessions::sources_of;
+use crate::archiving::sessions::find_sources;
 use crate::args::RestoreArgs;
 use crate::failure::{Exit, Failure, Outcome, with_causes};
 use crate::output::{Output, count, size};
@@ -24,9 +24,8 @@ struct Planned {
 
 pub fn run(args: &RestoreArgs, settings: &Settings, output: &mut Output) -> Outcome {
     let store = runs::need_store(settings)?;
-    let run = runs::find_run(&args.run, settings)?;
     let vault = Vault::open(Arc::clone(store.disk()));
-    let manifests = sources_of(&store, &vault, run)?;
+    let manifests = find_sources(&args.run, &store, &vault, settings)?;
     let mut plan = Vec::new();
     for (number, manifest) in manifests.into_iter().enumerate() {
         let wanted = if number == 0 { args.generation } else { None };

@@ -376,3 +376,21 @@ fn du_says_what_costs_space_and_what_was_spared() {
     assert!(said.code == 0 && said.out.contains(SESSION), "{said:?}");
     assert_eq!(Steno::new().run(&["du"]).code, 1);
 }
+
+#[test]
+fn files_without_a_run_are_given_back_and_forgotten_by_session_or_path() {
+    let steno = Steno::new();
+    let dir = steno.dir.path().join(".copilot/session-state/9a1b2c3d-0000-4000-8000-000000000001");
+    let events = dir.join("events.jsonl");
+    write(&events, "{\"type\":\"session.start\",\"data\":{},\"id\":\"i\"}\n");
+    write(&dir.join("plan.md"), "the plan");
+    done(&steno.run(&["import"]));
+    fs::remove_dir_all(&dir).unwrap();
+    done(&steno.run(&["restore", "9a1b2c3d-0000-4000-8000-000000000001"]));
+    assert!(events.exists() && dir.join("plan.md").exists());
+    fs::remove_dir_all(&dir).unwrap();
+    done(&steno.run(&["restore", events.to_str().unwrap()]));
+    assert!(events.exists() && dir.join("plan.md").exists());
+    done(&steno.run(&["forget", events.to_str().unwrap(), "--yes"]));
+    assert_eq!(steno.run(&["restore", events.to_str().unwrap()]).code, 2);
+}

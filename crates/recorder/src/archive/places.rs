@@ -6,7 +6,7 @@ use steno_capture::discovery::{
     GivenFile, Home, Listing, Problem, file_at, files, files_below, given, may_hold,
 };
 
-use steno_vault::SourceInfo;
+use steno_vault::{SourceInfo, is_being_restored};
 
 use super::ToArchive;
 use super::catalog::plain_name;
@@ -115,14 +115,6 @@ fn is_passed_over(path: &Path) -> bool {
     is_being_restored(path) || (plain != path && plain.exists())
 }
 
-/// Tells whether a file is one that the vault writes beside the one that it gives back. Until it has its name, and if
-/// whoever wrote it was killed, it lies among the agent's files and is none of them.
-fn is_being_restored(path: &Path) -> bool {
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let ending = name.strip_prefix('.').and_then(|name| name.rsplit_once(".steno-"));
-    ending.is_some_and(|(_, id)| id.len() == 32 && id.bytes().all(|byte| byte.is_ascii_hexdigit()))
-}
-
 /// What is left alone: projects by name or directory, paths with all that is below them. `*` stands for anything.
 #[derive(Clone, Debug, Default)]
 pub struct Exclusions {
@@ -190,20 +182,6 @@ mod tests {
             ("", "a", false),
         ] {
             assert_eq!(matches(pattern, text), want, "{pattern} {text}");
-        }
-    }
-
-    #[test]
-    fn a_file_that_is_being_restored_is_known_by_its_name() {
-        let id = "1dc64aaa5faa4c52bec423d295fe81f8";
-        for (name, want) in [
-            (format!(".agent-1.jsonl.steno-{id}"), true),
-            (format!("agent-1.jsonl.steno-{id}"), false),
-            (format!(".agent-1.jsonl.steno-{id}.txt"), false),
-            (".agent-1.jsonl.steno-1".to_owned(), false),
-            (".agent-1.jsonl".to_owned(), false),
-        ] {
-            assert_eq!(is_being_restored(&Path::new("/p").join(&name)), want, "{name}");
         }
     }
 
