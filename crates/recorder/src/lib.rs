@@ -1,7 +1,42 @@
 //! The write side, wired together.
 //!
-//! So far it has one part: [`entries`], which turns what an adapter sees into transcript entries and logs them through
-//! `tracing`, one record each, numbered per source.
+//! [`archive`] takes agents' files from where they lie into the vault, through their adapters and into the journal, once
+//! or as they grow:
+//!
+//! ```
+//! use std::sync::Arc;
+//! use steno_capture::discovery::{Home, Origin, Provider};
+//! use steno_disk::RealDisk;
+//! use steno_journal::{Journal, Options, Store};
+//! use steno_recorder::archive::{Archive, ArchiveOptions, Error, Outcome, Places, Progress, ToArchive};
+//!
+//! struct Quiet;
+//!
+//! impl Progress for Quiet {
+//!     fn bytes(&mut self, _path: &std::path::Path, _count: u64) {}
+//!     fn done(&mut self, _file: &ToArchive, _outcome: Outcome) {}
+//!     fn failed(&mut self, file: &ToArchive, error: &Error) {
+//!         panic!("{}: {error}", file.path().display());
+//!     }
+//! }
+//!
+//! # let dir = tempfile::tempdir()?;
+//! # let root = dir.path().canonicalize()?.join("claude");
+//! # let project = root.join("projects/-srv-shop");
+//! # std::fs::create_dir_all(&project)?;
+//! # let line = r#"{"type":"user","uuid":"u1","sessionId":"550e8400-e29b-41d4-a716-446655440000","timestamp":"2026-06-08T08:14:42.123Z","message":{"role":"user","content":"Fix the build."}}"#;
+//! # std::fs::write(project.join("550e8400-e29b-41d4-a716-446655440000.jsonl"), format!("{line}\n"))?;
+//! let store = Store::create(Arc::new(RealDisk::create(&dir.path().join("store"))?))?;
+//! let mut archive = Archive::open(Journal::new(store, Options::default()), ArchiveOptions::default())?;
+//! let homes = vec![Home { provider: Provider::Claude, root, origin: Origin::Given }];
+//! let found = Places { homes, ..Places::default() }.list();
+//! let health = archive.import(&found.files, &mut Quiet);
+//! assert_eq!((health.files, health.events), (1, 3));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! [`entries`] turns what an adapter sees into transcript entries and logs them through `tracing`, one record each, numbered
+//! per source; the archive can do so beside the events.
 //!
 //! ```
 //! use steno_adapters::{Source, claude};
@@ -26,6 +61,11 @@
 //! ```
 //!
 //! # Promises
+//! - No event is written before the bytes it was made from are safe.
+//! - After a kill a source goes on exactly once, also between two events of one record: it is fed again from the vault, and
+//!   drafts up to the last position in each transcript are dropped. Entries that were not logged by then are not logged.
+//! - A file has one owner among all processes; what one leaves, another takes over.
+//! - A file that cannot be recorded takes nothing from the others, and is tried again.
 //! - Logging an entry never fails its caller: whatever happens to a log record, the record of events goes on.
 //! - Numbers are without gaps per prompt and source, and counts in `transcript.stop` are those of the entries logged.
 
