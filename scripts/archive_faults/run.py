@@ -24,7 +24,7 @@ HERE = Path(__file__).parent
 WORK = Path(os.environ.get("ARCHIVE_FAULTS_WORK", "."))
 STENO = os.environ.get("ARCHIVE_FAULTS_STENO", "steno")
 PATIENCE_S = 60
-# The last files of agents are waited for in some rounds, and in others only the end of following is.
+# In some rounds there is time for the last files of agents, in others all are written when following is to end.
 CALM_EVERY = 2
 
 
@@ -61,7 +61,7 @@ class Agents:
 
     def start(self):
         self.process = subprocess.Popen(self.command(self.operations), stderr=subprocess.PIPE)
-        self.lives_until = time.monotonic() + self.dice.uniform(0.3, 3)
+        self.lives_until = time.monotonic() + self.dice.uniform(0.2, 1.2)
 
     def command(self, operations):
         seed = str(self.dice.getrandbits(64))
@@ -100,12 +100,15 @@ def play(case, dice, operations, is_calm):
             if dice.random() < 0.6:
                 watch.kill_when_it_writes(at_most_s=dice.uniform(0.1, 1))
             else:
-                time.sleep(dice.uniform(0.05, 0.6))
+                time.sleep(dice.uniform(0.05, 1))
                 watch.kill()
         watch.wait_until_ready()
-        agents.leave()
         if is_calm:
+            agents.leave()
             watch.wait_until_quiet()
+        else:
+            watch.hold()
+            agents.leave()
         code = watch.stop()
         demand(code == 0, f"watch ended with {code}")
         counts["kills of watch"] = len(watch.kills)
@@ -123,7 +126,7 @@ def play(case, dice, operations, is_calm):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--operations", type=int, default=100)
     args = parser.parse_args()
     # So that processes are ended also when somebody stops the test.

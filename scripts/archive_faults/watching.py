@@ -70,9 +70,14 @@ class Watch:
             before = now
             time.sleep(0.5)
 
+    def hold(self):
+        """Keeps it from doing anything until it is stopped."""
+        self.process.send_signal(signal.SIGSTOP)
+
     def stop(self):
         """Stops it as people do, and returns its exit code."""
         self.process.send_signal(signal.SIGINT)
+        self.process.send_signal(signal.SIGCONT)
         code = self.process.wait(PATIENCE_S)
         self.log.close()
         return code

@@ -80,6 +80,20 @@ pub struct Generation {
     pub chunks: Vec<ChunkRef>,
     /// How many bytes that is.
     pub len: u64,
+    /// From where on they came after the next generation had begun, if any did.
+    pub late_from: Option<u64>,
+}
+
+impl Generation {
+    /// Splits the chunks into those that came in time and those that came late.
+    fn split(&self) -> (&[ChunkRef], &[ChunkRef]) {
+        let (mut in_time, mut offset) = (0, 0);
+        while in_time < self.chunks.len() && self.late_from.is_none_or(|late| offset < late) {
+            offset += u64::from(self.chunks[in_time].len);
+            in_time += 1;
+        }
+        self.chunks.split_at(in_time)
+    }
 }
 
 /// What the manifest of a source says.
@@ -255,9 +269,13 @@ impl Manifest {
     }
 
     fn take_chunks(&mut self, more: MoreChunks) -> Result<(), &'static str> {
+        let is_late = (more.generation as usize) + 1 < self.generations.len();
         let wanted = self.generations.get_mut(more.generation as usize).ok_or("no such generation")?;
         if wanted.len != more.offset {
             return Err("chunks out of turn");
+        }
+        if is_late {
+            wanted.late_from.get_or_insert(more.offset);
         }
         for (hash, len) in more.chunks {
             let hash = ChunkHash::parse(&hash).ok_or("no hash of a chunk")?;
@@ -275,8 +293,16 @@ impl Manifest {
         for (number, generation) in (0..).zip(&self.generations) {
             let (time, why) = (generation.since.clone(), generation.why.clone());
             Line::Generation { number, time, why }.write(&mut out);
-            if !generation.chunks.is_empty() {
-                Line::Chunks(MoreChunks::new(number, 0, &generation.chunks)).write(&mut out);
+            let (in_time, _) = generation.split();
+            if !in_time.is_empty() {
+                Line::Chunks(MoreChunks::new(number, 0, in_time)).write(&mut out);
+            }
+        }
+        // What came late is told by its place after the next generation.
+        for (number, generation) in (0..).zip(&self.generations) {
+            if let (_, late @ [_, ..]) = generation.split() {
+                let offset = generation.late_from.unwrap_or_default();
+                Line::Chunks(MoreChunks::new(number, offset, late)).write(&mut out);
             }
         }
         self.unknown.iter().for_each(|object| write_line(object, &mut out));

@@ -63,6 +63,15 @@ impl Catalog {
         known.filter(|known| !known.path.exists()).cloned().collect()
     }
 
+    /// Returns the sources at other paths whose files have the same name.
+    pub(crate) fn namesakes(&self, path: &Path) -> Vec<&Known> {
+        let path = plain_name(path);
+        let named = path.file_name().and_then(|name| self.by_name.get(name));
+        let named = named.filter(|named| named.len() <= NAMESAKES_MAX);
+        let others = named.into_iter().flatten().filter(|other| *other != path);
+        others.filter_map(|other| self.known.get(other)).collect()
+    }
+
     pub(crate) fn put(&mut self, known: Known) {
         let key = plain_name(&known.path).to_owned();
         if let Some(cursor) = &known.cursor {

@@ -112,7 +112,7 @@ impl Archive {
             id,
             info: file.info.clone(),
             since: file.modified.clone(),
-            is_wanted: file.is_wanted,
+            is_wanted: file.is_wanted && !self.is_copy(file),
             read_bytes: self.options.max_read_bytes,
             pace,
             entries: self.entry_sink(file),
@@ -161,6 +161,21 @@ impl Archive {
             Some((manifest, known)) => (manifest.id, Some(known)),
             None => (id_new.expect("there are more numbers than sources"), None),
         }
+    }
+
+    /// Tells whether a file is a copy of another that the archive has and that is there still: as evidence it is kept too,
+    /// but everything in it happened once.
+    fn is_copy(&self, file: &ToArchive) -> bool {
+        let has_same_bytes = |known: &&Known| {
+            let is_as_long = known.cursor.is_some_and(|cursor| cursor.offset() == file.size_bytes);
+            let manifest = || self.vault.manifest(known.id).ok().flatten();
+            is_as_long
+                && known.path.exists()
+                && manifest().is_some_and(|manifest| {
+                    manifest.adapted.is_some() && source::goes_on(&self.vault, &manifest, file.path())
+                })
+        };
+        self.catalog.namesakes(file.path()).iter().any(has_same_bytes)
     }
 
     /// Begins to log the entries of a file, if anybody wants them.

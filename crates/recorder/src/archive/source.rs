@@ -137,7 +137,11 @@ impl OpenSource {
         for (number, generation) in (0..).zip(&manifest.generations) {
             self.captured = Timestamp::parse(&generation.since).ok();
             let mut cursor = CursorOf::new(number);
-            let feed = |_: u64, bytes: &[u8]| {
+            let feed = |offset: u64, bytes: &[u8]| {
+                // Nobody could read these as records when they came: the next generation's were written already.
+                if generation.late_from.is_some_and(|late| offset >= late) {
+                    return false;
+                }
                 cursor.take(bytes);
                 self.feed.take(number, bytes, self.captured.as_ref(), &mut self.runs);
                 true

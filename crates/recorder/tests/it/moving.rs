@@ -191,7 +191,8 @@ fn a_thread_that_is_compressed_while_it_is_followed_has_each_event_once() {
     assert_events(&followed, &(thread.clone() + &codex_call(2)));
 }
 
-/// The copy has a run of its own, named after the session; the session's own run has every event once.
+/// A copy is evidence. Once it goes on otherwise it has a run of its own, named after the session; the session's own run
+/// has every event once.
 #[test]
 fn a_copy_elsewhere_takes_nothing_from_the_session() {
     let mut bench = Bench::new();
@@ -205,6 +206,7 @@ fn a_copy_elsewhere_takes_nothing_from_the_session() {
     bench.given = vec![backup.clone()];
     let both = store();
     bench.import(&both);
+    assert_eq!((transcripts(&both), sources(&both).len()), (transcripts(&alone), 2));
     append(&backup.join(format!("{SESSION}.jsonl")), &prompt(5));
     append(&path, &prompt(6));
     bench.import(&both);
