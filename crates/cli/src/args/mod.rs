@@ -254,8 +254,8 @@ pub struct EntriesArgs {
 
 #[derive(Args, Debug)]
 pub struct UsageArgs {
-    /// Files or directories of agents [default: the homes of Claude Code and Codex, `CLAUDE_CONFIG_DIR` and `CODEX_HOME`
-    /// where they are set]
+    /// Files or directories of agents [default: the homes of Claude Code and Codex, those that `CLAUDE_CONFIG_DIR` and
+    /// `CODEX_HOME` name among them]
     #[arg(value_name = "PATH")]
     pub paths: Vec<PathBuf>,
     /// What a row adds up, in this order, with commas between [default: day,model]

@@ -5,12 +5,14 @@ use std::path::PathBuf;
 
 use anstyle::Style;
 use steno_adapters::Sink;
+use steno_capture::discovery::{self, Home, Provider};
 use steno_model::json::{ObjectWriter, RawJson};
 use steno_model::{Draft, EventType, RunId, Seq, Timestamp};
 use steno_views::usage::{RowKey, Tokens, UsageBuilder, Used};
 use steno_views::{Lines, visible};
 
 use super::provider_events::warn_of_the_rest;
+use crate::archiving::environment;
 use crate::args::{UsageArgs, UsageGroup};
 use crate::failure::{Exit, Failure, Outcome};
 use crate::output::{Output, count};
@@ -68,8 +70,7 @@ fn paths(args: &UsageArgs) -> Result<Vec<PathBuf>, Failure> {
     if !args.paths.is_empty() {
         return Ok(args.paths.clone());
     }
-    let homes = agent_homes(&|name| std::env::var_os(name));
-    let found: Vec<_> = homes.into_iter().filter(|home| home.is_dir()).collect();
+    let found: Vec<_> = discovery::homes(&environment()).found.iter().flat_map(session_dirs).collect();
     if found.is_empty() {
         let failure = Failure::nothing("no agent's sessions found");
         return Err(failure.with_hint("name a file or directory: `steno usage PATH`"));
@@ -77,18 +78,14 @@ fn paths(args: &UsageArgs) -> Result<Vec<PathBuf>, Failure> {
     Ok(found)
 }
 
-fn agent_homes(variable: &dyn Fn(&str) -> Option<std::ffi::OsString>) -> Vec<PathBuf> {
-    let home = variable("HOME").map(PathBuf::from);
-    let root = |name: &str, default: &str| {
-        variable(name).map(PathBuf::from).or_else(|| home.as_ref().map(|home| home.join(default)))
+/// Returns where an agent that has an adapter keeps its sessions.
+fn session_dirs(home: &Home) -> Vec<PathBuf> {
+    let dirs: &[&str] = match home.provider {
+        Provider::Claude => &["projects"],
+        Provider::Codex => &["sessions", "archived_sessions"],
+        Provider::Gemini | Provider::Copilot => &[],
     };
-    [
-        root("CLAUDE_CONFIG_DIR", ".claude").map(|root| root.join("projects")),
-        root("CODEX_HOME", ".codex").map(|root| root.join("sessions")),
-    ]
-    .into_iter()
-    .flatten()
-    .collect()
+    dirs.iter().map(|dir| home.root.join(dir)).filter(|dir| dir.is_dir()).collect()
 }
 
 /// Hands the events that count on to the view.
@@ -249,16 +246,5 @@ mod tests {
         for (number, want) in [(0, "0"), (999, "999"), (1_000, "1,000"), (1_234_567, "1,234,567")] {
             assert_eq!(thousands(number), want);
         }
-    }
-
-    #[test]
-    fn homes_come_from_variables_before_defaults() {
-        let homes = agent_homes(&|name| match name {
-            "HOME" => Some("/h".into()),
-            "CODEX_HOME" => Some("/c".into()),
-            _ => None,
-        });
-        assert_eq!(homes, [PathBuf::from("/h/.claude/projects"), PathBuf::from("/c/sessions")]);
-        assert_eq!(agent_homes(&|_| None), Vec::<PathBuf>::new());
     }
 }
