@@ -59,6 +59,8 @@ fn explain(mut error: clap::Error) -> ExitCode {
 fn run(cli: &Cli) -> Outcome {
     let level = if let Command::Record(args) = &cli.command { args.level } else { None };
     let settings = Settings::load(&cli.global, level, &|name| std::env::var_os(name))?;
+    let is_demo = matches!(&cli.command, Command::Up(args) if args.demo);
+    let settings = if is_demo { settings.for_samples() } else { settings };
     let mut output = Output::new(settings.color.value);
     let outcome = dispatch(&cli.command, &settings, &mut output);
     match (outcome, output.finish()) {

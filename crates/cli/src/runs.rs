@@ -36,7 +36,7 @@ pub fn need_store(settings: &Settings) -> Result<Store, Failure> {
             settings.store.value.display(),
             settings.store.origin
         ))
-        .with_hint("`steno record --run UUID` makes one")
+        .with_hint("`steno up` makes one, `steno record` too")
     })
 }
 

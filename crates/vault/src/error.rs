@@ -133,6 +133,12 @@ pub enum Error {
 }
 
 impl Error {
+    /// Tells whether evidence is not what it was, or not there, which trying again does not change.
+    #[must_use]
+    pub fn is_damage(&self) -> bool {
+        matches!(self, Self::MissingChunk { .. } | Self::DamagedChunk { .. } | Self::Damaged { .. })
+    }
+
     /// Returns a function that names what was being done to a path.
     pub(crate) fn io(doing: &'static str, path: &StorePath) -> impl FnOnce(io::Error) -> Self {
         let path = path.clone();

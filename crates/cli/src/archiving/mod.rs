@@ -36,9 +36,12 @@ pub fn environment() -> Environment {
     Environment::from_lookup(home, |name| std::env::var_os(name))
 }
 
-/// Returns where to look: the paths that were named, else the agents' homes.
+/// Returns where to look: the paths that were named, else the agents' homes. The store itself is never among them.
 pub fn places(paths: &[PathBuf], settings: &Settings) -> Result<Places, Failure> {
-    let exclusions = settings.archive.exclusions();
+    let mut exclusions = settings.archive.exclusions();
+    if let Ok(store) = settings.store.value.canonicalize() {
+        exclusions.paths.push(store.to_string_lossy().into_owned());
+    }
     if paths.is_empty() {
         let homes = discovery::homes(&environment());
         for problem in &homes.problems {
@@ -46,17 +49,8 @@ pub fn places(paths: &[PathBuf], settings: &Settings) -> Result<Places, Failure>
         }
         return Ok(Places { homes: homes.found, given: Vec::new(), exclusions });
     }
-    let given = paths.iter().map(|path| {
-        let absolute = std::path::absolute(path)?;
-        // What is not there is an error here, and not a problem among others.
-        absolute.symlink_metadata().map(|_| absolute)
-    });
-    let given: Result<Vec<PathBuf>, std::io::Error> = given.collect();
-    let given = given.map_err(|error| {
-        let missing = paths.iter().find(|path| path.symlink_metadata().is_err());
-        let name = missing.map_or_else(String::new, |path| format!(" `{}`", path.display()));
-        Failure::could_not(format!("cannot read{name}: {error}"))
-    })?;
+    let absolute = |path: &PathBuf| path.canonicalize().or_else(|_| std::path::absolute(path));
+    let given = paths.iter().map(absolute).collect::<Result<Vec<_>, _>>()?;
     Ok(Places { homes: Vec::new(), given, exclusions })
 }
 

@@ -2,11 +2,11 @@
 
 use std::sync::atomic::Ordering;
 
-use steno_recorder::archive::{Archive, Places};
+use steno_recorder::archive::{Archive, Found, Places};
 
 use super::stop::Stop;
 use super::{Bar, Report, failure, pausing, warn_of_problems};
-use crate::failure::{Exit, Failure};
+use crate::failure::{Exit, Failure, with_causes};
 use crate::output::Output;
 
 /// How a pass ended.
@@ -47,6 +47,10 @@ impl Pass<'_> {
             return Err(Failure::nothing("recording is paused").with_hint("`steno resume` lets it go on"));
         }
         let found = self.places.list();
+        let named = !self.places.given.is_empty();
+        if named && found.files.is_empty() && found.excluded == 0 {
+            return Err(nothing_found(self.places, &found));
+        }
         warn_of_problems(&found);
         let told = self.stop.flag();
         let mut bar = Bar::new(&found.files, move || told.load(Ordering::Relaxed));
@@ -56,10 +60,21 @@ impl Pass<'_> {
         self.archive.settle().map_err(failure)?;
         Report::of(self.archive.vault(), &found, health)?.print(output, self.as_json);
         output.flush();
+        // Of paths that somebody named, one that cannot be read is a failure; in a home it is told.
+        let failed = failed + if named { found.problems.len() as u64 } else { 0 };
         Ok(match (self.stop.is_told(), failed) {
             (true, _) => Ended::Stopped,
             (false, 0) => Ended::Done,
             (false, _) => Ended::Failed,
         })
     }
+}
+
+/// Says that nothing can be archived of what was named, and why.
+fn nothing_found(places: &Places, found: &Found) -> Failure {
+    if let Some(problem) = found.problems.first() {
+        return Failure::could_not(with_causes(problem));
+    }
+    let names: Vec<String> = places.given.iter().map(|path| format!("`{}`", path.display())).collect();
+    Failure::nothing(format!("there is no file of an agent in {}", names.join(", ")))
 }

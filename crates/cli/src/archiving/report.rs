@@ -75,6 +75,18 @@ impl Report {
             size(health.bytes_read),
             count(health.events, "event"),
         ));
+        for (files, what) in [
+            (self.excluded, "excluded"),
+            (health.files_forgotten, "forgotten before"),
+            (health.files_held, "recorded by another `steno`"),
+        ] {
+            if files > 0 {
+                output.line(&format!("{} left alone: {what}", count(files, "file")));
+            }
+        }
+        if health.records_unreadable > 0 {
+            output.line(&format!("{} cannot be read as records", count(health.records_unreadable, "piece")));
+        }
         output.line(&format!(
             "archived: {}{}, {} kept in {}{}",
             count(total, "session"),

@@ -11,6 +11,9 @@ use crate::failure::{Failure, with_causes};
 use crate::runs;
 use crate::settings::Settings;
 
+/// How much of a session's name is the least to know it by.
+const PREFIX_LEN_MIN: usize = 4;
+
 /// Finds the sources that somebody means: those of a run, of a session as its agent names it, or at a path.
 ///
 /// Files whose records are not made into events yet belong to no run.
@@ -28,12 +31,17 @@ pub fn find_sources(
     let manifests = all_manifests(vault)?;
     let path = std::path::absolute(text).ok();
     let is_meant = |manifest: &Manifest| {
-        let session = manifest.info.session.as_deref();
-        Some(&manifest.info.path.0) == path.as_ref()
-            || session.is_some_and(|session| session == text || session.rsplit('/').next() == Some(text))
+        let session = manifest.info.session.as_deref().unwrap_or_default();
+        let id = session.rsplit('/').next().unwrap_or_default();
+        let is_begun = text.len() >= PREFIX_LEN_MIN && id.starts_with(text);
+        Some(&manifest.info.path.0) == path.as_ref() || session == text || is_begun
     };
     let keys: BTreeSet<Key> =
         manifests.iter().filter(|manifest| is_meant(manifest)).filter_map(Key::of).collect();
+    if keys.len() > 1 {
+        let message = format!("`{text}` begins {} sessions; give more of it", keys.len());
+        return Err(Failure::usage(message).with_hint("`steno du --by session --all` lists them"));
+    }
     let belongs = |manifest: &Manifest| {
         is_meant(manifest) || Key::of(manifest).is_some_and(|key| keys.iter().any(|own| own.has(&key)))
     };

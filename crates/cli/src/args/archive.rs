@@ -62,7 +62,7 @@ pub struct ForgetArgs {
     #[arg(required_unless_present_any = ["project", "older_than"])]
     pub run: Option<String>,
     /// All sessions of a project, by its directory or as its agent names it; `*` stands for anything
-    #[arg(long, value_name = "PROJECT", conflicts_with = "run")]
+    #[arg(long, value_name = "PROJECT", conflicts_with = "run", allow_hyphen_values = true)]
     pub project: Option<String>,
     /// All sessions that nobody has written to for this time, like `90d`
     #[arg(long, value_name = "TIME", value_parser = parse_time, conflicts_with_all = ["run", "project"])]

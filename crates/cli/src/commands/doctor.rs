@@ -5,11 +5,11 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use steno_capture::discovery::{self, Environment, Home, Origin, Provider, Retention, Role, SetBy};
-use steno_recorder::archive::{Coverage, ToArchive, coverage, is_followed};
+use steno_recorder::archive::{Coverage, Exclusions, ToArchive, coverage, is_followed};
 use steno_vault::Vault;
 use steno_views::{Lines, visible};
 
-use crate::archiving;
+use crate::archiving::{self, pausing};
 use crate::args::DoctorArgs;
 use crate::failure::{Exit, Failure, Outcome, with_causes};
 use crate::output::{Output, count, size};
@@ -33,6 +33,8 @@ struct Checked {
     /// Files that the archive has nothing of, and files that have changed since.
     new: u64,
     behind: u64,
+    excluded: u64,
+    forgotten: u64,
     retention: Retention,
     /// When the first session will be deleted, and how many are due within a week.
     first_due: Option<Timestamp>,
@@ -47,7 +49,13 @@ pub fn run(args: &DoctorArgs, settings: &Settings, output: &mut Output) -> Outco
     let store = store_state(settings, &mut findings);
     let mut checked = Vec::new();
     for home in homes.found {
-        checked.push(check(home, &environment, store.as_ref(), &mut findings)?);
+        checked.push(check(
+            home,
+            &environment,
+            &settings.archive.exclusions(),
+            store.as_ref(),
+            &mut findings,
+        )?);
     }
     judge(&checked, store.as_ref(), &mut findings);
     if args.json {
@@ -68,6 +76,10 @@ fn store_state(settings: &Settings, findings: &mut Vec<Finding>) -> Option<Store
     match runs::open_store(settings) {
         Ok(Some(store)) => {
             let is_followed = is_followed(&**store.disk());
+            if pausing::is_paused(&**store.disk()) {
+                let what = "recording is paused".to_owned();
+                findings.push(Finding { what, mend: Some("steno resume".into()) });
+            }
             Some(StoreState { vault: Vault::open(Arc::clone(store.disk())), is_followed })
         }
         Ok(None) => None,
@@ -81,6 +93,7 @@ fn store_state(settings: &Settings, findings: &mut Vec<Finding>) -> Option<Store
 fn check(
     home: Home,
     environment: &Environment,
+    exclusions: &Exclusions,
     store: Option<&StoreState>,
     findings: &mut Vec<Finding>,
 ) -> Result<Checked, Failure> {
@@ -91,7 +104,8 @@ fn check(
     let retention = discovery::retention(&home, environment);
     findings
         .extend(retention.problems.iter().map(|problem| Finding { what: with_causes(problem), mend: None }));
-    let files: Vec<ToArchive> = listing.files.iter().map(ToArchive::found).collect();
+    let all = listing.files.iter().map(ToArchive::found);
+    let (files, excluded): (Vec<ToArchive>, Vec<_>) = all.partition(|file| !exclusions.cover(file));
     let covered = match store {
         Some(store) => coverage(&store.vault, &files).map_err(archiving::failure)?,
         None => vec![Coverage::New; files.len()],
@@ -111,7 +125,10 @@ fn check(
         oldest: transcripts().map(|file| file.stat.modified).min(),
         newest: transcripts().map(|file| file.stat.modified).max(),
         new: counted(Coverage::New),
-        behind: counted(Coverage::Behind),
+        // Whoever follows writes down how far it is when it lets go.
+        behind: if store.is_some_and(|store| store.is_followed) { 0 } else { counted(Coverage::Behind) },
+        excluded: excluded.len() as u64,
+        forgotten: counted(Coverage::Forgotten),
         first_due: due.iter().min().copied(),
         due_soon: due.iter().filter(|due| **due <= soon).count() as u64,
         retention,
@@ -192,8 +209,10 @@ fn print_home(checked: &Checked, output: &mut Output) {
         day(checked.oldest),
         day(checked.newest),
     ));
-    let archived = checked.files - checked.new - checked.behind;
-    output.line(&format!("{:<12} archived: {archived} of {}", "", checked.files));
+    let archived = checked.files - checked.new - checked.behind - checked.forgotten;
+    let left = [(checked.forgotten, "forgotten"), (checked.excluded, "excluded")];
+    let left = left.iter().filter(|(files, _)| *files > 0).map(|(files, what)| format!(", {files} {what}"));
+    output.line(&format!("{:<12} archived: {archived} of {}{}", "", checked.files, left.collect::<String>()));
     output.line(&format!("{:<12} {}", "", retention_words(checked)));
 }
 
@@ -251,6 +270,8 @@ fn home_json(checked: &Checked) -> Value {
         "newest": time(checked.newest),
         "files_new": checked.new,
         "files_behind": checked.behind,
+        "files_forgotten": checked.forgotten,
+        "files_excluded": checked.excluded,
         "deletes_after_days": checked.retention.days(),
         "first_deletion": time(checked.first_due),
         "deleted_within_a_week": checked.due_soon,

@@ -9,7 +9,7 @@ use serde_json::json;
 use steno_journal::Store;
 use steno_model::RunId;
 use steno_recorder::archive::{is_project, last_written};
-use steno_vault::{Manifest, SourceId, Vault};
+use steno_vault::{Manifest, SourceId, Swept, Vault};
 use steno_views::{Lines, visible};
 
 use crate::archiving::follow::tell;
@@ -47,13 +47,19 @@ pub fn run(args: &ForgetArgs, settings: &Settings, output: &mut Output) -> Outco
 
 fn plan(args: &ForgetArgs, settings: &Settings, store: &Store, vault: &Vault) -> Result<Plan, Failure> {
     let made = sessions::sources_of_runs(store)?;
+    let mut only = None;
     let (manifests, why) = match (&args.run, &args.project, args.older_than) {
         (Some(text), _, _) => {
             let manifests = match find_sources(text, store, vault, settings) {
                 Ok(manifests) => manifests,
-                // Forgotten before, and interrupted between the files and the transcripts.
-                Err(failure) if !is_forgotten(text, &made, vault, settings)? => return Err(failure),
-                Err(_) => Vec::new(),
+                // A run that was recorded and not made from files, or one whose files were forgotten before.
+                Err(failure) => match runs::find_run(text, settings) {
+                    Ok(run) if store.has(run)? => {
+                        only = Some(run);
+                        Vec::new()
+                    }
+                    Ok(_) | Err(_) => return Err(failure),
+                },
             };
             (manifests, text.clone())
         }
@@ -67,29 +73,17 @@ fn plan(args: &ForgetArgs, settings: &Settings, store: &Store, vault: &Vault) ->
         }
         (None, None, None) => return Err(Failure::usage("say what to forget")),
     };
+    let mut manifests = manifests;
+    manifests.sort_by(|one, other| one.info.path.0.cmp(&other.info.path.0));
     let going: BTreeSet<SourceId> = manifests.iter().map(|manifest| manifest.id).collect();
-    let mut runs: Vec<RunId> = Vec::new();
+    let mut runs: Vec<RunId> = only.into_iter().collect();
     for (run, source) in made {
         let Some(source) = source else { continue };
-        if going.contains(&source) || vault.is_forgotten(source)? {
+        if (going.contains(&source) || vault.is_forgotten(source)?) && !runs.contains(&run) {
             runs.push(run);
         }
     }
     Ok(Plan { manifests, runs, why })
-}
-
-/// Tells whether a run was made from a source that was forgotten.
-fn is_forgotten(
-    text: &str,
-    made: &[(RunId, Option<SourceId>)],
-    vault: &Vault,
-    settings: &Settings,
-) -> Result<bool, Failure> {
-    let Ok(run) = runs::find_run(text, settings) else { return Ok(false) };
-    match made.iter().find(|(known, _)| *known == run) {
-        Some((_, Some(source))) => Ok(vault.is_forgotten(*source)?),
-        Some((_, None)) | None => Ok(false),
-    }
 }
 
 /// Returns the files of sessions none of which was written to since.
@@ -120,12 +114,24 @@ fn show(plan: &Plan, vault: &Vault, as_json: bool, output: &mut Output) -> Resul
             output.line(&format!("{:>8}  {}", size(bytes), visible(&path, Lines::Escape)));
         }
     }
+    let mut total = 0;
+    for manifest in &plan.manifests {
+        total += len_of(vault, manifest)?;
+    }
     for run in &plan.runs {
         if as_json {
             output.json_line(&json!({"kind": "run", "run_id": run.to_string()}).to_string());
         } else {
             output.line(&format!("{:>8}  run {run}", ""));
         }
+    }
+    if !as_json {
+        let files = count(plan.manifests.len() as u64, "file");
+        output.line(&format!(
+            "{:>8}  in all: {files}, {}",
+            size(total),
+            count(plan.runs.len() as u64, "run")
+        ));
     }
     Ok(())
 }
@@ -157,15 +163,20 @@ fn confirm(plan: &Plan) -> Result<(), Failure> {
     Err(Failure::nothing("nothing was forgotten"))
 }
 
-fn carry_out(plan: &Plan, store: &Store, vault: &Vault) -> Outcome {
-    let now = Timestamp::now();
-    let ids: Vec<SourceId> = plan.manifests.iter().map(|manifest| manifest.id).collect();
-    let time = steno_model::Timestamp::from_instant(now).to_string();
-    let forgotten = vault.forget(&ids, &plan.why, &time).map_err(|error| {
+fn forget_sources(vault: &Vault, ids: &[SourceId], why: &str, time: &str) -> Result<Option<Swept>, Failure> {
+    let forgotten = vault.forget(ids, why, time).map_err(|error| {
         let failure = Failure::from(error);
         let hint = "`steno pause` makes whoever records let go; `steno resume` afterwards";
         if failure.exit == Exit::Held { failure.with_hint(hint) } else { failure }
     })?;
+    Ok(forgotten.swept)
+}
+
+fn carry_out(plan: &Plan, store: &Store, vault: &Vault) -> Outcome {
+    let now = Timestamp::now();
+    let ids: Vec<SourceId> = plan.manifests.iter().map(|manifest| manifest.id).collect();
+    let time = steno_model::Timestamp::from_instant(now).to_string();
+    let swept = if ids.is_empty() { None } else { forget_sources(vault, &ids, &plan.why, &time)? };
     for run in &plan.runs {
         store.remove_run(*run, now)?;
     }
@@ -174,7 +185,7 @@ fn carry_out(plan: &Plan, store: &Store, vault: &Vault) -> Outcome {
         count(plan.manifests.len() as u64, "file"),
         count(plan.runs.len() as u64, "run")
     ));
-    if forgotten.swept.is_none_or(|swept| swept.packs_busy > 0) {
+    if !ids.is_empty() && swept.is_none_or(|swept| swept.packs_busy > 0) {
         tell(
             "some of their bytes lie in a pack that is being written; they go with the next `steno forget`, or when recording starts again",
         );
@@ -183,8 +194,10 @@ fn carry_out(plan: &Plan, store: &Store, vault: &Vault) -> Outcome {
     if let Some(first) = there.first() {
         let path = first.info.path.0.display().to_string();
         tell(&format!(
-            "the agent's own files are still there ({} and others); they are not archived again unless `steno import --again` names them",
-            visible(&path, Lines::Escape)
+            "the agent still has {} ({}{}); they are not archived again unless `steno import --again PATH` names them",
+            count(there.len() as u64, "of these file"),
+            visible(&path, Lines::Escape),
+            if there.len() > 1 { " and others" } else { "" },
         ));
     }
     Ok(Exit::Done)

@@ -46,7 +46,7 @@ pub fn run(args: &LsArgs, settings: &Settings, output: &mut Output) -> Outcome {
             "the store `{}` has no runs yet",
             settings.store.value.display()
         ))
-        .with_hint("`steno record --run UUID` records one"));
+        .with_hint("`steno up` archives what agents did, `steno record` takes events"));
     }
     Ok(Exit::Done)
 }

@@ -1,5 +1,7 @@
 //! `steno pause` and `steno resume`: recording stands still, and goes on.
 
+use steno_recorder::archive::is_followed;
+
 use crate::archiving::follow::tell;
 use crate::archiving::pausing;
 use crate::args::PauseArgs;
@@ -17,7 +19,12 @@ pub fn pause(args: &PauseArgs, settings: &Settings) -> Outcome {
                 .map_err(|error| Failure::usage(format!("`--for` reaches beyond all calendars: {error}")))?,
         ),
     };
-    pausing::pause(&**store.disk(), until)?;
+    pausing::pause(&**store.disk(), until).map_err(|error| {
+        Failure::could_not(format!(
+            "cannot pause recording into `{}`: {error}",
+            settings.store.value.display()
+        ))
+    })?;
     match until {
         None => tell("recording is paused until `steno resume`"),
         Some(until) => {
@@ -33,6 +40,10 @@ pub fn resume(settings: &Settings) -> Outcome {
         return Err(Failure::nothing("recording is not paused"));
     }
     pausing::resume(&**store.disk())?;
-    tell("recording goes on; what agents wrote meanwhile is archived now");
+    if is_followed(&**store.disk()) {
+        tell("recording goes on; what agents wrote meanwhile is archived in a moment");
+    } else {
+        tell("recording is no longer paused; nobody follows the agents now, `steno up` does");
+    }
     Ok(Exit::Done)
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use serde_json::json;
 use steno_vault::{Manifest, RestoreError, Standing, Vault};
+use steno_views::{Lines, visible};
 
 use crate::archiving::sessions::find_sources;
 use crate::args::RestoreArgs;
@@ -18,6 +19,8 @@ struct Planned {
     manifest: Manifest,
     generation: u32,
     len: u64,
+    /// How long each generation is.
+    lens: Vec<u64>,
     path: PathBuf,
     standing: Standing,
 }
@@ -46,6 +49,10 @@ pub fn run(args: &RestoreArgs, settings: &Settings, output: &mut Output) -> Outc
         ))
         .with_hint("`--to DIR` writes them elsewhere"));
     }
+    // Nothing is begun that cannot be done: every byte is read once before the first file is made.
+    for file in plan.iter().filter(|file| file.standing == Standing::Nothing) {
+        vault.read(&file.manifest, file.generation, 0, |_, _| true)?;
+    }
     for file in &plan {
         if file.standing == Standing::Nothing {
             vault.restore(&file.manifest, file.generation, &file.path).map_err(failure)?;
@@ -72,8 +79,9 @@ fn plan_for(
         Some(dir) => std::path::absolute(dir)?.join(below_home(&manifest)),
     };
     let standing = vault.standing_at(&manifest, generation, &path).map_err(failure)?;
-    let len = vault.len(&manifest, generation)?;
-    Ok(Planned { manifest, generation, len, path, standing })
+    let lens = (0..=last).map(|number| vault.len(&manifest, number)).collect::<Result<Vec<_>, _>>()?;
+    let len = lens.get(generation as usize).copied().unwrap_or_default();
+    Ok(Planned { manifest, generation, len, lens, path, standing })
 }
 
 /// Returns a file's path below its agent's home, or its name.
@@ -101,9 +109,9 @@ fn list(plan: &[Planned], as_json: bool, output: &mut Output) {
         };
         if as_json {
             let generations: Vec<_> = (0..)
-                .zip(&file.manifest.generations)
-                .map(|(number, generation): (u32, _)| {
-                    json!({"generation": number, "since": generation.since, "why": generation.why, "bytes": generation.len})
+                .zip(file.manifest.generations.iter().zip(&file.lens))
+                .map(|(number, (generation, len)): (u32, _)| {
+                    json!({"generation": number, "since": generation.since, "why": generation.why, "bytes": len})
                 })
                 .collect();
             output.json_line(
@@ -119,14 +127,11 @@ fn list(plan: &[Planned], as_json: bool, output: &mut Output) {
             );
             continue;
         }
-        output.line(&format!("{standing:<8} {:>8}  {}", size(file.len), file.path.display()));
+        output.line(&format!("{standing:<8} {:>8}  {}", size(file.len), shown(&file.path)));
         if file.manifest.generations.len() > 1 {
-            for (number, generation) in file.manifest.generations.iter().enumerate() {
+            for (number, (generation, len)) in file.manifest.generations.iter().zip(&file.lens).enumerate() {
                 let (since, why) = (&generation.since, &generation.why);
-                output.line(&format!(
-                    "         generation {number}: since {since}, {why}, {}",
-                    size(generation.len)
-                ));
+                output.line(&format!("         generation {number}: since {since}, {why}, {}", size(*len)));
             }
         }
     }
@@ -139,11 +144,16 @@ fn tell(file: &Planned, as_json: bool, output: &mut Output) {
             "path": file.path.to_string_lossy(),
             "bytes": file.len,
             "generation": file.generation,
-            "outcome": if is_new { "restored" } else { "there" },
+            "outcome": if is_new { "restored" } else { "same" },
         });
         output.json_line(&object.to_string());
     } else {
-        let word = if is_new { "restored" } else { "there" };
-        output.line(&format!("{word:<8} {:>8}  {}", size(file.len), file.path.display()));
+        let word = if is_new { "restored" } else { "same" };
+        output.line(&format!("{word:<8} {:>8}  {}", size(file.len), shown(&file.path)));
     }
+}
+
+/// Returns a path as it can be shown: names may hold anything.
+fn shown(path: &Path) -> String {
+    visible(&path.display().to_string(), Lines::Escape).into_owned()
 }

@@ -16,6 +16,9 @@ pub fn run(args: &UpArgs, settings: &Settings, output: &mut Output) -> Outcome {
     archiving::logging_entries(&args.entries, || {
         let archive = &mut archiving::open(settings, &args.entries, Forgotten::Stays)?;
         let places = if args.demo { sample_places(settings)? } else { archiving::places(&[], settings)? };
+        if args.demo {
+            tell(&format!("samples are archived in `{}`", settings.store.value.display()));
+        }
         if places.homes.is_empty() {
             tell("no agent has kept anything on this machine yet");
         }

@@ -70,7 +70,7 @@ pub fn run(args: &VerifyArgs, settings: &Settings, output: &mut Output) -> Outco
     if damaged > 0 && bad == 0 {
         let message = format!("{} in the evidence failed the check", count(damaged, "thing"));
         return Err(Failure::nothing(message)
-            .with_hint("nothing was changed; `steno restore RUN` gives back what is good"));
+            .with_hint("nothing was changed; what it touches cannot be restored, everything else can; files that agents still have are kept anew by `steno up`"));
     }
     if good + bad == 0 {
         return Err(Failure::nothing("there is nothing to verify").with_hint("`steno ls` lists the runs"));

@@ -1,5 +1,6 @@
 //! Settings of the archive: how files are followed, and what is left alone.
 
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::ValueEnum;
@@ -68,6 +69,14 @@ impl ArchiveSettings {
             exclude_projects: list(layered("STENO_EXCLUDE_PROJECTS", keys.exclude_projects)?),
             exclude_paths: list(layered("STENO_EXCLUDE_PATHS", keys.exclude_paths)?),
         })
+    }
+
+    /// Reads a leading `~/` as the home directory where paths are excluded.
+    pub fn with_home(mut self, expand: &dyn Fn(&Path) -> PathBuf) -> Self {
+        for pattern in self.exclude_projects.value.iter_mut().chain(&mut self.exclude_paths.value) {
+            *pattern = expand(Path::new(&*pattern)).to_string_lossy().into_owned();
+        }
+        self
     }
 
     /// Returns how files are followed.

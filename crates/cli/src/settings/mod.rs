@@ -99,10 +99,21 @@ impl Settings {
             level: choose("--level", level, "level", layered("STENO_LEVEL", file.level)?, default_level)?,
             color: choose("--color", flags.color, "color", color, default_color)?,
             seal_idle: seal_idle(layered("STENO_SEAL_IDLE", file.seal_idle)?)?,
-            archive: ArchiveSettings::load(file.archive, &layered)?,
+            archive: ArchiveSettings::load(file.archive, &layered)?
+                .with_home(&|path| expand_home(path, environment)),
             file: path,
             file_found,
         })
+    }
+
+    /// Returns the settings with a store of its own for samples, unless a flag names one.
+    pub fn for_samples(mut self) -> Self {
+        if self.store.origin != Origin::Flag("--store") {
+            let mut name = self.store.value.file_name().unwrap_or_default().to_owned();
+            name.push("-demo");
+            self.store.value.set_file_name(name);
+        }
+        self
     }
 
     /// Returns key, value and origin of every setting, as `steno config` shows them.

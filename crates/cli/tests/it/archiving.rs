@@ -80,18 +80,40 @@ fn import_takes_paths_and_says_what_is_not_there() {
     assert_eq!(prompts(&steno, SESSION), ["one"]);
     let said = steno.run(&["import", "nowhere"]);
     assert_eq!(said.code, 3);
-    assert!(said.err.contains("`nowhere`"), "{}", said.err);
+    assert!(said.err.contains("nowhere` cannot be read"), "{}", said.err);
+    // One that is not there takes nothing from the others, and is told.
+    append(&file, &line(2, "two"));
+    assert_eq!(steno.run(&["import", "nowhere", "backup"]).code, 3);
+    assert_eq!(prompts(&steno, SESSION), ["one", "two"]);
+    fs::create_dir(steno.dir.path().join("empty")).unwrap();
+    assert_eq!(steno.run(&["import", "empty"]).code, 1);
 }
 
 #[test]
 fn excluded_projects_and_paths_are_left_alone() {
     let steno = Steno::new();
     write(&session_file(&steno), &line(1, "one"));
-    for (variable, value) in [("STENO_EXCLUDE_PROJECTS", "/srv/*"), ("STENO_EXCLUDE_PATHS", "*/.claude")] {
+    let rollout = steno
+        .dir
+        .path()
+        .join(format!(".codex/sessions/2026/06/08/rollout-2026-06-08T08-00-00-{SESSION}.jsonl"));
+    let meta = format!(
+        r#"{{"timestamp":"2026-06-08T08:00:00.000Z","type":"session_meta","payload":{{"id":"{SESSION}","cwd":"/srv/shop"}}}}"#
+    );
+    write(&rollout, &(meta + "\n"));
+    for (variable, value) in [
+        ("STENO_EXCLUDE_PROJECTS", "/srv/*"),
+        ("STENO_EXCLUDE_PATHS", "*/.claude,~/.codex"),
+        ("STENO_EXCLUDE_PATHS", "~/.claude/projects,~/.codex/sessions/*"),
+    ] {
         let mut command = steno.command(&["import", "--json"]);
         command.env(variable, value);
         let report = json(run(command, b"").out.trim());
-        assert_eq!((&report["files"], &report["files_excluded"]), (&0.into(), &1.into()), "{variable}");
+        assert_eq!(
+            (&report["files"], &report["files_excluded"]),
+            (&0.into(), &2.into()),
+            "{variable}={value}"
+        );
     }
 }
 
@@ -109,7 +131,7 @@ fn restore_gives_files_back_byte_for_byte_and_never_over_others() {
     assert_eq!(fs::read_to_string(&file).unwrap(), content);
     assert_eq!(fs::read_to_string(&sidecar).unwrap(), "much output");
     let said = steno.run(&["restore", SESSION]);
-    assert!(said.code == 0 && said.out.lines().all(|line| line.starts_with("there")), "{said:?}");
+    assert!(said.code == 0 && said.out.lines().all(|line| line.starts_with("same")), "{said:?}");
     append(&file, "more");
     fs::remove_file(&sidecar).unwrap();
     let said = steno.run(&["restore", SESSION]);
@@ -180,7 +202,11 @@ fn up_says_what_it_archived_also_of_its_own_samples() {
     let said = steno.run(&["up", "--once", "--demo"]);
     done(&said);
     assert!(said.out.contains("2 sessions (1 claude, 1 codex)"), "{}", said.out);
-    assert_eq!(steno.run(&["ls"]).out.lines().count(), 3);
+    // Samples have a store of their own beside the one that is used otherwise.
+    assert!(!steno.store().exists());
+    let samples = steno.dir.path().join("store-demo");
+    assert!(said.err.contains(samples.to_str().unwrap()), "{}", said.err);
+    assert_eq!(steno.run(&["--store", samples.to_str().unwrap(), "ls"]).out.lines().count(), 3);
     let none = Steno::new();
     let said = none.run(&["up", "--once"]);
     assert!(said.code == 0 && said.err.contains("no agent has kept anything"), "{said:?}");
@@ -212,6 +238,7 @@ fn a_pause_keeps_everybody_from_recording_until_it_ends() {
     let file = session_file(&steno);
     write(&file, &line(1, "one"));
     done(&steno.run(&["pause"]));
+    assert!(steno.run(&["doctor"]).out.contains("recording is paused"));
     assert_eq!(steno.run(&["import"]).code, 1);
     let live = steno.start(&["watch"]);
     append(&file, &line(2, "two"));
@@ -350,10 +377,28 @@ fn damage_to_evidence_is_told_with_the_sessions_it_touches() {
     assert_eq!(said.code, 1, "{said:?}");
     assert!(said.out.contains(&format!("touches session -srv-shop/{SESSION}")), "{}", said.out);
     assert!(!said.out.contains(&format!("touches session -srv-shop/{other}")), "{}", said.out);
-    fs::remove_file(&file).unwrap();
-    assert_eq!(steno.run(&["restore", SESSION]).code, 1);
-    assert!(!file.exists());
+    assert_eq!(steno.run(&["restore", SESSION, "--to", "damaged"]).code, 1);
+    assert!(!steno.dir.path().join("damaged").exists());
     done(&steno.run(&["restore", other, "--to", "elsewhere"]));
+    // The agent's file is good: it is kept anew, whole, and so is what comes.
+    append(&file, &line(3, "more"));
+    done(&steno.run(&["import"]));
+    append(&file, &line(4, "and more"));
+    done(&steno.run(&["import"]));
+    let content = fs::read(&file).unwrap();
+    fs::remove_file(&file).unwrap();
+    done(&steno.run(&["restore", SESSION]));
+    assert!(fs::read(&file).unwrap() == content);
+    let generations = steno.run(&["restore", SESSION, "--list", "--json"]).json()[0]["generations"].clone();
+    assert_eq!(generations.as_array().map(Vec::len), Some(2), "{generations}");
+}
+
+#[test]
+fn a_run_that_was_recorded_is_forgotten_too() {
+    let steno = Steno::new();
+    steno.recorded(crate::kit::RUN, &[serde_json::json!({"type": "run.started"})]);
+    done(&steno.run(&["forget", "550e", "--yes"]));
+    assert!(!steno.transcript(crate::kit::RUN).exists());
 }
 
 #[test]
@@ -386,7 +431,7 @@ fn files_without_a_run_are_given_back_and_forgotten_by_session_or_path() {
     write(&dir.join("plan.md"), "the plan");
     done(&steno.run(&["import"]));
     fs::remove_dir_all(&dir).unwrap();
-    done(&steno.run(&["restore", "9a1b2c3d-0000-4000-8000-000000000001"]));
+    done(&steno.run(&["restore", "9a1b2c3d"]));
     assert!(events.exists() && dir.join("plan.md").exists());
     fs::remove_dir_all(&dir).unwrap();
     done(&steno.run(&["restore", events.to_str().unwrap()]));

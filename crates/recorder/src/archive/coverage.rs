@@ -1,9 +1,11 @@
 //! How much of agents' files the archive has, without changing anything.
 
-use steno_vault::Vault;
+use std::collections::HashSet;
 
-use super::catalog::Catalog;
-use super::{Error, ToArchive, is_unchanged};
+use steno_vault::{SourceId, Vault};
+
+use super::catalog::{Catalog, ids_at};
+use super::{Error, ToArchive};
 
 /// Whether the archive has a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,6 +16,8 @@ pub enum Coverage {
     Behind,
     /// It has all of it.
     Current,
+    /// It was forgotten, and is left alone.
+    Forgotten,
 }
 
 /// Tells of each file whether the archive has it.
@@ -22,9 +26,17 @@ pub enum Coverage {
 /// What the vault says.
 pub fn coverage(vault: &Vault, files: &[ToArchive]) -> Result<Vec<Coverage>, Error> {
     let catalog = Catalog::load(vault)?;
+    let forgotten = vault.tombstones().map_err(Error::Catalog)?;
+    let forgotten: HashSet<SourceId> = forgotten.iter().map(|tombstone| tombstone.source).collect();
+    let is_forgotten =
+        |file: &ToArchive| ids_at(file.path()).next().is_some_and(|id| forgotten.contains(&id));
     let of = |file: &ToArchive| match catalog.at(file.path()) {
+        None if is_forgotten(file) => Coverage::Forgotten,
         None => Coverage::New,
-        Some(known) if is_unchanged(known, file) => Coverage::Current,
+        // By its length alone: a file that was touched or given back since is told apart when it is recorded.
+        Some(known) if known.cursor.is_some_and(|cursor| cursor.offset() == file.size_bytes) => {
+            Coverage::Current
+        }
         Some(_) => Coverage::Behind,
     };
     Ok(files.iter().map(of).collect())

@@ -58,6 +58,11 @@ impl Feed {
         }
     }
 
+    /// Makes nothing more of the source.
+    pub(crate) fn give_up(&mut self) {
+        self.stage = Stage::Unread;
+    }
+
     /// Takes the next bytes of a generation.
     pub(crate) fn take(
         &mut self,

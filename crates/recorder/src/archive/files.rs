@@ -6,6 +6,8 @@ use steno_capture::discovery::{FoundFile, GivenFile, Role};
 use steno_capture::tail::FileId;
 use steno_vault::{HostPath, SourceInfo};
 
+use super::projects;
+
 /// A file to archive.
 #[derive(Clone, Debug)]
 pub struct ToArchive {
@@ -61,6 +63,21 @@ impl ToArchive {
         let file = FileId { device: stat.device, inode: stat.inode };
         let modified = steno_model::Timestamp::from_instant(stat.modified).to_string();
         Self { info, file, size_bytes: stat.size_bytes, modified, is_wanted }
+    }
+
+    /// Returns what the file is, with its project where that has to be looked for.
+    pub(crate) fn whole_info(&self) -> SourceInfo {
+        SourceInfo { project: self.project(), ..self.info.clone() }
+    }
+
+    /// Returns the project, as the agent names it or by its directory.
+    fn project(&self) -> Option<String> {
+        let in_files = || match (self.info.provider.as_deref()?, &self.info.home) {
+            ("codex", _) => projects::of_codex(self.path()),
+            ("copilot", Some(home)) => projects::of_copilot(&home.0, self.path()),
+            _ => None,
+        };
+        self.info.project.clone().or_else(in_files)
     }
 
     /// Returns where it lies.

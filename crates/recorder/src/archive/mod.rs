@@ -13,6 +13,7 @@ mod health;
 mod import;
 mod places;
 mod presence;
+mod projects;
 mod runs;
 mod source;
 
@@ -110,7 +111,7 @@ impl Archive {
             vault: Arc::clone(&self.vault),
             journal: self.journal.clone(),
             id,
-            info: file.info.clone(),
+            info: file.whole_info(),
             since: file.modified.clone(),
             is_wanted: file.is_wanted && !self.is_copy(file),
             read_bytes: self.options.max_read_bytes,

@@ -125,13 +125,20 @@ pub struct Exclusions {
 }
 
 impl Exclusions {
-    fn cover(&self, file: &ToArchive) -> bool {
+    /// Tells whether a file is left alone.
+    #[must_use]
+    pub fn cover(&self, file: &ToArchive) -> bool {
         let path = file.path().to_string_lossy();
         let is_below = |pattern: &String| {
             let pattern = pattern.trim_end_matches('/');
             matches(pattern, &path) || matches(&format!("{pattern}/*"), &path)
         };
-        self.paths.iter().any(is_below) || self.projects.iter().any(|project| is_project(project, &file.info))
+        if self.paths.iter().any(is_below) {
+            return true;
+        }
+        // Finding out the project may take a look into the file.
+        let info = if self.projects.is_empty() { None } else { Some(file.whole_info()) };
+        info.is_some_and(|info| self.projects.iter().any(|project| is_project(project, &info)))
     }
 }
 

@@ -146,7 +146,12 @@ impl OpenSource {
                 self.feed.take(number, bytes, self.captured.as_ref(), &mut self.runs);
                 true
             };
-            vault.read(&manifest, number, 0, feed).map_err(Error::vault(&self.path))?;
+            if let Err(error) = vault.read(&manifest, number, 0, feed) {
+                if !error.is_damage() {
+                    return Err(Error::vault(&self.path)(error));
+                }
+                return self.go_on_after_damage(vault, &error);
+            }
             last = Some(cursor.finish());
             self.feed.pause(self.captured.as_ref(), &mut self.runs);
         }
@@ -170,6 +175,32 @@ impl OpenSource {
     /// Returns which file is read, once there is one.
     pub(crate) fn file(&self) -> Option<FileId> {
         self.tail.cursor().map(|cursor| cursor.stamp.file)
+    }
+
+    /// Goes on with a source whose evidence is damaged: unless its last generation is whole, its file is kept once more,
+    /// as another one. Which of its records have become events already cannot be known, so that no more are made of it.
+    fn go_on_after_damage(
+        &mut self,
+        vault: &Vault,
+        error: &steno_vault::Error,
+    ) -> Result<Option<Cursor>, Error> {
+        tracing::warn!(
+            "the evidence of `{}` is damaged: {error}; its bytes are kept anew, and no more events made of it",
+            self.path.display()
+        );
+        self.feed.give_up();
+        let last = self.writer.generation();
+        let mut cursor = CursorOf::new(last);
+        let take = |_: u64, bytes: &[u8]| {
+            cursor.take(bytes);
+            true
+        };
+        if vault.read(self.writer.manifest(), last, 0, take).is_ok() {
+            return Ok(Some(cursor.finish()));
+        }
+        let since = self.writer.manifest().since.clone();
+        self.writer.begin_generation("damaged", &since).map_err(Error::vault(&self.path))?;
+        Ok(Some(CursorOf::new(last + 1).finish()))
     }
 
     pub(crate) fn path(&self) -> &Path {
