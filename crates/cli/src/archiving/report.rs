@@ -15,6 +15,8 @@ pub struct Report {
     pub excluded: u64,
     /// Sessions by the provider's name.
     pub sessions: BTreeMap<String, u64>,
+    /// Files that no agent that we know has written.
+    pub strange: u64,
     pub source_bytes: u64,
     /// What the evidence takes on the disk.
     pub kept_bytes: u64,
@@ -26,7 +28,7 @@ impl Report {
     /// Adds up what the vault has.
     pub fn of(vault: &Vault, found: &Found, health: Health) -> Result<Self, Failure> {
         let mut keys = BTreeSet::new();
-        let (mut source_bytes, mut oldest) = (0, None::<String>);
+        let (mut source_bytes, mut strange, mut oldest) = (0, 0, None::<String>);
         for id in vault.sources()? {
             let Some(manifest) = vault.manifest(id)? else { continue };
             let earlier = manifest.generations.iter().rev().skip(1).map(|generation| generation.len);
@@ -35,7 +37,10 @@ impl Report {
                 source_bytes += vault.len(&manifest, last)?;
             }
             if manifest.info.role == "transcript" {
-                let provider = manifest.info.provider.clone().unwrap_or_else(|| "other".to_owned());
+                let Some(provider) = manifest.info.provider.clone() else {
+                    strange += 1;
+                    continue;
+                };
                 let session = manifest.info.session.clone().unwrap_or_else(|| manifest.id.to_string());
                 keys.insert((provider, session));
                 let started = manifest.adapted.as_ref().and_then(|adapted| adapted.started.clone());
@@ -53,6 +58,7 @@ impl Report {
             health,
             excluded: found.excluded,
             sessions,
+            strange,
             source_bytes,
             kept_bytes: vault.disk_bytes()?,
             oldest,
@@ -87,6 +93,10 @@ impl Report {
         if health.records_unreadable > 0 {
             output.line(&format!("{} cannot be read as records", count(health.records_unreadable, "piece")));
         }
+        if self.strange > 0 {
+            output
+                .line(&format!("{} of no agent that we know, kept as evidence", count(self.strange, "file")));
+        }
         output.line(&format!(
             "archived: {}{}, {} kept in {}{}",
             count(total, "session"),
@@ -112,6 +122,7 @@ impl Report {
             "records_unknown": health.records_unknown,
             "records_unreadable": health.records_unreadable,
             "sessions": self.sessions,
+            "files_of_no_agent": self.strange,
             "source_bytes": self.source_bytes,
             "kept_bytes": self.kept_bytes,
             "oldest": self.oldest,

@@ -20,6 +20,8 @@ pub(crate) struct Known {
     pub(crate) id: SourceId,
     /// Where it was last.
     pub(crate) path: PathBuf,
+    /// Whose it is, as far as that was found out.
+    pub(crate) provider: Option<String>,
     /// How far it was read, if its owner came to its end.
     pub(crate) cursor: Option<Cursor>,
     /// Whether all that was read was made into events, as far as they are wanted.
@@ -107,7 +109,13 @@ impl Known {
             None => true,
             Some(adapted) => (adapted.generation, adapted.offset) == (cursor.generation, cursor.offset()),
         });
-        Self { id: manifest.id, path: manifest.info.path.0.clone(), cursor, is_done }
+        Self {
+            id: manifest.id,
+            path: manifest.info.path.0.clone(),
+            provider: manifest.info.provider.clone(),
+            cursor,
+            is_done,
+        }
     }
 }
 

@@ -58,6 +58,14 @@ impl Feed {
         }
     }
 
+    /// Returns whose the source is, once it is known.
+    pub(crate) fn provider(&self) -> Option<&'static str> {
+        match &self.stage {
+            Stage::Reading { surface, .. } => Some(surface.provider()),
+            Stage::Waiting { .. } | Stage::Unread => None,
+        }
+    }
+
     /// Makes nothing more of the source.
     pub(crate) fn give_up(&mut self) {
         self.stage = Stage::Unread;

@@ -107,11 +107,14 @@ impl Archive {
         if let Some(known) = &known {
             self.catalog.moved_from(&known.path);
         }
+        let mut info = file.whole_info();
+        let provider = known.as_ref().and_then(|known| known.provider.clone());
+        info.provider = info.provider.or(provider);
         let opened = OpenSource::open(SourceParts {
             vault: Arc::clone(&self.vault),
             journal: self.journal.clone(),
             id,
-            info: file.whole_info(),
+            info,
             since: file.modified.clone(),
             is_wanted: file.is_wanted && !self.is_copy(file),
             read_bytes: self.options.max_read_bytes,

@@ -313,6 +313,11 @@ impl OpenSource {
         self.feed_all(keep)?;
         let outcome = self.runs.close();
         outcome.map_err(|source| Error::Journal { path: self.path.clone(), source })?;
+        let info = &self.writer.manifest().info;
+        if let (None, Some(provider)) = (&info.provider, self.feed.provider()) {
+            let info = SourceInfo { provider: Some(provider.to_owned()), ..info.clone() };
+            self.writer.set_info(&info, now).map_err(Error::vault(&self.path))?;
+        }
         let cursor = self.tail.cursor();
         let adapted = self.feed.adapter().map(|adapter| Adapted {
             generation: self.writer.generation(),
