@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 
 use steno_adapters::{SeenEntry, Sink};
-use steno_journal::{Error as JournalError, Journal, Level, Recorder, run_ends};
+use steno_journal::{Error as JournalError, Journal, Level, Reader, Recorder, run_ends};
 use steno_model::json::{JsonString, RawJson};
 use steno_model::{Draft, EventType, Evidence, ExchangeEvent, Position, RunId};
 use steno_vault::SourceId;
@@ -133,13 +133,27 @@ impl Runs {
             Err(error) => return Err(error),
         };
         self.order.push(run);
-        let known = if recorder.seq_last().is_some() {
-            let ends = run_ends(self.journal.store(), run)?;
-            ends.events.and_then(|(_, last)| position_of(evidence_of(&last)))
-        } else {
-            None
-        };
+        let known = if recorder.seq_last().is_some() { self.last_position(run)? } else { None };
         Ok(Run::Open { recorder, known, session })
+    }
+
+    /// Returns up to where a run has the source's events. Others may have added theirs, also after the last of them.
+    fn last_position(&self, run: RunId) -> Result<Option<Position>, JournalError> {
+        let store = self.journal.store();
+        let of_us = |event: &ExchangeEvent| {
+            let evidence = evidence_of(event).and_then(Evidence::read)?;
+            (evidence.source.to_text() == self.source.to_string()).then_some(evidence.position)
+        };
+        let last = run_ends(store, run)?.events.and_then(|(_, last)| of_us(&last));
+        if last.is_some() {
+            return Ok(last);
+        }
+        let mut reader = Reader::open(store, run)?.until_now()?;
+        let mut last = None;
+        while let Some(recorded) = reader.read_next()? {
+            last = of_us(&recorded.event).or(last);
+        }
+        Ok(last)
     }
 
     fn owner_of(&self, run: RunId) -> Result<Owner, JournalError> {

@@ -1,6 +1,10 @@
 //! Several processes with one store: each source is recorded by one of them at a time, and by all of them once.
 
 use std::fs;
+use std::sync::Arc;
+
+use steno_journal::{Journal, Level, Options, Store};
+use steno_model::{Draft, EventType, Payload, StepPayload};
 
 use crate::bench::{Bench, Step, append, archive, sources, store, transcript};
 use crate::sessions::{SESSION, prompt, response, turn};
@@ -52,4 +56,24 @@ fn what_another_process_holds_is_left_alone_until_it_lets_go() {
     bench.import(&other);
     assert_eq!(transcript(&shared), transcript(&other));
     assert_eq!(sources(&shared), sources(&other));
+}
+
+/// `steno record` can add to any run.
+#[test]
+fn an_event_that_somebody_adds_to_a_session_repeats_nothing() {
+    let bench = Bench::new();
+    let path = bench.claude(&format!("projects/p/{SESSION}.jsonl"));
+    fs::write(&path, turn(1, 2)).unwrap();
+    let shared = store();
+    let first = bench.import(&shared).events;
+    let journal = Journal::new(Store::create(Arc::new(shared.clone())).unwrap(), Options::default());
+    let recorder = journal.record(SESSION.parse().unwrap()).unwrap();
+    let note = Payload::Step(StepPayload::new("note", "system"));
+    recorder.record(Draft::new(EventType::StepCompleted, &note).unwrap(), Level::Synced).unwrap();
+    recorder.close().unwrap();
+    drop(recorder);
+    append(&path, &prompt(5));
+    let second = bench.import(&shared).events;
+    let whole = store();
+    assert_eq!(first + second, bench.import(&whole).events);
 }
