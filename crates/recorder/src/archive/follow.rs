@@ -144,10 +144,10 @@ impl<'a> Following<'a> {
                 (self.due, self.is_blind) = (BTreeSet::new(), true);
             } else {
                 self.round(watcher);
-            }
-            if !is_ready && self.due.is_empty() {
-                is_ready = true;
-                watcher.ready();
+                if !is_ready && self.due.is_empty() {
+                    is_ready = true;
+                    watcher.ready();
+                }
             }
             let changes = self.watch.wait(self.patience());
             self.hear(changes);
@@ -162,16 +162,23 @@ impl<'a> Following<'a> {
         Ok(self.health)
     }
 
-    /// Looks at everything that is due.
+    /// Looks at everything that is due, once: what has more is due again, after others had their turn.
     fn round(&mut self, watcher: &mut dyn Watcher) {
         self.presence.show();
         self.gather(watcher);
-        while !self.due.is_empty() && !watcher.is_stopped() {
-            for path in std::mem::take(&mut self.due) {
-                self.look_at(&path, watcher);
-            }
-        }
+        self.look_at_due(watcher, |watcher| watcher.is_stopped());
         self.let_go_of_quiet(watcher);
+    }
+
+    /// Looks at everything that is due, once, as long as it is not enough.
+    fn look_at_due(&mut self, watcher: &mut dyn Watcher, is_enough: impl Fn(&dyn Watcher) -> bool) {
+        let mut due = std::mem::take(&mut self.due);
+        while !is_enough(watcher)
+            && let Some(path) = due.pop_first()
+        {
+            self.look_at(&path, watcher);
+        }
+        self.due.append(&mut due);
     }
 
     /// Looks everywhere once more: agents write their last files while they end, and may have been stopped together
@@ -180,10 +187,9 @@ impl<'a> Following<'a> {
         let begun = Instant::now();
         self.is_blind = true;
         self.gather(watcher);
-        while let Some(path) = self.due.pop_first()
-            && begun.elapsed() < LAST_ROUND_MAX
-        {
-            self.look_at(&path, watcher);
+        let is_enough = |_: &dyn Watcher| begun.elapsed() >= LAST_ROUND_MAX;
+        while !self.due.is_empty() && !is_enough(watcher) {
+            self.look_at_due(watcher, is_enough);
         }
     }
 

@@ -31,7 +31,7 @@ pub trait Progress {
     /// A file could not be recorded.
     fn failed(&mut self, file: &ToArchive, error: &Error);
 
-    /// Tells whether the pass is to end before the next file.
+    /// Tells whether the pass is to end. What was read of a file until then is recorded.
     fn is_enough(&self) -> bool {
         false
     }
@@ -92,6 +92,8 @@ impl Archive {
             progress.bytes(source.path(), source.read - told);
             told = source.read;
             match turn {
+                // A file may grow faster than it is read.
+                Turn::More if progress.is_enough() => return Ok(()),
                 Turn::More => {}
                 Turn::AtEnd | Turn::Gone => return Ok(()),
             }

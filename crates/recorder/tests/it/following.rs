@@ -1,8 +1,18 @@
 //! Files that change while they are followed, and the end of following.
 
+use std::cell::Cell;
 use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use crate::bench::{Bench, Step, append, sources, store, transcript, transcripts};
+use steno_capture::tail::{TailOptions, Waker};
+use steno_journal::{Journal, Options, Store};
+use steno_recorder::archive::{
+    Archive, ArchiveOptions, Error, Following, Outcome, Progress, ToArchive, Watcher,
+};
+use steno_testkit::sim_disk::SimDisk;
+
+use crate::bench::{Bench, Step, append, archive, sources, store, transcript, transcripts};
 use crate::sessions::{SESSION, prompt, response, turn};
 
 /// Agents write their last records while they are stopped, and are stopped together with us.
@@ -85,4 +95,141 @@ fn a_session_is_recognised_as_soon_as_a_line_tells_whose_it_is() {
     let imported = store();
     bench.import(&imported);
     assert_eq!(transcript(&followed), transcript(&imported));
+}
+
+/// One file has more every time that it was read; another comes when that has gone on for a while.
+struct Endless {
+    growing: PathBuf,
+    other: PathBuf,
+    prompts: u32,
+    is_other_recorded: bool,
+    is_over: bool,
+    waker: Waker,
+}
+
+impl Watcher for Endless {
+    fn is_stopped(&self) -> bool {
+        self.is_over
+    }
+
+    fn recorded(&mut self, path: &Path, _events: u64) {
+        self.is_other_recorded |= path == self.other && !self.is_over;
+        if self.is_other_recorded || self.prompts > 2_000 {
+            self.is_over = true;
+            self.waker.wake();
+            return;
+        }
+        if self.prompts > 200 {
+            fs::write(&self.other, prompt(1)).unwrap();
+        }
+        for _ in 0..40 {
+            self.prompts += 1;
+            append(&self.growing, &prompt(self.prompts));
+        }
+    }
+
+    fn failed(&mut self, path: &Path, error: &Error) {
+        panic!("{}: {error}", path.display());
+    }
+}
+
+fn archive_reading(store: &SimDisk, max_read_bytes: usize) -> Archive {
+    let journal = Journal::new(Store::create(Arc::new(store.clone())).unwrap(), Options::default());
+    Archive::open(journal, ArchiveOptions { max_read_bytes, ..ArchiveOptions::default() }).unwrap()
+}
+
+#[test]
+fn a_file_that_grows_without_end_leaves_others_their_turn() {
+    let bench = Bench::new();
+    let growing = bench.claude(&format!("projects/p/{SESSION}.jsonl"));
+    let other = bench.claude("projects/p/0f000000-0000-4000-8000-000000000002.jsonl");
+    fs::write(&growing, turn(1, 2)).unwrap();
+    let mut archive = archive_reading(&store(), 200);
+    let following = Following::new(&mut archive, bench.places(), TailOptions::default());
+    let waker = following.waker();
+    let mut watcher =
+        Endless { growing, other, prompts: 10, is_other_recorded: false, is_over: false, waker };
+    following.run(&mut watcher).unwrap();
+    assert!(watcher.is_other_recorded);
+}
+
+/// Has a file grow whenever some of it was read, and enough after a while.
+struct Enough {
+    pieces: Cell<u32>,
+}
+
+impl Progress for Enough {
+    fn bytes(&mut self, path: &Path, _count: u64) {
+        self.pieces.set(self.pieces.get() + 1);
+        append(path, &prompt(self.pieces.get()));
+    }
+
+    fn done(&mut self, _file: &ToArchive, _outcome: Outcome) {}
+
+    fn failed(&mut self, file: &ToArchive, error: &Error) {
+        panic!("{}: {error}", file.path().display());
+    }
+
+    fn is_enough(&self) -> bool {
+        assert!(self.pieces.get() <= 50, "it was enough before");
+        self.pieces.get() == 50
+    }
+}
+
+#[test]
+fn an_import_of_a_file_that_grows_without_end_can_be_stopped() {
+    let bench = Bench::new();
+    fs::write(bench.claude(&format!("projects/p/{SESSION}.jsonl")), turn(1, 2)).unwrap();
+    let imported = store();
+    archive(&imported).import(&bench.places().list().files, &mut Enough { pieces: Cell::new(0) });
+    bench.import(&imported);
+    let whole = store();
+    bench.import(&whole);
+    assert_eq!(transcript(&imported), transcript(&whole));
+}
+
+/// Paused at first.
+struct Paused {
+    asked: Cell<u32>,
+    recorded: u64,
+    ready_after: Option<u64>,
+    waker: Waker,
+}
+
+impl Watcher for Paused {
+    fn is_stopped(&self) -> bool {
+        self.ready_after.is_some()
+    }
+
+    fn is_paused(&self) -> bool {
+        self.asked.set(self.asked.get() + 1);
+        self.waker.wake();
+        self.asked.get() < 3
+    }
+
+    fn ready(&mut self) {
+        self.ready_after = Some(self.recorded);
+    }
+
+    fn recorded(&mut self, _path: &Path, events: u64) {
+        self.recorded += events;
+    }
+
+    fn failed(&mut self, path: &Path, error: &Error) {
+        panic!("{}: {error}", path.display());
+    }
+}
+
+#[test]
+fn who_is_paused_is_ready_when_what_was_there_is_recorded() {
+    let bench = Bench::new();
+    fs::write(bench.claude(&format!("projects/p/{SESSION}.jsonl")), turn(1, 2)).unwrap();
+    let followed = store();
+    let mut archive = archive(&followed);
+    let following = Following::new(&mut archive, bench.places(), TailOptions::default());
+    let waker = following.waker();
+    let mut watcher = Paused { asked: Cell::new(0), recorded: 0, ready_after: None, waker };
+    let health = following.run(&mut watcher).unwrap();
+    assert!(health.events > 0);
+    assert_eq!(watcher.ready_after, Some(health.events));
 }
