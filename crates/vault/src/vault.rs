@@ -167,8 +167,9 @@ impl Vault {
     /// What was added since the manifest was read may come too.
     ///
     /// # Errors
-    /// [`Error::MissingChunk`], [`Error::DamagedChunk`] or [`Error::Damaged`] when they are not all there, or what the
-    /// system says. What comes before has been handed over then.
+    /// [`Error::MissingChunk`], [`Error::DamagedChunk`] or [`Error::Damaged`] when they are not all there,
+    /// [`Error::Forgotten`] when the source went meanwhile, or what the system says. What comes before has been handed
+    /// over then.
     pub fn read(
         &self,
         manifest: &Manifest,
@@ -211,12 +212,17 @@ impl Vault {
         }
     }
 
-    /// Reads a manifest again; `None` when it is the same, or gone.
+    /// Reads a manifest again; `None` when it is the same.
+    ///
+    /// One that was there and is gone was forgotten, and its tail with it: what is left is not all there was.
     fn manifest_if_changed(&self, known: &Manifest) -> Result<Option<Manifest>, Error> {
         let path = VaultFile::Manifest(known.id).path();
         let identity = self.disk.identity(&path).map_err(Error::io("look at", &path))?;
-        if identity.is_none_or(|identity| identity.size_bytes == known.good_len) {
-            return Ok(None);
+        match identity {
+            None if known.good_len > 0 => return Err(Error::Forgotten { source_id: known.id }),
+            None => return Ok(None),
+            Some(identity) if identity.size_bytes == known.good_len => return Ok(None),
+            Some(_) => {}
         }
         let newer = self.manifest(known.id)?;
         Ok(newer.filter(|newer| newer.good_len != known.good_len))

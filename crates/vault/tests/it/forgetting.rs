@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use steno_disk::{Disk as _, StorePath};
 use steno_testkit::sim_disk::{Call, Death, Fault, SimDisk};
-use steno_vault::{ChunkHash, Error, Keep, Swept, Vault, VaultFile};
+use steno_vault::{ChunkHash, Error, Keep, RestoreError, Swept, Vault, VaultFile};
 
-use crate::kit::{NOW, disk, files, id, info, read, session, small_vault, write};
+use crate::kit::{NOW, disk, files, id, info, read, session, small_vault, vault, write};
 use crate::packs::{all_chunks, all_frames};
 
 /// Words that occur in the content of one source alone.
@@ -333,4 +333,21 @@ fn damaged_tombstones_are_told_and_stop_nobody_else_from_being_recorded() {
     assert!(matches!(small_vault(&disk).unwrap().tombstones(), Err(Error::Damaged { .. })));
     disk.remove(&path).unwrap();
     assert_eq!(small_vault(&disk).unwrap().tombstones().unwrap(), []);
+}
+
+/// Whoever gives a file back has read its manifest before it was forgotten.
+#[test]
+fn what_is_forgotten_while_it_is_given_back_is_not_given_back_in_part() {
+    let disk = disk(1);
+    let vault = vault(&disk);
+    let mut writer = write(&vault, "a");
+    writer.append(b"all of it is in the tail").unwrap();
+    writer.commit(Keep::InTail).unwrap();
+    drop(writer);
+    let manifest = vault.manifest(id("a")).unwrap().unwrap();
+    vault.forget(&[id("a")], "a test", NOW).unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let outcome = vault.restore(&manifest, 0, &dir.path().join("a"));
+    assert!(matches!(outcome, Err(RestoreError::Vault(Error::Forgotten { .. }))), "{outcome:?}");
+    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
 }
