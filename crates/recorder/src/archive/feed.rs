@@ -1,14 +1,15 @@
 //! From a source's bytes to its adapter: unpacked where they are compressed, and recognised by content.
 
-use std::borrow::Cow;
-use std::io::Write as _;
-
 use serde::de::IgnoredAny;
 use steno_adapters::{Adapter, HEAD_BYTES_MAX, Sink, Source, Surface, open, sniff};
 use steno_model::{Frame, Lane, Timestamp};
+use zstd::stream::raw::{Decoder, InBuffer, Operation as _, OutBuffer};
 
 /// What compressed data begins with (zstd), whatever its file is called.
 const ZSTD_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
+
+/// How much is unpacked at a time.
+const UNPACKED_BYTES_MAX: usize = 128 * 1024;
 
 /// The bytes of one source on their way to its adapter.
 pub(crate) struct Feed {
@@ -38,7 +39,7 @@ enum Packing {
     /// Too few bytes have come to tell.
     Unknown(Vec<u8>),
     Plain,
-    Zstd(Box<zstd::stream::write::Decoder<'static, Vec<u8>>>),
+    Zstd(Box<Decoder<'static>>),
     /// What came cannot be unpacked any further.
     Broken,
 }
@@ -86,11 +87,11 @@ impl Feed {
             self.begin_generation(generation);
         }
         let mut packing = std::mem::replace(&mut self.packing, Packing::Broken);
-        let plain = packing.unpack(bytes);
-        if !plain.is_empty() {
-            self.take_plain(&plain, captured, sink);
-        }
-        drop(plain);
+        packing.unpack(bytes, &mut |plain| {
+            if !plain.is_empty() {
+                self.take_plain(plain, captured, sink);
+            }
+        });
         self.packing = packing;
     }
 
@@ -195,36 +196,100 @@ fn whole_lines(bytes: &[u8]) -> usize {
 }
 
 impl Packing {
-    /// Returns the bytes as their agent wrote them.
-    fn unpack<'a>(&mut self, bytes: &'a [u8]) -> Cow<'a, [u8]> {
-        if let Self::Unknown(first) = self {
-            first.extend_from_slice(bytes);
-            let magic = &ZSTD_MAGIC[..first.len().min(ZSTD_MAGIC.len())];
-            if first.starts_with(magic) && first.len() < ZSTD_MAGIC.len() {
-                return Cow::Borrowed(&[]);
-            }
-            let first = std::mem::take(first);
-            if !first.starts_with(&ZSTD_MAGIC) {
-                *self = Self::Plain;
-                return Cow::Owned(first);
-            }
-            *self = match zstd::stream::write::Decoder::new(Vec::new()) {
-                Ok(decoder) => Self::Zstd(Box::new(decoder)),
-                Err(_) => Self::Broken,
-            };
-            return Cow::Owned(self.unpack(&first).into_owned());
-        }
+    /// Hands over the bytes as their agent wrote them, in pieces of a bounded size: what is compressed may be a
+    /// thousand times as long as it looks.
+    fn unpack(&mut self, bytes: &[u8], each: &mut dyn FnMut(&[u8])) {
         match self {
-            Self::Unknown(_) | Self::Broken => Cow::Borrowed(&[]),
-            Self::Plain => Cow::Borrowed(bytes),
+            Self::Unknown(first) => {
+                first.extend_from_slice(bytes);
+                let magic = &ZSTD_MAGIC[..first.len().min(ZSTD_MAGIC.len())];
+                if first.starts_with(magic) && first.len() < ZSTD_MAGIC.len() {
+                    return;
+                }
+                let first = std::mem::take(first);
+                *self = Self::of(&first);
+                self.unpack(&first, each);
+            }
+            Self::Plain => each(bytes),
             Self::Zstd(decoder) => {
-                let outcome = decoder.write_all(bytes).and_then(|()| decoder.flush());
-                let plain = std::mem::take(decoder.get_mut());
-                if outcome.is_err() {
+                if unpack_zstd(decoder, bytes, each).is_err() {
                     *self = Self::Broken;
                 }
-                Cow::Owned(plain)
             }
+            Self::Broken => {}
         }
+    }
+
+    /// Tells by the first bytes how the rest is packed.
+    fn of(first: &[u8]) -> Self {
+        if !first.starts_with(&ZSTD_MAGIC) {
+            return Self::Plain;
+        }
+        Decoder::new().map_or(Self::Broken, |decoder| Self::Zstd(Box::new(decoder)))
+    }
+}
+
+fn unpack_zstd(
+    decoder: &mut Decoder<'static>,
+    bytes: &[u8],
+    each: &mut dyn FnMut(&[u8]),
+) -> std::io::Result<()> {
+    let mut packed = InBuffer::around(bytes);
+    let mut piece = vec![0; UNPACKED_BYTES_MAX];
+    loop {
+        let mut plain = OutBuffer::around(&mut piece[..]);
+        decoder.run(&mut packed, &mut plain)?;
+        let is_full = plain.pos() == UNPACKED_BYTES_MAX;
+        each(plain.as_slice());
+        // With room left there is nothing more to be had from what has come.
+        if packed.pos() == bytes.len() && !is_full {
+            return Ok(());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn unpacked(packed: &[u8], step: usize) -> (Vec<u8>, usize) {
+        let mut packing = Packing::Unknown(Vec::new());
+        let (mut all, mut longest) = (Vec::new(), 0);
+        for bytes in packed.chunks(step) {
+            packing.unpack(bytes, &mut |plain| {
+                all.extend_from_slice(plain);
+                longest = longest.max(plain.len());
+            });
+        }
+        (all, longest)
+    }
+
+    #[test]
+    fn what_is_packed_comes_out_however_it_is_cut_or_put_together() {
+        let plain: Vec<u8> = (0..100_000_u32).flat_map(|number| number.to_string().into_bytes()).collect();
+        let frames: Vec<u8> =
+            plain.chunks(70_000).flat_map(|part| zstd::encode_all(part, 3).unwrap()).collect();
+        for step in [1, 3, 4096, frames.len()] {
+            assert!(unpacked(&frames, step).0 == plain, "in steps of {step}");
+            assert!(unpacked(&plain, step).0 == plain, "plain in steps of {step}");
+        }
+        let cut = unpacked(&frames[..frames.len() / 2], frames.len()).0;
+        assert!(!cut.is_empty() && plain.starts_with(&cut));
+        let mut broken = frames.clone();
+        broken[frames.len() / 2..].fill(0xff);
+        assert!(plain.starts_with(&unpacked(&broken, 1000).0));
+    }
+
+    #[test]
+    fn little_that_unpacks_to_much_is_never_in_memory_as_a_whole() {
+        let bomb = zstd::encode_all(&vec![b'x'; 64 * 1024 * 1024][..], 3).unwrap();
+        assert!(bomb.len() < 16 * 1024);
+        let mut packing = Packing::Unknown(Vec::new());
+        let (mut count, mut longest) = (0, 0);
+        packing.unpack(&bomb, &mut |plain| {
+            count += plain.len();
+            longest = longest.max(plain.len());
+        });
+        assert_eq!((count, longest), (64 * 1024 * 1024, UNPACKED_BYTES_MAX));
     }
 }
