@@ -104,8 +104,8 @@ fn systemd(home: &Path, program: &Path, store: &Path, variables: &[(&str, String
     }
     text.push_str(&format!(
         "ExecStart={} --store {} up\nRestart=on-failure\nRestartSec=5\nNice=10\n\n[Install]\nWantedBy=default.target\n",
-        systemd_quoted(&program.to_string_lossy()),
-        systemd_quoted(&store.to_string_lossy()),
+        systemd_argument(&program.to_string_lossy()),
+        systemd_argument(&store.to_string_lossy()),
     ));
     Service {
         file: dir.join("systemd/user/steno.service"),
@@ -118,9 +118,14 @@ fn systemd(home: &Path, program: &Path, store: &Path, variables: &[(&str, String
     }
 }
 
-/// Quotes a word as systemd reads it, where `%` and `$` mean something too.
+/// Quotes a word of a command, in which `$` means something too.
+fn systemd_argument(word: &str) -> String {
+    systemd_quoted(&word.replace('$', "$$"))
+}
+
+/// Quotes a word as systemd reads it everywhere.
 fn systemd_quoted(word: &str) -> String {
-    let escaped = word.replace('\\', "\\\\").replace('"', "\\\"").replace('%', "%%").replace('$', "$$");
+    let escaped = word.replace('\\', "\\\\").replace('"', "\\\"").replace('%', "%%").replace('\n', "\\n");
     format!("\"{escaped}\"")
 }
 
@@ -152,7 +157,7 @@ mod tests {
 
     #[test]
     fn the_unit_names_this_program_and_store_however_they_are_called() {
-        let variables = [("CODEX_HOME", "/a b/100%".to_owned())];
+        let variables = [("CODEX_HOME", "/a b/100%\n$1".to_owned())];
         let service =
             systemd(Path::new("/h"), Path::new("/opt/my \"bin\"/steno"), Path::new("/s$1"), &variables);
         assert!(service.file.ends_with("systemd/user/steno.service"));
@@ -161,7 +166,7 @@ mod tests {
             "{}",
             service.text
         );
-        assert!(service.text.contains("Environment=\"CODEX_HOME=/a b/100%%\"\n"), "{}", service.text);
+        assert!(service.text.contains("Environment=\"CODEX_HOME=/a b/100%%\\n$1\"\n"), "{}", service.text);
     }
 
     #[test]
