@@ -65,7 +65,7 @@ fn run(cli: &Cli) -> Outcome {
     let outcome = dispatch(&cli.command, &settings, &mut output);
     match (outcome, output.finish()) {
         // Whoever read our output has enough: that is their right and no failure of ours.
-        (_, Err(error)) if error.kind() == io::ErrorKind::BrokenPipe => Ok(Exit::Done),
+        (Ok(_), Err(error)) if error.kind() == io::ErrorKind::BrokenPipe => Ok(Exit::Done),
         (Ok(_), Err(error)) => Err(Failure::could_not(format!("cannot write to stdout: {error}"))),
         (outcome, _) => outcome,
     }

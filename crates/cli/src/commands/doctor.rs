@@ -221,7 +221,7 @@ fn retention_words(checked: &Checked) -> String {
         return "not known to delete sessions".to_owned();
     };
     let by = match &checked.retention.set_by {
-        SetBy::File(path) => format!("set in {}", path.display()),
+        SetBy::File(path) => format!("set in {}", visible(&path.display().to_string(), Lines::Escape)),
         SetBy::Default => "its default".to_owned(),
         SetBy::Nothing => "nowhere set".to_owned(),
     };

@@ -87,7 +87,16 @@ impl Catalog {
 
     /// Forgets where a source was that is elsewhere now.
     pub(crate) fn moved_from(&mut self, path: &Path) {
-        self.known.remove(plain_name(path));
+        let key = plain_name(path);
+        self.known.remove(key);
+        if let Some(name) = key.file_name()
+            && let Some(named) = self.by_name.get_mut(name)
+        {
+            named.remove(key);
+            if named.is_empty() {
+                self.by_name.remove(name);
+            }
+        }
     }
 
     pub(crate) fn len(&self) -> usize {

@@ -23,7 +23,7 @@ use steno_capture::tail::MAX_READ_BYTES;
 use steno_disk::Disk;
 use steno_journal::Journal;
 use steno_model::Timestamp;
-use steno_vault::{Manifest, SourceId, Vault};
+use steno_vault::{Manifest, SourceId, Tombstone, Vault};
 
 use crate::entries::{Discovered, EntryNumbers, EntryOptions, EntrySink};
 use catalog::{Catalog, Known, plain_name};
@@ -104,13 +104,10 @@ impl Archive {
     /// Takes a file up where it was left.
     fn take_up(&mut self, file: &ToArchive, pace: Pace) -> Result<OpenSource, Error> {
         let (id, known) = self.source_of(file);
-        if let Some(known) = &known {
-            self.catalog.moved_from(&known.path);
-        }
         let mut info = file.whole_info();
         let provider = known.as_ref().and_then(|known| known.provider.clone());
         info.provider = info.provider.or(provider);
-        let opened = OpenSource::open(SourceParts {
+        let source = OpenSource::open(SourceParts {
             vault: Arc::clone(&self.vault),
             journal: self.journal.clone(),
             id,
@@ -120,51 +117,82 @@ impl Archive {
             read_bytes: self.options.max_read_bytes,
             pace,
             entries: self.entry_sink(file),
-        });
-        if opened.is_err()
-            && let Some(known) = known
-        {
-            self.catalog.put(known);
+        })?;
+        if let Some(known) = known {
+            self.catalog.moved_from(&known.path);
         }
-        opened
+        // Before it is let go, as it may never be: whoever fails with it finds it again under the name that it has now.
+        self.catalog.put(source.known());
+        Ok(source)
     }
 
     /// Finds the source that a file goes on with, or names a new one. The vault is asked, as another process may have
     /// recorded the file, or have seen it moved, since the catalog was read.
     fn source_of(&self, file: &ToArchive) -> (SourceId, Option<Known>) {
-        let manifest = |id: SourceId| self.vault.manifest(id).ok().flatten();
-        let is_here = |manifest: &Manifest| plain_name(&manifest.info.path.0) == plain_name(file.path());
-        if let Some(here) = self.catalog.at(file.path()).and_then(|known| manifest(known.id)).filter(is_here)
-        {
+        let known = self.catalog.at(file.path()).and_then(|known| self.manifest(known.id));
+        if let Some(here) = known.filter(|manifest| is_at(manifest, file)) {
             return (here.id, Some(Known::of(&here)));
         }
-        // What was forgotten keeps its id; whoever wants it again begins another.
-        let is_over = |id| self.options.again && self.vault.is_forgotten(id).unwrap_or(false);
-        let mut id_new = None;
-        for id in catalog::ids_at(file.path()).filter(|id| !is_over(*id)) {
-            match manifest(id) {
-                None => {
-                    id_new = Some(id);
-                    break;
-                }
-                Some(here) if is_here(&here) => return (id, Some(Known::of(&here))),
+        let id_new = match self.first_seen_here(file) {
+            Ok(here) => return (here.id, Some(Known::of(&here))),
+            Err(id) => id,
+        };
+        let candidates = self.catalog.may_be(file.path(), file.file).into_iter();
+        let mut candidates = candidates.filter_map(|known| Some((self.manifest(known.id)?, known)));
+        match candidates.find(|(manifest, _)| self.goes_on(manifest, file)) {
+            Some((manifest, known)) => (manifest.id, Some(known)),
+            None => (self.forgotten_elsewhere(file).unwrap_or(id_new), None),
+        }
+    }
+
+    fn manifest(&self, id: SourceId) -> Option<Manifest> {
+        self.vault.manifest(id).ok().flatten()
+    }
+
+    /// Finds the source that was first seen where a file is, and still is there; else names the one that it would be.
+    ///
+    /// What was forgotten keeps its id. Whoever wants it again begins another, and everybody goes on with that.
+    fn first_seen_here(&self, file: &ToArchive) -> Result<Manifest, SourceId> {
+        let mut forgotten = None;
+        for id in catalog::ids_at(file.path()) {
+            if self.vault.is_forgotten(id).unwrap_or(false) {
+                forgotten.get_or_insert(id);
+                continue;
+            }
+            match self.manifest(id) {
+                None => return Err(forgotten.filter(|_| !self.options.again).unwrap_or(id)),
+                Some(manifest) if is_at(&manifest, file) => return Ok(manifest),
                 Some(_) => {}
             }
         }
-        let goes_on = |manifest: &Manifest| {
-            let path = &manifest.info.path.0;
-            is_here(manifest)
-                || !path.exists()
-                    && (catalog::is_named_alone(path, file.path())
-                        || source::goes_on(&self.vault, manifest, file.path()))
-        };
-        let candidates = self.catalog.may_be(file.path(), file.file).into_iter();
-        let mut candidates = candidates.filter_map(|known| Some((manifest(known.id)?, known)));
-        let moved = candidates.find(|(manifest, _)| goes_on(manifest));
-        match moved {
-            Some((manifest, known)) => (manifest.id, Some(known)),
-            None => (id_new.expect("there are more numbers than sources"), None),
+        unreachable!("there are more numbers than sources")
+    }
+
+    /// Tells whether a file goes on with a source that was elsewhere.
+    fn goes_on(&self, manifest: &Manifest, file: &ToArchive) -> bool {
+        let path = &manifest.info.path.0;
+        is_at(manifest, file)
+            || !path.exists()
+                && (catalog::is_named_alone(path, file.path())
+                    || source::goes_on(&self.vault, manifest, file.path()))
+    }
+
+    /// Finds the source that was forgotten when a session's own file was elsewhere: agents move them.
+    fn forgotten_elsewhere(&self, file: &ToArchive) -> Option<SourceId> {
+        let id_of = |session: &str| session.rsplit('/').next().map(str::to_owned);
+        let id = id_of(file.info.session.as_deref()?)?;
+        let name = file.path().file_name()?.to_string_lossy();
+        let is_own = uuid::Uuid::try_parse(&id).is_ok() && name.contains(&id);
+        if self.options.again || !is_own {
+            return None;
         }
+        let (provider, role) = (&file.info.provider, Some(&file.info.role));
+        let tombstones = self.vault.tombstones().ok()?;
+        let is_its = |tombstone: &&Tombstone| {
+            (&tombstone.provider, tombstone.role.as_ref()) == (provider, role)
+                && tombstone.session.as_deref().and_then(id_of).as_ref() == Some(&id)
+        };
+        tombstones.iter().find(is_its).map(|tombstone| tombstone.source)
     }
 
     /// Tells whether a file is a copy of another that the archive has and that is there still: as evidence it is kept too,
@@ -172,10 +200,9 @@ impl Archive {
     fn is_copy(&self, file: &ToArchive) -> bool {
         let has_same_bytes = |known: &&Known| {
             let is_as_long = known.cursor.is_some_and(|cursor| cursor.offset() == file.size_bytes);
-            let manifest = || self.vault.manifest(known.id).ok().flatten();
             is_as_long
                 && known.path.exists()
-                && manifest().is_some_and(|manifest| {
+                && self.manifest(known.id).is_some_and(|manifest| {
                     manifest.adapted.is_some() && source::goes_on(&self.vault, &manifest, file.path())
                 })
         };
@@ -210,6 +237,11 @@ impl Archive {
     pub fn settle(&self) -> Result<(), Error> {
         self.vault.close_pack().map_err(Error::Catalog)
     }
+}
+
+/// Tells whether a source is where a file is, whatever form that has.
+fn is_at(manifest: &Manifest, file: &ToArchive) -> bool {
+    plain_name(&manifest.info.path.0) == plain_name(file.path())
 }
 
 /// Tells whether there is nothing to do about a file.

@@ -9,6 +9,7 @@ use steno_journal::{Journal, Level};
 use steno_model::Timestamp;
 use steno_vault::{Adapted, Keep, Manifest, SourceId, SourceInfo, SourceWriter, Vault};
 
+use super::catalog::Known;
 use super::cursors::{self, CursorOf};
 use super::error::Error;
 use super::feed::Feed;
@@ -207,6 +208,11 @@ impl OpenSource {
         &self.path
     }
 
+    /// Returns what others may know of the source by now.
+    pub(crate) fn known(&self) -> Known {
+        Known::of(self.writer.manifest())
+    }
+
     /// Looks once, and records what is new.
     pub(crate) fn turn(&mut self, now: &str) -> Result<Turn, Error> {
         let mut buffer = std::mem::take(&mut self.buffer);
@@ -308,7 +314,7 @@ impl OpenSource {
     }
 
     /// Lets go of the source: runs are sealed, and how far it came is written down.
-    pub(crate) fn close(mut self, now: &str) -> Result<super::catalog::Known, Error> {
+    pub(crate) fn close(mut self, now: &str) -> Result<Known, Error> {
         let keep = if self.pace == Pace::Once { Keep::InChunks } else { Keep::InTail };
         self.feed_all(keep)?;
         let outcome = self.runs.close();
@@ -328,7 +334,7 @@ impl OpenSource {
         });
         let cursor = cursor.as_ref().map(cursors::write);
         self.writer.save_state(cursor, adapted, now, keep).map_err(Error::vault(&self.path))?;
-        Ok(super::catalog::Known::of(self.writer.manifest()))
+        Ok(self.known())
     }
 }
 

@@ -4,6 +4,7 @@
 
 mod bench;
 mod following;
+mod forgetting;
 mod late;
 mod logging;
 mod moving;

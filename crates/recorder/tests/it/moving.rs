@@ -4,9 +4,10 @@ use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
-use steno_testkit::sim_disk::SimDisk;
+use steno_recorder::archive::{Archive, Error, Outcome, Progress, ToArchive};
+use steno_testkit::sim_disk::{Call, Fault, SimDisk};
 
-use crate::bench::{Bench, Step, append, copy, sources, store, transcript, transcripts};
+use crate::bench::{Bench, Step, append, archive, copy, sources, store, transcript, transcripts};
 use crate::sessions::{SESSION, THREAD, codex_call, prompt, rollout, turn};
 
 /// Where Codex has a thread, and where it puts it when it is archived.
@@ -102,6 +103,50 @@ fn a_thread_that_is_archived_and_rewritten_before_anybody_looks_goes_on_in_its_r
     bench.import(&imported);
     assert_eq!(sources(&imported), [(archived, vec![rollout() + &codex_call(1), codex_call(2)])]);
     assert_eq!(transcripts(&imported).len(), 1);
+}
+
+/// One process all the time: it fails with the file under its new name, and tries again.
+#[test]
+fn a_thread_that_is_archived_and_could_not_be_recorded_at_first_goes_on_in_its_run() {
+    const EIO: i32 = 5;
+    let mut fired = 0;
+    for kind in [Call::Create, Call::Write, Call::Sync, Call::SyncDir, Call::Rename] {
+        for nth in 1.. {
+            let bench = Bench::new();
+            let (path, archived) = places(&bench);
+            fs::write(&path, rollout() + &codex_call(1)).unwrap();
+            let imported = store();
+            let mut archive = archive(&imported);
+            import_failing(&bench, &mut archive);
+            fs::rename(&path, &archived).unwrap();
+            append(&archived, &codex_call(2));
+            imported.plan(Fault::Fail { kind, nth, error: EIO });
+            import_failing(&bench, &mut archive);
+            if imported.fired() == 0 {
+                break;
+            }
+            fired += 1;
+            import_failing(&bench, &mut archive);
+            let thread = rollout() + &codex_call(1) + &codex_call(2);
+            assert_eq!(sources(&imported), [(archived, vec![thread.clone()])], "{kind:?} {nth}");
+            assert_events(&imported, &thread);
+        }
+    }
+    assert!(fired > 10, "only {fired} failures");
+}
+
+fn import_failing(bench: &Bench, archive: &mut Archive) {
+    struct Lenient;
+
+    impl Progress for Lenient {
+        fn bytes(&mut self, _path: &Path, _count: u64) {}
+
+        fn done(&mut self, _file: &ToArchive, _outcome: Outcome) {}
+
+        fn failed(&mut self, _file: &ToArchive, _error: &Error) {}
+    }
+
+    archive.import(&bench.places().list().files, &mut Lenient);
 }
 
 /// File systems give the number of a deleted file to the next one.

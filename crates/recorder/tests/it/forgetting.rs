@@ -1,0 +1,69 @@
+//! What was forgotten, and its files that are still there.
+
+use std::fs;
+use std::sync::Arc;
+
+use steno_journal::{Journal, Options, Store};
+use steno_recorder::archive::{Archive, ArchiveOptions};
+use steno_testkit::sim_disk::SimDisk;
+use steno_vault::Vault;
+
+use crate::bench::{Bench, append, archive, sources, store, transcripts};
+use crate::sessions::{SESSION, THREAD, codex_call, prompt, rollout, turn};
+
+fn forget_all(store: &SimDisk) {
+    let vault = Vault::create(Arc::new(store.clone())).unwrap();
+    vault.forget(&vault.sources().unwrap(), "a test", "2026-06-08T08:14:42.123Z").unwrap();
+    let store = Store::create(Arc::new(store.clone())).unwrap();
+    for run in store.runs().unwrap() {
+        store.remove_run(run, jiff::Timestamp::UNIX_EPOCH).unwrap();
+    }
+}
+
+fn archive_again(store: &SimDisk) -> Archive {
+    let journal = Journal::new(Store::create(Arc::new(store.clone())).unwrap(), Options::default());
+    Archive::open(journal, ArchiveOptions { again: true, ..ArchiveOptions::default() }).unwrap()
+}
+
+#[test]
+fn what_somebody_wanted_again_is_gone_on_with_by_who_was_there_before() {
+    let bench = Bench::new();
+    let path = bench.claude(&format!("projects/p/{SESSION}.jsonl"));
+    fs::write(&path, turn(1, 2)).unwrap();
+    let shared = store();
+    bench.import(&shared);
+    forget_all(&shared);
+    let mut before = archive(&shared);
+    assert_eq!(bench.import_with(&mut before).files_forgotten, 1);
+    for _ in 0..2 {
+        bench.import_with(&mut archive_again(&shared));
+    }
+    append(&path, &prompt(5));
+    let health = bench.import_with(&mut before);
+    assert_eq!((health.files_forgotten, health.files_new), (0, 1));
+    assert_eq!(sources(&shared), [(path, vec![turn(1, 2) + &prompt(5)])]);
+    assert_eq!(transcripts(&shared).len(), 1);
+}
+
+/// Codex moves a thread's file when it is archived, which brings nothing back.
+#[test]
+fn a_forgotten_session_stays_forgotten_when_its_file_is_moved() {
+    let bench = Bench::new();
+    let name = format!("rollout-2026-01-02T03-04-05-{THREAD}.jsonl");
+    let (now, archived) = (bench.codex("sessions/2026/01/02"), bench.codex("archived_sessions"));
+    fs::create_dir_all(&now).unwrap();
+    fs::create_dir_all(&archived).unwrap();
+    fs::write(now.join(&name), rollout() + &codex_call(1)).unwrap();
+    let shared = store();
+    bench.import(&shared);
+    forget_all(&shared);
+    fs::rename(now.join(&name), archived.join(&name)).unwrap();
+    let health = bench.import(&shared);
+    assert_eq!((health.files_forgotten, health.files_new), (1, 0));
+    assert_eq!(sources(&shared), []);
+    bench.import_with(&mut archive_again(&shared));
+    append(&archived.join(&name), &codex_call(2));
+    bench.import(&shared);
+    let thread = rollout() + &codex_call(1) + &codex_call(2);
+    assert_eq!(sources(&shared), [(archived.join(&name), vec![thread])]);
+}
