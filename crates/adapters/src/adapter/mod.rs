@@ -195,7 +195,8 @@ impl Adapter {
             self.handed_over = [0; 2];
             self.is_rewritten = true;
         }
-        if self.framing == Framing::Records {
+        // Messages in envelopes have their own time of capture; until one tells it, that of the source is as near as it gets.
+        if self.framing == Framing::Records || self.memory.captured.is_none() {
             self.memory.captured = frame.captured.cloned();
         }
         // Both lanes share the source's positions, so a jump in one of them may be the other's bytes.
