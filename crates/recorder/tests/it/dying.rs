@@ -1,0 +1,78 @@
+//! A process that is killed at any call to the disk, with sources that feed one run or several: whoever goes on writes
+//! each event once.
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, UNIX_EPOCH};
+
+use steno_journal::{Journal, Options, Store};
+use steno_recorder::archive::{Archive, ArchiveOptions, Error, Outcome, Progress, ToArchive};
+use steno_testkit::sim_disk::{Death, Fault, SimDisk};
+
+use crate::bench::{Bench, sources, store, transcripts};
+
+struct Lenient;
+
+impl Progress for Lenient {
+    fn bytes(&mut self, _path: &Path, _count: u64) {}
+
+    fn done(&mut self, _file: &ToArchive, _outcome: Outcome) {}
+
+    fn failed(&mut self, _file: &ToArchive, _error: &Error) {}
+}
+
+fn try_import(bench: &Bench, store: &SimDisk) -> Result<(), Box<dyn std::error::Error>> {
+    let journal = Journal::new(Store::create(Arc::new(store.clone()))?, Options::default());
+    let mut archive = Archive::open(journal, ArchiveOptions::default())?;
+    archive.import(&bench.places().list().files, &mut Lenient);
+    Ok(archive.settle()?)
+}
+
+/// Writes a file, always at the same time: what has no time of its own gets that.
+fn write(path: &Path, bytes: &[u8]) {
+    fs::write(path, bytes).unwrap();
+    let time = UNIX_EPOCH + Duration::from_hours(490_000);
+    fs::File::options().append(true).open(path).unwrap().set_modified(time).unwrap();
+}
+
+/// Half of the file is there at first; whoever goes on finds all of it.
+fn check(sample: &str) {
+    let mut bench = Bench::new();
+    bench.given = vec![bench.path("given")];
+    fs::create_dir_all(bench.path("given")).unwrap();
+    let file = bench.path("given/sample.jsonl");
+    let samples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../adapters/tests/golden");
+    let bytes = fs::read(samples.join(sample)).unwrap();
+    let half = &bytes[..bytes.len() / 2];
+    write(&file, &bytes);
+    let whole = store();
+    try_import(&bench, &whole).unwrap();
+    for call in 1.. {
+        let disk = SimDisk::new(call);
+        write(&file, half);
+        disk.plan(Fault::DieAt { call });
+        let first = try_import(&bench, &disk);
+        if disk.fired() == 0 {
+            assert!(first.is_ok() && call > 30, "{sample}: only {call} calls");
+            return;
+        }
+        let disk = disk.die(Death::Kill);
+        write(&file, &bytes);
+        try_import(&bench, &disk).unwrap();
+        assert_eq!(transcripts(&disk), transcripts(&whole), "{sample} at call {call}");
+        assert_eq!(sources(&disk), sources(&whole), "{sample} at call {call}");
+    }
+}
+
+#[test]
+fn a_kill_at_any_call_to_the_disk_changes_nothing() {
+    for sample in [
+        "claude/background.in.jsonl",
+        "codex/rollout_blocks.in.jsonl",
+        "codex/app_server_blocks.in.jsonl",
+        "codex/exec_plain_old.in.jsonl",
+    ] {
+        check(sample);
+    }
+}
