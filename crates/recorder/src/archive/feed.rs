@@ -14,6 +14,8 @@ const UNPACKED_BYTES_MAX: usize = 128 * 1024;
 /// The bytes of one source on their way to its adapter.
 pub(crate) struct Feed {
     source: Source,
+    /// Whether they are to be understood, and not only counted.
+    is_wanted: bool,
     stage: Stage,
     packing: Packing,
     generation: u32,
@@ -35,6 +37,12 @@ enum Stage {
     Unread,
 }
 
+impl Stage {
+    fn begin() -> Self {
+        Self::Waiting { head: Vec::new(), look_at: 1 }
+    }
+}
+
 enum Packing {
     /// Too few bytes have come to tell.
     Unknown(Vec<u8>),
@@ -47,8 +55,8 @@ enum Packing {
 impl Feed {
     /// Begins with a source's first generation. One that is not to be understood is only counted.
     pub(crate) fn new(source: Source, is_wanted: bool) -> Self {
-        let stage = if is_wanted { Stage::Waiting { head: Vec::new(), look_at: 1 } } else { Stage::Unread };
-        Self { source, stage, packing: Packing::Unknown(Vec::new()), generation: 0, offset: 0 }
+        let stage = if is_wanted { Stage::begin() } else { Stage::Unread };
+        Self { source, is_wanted, stage, packing: Packing::Unknown(Vec::new()), generation: 0, offset: 0 }
     }
 
     /// Returns the adapter's name and version, once there is one.
@@ -99,9 +107,10 @@ impl Feed {
         self.generation = generation;
         self.offset = 0;
         self.packing = Packing::Unknown(Vec::new());
-        if let Stage::Waiting { head, look_at } = &mut self.stage {
-            head.clear();
-            *look_at = 1;
+        match &self.stage {
+            // What is in the file's place now may be somebody's.
+            Stage::Waiting { .. } | Stage::Unread if self.is_wanted => self.stage = Stage::begin(),
+            Stage::Waiting { .. } | Stage::Unread | Stage::Reading { .. } => {}
         }
     }
 

@@ -97,6 +97,20 @@ fn a_session_is_recognised_as_soon_as_a_line_tells_whose_it_is() {
     assert_eq!(transcript(&followed), transcript(&imported));
 }
 
+#[test]
+fn a_session_that_takes_the_place_of_what_was_nobodys_is_recognised() {
+    let mut bench = Bench::new();
+    let path = bench.path("given.jsonl");
+    bench.given = vec![path.clone()];
+    fs::write(&path, "{\"a\":1}\n".repeat(200_000)).unwrap();
+    let imported = store();
+    assert_eq!(bench.import(&imported).events, 0);
+    fs::write(&path, turn(1, 2)).unwrap();
+    let events = bench.import(&imported).events;
+    assert_eq!(events, bench.import(&store()).events);
+    assert!(events > 0);
+}
+
 /// One file has more every time that it was read; another comes when that has gone on for a while.
 struct Endless {
     growing: PathBuf,
