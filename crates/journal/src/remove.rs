@@ -1,4 +1,5 @@
-//! Deletes a run for good: its transcript and everything beside it. Its lock stays, so that nobody can hold two.
+//! Takes a run away: for good, with everything beside it, or aside, to be written anew. Its lock stays, so that nobody
+//! can hold two.
 
 use steno_disk::{StorePath, sync_dir};
 use steno_model::RunId;
@@ -6,6 +7,7 @@ use steno_model::RunId;
 use crate::error::Error;
 use crate::lease::Lease;
 use crate::names::RunFile;
+use crate::seal::read_seals;
 use crate::store::Store;
 
 impl Store {
@@ -29,5 +31,25 @@ impl Store {
         }
         sync_dir(disk, &dir).map_err(|source| Error::io("sync the directory of", &dir, source))?;
         Ok(bytes)
+    }
+
+    /// Renames a transcript that no seal vouches for, so that whoever can make its events again begins it anew; returns
+    /// its new name. `None` when a seal vouches for part of it, or there is none: nothing was changed then.
+    ///
+    /// # Errors
+    /// [`Error::Held`] when somebody writes to it, or what the system says.
+    pub fn set_aside_unsealed(&self, run: RunId, now: jiff::Timestamp) -> Result<Option<StorePath>, Error> {
+        let disk = &**self.disk();
+        let lease = Lease::take(disk, &RunFile::Lock(run).path(), now)?;
+        let path = RunFile::Transcript(run).path();
+        if !read_seals(disk, run)?.is_empty() || self.size(run)?.is_none() {
+            return Ok(None);
+        }
+        let is_free = |aside: &StorePath| disk.identity(aside).is_ok_and(|found| found.is_none());
+        let Some(aside) = path.orphans(lease.epoch).find(is_free) else { return Ok(None) };
+        disk.rename(&path, &aside).map_err(|source| Error::io("set aside", &path, source))?;
+        let dir = path.dir();
+        sync_dir(disk, &dir).map_err(|source| Error::io("sync the directory of", &dir, source))?;
+        Ok(Some(aside))
     }
 }

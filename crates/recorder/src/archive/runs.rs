@@ -26,6 +26,8 @@ pub(crate) struct Runs {
     failed: Option<JournalError>,
     /// Where the records go as entries, if anybody wants them.
     pub(crate) entries: Option<EntrySink>,
+    /// Whether there is a transcript that must not be written to.
+    pub(crate) has_refused: bool,
     /// The time of the source's first event.
     pub(crate) started: Option<String>,
     /// How many events were written.
@@ -58,6 +60,7 @@ impl Runs {
             order: Vec::new(),
             failed: None,
             entries: None,
+            has_refused: false,
             started: None,
             written: 0,
             refused: 0,
@@ -127,8 +130,10 @@ impl Runs {
         let recorder = match self.journal.record(run) {
             Ok(recorder) => recorder,
             Err(error @ (JournalError::Damaged { .. } | JournalError::SealBroken { .. })) => {
-                tracing::error!(%run, %error, "a transcript cannot be gone on with");
-                return Ok(Run::Refused);
+                match self.begin_anew(run, &error)? {
+                    Some(recorder) => recorder,
+                    None => return Ok(Run::Refused),
+                }
             }
             Err(error) => return Err(error),
         };
@@ -154,6 +159,21 @@ impl Runs {
             last = of_us(&recorded.event).or(last);
         }
         Ok(last)
+    }
+
+    /// Begins a damaged transcript anew, if nothing vouches for what it holds: a power cut during an import leaves holes,
+    /// and the evidence has everything. What it held is kept beside it.
+    fn begin_anew(&mut self, run: RunId, error: &JournalError) -> Result<Option<Recorder>, JournalError> {
+        let store = self.journal.store();
+        let is_damaged = matches!(error, JournalError::Damaged { .. });
+        let aside = if is_damaged { store.set_aside_unsealed(run, jiff::Timestamp::now())? } else { None };
+        let Some(aside) = aside else {
+            tracing::error!(%run, %error, "a transcript cannot be gone on with");
+            self.has_refused = true;
+            return Ok(None);
+        };
+        tracing::warn!(%run, %error, "a transcript is written anew from its evidence; what it held is in `{aside}`");
+        self.journal.record(run).map(Some)
     }
 
     fn owner_of(&self, run: RunId) -> Result<Owner, JournalError> {

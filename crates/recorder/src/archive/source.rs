@@ -327,7 +327,8 @@ impl OpenSource {
         let cursor = self.tail.cursor();
         let adapted = self.feed.adapter().map(|adapter| Adapted {
             generation: self.writer.generation(),
-            offset: self.writer.len(),
+            // As long as a transcript is refused, nothing is done: it may be mended, and is tried again.
+            offset: if self.runs.has_refused { 0 } else { self.writer.len() },
             adapter: adapter.to_owned(),
             runs: self.runs.names(),
             started: self.runs.started.clone(),

@@ -37,7 +37,7 @@ fn write(path: &Path, bytes: &[u8]) {
 }
 
 /// Half of the file is there at first; whoever goes on finds all of it.
-fn check(sample: &str) {
+fn check(sample: &str, death: Death) {
     let mut bench = Bench::new();
     bench.given = vec![bench.path("given")];
     fs::create_dir_all(bench.path("given")).unwrap();
@@ -57,22 +57,23 @@ fn check(sample: &str) {
             assert!(first.is_ok() && call > 30, "{sample}: only {call} calls");
             return;
         }
-        let disk = disk.die(Death::Kill);
+        let disk = disk.die(death);
         write(&file, &bytes);
         try_import(&bench, &disk).unwrap();
-        assert_eq!(transcripts(&disk), transcripts(&whole), "{sample} at call {call}");
-        assert_eq!(sources(&disk), sources(&whole), "{sample} at call {call}");
+        assert_eq!(transcripts(&disk), transcripts(&whole), "{sample} at call {call}, {death:?}");
+        assert_eq!(sources(&disk), sources(&whole), "{sample} at call {call}, {death:?}");
     }
 }
 
 #[test]
-fn a_kill_at_any_call_to_the_disk_changes_nothing() {
+fn a_kill_or_a_power_cut_at_any_call_to_the_disk_changes_nothing() {
     for sample in [
         "claude/background.in.jsonl",
         "codex/rollout_blocks.in.jsonl",
         "codex/app_server_blocks.in.jsonl",
         "codex/exec_plain_old.in.jsonl",
     ] {
-        check(sample);
+        check(sample, Death::Kill);
+        check(sample, Death::PowerCut);
     }
 }

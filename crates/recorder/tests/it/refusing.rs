@@ -1,6 +1,10 @@
 //! What is not recorded, and what that takes from the rest: nothing.
 
 use std::fs;
+use std::sync::Arc;
+
+use steno_journal::{Journal, Options, Store};
+use steno_model::RunId;
 
 use crate::bench::{Bench, Step, append, copy, sources, store, transcript_path, transcripts};
 use crate::sessions::{SESSION, prompt, response, turn};
@@ -16,6 +20,9 @@ fn a_damaged_transcript_costs_its_own_events_and_no_evidence() {
     fs::write(&other, turn(1, 2).replace(SESSION, OTHER)).unwrap();
     let (followed, killed) = (store(), store());
     bench.follow(&followed, [Box::new(|| copy(&followed, &killed)) as Step<'_>]);
+    // What a seal vouches for is not written anew.
+    let journal = Journal::new(Store::create(Arc::new(killed.clone())).unwrap(), Options::default());
+    journal.record(RunId::parse(SESSION).unwrap()).unwrap().close().unwrap();
     let damaged = transcripts(&killed)[SESSION].replacen("\"seq\":3", "\"seq\":4", 1);
     killed.tamper(&transcript_path(SESSION), damaged.as_bytes());
     append(&path, &prompt(5));
@@ -31,6 +38,23 @@ fn a_damaged_transcript_costs_its_own_events_and_no_evidence() {
     bench.import(&whole);
     assert_eq!(transcripts(&killed)[OTHER], transcripts(&whole)[OTHER]);
     assert_eq!(sources(&killed), sources(&whole));
+}
+
+#[test]
+fn a_damaged_transcript_that_no_seal_vouches_for_is_written_anew_and_kept() {
+    let bench = Bench::new();
+    let path = bench.claude(&format!("projects/p/{SESSION}.jsonl"));
+    fs::write(&path, turn(1, 2)).unwrap();
+    let (followed, killed) = (store(), store());
+    bench.follow(&followed, [Box::new(|| copy(&followed, &killed)) as Step<'_>]);
+    let damaged = transcripts(&killed)[SESSION].replacen("\"seq\":3", "\"seq\":4", 1);
+    killed.tamper(&transcript_path(SESSION), damaged.as_bytes());
+    let whole = store();
+    bench.import(&whole);
+    bench.import(&killed);
+    assert_eq!(transcripts(&killed)[SESSION], transcripts(&whole)[SESSION]);
+    let kept = killed.snapshot().into_iter().filter(|(_, bytes)| bytes == damaged.as_bytes());
+    assert_eq!(kept.count(), 1);
 }
 
 #[test]
