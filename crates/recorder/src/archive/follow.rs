@@ -21,7 +21,7 @@ use super::{Archive, Error, Health, ToArchive, is_unchanged};
 
 /// After how long without news a source is let go.
 const QUIET_AFTER: Duration = Duration::from_secs(30);
-/// How many sources are held at a time, unless more than that have news at once.
+/// How many sources are held at a time. When more are busy at once they take turns, each taken up again from the vault.
 const HELD_MAX: usize = 64;
 /// How many looks one source has before it is another's turn.
 const LOOKS_PER_TURN: usize = 32;
