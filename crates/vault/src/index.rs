@@ -135,9 +135,12 @@ impl Index {
         self.places.get(&key).into_iter().chain(more.into_iter().flatten().flatten()).copied().collect()
     }
 
-    /// Returns the place of a chunk that is stored by itself and shares part of a sketch.
-    pub(crate) fn find_alike(&self, sketch: &Sketch) -> Option<Place> {
-        sketch.iter().find_map(|number| self.places.get(self.alike.get(number)?)).copied()
+    /// Returns the place of the chunk that is stored by itself and shares most of a sketch, and how many numbers it shares.
+    pub(crate) fn find_alike(&self, sketch: &Sketch) -> Option<(Place, usize)> {
+        let keys: Vec<&Key> = sketch.iter().filter_map(|number| self.alike.get(number)).collect();
+        let shared = |key: &Key| keys.iter().filter(|other| **other == key).count();
+        let known = keys.iter().filter_map(|key| Some((*self.places.get(*key)?, shared(key))));
+        known.max_by_key(|(_, shared)| *shared)
     }
 
     pub(crate) fn insert(&mut self, pack: u32, offset: u64, header: &Header) {
@@ -267,7 +270,10 @@ mod tests {
         index.insert(pack, 12, &plain);
         index.insert(pack, 130, &differing);
         assert_eq!(index.find(&plain.hash).map(|place| place.offset), Some(12));
-        assert_eq!(index.find_alike(&plain.sketch).map(|place| place.offset), Some(12));
+        assert_eq!(
+            index.find_alike(&plain.sketch).map(|(place, shared)| (place.offset, shared)),
+            Some((12, 6))
+        );
         assert_eq!(index.find(&differing.hash).map(|place| place.offset), Some(130));
         assert_eq!(index.find_alike(&differing.sketch), None);
         index.remove(pack, &plain.hash);

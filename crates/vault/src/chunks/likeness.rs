@@ -24,7 +24,8 @@ impl Chunks {
         Hint(Some((self.state().pack(place.pack), place.offset + u64::from(place.frame_len()))))
     }
 
-    /// Finds a chunk to compare a new one with: one that is alike by its sketch, else the one that the hint names.
+    /// Finds a chunk to compare a new one with: one that is alike for sure by its sketch, else the one that the hint names,
+    /// else one that may be alike.
     pub(super) fn base_for(
         &self,
         sketch: &Sketch,
@@ -33,8 +34,8 @@ impl Chunks {
     ) -> Result<Option<Base>, Error> {
         let alike = self.state().index(&*self.disk)?.find_alike(sketch);
         let place = match alike {
-            Some(place) => Some(place),
-            None => self.place_of(hint)?,
+            Some((place, shared)) if shared >= SURE_SHARED_MIN => Some(place),
+            unsure => self.place_of(hint)?.or(unsure.map(|(place, _)| place)),
         };
         let Some(place) = place else { return Ok(None) };
         let next = self.after(place);
@@ -70,6 +71,12 @@ impl Chunks {
     }
 }
 
+/// How many numbers of a sketch two chunks share that are alike for sure: lines of one agent share one or two by chance.
+const SURE_SHARED_MIN: usize = 3;
+
+/// How many times smaller than by itself a chunk has to be to be stored as what differs.
+const DIFFERING_PART: usize = 4;
+
 /// Chooses how a chunk is stored; `None` for its bytes as they are.
 pub(super) fn smallest(chunk: &[u8], base: Option<Base>, codec: &mut Codec) -> (Form, Hint, Option<Vec<u8>>) {
     let differing = base.and_then(|base| Some((codec::pack_against(&base.bytes, chunk)?, base)));
@@ -80,8 +87,9 @@ pub(super) fn smallest(chunk: &[u8], base: Option<Base>, codec: &mut Codec) -> (
     };
     let plain_len = packed.as_ref().map_or(chunk.len(), Vec::len);
     match (differing, packed) {
-        // What is stored by itself can serve as a base, and is read faster: it may be somewhat larger.
-        (Some((differing, base)), _) if differing.len() < plain_len / 4 * 3 => {
+        // Only what is stored by itself can serve as a base: what is a little alike is worth more as one, for the fork that
+        // is all alike.
+        (Some((differing, base)), _) if differing.len() < plain_len / DIFFERING_PART => {
             (Form::Differing(base.hash), base.next, Some(differing))
         }
         (_, Some(packed)) => (Form::Packed, Hint(None), Some(packed)),
