@@ -16,18 +16,17 @@ pub enum Ended {
     Done,
     /// Some files could not be; it was said which.
     Failed,
-    /// Somebody stopped it before its end.
-    Stopped,
+    /// Somebody stopped it before its end, with this signal.
+    Stopped(u8),
 }
 
 impl Ended {
     /// Returns the exit code of a command that is over with the pass.
     pub fn exit(self) -> Exit {
-        const INTERRUPT: u8 = 2;
         match self {
             Self::Done => Exit::Done,
             Self::Failed => Exit::Could,
-            Self::Stopped => Exit::Signal(INTERRUPT),
+            Self::Stopped(signal) => Exit::Signal(signal),
         }
     }
 }
@@ -63,7 +62,7 @@ impl Pass<'_> {
         // Of paths that somebody named, one that cannot be read is a failure; in a home it is told.
         let failed = failed + if named { found.problems.len() as u64 } else { 0 };
         Ok(match (self.stop.is_told(), failed) {
-            (true, _) => Ended::Stopped,
+            (true, _) => Ended::Stopped(self.stop.signal()),
             (false, 0) => Ended::Done,
             (false, _) => Ended::Failed,
         })

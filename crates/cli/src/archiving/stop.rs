@@ -1,7 +1,7 @@
 //! Whether somebody wants it to stop: Ctrl-C, a service manager, a terminal that closes.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use signal_hook::SigId;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -14,19 +14,30 @@ pub const SIGNALS: [i32; 3] = [SIGINT, SIGTERM, SIGHUP];
 /// Hears of them from the beginning of a command to its end, so that none falls between two stages of it.
 pub struct Stop {
     told: Arc<AtomicBool>,
+    /// The number of the signal that came.
+    signal: Arc<AtomicUsize>,
     handlers: Vec<SigId>,
 }
 
 impl Stop {
     pub fn listen() -> Result<Self, Failure> {
-        let told = Arc::new(AtomicBool::new(false));
-        let handlers = SIGNALS.map(|signal| signal_hook::flag::register(signal, Arc::clone(&told)));
-        let handlers = handlers.into_iter().collect::<Result<_, _>>()?;
-        Ok(Self { told, handlers })
+        let (told, number) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
+        let mut handlers = Vec::new();
+        for signal in SIGNALS {
+            let value = usize::try_from(signal).unwrap_or_default();
+            handlers.push(signal_hook::flag::register_usize(signal, Arc::clone(&number), value)?);
+            handlers.push(signal_hook::flag::register(signal, Arc::clone(&told))?);
+        }
+        Ok(Self { told, signal: number, handlers })
     }
 
     pub fn flag(&self) -> Arc<AtomicBool> {
         Arc::clone(&self.told)
+    }
+
+    /// Returns the number of the signal that came.
+    pub fn signal(&self) -> u8 {
+        u8::try_from(self.signal.load(Ordering::Relaxed)).unwrap_or_default()
     }
 
     pub fn is_told(&self) -> bool {

@@ -13,6 +13,9 @@ use crate::output::{Output, count, size};
 use crate::runs;
 use crate::settings::Settings;
 
+/// How many rows are shown unless all are asked for.
+const ROWS_MAX: usize = 20;
+
 /// What files cost together.
 #[derive(Default)]
 struct Sum {
@@ -93,12 +96,9 @@ fn print(rows: &[(String, Sum)], usage: &Usage, transcripts: u64, args: &DuArgs,
     output.line(&format!("transcripts {:>8}", size(transcripts)));
 }
 
-/// How many rows are shown unless all are asked for.
-const ROWS_MAX: usize = 20;
-
 fn print_json(rows: &[(String, Sum)], usage: &Usage, transcripts: u64, output: &mut Output) {
     for (name, sum) in rows {
-        let row = json!({"name": name, "files": sum.files, "bytes": sum.bytes, "own_bytes": sum.own});
+        let row = json!({"kind": "row", "name": name, "files": sum.files, "bytes": sum.bytes, "own_bytes": sum.own});
         output.json_line(&row.to_string());
     }
     let total = json!({
