@@ -5,7 +5,7 @@ use std::io::{self, Read, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{CWD, RenameFlags};
+use rustix::fs::{CWD, OFlags, RenameFlags};
 
 use crate::error::Error;
 use crate::manifest::Manifest;
@@ -70,7 +70,10 @@ impl Vault {
         if !about.is_file() || about.len() != self.len(manifest, generation)? {
             return Ok(Standing::Different);
         }
-        let mut file = File::open(path).map_err(failed("open"))?;
+        // Without waiting: whatever takes the path meanwhile may be a pipe.
+        let without_waiting = OFlags::NONBLOCK.bits().cast_signed();
+        let opened = OpenOptions::new().read(true).custom_flags(without_waiting).open(path);
+        let mut file = opened.map_err(failed("open"))?;
         let mut found = Vec::new();
         let (mut is_same, mut error) = (true, None);
         self.read(manifest, generation, 0, |_, bytes| {

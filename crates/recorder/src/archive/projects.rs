@@ -1,14 +1,14 @@
 //! Which project a session belongs to where its path does not say: the directory that the agent was started in, as the
 //! session's own files tell it.
 
-use std::fs::File;
 use std::io::Read as _;
 use std::path::Path;
 
 use serde::Deserialize;
+use steno_disk::{open_host_file, read_full};
 
 /// How much of a file is looked at.
-const HEAD_BYTES_MAX: u64 = 256 * 1024;
+const HEAD_BYTES_MAX: usize = 256 * 1024;
 
 /// Returns the directory that a Codex session was started in, from the first record of its rollout.
 pub(crate) fn of_codex(path: &Path) -> Option<String> {
@@ -21,12 +21,12 @@ pub(crate) fn of_codex(path: &Path) -> Option<String> {
     struct Meta {
         cwd: Option<String>,
     }
-    let mut head = Vec::new();
-    let file = File::open(path).ok()?;
+    let mut head = head_of(path)?;
     if path.extension().is_some_and(|kind| kind == "zst") {
-        zstd::stream::read::Decoder::new(file).ok()?.take(HEAD_BYTES_MAX).read_to_end(&mut head).ok()?;
-    } else {
-        file.take(HEAD_BYTES_MAX).read_to_end(&mut head).ok()?;
+        let packed = std::mem::take(&mut head);
+        let plain = zstd::stream::read::Decoder::new(&packed[..]).ok()?;
+        // The head of a compressed file may be cut, and tells all the same.
+        plain.take(HEAD_BYTES_MAX as u64).read_to_end(&mut head).ok();
     }
     let line = head.split(|byte| *byte == b'\n').next()?;
     let record: Record = serde_json::from_slice(line).ok()?;
@@ -38,10 +38,19 @@ pub(crate) fn of_copilot(home: &Path, path: &Path) -> Option<String> {
     let mut below = path.strip_prefix(home).ok()?.components();
     let (state, session) = (below.next()?, below.next()?);
     let about = home.join(state).join(session).join("workspace.yaml");
-    let mut text = String::new();
-    File::open(about).ok()?.take(HEAD_BYTES_MAX).read_to_string(&mut text).ok()?;
+    let head = head_of(&about)?;
+    let text = String::from_utf8_lossy(&head);
     let value = text.lines().find_map(|line| line.strip_prefix("cwd:"))?;
     Some(value.trim().trim_matches(['"', '\'']).to_owned())
+}
+
+/// Reads the beginning of a file, without waiting for anything that is none.
+fn head_of(path: &Path) -> Option<Vec<u8>> {
+    let file = open_host_file(path).ok()?;
+    let mut head = vec![0; HEAD_BYTES_MAX];
+    let read = read_full(&*file, &mut head, 0).ok()?;
+    head.truncate(read);
+    Some(head)
 }
 
 #[cfg(test)]
@@ -70,5 +79,10 @@ mod tests {
         std::fs::write(session.join("workspace.yaml"), "id: s\ncwd: /srv/shop\nbranch: main\n").unwrap();
         assert_eq!(of_copilot(dir.path(), &session.join("files/a")).as_deref(), Some("/srv/shop"));
         assert_eq!(of_copilot(dir.path(), dir.path()), None);
+        // A pipe in its place holds nobody up.
+        std::fs::remove_file(session.join("workspace.yaml")).unwrap();
+        let made = std::process::Command::new("mkfifo").arg(session.join("workspace.yaml")).status().unwrap();
+        assert!(made.success());
+        assert_eq!(of_copilot(dir.path(), &session.join("files/a")), None);
     }
 }
