@@ -253,7 +253,8 @@ fn the_service_file_is_printed_without_installing_it() {
     let steno = Steno::new();
     let said = steno.run(&["service", "print"]);
     done(&said);
-    assert!(said.out.contains("up"), "{}", said.out);
+    let store = steno.store();
+    assert!(said.out.contains(store.to_str().unwrap()) && said.out.contains("steno"), "{}", said.out);
     assert!(!steno.dir.path().join(".config").exists());
 }
 
