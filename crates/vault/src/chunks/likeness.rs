@@ -16,6 +16,8 @@ pub(super) struct Base {
     hash: ChunkHash,
     bytes: Vec<u8>,
     next: Hint,
+    /// Whether the two are alike for sure, and not just lines of one agent.
+    is_sure: bool,
 }
 
 impl Chunks {
@@ -33,11 +35,12 @@ impl Chunks {
         codec: &mut Codec,
     ) -> Result<Option<Base>, Error> {
         let alike = self.state().index(&*self.disk)?.find_alike(sketch);
-        let place = match alike {
-            Some((place, shared)) if shared >= SURE_SHARED_MIN => Some(place),
-            unsure => self.place_of(hint)?.or(unsure.map(|(place, _)| place)),
+        let (place, is_sure) = match (alike, self.place_of(hint)?) {
+            (Some((place, shared)), _) if shared >= SURE_SHARED_MIN => (place, true),
+            (_, Some(next)) => (next, true),
+            (Some((place, _)), None) => (place, false),
+            (None, None) => return Ok(None),
         };
-        let Some(place) = place else { return Ok(None) };
         let next = self.after(place);
         let Some(header) = self.header_at(place)? else { return Ok(None) };
         // Bases stand by themselves, so that reading takes two chunks at most.
@@ -48,7 +51,7 @@ impl Chunks {
         }
         // A base that cannot be read is no reason not to store: the chunk then stands by itself.
         let Ok(bytes) = self.read_known(From::StoredAlone, &hash, codec) else { return Ok(None) };
-        Ok(Some(Base { hash, bytes, next }))
+        Ok(Some(Base { hash, bytes, next, is_sure }))
     }
 
     /// Returns the place that a hint names, if a chunk stands there that can be relied on.
@@ -74,7 +77,7 @@ impl Chunks {
 /// How many numbers of a sketch two chunks share that are alike for sure: lines of one agent share one or two by chance.
 const SURE_SHARED_MIN: usize = 3;
 
-/// How many times smaller than by itself a chunk has to be to be stored as what differs.
+/// How many times smaller than by itself a chunk has to be to be stored as what differs from one that may be alike.
 const DIFFERING_PART: usize = 4;
 
 /// Chooses how a chunk is stored; `None` for its bytes as they are.
@@ -86,10 +89,11 @@ pub(super) fn smallest(chunk: &[u8], base: Option<Base>, codec: &mut Codec) -> (
         _ => codec.pack(chunk),
     };
     let plain_len = packed.as_ref().map_or(chunk.len(), Vec::len);
+    let enough = |base: &Base| if base.is_sure { plain_len / 4 * 3 } else { plain_len / DIFFERING_PART };
     match (differing, packed) {
         // Only what is stored by itself can serve as a base: what is a little alike is worth more as one, for the fork that
         // is all alike.
-        (Some((differing, base)), _) if differing.len() < plain_len / DIFFERING_PART => {
+        (Some((differing, base)), _) if differing.len() < enough(&base) => {
             (Form::Differing(base.hash), base.next, Some(differing))
         }
         (_, Some(packed)) => (Form::Packed, Hint(None), Some(packed)),
