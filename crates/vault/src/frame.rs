@@ -24,8 +24,39 @@ pub(crate) enum Form {
     Raw,
     /// Compressed.
     Packed,
-    /// Compressed as what differs from another chunk, which is not stored so itself.
-    Differing(ChunkHash),
+    /// Compressed as what differs from another chunk, a link nearer to one that stands by itself.
+    Differing { base: ChunkHash, links: Links },
+}
+
+/// How many other chunks have to be read to make one whole.
+///
+/// A frame is made whole with one of its base that has fewer links than itself; so there are no circles, whatever
+/// processes that do not know of each other have stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Links(u8);
+
+impl Links {
+    /// A chunk that stands by itself.
+    pub(crate) const NONE: Self = Self(0);
+    /// The most that a chunk has.
+    pub(crate) const MAX: Self = Self(2);
+    /// More than any chunk has.
+    pub(crate) const ANY: Self = Self(Self::MAX.0 + 1);
+
+    /// Returns what a chunk has that differs from one with these; `None` when that would be too many.
+    pub(crate) fn and_one(self) -> Option<Self> {
+        Some(Self(self.0 + 1)).filter(|links| *links <= Self::MAX)
+    }
+
+    /// Returns them as two bits.
+    pub(crate) fn to_bits(self) -> u32 {
+        self.0.into()
+    }
+
+    /// Makes them of the lowest two bits.
+    pub(crate) fn from_bits(bits: u32) -> Self {
+        Self((bits & 3) as u8)
+    }
 }
 
 /// What a frame's header says.
@@ -49,22 +80,25 @@ pub(crate) enum BadHeader {
 }
 
 impl Header {
-    /// Tells whether the chunk is stored as what differs from another.
-    pub(crate) fn is_differing(&self) -> bool {
-        matches!(self.form, Form::Differing(_))
+    /// Returns how many other chunks have to be read to make this one whole.
+    pub(crate) fn links(&self) -> Links {
+        match self.form {
+            Form::Raw | Form::Packed => Links::NONE,
+            Form::Differing { links, .. } => links,
+        }
     }
 
     /// Returns the chunk that this one is stored as different from, if it is.
     pub(crate) fn base(&self) -> Option<ChunkHash> {
         match self.form {
-            Form::Differing(base) => Some(base),
+            Form::Differing { base, .. } => Some(base),
             Form::Raw | Form::Packed => None,
         }
     }
 
     /// Returns how long the header is.
     pub(crate) fn header_len(&self) -> usize {
-        let bases = usize::from(self.is_differing());
+        let bases = usize::from(self.base().is_some());
         FIXED_BYTES + (1 + bases) * HASH_BYTES + 2 * SUM_BYTES
     }
 
@@ -79,7 +113,7 @@ impl Header {
         let (form, base) = match self.form {
             Form::Raw => (0, None),
             Form::Packed => (1, None),
-            Form::Differing(base) => (2, Some(base)),
+            Form::Differing { base, links } => (1 + links.0, Some(base)),
         };
         out.extend_from_slice(&MAGIC);
         out.extend_from_slice(&[form, 0, 0, 0]);
@@ -112,7 +146,7 @@ impl Header {
         let form = match form {
             0 => Form::Raw,
             1 => Form::Packed,
-            2 => Form::Differing(ChunkHash::from_bytes(fields.take()?)),
+            2 | 3 => Form::Differing { base: ChunkHash::from_bytes(fields.take()?), links: Links(form - 1) },
             _ => return Err(BadHeader::Wrong),
         };
         let stored_sum = fields.number()?;
@@ -154,7 +188,8 @@ mod tests {
 
     #[test]
     fn headers_are_read_as_they_were_written_and_no_other_way() {
-        for form in [Form::Raw, Form::Packed, Form::Differing(ChunkHash::of(b"base"))] {
+        let differing = |links| Form::Differing { base: ChunkHash::of(b"base"), links };
+        for form in [Form::Raw, Form::Packed, differing(Links(1)), differing(Links::MAX)] {
             let mut bytes = Vec::new();
             header(form).write(&mut bytes);
             assert_eq!(bytes.len(), header(form).header_len());

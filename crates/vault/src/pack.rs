@@ -13,8 +13,8 @@ use crate::names::VaultFile;
 /// What a pack begins with, before the version of its format and the CRC-32 of both.
 const PACK_MAGIC: [u8; 8] = *b"STENOPAK";
 const PREAMBLE_BYTES: usize = 16;
-/// The version that we write.
-const PACK_VERSION: u32 = 1;
+/// The version that we write. The first one had no chunks that differ from such as differ themselves.
+const PACK_VERSION: u32 = 2;
 /// Where the first frame begins.
 pub(crate) const FIRST_FRAME: u64 = PREAMBLE_BYTES as u64;
 /// How much is read at a time to find frames.

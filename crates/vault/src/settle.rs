@@ -8,7 +8,7 @@ use std::collections::{HashMap, HashSet};
 use steno_disk::{Disk, overwrite_all, sync_file};
 
 use crate::error::Error;
-use crate::frame::Header;
+use crate::frame::{Header, Links};
 use crate::ids::{ChunkHash, PackId};
 use crate::index;
 use crate::names::VaultFile;
@@ -67,9 +67,10 @@ pub(crate) fn settle_packs(
     }
     let mut settling =
         Settling { named, counting: named.clone(), settled: HashMap::new(), unsettled: HashMap::new() };
+    let mut differing = Vec::new();
     for pack in &packs.settled {
         for (_, header) in index::read_file(disk, *pack)?.unwrap_or_default() {
-            settling.count_base(&header);
+            differing.extend(header.base().map(|base| (header.hash, base)));
             settling.add_settled(&header);
         }
     }
@@ -83,11 +84,12 @@ pub(crate) fn settle_packs(
     for pack in &packs.dead {
         let frames = scan(disk, *pack)?;
         for (_, header) in &frames {
-            settling.count_base(header);
+            differing.extend(header.base().map(|base| (header.hash, base)));
             *settling.unsettled.entry(header.hash).or_default() += 1;
         }
         dead.push((*pack, frames));
     }
+    settling.count_bases(&differing);
     for (pack, frames) in dead {
         settling.settle(disk, pack, frames)?;
     }
@@ -98,26 +100,34 @@ struct Settling<'a> {
     named: &'a HashSet<ChunkHash>,
     /// What manifests name, and what that differs from.
     counting: HashSet<ChunkHash>,
-    /// What settled packs have, and whether they have it stored by itself.
-    settled: HashMap<ChunkHash, bool>,
+    /// What settled packs have, and with how many links at least.
+    settled: HashMap<ChunkHash, Links>,
     /// In how many places of other packs a chunk stands.
     unsettled: HashMap<ChunkHash, usize>,
 }
 
 impl Settling<'_> {
-    fn count_base(&mut self, header: &Header) {
-        if self.counting.contains(&header.hash) {
-            self.counting.extend(header.base());
+    /// Adds what those that count differ from, and what that differs from in turn.
+    fn count_bases(&mut self, differing: &[(ChunkHash, ChunkHash)]) {
+        let mut len = 0;
+        while len < self.counting.len() {
+            len = self.counting.len();
+            for (hash, base) in differing {
+                if self.counting.contains(hash) {
+                    self.counting.insert(*base);
+                }
+            }
         }
     }
 
     fn add_settled(&mut self, header: &Header) {
-        *self.settled.entry(header.hash).or_default() |= !header.is_differing();
+        let fewest = self.settled.entry(header.hash).or_insert(Links::MAX);
+        *fewest = header.links().min(*fewest);
     }
 
     /// Tells whether a settled pack has the chunk in a form that is as good.
     fn is_superfluous(&self, header: &Header) -> bool {
-        self.settled.get(&header.hash).is_some_and(|is_alone| *is_alone || header.is_differing())
+        self.settled.get(&header.hash).is_some_and(|fewest| *fewest <= header.links())
     }
 
     fn settle(&mut self, disk: &dyn Disk, pack: PackId, frames: Frames) -> Result<(), Error> {

@@ -3,6 +3,7 @@
 //! Packs only grow; so one that holds something dead is written anew without it, and removed when the new one is safe.
 //! Nobody relies meanwhile on a chunk that no manifest names.
 
+use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 
 use steno_disk::{Disk, sync_dir, sync_file};
@@ -10,7 +11,7 @@ use steno_disk::{Disk, sync_dir, sync_file};
 use crate::chunks::pack_alone;
 use crate::codec::Codec;
 use crate::error::Error;
-use crate::frame::Header;
+use crate::frame::{Header, Links};
 use crate::gate::Alone;
 use crate::ids::{ChunkHash, PackId};
 use crate::index;
@@ -122,11 +123,11 @@ impl Sweep<'_> {
         Ok(())
     }
 
-    /// Rates a frame: what is damaged is no good, and what stands by itself can be what others differ from.
-    fn worth(&self, home: Home) -> Result<(bool, bool), Error> {
+    /// Rates a frame: what is damaged is no good, and what has fewer links can be what others differ from.
+    fn worth(&self, home: Home) -> Result<(bool, Reverse<Links>), Error> {
         let reader = PackReader::open(self.disk, home.pack)?;
         let is_whole = reader.map_or(Ok(false), |reader| reader.is_whole(home.offset, &home.header))?;
-        Ok((is_whole, !home.header.is_differing()))
+        Ok((is_whole, Reverse(home.header.links())))
     }
 
     fn frames(&self, pack: PackId) -> Result<Frames, Error> {
@@ -139,7 +140,8 @@ impl Sweep<'_> {
 
     /// Tells whether a chunk is stored as different from one that dies.
     fn loses_base(&self, header: &Header) -> bool {
-        let stays = |base| self.homes.get(&base).is_some_and(|home| !home.header.is_differing());
+        // One that loses its own base comes to stand by itself.
+        let stays = |base| self.homes.get(&base).is_some_and(|home| home.header.links() < header.links());
         header.base().is_some_and(|base| !stays(base))
     }
 

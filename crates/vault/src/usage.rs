@@ -188,9 +188,10 @@ impl Vault {
                 }
             }
         }
-        let bases: Vec<ChunkHash> = needed.values().filter_map(|chunk| chunk.base).collect();
-        for base in bases {
+        let mut bases: Vec<ChunkHash> = needed.values().filter_map(|chunk| chunk.base).collect();
+        while let Some(base) = bases.pop() {
             if let Some(chunk) = others.remove(&base) {
+                bases.extend(chunk.base);
                 needed.insert(base, chunk);
             }
         }
@@ -206,7 +207,7 @@ impl Needed {
         self.base = header.base();
         self.saved = match header.form {
             Form::Raw | Form::Packed => Saved::ByCompression(spared),
-            Form::Differing(_) => Saved::ByLikeness(spared),
+            Form::Differing { .. } => Saved::ByLikeness(spared),
         };
     }
 }

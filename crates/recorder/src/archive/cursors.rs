@@ -4,20 +4,32 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use steno_capture::tail::{Cursor, FileId, MARK_BYTES_MAX, Mark, Stamp};
 
-/// A cursor in words that outlive the process.
+/// A cursor in words that outlive the process. Every source has one, so what goes without saying is left out.
 #[derive(Serialize, Deserialize)]
 struct Written {
     generation: u32,
     offset: u64,
     whole: String,
-    head_bytes: u64,
+    /// As long as a head can be, if it is not said.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    head_bytes: Option<u64>,
     head: String,
     device: u64,
     inode: u64,
-    size_bytes: u64,
+    /// Up to the offset, if it is not said.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    size_bytes: Option<u64>,
     modified_ns: i64,
-    changed_ns: i64,
+    /// When it was modified, if it is not said.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    changed_ns: Option<i64>,
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     settled: bool,
+}
+
+/// Says a value where it is not the usual one.
+fn unusual<T: PartialEq>(value: T, usual: &T) -> Option<T> {
+    Some(value).filter(|value| value != usual)
 }
 
 /// Writes a cursor down.
@@ -27,13 +39,13 @@ pub(crate) fn write(cursor: &Cursor) -> Box<RawValue> {
         generation: *generation,
         offset: whole.len_bytes,
         whole: hex(whole),
-        head_bytes: head.len_bytes,
+        head_bytes: unusual(head.len_bytes, &(MARK_BYTES_MAX as u64)),
         head: hex(head),
         device: stamp.file.device,
         inode: stamp.file.inode,
-        size_bytes: stamp.size_bytes,
+        size_bytes: unusual(stamp.size_bytes, &whole.len_bytes),
         modified_ns: stamp.modified_ns,
-        changed_ns: stamp.changed_ns,
+        changed_ns: unusual(stamp.changed_ns, &stamp.modified_ns),
         settled: stamp.settled,
     };
     serde_json::value::to_raw_value(&written).expect("our own records are strings and numbers")
@@ -44,13 +56,13 @@ pub(crate) fn read(raw: &RawValue) -> Option<Cursor> {
     let written: Written = serde_json::from_str(raw.get()).ok()?;
     Some(Cursor {
         generation: written.generation,
-        head: mark(written.head_bytes, &written.head)?,
+        head: mark(written.head_bytes.unwrap_or(MARK_BYTES_MAX as u64), &written.head)?,
         whole: mark(written.offset, &written.whole)?,
         stamp: Stamp {
             file: FileId { device: written.device, inode: written.inode },
-            size_bytes: written.size_bytes,
+            size_bytes: written.size_bytes.unwrap_or(written.offset),
             modified_ns: written.modified_ns,
-            changed_ns: written.changed_ns,
+            changed_ns: written.changed_ns.unwrap_or(written.modified_ns),
             settled: written.settled,
         },
     })
@@ -106,11 +118,16 @@ mod tests {
     fn a_cursor_is_read_as_it_was_written() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("x");
-        std::fs::write(&path, "hello\n").unwrap();
-        let mut tail = Tail::new(&path);
-        tail.look(&mut Vec::new(), 100).unwrap();
-        let cursor = tail.cursor().unwrap();
-        assert_eq!(read(&write(&cursor)), Some(cursor));
+        for (content, read_max) in [(&b"hello\n"[..], 100), (&[b'x'; 9_000], 5_000), (&[b'x'; 9_000], 9_000)]
+        {
+            std::fs::write(&path, content).unwrap();
+            let mut tail = Tail::new(&path);
+            tail.look(&mut Vec::new(), read_max).unwrap();
+            let mut cursor = tail.cursor().unwrap();
+            assert_eq!(read(&write(&cursor)), Some(cursor));
+            (cursor.stamp.changed_ns, cursor.stamp.settled) = (cursor.stamp.modified_ns + 1, true);
+            assert_eq!(read(&write(&cursor)), Some(cursor));
+        }
         assert_eq!(read(&RawValue::from_string("{}".into()).unwrap()), None);
     }
 

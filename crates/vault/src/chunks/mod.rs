@@ -10,7 +10,7 @@ use steno_disk::{Disk, sync_file};
 use crate::codec::{self, Codec};
 use crate::cut::sketch;
 use crate::error::Error;
-use crate::frame::{Form, Header};
+use crate::frame::{Form, Header, Links};
 use crate::ids::ChunkHash;
 use crate::index::{Index, Place};
 use crate::limits::Limits;
@@ -18,6 +18,7 @@ use crate::manifest::ChunkRef;
 use crate::names::VaultFile;
 use crate::pack::check_in_place;
 
+use likeness::Chosen;
 use state::{Added, State};
 
 pub(crate) use likeness::{Hint, pack_alone};
@@ -34,14 +35,6 @@ pub(crate) struct Chunks {
     /// Held by whoever syncs or ends a pack. When two sync one file at once and that fails, the system may tell only one
     /// of them.
     syncing: Mutex<()>,
-}
-
-/// Which places a chunk may be read from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum From {
-    Anywhere,
-    /// Where it is stored by itself. Two processes may have stored two chunks as different from each other.
-    StoredAlone,
 }
 
 impl Chunks {
@@ -76,8 +69,7 @@ impl Chunks {
             return Ok(ChunkRef { hash, len });
         }
         let sketch = sketch(chunk);
-        let base = self.base_for(&sketch, *hint, codec)?;
-        let (mut form, next, mut packed) = likeness::smallest(chunk, base, codec);
+        let Chosen { mut form, mut packed, next } = self.choose(chunk, &sketch, *hint, codec)?;
         *hint = next;
         loop {
             let stored = packed.as_deref().unwrap_or(chunk);
@@ -144,18 +136,19 @@ impl Chunks {
 
     /// Reads a chunk and checks it.
     pub(crate) fn read(&self, hash: &ChunkHash, codec: &mut Codec) -> Result<Vec<u8>, Error> {
-        self.read_from(From::Anywhere, hash, codec)
+        self.read_below(Links::ANY, hash, codec)
     }
 
-    /// Reads a chunk that others are stored as different from, and checks it.
-    pub(crate) fn read_base(&self, hash: &ChunkHash, codec: &mut Codec) -> Result<Vec<u8>, Error> {
-        self.read_from(From::StoredAlone, hash, codec)
-    }
-
-    fn read_from(&self, from: From, hash: &ChunkHash, codec: &mut Codec) -> Result<Vec<u8>, Error> {
+    /// Reads a chunk from where it has fewer links than that, and checks it.
+    pub(crate) fn read_below(
+        &self,
+        links: Links,
+        hash: &ChunkHash,
+        codec: &mut Codec,
+    ) -> Result<Vec<u8>, Error> {
         let mut tries = 0;
         loop {
-            match self.read_known(from, hash, codec) {
+            match self.read_known(links, hash, codec) {
                 Err(Error::MissingChunk { .. }) if tries < LEARN_TRIES => {
                     // Somebody may have begun a pack, or moved chunks, since the places were learned.
                     tries += 1;
@@ -166,11 +159,11 @@ impl Chunks {
         }
     }
 
-    /// Reads a chunk from the first of its known places that has it.
-    fn read_known(&self, from: From, hash: &ChunkHash, codec: &mut Codec) -> Result<Vec<u8>, Error> {
+    /// Reads a chunk from the first of its known places that has it with fewer links than that.
+    fn read_known(&self, links: Links, hash: &ChunkHash, codec: &mut Codec) -> Result<Vec<u8>, Error> {
         let mut failed = Error::MissingChunk { hash: *hash };
         let places = self.state().index(&*self.disk)?.find_all(hash);
-        for place in places.into_iter().filter(|place| from == From::Anywhere || place.stands_alone()) {
+        for place in places.into_iter().filter(|place| place.links() < links) {
             match self.read_at(place, hash, codec) {
                 Ok(Some(chunk)) => return Ok(chunk),
                 // Its pack is gone.
@@ -198,8 +191,8 @@ impl Chunks {
         let chunk = match header.form {
             Form::Raw => Some(stored.to_vec()),
             Form::Packed => codec.unpack(stored, len),
-            Form::Differing(base) => {
-                let base = self.read_base(&base, codec)?;
+            Form::Differing { base, links } => {
+                let base = self.read_below(links, &base, codec)?;
                 codec::unpack_against(&base, stored, len)
             }
         };

@@ -122,7 +122,7 @@ impl State {
         if index.find(&header.hash).is_some() {
             return Ok(Added::Stored);
         }
-        if header.base().is_some_and(|base| index.find_alone(&base).is_none()) {
+        if header.base().is_some_and(|base| index.find_below(&base, header.links()).is_none()) {
             return Ok(Added::BaseGone);
         }
         if self.writer.as_ref().is_some_and(|writer| writer.pack.waiting_len() >= limits.waiting_bytes_max())

@@ -7,7 +7,7 @@ use steno_disk::StorePath;
 use super::{Finding, Named, Progress, Verified};
 use crate::codec::{self, Codec};
 use crate::error::Error;
-use crate::frame::{Form, Header};
+use crate::frame::{Form, Header, Links};
 use crate::ids::{ChunkHash, PackId};
 use crate::index;
 use crate::names::VaultFile;
@@ -58,9 +58,10 @@ pub(super) struct Seen {
 struct Unpacker {
     codec: Codec,
     chunk: Vec<u8>,
-    bases: HashMap<ChunkHash, Vec<u8>>,
+    /// Bases, and with fewer links than how many they were found.
+    bases: HashMap<(ChunkHash, Links), Vec<u8>>,
     /// The bases in the order in which they came.
-    order: VecDeque<ChunkHash>,
+    order: VecDeque<(ChunkHash, Links)>,
 }
 
 /// What a frame turned out to be.
@@ -84,8 +85,8 @@ impl Unpacker {
                 self.codec.unpack_into(&mut self.chunk, stored, len)
                     && ChunkHash::of(&self.chunk) == header.hash
             }
-            Form::Differing(base) => {
-                let Some(base) = self.base(vault, base) else { return Outcome::BaseGone };
+            Form::Differing { base, links } => {
+                let Some(base) = self.base(vault, base, links) else { return Outcome::BaseGone };
                 let chunk = codec::unpack_against(base, stored, len);
                 chunk.is_some_and(|chunk| ChunkHash::of(&chunk) == header.hash)
             }
@@ -93,18 +94,18 @@ impl Unpacker {
         if is_whole { Outcome::Good } else { Outcome::Damaged("its bytes do not have its hash") }
     }
 
-    fn base(&mut self, vault: &Vault, hash: ChunkHash) -> Option<&Vec<u8>> {
-        if !self.bases.contains_key(&hash) {
-            let bytes = vault.chunks().read_base(&hash, &mut self.codec).ok()?;
-            self.bases.insert(hash, bytes);
-            self.order.push_back(hash);
+    fn base(&mut self, vault: &Vault, hash: ChunkHash, links: Links) -> Option<&Vec<u8>> {
+        if !self.bases.contains_key(&(hash, links)) {
+            let bytes = vault.chunks().read_below(links, &hash, &mut self.codec).ok()?;
+            self.bases.insert((hash, links), bytes);
+            self.order.push_back((hash, links));
             if self.order.len() > BASES_LEN_MAX
                 && let Some(oldest) = self.order.pop_front()
             {
                 self.bases.remove(&oldest);
             }
         }
-        self.bases.get(&hash)
+        self.bases.get(&(hash, links))
     }
 }
 
@@ -190,6 +191,14 @@ impl Seen {
         }
     }
 
+    /// Returns what a chunk is stored as different from, and what that is in turn.
+    fn bases_of(&self, hash: &ChunkHash) -> impl Iterator<Item = ChunkHash> {
+        let first = self.bases.get(hash).copied();
+        let all = std::iter::successors(first, |base| self.bases.get(base).copied());
+        // Frames of several processes, taken together, may go in a circle.
+        all.take(Links::MAX.to_bits() as usize)
+    }
+
     /// Adds up what is needed, and says whom that touches which is damaged or missing.
     pub(super) fn conclude(self, vault: &Vault, named: &Named, verified: &mut Verified) {
         let mut needed_len = FIRST_FRAME * self.packs as u64;
@@ -201,13 +210,13 @@ impl Seen {
             verified.chunks += 1;
             verified.chunk_bytes += u64::from(len);
             needed_len += known.frames_len;
-            bases.extend(self.bases.get(&hash).copied().filter(|base| !named.is_named(base)));
+            bases.extend(self.bases_of(&hash).filter(|base| !named.is_named(base)));
             if known.is_good {
                 continue;
             }
             needed_by.entry(hash).or_default().extend(named.sources_of(&hash));
-            if let Some(base) = self.bases.get(&hash) {
-                needed_by.entry(*base).or_default().extend(named.sources_of(&hash));
+            for base in self.bases_of(&hash) {
+                needed_by.entry(base).or_default().extend(named.sources_of(&hash));
             }
         }
         for base in &bases {

@@ -6,8 +6,9 @@ use steno_testkit::dice::Dice;
 use steno_testkit::sim_disk::{Call, Death, Fault, SimDisk};
 use steno_vault::{Error, Limits, Vault};
 
-use crate::kit::{SMALL, disk, small_vault};
+use crate::kit::{SMALL, cousin, disk, session, small_vault};
 use crate::model::{Counts, Ledger, Recording, Scale};
+use crate::packs::differing_twice;
 
 const SEEDS: u64 = 2_000;
 /// With content as large as agents write it.
@@ -110,10 +111,29 @@ fn recover(disk: &SimDisk, ledger: &mut Ledger, counts: &mut Counts) {
     assert!(disk.snapshot() == after, "a second recovery changes nothing");
 }
 
+/// Records what is like something, and forks of that, before anything goes wrong.
+fn record_family(disk: &SimDisk, ledger: &mut Ledger, dice: &mut Dice) {
+    let vault = vault_of(disk, ledger.scale).unwrap();
+    let first = session(dice.roll(), 12_000, "first-session");
+    let second = cousin(&first, dice.roll());
+    let fork = |content: &[u8]| {
+        String::from_utf8_lossy(content).replace("first-session", "other-session").into_bytes()
+    };
+    let family = [first.clone(), second.clone(), fork(&second), fork(&first)];
+    for (name, content) in ["0-a", "0-b", "1-a", "1-b"].into_iter().zip(family) {
+        let mut recording = ledger.open(&vault, name).unwrap();
+        ledger.record(&mut recording, &content);
+    }
+    vault.close_pack().unwrap();
+}
+
 fn survive(seed: u64, scale: Scale, counts: &mut Counts, faults: &mut Faults) {
     let mut dice = Dice::new(seed);
     let mut disk = disk(dice.roll());
     let mut ledger = Ledger { scale, ..Ledger::default() };
+    if dice.once_in(2) {
+        record_family(&disk, &mut ledger, &mut dice);
+    }
     for _ in 0..LIVES {
         let before = disk.fired();
         plan(&disk, &mut dice);
@@ -133,6 +153,7 @@ fn survive(seed: u64, scale: Scale, counts: &mut Counts, faults: &mut Faults) {
             disk = disk.die(if dice.once_in(2) { Death::Kill } else { Death::PowerCut });
         }
         recover(&disk, &mut ledger, counts);
+        counts.differing_twice += differing_twice(&disk) as u64;
     }
 }
 
@@ -162,7 +183,7 @@ fn what_was_committed_survives_thousands_of_crashes() {
         counts.generations > SEEDS / 2 && counts.late > SEEDS / 20 && counts.states > SEEDS,
         "{counts:?}"
     );
-    assert!(counts.forgotten > SEEDS / 4, "{counts:?}");
+    assert!(counts.forgotten > SEEDS / 4 && counts.differing_twice > SEEDS, "{counts:?}");
     assert!(counts.more_than_committed > SEEDS / 10, "{counts:?}");
 }
 

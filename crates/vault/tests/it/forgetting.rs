@@ -7,8 +7,8 @@ use steno_disk::{Disk as _, StorePath};
 use steno_testkit::sim_disk::{Call, Death, Fault, SimDisk};
 use steno_vault::{ChunkHash, Error, Keep, RestoreError, Swept, Vault, VaultFile};
 
-use crate::kit::{NOW, disk, files, id, info, read, session, small_vault, vault, write};
-use crate::packs::{all_chunks, all_frames};
+use crate::kit::{NOW, cousin, disk, files, id, info, read, session, small_vault, vault, write};
+use crate::packs::{Frame, all_chunks, all_frames, differing_twice};
 
 /// Words that occur in the content of one source alone.
 const SECRET: &str = "the-secret-of-this-session";
@@ -20,14 +20,26 @@ fn keep(vault: &Arc<Vault>, name: &str, content: &[u8]) {
     writer.save_state(None, None, NOW, Keep::InTail).unwrap();
 }
 
-/// What each source holds: one to be forgotten, its fork, a copy of part of it, and a stranger.
-fn contents() -> [(&'static str, Vec<u8>); 4] {
+/// What each source holds: one to be forgotten, its fork, what is like it, a fork of that, a copy of part of the first, and
+/// a stranger.
+fn contents() -> [(&'static str, Vec<u8>); 6] {
     let secret = session(1, 60_000, SECRET);
-    let fork =
-        String::from_utf8(secret.clone()).unwrap().replace(SECRET, "the-name-of-the-other-fork").into_bytes();
+    let renamed = |content: &[u8], from: &str, to: &str| {
+        String::from_utf8(content.to_vec()).unwrap().replace(from, to).into_bytes()
+    };
+    let fork = renamed(&secret, SECRET, "the-name-of-the-other-fork");
+    let alike = cousin(&fork, 5);
+    let alike_fork = renamed(&alike, "the-name-of-the-other-fork", "the-name-of-the-third-fork");
     let shared = session(7, 20_000, "shared");
     let secret = [&shared[..], &secret].concat();
-    [("secret", secret), ("fork", fork), ("shared", shared), ("stranger", session(9, 30_000, "stranger"))]
+    [
+        ("secret", secret),
+        ("fork", fork),
+        ("alike", alike),
+        ("alike-fork", alike_fork),
+        ("shared", shared),
+        ("stranger", session(9, 30_000, "stranger")),
+    ]
 }
 
 /// A vault with all sources; their packs are closed.
@@ -58,6 +70,42 @@ fn check_gone(disk: &SimDisk) {
     assert!(!chunks.values().any(|chunk| has_secret(chunk)), "a chunk has the secret");
 }
 
+/// Two processes that do not see each other's packs have stored two contents as different from each other.
+#[test]
+fn of_chunks_that_stand_twice_one_is_kept_that_stands_by_itself() {
+    let one = session(1, 8_000, "first-session");
+    let other =
+        String::from_utf8(one.clone()).unwrap().replace("first-session", "other-session").into_bytes();
+    for seed in 0..12 {
+        let disk = disk(seed);
+        let keep = |vault: &Arc<Vault>, name: &str, content: &[u8]| {
+            let mut writer = write(vault, name);
+            writer.append(content).unwrap();
+            writer.save_state(None, None, NOW, Keep::InChunks).unwrap();
+        };
+        let vaults = [small_vault(&disk).unwrap(), small_vault(&disk).unwrap()];
+        // Each learns where chunks are before the other has closed a pack.
+        keep(&vaults[0], "stranger", &session(9, 5_000, "stranger"));
+        keep(&vaults[1], "another", &session(10, 5_000, "another"));
+        for (vault, contents) in vaults.iter().zip([[&one, &other], [&other, &one]]) {
+            for content in contents {
+                let number = usize::from(*content == one) + 2 * usize::from(Arc::ptr_eq(vault, &vaults[0]));
+                keep(vault, &format!("copy-{number}"), content);
+                vault.close_pack().unwrap();
+            }
+        }
+        drop(vaults);
+        let (differing, alone): (Vec<Frame>, Vec<Frame>) =
+            all_frames(&disk).into_iter().partition(|frame| frame.base.is_some());
+        let twice =
+            differing.iter().filter(|frame| alone.iter().any(|other| other.hash == frame.hash)).count();
+        assert!(twice > 3, "{twice} chunks stand by themselves and as different from others");
+        let vault = small_vault(&disk).unwrap();
+        vault.forget(&[id("stranger")], WHY, NOW).unwrap();
+        assert!(vault.verify(|_| ()).unwrap().findings.is_empty(), "seed {seed}");
+    }
+}
+
 #[test]
 fn what_is_forgotten_is_gone_and_a_tombstone_stays() {
     let disk = disk(1);
@@ -66,6 +114,7 @@ fn what_is_forgotten_is_gone_and_a_tombstone_stays() {
     let before: usize = disk.snapshot().iter().map(|(_, bytes)| bytes.len()).sum();
     let differing = all_frames(&disk).iter().filter(|frame| frame.base.is_some()).count();
     assert!(differing > 5, "the fork is stored as different from what is to go: {differing}");
+    assert!(differing_twice(&disk) > 5, "{}", differing_twice(&disk));
     assert!(!vault.is_forgotten(id("secret")).unwrap());
     let forgotten = vault.forget(&[id("secret")], WHY, NOW).unwrap();
     let swept = forgotten.swept.clone().unwrap();

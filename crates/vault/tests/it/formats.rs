@@ -1,7 +1,7 @@
 //! Files of every format version that was ever written: read as they lie in the tree, and gone on with in a copy.
 //!
-//! `fixtures/vault-v1` is not changed, whatever the code comes to write. `expected` has the bytes that were recorded, by
-//! source and generation.
+//! `fixtures/vault-v1` and `fixtures/packs-v2` are not changed, whatever the code comes to write. `expected` has the bytes
+//! that were recorded, by source and generation.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,28 +12,33 @@ use steno_vault::{Keep, Vault};
 
 use crate::kit::{NOW, id, read, write};
 
-fn fixtures() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/vault-v1")
+const FIRST: &str = "vault-v1";
+/// With chunks that differ from such as differ themselves.
+const WITH_LINKS: &str = "packs-v2";
+
+fn fixtures(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(name)
 }
 
 /// Each source and generation with its bytes.
-fn expected() -> Vec<(String, u32, Vec<u8>)> {
+fn expected(name: &str) -> Vec<(String, u32, Vec<u8>)> {
     let mut found = Vec::new();
-    for entry in fs::read_dir(fixtures().join("expected")).unwrap() {
+    for entry in fs::read_dir(fixtures(name).join("expected")).unwrap() {
         let path = entry.unwrap().path();
         let (name, number) = path.file_name().unwrap().to_str().unwrap().rsplit_once('-').unwrap();
         found.push((name.to_owned(), number.parse().unwrap(), fs::read(&path).unwrap()));
     }
+    found.sort();
     found
 }
 
 /// A copy to write to.
-fn copy() -> (tempfile::TempDir, Arc<Vault>) {
+fn copy(name: &str) -> (tempfile::TempDir, Arc<Vault>) {
     let dir = tempfile::tempdir().unwrap();
     let mut dirs = vec![PathBuf::new()];
     while let Some(below) = dirs.pop() {
         fs::create_dir_all(dir.path().join("store").join(&below)).unwrap();
-        for entry in fs::read_dir(fixtures().join("store").join(&below)).unwrap() {
+        for entry in fs::read_dir(fixtures(name).join("store").join(&below)).unwrap() {
             let entry = entry.unwrap();
             let path = below.join(entry.file_name());
             if entry.path().is_dir() {
@@ -50,9 +55,9 @@ fn copy() -> (tempfile::TempDir, Arc<Vault>) {
 
 #[test]
 fn version_1_reads_as_it_was_recorded() {
-    let disk = RealDisk::open(&fixtures().join("store")).unwrap().unwrap();
+    let disk = RealDisk::open(&fixtures(FIRST).join("store")).unwrap().unwrap();
     let vault = Vault::open(Arc::new(disk));
-    let expected = expected();
+    let expected = expected(FIRST);
     assert_eq!(expected.len(), 4);
     for (name, number, bytes) in expected {
         assert!(read(&vault, &name, number) == bytes, "{name}, generation {number}");
@@ -68,13 +73,13 @@ fn version_1_reads_as_it_was_recorded() {
 
 #[test]
 fn version_1_is_gone_on_with() {
-    let (_dir, vault) = copy();
+    let (_dir, vault) = copy(FIRST);
     let mut writer = write(&vault, "growing");
     writer.append(b"more").unwrap();
     writer.save_state(None, None, NOW, Keep::InChunks).unwrap();
     drop(writer);
     vault.forget(&[id("whole")], "asked for", NOW).unwrap();
-    for (name, number, bytes) in expected() {
+    for (name, number, bytes) in expected(FIRST) {
         match name.as_str() {
             "whole" => assert!(vault.manifest(id("whole")).unwrap().is_none()),
             "growing" => assert!(read(&vault, &name, number) == [&bytes[..], b"more"].concat()),
@@ -83,4 +88,23 @@ fn version_1_is_gone_on_with() {
     }
     let verified = vault.verify(|_| ()).unwrap();
     assert_eq!((verified.findings.len(), verified.sources, verified.garbage_bytes), (0, 2, 0));
+}
+
+#[test]
+fn packs_of_version_2_are_read_and_swept() {
+    let disk = RealDisk::open(&fixtures(WITH_LINKS).join("store")).unwrap().unwrap();
+    let vault = Vault::open(Arc::new(disk));
+    let check = |vault: &Vault, left: usize| {
+        let expected = expected(WITH_LINKS).into_iter().rev().take(left);
+        expected.for_each(|(name, number, bytes)| assert!(read(vault, &name, number) == bytes, "{name}"));
+        let verified = vault.verify(|_| ()).unwrap();
+        assert_eq!((verified.findings.len(), verified.sources), (0, left));
+    };
+    check(&vault, 3);
+    let (_dir, vault) = copy(WITH_LINKS);
+    check(&vault, 3);
+    for (left, name) in [(2, "1-first"), (1, "2-alike")] {
+        vault.forget(&[id(name)], "asked for", NOW).unwrap();
+        check(&vault, left);
+    }
 }

@@ -3,7 +3,8 @@
 use steno_testkit::sim_disk::SimDisk;
 use steno_vault::{Adapted, Error, Keep};
 
-use crate::kit::{NOW, disk, id, info, read, session, vault, write};
+use crate::kit::{NOW, cousin, disk, id, info, read, session, vault, write};
+use crate::packs::differing_twice;
 
 /// How many bytes the packs and tails have.
 fn stored(disk: &SimDisk) -> usize {
@@ -124,6 +125,19 @@ fn a_copy_costs_nothing_and_a_fork_next_to_nothing() {
     let more = keep("fork", fork.as_bytes());
     assert!(more < fork.len() / 20, "{more} of {}", fork.len());
     assert!(read(&vault, "copy", 0) == content && read(&vault, "fork", 0) == fork.as_bytes());
+    // Also where the original is stored as different from something else.
+    let alike = cousin(&content, 5);
+    let lines = String::from_utf8(alike.clone()).unwrap();
+    let renamed = lines.split_inclusive('\n').enumerate().map(|(number, line)| match number % 10 {
+        0 => line.replace("0b1e8c5e-7d5f-4c39-9d57-2f5b7c8a9e10", "c3d8e5f0-2a4b-4f6e-9b1c-7d8e9fa0b1c2"),
+        _ => line.to_owned(),
+    });
+    let alike_fork: String = renamed.collect();
+    let once = keep("alike", &alike);
+    let twice = keep("alike-fork", alike_fork.as_bytes());
+    assert!(once < first / 2 && twice < alike.len() / 20, "{once}, {twice} of {}", alike.len());
+    assert!(differing_twice(&disk) > 10, "{}", differing_twice(&disk));
+    assert!(read(&vault, "alike", 0) == alike && read(&vault, "alike-fork", 0) == alike_fork.as_bytes());
     // The same from another process, which has only what is on the disk.
     vault.close_pack().unwrap();
     let other = crate::kit::vault(&disk);

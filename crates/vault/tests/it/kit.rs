@@ -91,3 +91,15 @@ pub fn session(seed: u64, bytes: usize, session: &str) -> Vec<u8> {
     text.truncate(bytes);
     text.into_bytes()
 }
+
+/// What is like other content in most of its lines.
+pub fn cousin(content: &[u8], seed: u64) -> Vec<u8> {
+    let others = session(seed, content.len() / 4, "first-session");
+    let mut others = others.split_inclusive(|byte| *byte == b'\n');
+    let mut out = Vec::with_capacity(content.len());
+    for (number, line) in content.split_inclusive(|byte| *byte == b'\n').enumerate() {
+        let other = if number % 8 == 3 { others.next() } else { None };
+        out.extend_from_slice(other.unwrap_or(line));
+    }
+    out
+}

@@ -63,6 +63,7 @@ pub struct Counts {
     pub late: u64,
     pub states: u64,
     pub forgotten: u64,
+    pub differing_twice: u64,
 }
 
 impl Source {
@@ -149,6 +150,15 @@ impl Ledger {
         }
     }
 
+    /// Adds to a source and commits it, on a disk that does as it is told.
+    pub fn record(&mut self, recording: &mut Recording, content: &[u8]) {
+        let source = self.sources.get_mut(&recording.name).unwrap();
+        source.last().bytes.extend_from_slice(content);
+        recording.writer.append(content).unwrap();
+        recording.writer.commit(Keep::InChunks).unwrap();
+        source.all_safe();
+    }
+
     /// Bytes to append: new ones, or a piece of what some source has, as it is or with another id in each line.
     fn piece(&self, dice: &mut Dice) -> Vec<u8> {
         let len = match dice.below(16) {
@@ -170,6 +180,9 @@ impl Ledger {
         // From the beginning, as forks and copies are.
         let start = if dice.once_in(4) { dice.below(from.len()) } else { 0 };
         let mut piece = from[start..from.len().min(start + len.max(4_000))].to_vec();
+        if dice.once_in(3) {
+            piece = crate::kit::cousin(&piece, dice.roll());
+        }
         if dice.once_in(2) {
             let text = String::from_utf8_lossy(&piece).replace("first-session", "other-session");
             piece = text.into_bytes();

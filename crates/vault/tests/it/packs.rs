@@ -10,6 +10,8 @@ pub const PREAMBLE_BYTES: usize = 16;
 const FIXED_BYTES: usize = 40;
 const RAW: u8 = 0;
 const DIFFERING: u8 = 2;
+/// Differing from one that differs itself.
+const DIFFERING_TWICE: u8 = 3;
 
 /// A frame as it stands in a pack.
 #[derive(Clone, Debug)]
@@ -50,8 +52,9 @@ fn frame(path: &str, bytes: &[u8], offset: usize) -> Option<Frame> {
     let number = |at: usize| Some(u32::from_le_bytes(header.get(at..at + 4)?.try_into().ok()?));
     let hash = |at: usize| Some(ChunkHash::from_bytes(header.get(at..at + 32)?.try_into().ok()?));
     let form = *header.get(4)?;
-    let base = if form == DIFFERING { Some(hash(FIXED_BYTES + 32)?) } else { None };
-    let header_len = FIXED_BYTES + 32 + usize::from(form == DIFFERING) * 32 + 8;
+    let has_base = [DIFFERING, DIFFERING_TWICE].contains(&form);
+    let base = if has_base { Some(hash(FIXED_BYTES + 32)?) } else { None };
+    let header_len = FIXED_BYTES + 32 + usize::from(has_base) * 32 + 8;
     if crc32fast::hash(header.get(..header_len - 4)?) != number(header_len - 4)? {
         return None;
     }
@@ -60,13 +63,18 @@ fn frame(path: &str, bytes: &[u8], offset: usize) -> Option<Frame> {
     Some(Frame { path, offset, form, hash, base, chunk_len, header_len, stored })
 }
 
+/// Counts the frames that differ from one that differs itself.
+pub fn differing_twice(disk: &SimDisk) -> usize {
+    all_frames(disk).iter().filter(|frame| frame.form == DIFFERING_TWICE).count()
+}
+
 /// All chunks that frames hold, made whole.
 pub fn all_chunks(disk: &SimDisk) -> HashMap<ChunkHash, Vec<u8>> {
     let mut chunks = HashMap::new();
-    let frames = all_frames(disk);
-    let (differing, alone): (Vec<&Frame>, Vec<&Frame>) =
-        frames.iter().partition(|frame| frame.form == DIFFERING);
-    for frame in alone.into_iter().chain(differing) {
+    let mut frames = all_frames(disk);
+    // What differs comes after what it differs from.
+    frames.sort_by_key(|frame| frame.form);
+    for frame in &frames {
         let mut chunk = Vec::with_capacity(frame.chunk_len);
         let base = frame.base.map(|base| chunks.get(&base).expect("its base is there"));
         if frame.form == RAW {

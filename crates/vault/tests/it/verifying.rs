@@ -7,8 +7,8 @@ use steno_disk::StorePath;
 use steno_testkit::sim_disk::{Death, Fault, SimDisk};
 use steno_vault::{ChunkHash, Error, Keep, Limits, SourceId, Vault, VaultFile, Verified};
 
-use crate::kit::{NOW, disk, files, id, info, read, read_all, session, write};
-use crate::packs::{Frame, PREAMBLE_BYTES, all_frames};
+use crate::kit::{NOW, cousin, disk, files, id, info, read, read_all, session, small_vault, write};
+use crate::packs::{Frame, PREAMBLE_BYTES, all_frames, differing_twice};
 
 const TINY: Limits = Limits { chunk_bytes_max: 1024, pack_bytes_max: 1 << 20 };
 const NAMES: [&str; 4] = ["whole", "fork", "growing", "stranger"];
@@ -17,11 +17,15 @@ fn tiny_vault(disk: &SimDisk) -> Arc<Vault> {
     Vault::create_with(Arc::new(disk.clone()), TINY).unwrap()
 }
 
+fn fork(content: &[u8]) -> Vec<u8> {
+    String::from_utf8_lossy(content).replace("first-session", "other-session").into_bytes()
+}
+
 fn content(name: &str) -> Vec<u8> {
     let whole = session(1, 3_000, "first-session");
     match name {
         "whole" => whole,
-        "fork" => String::from_utf8(whole).unwrap().replace("first-session", "other-session").into_bytes(),
+        "fork" => fork(&whole),
         "growing" => session(2, 1_700, "growing"),
         _ => session(3, 900, "stranger"),
     }
@@ -73,15 +77,15 @@ fn touched(verified: &Verified) -> (usize, BTreeSet<SourceId>) {
 }
 
 /// Which sources a chunk's loss touches.
-fn needed_by(disk: &SimDisk, frames: &[Frame]) -> BTreeMap<ChunkHash, BTreeSet<SourceId>> {
+fn needed_by(disk: &SimDisk, frames: &[Frame], names: &[&str]) -> BTreeMap<ChunkHash, BTreeSet<SourceId>> {
     let vault = Vault::open(Arc::new(disk.clone()));
     let mut needed: BTreeMap<ChunkHash, BTreeSet<SourceId>> = BTreeMap::new();
-    for name in NAMES {
+    for name in names {
         let manifest = vault.manifest(id(name)).unwrap().unwrap();
         for chunk in manifest.generations.iter().flat_map(|generation| &generation.chunks) {
             needed.entry(chunk.hash).or_default().insert(id(name));
-            let base = frames.iter().find(|frame| frame.hash == chunk.hash).and_then(|frame| frame.base);
-            if let Some(base) = base {
+            let base_of = |hash| frames.iter().find(|frame| frame.hash == hash).and_then(|frame| frame.base);
+            for base in std::iter::successors(base_of(chunk.hash), |base| base_of(*base)) {
                 needed.entry(base).or_default().insert(id(name));
             }
         }
@@ -110,7 +114,7 @@ fn a_vault_without_damage_has_no_findings_and_is_counted() {
     assert!(disk.snapshot() == before, "who checks changes nothing");
     assert_eq!(touched(&verified), (0, BTreeSet::new()), "{:?}", verified.findings);
     let frames = all_frames(&disk);
-    let needed = needed_by(&disk, &frames);
+    let needed = needed_by(&disk, &frames, &NAMES);
     let len = |frame: &Frame| (frame.header_len + frame.stored.len()) as u64;
     let garbage = frames.iter().filter(|frame| !needed.contains_key(&frame.hash)).map(len).sum::<u64>();
     assert!(garbage > 1_000, "{garbage}");
@@ -129,7 +133,7 @@ fn every_flipped_byte_of_a_pack_is_found_and_its_sources_named() {
     let disk = filled();
     let frames = all_frames(&disk);
     assert!(frames.iter().any(|frame| frame.base.is_some()), "something is stored as different");
-    let needed = needed_by(&disk, &frames);
+    let needed = needed_by(&disk, &frames, &NAMES);
     let (mut found, mut in_garbage) = (0, 0);
     for (path, bytes) in disk.snapshot() {
         if !matches!(VaultFile::parse(&path), Some(VaultFile::Pack(_))) {
@@ -163,6 +167,75 @@ fn every_flipped_byte_of_a_pack_is_found_and_its_sources_named() {
         disk.tamper(&path, &bytes);
     }
     assert!(found > 3_000 && in_garbage > 1_000, "{found} {in_garbage}");
+}
+
+#[test]
+fn damage_touches_what_differs_from_a_chunk_that_differs_from_it() {
+    let disk = disk(1);
+    let vault = small_vault(&disk).unwrap();
+    let first = session(1, 20_000, "first-session");
+    let alike = cousin(&first, 4);
+    let names = ["first", "alike", "alike-fork"];
+    for (name, content) in names.into_iter().zip([&first, &alike, &fork(&alike)]) {
+        let mut writer = write(&vault, name);
+        writer.append(content).unwrap();
+        writer.save_state(None, None, NOW, Keep::InChunks).unwrap();
+    }
+    vault.close_pack().unwrap();
+    drop(vault);
+    let frames = all_frames(&disk);
+    assert!(differing_twice(&disk) > 1, "{}", differing_twice(&disk));
+    let needed = needed_by(&disk, &frames, &names);
+    assert!(needed.values().any(|sources| sources.len() == names.len()), "all hang on one chunk");
+    for frame in &frames {
+        let path = StorePath::new(frame.path.clone());
+        let bytes = disk.content(&path).unwrap();
+        for at in [frame.offset + 50, frame.offset + frame.header_len] {
+            let mut flipped = bytes.clone();
+            flipped[at] ^= 4;
+            disk.tamper(&path, &flipped);
+            assert_eq!(touched(&verify(&disk)), (1, needed[&frame.hash].clone()), "{path} at {at}");
+            let vault = Vault::open(Arc::new(disk.clone()));
+            for name in names {
+                let found = read_all(&vault, &vault.manifest(id(name)).unwrap().unwrap(), 0);
+                assert_eq!(found.is_err(), needed[&frame.hash].contains(&id(name)), "{name}, {path} at {at}");
+            }
+        }
+        disk.tamper(&path, &bytes);
+    }
+}
+
+#[test]
+fn what_only_differing_chunks_need_is_kept_and_counted() {
+    let disk = disk(1);
+    let first = session(1, 20_000, "first-session");
+    let alike = cousin(&first, 4);
+    let last = fork(&alike);
+    {
+        let vault = small_vault(&disk).unwrap();
+        for (name, content) in [("first", &first), ("alike", &alike)] {
+            write(&vault, name).append(content).unwrap();
+        }
+        let mut writer = write(&vault, "last");
+        writer.append(&last).unwrap();
+        writer.save_state(None, None, NOW, Keep::InChunks).unwrap();
+    }
+    let disk = disk.die(Death::PowerCut);
+    let frames = all_frames(&disk);
+    let bases: BTreeSet<ChunkHash> = frames.iter().filter_map(|frame| frame.base).collect();
+    let is_middle = |frame: &Frame| frame.base.is_some() && bases.contains(&frame.hash);
+    assert!(frames.iter().any(is_middle), "something named hangs on two that are not");
+    // Before and after somebody has found out what counts in the pack.
+    for _ in 0..2 {
+        let needed = needed_by(&disk, &frames, &["last"]);
+        let garbage = frames.iter().filter(|frame| !needed.contains_key(&frame.hash));
+        let garbage = garbage.map(|frame| (frame.header_len + frame.stored.len()) as u64).sum::<u64>();
+        let verified = verify(&disk);
+        let usage = Vault::open(Arc::new(disk.clone())).usage().unwrap();
+        assert_eq!((verified.findings.len(), verified.garbage_bytes), (0, garbage));
+        assert_eq!((usage.garbage_bytes, usage.tail_bytes), (garbage, 0));
+        assert!(read(&small_vault(&disk).unwrap(), "last", 0) == last);
+    }
 }
 
 #[test]
@@ -213,7 +286,7 @@ fn findings_say_where_they_are_and_what_the_source_is() {
 fn packs_that_are_cut_or_gone_touch_whoever_needs_them() {
     let disk = filled();
     let frames = all_frames(&disk);
-    let needed = needed_by(&disk, &frames);
+    let needed = needed_by(&disk, &frames, &NAMES);
     let packs: BTreeSet<&String> = frames.iter().map(|frame| &frame.path).collect();
     for pack in packs {
         let path = StorePath::new(pack.clone());

@@ -3,24 +3,26 @@
 //! Beside each pack that is closed lies a file with the headers of all that counts in it. It is derived: where it is
 //! missing, the pack is scanned, and what a manifest names counts.
 
+mod alike;
+
+use std::collections::HashMap;
 use std::collections::hash_map::Entry;
-use std::collections::{HashMap, VecDeque};
 
 use steno_disk::{Disk, StorePath, read_full, replace_file};
 
 use crate::cut::Sketch;
 use crate::error::Error;
-use crate::frame::Header;
+use crate::frame::{Header, Links};
 use crate::ids::{ChunkHash, PackId};
 use crate::names::VaultFile;
 use crate::pack::{self, FIRST_FRAME, PackReader};
+
+use alike::Alikes;
 
 const MAGIC: [u8; 12] = *b"STENOIDX\x01\0\0\0";
 const SUM_BYTES: usize = 4;
 /// A pack is bounded, and so is what can be said of it.
 const FILE_BYTES_MAX: u64 = 1 << 30;
-/// How many chunks are compared with new ones: the newest of those that are stored by themselves.
-const ALIKE_LEN_MAX: usize = 64 * 1024;
 
 /// Where a chunk stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,31 +30,32 @@ pub(crate) struct Place {
     /// Which pack, as the index numbers them.
     pub(crate) pack: u32,
     pub(crate) offset: u64,
-    /// How long its frame is, and in the highest bit whether it is stored as different from another.
-    len_and_form: u32,
+    /// How long its frame is, and in the highest two bits how many links it has.
+    len_and_links: u32,
 }
 
-const DIFFERING: u32 = 1 << 31;
+/// Where the links begin: frames are shorter than that has room for.
+const LINKS_SHIFT: u32 = 30;
 
 impl Place {
     fn new(pack: u32, offset: u64, header: &Header) -> Self {
         let len = u32::try_from(header.frame_len()).expect("frames are bounded");
-        Self { pack, offset, len_and_form: if header.is_differing() { len | DIFFERING } else { len } }
+        Self { pack, offset, len_and_links: len | header.links().to_bits() << LINKS_SHIFT }
     }
 
     /// Names a place of which nothing else is known.
     pub(crate) fn unknown(pack: u32, offset: u64) -> Self {
-        Self { pack, offset, len_and_form: 0 }
+        Self { pack, offset, len_and_links: 0 }
     }
 
     /// Returns how long the frame is.
     pub(crate) fn frame_len(self) -> u32 {
-        self.len_and_form & !DIFFERING
+        self.len_and_links & ((1 << LINKS_SHIFT) - 1)
     }
 
-    /// Tells whether the chunk is stored by itself, so that others can be stored as different from it.
-    pub(crate) fn stands_alone(self) -> bool {
-        self.len_and_form & DIFFERING == 0
+    /// Returns how many other chunks have to be read to make this one whole.
+    pub(crate) fn links(self) -> Links {
+        Links::from_bits(self.len_and_links >> LINKS_SHIFT)
     }
 }
 
@@ -70,10 +73,10 @@ pub(crate) struct Index {
     /// Chunks in packs that are being written by others, or were when their process died: to be read, and not to be
     /// relied on.
     unsettled: HashMap<Key, Vec<Place>, foldhash::fast::FixedState>,
-    /// The newest chunk with each number of a sketch.
-    alike: HashMap<u32, Key, foldhash::fast::FixedState>,
-    /// Whose numbers are in `alike`, oldest first.
-    sketched: VecDeque<(Key, Sketch)>,
+    /// Chunks that stand by themselves.
+    alone: Alikes,
+    /// Chunks with one link, to which a second can be added.
+    linked: Alikes,
 }
 
 impl Index {
@@ -122,10 +125,10 @@ impl Index {
         self.places.get(&key(hash)).copied()
     }
 
-    /// Finds a chunk that can be relied on and is stored by itself.
-    pub(crate) fn find_alone(&self, hash: &ChunkHash) -> Option<Place> {
-        // What is stored by itself comes first of all places.
-        self.find(hash).filter(|place| place.stands_alone())
+    /// Finds a chunk that can be relied on and has fewer links than that.
+    pub(crate) fn find_below(&self, hash: &ChunkHash, links: Links) -> Option<Place> {
+        // The one with the fewest comes first of all places.
+        self.find(hash).filter(|place| place.links() < links)
     }
 
     /// Returns all places that have the chunk, also those that nobody has vouched for yet, the best first.
@@ -135,12 +138,12 @@ impl Index {
         self.places.get(&key).into_iter().chain(more.into_iter().flatten().flatten()).copied().collect()
     }
 
-    /// Returns the place of the chunk that is stored by itself and shares most of a sketch, and how many numbers it shares.
+    /// Returns the place of the chunk that shares most of a sketch and can be a base, and how many numbers it shares.
     pub(crate) fn find_alike(&self, sketch: &Sketch) -> Option<(Place, usize)> {
-        let keys: Vec<&Key> = sketch.iter().filter_map(|number| self.alike.get(number)).collect();
-        let shared = |key: &Key| keys.iter().filter(|other| **other == key).count();
-        let known = keys.iter().filter_map(|key| Some((*self.places.get(*key)?, shared(key))));
-        known.max_by_key(|(_, shared)| *shared)
+        let place = |key: &Key| self.places.get(key).copied();
+        let (linked, alone) = (self.linked.find(sketch, place), self.alone.find(sketch, place));
+        // Of two that are as good the later one is taken: that which stands by itself.
+        linked.into_iter().chain(alone).max_by_key(|(_, shared)| *shared)
     }
 
     pub(crate) fn insert(&mut self, pack: u32, offset: u64, header: &Header) {
@@ -152,26 +155,17 @@ impl Index {
             }
             Entry::Occupied(entry) if *entry.get() == place => return,
             Entry::Occupied(mut entry) => {
-                if place.stands_alone() && !entry.get().stands_alone() {
+                if place.links() < entry.get().links() {
                     std::mem::swap(entry.get_mut(), &mut place);
                 }
                 self.others.entry(key).or_default().push(place);
             }
         }
-        if header.is_differing() {
-            return;
+        match header.links() {
+            Links::NONE => self.alone.insert(key, header.sketch),
+            links if links < Links::MAX => self.linked.insert(key, header.sketch),
+            _ => {}
         }
-        if self.sketched.len() >= ALIKE_LEN_MAX
-            && let Some((old, sketch)) = self.sketched.pop_front()
-        {
-            for number in sketch {
-                if self.alike.get(&number) == Some(&old) {
-                    self.alike.remove(&number);
-                }
-            }
-        }
-        self.sketched.push_back((key, header.sketch));
-        self.alike.extend(header.sketch.map(|number| (number, key)));
     }
 
     /// Forgets a chunk that was not made safe after all, where it stands in one pack.
@@ -181,8 +175,9 @@ impl Index {
             others.retain(|place| place.pack != pack);
         }
         if self.places.get(&key).is_some_and(|place| place.pack == pack) {
-            let next = self.others.get_mut(&key).and_then(Vec::pop);
-            match next {
+            let others = self.others.entry(key).or_default();
+            let best = (0..others.len()).min_by_key(|at| others[*at].links());
+            match best.map(|at| others.swap_remove(at)) {
                 Some(next) => self.places.insert(key, next),
                 None => self.places.remove(&key),
             };
@@ -261,21 +256,29 @@ mod tests {
         Header { hash: ChunkHash::of(name), form, chunk_len: 9, stored_len: 9, stored_sum: 0, sketch }
     }
 
+    fn differing(base: &[u8], links: u32) -> Form {
+        Form::Differing { base: ChunkHash::of(base), links: Links::from_bits(links) }
+    }
+
     #[test]
     fn chunks_are_found_by_hash_and_by_likeness_until_they_are_removed() {
         let mut index = Index::default();
         let pack = index.number_of(PackId::chance());
-        let (plain, differing) =
-            (header(b"a", Form::Packed), header(b"b", Form::Differing(ChunkHash::of(b"a"))));
+        let plain = header(b"a", Form::Packed);
+        let once = header(b"b", differing(b"a", 1));
+        let twice = header(b"c", differing(b"b", 2));
         index.insert(pack, 12, &plain);
-        index.insert(pack, 130, &differing);
+        index.insert(pack, 130, &once);
+        index.insert(pack, 260, &twice);
         assert_eq!(index.find(&plain.hash).map(|place| place.offset), Some(12));
         assert_eq!(
             index.find_alike(&plain.sketch).map(|(place, shared)| (place.offset, shared)),
             Some((12, 6))
         );
-        assert_eq!(index.find(&differing.hash).map(|place| place.offset), Some(130));
-        assert_eq!(index.find_alike(&differing.sketch), None);
+        assert_eq!(index.find(&once.hash).map(|place| place.offset), Some(130));
+        assert_eq!(index.find_alike(&once.sketch).map(|(place, _)| place.offset), Some(130));
+        assert_eq!(index.find(&twice.hash).map(|place| place.offset), Some(260));
+        assert_eq!(index.find_alike(&twice.sketch), None, "nothing can differ from it");
         index.remove(pack, &plain.hash);
         assert_eq!((index.find(&plain.hash), index.find_alike(&plain.sketch)), (None, None));
     }
@@ -283,33 +286,20 @@ mod tests {
     #[test]
     fn of_several_places_the_one_comes_first_that_others_can_build_on() {
         let mut index = Index::default();
-        let packs = [PackId::chance(), PackId::chance()].map(|pack| index.number_of(pack));
-        let (plain, differing) =
-            (header(b"a", Form::Packed), header(b"a", Form::Differing(ChunkHash::of(b"b"))));
-        index.insert(packs[0], 16, &differing);
-        assert_eq!(index.find_alone(&plain.hash), None);
-        index.insert(packs[1], 16, &plain);
-        index.insert(packs[1], 16, &plain);
-        assert_eq!(index.find_alone(&plain.hash).map(|place| place.pack), Some(packs[1]));
-        assert_eq!(index.find_all(&plain.hash).len(), 2);
-        index.remove(packs[1], &plain.hash);
-        assert_eq!(index.find(&plain.hash).map(|place| place.pack), Some(packs[0]));
-        index.remove(packs[0], &plain.hash);
-        assert_eq!(index.find_all(&plain.hash), []);
-    }
-
-    #[test]
-    fn what_is_compared_with_is_bounded() {
-        let mut index = Index::default();
-        for number in 0..u32::try_from(ALIKE_LEN_MAX).unwrap() + 10 {
-            let hash = ChunkHash::of(&number.to_le_bytes());
-            let sketch = std::array::from_fn(|place| number * 8 + u32::try_from(place).unwrap());
-            let header =
-                Header { hash, form: Form::Packed, chunk_len: 1, stored_len: 1, stored_sum: 0, sketch };
-            index.insert(0, number.into(), &header);
+        let packs = [(); 3].map(|()| index.number_of(PackId::chance()));
+        let forms = [differing(b"b", 2), differing(b"c", 1), Form::Packed];
+        let plain = ChunkHash::of(b"a");
+        for (pack, form) in packs.into_iter().zip(forms) {
+            assert_eq!(index.find_below(&plain, header(b"a", form).links()), None);
+            index.insert(pack, 16, &header(b"a", form));
+            index.insert(pack, 16, &header(b"a", form));
+            assert_eq!(index.find(&plain).map(|place| place.pack), Some(pack));
         }
-        assert_eq!(index.sketched.len(), ALIKE_LEN_MAX);
-        assert_eq!(index.alike.len(), ALIKE_LEN_MAX * 6);
-        assert_eq!(index.places.len(), ALIKE_LEN_MAX + 10);
+        assert_eq!(index.find_all(&plain).len(), 3);
+        for at in [2, 1, 0] {
+            assert_eq!(index.find(&plain).map(|place| place.pack), Some(packs[at]));
+            index.remove(packs[at], &plain);
+        }
+        assert_eq!(index.find_all(&plain), []);
     }
 }
