@@ -16,6 +16,7 @@ use super::health::{Files, Look};
 use super::import::count;
 use super::places::{Found, Places};
 use super::presence::Presence;
+use super::retries::Retries;
 use super::source::{OpenSource, Pace, Turn};
 use super::{Archive, Error, Health, ToArchive, is_unchanged};
 
@@ -25,8 +26,6 @@ const QUIET_AFTER: Duration = Duration::from_secs(30);
 const HELD_MAX: usize = 64;
 /// How many looks one source has before it is another's turn.
 const LOOKS_PER_TURN: usize = 32;
-/// After how long a source is tried again that could not be recorded, or that another process held.
-const RETRY_AFTER: Duration = Duration::from_secs(2);
 /// After how long without news the pack is closed, so that others can rely on it.
 const SETTLE_AFTER: Duration = Duration::from_secs(5);
 /// How long to wait at most before looking after those that are quiet, and for new homes.
@@ -86,7 +85,7 @@ pub struct Following<'a> {
     /// What has to be looked at.
     due: BTreeSet<PathBuf>,
     /// What has to be looked at later.
-    later: HashMap<PathBuf, Instant>,
+    later: Retries,
     /// Whether everything has to be listed again.
     is_blind: bool,
     /// When homes were last looked for.
@@ -108,7 +107,7 @@ impl<'a> Following<'a> {
             watch: Watch::new(options),
             held: HashMap::new(),
             due: BTreeSet::new(),
-            later: HashMap::new(),
+            later: Retries::default(),
             is_blind: true,
             homes_looked_for: Instant::now(),
             presence,
@@ -200,11 +199,7 @@ impl<'a> Following<'a> {
             let found = self.places.list();
             self.take(found);
         }
-        let now = Instant::now();
-        let (due, later) = std::mem::take(&mut self.later).into_iter().partition(|(_, at)| *at <= now);
-        let due: HashMap<PathBuf, Instant> = due;
-        self.later = later;
-        self.due.extend(due.into_keys());
+        self.due.extend(self.later.take_due(Instant::now()));
     }
 
     /// Takes in homes that were not there before: an agent makes its own when it runs for the first time.
@@ -257,10 +252,11 @@ impl<'a> Following<'a> {
                 self.files.take(path, Look::Forgotten);
                 return;
             }
-            self.later.insert(path.to_owned(), Instant::now() + RETRY_AFTER);
-            self.files.take(path, if error.is_held() { Look::Held } else { Look::Failed });
-            if !error.is_held() {
-                watcher.failed(path, &error);
+            if error.is_held() {
+                self.later.held(path, Instant::now());
+                self.files.take(path, Look::Held);
+            } else {
+                self.fail(path, &error, watcher);
             }
         }
     }
@@ -292,6 +288,7 @@ impl<'a> Following<'a> {
             Turn::Gone => self.look_for_packed(&path),
         }
         held.tell(watcher);
+        self.later.succeeded(&path);
         let is_new = held.source.read > before;
         self.files.take(&path, if is_new { Look::New } else { Look::Quiet });
         if is_new {
@@ -358,9 +355,14 @@ impl<'a> Following<'a> {
         held.tell(watcher);
         count(&held.source, &mut self.health);
         if let Err(error) = is_sure.and_then(|()| self.archive.let_go(held.source)) {
-            self.later.insert(path.to_owned(), Instant::now() + RETRY_AFTER);
-            watcher.failed(path, &error);
+            self.fail(path, &error, watcher);
         }
+    }
+
+    fn fail(&mut self, path: &Path, error: &Error, watcher: &mut dyn Watcher) {
+        self.later.failed(path, Instant::now());
+        self.files.take(path, Look::Failed);
+        watcher.failed(path, error);
     }
 
     /// Returns how long to wait for news.
@@ -368,7 +370,6 @@ impl<'a> Following<'a> {
         if !self.due.is_empty() {
             return Duration::ZERO;
         }
-        let retry = self.later.values().min().map(|at| at.saturating_duration_since(Instant::now()));
-        retry.unwrap_or(WAIT_MAX).min(WAIT_MAX)
+        self.later.wait(Instant::now()).unwrap_or(WAIT_MAX).min(WAIT_MAX)
     }
 }

@@ -14,6 +14,7 @@ mod import;
 mod places;
 mod presence;
 mod projects;
+mod retries;
 mod runs;
 mod source;
 
@@ -103,7 +104,7 @@ impl Archive {
 
     /// Takes a file up where it was left.
     fn take_up(&mut self, file: &ToArchive, pace: Pace) -> Result<OpenSource, Error> {
-        let (id, known) = self.source_of(file);
+        let (id, known) = self.source_of(file)?;
         let mut info = file.whole_info();
         let provider = known.as_ref().and_then(|known| known.provider.clone());
         info.provider = info.provider.or(provider);
@@ -128,40 +129,48 @@ impl Archive {
 
     /// Finds the source that a file goes on with, or names a new one. The vault is asked, as another process may have
     /// recorded the file, or have seen it moved, since the catalog was read.
-    fn source_of(&self, file: &ToArchive) -> (SourceId, Option<Known>) {
-        let known = self.catalog.at(file.path()).and_then(|known| self.manifest(known.id));
+    fn source_of(&self, file: &ToArchive) -> Result<(SourceId, Option<Known>), Error> {
+        let known = self.catalog.at(file.path()).map_or(Ok(None), |known| self.manifest(known.id))?;
         if let Some(here) = known.filter(|manifest| is_at(manifest, file)) {
-            return (here.id, Some(Known::of(&here)));
+            return Ok((here.id, Some(Known::of(&here))));
         }
-        let id_new = match self.first_seen_here(file) {
-            Ok(here) => return (here.id, Some(Known::of(&here))),
+        let id_new = match self.first_seen_here(file)? {
+            Ok(here) => return Ok((here.id, Some(Known::of(&here)))),
             Err(id) => id,
         };
-        let candidates = self.catalog.may_be(file.path(), file.file).into_iter();
-        let mut candidates = candidates.filter_map(|known| Some((self.manifest(known.id)?, known)));
-        match candidates.find(|(manifest, _)| self.goes_on(manifest, file)) {
-            Some((manifest, known)) => (manifest.id, Some(known)),
-            None => (self.forgotten_elsewhere(file).unwrap_or(id_new), None),
+        for known in self.catalog.may_be(file.path(), file.file) {
+            if let Some(manifest) = self.manifest(known.id)?
+                && self.goes_on(&manifest, file)
+            {
+                return Ok((manifest.id, Some(known)));
+            }
         }
+        Ok((self.forgotten_elsewhere(file)?.unwrap_or(id_new), None))
     }
 
-    fn manifest(&self, id: SourceId) -> Option<Manifest> {
-        self.vault.manifest(id).ok().flatten()
+    /// Reads a manifest; `None` when there is none that anything could go on with.
+    ///
+    /// What the system fails to read may be there all the same: who took that for nothing would begin a source twice.
+    fn manifest(&self, id: SourceId) -> Result<Option<Manifest>, Error> {
+        match self.vault.manifest(id) {
+            Err(steno_vault::Error::Damaged { .. } | steno_vault::Error::TooNew { .. }) => Ok(None),
+            read => read.map_err(Error::Catalog),
+        }
     }
 
     /// Finds the source that was first seen where a file is, and still is there; else names the one that it would be.
     ///
     /// What was forgotten keeps its id. Whoever wants it again begins another, and everybody goes on with that.
-    fn first_seen_here(&self, file: &ToArchive) -> Result<Manifest, SourceId> {
+    fn first_seen_here(&self, file: &ToArchive) -> Result<Result<Manifest, SourceId>, Error> {
         let mut forgotten = None;
         for id in catalog::ids_at(file.path()) {
-            if self.vault.is_forgotten(id).unwrap_or(false) {
+            if self.vault.is_forgotten(id).map_err(Error::Catalog)? {
                 forgotten.get_or_insert(id);
                 continue;
             }
-            match self.manifest(id) {
-                None => return Err(forgotten.filter(|_| !self.options.again).unwrap_or(id)),
-                Some(manifest) if is_at(&manifest, file) => return Ok(manifest),
+            match self.manifest(id)? {
+                None => return Ok(Err(forgotten.filter(|_| !self.options.again).unwrap_or(id))),
+                Some(manifest) if is_at(&manifest, file) => return Ok(Ok(manifest)),
                 Some(_) => {}
             }
         }
@@ -178,21 +187,21 @@ impl Archive {
     }
 
     /// Finds the source that was forgotten when a session's own file was elsewhere: agents move them.
-    fn forgotten_elsewhere(&self, file: &ToArchive) -> Option<SourceId> {
+    fn forgotten_elsewhere(&self, file: &ToArchive) -> Result<Option<SourceId>, Error> {
         let id_of = |session: &str| session.rsplit('/').next().map(str::to_owned);
-        let id = id_of(file.info.session.as_deref()?)?;
-        let name = file.path().file_name()?.to_string_lossy();
-        let is_own = uuid::Uuid::try_parse(&id).is_ok() && name.contains(&id);
-        if self.options.again || !is_own {
-            return None;
+        let name = file.path().file_name().unwrap_or_default().to_string_lossy();
+        let is_own = |id: &String| uuid::Uuid::try_parse(id).is_ok() && name.contains(id);
+        let Some(id) = file.info.session.as_deref().and_then(id_of).filter(is_own) else { return Ok(None) };
+        if self.options.again {
+            return Ok(None);
         }
         let (provider, role) = (&file.info.provider, Some(&file.info.role));
-        let tombstones = self.vault.tombstones().ok()?;
+        let tombstones = self.vault.tombstones().map_err(Error::Catalog)?;
         let is_its = |tombstone: &&Tombstone| {
             (&tombstone.provider, tombstone.role.as_ref()) == (provider, role)
                 && tombstone.session.as_deref().and_then(id_of).as_ref() == Some(&id)
         };
-        tombstones.iter().find(is_its).map(|tombstone| tombstone.source)
+        Ok(tombstones.iter().find(is_its).map(|tombstone| tombstone.source))
     }
 
     /// Tells whether a file is a copy of another that the archive has and that is there still: as evidence it is kept too,
@@ -202,7 +211,7 @@ impl Archive {
             let is_as_long = known.cursor.is_some_and(|cursor| cursor.offset() == file.size_bytes);
             is_as_long
                 && known.path.exists()
-                && self.manifest(known.id).is_some_and(|manifest| {
+                && self.vault.manifest(known.id).ok().flatten().is_some_and(|manifest| {
                     manifest.adapted.is_some() && source::goes_on(&self.vault, &manifest, file.path())
                 })
         };

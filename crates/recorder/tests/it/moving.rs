@@ -110,7 +110,7 @@ fn a_thread_that_is_archived_and_rewritten_before_anybody_looks_goes_on_in_its_r
 fn a_thread_that_is_archived_and_could_not_be_recorded_at_first_goes_on_in_its_run() {
     const EIO: i32 = 5;
     let mut fired = 0;
-    for kind in [Call::Create, Call::Write, Call::Sync, Call::SyncDir, Call::Rename] {
+    for kind in [Call::Create, Call::Write, Call::Sync, Call::SyncDir, Call::Rename, Call::OpenRead] {
         for nth in 1.. {
             let bench = Bench::new();
             let (path, archived) = places(&bench);
@@ -118,7 +118,9 @@ fn a_thread_that_is_archived_and_could_not_be_recorded_at_first_goes_on_in_its_r
             let imported = store();
             let mut archive = archive(&imported);
             import_failing(&bench, &mut archive);
-            fs::rename(&path, &archived).unwrap();
+            // A copy, so that the name alone tells what it goes on with.
+            fs::copy(&path, &archived).unwrap();
+            fs::remove_file(&path).unwrap();
             append(&archived, &codex_call(2));
             imported.plan(Fault::Fail { kind, nth, error: EIO });
             import_failing(&bench, &mut archive);

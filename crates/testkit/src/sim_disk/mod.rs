@@ -146,6 +146,7 @@ impl Disk for SimDisk {
     }
 
     fn open_read(&self, path: &StorePath) -> io::Result<Option<Arc<dyn DiskFile>>> {
+        self.world().begin(self.process, Call::OpenRead)?;
         Ok(self.open(path)?.map(|inode| self.handle(inode)))
     }
 
