@@ -21,10 +21,12 @@
 //! # Promises
 //! - [`RealDisk`] opens beneath one directory handle, follows no link, never waits for a pipe, and opens regular files
 //!   alone; new files have mode 0600 and directories 0700, whatever the umask.
+//! - [`open_regular`] opens what lies outside, an agent's file or a copy of a run, with the same care.
 //! - [`append_all`], [`overwrite_all`] and [`read_full`] go on after interrupted and short calls.
 //! - [`replace_file`] leaves the old content or the new one, whenever the power goes.
 //! - A sync that failed is never tried again: the second answer may be a false yes.
 
+mod host;
 mod path;
 mod real;
 
@@ -32,8 +34,9 @@ use std::fmt;
 use std::io;
 use std::sync::Arc;
 
+pub use host::{Links, open_host_file, open_regular};
 pub use path::StorePath;
-pub use real::{RealDisk, open_host_file};
+pub use real::RealDisk;
 
 /// The directory tree of one store.
 pub trait Disk: Send + Sync {
@@ -208,6 +211,14 @@ impl Identity {
 pub struct NotRegular {
     /// What it is, with its article.
     pub found: &'static str,
+}
+
+impl NotRegular {
+    /// Returns the cause if that is what an error of the disk is about.
+    #[must_use]
+    pub fn inside(error: &io::Error) -> Option<Self> {
+        error.get_ref()?.downcast_ref().copied()
+    }
 }
 
 impl fmt::Display for NotRegular {

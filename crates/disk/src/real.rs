@@ -145,19 +145,6 @@ fn sync_names_in(dir: &Path) -> Result<(), Errno> {
     fs::fsync(fs::open(dir, OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?)
 }
 
-/// Opens a file outside any store to read it. It may be anybody's, and named through links, but it is a file.
-///
-/// # Errors
-/// [`NotRegular`] inside the error for anything else, or what the system says.
-pub fn open_host_file(path: &Path) -> io::Result<Arc<dyn DiskFile>> {
-    let fd = fs::open(path, OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK, Mode::empty())?;
-    let file_type = FileType::from_raw_mode(fs::fstat(&fd)?.st_mode);
-    if file_type.is_file() {
-        return Ok(Arc::new(RealFile { fd }));
-    }
-    Err(NotRegular { found: name_of(file_type) }.into())
-}
-
 #[cfg(not(target_vendor = "apple"))]
 fn sync_content(fd: BorrowedFd<'_>) -> Result<(), Errno> {
     fs::fdatasync(fd)
@@ -202,7 +189,7 @@ fn creation_mode(flags: OFlags) -> Mode {
     if flags.contains(OFlags::CREATE) { FILE_MODE } else { Mode::empty() }
 }
 
-fn check_regular(stat: &Stat) -> Result<(), NotRegular> {
+pub(crate) fn check_regular(stat: &Stat) -> Result<(), NotRegular> {
     let file_type = FileType::from_raw_mode(stat.st_mode);
     if !file_type.is_file() {
         return Err(NotRegular { found: name_of(file_type) });
@@ -337,8 +324,14 @@ impl Disk for RealDisk {
     }
 }
 
-struct RealFile {
+pub(crate) struct RealFile {
     fd: OwnedFd,
+}
+
+impl From<std::fs::File> for RealFile {
+    fn from(file: std::fs::File) -> Self {
+        Self { fd: file.into() }
+    }
 }
 
 impl DiskFile for RealFile {

@@ -164,7 +164,7 @@ pub enum Damage {
 
 impl Error {
     pub(crate) fn io(doing: &'static str, path: &StorePath, source: io::Error) -> Self {
-        match source.get_ref().and_then(|inner| inner.downcast_ref::<NotRegular>()) {
+        match NotRegular::inside(&source) {
             Some(NotRegular { found }) => Self::NotRegular { path: path.clone(), found },
             None => Self::Io { doing, path: path.clone(), source: Arc::new(source) },
         }

@@ -142,7 +142,7 @@ impl Error {
     /// Returns a function that names what was being done to a path.
     pub(crate) fn io(doing: &'static str, path: &StorePath) -> impl FnOnce(io::Error) -> Self {
         let path = path.clone();
-        move |source| match source.get_ref().and_then(|inner| inner.downcast_ref::<NotRegular>()) {
+        move |source| match NotRegular::inside(&source) {
             Some(NotRegular { found }) => Self::NotRegular { path, found },
             None if is_no_room(&source) => Self::NoRoom { path, source },
             None => Self::Io { doing, path, source },

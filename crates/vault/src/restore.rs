@@ -5,7 +5,8 @@ use std::io::{self, Read, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{CWD, OFlags, RenameFlags};
+use rustix::fs::{CWD, RenameFlags};
+use steno_disk::{Links, NotRegular, open_regular};
 
 use crate::error::Error;
 use crate::manifest::Manifest;
@@ -70,10 +71,12 @@ impl Vault {
         if !about.is_file() || about.len() != self.len(manifest, generation)? {
             return Ok(Standing::Different);
         }
-        // Without waiting: whatever takes the path meanwhile may be a pipe.
-        let without_waiting = OFlags::NONBLOCK.bits().cast_signed();
-        let opened = OpenOptions::new().read(true).custom_flags(without_waiting).open(path);
-        let mut file = opened.map_err(failed("open"))?;
+        let mut file = match open_regular(path, Links::Refused) {
+            Ok(file) => file,
+            // Something else took the path meanwhile.
+            Err(error) if NotRegular::inside(&error).is_some() => return Ok(Standing::Different),
+            Err(error) => return Err(failed("open")(error)),
+        };
         let mut found = Vec::new();
         let (mut is_same, mut error) = (true, None);
         self.read(manifest, generation, 0, |_, bytes| {

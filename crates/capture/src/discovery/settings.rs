@@ -1,13 +1,11 @@
 //! Reads an agent's settings: JSON, in which some agents allow comments.
 
 use std::borrow::Cow;
-use std::fs::File;
 use std::io::{self, Read as _};
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
-use rustix::fs::OFlags;
 use serde_json::Value;
+use steno_disk::{Links, NotRegular, open_regular};
 
 use super::problem::{Problem, Why};
 
@@ -41,13 +39,10 @@ pub(super) fn read(path: &Path, comments: Comments) -> Result<Option<Value>, Pro
 }
 
 fn read_text(path: &Path) -> Result<String, Why> {
-    // A pipe of that name must not hold us up.
-    let without_waiting = OFlags::NONBLOCK.bits().cast_signed();
-    let file =
-        File::options().read(true).custom_flags(without_waiting).open(path).map_err(Why::Unreadable)?;
-    if !file.metadata().map_err(Why::Unreadable)?.is_file() {
-        return Err(Why::NotRegular);
-    }
+    let file = open_regular(path, Links::Followed).map_err(|error| match NotRegular::inside(&error) {
+        Some(_) => Why::NotRegular,
+        None => Why::Unreadable(error),
+    })?;
     let mut text = String::new();
     file.take(SIZE_BYTES_MAX + 1).read_to_string(&mut text).map_err(Why::Unreadable)?;
     if text.len() as u64 > SIZE_BYTES_MAX {

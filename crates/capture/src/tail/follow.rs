@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use super::error::Error;
 use super::prefix::Mark;
 use super::reading::{Care, Reading, Step, Why};
-use super::stamp::{Stamp, open_regular};
+use super::stamp::{Stamp, open_followed};
 
 /// After how many looks without a late byte a file that lost its path is let go.
 pub const LATE_QUIET_LOOKS_MAX: u32 = 32;
@@ -250,7 +250,7 @@ impl Tail {
 
     /// Opens what is at the path, and goes on with it or begins a generation.
     fn take_up(&mut self, buffer: &mut Vec<u8>, new_bytes_max: usize) -> Result<Look, Error> {
-        let Some((file, stamp)) = open_regular(&self.path)? else { return Ok(Look::Gone) };
+        let Some((file, stamp)) = open_followed(&self.path)? else { return Ok(Look::Gone) };
         let Some(cursor) = self.cursor() else {
             self.place = Place::Open(Box::new(Reading::begin(file, stamp, 0)));
             return self.read_open(buffer, new_bytes_max);

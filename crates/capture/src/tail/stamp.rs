@@ -1,13 +1,12 @@
-//! What the system says of a file without reading it, and opening a file so that nothing in its place can hold us up.
+//! What the system says of a file without reading it, and opening one together with what it says.
 
-use std::fs::{self, File, FileType, Metadata};
+use std::fs::{self, File, Metadata};
 use std::io;
-use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-use rustix::fs::{Mode, OFlags};
-use rustix::io::Errno;
+use steno_disk::{Links, NotRegular, open_regular};
 
 use super::error::Error;
 
@@ -84,30 +83,17 @@ impl Stamp {
 /// Opens the regular file at the path to read it; `None` when nothing is there.
 ///
 /// Only the last part of the path must not be a link: where a home lies is for whoever found it to judge.
-pub(super) fn open_regular(path: &Path) -> Result<Option<(File, Stamp)>, Error> {
-    // A plain open of a FIFO would wait for a writer for ever.
-    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let file = match rustix::fs::open(path, flags, Mode::empty()) {
-        Ok(fd) => File::from(fd),
-        Err(Errno::NOENT | Errno::NOTDIR) => return Ok(None),
-        // A link gives this, and so does a link too many on the way. A socket or a device may give another.
-        Err(error) => return Err(refusal(path, error.into())),
+pub(super) fn open_followed(path: &Path) -> Result<Option<(File, Stamp)>, Error> {
+    let opened = none_if_absent(open_regular(path, Links::Refused));
+    let Some(file) = opened.map_err(|error| match NotRegular::inside(&error) {
+        Some(NotRegular { found }) => Error::NotRegular { path: path.to_owned(), found },
+        None => Error::system(path, "open", error),
+    })?
+    else {
+        return Ok(None);
     };
-    let metadata = file.metadata().map_err(|error| Error::system(path, "stat", error))?;
-    if !metadata.is_file() {
-        return Err(Error::NotRegular { path: path.to_owned(), found: name_of(metadata.file_type()) });
-    }
-    Ok(Some((file, Stamp::of_metadata(&metadata))))
-}
-
-/// Says why a path did not open: by what is there, if that explains it.
-fn refusal(path: &Path, error: io::Error) -> Error {
-    match fs::symlink_metadata(path) {
-        Ok(metadata) if !metadata.is_file() => {
-            Error::NotRegular { path: path.to_owned(), found: name_of(metadata.file_type()) }
-        }
-        Ok(_) | Err(_) => Error::system(path, "open", error),
-    }
+    let stamp = Stamp::of(&file).map_err(|error| Error::system(path, "stat", error))?;
+    Ok(Some((file, stamp)))
 }
 
 fn none_if_absent<T>(result: io::Result<T>) -> io::Result<Option<T>> {
@@ -117,20 +103,6 @@ fn none_if_absent<T>(result: io::Result<T>) -> io::Result<Option<T>> {
             Ok(None)
         }
         Err(error) => Err(error),
-    }
-}
-
-fn name_of(file_type: FileType) -> &'static str {
-    if file_type.is_dir() {
-        "a directory"
-    } else if file_type.is_symlink() {
-        "a symbolic link"
-    } else if file_type.is_fifo() {
-        "a FIFO"
-    } else if file_type.is_socket() {
-        "a socket"
-    } else {
-        "a device"
     }
 }
 

@@ -6,11 +6,10 @@ mod strange;
 
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::OFlags;
 use steno_adapters::{Adapter, Completeness, HEAD_BYTES_MAX, Sink, Sniffed, Source, Surface, open, sniff};
+use steno_disk::{Links, NotRegular, open_regular};
 use steno_model::{Frame, Lane, Timestamp};
 
 use crate::failure::Failure;
@@ -53,7 +52,7 @@ impl Opened {
     /// Opens a file and looks at its beginning.
     pub fn open(path: &Path) -> Result<Self, Failure> {
         let failed = |error: io::Error| cannot("read", path, &error);
-        let file = open_regular(path)?;
+        let file = open_named(path)?;
         let modified = file.metadata().map_err(failed)?.modified().ok();
         let modified = modified.and_then(|time| jiff::Timestamp::try_from(time).ok());
         let mut bytes = PlainBytes::of(file).map_err(failed)?;
@@ -146,16 +145,12 @@ pub fn what_is(surface: Surface) -> &'static str {
     }
 }
 
-/// Opens a file to read. A pipe would make us wait for ever, also one that took the file's place just now, so what was
-/// opened is looked at and not what stood there before.
-fn open_regular(path: &Path) -> Result<File, Failure> {
-    let failed = |error: io::Error| cannot("read", path, &error);
-    let without_waiting = OFlags::NONBLOCK.bits().cast_signed();
-    let file = File::options().read(true).custom_flags(without_waiting).open(path).map_err(failed)?;
-    if file.metadata().map_err(failed)?.is_file() {
-        return Ok(file);
-    }
-    Err(Failure::could_not(format!("`{}` is no regular file", path.display())))
+/// Opens a file to read; somebody named it, perhaps by a link.
+fn open_named(path: &Path) -> Result<File, Failure> {
+    open_regular(path, Links::Followed).map_err(|error| match NotRegular::inside(&error) {
+        Some(_) => Failure::could_not(format!("`{}` is no regular file", path.display())),
+        None => cannot("read", path, &error),
+    })
 }
 
 /// Returns that something cannot be done with a path, and why.

@@ -6,7 +6,7 @@ use std::path::Path;
 use steno_adapters::{Sniffed, Surface, sniff};
 use steno_model::Envelope;
 
-use super::{cannot, open_regular};
+use super::{cannot, open_named};
 use crate::failure::Failure;
 
 /// How much of a file is searched for a line of ours.
@@ -44,7 +44,7 @@ pub fn sniff_document(head: &[u8]) -> Option<Sniffed> {
 /// damaged. A file without a byte is a transcript without events.
 pub fn check_ours(path: &Path) -> Result<(), Failure> {
     let failed = |error| cannot("read", path, &error);
-    let mut lines = BufReader::new(open_regular(path)?.take(SEARCHED_BYTES_MAX));
+    let mut lines = BufReader::new(open_named(path)?.take(SEARCHED_BYTES_MAX));
     let mut line = Vec::new();
     let mut head = Vec::new();
     loop {

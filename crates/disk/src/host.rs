@@ -1,0 +1,115 @@
+//! Files outside any store: opened so that nothing that stands in a file's place can hold us up, be it a pipe, a device
+//! or a socket. They may be anybody's, and are only read.
+
+use std::fs::File;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+use rustix::fs::{self, AtFlags, CWD, Mode, OFlags};
+use rustix::io::Errno;
+
+use crate::DiskFile;
+use crate::real::{RealFile, check_regular};
+
+/// Whether the last part of a path may be a link. What the parts before it are is for whoever chose the path to judge.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Links {
+    /// A link stands for what it points to: the path came from somebody who may mean that.
+    Followed,
+    /// A link is no file: the path was found, and whoever can write there must not lead us elsewhere.
+    Refused,
+}
+
+/// Opens the regular file at a path of the host to read it, and nothing else that may stand there.
+///
+/// # Errors
+/// [`NotRegular`](crate::NotRegular) inside the error for anything else, or what the system says.
+pub fn open_regular(path: &Path, links: Links) -> io::Result<File> {
+    let (no_follow, stat_flags) = match links {
+        Links::Followed => (OFlags::empty(), AtFlags::empty()),
+        Links::Refused => (OFlags::NOFOLLOW, AtFlags::SYMLINK_NOFOLLOW),
+    };
+    // A plain open of a FIFO would wait for a writer for ever.
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | no_follow;
+    match fs::open(path, flags, Mode::empty()) {
+        Ok(fd) => {
+            // What was opened, and not what stood there before.
+            check_regular(&fs::fstat(&fd)?)?;
+            Ok(File::from(fd))
+        }
+        Err(error @ (Errno::NOENT | Errno::NOTDIR)) => Err(error.into()),
+        // A link gives ELOOP, a socket or a device something else: what is there says more than that.
+        Err(error) => {
+            if let Ok(stat) = fs::statat(CWD, path, stat_flags) {
+                check_regular(&stat)?;
+            }
+            Err(error.into())
+        }
+    }
+}
+
+/// Opens a file like [`open_regular`], to be read as the files of a store are.
+///
+/// # Errors
+/// As [`open_regular`].
+pub fn open_host_file(path: &Path) -> io::Result<Arc<dyn DiskFile>> {
+    Ok(Arc::new(RealFile::from(open_regular(path, Links::Followed)?)))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+    use std::os::unix::net::UnixListener;
+
+    use rustix::fs::FileType;
+
+    use super::*;
+    use crate::NotRegular;
+
+    #[track_caller]
+    fn check(path: &Path, links: Links, want: Result<&str, &str>) {
+        let got = match open_regular(path, links) {
+            Ok(file) => Ok(io::read_to_string(file).unwrap()),
+            Err(error) => Err(NotRegular::inside(&error)
+                .map_or_else(|| error.kind().to_string(), |why| why.found.to_owned())),
+        };
+        assert_eq!(got.as_deref().map_err(String::as_str), want, "{} {links:?}", path.display());
+    }
+
+    #[test]
+    fn regular_files_alone_are_opened_and_nothing_holds_anybody_up() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        std::fs::write(at("file"), "text").unwrap();
+        std::fs::create_dir(at("dir")).unwrap();
+        fs::mknodat(CWD, at("pipe"), FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+        let _listener = UnixListener::bind(at("socket")).unwrap();
+        for (link, to) in
+            [("to-file", "file"), ("to-pipe", "pipe"), ("to-nothing", "nothing"), ("loop", "loop")]
+        {
+            symlink(to, at(link)).unwrap();
+        }
+        let link = Err("a symbolic link");
+        for (name, followed, refused) in [
+            ("file", Ok("text"), Ok("text")),
+            ("dir", Err("a directory"), Err("a directory")),
+            ("pipe", Err("a FIFO"), Err("a FIFO")),
+            ("socket", Err("a socket"), Err("a socket")),
+            ("to-file", Ok("text"), link),
+            ("to-pipe", Err("a FIFO"), link),
+            ("to-nothing", Err("entity not found"), link),
+            ("nothing", Err("entity not found"), Err("entity not found")),
+            ("file/below", Err("not a directory"), Err("not a directory")),
+        ] {
+            check(&at(name), Links::Followed, followed);
+            check(&at(name), Links::Refused, refused);
+        }
+        check(&at("loop"), Links::Refused, link);
+        assert_eq!(
+            open_regular(&at("loop"), Links::Followed).unwrap_err().raw_os_error(),
+            Some(Errno::LOOP.raw_os_error())
+        );
+        check(Path::new("/dev/null"), Links::Refused, Err("a device"));
+    }
+}
