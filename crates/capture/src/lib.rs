@@ -1,4 +1,4 @@
-//! Where agents' bytes come from: finding their files, and following them as they grow.
+//! Where agents' bytes come from: finding their files, following them as they grow, and unpacking them.
 //!
 //! # Discovery
 //! [`discovery`] knows the homes of Claude Code, Codex, Gemini CLI and Copilot CLI, through all their eras.
@@ -69,6 +69,10 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
+//! # Compressed files
+//! Some agents compress what they are done with, and users do too. [`packing`] gives the bytes back as they were written.
+//! What is followed and kept is the file as it is.
+//!
 //! # Promises
 //! - An agent's files are only read. Nothing that takes a file's place can hold a reader up: a pipe, a device, a
 //!   directory or a link there is an error.
@@ -79,4 +83,5 @@
 //! - A notice that is lost costs time and no byte.
 
 pub mod discovery;
+pub mod packing;
 pub mod tail;

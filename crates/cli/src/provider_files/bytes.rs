@@ -1,27 +1,19 @@
 //! The bytes of a file as its agent wrote them, also where they were compressed since.
 
 use std::fs::File;
-use std::io::{self, Cursor, Read};
+use std::io::{self, Read as _};
 
-/// What compressed data begins with (zstd), whatever its file is called.
-const ZSTD_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
+use steno_capture::packing::Unpacked;
 
 /// Bytes up to the end of the file, or to where it cannot be read any further.
 pub struct PlainBytes {
-    bytes: Box<dyn Read>,
+    bytes: Unpacked<File>,
     error: Option<io::Error>,
 }
 
 impl PlainBytes {
-    /// Looks at the first bytes to tell how to read the rest.
-    pub fn of(mut file: File) -> io::Result<Self> {
-        let mut magic = Vec::new();
-        file.by_ref().take(ZSTD_MAGIC.len() as u64).read_to_end(&mut magic)?;
-        let is_compressed = magic == ZSTD_MAGIC;
-        let whole = Cursor::new(magic).chain(file);
-        let bytes: Box<dyn Read> =
-            if is_compressed { Box::new(zstd::stream::read::Decoder::new(whole)?) } else { Box::new(whole) };
-        Ok(Self { bytes, error: None })
+    pub fn of(file: File) -> Self {
+        Self { bytes: Unpacked::new(file), error: None }
     }
 
     /// Fills the buffer, and cuts it short where there is no more. What comes before an error is not lost by it.

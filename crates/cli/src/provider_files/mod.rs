@@ -55,7 +55,7 @@ impl Opened {
         let file = open_named(path)?;
         let modified = file.metadata().map_err(failed)?.modified().ok();
         let modified = modified.and_then(|time| jiff::Timestamp::try_from(time).ok());
-        let mut bytes = PlainBytes::of(file).map_err(failed)?;
+        let mut bytes = PlainBytes::of(file);
         let mut head = vec![0; HEAD_BYTES_MAX];
         bytes.fill(&mut head);
         let is_ours = is_transcript(&head);

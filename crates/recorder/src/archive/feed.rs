@@ -2,14 +2,8 @@
 
 use serde::de::IgnoredAny;
 use steno_adapters::{Adapter, HEAD_BYTES_MAX, Sink, Source, Surface, open, sniff};
+use steno_capture::packing::Unpacker;
 use steno_model::{Frame, Lane, Timestamp};
-use zstd::stream::raw::{Decoder, InBuffer, Operation as _, OutBuffer};
-
-/// What compressed data begins with (zstd), whatever its file is called.
-const ZSTD_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
-
-/// How much is unpacked at a time.
-const UNPACKED_BYTES_MAX: usize = 128 * 1024;
 
 /// The bytes of one source on their way to its adapter.
 pub(crate) struct Feed {
@@ -17,7 +11,7 @@ pub(crate) struct Feed {
     /// Whether they are to be understood, and not only counted.
     is_wanted: bool,
     stage: Stage,
-    packing: Packing,
+    unpacker: Unpacker,
     generation: u32,
     /// How many unpacked bytes of the generation have come.
     offset: u64,
@@ -43,20 +37,11 @@ impl Stage {
     }
 }
 
-enum Packing {
-    /// Too few bytes have come to tell.
-    Unknown(Vec<u8>),
-    Plain,
-    Zstd(Box<Decoder<'static>>),
-    /// What came cannot be unpacked any further.
-    Broken,
-}
-
 impl Feed {
     /// Begins with a source's first generation. One that is not to be understood is only counted.
     pub(crate) fn new(source: Source, is_wanted: bool) -> Self {
         let stage = if is_wanted { Stage::begin() } else { Stage::Unread };
-        Self { source, is_wanted, stage, packing: Packing::Unknown(Vec::new()), generation: 0, offset: 0 }
+        Self { source, is_wanted, stage, unpacker: Unpacker::default(), generation: 0, offset: 0 }
     }
 
     /// Returns the adapter's name and version, once there is one.
@@ -94,19 +79,16 @@ impl Feed {
         if generation != self.generation {
             self.begin_generation(generation);
         }
-        let mut packing = std::mem::replace(&mut self.packing, Packing::Broken);
-        packing.unpack(bytes, &mut |plain| {
-            if !plain.is_empty() {
-                self.take_plain(plain, captured, sink);
-            }
-        });
-        self.packing = packing;
+        let mut unpacker = std::mem::take(&mut self.unpacker);
+        // What cannot be unpacked any further is kept as it is, and nothing more is made of it.
+        unpacker.unpack(bytes, &mut |plain| self.take_plain(plain, captured, sink)).ok();
+        self.unpacker = unpacker;
     }
 
     fn begin_generation(&mut self, generation: u32) {
         self.generation = generation;
         self.offset = 0;
-        self.packing = Packing::Unknown(Vec::new());
+        self.unpacker = Unpacker::default();
         match &self.stage {
             // What is in the file's place now may be somebody's.
             Stage::Waiting { .. } | Stage::Unread if self.is_wanted => self.stage = Stage::begin(),
@@ -202,103 +184,4 @@ impl Feed {
 /// Returns how many bytes the lines have that are whole.
 fn whole_lines(bytes: &[u8]) -> usize {
     bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1)
-}
-
-impl Packing {
-    /// Hands over the bytes as their agent wrote them, in pieces of a bounded size: what is compressed may be a
-    /// thousand times as long as it looks.
-    fn unpack(&mut self, bytes: &[u8], each: &mut dyn FnMut(&[u8])) {
-        match self {
-            Self::Unknown(first) => {
-                first.extend_from_slice(bytes);
-                let magic = &ZSTD_MAGIC[..first.len().min(ZSTD_MAGIC.len())];
-                if first.starts_with(magic) && first.len() < ZSTD_MAGIC.len() {
-                    return;
-                }
-                let first = std::mem::take(first);
-                *self = Self::of(&first);
-                self.unpack(&first, each);
-            }
-            Self::Plain => each(bytes),
-            Self::Zstd(decoder) => {
-                if unpack_zstd(decoder, bytes, each).is_err() {
-                    *self = Self::Broken;
-                }
-            }
-            Self::Broken => {}
-        }
-    }
-
-    /// Tells by the first bytes how the rest is packed.
-    fn of(first: &[u8]) -> Self {
-        if !first.starts_with(&ZSTD_MAGIC) {
-            return Self::Plain;
-        }
-        Decoder::new().map_or(Self::Broken, |decoder| Self::Zstd(Box::new(decoder)))
-    }
-}
-
-fn unpack_zstd(
-    decoder: &mut Decoder<'static>,
-    bytes: &[u8],
-    each: &mut dyn FnMut(&[u8]),
-) -> std::io::Result<()> {
-    let mut packed = InBuffer::around(bytes);
-    let mut piece = vec![0; UNPACKED_BYTES_MAX];
-    loop {
-        let mut plain = OutBuffer::around(&mut piece[..]);
-        decoder.run(&mut packed, &mut plain)?;
-        let is_full = plain.pos() == UNPACKED_BYTES_MAX;
-        each(plain.as_slice());
-        // With room left there is nothing more to be had from what has come.
-        if packed.pos() == bytes.len() && !is_full {
-            return Ok(());
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn unpacked(packed: &[u8], step: usize) -> (Vec<u8>, usize) {
-        let mut packing = Packing::Unknown(Vec::new());
-        let (mut all, mut longest) = (Vec::new(), 0);
-        for bytes in packed.chunks(step) {
-            packing.unpack(bytes, &mut |plain| {
-                all.extend_from_slice(plain);
-                longest = longest.max(plain.len());
-            });
-        }
-        (all, longest)
-    }
-
-    #[test]
-    fn what_is_packed_comes_out_however_it_is_cut_or_put_together() {
-        let plain: Vec<u8> = (0..100_000_u32).flat_map(|number| number.to_string().into_bytes()).collect();
-        let frames: Vec<u8> =
-            plain.chunks(70_000).flat_map(|part| zstd::encode_all(part, 3).unwrap()).collect();
-        for step in [1, 3, 4096, frames.len()] {
-            assert!(unpacked(&frames, step).0 == plain, "in steps of {step}");
-            assert!(unpacked(&plain, step).0 == plain, "plain in steps of {step}");
-        }
-        let cut = unpacked(&frames[..frames.len() / 2], frames.len()).0;
-        assert!(!cut.is_empty() && plain.starts_with(&cut));
-        let mut broken = frames.clone();
-        broken[frames.len() / 2..].fill(0xff);
-        assert!(plain.starts_with(&unpacked(&broken, 1000).0));
-    }
-
-    #[test]
-    fn little_that_unpacks_to_much_is_never_in_memory_as_a_whole() {
-        let bomb = zstd::encode_all(&vec![b'x'; 64 * 1024 * 1024][..], 3).unwrap();
-        assert!(bomb.len() < 16 * 1024);
-        let mut packing = Packing::Unknown(Vec::new());
-        let (mut count, mut longest) = (0, 0);
-        packing.unpack(&bomb, &mut |plain| {
-            count += plain.len();
-            longest = longest.max(plain.len());
-        });
-        assert_eq!((count, longest), (64 * 1024 * 1024, UNPACKED_BYTES_MAX));
-    }
 }

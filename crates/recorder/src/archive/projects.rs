@@ -5,10 +5,11 @@ use std::io::Read as _;
 use std::path::Path;
 
 use serde::Deserialize;
-use steno_disk::{open_host_file, read_full};
+use steno_capture::packing::Unpacked;
+use steno_disk::{Links, open_regular};
 
 /// How much of a file is looked at.
-const HEAD_BYTES_MAX: usize = 256 * 1024;
+const HEAD_BYTES_MAX: u64 = 256 * 1024;
 
 /// Returns the directory that a Codex session was started in, from the first record of its rollout.
 pub(crate) fn of_codex(path: &Path) -> Option<String> {
@@ -21,13 +22,7 @@ pub(crate) fn of_codex(path: &Path) -> Option<String> {
     struct Meta {
         cwd: Option<String>,
     }
-    let mut head = head_of(path)?;
-    if path.extension().is_some_and(|kind| kind == "zst") {
-        let packed = std::mem::take(&mut head);
-        let plain = zstd::stream::read::Decoder::new(&packed[..]).ok()?;
-        // The head of a compressed file may be cut, and tells all the same.
-        plain.take(HEAD_BYTES_MAX as u64).read_to_end(&mut head).ok();
-    }
+    let head = head_of(path)?;
     let line = head.split(|byte| *byte == b'\n').next()?;
     let record: Record = serde_json::from_slice(line).ok()?;
     record.payload.and_then(|meta| meta.cwd).or(record.cwd)
@@ -46,10 +41,10 @@ pub(crate) fn of_copilot(home: &Path, path: &Path) -> Option<String> {
 
 /// Reads the beginning of a file, without waiting for anything that is none.
 fn head_of(path: &Path) -> Option<Vec<u8>> {
-    let file = open_host_file(path).ok()?;
-    let mut head = vec![0; HEAD_BYTES_MAX];
-    let read = read_full(&*file, &mut head, 0).ok()?;
-    head.truncate(read);
+    let file = open_regular(path, Links::Followed).ok()?;
+    let mut head = Vec::new();
+    // A compressed file may be cut, and its head tells all the same.
+    Unpacked::new(file).take(HEAD_BYTES_MAX).read_to_end(&mut head).ok();
     Some(head)
 }
 

@@ -1,0 +1,328 @@
+//! Bytes as their agent wrote them, also where they were compressed since: handed over as they come by an [`Unpacker`],
+//! or read through an [`Unpacked`]. Both tell by the first bytes, whatever a file is called, and have the same limits.
+
+use std::io::{self, Read};
+use std::ops::Range;
+
+use zstd::stream::raw::{DParameter, Decoder, InBuffer, Operation as _, OutBuffer};
+
+/// What compressed data begins with (zstd).
+const ZSTD_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
+
+/// How much is read of a file and unpacked at a time: what is compressed may be a thousand times as long as it looks.
+pub const PIECE_BYTES_MAX: usize = 128 * 1024;
+
+/// How far back compressed data may refer, as a power of two, which is what unpacking it takes of memory: 128 MiB. All
+/// levels of zstd keep to it.
+const WINDOW_LOG_MAX: u32 = 27;
+
+/// Unpacks bytes as they come, however they are cut. What is not compressed is handed on as it is.
+#[derive(Default)]
+pub struct Unpacker {
+    state: State,
+}
+
+/// Reads a file as its agent wrote it.
+pub struct Unpacked<R> {
+    file: R,
+    unpacker: Unpacker,
+    /// What was read of the file last.
+    packed: Vec<u8>,
+    /// Which part of it is still to be unpacked.
+    unused: Range<usize>,
+    /// What was taken for the beginning of compressed data, and is none.
+    owed: &'static [u8],
+}
+
+enum State {
+    /// So many bytes have come, and are the first that compressed data has.
+    Beginning(usize),
+    Plain,
+    Zstd(Box<Stream>),
+    /// What came cannot be unpacked any further.
+    Broken,
+}
+
+impl Default for State {
+    fn default() -> Self {
+        Self::Beginning(0)
+    }
+}
+
+impl Unpacker {
+    /// Hands over what the next bytes unpack to, in pieces of [`PIECE_BYTES_MAX`] at most where they are compressed.
+    ///
+    /// # Errors
+    /// What zstd says of data that it did not make, from there on for all that comes.
+    pub fn unpack(&mut self, packed: &[u8], each: &mut dyn FnMut(&[u8])) -> io::Result<()> {
+        let (owed, rest) = self.recognise(packed)?;
+        if !owed.is_empty() {
+            each(owed);
+        }
+        match &self.state {
+            State::Plain if !rest.is_empty() => each(rest),
+            State::Zstd(_) => {
+                let (mut piece, mut used) = (vec![0; PIECE_BYTES_MAX], 0);
+                loop {
+                    let step = self.step(&rest[used..], &mut piece)?;
+                    used += step.used;
+                    if step.given > 0 {
+                        each(&piece[..step.given]);
+                    } else if used == rest.len() {
+                        break;
+                    }
+                }
+            }
+            State::Beginning(_) | State::Plain => {}
+            State::Broken => return Err(broken_before()),
+        }
+        Ok(())
+    }
+
+    /// Tells by the first bytes how the rest is packed. Returns what must be handed on of those that came before, and
+    /// what is left of these.
+    fn recognise<'a>(&mut self, packed: &'a [u8]) -> io::Result<(&'static [u8], &'a [u8])> {
+        let State::Beginning(before) = self.state else { return Ok((&[], packed)) };
+        let alike = packed.iter().zip(&ZSTD_MAGIC[before..]).take_while(|(byte, want)| byte == want).count();
+        let (known, rest) = (before + alike, &packed[alike..]);
+        if known == ZSTD_MAGIC.len() {
+            self.state = State::Broken;
+            self.state = State::Zstd(Box::new(Stream::begin()?));
+        } else if rest.is_empty() {
+            self.state = State::Beginning(known);
+        } else {
+            self.state = State::Plain;
+            return Ok((&ZSTD_MAGIC[..known], rest));
+        }
+        Ok((&[], rest))
+    }
+
+    fn step(&mut self, packed: &[u8], into: &mut [u8]) -> io::Result<Step> {
+        let State::Zstd(stream) = &mut self.state else { return Err(broken_before()) };
+        let step = stream.step(packed, into);
+        if step.is_err() {
+            self.state = State::Broken;
+        }
+        step
+    }
+}
+
+fn broken_before() -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, "what came before could not be unpacked")
+}
+
+impl<R: Read> Unpacked<R> {
+    /// Reads nothing yet.
+    pub fn new(file: R) -> Self {
+        Self { file, unpacker: Unpacker::default(), packed: Vec::new(), unused: 0..0, owed: &[] }
+    }
+
+    /// Reads the next piece of the file; `false` at its end.
+    fn refill(&mut self) -> io::Result<bool> {
+        self.packed.resize(PIECE_BYTES_MAX, 0);
+        let count = self.file.read(&mut self.packed)?;
+        let (owed, rest) = self.unpacker.recognise(&self.packed[..count])?;
+        (self.owed, self.unused) = (owed, count - rest.len()..count);
+        Ok(count > 0)
+    }
+
+    /// Takes what can be had without the file's next piece.
+    fn take(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let rest = &self.packed[self.unused.clone()];
+        match &self.unpacker.state {
+            _ if !self.owed.is_empty() => self.owed.read(into),
+            State::Beginning(_) => Ok(0),
+            State::Plain if rest.is_empty() => self.file.read(into),
+            State::Plain => {
+                let given = (&mut &*rest).read(into)?;
+                self.unused.start += given;
+                Ok(given)
+            }
+            State::Zstd(_) | State::Broken => {
+                let step = self.unpacker.step(rest, into)?;
+                self.unused.start += step.used;
+                Ok(step.given)
+            }
+        }
+    }
+}
+
+/// Fails with [`io::ErrorKind::UnexpectedEof`] where a file ends inside of compressed data.
+impl<R: Read> Read for Unpacked<R> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        loop {
+            let given = self.take(into)?;
+            if given > 0 || into.is_empty() {
+                return Ok(given);
+            }
+            if !self.unused.is_empty() || self.refill()? {
+                continue;
+            }
+            match &self.unpacker.state {
+                State::Beginning(known @ 1..) => {
+                    self.owed = &ZSTD_MAGIC[..*known];
+                    self.unpacker.state = State::Plain;
+                }
+                State::Zstd(stream) if stream.is_inside => {
+                    return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "incomplete frame"));
+                }
+                State::Beginning(_) | State::Plain | State::Zstd(_) | State::Broken => return Ok(0),
+            }
+        }
+    }
+}
+
+/// Compressed data behind its first bytes.
+struct Stream {
+    decoder: Decoder<'static>,
+    /// Whether a frame has begun and not ended.
+    is_inside: bool,
+    /// Whether the decoder may have more to give without another byte.
+    has_more: bool,
+}
+
+struct Step {
+    /// How many packed bytes were used.
+    used: usize,
+    /// How many unpacked bytes were given.
+    given: usize,
+}
+
+impl Stream {
+    fn begin() -> io::Result<Self> {
+        let mut decoder = Decoder::new()?;
+        decoder.set_parameter(DParameter::WindowLogMax(WINDOW_LOG_MAX))?;
+        let mut stream = Self { decoder, is_inside: true, has_more: false };
+        stream.step(&ZSTD_MAGIC, &mut [0])?;
+        Ok(stream)
+    }
+
+    fn step(&mut self, packed: &[u8], into: &mut [u8]) -> io::Result<Step> {
+        // Asked for something where nothing can be, the decoder would begin another frame, or lose its patience.
+        if into.is_empty() || packed.is_empty() && !self.has_more {
+            return Ok(Step { used: 0, given: 0 });
+        }
+        let (mut input, mut output) = (InBuffer::around(packed), OutBuffer::around(&mut *into));
+        let wanted = self.decoder.run(&mut input, &mut output)?;
+        let step = Step { used: input.pos(), given: output.pos() };
+        self.is_inside = wanted > 0;
+        self.has_more = self.is_inside && step.given == into.len();
+        Ok(step)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns what comes out of bytes that come in steps, the longest piece of it, and how it ended.
+    fn unpacked(packed: &[u8], step: usize) -> (Vec<u8>, usize, io::Result<()>) {
+        let mut unpacker = Unpacker::default();
+        let (mut all, mut longest) = (Vec::new(), 0);
+        let mut each = |plain: &[u8]| {
+            assert!(!plain.is_empty());
+            all.extend_from_slice(plain);
+            longest = longest.max(plain.len());
+        };
+        let ended = packed.chunks(step).try_for_each(|bytes| unpacker.unpack(bytes, &mut each));
+        (all, longest, ended)
+    }
+
+    /// A file that is read in small pieces.
+    struct InSteps<'a>(&'a [u8], usize);
+
+    impl Read for InSteps<'_> {
+        fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+            let len = into.len().min(self.1);
+            self.0.read(&mut into[..len])
+        }
+    }
+
+    fn read(packed: &[u8], step: usize) -> (Vec<u8>, Option<io::ErrorKind>) {
+        let (mut file, mut all) = (Unpacked::new(InSteps(packed, step)), Vec::new());
+        let ended = file.read_to_end(&mut all);
+        // It stays at its end.
+        for _ in 0..40 {
+            assert_eq!(
+                file.read(&mut [0; 9]).map_err(|error| error.kind()).err(),
+                ended.as_ref().err().map(io::Error::kind)
+            );
+        }
+        (all, ended.err().map(|error| error.kind()))
+    }
+
+    fn frames() -> (Vec<u8>, Vec<u8>) {
+        let plain: Vec<u8> = (0..100_000_u32).flat_map(|number| number.to_string().into_bytes()).collect();
+        let frames = plain.chunks(70_000).flat_map(|part| zstd::encode_all(part, 3).unwrap()).collect();
+        (plain, frames)
+    }
+
+    #[test]
+    fn what_is_packed_comes_out_however_it_is_cut_or_put_together() {
+        let (plain, frames) = frames();
+        for step in [1, 3, 4096, frames.len()] {
+            for packed in [&frames, &plain] {
+                let (all, _, ended) = unpacked(packed, step);
+                assert!(all == plain && ended.is_ok(), "in steps of {step}");
+                assert!(read(packed, step) == (plain.clone(), None), "in steps of {step}");
+            }
+        }
+        // Frames as long as what is unpacked at a time end with it.
+        let even = vec![b'x'; PIECE_BYTES_MAX];
+        let packed = zstd::encode_all(&even[..], 3).unwrap().repeat(2);
+        assert!(unpacked(&packed, packed.len()).0 == even.repeat(2));
+        assert!(read(&packed, packed.len()) == (even.repeat(2), None));
+    }
+
+    #[test]
+    fn what_was_cut_or_broken_is_unpacked_up_to_there() {
+        let (plain, frames) = frames();
+        let half = &frames[..frames.len() / 2];
+        let (all, _, ended) = unpacked(half, half.len());
+        assert!(!all.is_empty() && plain.starts_with(&all) && ended.is_ok());
+        assert!(read(half, half.len()) == (all, Some(io::ErrorKind::UnexpectedEof)));
+
+        let mut broken = frames.clone();
+        broken[frames.len() / 2..].fill(0xff);
+        let (all, _, ended) = unpacked(&broken, 1000);
+        assert!(plain.starts_with(&all) && ended.is_err());
+        let mut file = Unpacked::new(InSteps(&broken, 1000));
+        let mut read = Vec::new();
+        assert!(file.read_to_end(&mut read).is_err() && read == all);
+        assert!(file.read(&mut [0; 9]).is_err());
+    }
+
+    #[test]
+    fn the_first_bytes_of_compressed_data_alone_are_plain() {
+        for len in 0..ZSTD_MAGIC.len() {
+            let first = &ZSTD_MAGIC[..len];
+            for step in [1, 9] {
+                assert_eq!(read(first, step), (first.to_vec(), None));
+                let plain = [first, b"{}"].concat();
+                assert_eq!(read(&plain, step), (plain.clone(), None));
+                assert_eq!(unpacked(&plain, step).0, plain);
+            }
+            // More may come.
+            assert_eq!(unpacked(first, 9).0, b"");
+        }
+    }
+
+    #[test]
+    fn little_that_unpacks_to_much_is_never_in_memory_as_a_whole() {
+        let bomb = zstd::encode_all(&vec![b'x'; 64 * 1024 * 1024][..], 3).unwrap();
+        assert!(bomb.len() < 16 * 1024);
+        let (all, longest, _) = unpacked(&bomb, bomb.len());
+        assert_eq!((all.len(), longest), (64 * 1024 * 1024, PIECE_BYTES_MAX));
+    }
+
+    #[test]
+    fn data_that_refers_too_far_back_is_refused() {
+        // A frame's head: its magic, that a window follows, and the window's size.
+        let head = |window_log: u32| {
+            let window = u8::try_from((window_log - 10) << 3).unwrap();
+            [&ZSTD_MAGIC[..], &[0, window], &[1, 0, 0]].concat()
+        };
+        assert!(unpacked(&head(WINDOW_LOG_MAX), 99).2.is_ok());
+        assert!(unpacked(&head(WINDOW_LOG_MAX + 1), 99).2.is_err());
+    }
+}
