@@ -13,7 +13,7 @@ import zlib
 from dataclasses import dataclass, field
 from pathlib import Path
 
-RAW, PACKED, DIFFERING = 0, 1, 2
+RAW, PACKED, DIFFERING, DIFFERING_TWICE = range(4)
 TAIL_HEADER = struct.Struct("<4sIQIII")
 CHUNK_HEADER = struct.Struct("<4sB3xII24s32s")
 PACK_PREAMBLE_LEN = 16
@@ -131,7 +131,9 @@ class Vault:
             at = self._scanned.get(path, PACK_PREAMBLE_LEN)
             while frame := chunk_frame(data, at):
                 name, form, base, length, stored, end = frame
-                self._frames[name] = (form, base, length, stored)
+                # Of several frames the one that needs the fewest others: two may differ from each other.
+                if name not in self._frames or form < self._frames[name][0]:
+                    self._frames[name] = (form, base, length, stored)
                 at = end
             self._scanned[path] = at
 
@@ -168,7 +170,7 @@ def chunk_frame(data, at):
     if magic != b"SCHK":
         return None
     end = at + CHUNK_HEADER.size
-    base = data[end : end + 32].hex() if form == DIFFERING else None
+    base = data[end : end + 32].hex() if form in (DIFFERING, DIFFERING_TWICE) else None
     end += 32 if base else 0
     if end + 8 > len(data):
         return None
