@@ -10,18 +10,10 @@ from pathlib import Path
 
 import homes
 from ledger import Stood, read
+from promises import demand
 from vault_reader import Vault
 
 ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
-
-
-class Violation(Exception):
-    """The store breaks a promise."""
-
-
-def demand(condition, message):
-    if not condition:
-        raise Violation(message)
 
 
 def check(case, counts):

@@ -2,14 +2,13 @@
 could be read, the events are those of one import, and kills came between two events of one record.
 
 Usage: run.py [--seed NUMBER] [--rounds COUNT] [--operations COUNT]. The program is named by ARCHIVE_FAULTS_STENO, the
-directory to work in by ARCHIVE_FAULTS_WORK.
+directory to work in by ARCHIVE_FAULTS_WORK; PYTHONPATH has scripts/supervised.
 """
 
 import argparse
 import os
 import random
 import shutil
-import signal
 import subprocess
 import sys
 import time
@@ -17,13 +16,14 @@ from collections import Counter
 from pathlib import Path
 
 import ledger
-from checks import Violation, check, demand
+from checks import check
+from ending import PATIENCE_S, end_children, end_when_stopped, ended_with_us
+from promises import Violation, demand
 from watching import Watch, is_transcript
 
 HERE = Path(__file__).parent
 WORK = Path(os.environ.get("ARCHIVE_FAULTS_WORK", "."))
 STENO = os.environ.get("ARCHIVE_FAULTS_STENO", "steno")
-PATIENCE_S = 60
 # In some rounds there is time for the last files of agents, in others all are written when following is to end.
 CALM_EVERY = 2
 
@@ -61,6 +61,7 @@ class Agents:
 
     def start(self):
         self.process = subprocess.Popen(self.command(self.operations), stderr=subprocess.PIPE)
+        ended_with_us(self.process)
         self.lives_until = time.monotonic() + self.dice.uniform(0.2, 1.2)
 
     def command(self, operations):
@@ -85,17 +86,12 @@ class Agents:
             self.process.stderr.close()
         return code is not None
 
-    def end(self):
-        self.process.kill()
-        self.process.wait()
-
 
 def play(case, dice, operations, is_calm):
     """One round; returns its counts."""
     counts = Counter()
-    watch, agents = Watch(case, dice), None
     try:
-        agents = Agents(case, dice, operations)
+        watch, agents = Watch(case, dice), Agents(case, dice, operations)
         while not agents.is_done():
             if dice.random() < 0.6:
                 watch.kill_when_it_writes(at_most_s=dice.uniform(0.1, 1))
@@ -117,9 +113,7 @@ def play(case, dice, operations, is_calm):
         counts["operations"] = sum(ledger.read(case.ledger)[1].values())
         check(case, counts)
     finally:
-        watch.end()
-        if agents:
-            agents.end()
+        end_children()
     return counts
 
 
@@ -129,8 +123,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--operations", type=int, default=100)
     args = parser.parse_args()
-    # So that processes are ended also when somebody stops the test.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    end_when_stopped()
     total, began = Counter(), time.monotonic()
     for number in range(args.rounds):
         case = Case(f"round-{args.seed}-{number}")

@@ -8,7 +8,8 @@ import subprocess
 import time
 from dataclasses import dataclass
 
-PATIENCE_S = 60
+from ending import PATIENCE_S, ended_with_us, exit_code, wait_until
+from promises import demand
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,7 @@ class Watch:
         self.log.flush()
         command = [*self.case.steno, "watch"]
         self.process = subprocess.Popen(command, env=self.case.env, stdout=self.log, stderr=self.log)
+        ended_with_us(self.process)
 
     def kill(self):
         """Kills it, takes down where each run ends, and starts it again."""
@@ -47,21 +49,22 @@ class Watch:
 
     def kill_when_it_writes(self, at_most_s):
         """Kills it as soon as a transcript has grown, which is in the middle of a record with many events."""
-        before, until = self.sizes(), time.monotonic() + at_most_s
-        while time.monotonic() < until and self.process.poll() is None:
-            now = self.sizes()
-            if any(size > before.get(path, 0) for path, size in now.items()):
-                break
-            time.sleep(0.0005)
+        before = self.sizes()
+
+        def has_written():
+            return any(size > before.get(path, 0) for path, size in self.sizes().items())
+
+        wait_until(lambda: has_written() or self.has_ended(), at_most_s, every_s=0.0005)
         self.kill()
 
     def wait_until_ready(self):
         """Waits until all that was there when it was started is recorded."""
-        until = time.monotonic() + PATIENCE_S
-        while b"following" not in self.log_path.read_bytes().rpartition(b"started\n")[2]:
-            if time.monotonic() > until or self.process.poll() is not None:
-                raise TimeoutError(f"`steno watch` is not ready: {self.log_path.read_text()[-2000:]}")
-            time.sleep(0.01)
+
+        def is_ready():
+            return b"following" in self.log_path.read_bytes().rpartition(b"started\n")[2]
+
+        wait_until(lambda: is_ready() or self.has_ended())
+        demand(is_ready(), "`steno watch` is not ready")
 
     def wait_until_quiet(self):
         """Waits until no transcript has grown for a while."""
@@ -78,14 +81,12 @@ class Watch:
         """Stops it as people do, and returns its exit code."""
         self.process.send_signal(signal.SIGINT)
         self.process.send_signal(signal.SIGCONT)
-        code = self.process.wait(PATIENCE_S)
+        code = exit_code(self.process, "steno watch")
         self.log.close()
         return code
 
-    def end(self):
-        with contextlib.suppress(ProcessLookupError):
-            self.process.kill()
-        self.process.wait()
+    def has_ended(self):
+        return self.process.poll() is not None
 
     def sizes(self):
         with contextlib.suppress(FileNotFoundError), os.scandir(self.case.transcripts) as entries:

@@ -8,7 +8,8 @@ import subprocess
 from pathlib import Path
 
 from ending import PATIENCE_S, end_group, ended_with_us
-from oracle import Call, demand
+from oracle import Call
+from promises import demand
 
 WORK = Path(os.environ["E2E_WORK"])
 RIG = WORK / "rig" / "rig"

@@ -4,8 +4,10 @@ import random
 import shutil
 import time
 
-from oracle import Violation, check, demand, finished
-from store import LOOK_S, Store, Watch
+from ending import LOOK_S
+from oracle import check, finished
+from promises import Violation, demand
+from store import Store, Watch
 
 # So many kills have to fall inside runs of an agent, and so many runs are made for that at least and at most.
 KILLS_MIN = 10

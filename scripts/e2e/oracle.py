@@ -3,14 +3,7 @@
 from collections import Counter
 from dataclasses import dataclass
 
-
-class Violation(Exception):
-    """The store does not hold what it should."""
-
-
-def demand(condition, message):
-    if not condition:
-        raise Violation(message)
+from promises import demand
 
 
 @dataclass(frozen=True)

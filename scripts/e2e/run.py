@@ -1,14 +1,13 @@
 """Checks the claims, or those whose names contain one of the arguments, for each agent, and says what was seen."""
 
-import signal
 import sys
 import time
 import traceback
 
 import claims
 from agents import AGENTS, WORK, write_scenarios
-from ending import end_children
-from oracle import Violation
+from ending import end_children, end_when_stopped
+from promises import Violation
 
 CLAIMS = [
     claims.followed,
@@ -36,10 +35,7 @@ def check(claim, agent):
 
 
 def main():
-    # So that processes are ended also when somebody stops us, and are told of Ctrl-C, which a shell hides from what
-    # it runs in the background.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+    end_when_stopped()
     (WORK / "nobody").mkdir()
     write_scenarios()
     wanted, failed = sys.argv[1:], 0

@@ -8,16 +8,15 @@ import subprocess
 import time
 
 from agents import AGENTS, ENV, WORK, files_below
-from ending import PATIENCE_S, ended_with_us
-from oracle import Violation, demand, difference
+from ending import PATIENCE_S, ended_with_us, exit_code, wait_until
+from oracle import difference
+from promises import Violation, demand
 
 STENO = str(WORK / "steno")
 # Where agents' homes are is told by variables alone: nobody's home has none.
 HOMES = {"CLAUDE_CONFIG_DIR": str(AGENTS[0].home), "CODEX_HOME": str(AGENTS[1].home)}
 # How long `watch` may take until everything is recorded. One that has to take over from another needs some seconds.
 SOON_S = 30
-# How long to wait between two looks.
-LOOK_S = 0.01
 NUMBERS = itertools.count(1)
 
 
@@ -69,14 +68,11 @@ class Store:
     def wait_for(self, want):
         """Waits until transcripts are as wanted; returns how long that took."""
         started = time.monotonic()
-        while True:
+        if not wait_until(lambda: want.items() <= self.transcripts().items(), SOON_S):
             now = self.transcripts()
-            if all(now.get(run) == lines for run, lines in want.items()):
-                return time.monotonic() - started
-            if time.monotonic() - started > SOON_S:
-                got = {run: now[run] for run in want if run in now}
-                raise Violation(f"not recorded after {SOON_S} s: {difference(got, want)}")
-            time.sleep(LOOK_S)
+            got = {run: now[run] for run in want if run in now}
+            raise Violation(f"not recorded after {SOON_S} s: {difference(got, want)}")
+        return time.monotonic() - started
 
 
 class Watch:
@@ -100,11 +96,7 @@ class Watch:
     def end(self):
         """Ends it with SIGINT, as Ctrl-C does; returns how many events it has recorded."""
         self.process.send_signal(signal.SIGINT)
-        try:
-            code = self.process.wait(PATIENCE_S)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            raise Violation(f"`steno watch` did not end in {PATIENCE_S} s") from None
+        code = exit_code(self.process, "steno watch")
         demand(code == 0, f"`steno watch` ended with {code}: {self._last_words()}")
         # One report of the pass over what was there, and one of what came since.
         reports = [json.loads(line) for line in self.out.read_bytes().splitlines()]

@@ -1,6 +1,5 @@
 """The store as seen from outside, and a client that talks to one `steno record` process."""
 
-import atexit
 import contextlib
 import json
 import os
@@ -8,28 +7,15 @@ import subprocess
 import threading
 from pathlib import Path
 
-from ledger import Sent, Violation, demand
-
-# Long enough for a loaded machine; reached only when something hangs, which is a failure.
-PATIENCE_S = 60
+from ending import PATIENCE_S, ended_with_us, exit_code
+from ledger import Sent
+from promises import Violation, demand
 
 WORK = Path(os.environ["FAULTS_WORK"])
 STENO = os.environ["FAULTS_STENO"]
 # The same program with rustix's libc backend: tools that work by LD_PRELOAD cannot reach direct system calls.
 STENO_LIBC = os.environ["FAULTS_STENO_LIBC"]
 ENV = {"PATH": os.environ["PATH"], "HOME": str(WORK), "LC_ALL": "C.UTF-8"}
-
-_children = set()
-
-
-@atexit.register
-def end_children():
-    """Ends what a test that failed has left behind."""
-    for child in list(_children):
-        child.kill()
-        child.wait()
-        _children.discard(child)
-
 
 class Store:
     """A store's directory."""
@@ -78,7 +64,7 @@ class Client:
         command = [*wrapper, steno, "--store", str(store.path), "record", "--run", ledger.run, "--level", level]
         pipe = subprocess.PIPE
         self.process = subprocess.Popen(command, env=ENV, stdin=pipe, stdout=pipe, stderr=pipe)
-        _children.add(self.process)
+        ended_with_us(self.process)
         self._sending = threading.Lock()
         self._news = threading.Condition()
         self._answered = len(ledger.sent)
@@ -126,17 +112,12 @@ class Client:
         """Ends the input, and returns the exit code; a signal's is negative."""
         with self._sending, contextlib.suppress(BrokenPipeError):
             self.process.stdin.close()
-        try:
-            self.process.wait(PATIENCE_S)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            raise Violation(f"`steno record` did not end in {PATIENCE_S} s") from None
+        code = exit_code(self.process, "steno record")
         for thread in self._threads:
             thread.join(PATIENCE_S)
         self.process.stdout.close()
         self.process.stderr.close()
-        _children.discard(self.process)
-        return self.process.returncode
+        return code
 
     def _hear(self):
         # An answer that a kill has torn is no answer.

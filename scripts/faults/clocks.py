@@ -3,7 +3,8 @@
 import re
 
 from client import WORK, Client, Store
-from ledger import Ledger, demand
+from ledger import Ledger
+from promises import demand
 
 EVENTS = 50
 

@@ -3,7 +3,8 @@
 import itertools
 
 from client import WORK, Client, Store
-from ledger import Ledger, demand
+from ledger import Ledger
+from promises import demand
 from tracing import Trace
 
 # Sent one by one. strace counts each thread's calls, and up to five threads sync: 60 syncs mean that one of the

@@ -12,21 +12,14 @@ import re
 import uuid
 from dataclasses import dataclass
 
+from promises import Violation, demand
+
 # What JSON libraries like to change: key order, duplicate keys, big numbers, spaces, lone surrogates, NUL.
 AWKWARD = r'{"b":1,"a":12345678901234567890123,"a":2.50, "s":"\ud800\u0000\/","é":[ ]}'
 
 
-class Violation(Exception):
-    """The store breaks a promise."""
-
-
 class Lost(Violation):
     """A record that was acknowledged is not there."""
-
-
-def demand(condition, message):
-    if not condition:
-        raise Violation(message)
 
 
 @dataclass

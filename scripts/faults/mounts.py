@@ -6,7 +6,8 @@ import os
 import struct
 import subprocess
 
-from client import WORK, end_children
+from client import WORK
+from ending import end_children
 
 
 # What `xfs_io -x -c shutdown` calls, for ext4 and xfs alike. Called from here it comes without the delay of starting a

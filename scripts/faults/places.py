@@ -4,8 +4,9 @@ import itertools
 import os
 
 from client import WORK, Client, Store
-from ledger import Ledger, demand
+from ledger import Ledger
 from mounts import call, tmpfs
+from promises import demand
 
 
 def read_only():

@@ -8,8 +8,9 @@ from collections import deque
 from contextlib import closing
 
 from client import STENO_LIBC, Client, Store
-from ledger import Ledger, Lost, Violation, demand
+from ledger import Ledger, Lost
 from mounts import Image
+from promises import Violation, demand
 
 REPEATS = 12
 REPEATS_CONTROL = 3

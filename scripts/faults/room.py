@@ -3,8 +3,9 @@
 import random
 
 from client import WORK, Client, Store
-from ledger import Ledger, demand
+from ledger import Ledger
 from mounts import call, tmpfs
+from promises import demand
 from tracing import Trace
 
 REPEATS = 8

@@ -2,7 +2,6 @@
 
 import os
 import shutil
-import signal
 import sys
 import time
 import traceback
@@ -14,9 +13,9 @@ import power
 import room
 import short
 import sweeps
-from client import end_children
-from ledger import Violation
+from ending import end_children, end_when_stopped
 from mounts import Missing
+from promises import Violation
 
 LOOP = ["mount", "umount"]
 # A test returns how often it was repeated, how often its fault fired, and what else is worth knowing.
@@ -73,8 +72,7 @@ def check(test, needs):
 
 
 def main():
-    # So that file systems are unmounted and processes ended also when somebody stops the tests.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    end_when_stopped()
     wanted = sys.argv[1:]
     tests = [(test, needs) for test, needs in TESTS if not wanted or any(part in test.__name__ for part in wanted)]
     counts = {"ok": 0, "FAILED": 0, "SKIPPED": 0}

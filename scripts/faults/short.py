@@ -1,7 +1,8 @@
 """Short writes, by libfiu: the kernel takes only a part of what it is given, and the rest has to follow."""
 
 from client import STENO, STENO_LIBC, WORK, Client, Store
-from ledger import Ledger, demand
+from ledger import Ledger
+from promises import demand
 from tracing import Trace
 
 REPEATS = 6

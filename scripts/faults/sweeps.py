@@ -5,7 +5,7 @@ import re
 
 from client import Client
 from injected import NTH_MAX, Case
-from ledger import demand
+from promises import demand
 from tracing import Trace
 
 # Every kind of call that changes a store.
