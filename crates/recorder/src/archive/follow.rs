@@ -12,7 +12,7 @@ use steno_capture::discovery::Home;
 use steno_capture::tail::{Changes, TailOptions, Waker, Watch};
 
 use super::catalog::{packed_name, plain_name};
-use super::health::{Files, Look};
+use super::health::{Files, Sighting};
 use super::import::count;
 use super::places::{Found, Places};
 use super::presence::Presence;
@@ -231,7 +231,7 @@ impl<'a> Following<'a> {
         found.dirs.iter().for_each(|dir| self.watch.add_dir(dir));
         for file in found.files {
             self.watch.add_file(file.path());
-            self.files.take(file.path(), Look::Listed);
+            self.files.take(file.path(), Sighting::Listed);
             let is_old = self.archive.catalog.at(file.path()).is_some_and(|known| is_unchanged(known, &file));
             if !is_old {
                 self.due.insert(file.path().to_owned());
@@ -249,12 +249,12 @@ impl<'a> Following<'a> {
         };
         if let Err(error) = outcome {
             if error.is_forgotten() {
-                self.files.take(path, Look::Forgotten);
+                self.files.take(path, Sighting::Forgotten);
                 return;
             }
             if error.is_held() {
                 self.later.held(path, Instant::now());
-                self.files.take(path, Look::Held);
+                self.files.take(path, Sighting::Held);
             } else {
                 self.fail(path, &error, watcher);
             }
@@ -290,7 +290,7 @@ impl<'a> Following<'a> {
         held.tell(watcher);
         self.later.succeeded(&path);
         let is_new = held.source.read > before;
-        self.files.take(&path, if is_new { Look::New } else { Look::Quiet });
+        self.files.take(&path, if is_new { Sighting::New } else { Sighting::Quiet });
         if is_new {
             (held.news, self.news, self.is_settled) = (Instant::now(), Instant::now(), false);
         }
@@ -361,7 +361,7 @@ impl<'a> Following<'a> {
 
     fn fail(&mut self, path: &Path, error: &Error, watcher: &mut dyn Watcher) {
         self.later.failed(path, Instant::now());
-        self.files.take(path, Look::Failed);
+        self.files.take(path, Sighting::Failed);
         watcher.failed(path, error);
     }
 

@@ -68,7 +68,7 @@ pub(super) struct Files {
 
 /// What came of a look at a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Look {
+pub(super) enum Sighting {
     /// It is there, and was not opened.
     Listed,
     /// It was opened, and had nothing new.
@@ -84,19 +84,19 @@ pub(super) enum Look {
 }
 
 impl Files {
-    /// Takes in a look at a file. That it was held or failed is over when it could be opened.
-    pub(super) fn take(&mut self, path: &Path, look: Look) {
+    /// Takes in what came of a look at a file. That it was held or failed is over when it could be opened.
+    pub(super) fn take(&mut self, path: &Path, sighting: Sighting) {
         self.seen.insert(path.to_owned());
-        if look != Look::Listed {
+        if sighting != Sighting::Listed {
             self.held.remove(path);
             self.failed.remove(path);
         }
-        match look {
-            Look::Listed | Look::Quiet => false,
-            Look::New => self.new.insert(path.to_owned()),
-            Look::Held => self.held.insert(path.to_owned()),
-            Look::Forgotten => self.forgotten.insert(path.to_owned()),
-            Look::Failed => self.failed.insert(path.to_owned()),
+        match sighting {
+            Sighting::Listed | Sighting::Quiet => false,
+            Sighting::New => self.new.insert(path.to_owned()),
+            Sighting::Held => self.held.insert(path.to_owned()),
+            Sighting::Forgotten => self.forgotten.insert(path.to_owned()),
+            Sighting::Failed => self.failed.insert(path.to_owned()),
         };
     }
 
@@ -119,19 +119,19 @@ mod tests {
     fn a_file_counts_once_and_is_held_or_failed_until_it_is_recorded() {
         let mut files = Files::default();
         for (path, look) in [
-            ("a", Look::Listed),
-            ("a", Look::New),
-            ("a", Look::New),
-            ("b", Look::Held),
-            ("b", Look::Held),
-            ("c", Look::Held),
-            ("c", Look::New),
-            ("d", Look::Failed),
-            ("d", Look::Listed),
-            ("e", Look::Failed),
-            ("e", Look::Held),
-            ("f", Look::Held),
-            ("f", Look::Quiet),
+            ("a", Sighting::Listed),
+            ("a", Sighting::New),
+            ("a", Sighting::New),
+            ("b", Sighting::Held),
+            ("b", Sighting::Held),
+            ("c", Sighting::Held),
+            ("c", Sighting::New),
+            ("d", Sighting::Failed),
+            ("d", Sighting::Listed),
+            ("e", Sighting::Failed),
+            ("e", Sighting::Held),
+            ("f", Sighting::Held),
+            ("f", Sighting::Quiet),
         ] {
             files.take(Path::new(path), look);
         }

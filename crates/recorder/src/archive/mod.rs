@@ -183,7 +183,7 @@ impl Archive {
         is_at(manifest, file)
             || !path.exists()
                 && (catalog::is_named_alone(path, file.path())
-                    || source::goes_on(&self.vault, manifest, file.path()))
+                    || source::begins_with_all_of(&self.vault, manifest, file.path()))
     }
 
     /// Finds the source that was forgotten when a session's own file was elsewhere: agents move them.
@@ -212,7 +212,8 @@ impl Archive {
             is_as_long
                 && known.path.exists()
                 && self.vault.manifest(known.id).ok().flatten().is_some_and(|manifest| {
-                    manifest.adapted.is_some() && source::goes_on(&self.vault, &manifest, file.path())
+                    manifest.adapted.is_some()
+                        && source::begins_with_all_of(&self.vault, &manifest, file.path())
                 })
         };
         self.catalog.namesakes(file.path()).iter().any(has_same_bytes)

@@ -340,7 +340,7 @@ impl OpenSource {
 }
 
 /// Tells whether a file begins with all that the vault has of a source's last generation, if that is anything.
-pub(crate) fn goes_on(vault: &Vault, manifest: &Manifest, path: &Path) -> bool {
+pub(crate) fn begins_with_all_of(vault: &Vault, manifest: &Manifest, path: &Path) -> bool {
     let Some(generation) = manifest.generation_last() else { return false };
     let mut known = CursorOf::new(generation);
     let take = |_: u64, bytes: &[u8]| {
