@@ -6,7 +6,7 @@
 //! ```
 //! use std::sync::Arc;
 //! use steno_disk::{Disk as _, RealDisk, StorePath};
-//! use steno_vault::{HostPath, Keep, SourceId, SourceInfo, Vault};
+//! use steno_vault::{HostPath, Keep, Role, SourceId, SourceInfo, Vault};
 //!
 //! # let dir = tempfile::tempdir()?;
 //! let disk = Arc::new(RealDisk::create(&dir.path().join("store"))?);
@@ -16,7 +16,7 @@
 //! let path = HostPath("/agents/claude/projects/p/s.jsonl".into());
 //! let source = SourceId::derive(&path.0, 0);
 //! let info =
-//!     SourceInfo { provider: None, role: "transcript".into(), home: None, path, session: None, project: None };
+//!     SourceInfo { provider: None, role: Role::Transcript, home: None, path, session: None, project: None };
 //! let mut writer = vault.write(source, &info, "2026-06-08T08:14:42Z")?;
 //! writer.append(b"{\"type\":\"user\"}\n")?;
 //! writer.commit(Keep::InTail)?;
@@ -71,6 +71,7 @@ mod manifest;
 mod names;
 mod pack;
 mod restore;
+mod role;
 mod settle;
 mod sweep;
 mod tail_file;
@@ -87,6 +88,7 @@ pub use limits::Limits;
 pub use manifest::{Adapted, ChunkRef, Generation, HostPath, Manifest, SourceInfo};
 pub use names::VaultFile;
 pub use restore::{RestoreError, Standing, is_being_restored};
+pub use role::Role;
 pub use sweep::Swept;
 pub use tombstones::Tombstone;
 pub use usage::{SourceUsage, Usage};

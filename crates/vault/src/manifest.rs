@@ -12,6 +12,7 @@ use crate::error::Error;
 use crate::ids::{ChunkHash, SourceId};
 use crate::index::read_whole;
 use crate::names::VaultFile;
+use crate::role::Role;
 
 /// The version of manifests that we write.
 const VERSION: u32 = 1;
@@ -24,8 +25,8 @@ pub struct SourceInfo {
     /// The provider's name, if it is known.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub provider: Option<String>,
-    /// What the file is to its session: `transcript`, `sidecar` or `shared`.
-    pub role: String,
+    /// What the file is to its session.
+    pub role: Role,
     /// The agent's home that it lies in, if any.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub home: Option<HostPath>,
@@ -332,4 +333,30 @@ impl Manifest {
 
 pub(crate) fn source_line(info: &SourceInfo, time: &str) -> Line {
     Line::Source { version: VERSION, time: time.to_owned(), info: info.clone() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(word: &str, want: &Role) {
+        let id = SourceId::derive("/p".as_ref(), 0);
+        let object = format!(r#"{{"source":{{"version":1,"time":"t","role":"{word}","path":"/p"}}}}"#);
+        let mut text = String::new();
+        write_line(&object, &mut text);
+        let manifest = Manifest::parse(id, &VaultFile::Manifest(id).path(), text.as_bytes()).unwrap();
+        assert_eq!(&manifest.info.role, want);
+        assert_eq!(manifest.to_lines(), text);
+    }
+
+    #[test]
+    fn roles_are_written_back_as_they_were_read() {
+        check("transcript", &Role::Transcript);
+        check("sidecar", &Role::Sidecar);
+        check("shared", &Role::Shared);
+        for word in ["", "Transcript", "index of the future"] {
+            check(word, &Role::Other(word.to_owned()));
+        }
+    }
 }

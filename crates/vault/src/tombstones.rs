@@ -9,6 +9,7 @@ use crate::ids::SourceId;
 use crate::index::read_whole;
 use crate::manifest::Manifest;
 use crate::names::VaultFile;
+use crate::role::Role;
 use crate::vault::Vault;
 
 /// The version of the file that we write.
@@ -29,7 +30,7 @@ pub struct Tombstone {
     /// The provider's name, if it was known.
     pub provider: Option<String>,
     /// What the file was to its session, if its manifest could be read.
-    pub role: Option<String>,
+    pub role: Option<Role>,
     /// What files of its session share.
     pub session: Option<String>,
     /// How many generations it had.
@@ -53,7 +54,7 @@ enum Line {
         #[serde(skip_serializing_if = "Option::is_none", default)]
         provider: Option<String>,
         #[serde(skip_serializing_if = "Option::is_none", default)]
-        role: Option<String>,
+        role: Option<Role>,
         #[serde(skip_serializing_if = "Option::is_none", default)]
         session: Option<String>,
         generations: usize,

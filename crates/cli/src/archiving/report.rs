@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::json;
 use steno_recorder::archive::{Found, Health};
-use steno_vault::Vault;
+use steno_vault::{Role, Vault};
 
 use crate::failure::Failure;
 use crate::output::{Output, count, size};
@@ -36,7 +36,7 @@ impl Report {
             if let Some(last) = manifest.generation_last() {
                 source_bytes += vault.len(&manifest, last)?;
             }
-            if manifest.info.role == "transcript" {
+            if manifest.info.role == Role::Transcript {
                 let Some(provider) = manifest.info.provider.clone() else {
                     strange += 1;
                     continue;

@@ -9,7 +9,7 @@ use serde_json::json;
 use steno_journal::Store;
 use steno_model::RunId;
 use steno_recorder::archive::{is_project, last_written};
-use steno_vault::{Manifest, SourceId, Swept, Vault};
+use steno_vault::{Manifest, Role, SourceId, Swept, Vault};
 use steno_views::{Lines, visible};
 
 use crate::archiving::follow::tell;
@@ -95,7 +95,7 @@ fn older_than(manifests: Vec<Manifest>, before: Timestamp) -> Vec<Manifest> {
     let is_young = |manifest: &&Manifest| last_written(manifest).is_none_or(|written| written >= before);
     let young: BTreeSet<_> = manifests.iter().filter(is_young).map(key).collect();
     // What belongs to no session is nobody's to judge by age.
-    let is_old = |manifest: &Manifest| manifest.info.role != "shared" && !young.contains(&key(manifest));
+    let is_old = |manifest: &Manifest| manifest.info.role != Role::Shared && !young.contains(&key(manifest));
     manifests.into_iter().filter(is_old).collect()
 }
 

@@ -2,9 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use steno_capture::discovery::{FoundFile, GivenFile, Role};
+use steno_capture::discovery::{self, FoundFile, GivenFile};
 use steno_capture::tail::FileId;
-use steno_vault::{HostPath, SourceInfo};
+use steno_vault::{HostPath, Role, SourceInfo};
 
 use super::projects;
 
@@ -16,8 +16,6 @@ pub struct ToArchive {
     pub(crate) size_bytes: u64,
     /// When it was last written to.
     pub(crate) modified: String,
-    /// Whether its records are to be made into events.
-    pub(crate) is_wanted: bool,
 }
 
 impl ToArchive {
@@ -25,19 +23,19 @@ impl ToArchive {
     #[must_use]
     pub fn found(file: &FoundFile) -> Self {
         let role = match file.place.role {
-            Role::Transcript => "transcript",
-            Role::Sidecar => "sidecar",
-            Role::Shared => "shared",
+            discovery::Role::Transcript => Role::Transcript,
+            discovery::Role::Sidecar => Role::Sidecar,
+            discovery::Role::Shared => Role::Shared,
         };
         let info = SourceInfo {
             provider: Some(file.provider.name().to_owned()),
-            role: role.to_owned(),
+            role,
             home: Some(HostPath(file.home.clone())),
             path: HostPath(file.path.clone()),
             session: file.place.session.as_ref().map(ToString::to_string),
             project: file.place.project.clone(),
         };
-        Self::new(info, &file.stat, file.place.role == Role::Transcript)
+        Self::new(info, &file.stat)
     }
 
     /// Takes a file that somebody named.
@@ -48,21 +46,26 @@ impl ToArchive {
             GivenFile::Loose(file) => {
                 let info = SourceInfo {
                     provider: None,
-                    role: "transcript".to_owned(),
+                    role: Role::Transcript,
                     home: None,
                     path: HostPath(file.path.clone()),
                     session: None,
                     project: None,
                 };
-                Self::new(info, &file.stat, true)
+                Self::new(info, &file.stat)
             }
         }
     }
 
-    fn new(info: SourceInfo, stat: &steno_capture::discovery::Stat, is_wanted: bool) -> Self {
+    fn new(info: SourceInfo, stat: &discovery::Stat) -> Self {
         let file = FileId { device: stat.device, inode: stat.inode };
         let modified = steno_model::Timestamp::from_instant(stat.modified).to_string();
-        Self { info, file, size_bytes: stat.size_bytes, modified, is_wanted }
+        Self { info, file, size_bytes: stat.size_bytes, modified }
+    }
+
+    /// Tells whether its records are to be made into events.
+    pub(crate) fn is_wanted(&self) -> bool {
+        self.info.role == Role::Transcript
     }
 
     /// Returns what the file is, with its project where that has to be looked for.

@@ -114,7 +114,7 @@ impl Archive {
             id,
             info,
             since: file.modified.clone(),
-            is_wanted: file.is_wanted && !self.is_copy(file),
+            is_wanted: file.is_wanted() && !self.is_copy(file),
             read_bytes: self.options.max_read_bytes,
             pace,
             entries: self.entry_sink(file),
@@ -221,7 +221,7 @@ impl Archive {
 
     /// Begins to log the entries of a file, if anybody wants them.
     fn entry_sink(&self, file: &ToArchive) -> Option<EntrySink> {
-        let options = self.options.entries.clone().filter(|_| file.is_wanted)?;
+        let options = self.options.entries.clone().filter(|_| file.is_wanted())?;
         let sink = EntrySink::resume(options, self.prompt_names.names());
         let is_subagent =
             file.path().file_name().is_some_and(|name| name.to_string_lossy().starts_with("agent-"));

@@ -355,7 +355,7 @@ fn a_manifest_that_cannot_be_read_stops_a_sweep_until_it_is_forgotten_itself() {
     assert!(matches!(vault.write(id("secret"), &info("secret"), NOW), Err(Error::Forgotten { .. })));
     let forgotten = vault.forget(&[id("stranger")], WHY, NOW).unwrap();
     assert!(matches!(forgotten.swept, Some(Swept { packs_busy: 0, .. })));
-    assert_eq!((forgotten.tombstones[0].role.as_deref(), forgotten.tombstones[0].bytes), (None, 0));
+    assert_eq!((&forgotten.tombstones[0].role, forgotten.tombstones[0].bytes), (&None, 0));
     check_gone(&disk);
 }
 

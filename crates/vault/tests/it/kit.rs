@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 use steno_disk::{Disk, StorePath};
 use steno_testkit::dice::Dice;
 use steno_testkit::sim_disk::SimDisk;
-use steno_vault::{Error, HostPath, Limits, Manifest, SourceId, SourceInfo, SourceWriter, Vault};
+use steno_vault::{Error, HostPath, Limits, Manifest, Role, SourceId, SourceInfo, SourceWriter, Vault};
 
 pub const NOW: &str = "2026-06-08T08:14:42.123Z";
 
@@ -41,7 +41,7 @@ pub fn cursor(text: &str) -> Box<RawValue> {
 pub fn info(name: &str) -> SourceInfo {
     SourceInfo {
         provider: Some("claude".into()),
-        role: "transcript".into(),
+        role: Role::Transcript,
         home: Some(HostPath(PathBuf::from("/agents/claude"))),
         path: HostPath(PathBuf::from("/agents/claude/projects/p").join(name)),
         session: Some("p/s".into()),
