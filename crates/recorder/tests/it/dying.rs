@@ -7,25 +7,15 @@ use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
 
 use steno_journal::{Journal, Options, Store};
-use steno_recorder::archive::{Archive, ArchiveOptions, Error, Outcome, Progress, ToArchive};
+use steno_recorder::archive::{Archive, ArchiveOptions};
 use steno_testkit::sim_disk::{Death, Fault, SimDisk};
 
 use crate::bench::{Bench, sources, store, transcripts};
 
-struct Lenient;
-
-impl Progress for Lenient {
-    fn bytes(&mut self, _path: &Path, _count: u64) {}
-
-    fn done(&mut self, _file: &ToArchive, _outcome: Outcome) {}
-
-    fn failed(&mut self, _file: &ToArchive, _error: &Error) {}
-}
-
 fn try_import(bench: &Bench, store: &SimDisk) -> Result<(), Box<dyn std::error::Error>> {
     let journal = Journal::new(Store::create(Arc::new(store.clone()))?, Options::default());
     let mut archive = Archive::open(journal, ArchiveOptions::default())?;
-    archive.import(&bench.places().list().files, &mut Lenient);
+    bench.import_what_works(&mut archive);
     Ok(archive.settle()?)
 }
 

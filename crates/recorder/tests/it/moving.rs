@@ -4,7 +4,6 @@ use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
-use steno_recorder::archive::{Archive, Error, Outcome, Progress, ToArchive};
 use steno_testkit::sim_disk::{Call, Fault, SimDisk};
 
 use crate::bench::{Bench, Step, append, archive, copy, sources, store, transcript, transcripts};
@@ -117,38 +116,24 @@ fn a_thread_that_is_archived_and_could_not_be_recorded_at_first_goes_on_in_its_r
             fs::write(&path, rollout() + &codex_call(1)).unwrap();
             let imported = store();
             let mut archive = archive(&imported);
-            import_failing(&bench, &mut archive);
+            bench.import_what_works(&mut archive);
             // A copy, so that the name alone tells what it goes on with.
             fs::copy(&path, &archived).unwrap();
             fs::remove_file(&path).unwrap();
             append(&archived, &codex_call(2));
             imported.plan(Fault::Fail { kind, nth, error: EIO });
-            import_failing(&bench, &mut archive);
+            bench.import_what_works(&mut archive);
             if imported.fired() == 0 {
                 break;
             }
             fired += 1;
-            import_failing(&bench, &mut archive);
+            bench.import_what_works(&mut archive);
             let thread = rollout() + &codex_call(1) + &codex_call(2);
             assert_eq!(sources(&imported), [(archived, vec![thread.clone()])], "{kind:?} {nth}");
             assert_events(&imported, &thread);
         }
     }
     assert!(fired > 10, "only {fired} failures");
-}
-
-fn import_failing(bench: &Bench, archive: &mut Archive) {
-    struct Lenient;
-
-    impl Progress for Lenient {
-        fn bytes(&mut self, _path: &Path, _count: u64) {}
-
-        fn done(&mut self, _file: &ToArchive, _outcome: Outcome) {}
-
-        fn failed(&mut self, _file: &ToArchive, _error: &Error) {}
-    }
-
-    archive.import(&bench.places().list().files, &mut Lenient);
 }
 
 /// File systems give the number of a deleted file to the next one.
