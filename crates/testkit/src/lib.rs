@@ -32,6 +32,7 @@
 
 pub mod bench_programs;
 pub mod bench_report;
+pub mod bench_suite;
 pub mod dice;
 pub mod golden;
 pub mod places;

@@ -17,50 +17,34 @@ use std::io::{self, Write as _};
 use std::process::ExitCode;
 
 use steno_testkit::bench_programs::{self, Outcome};
-use steno_testkit::bench_report::{Report, Row, bench_dir};
+use steno_testkit::bench_suite::Suite;
 use steno_testkit::{shared_dir, skip};
 
 fn main() -> Outcome<ExitCode> {
     let args: Vec<String> = std::env::args().skip(1).collect();
-    let mut out = io::stdout();
     if let [flag, path] = &args[..]
         && [memory::READ_ONCE, memory::READ_ON].contains(&flag.as_str())
     {
-        writeln!(out, "{}", memory::read_one_file(path.as_ref(), flag)?)?;
+        writeln!(io::stdout(), "{}", memory::read_one_file(path.as_ref(), flag)?)?;
         return Ok(ExitCode::SUCCESS);
     }
-    // `cargo test --all-targets` starts benchmarks too, without this flag.
-    if !args.iter().any(|arg| arg == "--bench") {
-        writeln!(out, "hint: run `cargo bench -p steno-adapters`")?;
-        return Ok(ExitCode::SUCCESS);
-    }
-    let chosen: Vec<String> = args.into_iter().filter(|arg| !arg.starts_with('-')).collect();
-    let includes = |name: &str| chosen.is_empty() || chosen.iter().any(|part| name.contains(part.as_str()));
-    let dir = bench_dir()?;
-    let mut report = Report::new("adapters", &dir);
-    writeln!(out, "{}", report.machine())?;
-    let mut take = |row: Row| {
-        // The table is for those who watch; the file has everything.
-        writeln!(io::stdout(), "{}", report.push(row)).ok();
-    };
+    let Some(suite) = Suite::begin("adapters", env!("CARGO_PKG_NAME"))? else { return Ok(ExitCode::SUCCESS) };
+    let (dir, take) = (suite.dir(), |row| suite.take(row));
     if let Some(shared) = shared_dir() {
-        let corpus = bench_programs::corpus(&shared, &dir)?;
-        if includes("normalise") {
-            normalise::measure(&shared, &corpus, &mut take)?;
+        let corpus = bench_programs::corpus(&shared, dir)?;
+        if suite.includes("normalise") {
+            normalise::measure(&shared, &corpus, take)?;
         }
-        if includes("usage") {
-            usage::measure(&corpus, &dir, &mut take)?;
+        if suite.includes("usage") {
+            usage::measure(&corpus, dir, take)?;
         }
     } else {
         skipped("normalise and usage", "there are no samples to measure on");
     }
-    if includes("memory") {
-        memory::measure(&dir, &mut take)?;
+    if suite.includes("memory") {
+        memory::measure(dir, take)?;
     }
-    let path = report.write()?;
-    let missed = report.missed().count();
-    writeln!(out, "{missed} thresholds missed; all rows are in `{}`", path.display())?;
-    Ok(if missed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    suite.finish()
 }
 
 /// Says that rows are missing, where tests say so too.

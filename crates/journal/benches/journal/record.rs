@@ -12,11 +12,12 @@ use steno_model::Draft;
 use steno_testkit::bench_report::{
     Noise, OTHERS_CORES, Row, Spent, float, median, ns_each, per_second, rounded,
 };
+use steno_testkit::bench_suite::Suite;
 use steno_testkit::sample::{message, run_id};
 
 use crate::race::{Lap, elapsed};
 use crate::traced_disk::{Call, Op, TracedDisk};
-use crate::{Chosen, Outcome, bare};
+use crate::{Outcome, bare};
 
 const TRIALS: usize = 7;
 
@@ -53,9 +54,10 @@ struct Trial {
 }
 
 /// Measures all cases; hands each row over as soon as it is there.
-pub(crate) fn measure(dir: &Path, chosen: &Chosen, mut take: impl FnMut(Row)) -> Outcome<()> {
-    if chosen.includes("harness") {
-        harness(dir, &mut take)?;
+pub(crate) fn measure(suite: &Suite) -> Outcome<()> {
+    let (dir, take) = (suite.dir(), |row| suite.take(row));
+    if suite.includes("harness") {
+        harness(dir, take)?;
     }
     let one_run = [1, 8, 64, 256].map(|threads_per_run| Shape { runs: 1, threads_per_run });
     let shapes = one_run.into_iter().chain([Shape { runs: 64, threads_per_run: 1 }]);
@@ -63,10 +65,10 @@ pub(crate) fn measure(dir: &Path, chosen: &Chosen, mut take: impl FnMut(Row)) ->
         for level in [Level::Written, Level::Synced] {
             for line_bytes in LINE_BYTES {
                 let case = Case { level, line_bytes, shape };
-                if !chosen.includes(&case.name()) {
+                if !suite.includes(&case.name()) {
                     continue;
                 }
-                case.rows(&case.calmest_trials(dir)?).into_iter().for_each(&mut take);
+                case.rows(&case.calmest_trials(dir)?).into_iter().for_each(take);
             }
         }
     }
