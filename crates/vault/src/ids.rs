@@ -3,13 +3,15 @@
 use std::fmt;
 use std::path::Path;
 
+use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 /// What ids of sources are derived from: any UUID would do, as long as it stays this one.
 const NAMESPACE: Uuid = Uuid::from_u128(0x8f6d_3d1c_0b52_4b0e_9a51_5e2c_77a4_19d3);
 
 /// A source: one file of an agent through all its generations.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
 pub struct SourceId(Uuid);
 
 impl SourceId {
@@ -28,6 +30,20 @@ impl SourceId {
     pub fn parse(text: &str) -> Option<Self> {
         let id = Uuid::try_parse(text).ok()?;
         (id.hyphenated().to_string() == text).then_some(Self(id))
+    }
+}
+
+impl TryFrom<String> for SourceId {
+    type Error = &'static str;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        Self::parse(&text).ok_or("no id of a source")
+    }
+}
+
+impl From<SourceId> for String {
+    fn from(id: SourceId) -> Self {
+        id.to_string()
     }
 }
 

@@ -14,12 +14,14 @@ use crate::vault::Vault;
 
 /// The version of the file that we write.
 const VERSION: u32 = 1;
+/// What lines of the kind that counts begin with.
+const KNOWN_KIND: &str = "{\"forgotten\":";
 
 /// That a source was forgotten.
 ///
 /// The id is derived from the path that the source was first seen at, so whoever meets a file there again can know.
 /// Neither the path nor anything of the content is kept.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tombstone {
     /// The source.
     pub source: SourceId,
@@ -28,39 +30,28 @@ pub struct Tombstone {
     /// Why, in the words of whoever asked for it.
     pub why: String,
     /// The provider's name, if it was known.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub provider: Option<String>,
     /// What the file was to its session, if its manifest could be read.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub role: Option<Role>,
     /// What files of its session share.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub session: Option<String>,
     /// How many generations it had.
     pub generations: usize,
     /// How many bytes these had.
     pub bytes: u64,
     /// Whether everything is gone that nothing else uses. Until then it waits for packs that are being written.
+    #[serde(rename = "swept")]
     pub is_swept: bool,
 }
 
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Line {
-    Tombstones {
-        version: u32,
-    },
-    Forgotten {
-        source: String,
-        time: String,
-        why: String,
-        #[serde(skip_serializing_if = "Option::is_none", default)]
-        provider: Option<String>,
-        #[serde(skip_serializing_if = "Option::is_none", default)]
-        role: Option<Role>,
-        #[serde(skip_serializing_if = "Option::is_none", default)]
-        session: Option<String>,
-        generations: usize,
-        bytes: u64,
-        swept: bool,
-    },
+    Tombstones { version: u32 },
+    Forgotten(Tombstone),
 }
 
 /// All tombstones of a vault.
@@ -86,20 +77,6 @@ impl Tombstone {
             is_swept: false,
         }
     }
-
-    fn to_line(&self) -> Line {
-        Line::Forgotten {
-            source: self.source.to_string(),
-            time: self.time.clone(),
-            why: self.why.clone(),
-            provider: self.provider.clone(),
-            role: self.role.clone(),
-            session: self.session.clone(),
-            generations: self.generations,
-            bytes: self.bytes,
-            swept: self.is_swept,
-        }
-    }
 }
 
 impl Tombstones {
@@ -119,31 +96,10 @@ impl Tombstones {
                     return Err(Error::TooNew { path: path.clone(), found, known });
                 }
                 Ok(Line::Tombstones { .. }) => {}
-                Ok(Line::Forgotten {
-                    source,
-                    time,
-                    why,
-                    provider,
-                    role,
-                    session,
-                    generations,
-                    bytes,
-                    swept,
-                }) => {
-                    let source =
-                        SourceId::parse(&source).ok_or_else(|| damaged(offset, "no id of a source"))?;
-                    let is_swept = swept;
-                    tombstones.all.push(Tombstone {
-                        source,
-                        time,
-                        why,
-                        provider,
-                        role,
-                        session,
-                        generations,
-                        bytes,
-                        is_swept,
-                    });
+                Ok(Line::Forgotten(tombstone)) => tombstones.all.push(tombstone),
+                // Taken for a kind that we do not know, it would let the source be recorded again.
+                Err(_) if text.starts_with(KNOWN_KIND) => {
+                    return Err(damaged(offset, "a line does not have the fields of its kind"));
                 }
                 Err(_) => tombstones.unknown.push(text),
             }
@@ -160,7 +116,7 @@ impl Tombstones {
     pub(crate) fn write(&self, disk: &dyn Disk) -> Result<(), Error> {
         let path = VaultFile::Tombstones.path();
         let mut text = String::new();
-        let lines = self.all.iter().map(Tombstone::to_line);
+        let lines = self.all.iter().cloned().map(Line::Forgotten);
         for line in std::iter::once(Line::Tombstones { version: VERSION }).chain(lines) {
             let object = serde_json::to_string(&line).expect("our own lines are strings and numbers");
             write_line(&object, &mut text);
@@ -186,5 +142,55 @@ pub(crate) fn is_forgotten(vault: &Vault, source: SourceId) -> Result<bool, Erro
             Ok(String::from_utf8_lossy(&bytes).contains(&source.to_string()))
         }
         told => told,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use steno_disk::{Disk as _, RealDisk};
+
+    use super::*;
+
+    #[track_caller]
+    fn read(object: &str) -> Result<Tombstones, Error> {
+        let dir = tempfile::tempdir().unwrap();
+        let disk = RealDisk::create(&dir.path().join("store")).unwrap();
+        let path = VaultFile::Tombstones.path();
+        disk.make_dir(&path.dir()).unwrap();
+        let mut text = String::new();
+        write_line(r#"{"tombstones":{"version":1}}"#, &mut text);
+        write_line(object, &mut text);
+        replace_file(&disk, &path, text.as_bytes()).unwrap();
+        let tombstones = Tombstones::read(&disk)?;
+        // What was read is written as it was.
+        tombstones.write(&disk).unwrap();
+        assert_eq!(read_whole(&disk, &path).unwrap().unwrap(), text.as_bytes());
+        Ok(tombstones)
+    }
+
+    #[test]
+    fn what_is_said_of_something_forgotten_is_known_or_damaged() {
+        let id = SourceId::derive("/p".as_ref(), 0);
+        let rest = r#""time":"t","why":"w","role":"new","generations":1,"bytes":2,"swept":false"#;
+        let tombstones = read(&format!(r#"{{"forgotten":{{"source":"{id}",{rest}}}}}"#)).unwrap();
+        let want = Tombstone {
+            source: id,
+            time: "t".into(),
+            why: "w".into(),
+            provider: None,
+            role: Some(Role::Other("new".into())),
+            session: None,
+            generations: 1,
+            bytes: 2,
+            is_swept: false,
+        };
+        assert_eq!(tombstones.all, [want]);
+        for source in [String::new(), id.to_string().to_uppercase()] {
+            let line = format!(r#"{{"forgotten":{{"source":"{source}",{rest}}}}}"#);
+            assert!(matches!(read(&line), Err(Error::Damaged { .. })), "{line}");
+        }
+        let without_rest = format!(r#"{{"forgotten":{{"source":"{id}"}}}}"#);
+        assert!(matches!(read(&without_rest), Err(Error::Damaged { .. })));
+        assert!(read(r#"{"remembered":{}}"#).unwrap().all.is_empty());
     }
 }
