@@ -1,9 +1,9 @@
 //! Which sources belong to a run: the file that it was made from, those of its child runs, and what lies beside them.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use steno_journal::{Error as JournalError, Store, run_ends};
-use steno_model::{Evidence, RunId};
+use steno_model::{Evidence, ExchangeEvent, RunId};
 use steno_vault::{Manifest, SourceId, Vault};
 
 use super::warn;
@@ -90,6 +90,35 @@ pub fn all_manifests(vault: &Vault) -> Result<Vec<Manifest>, Failure> {
     Ok(manifests)
 }
 
+/// Returns how many sessions of each agent have evidence and no events, given the sources that runs were made from: what
+/// is being recorded is in no manifest yet.
+pub fn without_events(vault: &Vault, of_runs: &BTreeSet<SourceId>) -> Result<BTreeMap<String, u64>, Failure> {
+    let (mut with, mut all) = (BTreeSet::new(), BTreeSet::new());
+    for manifest in all_manifests(vault)? {
+        let info = &manifest.info;
+        let (Some(provider), "transcript") = (&info.provider, info.role.as_str()) else { continue };
+        // By its id alone, as a copy in another project has no events of its own.
+        let id = info.session.as_deref().and_then(|session| session.rsplit('/').next());
+        let session = (provider.clone(), id.map_or_else(|| manifest.id.to_string(), str::to_owned));
+        let has_runs = manifest.adapted.as_ref().is_some_and(|adapted| !adapted.runs.is_empty());
+        if has_runs || of_runs.contains(&manifest.id) {
+            with.insert(session.clone());
+        }
+        all.insert(session);
+    }
+    let mut counts = BTreeMap::new();
+    for (provider, _) in all.difference(&with) {
+        *counts.entry(provider.clone()).or_default() += 1;
+    }
+    Ok(counts)
+}
+
+/// Returns the source that an event was made from, if any.
+pub fn source_of(event: &ExchangeEvent) -> Option<SourceId> {
+    let evidence = event.extra.get("evidence").and_then(Evidence::read)?;
+    SourceId::parse(&evidence.source.to_text())
+}
+
 /// What files of one session share.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Key {
@@ -128,9 +157,7 @@ fn first_words(store: &Store) -> Result<Vec<FirstWords>, Failure> {
         match run_ends(store, other) {
             Ok(ends) => {
                 let Some((first, _)) = ends.events else { continue };
-                let evidence = first.extra.get("evidence").and_then(Evidence::read);
-                let source = evidence.and_then(|evidence| SourceId::parse(&evidence.source.to_text()));
-                all.push((other, first.parent_run_id, source));
+                all.push((other, first.parent_run_id, source_of(&first)));
             }
             Err(JournalError::Damaged { .. } | JournalError::Shrunk { .. }) => all.push((other, None, None)),
             Err(error) => return Err(error.into()),

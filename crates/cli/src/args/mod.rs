@@ -150,7 +150,8 @@ pub enum Command {
     /// List the runs of the store
     ///
     /// A quick look: of each run its length, its first and its last event, and where its seals end. So `damaged`
-    /// is certain, and any other state is not a promise: what lies between, only `steno verify` reads.
+    /// is certain, and any other state is not a promise: what lies between, only `steno verify` reads. Sessions of which
+    /// the archive has files and no events are no runs; how many there are is said on stderr.
     Ls(LsArgs),
     /// Check runs from the first byte to the last: lines, numbers, seals; and all evidence
     ///

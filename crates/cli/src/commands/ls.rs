@@ -1,13 +1,19 @@
 //! `steno ls`: lists the runs of the store, after a quick look at each.
 
+use std::sync::Arc;
+
 use anstyle::{AnsiColor, Style};
 use steno_journal::{Ends, Error as JournalError, Seal, Store, run_ends};
 use steno_model::json::{Fields, JsonString, ObjectWriter};
 use steno_model::{RunId, Seq};
+use steno_vault::{SourceId, Vault};
 use steno_views::summary::{RunSummary, SummaryBuilder};
 use steno_views::{Lines, State, visible};
 
 use super::event_lines::shorten;
+use crate::archiving::follow::tell;
+use crate::archiving::sessions::{source_of, without_events};
+use crate::archiving::warn;
 use crate::args::LsArgs;
 use crate::failure::{Exit, Failure, Outcome, with_causes};
 use crate::output::{Output, count, size};
@@ -26,6 +32,8 @@ struct Row {
     state: &'static str,
     bytes: u64,
     summary: Option<RunSummary>,
+    /// The source that it was made from.
+    source: Option<SourceId>,
 }
 
 pub fn run(args: &LsArgs, settings: &Settings, output: &mut Output) -> Outcome {
@@ -41,6 +49,8 @@ pub fn run(args: &LsArgs, settings: &Settings, output: &mut Output) -> Outcome {
             output.line(&row.human(output.width()));
         }
     }
+    output.flush();
+    tell_of_the_rest(&store, &rows);
     if rows.is_empty() {
         return Err(Failure::nothing(format!(
             "the store `{}` has no runs yet",
@@ -49,6 +59,26 @@ pub fn run(args: &LsArgs, settings: &Settings, output: &mut Output) -> Outcome {
         .with_hint("`steno up` archives what agents did, `steno record` takes events"));
     }
     Ok(Exit::Done)
+}
+
+/// Says what the archive has that is no run. What cannot be found out about it takes nothing from the list.
+fn tell_of_the_rest(store: &Store, rows: &[Row]) {
+    let of_runs = rows.iter().filter_map(|row| row.source).collect();
+    let counts = match without_events(&Vault::open(Arc::clone(store.disk())), &of_runs) {
+        Ok(counts) => counts,
+        Err(failure) => return warn(&failure.message),
+    };
+    let total: u64 = counts.values().sum();
+    if total == 0 {
+        return;
+    }
+    let by: Vec<String> = counts.iter().map(|(name, count)| format!("{count} {name}")).collect();
+    tell(&format!(
+        "{} ({}) kept as files, without events: `steno du --by session --all` lists all sessions, \
+         `steno restore SESSION --list` shows the files of one, and without `--list` gives them back",
+        count(total, "session"),
+        by.join(", ")
+    ));
 }
 
 fn row(store: &Store, run: RunId) -> Result<Row, Failure> {
@@ -67,7 +97,13 @@ fn row(store: &Store, run: RunId) -> Result<Row, Failure> {
         Err(why) => {
             let warning = format!("run {run} is damaged: {why}");
             tracing::warn!("{}; `steno verify {run}` checks all of it", visible(&warning, Lines::Escape));
-            return Ok(Row { run, state: "damaged", bytes: store.size(run)?.unwrap_or(0), summary: None });
+            return Ok(Row {
+                run,
+                state: "damaged",
+                bytes: store.size(run)?.unwrap_or(0),
+                summary: None,
+                source: None,
+            });
         }
     };
     let summary = ends.events.as_ref().map(|(first, last)| RunSummary::from_ends(first, last));
@@ -78,7 +114,8 @@ fn row(store: &Store, run: RunId) -> Result<Row, Failure> {
         Some(State::Failed) => "failed",
         Some(State::Open) => "open",
     };
-    Ok(Row { run, state, bytes: ends.bytes, summary })
+    let source = ends.events.as_ref().and_then(|(first, _)| source_of(first));
+    Ok(Row { run, state, bytes: ends.bytes, summary, source })
 }
 
 /// Reads what a quick look needs: the seals, none of which reaches beyond the file, and both ends of the file.

@@ -233,3 +233,45 @@ fn a_store_without_runs_is_a_1() {
     fs::remove_file(steno.transcript(RUN)).unwrap();
     assert_eq!(steno.run(&["ls"]).code, 1, "a store whose runs are gone");
 }
+
+/// Nothing reads the records of these agents yet, and a copy of a session has no events of its own.
+#[test]
+fn sessions_that_are_kept_without_events_are_counted_on_stderr() {
+    let steno = Steno::new();
+    let write = |path: &str, text: &str| {
+        let path = steno.dir.path().join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    };
+    let copilot = "9a1b2c3d-0000-4000-8000-000000000001";
+    write(&format!(".copilot/session-state/{copilot}/events.jsonl"), "{\"type\":\"session.start\"}\n");
+    write(&format!(".copilot/session-state/{copilot}/plan.md"), "the plan");
+    for id in ["0a1b2c3d", "4e5f6a7b"] {
+        write(&format!(".gemini/tmp/shop/chats/session-2026-06-08T08-14-{id}.json"), "{\"messages\":[]}");
+    }
+    assert_eq!(steno.run(&["import"]).code, 0);
+    let counted = "3 sessions (1 copilot, 2 gemini) kept as files, without events";
+    let said = steno.run(&["ls"]);
+    assert_eq!((said.code, said.out.as_str()), (1, ""));
+    assert!(said.err.contains(counted) && said.err.contains("has no runs yet"), "{}", said.err);
+
+    let session = "2f6b7a10-6d0c-4a53-9f5e-5a1be0c0ffee";
+    let sample = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/examples/claude-session.jsonl");
+    let sample = fs::read_to_string(sample).unwrap();
+    write(&format!(".claude/projects/-srv-shop/{session}.jsonl"), &sample);
+    write(&format!(".claude/projects/-srv-copy/{session}.jsonl"), &sample);
+    assert_eq!(steno.run(&["import"]).code, 0);
+    for args in [&["ls"][..], &["ls", "--json"]] {
+        let said = steno.run(args);
+        assert_eq!((said.code, said.out.lines().count()), (0, 1), "{args:?}: {}", said.out);
+        assert!(said.out.contains(session) && said.err.starts_with(counted), "{args:?}: {}", said.err);
+    }
+    // What the note names is what shows them and gives them back.
+    let listed = steno.run(&["du", "--by", "session", "--all"]).out;
+    for name in [copilot, "shop/0a1b2c3d"] {
+        assert!(listed.contains(name), "{name}: {listed}");
+        assert_eq!(steno.run(&["restore", name, "--list"]).code, 0, "{name}");
+    }
+    fs::remove_dir_all(steno.dir.path().join(".copilot")).unwrap();
+    assert_eq!(steno.run(&["restore", copilot]).out.lines().count(), 2);
+}
