@@ -7,7 +7,7 @@ use signal_hook::iterator::Signals;
 use steno_capture::discovery::{self, Environment, Home, Origin};
 use steno_capture::tail::TailOptions;
 use steno_disk::Disk;
-use steno_recorder::archive::{Archive, Error, Following, Found, Places, Watcher};
+use steno_recorder::archive::{Archive, Error, Follower, Following, Found, Places, Watcher};
 
 use super::stop::{SIGNALS, Stop};
 use super::{Pass, Report, failure, pausing, warn};
@@ -20,6 +20,10 @@ struct Talk<'a> {
     /// Where agents' homes are looked for, unless places were named.
     environment: Option<Environment>,
     disk: Arc<dyn Disk>,
+    /// Whether another process follows into the store too.
+    is_beside: bool,
+    /// Whether all that was there is recorded.
+    is_ready: bool,
 }
 
 impl Watcher for Talk<'_> {
@@ -32,7 +36,26 @@ impl Watcher for Talk<'_> {
     }
 
     fn ready(&mut self) {
-        tell("following; Ctrl-C ends it");
+        self.is_ready = true;
+        // Who only waits for another does not follow; that it waits was said.
+        if !self.is_beside {
+            tell("following; Ctrl-C ends it");
+        }
+    }
+
+    fn beside(&mut self, other: Follower) {
+        self.is_beside = true;
+        tell(&format!(
+            "{} is recording into this store; what it has is left to it, and taken over when it ends; \
+             Ctrl-C ends this one",
+            another(Some(other))
+        ));
+    }
+
+    fn taken_over(&mut self) {
+        self.is_beside = false;
+        let rest = if self.is_ready { "; following; Ctrl-C ends it" } else { "" };
+        tell(&format!("the other `steno` has ended{rest}"));
     }
 
     fn homes(&self) -> Vec<Home> {
@@ -46,6 +69,12 @@ impl Watcher for Talk<'_> {
     fn failed(&mut self, _path: &Path, error: &Error) {
         warn(&format!("{}; it is tried again", with_causes(error)));
     }
+}
+
+/// Names another `steno`, as far as somebody knows which it is.
+pub fn another(follower: Option<Follower>) -> String {
+    let pid = follower.and_then(|follower| follower.pid);
+    pid.map_or_else(|| "another `steno`".to_owned(), |pid| format!("another `steno` (pid {pid})"))
 }
 
 /// Says something that is neither data nor trouble.
@@ -83,7 +112,9 @@ impl Follow<'_> {
         let mut signals = Signals::new(SIGNALS)?;
         let (handle, waker) = (signals.handle(), following.waker());
         let listener = std::thread::spawn(move || signals.forever().for_each(|_| waker.wake()));
-        let health = following.run(&mut Talk { stop, environment, disk }).map_err(failure);
+        let health = following
+            .run(&mut Talk { stop, environment, disk, is_beside: false, is_ready: false })
+            .map_err(failure);
         handle.close();
         listener.join().ok();
         let health = health?;

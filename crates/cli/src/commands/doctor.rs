@@ -5,7 +5,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use steno_capture::discovery::{self, Environment, Home, Origin, Provider, Retention, Role, SetBy};
-use steno_recorder::archive::{Coverage, Exclusions, ToArchive, coverage, is_followed};
+use steno_recorder::archive::{Coverage, Exclusions, ToArchive, coverage, follower};
 use steno_vault::Vault;
 use steno_views::{Lines, visible};
 
@@ -75,7 +75,7 @@ struct StoreState {
 fn store_state(settings: &Settings, findings: &mut Vec<Finding>) -> Option<StoreState> {
     match runs::open_store(settings) {
         Ok(Some(store)) => {
-            let is_followed = is_followed(&**store.disk());
+            let is_followed = follower(&**store.disk()).is_some();
             if pausing::is_paused(&**store.disk()) {
                 let what = "recording is paused".to_owned();
                 findings.push(Finding { what, mend: Some("steno resume".into()) });

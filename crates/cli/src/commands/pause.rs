@@ -1,6 +1,6 @@
 //! `steno pause` and `steno resume`: recording stands still, and goes on.
 
-use steno_recorder::archive::is_followed;
+use steno_recorder::archive::follower;
 
 use crate::archiving::follow::tell;
 use crate::archiving::pausing;
@@ -40,7 +40,7 @@ pub fn resume(settings: &Settings) -> Outcome {
         return Err(Failure::nothing("recording is not paused"));
     }
     pausing::resume(&**store.disk())?;
-    if is_followed(&**store.disk()) {
+    if follower(&**store.disk()).is_some() {
         tell("recording goes on; what agents wrote meanwhile is archived in a moment");
     } else {
         tell("recording is no longer paused; nobody follows the agents now, `steno up` does");

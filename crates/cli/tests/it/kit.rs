@@ -185,6 +185,10 @@ impl Live {
         self.child.try_wait().unwrap().is_none()
     }
 
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Sends a signal, given by its name: `TERM`.
     pub fn signal(&self, name: &str) {
         let script = format!("kill -{name} {}", self.child.id());

@@ -8,11 +8,11 @@ const SESSION: &str = "2f6b7a10-6d0c-4a53-9f5e-5a1be0c0ffee";
 /// How many events the session has.
 const EVENTS: u64 = 8;
 
-/// Starts `watch`, and waits until it has recorded what is there and follows.
+/// Starts `watch`, and waits until it has recorded what is there, and follows or waits for another who does.
 fn watching(steno: &Steno, name: &str) -> Live {
     let talk = steno.dir.path().join(name);
     let live = Live::start(steno.shell(&format!("exec \"$0\" \"$@\" 2>{name}"), &["watch", "--json"]));
-    wait_until("word of it", || fs::read_to_string(&talk).is_ok_and(|said| said.contains("following")));
+    wait_until("word of it", || fs::read_to_string(&talk).is_ok_and(|said| said.contains("Ctrl-C")));
     live
 }
 
@@ -68,4 +68,24 @@ fn what_another_records_is_left_to_it() {
     write_session(&steno);
     let (one, other) = (end(one), end(other));
     assert_eq!((runs(&steno), one.0 + other.0), (vec![SESSION.to_owned()], EVENTS));
+}
+
+#[test]
+fn who_watches_beside_another_says_so_and_when_it_takes_over() {
+    let steno = Steno::new();
+    fs::create_dir_all(steno.dir.path().join(".claude/projects")).unwrap();
+    let said = |name: &str| fs::read_to_string(steno.dir.path().join(name)).unwrap();
+    for (one, other, signal) in [("first", "second", "INT"), ("third", "fourth", "KILL")] {
+        let (live, waiting) = (watching(&steno, one), watching(&steno, other));
+        assert_eq!(said(one), "following; Ctrl-C ends it\n");
+        let pid = format!("another `steno` (pid {}) is recording into this store", live.pid());
+        assert!(said(other).starts_with(&pid) && !said(other).contains("following"), "{}", said(other));
+        live.signal(signal);
+        wait_until("word of taking over", || said(other).contains("has ended; following"));
+        live.ended();
+        write_session(&steno);
+        wait_until("what is written then", || steno.transcript(SESSION).is_file());
+        end(waiting);
+        assert_eq!(said(other).lines().count(), 2, "{}", said(other));
+    }
 }

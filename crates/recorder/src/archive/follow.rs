@@ -15,8 +15,8 @@ use super::catalog::{packed_name, plain_name};
 use super::health::{Files, Sighting};
 use super::import::count;
 use super::places::{Found, Places};
-use super::presence::Presence;
-use super::retries::Retries;
+use super::presence::{Follower, Others, Presence};
+use super::retries::{HELD_WAIT, Retries};
 use super::source::{OpenSource, Pace, Turn};
 use super::{Archive, Error, Health, ToArchive, is_unchanged};
 
@@ -47,6 +47,12 @@ pub trait Watcher {
     fn homes(&self) -> Vec<Home> {
         Vec::new()
     }
+
+    /// Another process follows into the store too: what it records is left to it.
+    fn beside(&mut self, _other: Follower) {}
+
+    /// The other process has ended, and what it recorded is taken over.
+    fn taken_over(&mut self) {}
 
     /// Everything that was there when following began is recorded, and what comes is waited for.
     fn ready(&mut self) {}
@@ -163,7 +169,11 @@ impl<'a> Following<'a> {
 
     /// Looks at everything that is due, once: what has more is due again, after others had their turn.
     fn round(&mut self, watcher: &mut dyn Watcher) {
-        self.presence.show();
+        match self.presence.show() {
+            Others::AsBefore => {}
+            Others::Follows(other) => watcher.beside(other),
+            Others::Ended => watcher.taken_over(),
+        }
         self.gather(watcher);
         self.look_at_due(watcher, |watcher| watcher.is_stopped());
         self.let_go_of_quiet(watcher);
@@ -370,6 +380,8 @@ impl<'a> Following<'a> {
         if !self.due.is_empty() {
             return Duration::ZERO;
         }
-        self.later.wait(Instant::now()).unwrap_or(WAIT_MAX).min(WAIT_MAX)
+        // Who waits for another to end takes over soon.
+        let most = if self.presence.is_beside() { HELD_WAIT } else { WAIT_MAX };
+        self.later.wait(Instant::now()).unwrap_or(most).min(most)
     }
 }

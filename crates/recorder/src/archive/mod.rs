@@ -38,7 +38,7 @@ pub use follow::{Following, Watcher};
 pub use health::Health;
 pub use import::{Outcome, Progress};
 pub use places::{Exclusions, Found, Places, is_project};
-pub use presence::is_followed;
+pub use presence::{Follower, follower};
 
 /// Settings of the archive.
 #[derive(Clone)]

@@ -1,34 +1,113 @@
-//! Whether somebody follows agents into a store: a lock that whoever follows holds.
+//! Whether somebody follows agents into a store: a lock that whoever follows holds, with its process id in it.
 
 use std::sync::Arc;
 
-use steno_disk::{Disk, LockGuard, StorePath};
+use steno_disk::{Disk, LockGuard, StorePath, read_full};
+
+/// No process id is longer.
+const PID_BYTES_MAX: usize = 16;
+
+/// Somebody who follows agents into a store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Follower {
+    /// Its process id, if it could leave it.
+    pub pid: Option<u32>,
+}
+
+/// How we stand with others who follow into the same store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Others {
+    /// Nothing has changed, or nothing is known.
+    AsBefore,
+    /// Another one follows, which was not known.
+    Follows(Follower),
+    /// The one that followed has ended.
+    Ended,
+}
 
 /// Held while somebody follows. A second one who follows beside waits for it, so that it is free only when nobody does.
 pub(crate) struct Presence {
     disk: Arc<dyn Disk>,
     guard: Option<Box<dyn LockGuard>>,
+    /// The one that followed when we last looked.
+    other: Option<Follower>,
 }
 
 impl Presence {
     pub(crate) fn new(disk: Arc<dyn Disk>) -> Self {
-        Self { disk, guard: None }
+        Self { disk, guard: None, other: None }
     }
 
-    /// Takes the lock if it is free. Nothing depends on it but what is told to people.
-    pub(crate) fn show(&mut self) {
-        if self.guard.is_none() {
-            self.guard = self.disk.try_lock(&path()).ok().flatten();
+    /// Tells whether another one followed when we last looked.
+    pub(crate) fn is_beside(&self) -> bool {
+        self.other.is_some()
+    }
+
+    /// Takes the lock if it is free; tells what is new about others. Nothing depends on it but what is told to people.
+    pub(crate) fn show(&mut self) -> Others {
+        if self.guard.is_some() {
+            return Others::AsBefore;
+        }
+        self.guard = self.disk.try_lock(&path()).ok().flatten();
+        if let Some(guard) = &self.guard {
+            // Whoever cannot read it says less.
+            guard.write(&std::process::id().to_string()).ok();
+            return self.other.take().map_or(Others::AsBefore, |_| Others::Ended);
+        }
+        // Whoever only asks for the lock has it for a moment too, and is nobody who follows.
+        match follower(&*self.disk) {
+            Some(other) if self.other != Some(other) => {
+                self.other = Some(other);
+                Others::Follows(other)
+            }
+            Some(_) | None => Others::AsBefore,
         }
     }
 }
 
-/// Tells whether somebody follows agents into a store.
+/// Returns who follows agents into a store, if anybody does.
 #[must_use]
-pub fn is_followed(disk: &dyn Disk) -> bool {
-    disk.is_locked(&path()).unwrap_or(false)
+pub fn follower(disk: &dyn Disk) -> Option<Follower> {
+    disk.is_locked(&path()).unwrap_or(false).then(|| Follower { pid: pid(disk) })
+}
+
+fn pid(disk: &dyn Disk) -> Option<u32> {
+    let file = disk.open_read(&path()).ok().flatten()?;
+    let mut text = [0; PID_BYTES_MAX];
+    let read = read_full(&*file, &mut text, 0).ok()?;
+    str::from_utf8(&text[..read]).ok()?.trim().parse().ok()
 }
 
 fn path() -> StorePath {
     StorePath::locks().below("follow.lock")
+}
+
+#[cfg(test)]
+mod tests {
+    use steno_disk::RealDisk;
+
+    use super::*;
+
+    #[test]
+    fn the_second_hears_of_the_first_once_and_of_its_end_once() {
+        let dir = tempfile::tempdir().unwrap();
+        let disk: Arc<dyn Disk> = Arc::new(RealDisk::create(dir.path()).unwrap());
+        disk.make_dir(&StorePath::locks()).unwrap();
+        let (mut first, mut second) = (Presence::new(Arc::clone(&disk)), Presence::new(Arc::clone(&disk)));
+        let own = Follower { pid: Some(std::process::id()) };
+        assert_eq!(follower(&*disk), None);
+        assert_eq!((first.show(), first.show()), (Others::AsBefore, Others::AsBefore));
+        assert_eq!(follower(&*disk), Some(own));
+        assert_eq!((second.show(), second.show()), (Others::Follows(own), Others::AsBefore));
+        drop(first);
+        assert_eq!((second.show(), second.show()), (Others::Ended, Others::AsBefore));
+        // Whoever asks at the same moment shares the lock, and follows nothing.
+        drop(second);
+        let asking = disk.try_share(&path()).unwrap();
+        let mut third = Presence::new(Arc::clone(&disk));
+        assert_eq!((asking.is_some(), third.show()), (true, Others::AsBefore));
+        drop(asking);
+        third.show();
+        assert_eq!(follower(&*disk), Some(own));
+    }
 }

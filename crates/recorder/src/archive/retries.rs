@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// After how long a source is tried again that another process holds: whoever waits for it takes over at once.
-const HELD_WAIT: Duration = Duration::from_secs(2);
+pub(crate) const HELD_WAIT: Duration = Duration::from_secs(2);
 /// After how long a source is first tried again that has failed.
 const FAILED_WAIT: Duration = Duration::from_secs(2);
 /// The longest wait. Each one after another failure is twice the one before.
