@@ -105,7 +105,8 @@ pub enum Command {
     /// Keep `steno up` running from login on
     ///
     /// A user unit of systemd on Linux, an agent of launchd on macOS. It uses this program, this store, and the agents'
-    /// homes that this shell's variables name.
+    /// homes that this shell's variables name. Where it cannot be started, nothing is left installed, and `install` ends
+    /// with 3.
     Service(ServiceArgs),
     /// Let recording stand still
     ///

@@ -1,8 +1,8 @@
 //! `steno service`: keeps `steno up` running from login on, through the system's own manager of services.
 
-use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
+use std::{fs, io};
 
 use steno_capture::discovery::Environment;
 
@@ -20,6 +20,10 @@ struct Service {
     start: Vec<Vec<String>>,
     /// The commands that stop it and forget it.
     stop: Vec<Vec<String>>,
+    /// The commands that have the manager read its files anew.
+    reload: Vec<Vec<String>>,
+    /// What to do where it cannot be started.
+    hint: &'static str,
 }
 
 pub fn run(args: &ServiceArgs, settings: &Settings, output: &mut Output) -> Outcome {
@@ -32,16 +36,54 @@ pub fn run(args: &ServiceArgs, settings: &Settings, output: &mut Output) -> Outc
     Ok(Exit::Done)
 }
 
+/// Writes the service's file and starts it. What does not run then is not left installed: nobody would look for it there.
 fn install(service: &Service) -> Result<(), Failure> {
     let failed = |error| Failure::could_not(format!("cannot write `{}`: {error}", service.file.display()));
+    let before = match fs::read(&service.file) {
+        Ok(text) => Some(text),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+        Err(error) => return Err(failed(error)),
+    };
+    let dirs: Vec<&Path> = service.file.ancestors().skip(1).take_while(|dir| !dir.exists()).collect();
     if let Some(dir) = service.file.parent() {
         fs::create_dir_all(dir).map_err(failed)?;
     }
     fs::write(&service.file, &service.text).map_err(failed)?;
+    if let Err(failure) = run_all(&service.start) {
+        let left = undo(service, before.as_deref(), &dirs);
+        let message = format!("{}, so that `steno up` is not installed; {left}", failure.message);
+        return Err(Failure::could_not(message).with_hint(service.hint));
+    }
     tell(&format!("wrote {}", service.file.display()));
-    run_all(&service.start)?;
     tell("`steno up` runs now, and at every login");
     Ok(())
+}
+
+/// Makes everything as it was before, as far as that can be done; says how the file stands.
+fn undo(service: &Service, before: Option<&[u8]>, dirs: &[&Path]) -> String {
+    let file = service.file.display();
+    let undone = if let Some(text) = before {
+        fs::write(&service.file, text)
+    } else {
+        service.stop.iter().for_each(|command| run_quietly(command));
+        fs::remove_file(&service.file)
+    };
+    service.reload.iter().for_each(|command| run_quietly(command));
+    for dir in dirs {
+        // One that has got something else in the meantime stays.
+        fs::remove_dir(dir).ok();
+    }
+    match (undone, before) {
+        (Ok(()), None) => format!("`{file}` was deleted again"),
+        (Ok(()), Some(_)) => format!("`{file}` is as it was before"),
+        (Err(error), _) => format!("`{file}` is left behind: {error}"),
+    }
+}
+
+/// Runs a command of which nobody wants to hear: what it says was said by another before it.
+fn run_quietly(command: &[String]) {
+    let Some((program, arguments)) = command.split_first() else { return };
+    Command::new(program).args(arguments).stdout(Stdio::null()).stderr(Stdio::null()).status().ok();
 }
 
 fn uninstall(service: &Service) -> Result<(), Failure> {
@@ -113,8 +155,13 @@ fn systemd(home: &Path, program: &Path, store: &Path, variables: &[(&str, String
         start: vec![
             words("systemctl --user daemon-reload"),
             words("systemctl --user enable --now steno.service"),
+            // One that ends at once was started too.
+            words("systemctl --user is-active --quiet steno.service"),
         ],
         stop: vec![words("systemctl --user disable --now steno.service")],
+        reload: vec![words("systemctl --user daemon-reload")],
+        hint: "`systemctl --user` needs a login of this user, which containers, `su` and `sudo` do not give; \
+            `steno service print` has the file for another manager of services",
     }
 }
 
@@ -144,7 +191,14 @@ fn launchd(home: &Path, program: &Path, store: &Path, variables: &[(&str, String
     text.push_str("</dict>\n</dict>\n</plist>\n");
     let path = file.to_string_lossy().into_owned();
     let launchctl = |what: &str| vec!["launchctl".to_owned(), what.to_owned(), "-w".to_owned(), path.clone()];
-    Service { start: vec![launchctl("load")], stop: vec![launchctl("unload")], file, text }
+    Service {
+        start: vec![launchctl("load")],
+        stop: vec![launchctl("unload")],
+        reload: Vec::new(),
+        hint: "`launchctl` needs a login of this user; `steno service print` has the file for another manager",
+        file,
+        text,
+    }
 }
 
 fn xml_quoted(word: &str) -> String {

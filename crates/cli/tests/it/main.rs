@@ -18,6 +18,7 @@ mod mishaps;
 mod noticed;
 mod queries;
 mod recording;
+mod service;
 mod settings;
 mod showing;
 mod strange_files;
