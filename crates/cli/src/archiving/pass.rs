@@ -1,18 +1,20 @@
 //! One pass over places, with a progress bar, and the report of it.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use steno_recorder::archive::{Archive, Found, Places};
+use steno_recorder::archive::{Archive, Follower, Found, Health, Places, follower};
 
+use super::follow::{another, tell};
 use super::stop::Stop;
-use super::{Bar, Report, failure, pausing, warn_of_problems};
-use crate::failure::{Exit, Failure, with_causes};
-use crate::output::Output;
+use super::{Bar, Report, failure, pausing, warn, warn_of_problems};
+use crate::failure::{Exit, Failure, Outcome, with_causes};
+use crate::output::{Output, count};
 
 /// How a pass ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ended {
-    /// Everything was archived.
+    /// Everything was archived, by us or by others.
     Done,
     /// Some files could not be; it was said which.
     Failed,
@@ -40,8 +42,18 @@ pub struct Pass<'a> {
 }
 
 impl Pass<'_> {
+    /// Archives what is in the places, once, and says what was left to others.
+    pub fn once(self, output: &mut Output) -> Outcome {
+        let disk = Arc::clone(self.archive.disk());
+        let (ended, health) = self.run(output)?;
+        if ended == Ended::Done && health.files_held > 0 {
+            leave(&health, follower(&*disk))?;
+        }
+        Ok(ended.exit())
+    }
+
     /// Archives what is in the places, and prints what the archive holds then.
-    pub fn run(self, output: &mut Output) -> Result<Ended, Failure> {
+    pub fn run(self, output: &mut Output) -> Result<(Ended, Health), Failure> {
         if pausing::is_paused(&**self.archive.disk()) {
             return Err(Failure::nothing("recording is paused").with_hint("`steno resume` lets it go on"));
         }
@@ -61,12 +73,32 @@ impl Pass<'_> {
         output.flush();
         // Of paths that somebody named, one that cannot be read is a failure; in a home it is told.
         let failed = failed + if named { found.problems.len() as u64 } else { 0 };
-        Ok(match (self.stop.is_told(), failed) {
+        let ended = match (self.stop.is_told(), failed) {
             (true, _) => Ended::Stopped(self.stop.signal()),
             (false, 0) => Ended::Done,
             (false, _) => Ended::Failed,
-        })
+        };
+        Ok((ended, health))
     }
+}
+
+/// Says which files were left to another process. Who follows keeps what comes, and nothing is missing; who does not may
+/// end before it has all of them.
+fn leave(health: &Health, follower: Option<Follower>) -> Result<(), Failure> {
+    let files = count(health.files_held, "file");
+    let them = if health.files_held == 1 { "it" } else { "them" };
+    let is_nothing_done = health.files_new == 0;
+    if follower.is_some() {
+        let other = another(follower);
+        let rest = if is_nothing_done { "; there was nothing else to archive" } else { "" };
+        tell(&format!("{other} is recording {files}, and keeps {them}{rest}"));
+    } else if is_nothing_done {
+        let message = format!("nothing was archived: another process holds {files}");
+        return Err(Failure::nothing(message).with_hint("try again when it has ended"));
+    } else {
+        warn(&format!("another process holds {files}; try again when it has ended"));
+    }
+    Ok(())
 }
 
 /// Says that nothing can be archived of what was named, and why.

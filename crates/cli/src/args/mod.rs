@@ -78,7 +78,8 @@ pub enum Command {
     /// Archive what the agents on this machine have written, once
     ///
     /// Every byte of their files is kept, and their records become events of runs. Files that have not changed since
-    /// are passed over.
+    /// are passed over. Files that another `steno` is recording are left to it: that is 0 if it follows them, as it keeps
+    /// what comes. If nobody follows, and others hold every file that may have news, nothing was archived and it is 1.
     Import(ImportArgs),
     /// Archive what the agents on this machine have written, and follow them as they go on
     ///

@@ -13,6 +13,6 @@ pub fn run(args: &ImportArgs, settings: &Settings, output: &mut Output) -> Outco
         let forgotten = if args.again { Forgotten::Again } else { Forgotten::Stays };
         let archive = &mut archiving::open(settings, &args.entries, forgotten)?;
         let pass = Pass { archive, places: &places, stop: &stop, as_json: args.json };
-        Ok(pass.run(output)?.exit())
+        pass.once(output)
     })
 }

@@ -24,7 +24,7 @@ pub fn run(args: &UpArgs, settings: &Settings, output: &mut Output) -> Outcome {
         }
         if args.once {
             let pass = Pass { archive, places: &places, stop: &stop, as_json: args.json };
-            return Ok(pass.run(output)?.exit());
+            return pass.once(output);
         }
         Follow { archive, places, stop: &stop, options, as_json: args.json }.run(output)
     })

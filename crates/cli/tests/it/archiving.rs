@@ -440,3 +440,53 @@ fn files_without_a_run_are_given_back_and_forgotten_by_session_or_path() {
     done(&steno.run(&["forget", events.to_str().unwrap(), "--yes"]));
     assert_eq!(steno.run(&["restore", events.to_str().unwrap()]).code, 2);
 }
+
+#[test]
+fn import_says_who_records_what_it_leaves_alone() {
+    let steno = Steno::new();
+    let file = session_file(&steno);
+    write(&file, &line(1, "one"));
+    let live = steno.start(&["watch"]);
+    wait_until("the first prompt", || prompts(&steno, SESSION) == ["one"]);
+    append(&file, &line(2, "two"));
+    wait_until("the second prompt", || prompts(&steno, SESSION) == ["one", "two"]);
+    append(&file, &line(3, "three"));
+    let kept = format!("another `steno` (pid {}) is recording 1 file, and keeps it", live.pid());
+    let said = steno.run(&["import"]);
+    assert_eq!((said.code, said.err), (0, format!("{kept}; there was nothing else to archive\n")));
+    assert!(said.out.contains("1 file left alone: recorded by another `steno`"), "{}", said.out);
+    let other = "3a7c8b21-7e1d-4b64-8a6f-6b2cf1d10aff";
+    write(&steno.dir.path().join("backup/other.jsonl"), &line(4, "four").replace(SESSION, other));
+    let said = steno.run(&["import", "backup", file.to_str().unwrap()]);
+    assert_eq!((said.code, said.err), (0, kept + "\n"));
+    assert_eq!(prompts(&steno, other), ["four"]);
+    done(&interrupt(live));
+    assert_eq!(prompts(&steno, SESSION), ["one", "two", "three"]);
+}
+
+/// Another `import` has a file while it reads it, and does not come back to it.
+#[test]
+fn import_that_could_do_nothing_as_others_hold_the_files_is_a_1() {
+    let steno = Steno::new();
+    let file = session_file(&steno);
+    write(&file, &line(1, "one"));
+    done(&steno.run(&["import"]));
+    append(&file, &line(2, "two"));
+    let locks = fs::read_dir(steno.store().join("locks")).unwrap().map(|entry| entry.unwrap().path());
+    let is_of_source = |path: &PathBuf| path.to_str().unwrap().contains("/source-");
+    let lock = fs::File::open(locks.into_iter().find(is_of_source).unwrap()).unwrap();
+    lock.lock().unwrap();
+    for args in [&["import"][..], &["up", "--once"]] {
+        let said = steno.run(args);
+        assert_eq!(said.code, 1, "{said:?}");
+        assert!(said.err.contains("nothing was archived: another process holds 1 file"), "{}", said.err);
+        assert!(said.err.contains("hint: try again when it has ended"), "{}", said.err);
+    }
+    let other = "3a7c8b21-7e1d-4b64-8a6f-6b2cf1d10aff";
+    write(&file.with_file_name(format!("{other}.jsonl")), &line(3, "three").replace(SESSION, other));
+    let said = steno.run(&["import"]);
+    assert!(said.code == 0 && said.err.contains("another process holds 1 file"), "{said:?}");
+    drop(lock);
+    done(&steno.run(&["import"]));
+    assert_eq!(prompts(&steno, SESSION), ["one", "two"]);
+}
