@@ -152,7 +152,8 @@ pub fn parse_time(text: &str) -> Result<jiff::SignedDuration, String> {
 pub struct RestoreArgs {
     /// A run's UUID or the beginning of it, a session as its agent names it, or the path of one of its files
     pub run: String,
-    /// Write below this directory, and not where the files were
+    /// Write below this directory, and not where the files were: as they lay in the agent's home, else by their names;
+    /// where two would be the same, with the whole path that they had
     #[arg(long, value_name = "DIR")]
     pub to: Option<PathBuf>,
     /// Give back this generation of the session's own file, and not the last one

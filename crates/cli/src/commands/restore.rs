@@ -1,5 +1,6 @@
 //! `steno restore`: gives an agent's files of a session back.
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -29,10 +30,11 @@ pub fn run(args: &RestoreArgs, settings: &Settings, output: &mut Output) -> Outc
     let store = runs::need_store(settings)?;
     let vault = Vault::open(Arc::clone(store.disk()));
     let manifests = find_sources(&args.run, &store, &vault, settings)?;
+    let paths = paths_for(&manifests, args.to.as_deref())?;
     let mut plan = Vec::new();
-    for (number, manifest) in manifests.into_iter().enumerate() {
+    for (number, (manifest, path)) in manifests.into_iter().zip(paths).enumerate() {
         let wanted = if number == 0 { args.generation } else { None };
-        plan.push(plan_for(&vault, manifest, wanted, args.to.as_deref())?);
+        plan.push(plan_for(&vault, manifest, wanted, path)?);
     }
     if args.list {
         list(&plan, args.json, output);
@@ -62,11 +64,55 @@ pub fn run(args: &RestoreArgs, settings: &Settings, output: &mut Output) -> Outc
     Ok(Exit::Done)
 }
 
+/// Returns where each file goes, no two to one place.
+fn paths_for(manifests: &[Manifest], to: Option<&Path>) -> Result<Vec<PathBuf>, Failure> {
+    let mut paths: Vec<PathBuf> = manifests.iter().map(|manifest| manifest.info.path.0.clone()).collect();
+    if let Some(dir) = to {
+        let dir = std::path::absolute(dir)?;
+        let mut shared: HashMap<PathBuf, u32> = HashMap::new();
+        let below: Vec<PathBuf> = manifests.iter().map(below_home).collect();
+        for path in &below {
+            *shared.entry(path.clone()).or_default() += 1;
+        }
+        for (path, below) in paths.iter_mut().zip(below) {
+            // Files from several places that are called the same keep the whole path that they had.
+            let whole = || path.strip_prefix("/").unwrap_or(path).to_owned();
+            *path = dir.join(if shared[&below] > 1 { whole() } else { below });
+        }
+    }
+    match clash(&paths) {
+        None => Ok(paths),
+        Some((one, other)) => {
+            let was = |index: usize| manifests[index].info.path.0.display().to_string();
+            Err(Failure::nothing(format!(
+                "`{}` and `{}` cannot both be written, to `{}` and `{}`; nothing was written",
+                was(one),
+                was(other),
+                paths[one].display(),
+                paths[other].display()
+            ))
+            .with_hint("give the path of one of them in place of RUN"))
+        }
+    }
+}
+
+/// Finds two paths that are one, or of which one lies below the other.
+fn clash(paths: &[PathBuf]) -> Option<(usize, usize)> {
+    let mut at: HashMap<&Path, usize> = HashMap::new();
+    for (index, path) in paths.iter().enumerate() {
+        at.entry(path).or_insert(index);
+    }
+    (0..paths.len()).find_map(|index| {
+        let above = paths[index].ancestors().find_map(|path| at.get(path).copied().filter(|at| *at != index));
+        above.map(|above| (above, index))
+    })
+}
+
 fn plan_for(
     vault: &Vault,
     manifest: Manifest,
     generation: Option<u32>,
-    to: Option<&Path>,
+    path: PathBuf,
 ) -> Result<Planned, Failure> {
     let last = manifest.generation_last().unwrap_or_default();
     let generation = generation.unwrap_or(last);
@@ -74,10 +120,6 @@ fn plan_for(
         return Err(Failure::nothing(format!("there is no generation {generation}; the last one is {last}"))
             .with_hint("`--list` shows them"));
     }
-    let path = match to {
-        None => manifest.info.path.0.clone(),
-        Some(dir) => std::path::absolute(dir)?.join(below_home(&manifest)),
-    };
     let standing = vault.standing_at(&manifest, generation, &path).map_err(failure)?;
     let lens = (0..=last).map(|number| vault.len(&manifest, number)).collect::<Result<Vec<_>, _>>()?;
     let len = lens.get(generation as usize).copied().unwrap_or_default();
@@ -156,4 +198,21 @@ fn tell(file: &Planned, as_json: bool, output: &mut Output) {
 /// Returns a path as it can be shown: names may hold anything.
 fn shown(path: &Path) -> String {
     visible(&path.display().to_string(), Lines::Escape).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_clash_where_one_is_another_or_lies_below_it() {
+        let check = |paths: &[&str], want| {
+            let paths: Vec<PathBuf> = paths.iter().map(PathBuf::from).collect();
+            assert_eq!(clash(&paths), want, "{paths:?}");
+        };
+        check(&[], None);
+        check(&["/a/b", "/a/bc", "/a/c/b"], None);
+        check(&["/a/b", "/c", "/a/b"], Some((0, 2)));
+        check(&["/a/b/c", "/a/b"], Some((1, 0)));
+    }
 }

@@ -490,3 +490,31 @@ fn import_that_could_do_nothing_as_others_hold_the_files_is_a_1() {
     done(&steno.run(&["import"]));
     assert_eq!(prompts(&steno, SESSION), ["one", "two"]);
 }
+
+#[test]
+fn files_of_one_name_from_several_places_are_given_back_beside_each_other() {
+    let steno = Steno::new();
+    let dir = steno.dir.path().canonicalize().unwrap();
+    // A session and two subagents of it: without a home there are only their names to give them back by.
+    let parts = ["a/part.jsonl", "b/part.jsonl", "b/main.jsonl"];
+    let content = |number: u32, part: &str| {
+        let sidechain = format!(r#""isSidechain":true,"agentId":"a{number}","sessionId""#);
+        let line = line(number, part);
+        if number < 3 { line.replace(r#""sessionId""#, &sidechain) } else { line }
+    };
+    for (number, part) in (1..).zip(parts) {
+        write(&dir.join(part), &content(number, part));
+    }
+    done(&steno.run(&["import", "a", "b"]));
+    let said = steno.run(&["restore", SESSION, "--to", "out"]);
+    done(&said);
+    let whole = |part: &str| dir.join("out").join(dir.join(part).strip_prefix("/").unwrap());
+    for path in [whole(parts[0]), whole(parts[1]), dir.join("out/main.jsonl")] {
+        assert!(said.out.contains(path.to_str().unwrap()), "{}: {}", path.display(), said.out);
+    }
+    for (number, part) in [(1, parts[0]), (2, parts[1])] {
+        assert_eq!(fs::read_to_string(whole(part)).unwrap(), content(number, part));
+    }
+    let again = steno.run(&["restore", SESSION, "--to", "out"]);
+    assert!(again.code == 0 && again.out.lines().all(|line| line.starts_with("same")), "{again:?}");
+}
