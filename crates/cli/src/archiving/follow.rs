@@ -71,6 +71,17 @@ impl Watcher for Talk<'_> {
     }
 }
 
+/// Says what is left to read when following ends.
+fn unread(files: u64) -> Option<String> {
+    let have = match files {
+        0 => return None,
+        1 => "has",
+        _ => "have",
+    };
+    let files = count(files, "file");
+    Some(format!("{files} {have} bytes that were not read yet; the next start goes on there"))
+}
+
 /// Names another `steno`, as far as somebody knows which it is.
 pub fn another(follower: Option<Follower>) -> String {
     let pid = follower.and_then(|follower| follower.pid);
@@ -122,6 +133,9 @@ impl Follow<'_> {
             Report::of(&vault, &Found::default(), health)?.print(output, as_json);
         } else {
             tell(&format!("{} recorded, {} read", count(health.events, "event"), size(health.bytes_read)));
+        }
+        if let Some(text) = unread(health.files_unread) {
+            tell(&text);
         }
         Ok(Exit::Done)
     }

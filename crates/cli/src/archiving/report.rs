@@ -114,6 +114,7 @@ impl Report {
             "files_new": health.files_new,
             "files_held": health.files_held,
             "files_failed": health.files_failed,
+            "files_unread": health.files_unread,
             "files_forgotten": health.files_forgotten,
             "files_excluded": self.excluded,
             "bytes_read": health.bytes_read,

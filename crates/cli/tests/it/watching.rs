@@ -89,3 +89,32 @@ fn who_watches_beside_another_says_so_and_when_it_takes_over() {
         assert_eq!(said(other).lines().count(), 2, "{}", said(other));
     }
 }
+
+#[test]
+fn who_is_stopped_early_says_how_much_is_left_to_the_next_start() {
+    const FILES: u64 = 100;
+    let steno = Steno::new();
+    let project = steno.dir.path().join(".claude/projects/-srv-tokenizer");
+    fs::create_dir_all(&project).unwrap();
+    let sample = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/examples/claude-session.jsonl");
+    let sample = fs::read_to_string(sample).unwrap();
+    for number in 0..FILES {
+        let session = format!("2f6b7a10-6d0c-4a53-9f5e-{number:012}");
+        fs::write(project.join(format!("{session}.jsonl")), sample.replace(SESSION, &session)).unwrap();
+    }
+    let live = steno.start(&["watch", "--json"]);
+    let transcripts = steno.store().join("transcripts");
+    wait_until("the first", || fs::read_dir(&transcripts).is_ok_and(|mut dir| dir.next().is_some()));
+    live.signal("TERM");
+    let said = live.ended();
+    let reports = said.json();
+    let (new, left) = (&reports[0]["files_new"], &reports[1]["files_unread"]);
+    assert_eq!((said.code, new.as_u64().unwrap() + left.as_u64().unwrap()), (0, FILES), "{reports:?}");
+    assert_ne!(*left, 0, "it was stopped too late");
+    assert_eq!(
+        said.err,
+        format!("{left} files have bytes that were not read yet; the next start goes on there\n")
+    );
+    assert_eq!(steno.run(&["import"]).code, 0);
+    assert_eq!(runs(&steno).len() as u64, FILES);
+}

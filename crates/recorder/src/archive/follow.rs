@@ -30,7 +30,7 @@ const LOOKS_PER_TURN: usize = 32;
 const SETTLE_AFTER: Duration = Duration::from_secs(5);
 /// How long to wait at most before looking after those that are quiet, and for new homes.
 const WAIT_MAX: Duration = Duration::from_secs(5);
-/// How long is looked for what is new after somebody said stop.
+/// How long is looked for what is new after somebody said stop, unless another time is set.
 const LAST_ROUND_MAX: Duration = Duration::from_secs(5);
 
 /// Hears how following goes on, and says when to stop.
@@ -99,6 +99,7 @@ pub struct Following<'a> {
     presence: Presence,
     news: Instant,
     is_settled: bool,
+    last_round_max: Duration,
     files: Files,
     health: Health,
 }
@@ -119,9 +120,16 @@ impl<'a> Following<'a> {
             presence,
             news: Instant::now(),
             is_settled: true,
+            last_round_max: LAST_ROUND_MAX,
             files: Files::default(),
             health: Health::default(),
         }
+    }
+
+    /// Sets how long is looked for what is new after somebody said stop.
+    #[must_use]
+    pub fn with_last_round(self, last_round_max: Duration) -> Self {
+        Self { last_round_max, ..self }
     }
 
     /// Returns a handle that ends the waiting, for whoever wants to stop it.
@@ -164,6 +172,9 @@ impl<'a> Following<'a> {
         self.let_go_of_all(watcher);
         self.archive.settle()?;
         self.files.count(&mut self.health);
+        if !watcher.is_paused() {
+            self.health.files_unread = self.unread(is_ready);
+        }
         Ok(self.health)
     }
 
@@ -196,10 +207,23 @@ impl<'a> Following<'a> {
         let begun = Instant::now();
         self.is_blind = true;
         self.gather(watcher);
-        let is_enough = |_: &dyn Watcher| begun.elapsed() >= LAST_ROUND_MAX;
+        let most = self.last_round_max;
+        let is_enough = |_: &dyn Watcher| begun.elapsed() >= most;
         while !self.due.is_empty() && !is_enough(watcher) {
             self.look_at_due(watcher, is_enough);
         }
+    }
+
+    /// Counts the files that have bytes which were not read. Who was never ready has not seen all of them.
+    fn unread(&self, is_ready: bool) -> u64 {
+        let listed = if is_ready { Vec::new() } else { self.places.list().files };
+        let mut files: HashMap<PathBuf, ToArchive> =
+            listed.into_iter().map(|file| (file.path().to_owned(), file)).collect();
+        for path in self.due.iter().chain(self.later.paths()) {
+            files.extend(self.places.at(path).map(|file| (path.clone(), file)));
+        }
+        let is_left = |file: &&ToArchive| !self.files.is_held(file.path()) && self.archive.is_unread(file);
+        files.values().filter(is_left).count() as u64
     }
 
     /// Finds out what is due.

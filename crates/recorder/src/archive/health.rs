@@ -27,6 +27,8 @@ pub struct Health {
     pub files_forgotten: u64,
     /// Files that could not be recorded; they are tried again.
     pub files_failed: u64,
+    /// Files with bytes that were not read yet when following ended, and that nobody else records.
+    pub files_unread: u64,
 }
 
 impl AddAssign for Health {
@@ -42,6 +44,7 @@ impl AddAssign for Health {
             files_held,
             files_forgotten,
             files_failed,
+            files_unread,
         } = more;
         self.files += files;
         self.files_new += files_new;
@@ -53,6 +56,7 @@ impl AddAssign for Health {
         self.files_held += files_held;
         self.files_forgotten += files_forgotten;
         self.files_failed += files_failed;
+        self.files_unread += files_unread;
     }
 }
 
@@ -98,6 +102,11 @@ impl Files {
             Sighting::Forgotten => self.forgotten.insert(path.to_owned()),
             Sighting::Failed => self.failed.insert(path.to_owned()),
         };
+    }
+
+    /// Tells whether another process recorded a file when it was last looked at.
+    pub(super) fn is_held(&self, path: &Path) -> bool {
+        self.held.contains(path)
     }
 
     /// Writes down how many there are.

@@ -17,6 +17,7 @@ mod projects;
 mod retries;
 mod runs;
 mod source;
+mod unread;
 
 use std::sync::Arc;
 

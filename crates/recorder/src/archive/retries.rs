@@ -38,6 +38,11 @@ impl Retries {
         self.waited.remove(path);
     }
 
+    /// Returns all that wait.
+    pub(crate) fn paths(&self) -> impl Iterator<Item = &PathBuf> {
+        self.at.keys()
+    }
+
     /// Returns what it is time for.
     pub(crate) fn take_due(&mut self, now: Instant) -> Vec<PathBuf> {
         self.at.extract_if(|_, at| *at <= now).map(|(path, _)| path).collect()

@@ -4,6 +4,7 @@ use std::cell::Cell;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use steno_capture::tail::{TailOptions, Waker};
 use steno_journal::{Journal, Options, Store};
@@ -246,4 +247,57 @@ fn who_is_paused_is_ready_when_what_was_there_is_recorded() {
     let health = following.run(&mut watcher).unwrap();
     assert!(health.events > 0);
     assert_eq!(watcher.ready_after, Some(health.events));
+}
+
+/// Ends as soon as everything is recorded, or at once; files come at that moment.
+struct Hasty {
+    is_over: bool,
+    come: Vec<PathBuf>,
+}
+
+impl Watcher for Hasty {
+    fn is_stopped(&self) -> bool {
+        self.is_over
+    }
+
+    fn ready(&mut self) {
+        self.is_over = true;
+        self.come.iter().for_each(|path| append(path, &prompt(9)));
+    }
+
+    fn recorded(&mut self, _path: &Path, _events: u64) {}
+
+    fn failed(&mut self, path: &Path, error: &Error) {
+        panic!("{}: {error}", path.display());
+    }
+}
+
+#[test]
+fn what_was_not_read_when_following_ends_is_counted_and_read_by_the_next() {
+    for (is_over, last_round_s, want) in [(false, 60, 0), (false, 0, 2), (true, 60, 2)] {
+        let bench = Bench::new();
+        let file =
+            |number: u32| bench.claude(&format!("projects/p/0f000000-0000-4000-8000-{number:012}.jsonl"));
+        // What was recorded before is not counted, nor what has nothing in it.
+        fs::write(file(1), turn(1, 2)).unwrap();
+        fs::write(file(2), "").unwrap();
+        let followed = store();
+        bench.import(&followed);
+        if is_over {
+            append(&file(3), &prompt(9));
+            append(&file(4), &prompt(9));
+        }
+        let mut archive = archive(&followed);
+        let following = Following::new(&mut archive, bench.places(), TailOptions::default())
+            .with_last_round(Duration::from_secs(last_round_s));
+        let mut watcher = Hasty { is_over, come: vec![file(3), file(4)] };
+        let health = following.run(&mut watcher).unwrap();
+        assert_eq!(health.files_unread, want, "{is_over} {last_round_s}");
+        drop(archive);
+        bench.import(&followed);
+        let imported = store();
+        bench.import(&imported);
+        assert_eq!(sources(&followed), sources(&imported), "{is_over} {last_round_s}");
+        assert_eq!(transcripts(&followed), transcripts(&imported), "{is_over} {last_round_s}");
+    }
 }

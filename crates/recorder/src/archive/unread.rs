@@ -1,0 +1,15 @@
+//! Which files have bytes that were not read yet.
+
+use super::{Archive, ToArchive, catalog};
+
+impl Archive {
+    /// Tells whether a file has bytes that were not read, as far as this process knows. What was forgotten has none.
+    pub(super) fn is_unread(&self, file: &ToArchive) -> bool {
+        let cursor = self.catalog.at(file.path()).and_then(|known| known.cursor);
+        let is_forgotten = || {
+            let first = catalog::ids_at(file.path()).next();
+            first.is_some_and(|id| self.vault.is_forgotten(id).unwrap_or(false)) && !self.options.again
+        };
+        cursor.map_or(0, |cursor| cursor.offset()) != file.size_bytes && !is_forgotten()
+    }
+}
