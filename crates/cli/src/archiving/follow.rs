@@ -10,8 +10,8 @@ use steno_disk::Disk;
 use steno_recorder::archive::{Archive, Error, Follower, Following, Found, Places, Watcher};
 
 use super::stop::{SIGNALS, Stop};
-use super::{Pass, Report, failure, pausing, warn};
-use crate::failure::{Exit, Outcome, with_causes};
+use super::{Pass, Report, failure, pausing, trouble, warn};
+use crate::failure::{Exit, Outcome};
 use crate::output::{Output, count, size};
 
 /// Says on stderr what happens.
@@ -67,7 +67,7 @@ impl Watcher for Talk<'_> {
     }
 
     fn failed(&mut self, _path: &Path, error: &Error) {
-        warn(&format!("{}; it is tried again", with_causes(error)));
+        warn(&format!("{}; it is tried again", trouble(error)));
     }
 }
 
@@ -119,7 +119,8 @@ impl Follow<'_> {
         let is_named = !places.given.is_empty() || places.homes.iter().any(is_given);
         let environment = (!is_named).then(super::environment);
         let (disk, vault) = (Arc::clone(archive.disk()), Arc::clone(archive.vault()));
-        let following = Following::new(archive, places, options);
+        let following = Following::new(archive, places, options)
+            .with_open_files(super::open_files_max().unwrap_or(usize::MAX));
         let mut signals = Signals::new(SIGNALS)?;
         let (handle, waker) = (signals.handle(), following.waker());
         let listener = std::thread::spawn(move || signals.forever().for_each(|_| waker.wake()));

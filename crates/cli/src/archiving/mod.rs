@@ -10,6 +10,7 @@ mod stop;
 
 use std::path::PathBuf;
 
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use steno_capture::discovery::{self, Environment};
 use steno_journal::{Journal, Options};
 use steno_recorder::archive::{Archive, ArchiveOptions, Error, Found, Places};
@@ -112,15 +113,28 @@ pub fn warn(text: &str) {
 pub fn failure(error: Error) -> Failure {
     let exit = if error.is_held() { Exit::Held } else { Exit::Could };
     let hint = error.is_no_room().then(|| "make room on the disk; what was archived is safe".to_owned());
-    Failure { exit, message: with_causes(&error), hint }
+    Failure { exit, message: trouble(&error), hint }
 }
 
 /// Each source that is being recorded holds some files open. What the system allows is more than what it gives at first.
 fn raise_file_limit() {
-    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let limit = getrlimit(Resource::Nofile);
     let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };
     if limit.current != limit.maximum && setrlimit(Resource::Nofile, raised).is_err() {
         tracing::debug!("the limit of open files stays as it is");
     }
+}
+
+/// Returns why a file could not be recorded, and what helps where too many are open.
+pub fn trouble(error: &Error) -> String {
+    let text = with_causes(error);
+    match open_files_max().filter(|_| error.is_too_many_files()) {
+        Some(limit) => format!("{text}; {limit} may be open, and `ulimit -n` raises that"),
+        None => text,
+    }
+}
+
+/// Returns how many files may be open, if there is a limit.
+fn open_files_max() -> Option<usize> {
+    getrlimit(Resource::Nofile).current.map(|limit| usize::try_from(limit).unwrap_or(usize::MAX))
 }

@@ -5,8 +5,7 @@ use std::path::Path;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use steno_recorder::archive::{Error, Outcome, Progress, ToArchive};
 
-use super::warn;
-use crate::failure::with_causes;
+use super::{trouble, warn};
 
 /// Shows on a terminal how far a pass is.
 pub struct Bar {
@@ -45,7 +44,7 @@ impl Progress for Bar {
 
     fn failed(&mut self, _file: &ToArchive, error: &Error) {
         self.failed += 1;
-        self.shown.suspend(|| warn(&with_causes(error)));
+        self.shown.suspend(|| warn(&trouble(error)));
     }
 
     fn is_enough(&self) -> bool {

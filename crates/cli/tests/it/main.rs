@@ -13,6 +13,7 @@ mod escapes;
 mod following;
 mod kill;
 mod kit;
+mod limits;
 mod listing;
 mod mishaps;
 mod noticed;

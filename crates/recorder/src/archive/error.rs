@@ -1,6 +1,12 @@
 //! What can keep a source from being recorded.
 
+use std::error::Error as StdError;
+use std::io;
 use std::path::PathBuf;
+use std::sync::Arc;
+
+/// What systems say when a process, or all of them together, has too many files open: `EMFILE` and `ENFILE`.
+const TOO_MANY_FILES: [i32; 2] = [24, 23];
 
 /// Why a source was not recorded. Nothing is lost by it: the source is taken up again where it was left.
 #[derive(Debug, thiserror::Error)]
@@ -61,5 +67,42 @@ impl Error {
             Self::Vault { source: steno_vault::Error::NoRoom { .. }, .. }
                 | Self::Journal { source: steno_journal::Error::NoRoom { .. }, .. }
         )
+    }
+
+    /// Tells whether too many files are open.
+    #[must_use]
+    pub fn is_too_many_files(&self) -> bool {
+        let mut cause: Option<&dyn StdError> = Some(self);
+        while let Some(error) = cause {
+            // The journal shares its errors between those who wait for one sync.
+            let shared = error.downcast_ref::<Arc<io::Error>>().map(Arc::as_ref);
+            let code = shared.or_else(|| error.downcast_ref()).and_then(io::Error::raw_os_error);
+            if code.is_some_and(|code| TOO_MANY_FILES.contains(&code)) {
+                return true;
+            }
+            cause = error.source();
+        }
+        false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use steno_disk::StorePath;
+
+    use super::*;
+
+    #[test]
+    fn too_many_files_are_known_wherever_they_were_met() {
+        let path = || PathBuf::from("a");
+        for (code, want) in [(24, true), (23, true), (2, false)] {
+            let error = || io::Error::from_raw_os_error(code);
+            let vault = steno_vault::Error::NoRoom { path: StorePath::root(), source: error() };
+            assert_eq!(Error::vault(Path::new("a"))(vault).is_too_many_files(), want, "{code}");
+            let journal = steno_journal::Error::NoRoom { path: StorePath::root(), source: Arc::new(error()) };
+            assert_eq!(Error::Journal { path: path(), source: journal }.is_too_many_files(), want, "{code}");
+        }
     }
 }

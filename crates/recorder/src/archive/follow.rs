@@ -17,13 +17,17 @@ use super::import::count;
 use super::places::{Found, Places};
 use super::presence::{Follower, Others, Presence};
 use super::retries::{HELD_WAIT, Retries};
-use super::source::{OpenSource, Pace, Turn};
+use super::source::{OPEN_FILES_MAX, OpenSource, Pace, Turn};
 use super::{Archive, Error, Health, ToArchive, is_unchanged};
 
 /// After how long without news a source is let go.
 const QUIET_AFTER: Duration = Duration::from_secs(30);
-/// How many sources are held at a time. When more are busy at once they take turns, each taken up again from the vault.
+/// How many sources are held at a time, unless fewer are to be. When more are busy at once they take turns, each taken up
+/// again from the vault.
 const HELD_MAX: usize = 64;
+/// How many files are open beside those of the sources that are held: what watches, the pack, and what is opened for a
+/// moment.
+const OPEN_FILES_BESIDE: usize = 20;
 /// How many looks one source has before it is another's turn.
 const LOOKS_PER_TURN: usize = 32;
 /// After how long without news the pack is closed, so that others can rely on it.
@@ -100,6 +104,7 @@ pub struct Following<'a> {
     news: Instant,
     is_settled: bool,
     last_round_max: Duration,
+    open_files_max: usize,
     files: Files,
     health: Health,
 }
@@ -121,6 +126,7 @@ impl<'a> Following<'a> {
             news: Instant::now(),
             is_settled: true,
             last_round_max: LAST_ROUND_MAX,
+            open_files_max: usize::MAX,
             files: Files::default(),
             health: Health::default(),
         }
@@ -130,6 +136,12 @@ impl<'a> Following<'a> {
     #[must_use]
     pub fn with_last_round(self, last_round_max: Duration) -> Self {
         Self { last_round_max, ..self }
+    }
+
+    /// Sets how many files may be open. The fewer, the fewer sources are held at a time; one is in any case.
+    #[must_use]
+    pub fn with_open_files(self, open_files_max: usize) -> Self {
+        Self { open_files_max, ..self }
     }
 
     /// Returns a handle that ends the waiting, for whoever wants to stop it.
@@ -274,13 +286,12 @@ impl<'a> Following<'a> {
     }
 
     fn look_at(&mut self, path: &Path, watcher: &mut dyn Watcher) {
-        let outcome = match self.held.remove(path) {
-            Some(held) => self.read_on(held, watcher),
-            None => match self.places.at(path) {
-                Some(file) => self.begin(&file, watcher),
-                None => return self.look_for_packed(path),
-            },
-        };
+        let mut outcome = self.try_to_look_at(path, watcher);
+        if outcome.as_ref().is_err_and(Error::is_too_many_files) && !self.held.is_empty() {
+            // Those that are held have had their turn.
+            self.let_go_of_all(watcher);
+            outcome = self.try_to_look_at(path, watcher);
+        }
         if let Err(error) = outcome {
             if error.is_forgotten() {
                 self.files.take(path, Sighting::Forgotten);
@@ -293,6 +304,17 @@ impl<'a> Following<'a> {
                 self.fail(path, &error, watcher);
             }
         }
+    }
+
+    fn try_to_look_at(&mut self, path: &Path, watcher: &mut dyn Watcher) -> Result<(), Error> {
+        if let Some(held) = self.held.remove(path) {
+            return self.read_on(held, watcher);
+        }
+        if let Some(file) = self.places.at(path) {
+            return self.begin(&file, watcher);
+        }
+        self.look_for_packed(path);
+        Ok(())
     }
 
     fn begin(&mut self, file: &ToArchive, watcher: &mut dyn Watcher) -> Result<(), Error> {
@@ -351,9 +373,12 @@ impl<'a> Following<'a> {
         }
     }
 
-    /// Lets go of the source that has been quiet for longest, when there are many.
+    /// Lets go of the sources that have been quiet for longest, when there are many, or another could open too many files.
     fn make_room(&mut self, watcher: &mut dyn Watcher) {
-        while self.held.len() >= HELD_MAX {
+        let room = self.open_files_max.saturating_sub(OPEN_FILES_BESIDE + OPEN_FILES_MAX);
+        let open =
+            |held: &HashMap<PathBuf, Held>| held.values().map(|held| held.source.open_files()).sum::<usize>();
+        while self.held.len() >= HELD_MAX || open(&self.held) > room {
             let oldest = self.held.iter().min_by_key(|(_, held)| held.news).map(|(path, _)| path.clone());
             let Some(path) = oldest else { return };
             self.let_go(&path, watcher);

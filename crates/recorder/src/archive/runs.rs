@@ -15,12 +15,22 @@ use uuid::Uuid;
 
 use crate::entries::EntrySink;
 
+/// How many runs of one source are open at a time: more than subagents work beside each other, and few enough for a low
+/// limit of open files. One that is closed and goes on is opened again.
+const OPEN_MAX: usize = 12;
+/// How many files a run holds open: its lock, and its transcript to write and to read.
+const FILES_PER_RUN: usize = 3;
+/// How many files the runs of one source hold open at most.
+pub(crate) const OPEN_FILES_MAX: usize = OPEN_MAX * FILES_PER_RUN;
+
 /// The runs that one source writes.
 pub(crate) struct Runs {
     journal: Journal,
     source: SourceId,
     level: Level,
     open: HashMap<RunId, Run>,
+    /// How many drafts came.
+    drafts: u64,
     /// In the order in which they came.
     order: Vec<RunId>,
     failed: Option<JournalError>,
@@ -45,6 +55,8 @@ enum Run {
         known: Option<Position>,
         /// The run that it would be if another source did not have that.
         session: Option<RunId>,
+        /// Which draft was its last.
+        used: u64,
     },
     /// Its transcript must not be written to.
     Refused,
@@ -57,6 +69,7 @@ impl Runs {
             source,
             level,
             open: HashMap::new(),
+            drafts: 0,
             order: Vec::new(),
             failed: None,
             entries: None,
@@ -70,6 +83,11 @@ impl Runs {
     /// Returns why nothing can be written any more, if that is so.
     pub(crate) fn take_failure(&mut self) -> Option<JournalError> {
         self.failed.take()
+    }
+
+    /// Returns how many files are open.
+    pub(crate) fn open_files(&self) -> usize {
+        self.open.len() * FILES_PER_RUN
     }
 
     /// Returns the runs, the source's own first.
@@ -92,14 +110,17 @@ impl Runs {
         if self.started.is_none() {
             self.started = draft.timestamp().map(ToString::to_string);
         }
+        self.drafts += 1;
         if !self.open.contains_key(&name) {
+            self.make_room()?;
             let run = self.open(name)?;
             self.open.insert(name, run);
         }
-        let Some(Run::Open { recorder, known, session }) = self.open.get_mut(&name) else {
+        let Some(Run::Open { recorder, known, session, used }) = self.open.get_mut(&name) else {
             self.refused += 1;
             return Ok(());
         };
+        *used = self.drafts;
         if let Some(last) = *known {
             if position_of(draft.field("evidence")).is_some_and(|position| position <= last) {
                 return Ok(());
@@ -121,6 +142,20 @@ impl Runs {
         Ok(())
     }
 
+    /// Closes the run that has been quiet for longest, when many are open.
+    fn make_room(&mut self) -> Result<(), JournalError> {
+        let used = |run: &Run| match run {
+            Run::Open { used, .. } => Some(*used),
+            Run::Refused => None,
+        };
+        let open = || self.open.iter().filter_map(|(name, run)| Some((used(run)?, *name)));
+        let oldest = if open().count() < OPEN_MAX { None } else { open().min() };
+        match oldest.and_then(|(_, name)| self.open.remove(&name)) {
+            Some(Run::Open { recorder, .. }) => recorder.close(),
+            Some(Run::Refused) | None => Ok(()),
+        }
+    }
+
     /// Opens a run, or another in its place when it is another source's.
     fn open(&mut self, name: RunId) -> Result<Run, JournalError> {
         let (run, session) = match self.owner_of(name)? {
@@ -137,9 +172,11 @@ impl Runs {
             }
             Err(error) => return Err(error),
         };
-        self.order.push(run);
+        if !self.order.contains(&run) {
+            self.order.push(run);
+        }
         let known = if recorder.seq_last().is_some() { self.last_position(run)? } else { None };
-        Ok(Run::Open { recorder, known, session })
+        Ok(Run::Open { recorder, known, session, used: self.drafts })
     }
 
     /// Returns up to where a run has the source's events. Others may have added theirs, also after the last of them.

@@ -13,13 +13,18 @@ use super::catalog::Known;
 use super::cursors::{self, CursorOf};
 use super::error::Error;
 use super::feed::Feed;
-use super::runs::Runs;
+use super::runs::{self, Runs};
 use crate::entries::{EntryNumbers, EntrySink};
 
 /// How much is read at a time where a whole file is to be read.
 const IMPORT_READ_BYTES: usize = 1024 * 1024;
 /// How many looks a source has before it is let go, however fast it grows.
 const LAST_LOOKS_MAX: usize = 1024;
+
+/// How many files a source holds open beside those of its runs: its own, its lock, its manifest and its tail.
+const OWN_FILES: usize = 4;
+/// How many files a source holds open at most.
+pub(crate) const OPEN_FILES_MAX: usize = OWN_FILES + runs::OPEN_FILES_MAX;
 
 /// What a source is opened with.
 pub(crate) struct SourceParts {
@@ -171,6 +176,11 @@ impl OpenSource {
             }
         }
         Ok(())
+    }
+
+    /// Returns how many files are open for it.
+    pub(crate) fn open_files(&self) -> usize {
+        OWN_FILES + self.runs.open_files()
     }
 
     /// Returns which file is read, once there is one.

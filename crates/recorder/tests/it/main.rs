@@ -8,6 +8,7 @@ mod following;
 mod forgetting;
 mod late;
 mod logging;
+mod many_runs;
 mod moving;
 mod refusing;
 mod restarting;

@@ -13,6 +13,15 @@ pub fn prompt(number: u32) -> String {
     line(number, "user", &format!(r#"{{"role":"user","content":"Prompt {number}: änd so on."}}"#))
 }
 
+/// A prompt to a subagent of Claude, in its session's own file, as its first record or after another.
+pub fn sidechain(number: u32, parent: Option<u32>) -> String {
+    let is_after = number.checked_sub(1).map_or("null".to_owned(), |parent| format!("\"u{parent}\""));
+    let parent = parent.map_or("null".to_owned(), |parent| format!("\"u{parent}\""));
+    prompt(number)
+        .replace(&format!(r#""parentUuid":{is_after}"#), &format!(r#""parentUuid":{parent}"#))
+        .replace(r#""isSidechain":false"#, r#""isSidechain":true"#)
+}
+
 /// A response of Claude with text and so many calls, all in one record.
 pub fn response(number: u32, calls: u32) -> String {
     let mut blocks = format!(r#"{{"type":"text","text":"Response {number}."}}"#);
