@@ -151,6 +151,8 @@ mod frame;
 mod ids;
 pub mod json;
 pub mod limits;
+pub mod receipt;
+pub mod records;
 mod spine;
 mod time;
 mod usage;

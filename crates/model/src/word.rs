@@ -2,8 +2,10 @@
 
 use std::fmt;
 
+use serde_json::value::RawValue;
+
 use crate::Error;
-use crate::json::JsonString;
+use crate::json::{JsonString, RawJson};
 
 /// A closed list of words, each spelled one way on the wire.
 pub trait Vocabulary: Copy + Eq + 'static {
@@ -71,6 +73,23 @@ impl<V: Vocabulary> fmt::Display for Word<V> {
             Self::Known(word) => out.write_str(word.as_str()),
             Self::Unknown(text) => fmt::Display::fmt(text, out),
         }
+    }
+}
+
+impl<V: Vocabulary> serde::Serialize for Word<V> {
+    fn serialize<S: serde::Serializer>(&self, out: S) -> Result<S::Ok, S::Error> {
+        self.to_json().to_json().serialize(out)
+    }
+}
+
+impl<'de, V: Vocabulary> serde::Deserialize<'de> for Word<V> {
+    fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let raw = RawJson::deserialize(from)?;
+        raw.read::<&RawValue>()
+            .ok()
+            .and_then(JsonString::from_raw)
+            .map(Self::read)
+            .ok_or_else(|| serde::de::Error::custom(format!("{} is a string", V::NAME)))
     }
 }
 

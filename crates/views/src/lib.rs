@@ -40,6 +40,8 @@
 pub mod conversation;
 mod fields;
 pub mod gist;
+pub mod receipt;
+pub mod records;
 mod state;
 pub mod summary;
 #[cfg(test)]

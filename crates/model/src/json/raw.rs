@@ -101,6 +101,12 @@ impl fmt::Display for RawJson {
     }
 }
 
+impl<'de> serde::Deserialize<'de> for RawJson {
+    fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        Box::<RawValue>::deserialize(from).map(|raw| Self::from_raw(&raw))
+    }
+}
+
 impl serde::Serialize for RawJson {
     fn serialize<S: serde::Serializer>(&self, out: S) -> Result<S::Ok, S::Error> {
         let raw: &RawValue = serde_json::from_str(&self.0).map_err(serde::ser::Error::custom)?;

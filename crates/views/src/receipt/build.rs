@@ -1,0 +1,368 @@
+//! The builder of receipts.
+
+use std::collections::{HashMap, HashSet};
+
+use sha2::{Digest as _, Sha256};
+use steno_model::receipt::{
+    CLAIM_CEILING, EventLineage, MissingRange, ReasoningCustody, ReasoningItem, Receipt, ReceiptThread,
+    ReceiptTurn, SCHEMA_ID, SideEffects, ToolLineage, Unavailable, UsageEvidence,
+};
+use steno_model::records::{EventRecord, ItemKind, ItemRecord, RecordStatus, ThreadRecord, TurnRecord};
+
+use super::{approvals, hex};
+use crate::fields::PayloadFields;
+use crate::records::Flags;
+
+/// Names of counts that tell what came from a cache.
+const CACHE_COUNTS: [&str; 10] = [
+    "cache_read_input_tokens",
+    "cache_creation_input_tokens",
+    "cacheReadInputTokens",
+    "cacheCreationInputTokens",
+    "cached_input_tokens",
+    "cache_write_input_tokens",
+    "cachedInputTokens",
+    "cacheWriteInputTokens",
+    "prompt_cache_hit_tokens",
+    "prompt_cache_miss_tokens",
+];
+
+/// Where records come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin<'a> {
+    /// A run of ours. What its source can tell of at all, where it says so.
+    Run(Option<&'a [String]>),
+    /// A directory of records, which its system keeps whole.
+    Directory,
+}
+
+/// What is missing among the events of a record.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Missing {
+    /// This, and nothing else.
+    Known(Vec<MissingRange>),
+    /// That cannot be known, for this reason.
+    Unknown(String),
+}
+
+/// What a receipt is built from.
+pub struct Source<'a> {
+    /// The session.
+    pub thread: &'a ThreadRecord,
+    /// The turn.
+    pub turn: &'a TurnRecord,
+    /// Items, those of other turns perhaps among them.
+    pub items: &'a [ItemRecord],
+    /// Events of the session.
+    pub events: &'a [EventRecord],
+    /// Where these come from.
+    pub origin: Origin<'a>,
+    /// What is missing among the events.
+    pub missing: Missing,
+}
+
+/// Why there is no receipt (R96).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Mismatch {
+    /// The turn is one of another session.
+    Turn {
+        /// The turn.
+        turn: String,
+        /// The session that was asked for.
+        thread: String,
+        /// The session that the turn names.
+        found: String,
+    },
+    /// The turn names an item that is another turn's.
+    Item {
+        /// The item.
+        item: String,
+        /// The turn that it names.
+        found: String,
+    },
+}
+
+impl std::fmt::Display for Mismatch {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Turn { turn, thread, found } => {
+                write!(out, "turn `{turn}` belongs to thread `{found}`, not to `{thread}`")
+            }
+            Self::Item { item, found } => write!(out, "item `{item}` belongs to turn `{found}`"),
+        }
+    }
+}
+
+impl std::error::Error for Mismatch {}
+
+/// Builds the receipt of a turn.
+///
+/// # Errors
+/// When the records do not belong together.
+pub fn build(source: &Source<'_>) -> Result<Receipt, Mismatch> {
+    let Source { thread, turn, items, events, .. } = source;
+    if turn.thread_id != thread.id {
+        let (turn, thread, found) = (turn.id.clone(), thread.id.clone(), turn.thread_id.clone());
+        return Err(Mismatch::Turn { turn, thread, found });
+    }
+    let mut unavailable = Vec::new();
+    let items = referenced(turn, items, &mut unavailable)?;
+    let is_its =
+        |event: &&EventRecord| event.thread_id == thread.id && event.turn_id.as_ref() == Some(&turn.id);
+    let events: Vec<&EventRecord> = events.iter().filter(is_its).collect();
+    let building = Building { source, items, events };
+    let mut say = |field: &str, reason: &str| {
+        unavailable.push(Unavailable { field: field.to_owned(), reason: reason.to_owned() });
+    };
+    Ok(Receipt {
+        schema_id: SCHEMA_ID,
+        thread: building.thread(&mut say),
+        turn: building.turn(&mut say),
+        reasoning_custody: building.reasoning(),
+        tool_lineage: building.tools(),
+        usage_evidence: building.usage(&mut say),
+        source_event_lineage: building.lineage(&mut say),
+        side_effect_boundary: building.side_effects(&mut say),
+        claim_ceiling: CLAIM_CEILING,
+        unavailable,
+        integrity: None,
+    })
+}
+
+/// Finds the items that a turn names, and no others (R97).
+fn referenced<'a>(
+    turn: &TurnRecord,
+    items: &'a [ItemRecord],
+    unavailable: &mut Vec<Unavailable>,
+) -> Result<Vec<&'a ItemRecord>, Mismatch> {
+    let known: HashMap<&str, &ItemRecord> = items.iter().map(|item| (item.id.as_str(), item)).collect();
+    let mut found = Vec::new();
+    let mut missing = 0;
+    let mut seen = HashSet::new();
+    for id in turn.item_ids.iter().filter(|id| seen.insert(id.as_str())) {
+        match known.get(id.as_str()) {
+            Some(item) if item.turn_id != turn.id => {
+                return Err(Mismatch::Item { item: item.id.clone(), found: item.turn_id.clone() });
+            }
+            Some(item) => found.push(*item),
+            None => missing += 1,
+        }
+    }
+    if missing > 0 {
+        let reason = format!("{missing} of {} items that the turn names are not in the record", seen.len());
+        unavailable.push(Unavailable { field: "items".to_owned(), reason });
+    }
+    Ok(found)
+}
+
+struct Building<'a> {
+    source: &'a Source<'a>,
+    items: Vec<&'a ItemRecord>,
+    events: Vec<&'a EventRecord>,
+}
+
+/// Takes the name of a field that is null, and why it is.
+type Say<'a> = &'a mut dyn FnMut(&str, &str);
+
+impl Building<'_> {
+    /// Tells whether the source can tell of something at all; `None` where that is not known.
+    fn carries(&self, what: &str) -> Option<bool> {
+        match self.source.origin {
+            Origin::Run(None) => None,
+            Origin::Run(Some(carries)) => Some(carries.iter().any(|word| word == what)),
+            Origin::Directory => Some(true),
+        }
+    }
+
+    fn thread(&self, say: Say<'_>) -> ReceiptThread {
+        let Source { thread, turn, origin, .. } = self.source;
+        let flags = Flags::of(&turn.settings);
+        // What a run's thread says is what was in force last, and perhaps not during this turn.
+        let of_thread = |value: &Option<String>| value.clone().filter(|_| *origin == Origin::Directory);
+        let flag = |value: Option<bool>| value.filter(|_| *origin == Origin::Directory);
+        let found = ReceiptThread {
+            id: thread.id.clone(),
+            model: turn.settings.model.clone().or_else(|| of_thread(&thread.model)),
+            mode: turn.settings.mode.clone().or_else(|| of_thread(&thread.mode)),
+            auto_approve: flags.auto_approve.or(flag(thread.auto_approve)),
+            trust_mode: flags.trust_mode.or(flag(thread.trust_mode)),
+            allow_shell: flag(thread.allow_shell),
+        };
+        let mut check = |is_known: bool, field: &str| {
+            if !is_known {
+                say(field, "the record does not say what was in force during the turn");
+            }
+        };
+        check(found.model.is_some(), "thread.model");
+        check(found.mode.is_some(), "thread.mode");
+        check(found.auto_approve.is_some(), "thread.auto_approve");
+        check(found.trust_mode.is_some(), "thread.trust_mode");
+        check(found.allow_shell.is_some(), "thread.allow_shell");
+        found
+    }
+
+    fn turn(&self, say: Say<'_>) -> ReceiptTurn {
+        let turn = self.source.turn;
+        let is_open = turn.ended_at.is_none();
+        let end = if is_open { "no end of the turn is on record" } else { "the record has no such time" };
+        let times = [
+            ("turn.started_at", turn.started_at.is_some(), "the record has no such time"),
+            ("turn.ended_at", !is_open, end),
+            ("turn.duration_ms", turn.duration_ms.is_some(), end),
+        ];
+        for (field, is_known, reason) in times {
+            if !is_known {
+                say(field, reason);
+            }
+        }
+        ReceiptTurn {
+            id: turn.id.clone(),
+            status: turn.status.to_string(),
+            started_at: turn.started_at.clone(),
+            ended_at: turn.ended_at.clone(),
+            duration_ms: turn.duration_ms,
+        }
+    }
+
+    fn reasoning(&self) -> ReasoningCustody {
+        let of_kind = |item: &&&ItemRecord| item.kind.known() == Some(ItemKind::AgentReasoning);
+        let items: Vec<ReasoningItem> =
+            self.items.iter().filter(of_kind).map(|item| reasoning(item)).collect();
+        let available = !items.is_empty() || self.carries("thinking") == Some(true);
+        let reason = (!available).then(|| match self.carries("thinking") {
+            Some(_) => "the source does not carry reasoning".to_owned(),
+            None => "the source does not say whether it carries reasoning".to_owned(),
+        });
+        let item_count = available.then_some(items.len() as u64);
+        ReasoningCustody { raw_reasoning_exported: false, available, reason, item_count, items }
+    }
+
+    fn tools(&self) -> ToolLineage {
+        let mut tools = ToolLineage {
+            tool_call_count: 0,
+            tool_result_count: 0,
+            unmatched_tool_call_ids: Vec::new(),
+            unmatched_tool_result_ids: Vec::new(),
+        };
+        for item in self.items.iter().filter(|item| item.kind.known().is_some_and(ItemKind::is_call)) {
+            let metadata = item.metadata.as_ref().map_or("{}", |metadata| metadata.as_str());
+            let metadata = PayloadFields::parse(metadata);
+            let has_call = metadata.json_text("call_recorded") != Some("false");
+            let has_result = item.status.known().is_some_and(RecordStatus::has_result);
+            let id = || self.call_id(item, &metadata);
+            tools.tool_call_count += u64::from(has_call);
+            tools.tool_result_count += u64::from(has_result);
+            match (has_call, has_result) {
+                (true, false) => tools.unmatched_tool_call_ids.push(id()),
+                (false, _) => tools.unmatched_tool_result_ids.push(id()),
+                (true, true) => {}
+            }
+        }
+        tools
+    }
+
+    /// Returns what a call is called: by its item, else by the event that began it, else as the item is.
+    fn call_id(&self, item: &ItemRecord, metadata: &PayloadFields<'_>) -> String {
+        let begins =
+            |event: &&&EventRecord| event.item_id.as_ref() == Some(&item.id) && event.event == "item.started";
+        let in_event = || {
+            let payload = PayloadFields::parse(self.events.iter().find(begins)?.payload.as_str());
+            payload.object("tool").text("id").map(std::borrow::Cow::into_owned)
+        };
+        let in_item = metadata.text("tool_call_id").map(std::borrow::Cow::into_owned);
+        in_item.or_else(in_event).unwrap_or_else(|| item.id.clone())
+    }
+
+    fn usage(&self, say: Say<'_>) -> UsageEvidence {
+        let turn = self.source.turn;
+        match &turn.usage {
+            None => say("usage_evidence.usage", "the record has no usage of the turn"),
+            Some(_) if turn.usage_is_lower_bound => {
+                say("usage_evidence.usage", "some responses have no final count: it may have been more");
+            }
+            Some(_) => {}
+        }
+        let counts = turn.usage.as_ref().map(|usage| PayloadFields::parse(usage.as_str()));
+        let has_cache =
+            counts.is_some_and(|counts| CACHE_COUNTS.iter().any(|name| counts.json_text(name).is_some()));
+        UsageEvidence {
+            available: turn.usage.is_some(),
+            usage: turn.usage.clone(),
+            provider_cache_breakdown_available: has_cache,
+        }
+    }
+
+    fn lineage(&self, say: Say<'_>) -> EventLineage {
+        let seqs = || self.events.iter().map(|event| event.seq);
+        let (first_seq, last_seq) = (seqs().min(), seqs().max());
+        let missing_event_ranges = match &self.source.missing {
+            Missing::Unknown(reason) => {
+                say("source_event_lineage.missing_event_ranges", reason);
+                None
+            }
+            Missing::Known(ranges) => {
+                let is_inside = |range: &&MissingRange| match range {
+                    MissingRange::Gap { first_seq: first, last_seq: last } => {
+                        first_seq.is_some_and(|own| *last >= own) && last_seq.is_some_and(|own| *first <= own)
+                    }
+                    MissingRange::Noted { after_seq, .. } => {
+                        first_seq.is_some_and(|own| *after_seq >= own)
+                            && last_seq.is_some_and(|own| *after_seq <= own)
+                    }
+                };
+                Some(ranges.iter().filter(is_inside).cloned().collect())
+            }
+        };
+        if first_seq.is_none() {
+            say("source_event_lineage.first_seq", "the turn has no events");
+            say("source_event_lineage.last_seq", "the turn has no events");
+        }
+        let event_count = self.events.len() as u64;
+        EventLineage { first_seq, last_seq, event_count, missing_event_ranges }
+    }
+
+    fn side_effects(&self, say: Say<'_>) -> SideEffects {
+        let approvals = approvals::count(self.events.iter().copied());
+        let asked = approvals != approvals::Approvals::default();
+        let can_tell = asked || self.carries("approvals") == Some(true);
+        let sandbox = self.events.iter().filter(|event| event.event == "sandbox.denied").count() as u64;
+        let can_tell_sandbox = sandbox > 0 || self.carries("sandbox") == Some(true);
+        let of_kind =
+            |kind: ItemKind| self.items.iter().filter(|item| item.kind.known() == Some(kind)).count() as u64;
+        let (commands, changes) = (of_kind(ItemKind::CommandExecution), of_kind(ItemKind::FileChange));
+        let can_tell_calls = commands + changes > 0 || self.carries("calls") == Some(true);
+        let mut known = |is_known: bool, count: u64, field: &str, what: &str| {
+            if !is_known {
+                let reason = match self.carries(what) {
+                    Some(_) => format!("the source does not carry {what}"),
+                    None => format!("the source does not say whether it carries {what}"),
+                };
+                say(&format!("side_effect_boundary.{field}"), &reason);
+            }
+            is_known.then_some(count)
+        };
+        SideEffects {
+            approval_required_count: known(
+                can_tell,
+                approvals.required,
+                "approval_required_count",
+                "approvals",
+            ),
+            approval_allowed_count: known(can_tell, approvals.allowed, "approval_allowed_count", "approvals"),
+            approval_denied_count: known(can_tell, approvals.denied, "approval_denied_count", "approvals"),
+            command_execution_count: known(can_tell_calls, commands, "command_execution_count", "calls"),
+            file_change_count: known(can_tell_calls, changes, "file_change_count", "calls"),
+            sandbox_denied_count: known(can_tell_sandbox, sandbox, "sandbox_denied_count", "sandbox"),
+        }
+    }
+}
+
+/// Names a thought by its hash.
+fn reasoning(item: &ItemRecord) -> ReasoningItem {
+    let known = item.metadata.as_ref().and_then(|metadata| {
+        PayloadFields::parse(metadata.as_str()).text("sha256").map(std::borrow::Cow::into_owned)
+    });
+    let words = item.detail.as_ref().filter(|words| !words.is_empty());
+    let sha256 = known.or_else(|| words.map(|words| hex(&Sha256::digest(words.as_bytes()))));
+    ReasoningItem { id: item.id.clone(), sha256 }
+}

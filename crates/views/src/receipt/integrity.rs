@@ -1,0 +1,132 @@
+//! How the lines of a receipt are proven to be lines of a run, and how that is checked without the run.
+
+use std::collections::HashMap;
+
+use sha2::{Digest as _, Sha256};
+use steno_model::receipt::{Integrity, LineProof};
+use steno_model::{Envelope, RunId};
+
+use super::hex;
+use super::merkle::{Hash, Tree, is_included, leaf_hash};
+
+/// Gathers the lines of a run, all of them and in order.
+#[derive(Default)]
+pub struct Prover {
+    leaves: Vec<Hash>,
+    hashes: Vec<Hash>,
+}
+
+impl Prover {
+    /// Takes the next line, without its end.
+    pub fn push(&mut self, line: &[u8]) {
+        self.leaves.push(leaf_hash(line));
+        self.hashes.push(Sha256::digest(line).into());
+    }
+
+    /// Proves lines by the numbers of their events.
+    #[must_use]
+    pub fn prove(self, run: RunId, seqs: &[u64]) -> Integrity {
+        let tree_size = self.leaves.len() as u64;
+        let tree = Tree::new(self.leaves);
+        let proof = |seq: &u64| {
+            let leaf = usize::try_from(seq.checked_sub(1)?).ok()?;
+            let audit_path = tree.audit_path(leaf).iter().map(|hash| hex(hash)).collect();
+            Some(LineProof { seq: *seq, sha256: hex(self.hashes.get(leaf)?), audit_path })
+        };
+        let lines = seqs.iter().filter_map(proof).collect();
+        Integrity { run_id: run.to_string(), tree_size, root: hex(&tree.root()), lines }
+    }
+}
+
+/// What is wrong with lines that were shown.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum IntegrityError {
+    /// A line is no event of the run.
+    NotOfRun {
+        /// Which one of those that were shown, from 1.
+        line: usize,
+    },
+    /// A line that the receipt is made of was not shown.
+    NotShown {
+        /// Its number.
+        seq: u64,
+    },
+    /// A line was shown that the receipt is not made of.
+    NotNamed {
+        /// Its number.
+        seq: u64,
+    },
+    /// A line has another hash than the receipt says.
+    OtherHash {
+        /// Its number.
+        seq: u64,
+    },
+    /// A line is not where the receipt says in the tree.
+    NotInTree {
+        /// Its number.
+        seq: u64,
+    },
+}
+
+impl std::fmt::Display for IntegrityError {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::NotOfRun { line } => write!(out, "line {line} is no event of the receipt's run"),
+            Self::NotShown { seq } => write!(out, "the line of event {seq} is missing"),
+            Self::NotNamed { seq } => {
+                write!(out, "the receipt is not made of event {seq}, or it is there twice")
+            }
+            Self::OtherHash { seq } => {
+                write!(out, "the line of event {seq} is not the one that the receipt names")
+            }
+            Self::NotInTree { seq } => {
+                write!(out, "the line of event {seq} is not in the tree with the receipt's root")
+            }
+        }
+    }
+}
+
+impl std::error::Error for IntegrityError {}
+
+/// Checks that lines are exactly those that a receipt is made of, and that all are in the tree.
+///
+/// # Errors
+/// The first thing that is wrong.
+pub fn check_lines(integrity: &Integrity, lines: &[&[u8]]) -> Result<(), IntegrityError> {
+    let mut shown: HashMap<u64, &[u8]> = HashMap::new();
+    for (number, line) in (1..).zip(lines) {
+        let envelope = Envelope::parse(line).ok();
+        let of_run = envelope.filter(|envelope| envelope.run_id.to_string() == integrity.run_id);
+        let seq = of_run.ok_or(IntegrityError::NotOfRun { line: number })?.seq.get();
+        if shown.insert(seq, line).is_some() {
+            return Err(IntegrityError::NotNamed { seq });
+        }
+    }
+    let root = unhex(&integrity.root);
+    for LineProof { seq, sha256, audit_path } in &integrity.lines {
+        let seq = *seq;
+        let line = shown.remove(&seq).ok_or(IntegrityError::NotShown { seq })?;
+        if hex(&Sha256::digest(line)) != *sha256 {
+            return Err(IntegrityError::OtherHash { seq });
+        }
+        let path: Option<Vec<Hash>> = audit_path.iter().map(|hash| unhex(hash)).collect();
+        let is_in = root.zip(path).is_some_and(|(root, path)| {
+            is_included(leaf_hash(line), seq.saturating_sub(1), integrity.tree_size, &path, &root)
+        });
+        if !is_in {
+            return Err(IntegrityError::NotInTree { seq });
+        }
+    }
+    shown.into_keys().min().map_or(Ok(()), |seq| Err(IntegrityError::NotNamed { seq }))
+}
+
+fn unhex(text: &str) -> Option<Hash> {
+    let digit = |byte: u8| (byte as char).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
+    let digits: Option<Vec<u8>> = text.bytes().map(digit).collect();
+    let digits = digits.filter(|digits| digits.len() == 64)?;
+    let mut hash = Hash::default();
+    for (byte, pair) in hash.iter_mut().zip(digits.chunks(2)) {
+        *byte = pair[0] << 4 | pair[1];
+    }
+    Some(hash)
+}

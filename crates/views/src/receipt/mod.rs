@@ -1,0 +1,39 @@
+//! Receipts: what one turn did, built from its records alone (003).
+//!
+//! The same records give the same bytes. Counts come from kinds of items and names of events that are known, and from no
+//! free text; what is not known is null, with its reason.
+
+mod approvals;
+mod build;
+mod compare;
+mod integrity;
+pub mod merkle;
+mod text;
+
+pub use build::{Mismatch, Missing, Origin, Source, build};
+pub use compare::{Difference, first_difference};
+pub use integrity::{IntegrityError, Prover, check_lines};
+pub use text::text;
+
+use std::fmt::Write as _;
+
+use steno_model::receipt::Receipt;
+
+/// Returns a receipt as it is written to a file: the same bytes for the same receipt.
+#[must_use]
+#[expect(clippy::missing_panics_doc, reason = "receipts are strings and numbers")]
+pub fn to_json(receipt: &Receipt) -> String {
+    let mut text = serde_json::to_string_pretty(receipt).expect("receipts are strings and numbers");
+    text.push('\n');
+    text
+}
+
+/// Returns bytes in lower-case hex.
+#[must_use]
+pub fn hex(bytes: &[u8]) -> String {
+    let mut out = String::with_capacity(bytes.len() * 2);
+    for byte in bytes {
+        write!(out, "{byte:02x}").expect("a string takes everything");
+    }
+    out
+}

@@ -1,0 +1,105 @@
+//! What a turn cost, in the provider's words: each response once.
+
+use steno_model::Usage;
+use steno_model::json::RawJson;
+
+use crate::fields::PayloadFields;
+
+/// The reports of a turn.
+#[derive(Default)]
+pub(super) struct TurnUsage {
+    responses: Vec<Response>,
+    /// What the agent has added up for the turn.
+    turn: Option<Usage>,
+}
+
+struct Response {
+    /// What its records share; `None` for one that has no name.
+    name: Option<RawJson>,
+    usage: Usage,
+    is_final: bool,
+}
+
+impl TurnUsage {
+    /// Takes what a message says of usage.
+    pub(super) fn take(&mut self, fields: &PayloadFields<'_>) {
+        let Some(usage) = fields.json("usage").as_ref().and_then(Usage::read) else { return };
+        match &*fields.text("usage_scope").unwrap_or_default() {
+            "turn" => self.turn = Some(usage),
+            // A session's total says nothing of one turn.
+            "session" => {}
+            _ => {
+                let name = fields.json("response").filter(|name| !name.is_null());
+                let is_final = fields.is_true("final");
+                let same = |known: &&mut Response| name.is_some() && known.name == name;
+                match self.responses.iter_mut().rev().find(same) {
+                    Some(known) => {
+                        let before = std::mem::replace(&mut known.usage, usage.clone());
+                        known.usage = before.max(usage);
+                        known.is_final |= is_final;
+                    }
+                    None => self.responses.push(Response { name, usage, is_final }),
+                }
+            }
+        }
+    }
+
+    /// Returns the sum, and whether it may have been more.
+    pub(super) fn finish(self) -> (Option<RawJson>, bool) {
+        let is_whole = self.responses.iter().all(|response| response.is_final);
+        match self.turn {
+            Some(turn) if !is_whole || self.responses.is_empty() => (Some(turn.to_json()), false),
+            _ if self.responses.is_empty() => (None, false),
+            _ => (Some(sum(&self.responses)), !is_whole),
+        }
+    }
+}
+
+/// Adds up counts by their names, in the order in which these first come.
+fn sum(responses: &[Response]) -> RawJson {
+    let mut counts: Vec<(String, u64)> = Vec::new();
+    for (name, count) in responses.iter().flat_map(|response| response.usage.counts()) {
+        match counts.iter_mut().find(|(known, _)| name.is(known)) {
+            Some((_, total)) => *total = total.saturating_add(count),
+            None => counts.push((name.to_text().into_owned(), count)),
+        }
+    }
+    RawJson::object(|out| counts.iter().for_each(|(name, count)| out.number(name, *count)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(reports: &[&str], want: Option<&str>, is_lower_bound: bool) {
+        let mut usage = TurnUsage::default();
+        for report in reports {
+            usage.take(&PayloadFields::parse(report));
+        }
+        let (found, bound) = usage.finish();
+        assert_eq!((found.as_ref().map(RawJson::as_str), bound), (want, is_lower_bound), "{reports:?}");
+    }
+
+    #[test]
+    fn responses_are_counted_once_and_turns_only_instead_of_them() {
+        check(&["{}", r#"{"usage":null}"#], None, false);
+        let (early, late) = (
+            r#"{"response":"r1","usage":{"in":5,"out":1},"final":false}"#,
+            r#"{"response":"r1","usage":{"in":5,"out":7,"tier":"x"},"final":true}"#,
+        );
+        let other = r#"{"response":2,"usage":{"out":3,"cached":4},"final":true}"#;
+        check(&[early, late, other], Some(r#"{"in":5,"out":10,"cached":4}"#), false);
+        check(&[early, other], Some(r#"{"in":5,"out":4,"cached":4}"#), true);
+        let turn = r#"{"usage":{"out":11},"usage_scope":"turn"}"#;
+        check(&[early, turn], Some(r#"{"out":11}"#), false);
+        check(&[turn], Some(r#"{"out":11}"#), false);
+        check(&[late, turn], Some(r#"{"in":5,"out":7}"#), false);
+        check(&[r#"{"usage":{"out":99},"usage_scope":"session"}"#], None, false);
+        check(
+            &[r#"{"usage":{"out":1},"final":true}"#, r#"{"usage":{"out":1},"final":true}"#],
+            Some(r#"{"out":2}"#),
+            false,
+        );
+    }
+}
