@@ -93,6 +93,7 @@ fn dispatch(command: &Command, settings: &Settings, output: &mut Output) -> Outc
         Command::Seal(args) => commands::seal::run(args, settings, output),
         Command::Entries(args) => commands::entries::run(args),
         Command::Usage(args) => commands::usage::run(args, output),
+        Command::Receipt(args) => commands::receipt::run(args, settings, output),
         Command::Config(args) => Ok(commands::config::run(args, settings, output)),
         Command::Completions(args) => Ok(commands::completions::run(args, output)),
     }

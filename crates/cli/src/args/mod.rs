@@ -1,6 +1,7 @@
 //! The command line: commands, arguments, help texts.
 
 mod archive;
+mod receipt;
 
 use std::path::PathBuf;
 
@@ -10,6 +11,10 @@ use steno_journal::Level;
 pub use archive::{
     DoctorArgs, DuArgs, DuGroup, EntriesOut, ForgetArgs, ImportArgs, PauseArgs, RestoreArgs, ServiceArgs,
     ServiceDo, UpArgs, WatchArgs,
+};
+pub use receipt::{
+    ReceiptArgs, ReceiptDo, ReceiptExportArgs, ReceiptFormat, ReceiptLsArgs, ReceiptTurnArgs,
+    ReceiptVerifyArgs,
 };
 
 /// The flight recorder for AI agents
@@ -180,6 +185,8 @@ pub enum Command {
     /// UTC. Input is what was read for the first time, without cached tokens, which have columns of their own; what a
     /// subagent used counts under its session.
     Usage(UsageArgs),
+    /// Receipts: what one turn did, as far as the record can vouch for it
+    Receipt(ReceiptArgs),
     /// Show the settings and where each comes from
     Config(ConfigArgs),
     /// Print completions for a shell

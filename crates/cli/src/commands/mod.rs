@@ -13,6 +13,7 @@ pub mod import;
 pub mod ls;
 pub mod pause;
 mod provider_events;
+pub mod receipt;
 pub mod record;
 mod related_runs;
 pub mod restore;

@@ -326,7 +326,7 @@ impl Building<'_> {
         let asked = approvals != approvals::Approvals::default();
         let can_tell = asked || self.carries("approvals") == Some(true);
         let sandbox = self.events.iter().filter(|event| event.event == "sandbox.denied").count() as u64;
-        let can_tell_sandbox = sandbox > 0 || self.carries("sandbox") == Some(true);
+        let can_tell_sandbox = sandbox > 0 || self.carries("sandbox denials") == Some(true);
         let of_kind =
             |kind: ItemKind| self.items.iter().filter(|item| item.kind.known() == Some(kind)).count() as u64;
         let (commands, changes) = (of_kind(ItemKind::CommandExecution), of_kind(ItemKind::FileChange));
@@ -352,7 +352,7 @@ impl Building<'_> {
             approval_denied_count: known(can_tell, approvals.denied, "approval_denied_count", "approvals"),
             command_execution_count: known(can_tell_calls, commands, "command_execution_count", "calls"),
             file_change_count: known(can_tell_calls, changes, "file_change_count", "calls"),
-            sandbox_denied_count: known(can_tell_sandbox, sandbox, "sandbox_denied_count", "sandbox"),
+            sandbox_denied_count: known(can_tell_sandbox, sandbox, "sandbox_denied_count", "sandbox denials"),
         }
     }
 }

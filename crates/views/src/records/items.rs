@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use serde_json::value::RawValue;
 use sha2::{Digest as _, Sha256};
-use steno_model::json::{RawJson, text_of};
+use steno_model::json::{JsonString, RawJson, text_of};
 use steno_model::records::{ItemKind, ItemRecord, RecordStatus};
 use steno_model::{EventType, ExchangeEvent, Word};
 
@@ -103,7 +103,7 @@ impl Items {
                     let thought = block_text(block, "thinking").filter(|thought| !thought.is_empty());
                     let metadata = thought.map(|thought| {
                         let hash = hex(&Sha256::digest(thought.as_bytes()));
-                        RawJson::object(|out| out.word("sha256", &hash))
+                        RawJson::parse(&format!(r#"{{"sha256":"{hash}"}}"#)).expect("a hash needs no escape")
                     });
                     let kind = ItemKind::AgentReasoning;
                     self.add(turn, event, New { number, kind, summary: None, metadata });
@@ -122,7 +122,7 @@ impl Items {
         let id = fields.text("call_id").unwrap_or_default().into_owned();
         let name = fields.text("name").unwrap_or_default();
         let metadata = RawJson::object(|out| {
-            out.word("tool_call_id", &id);
+            out.string("tool_call_id", &JsonString::from_text(&id));
             // Its result came without a call, which was put in its place.
             if fields.json_text("input_available") == Some("false") {
                 out.json("call_recorded", &false.into());
@@ -164,7 +164,7 @@ impl Items {
     fn answer_alone(&mut self, turn: usize, event: &ExchangeEvent, fields: &PayloadFields<'_>) -> usize {
         let id = fields.text("call_id").unwrap_or_default();
         let metadata = RawJson::object(|out| {
-            out.word("tool_call_id", &id);
+            out.string("tool_call_id", &JsonString::from_text(&id));
             out.json("call_recorded", &false.into());
         });
         let name = fields.text("name").unwrap_or_default();

@@ -1,7 +1,7 @@
 //! What a turn cost, in the provider's words: each response once.
 
 use steno_model::Usage;
-use steno_model::json::RawJson;
+use steno_model::json::{JsonString, RawJson};
 
 use crate::fields::PayloadFields;
 
@@ -64,7 +64,10 @@ fn sum(responses: &[Response]) -> RawJson {
             None => counts.push((name.to_text().into_owned(), count)),
         }
     }
-    RawJson::object(|out| counts.iter().for_each(|(name, count)| out.number(name, *count)))
+    // The names are the provider's, and may need escapes.
+    let field = |(name, count): &(String, u64)| format!("{}:{count}", JsonString::from_text(name).as_raw());
+    let fields = counts.iter().map(field).collect::<Vec<_>>().join(",");
+    RawJson::parse(&format!("{{{fields}}}")).expect("names are escaped")
 }
 
 #[cfg(test)]
@@ -95,6 +98,7 @@ mod tests {
         check(&[early, turn], Some(r#"{"out":11}"#), false);
         check(&[turn], Some(r#"{"out":11}"#), false);
         check(&[late, turn], Some(r#"{"in":5,"out":7}"#), false);
+        check(&[r#"{"usage":{"o\"ut":9},"final":true}"#], Some(r#"{"o\"ut":9}"#), false);
         check(&[r#"{"usage":{"out":99},"usage_scope":"session"}"#], None, false);
         check(
             &[r#"{"usage":{"out":1},"final":true}"#, r#"{"usage":{"out":1},"final":true}"#],

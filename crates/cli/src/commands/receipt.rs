@@ -1,0 +1,227 @@
+//! `steno receipt`: what one turn did, as far as the record can vouch for it; and whether such a receipt holds.
+
+use std::io::{self, Read as _};
+use std::path::Path;
+
+use steno_disk::{StorePath, open_host_file, read_full};
+use steno_journal::Reader;
+use steno_model::records::TurnRecord;
+use steno_server::receipts::{Against, Directory, Error, Proven, ReadRun, Wanted, verify};
+use steno_views::receipt::{text, to_json};
+use steno_views::{Lines, visible};
+
+use crate::args::{
+    ReceiptArgs, ReceiptDo, ReceiptExportArgs, ReceiptFormat, ReceiptLsArgs, ReceiptTurnArgs,
+    ReceiptVerifyArgs,
+};
+use crate::failure::{Exit, Failure, Outcome};
+use crate::output::Output;
+use crate::provider_files::cannot;
+use crate::runs::{self, Found};
+use crate::settings::Settings;
+
+/// How long a receipt, or the lines of one, may be.
+const INPUT_BYTES_MAX: u64 = 1024 * 1024 * 1024;
+
+pub fn run(args: &ReceiptArgs, settings: &Settings, output: &mut Output) -> Outcome {
+    match &args.what {
+        ReceiptDo::Export(args) => export(args, settings, output),
+        ReceiptDo::Ls(args) => list(args, settings, output),
+        ReceiptDo::Lines(args) => lines(args, settings, output),
+        ReceiptDo::Verify(args) => check(args, settings, output),
+    }
+}
+
+fn export(args: &ReceiptExportArgs, settings: &Settings, output: &mut Output) -> Outcome {
+    let ReceiptTurnArgs { thread, turn } = &args.of;
+    let receipt = if let Some(dir) = &args.records {
+        Directory::new(dir).receipt(thread, turn)
+    } else {
+        let wanted = Wanted { has_integrity: args.integrity, lines_max: None };
+        read(thread, wanted, settings)?.receipt(turn)
+    };
+    let receipt = receipt.map_err(failure)?;
+    match args.format {
+        ReceiptFormat::Json => output.raw_line(to_json(&receipt).trim_end().as_bytes()),
+        ReceiptFormat::Text => output.line(text(&receipt).trim_end()),
+    }
+    Ok(Exit::Done)
+}
+
+/// Reads the session that an argument names.
+fn read(thread: &str, wanted: Wanted, settings: &Settings) -> Result<ReadRun, Failure> {
+    match runs::find_recorded(thread, settings)? {
+        Found::Run(run) => {
+            let store = runs::need_store(settings)?;
+            runs::warn_of_broken_seals(&store, run);
+            ReadRun::of_store(&store, run, wanted).map_err(failure)
+        }
+        found @ Found::File(_) => {
+            let mut reader = runs::open_reader(&found, settings)?;
+            ReadRun::of_reader(&mut reader, None, wanted).map_err(failure)
+        }
+    }
+}
+
+fn list(args: &ReceiptLsArgs, settings: &Settings, output: &mut Output) -> Outcome {
+    let mut count = 0;
+    let mut show = |turns: &[TurnRecord]| {
+        for turn in turns {
+            count += 1;
+            if args.json {
+                output.json_line(&serde_json::to_string(turn).unwrap_or_default());
+            } else {
+                output.line(&row(turn));
+            }
+        }
+    };
+    match (&args.records, &args.thread) {
+        (Some(dir), thread) => show(&Directory::new(dir).turns(thread.as_deref()).map_err(failure)?),
+        (None, Some(thread)) => show(&read(thread, Wanted::default(), settings)?.records.turns),
+        (None, None) => {
+            let store = runs::need_store(settings)?;
+            for run in store.runs()? {
+                match ReadRun::of_store(&store, run, Wanted::default()) {
+                    Ok(read) => show(&read.records.turns),
+                    Err(error) => tracing::warn!("run {run}: {}", failure(error).message),
+                }
+            }
+        }
+    }
+    if count == 0 {
+        return Err(Failure::nothing("no turns found").with_hint("`steno up` records agents' sessions"));
+    }
+    Ok(Exit::Done)
+}
+
+fn row(turn: &TurnRecord) -> String {
+    let words = turn.input_summary.as_deref().unwrap_or_default();
+    let shown = |text: &str| visible(text, Lines::Escape).into_owned();
+    let started = turn.started_at.as_deref().unwrap_or_default();
+    format!(
+        "{}  {:<10}  {:<11}  {started:<24}  {}",
+        shown(&turn.thread_id),
+        shown(&turn.id),
+        turn.status.to_string(),
+        shown(&words.chars().take(60).collect::<String>())
+    )
+}
+
+fn lines(args: &ReceiptTurnArgs, settings: &Settings, output: &mut Output) -> Outcome {
+    let read = read(&args.thread, Wanted::default(), settings)?;
+    let seqs = read.records.lines_of(&read.turn(&args.turn).map_err(failure)?.id);
+    let mut reader = runs::open_reader(&runs::find_recorded(&args.thread, settings)?, settings)?;
+    let mut wanted = seqs.into_iter().peekable();
+    while wanted.peek().is_some()
+        && let Some(recorded) = reader.read_next()?
+    {
+        if wanted.next_if_eq(&recorded.event.seq.get()).is_some() {
+            output.raw_line(&recorded.line);
+        }
+    }
+    Ok(Exit::Done)
+}
+
+fn check(args: &ReceiptVerifyArgs, settings: &Settings, output: &mut Output) -> Outcome {
+    let receipt = String::from_utf8(input(&args.receipt)?).map_err(|_| {
+        Failure::nothing(format!("`{}` is no receipt: it is no text", args.receipt.display()))
+    })?;
+    let store;
+    let shown;
+    let directory;
+    let against = match (&args.transcript, &args.lines, &args.records) {
+        (Some(path), _, _) => {
+            let file = open_host_file(path).map_err(|error| cannot("open", path, &error))?;
+            Against::Transcript(Reader::of_file(file, StorePath::outside(path), None).until_now()?)
+        }
+        (_, Some(path), _) => {
+            shown = input(path)?;
+            Against::Lines(&shown)
+        }
+        (_, _, Some(path)) => {
+            directory = Directory::new(path);
+            Against::Directory(&directory)
+        }
+        (None, None, None) => {
+            store = runs::need_store(settings)?;
+            Against::Store(&store)
+        }
+    };
+    match verify(&receipt, against) {
+        Ok(proven) => show_proven(&proven, args.json, output),
+        Err(error) => {
+            let failure = failure(error);
+            if args.json {
+                let answer = serde_json::json!({"holds": false, "error": failure.message});
+                output.json_line(&answer.to_string());
+            }
+            return Err(failure);
+        }
+    }
+    Ok(Exit::Done)
+}
+
+fn show_proven(proven: &Proven, is_json: bool, output: &mut Output) {
+    if is_json {
+        let answer = serde_json::json!({"holds": true, "proven": proven.holds, "not_proven": proven.open});
+        return output.json_line(&answer.to_string());
+    }
+    output.line("the receipt holds");
+    proven.holds.iter().for_each(|holds| output.line(&format!("proven      {holds}")));
+    proven.open.iter().for_each(|open| output.line(&format!("not proven  {open}")));
+}
+
+/// Reads a file that somebody names, or stdin.
+fn input(path: &Path) -> Result<Vec<u8>, Failure> {
+    let too_long =
+        || Failure::could_not(format!("`{}` has more than {INPUT_BYTES_MAX} bytes", path.display()));
+    if path == Path::new("-") {
+        let mut bytes = Vec::new();
+        let read = io::stdin().take(INPUT_BYTES_MAX + 1).read_to_end(&mut bytes);
+        let read = read.map_err(|error| Failure::could_not(format!("cannot read stdin: {error}")))?;
+        return if read as u64 > INPUT_BYTES_MAX { Err(too_long()) } else { Ok(bytes) };
+    }
+    let file = open_host_file(path).map_err(|error| cannot("open", path, &error))?;
+    let size = file.identity().map_err(|error| cannot("look at", path, &error))?.size_bytes;
+    if size > INPUT_BYTES_MAX {
+        return Err(too_long());
+    }
+    let mut bytes = vec![0; usize::try_from(size).unwrap_or(usize::MAX)];
+    let read = read_full(&*file, &mut bytes, 0).map_err(|error| cannot("read", path, &error))?;
+    bytes.truncate(read);
+    Ok(bytes)
+}
+
+fn failure(error: Error) -> Failure {
+    match error {
+        Error::Journal(error) => error.into(),
+        Error::NoSuchTurn { ref turns, .. } => {
+            let hint = match turns.as_slice() {
+                [] => "`steno receipt ls` lists the turns".to_owned(),
+                turns => format!("there are {}", some(turns)),
+            };
+            Failure::nothing(error.to_string()).with_hint(hint)
+        }
+        Error::Ambiguous { ref turns, .. } => {
+            Failure::usage(error.to_string()).with_hint(format!("name one of {}", some(turns)))
+        }
+        Error::Records { .. } => Failure::could_not(error.to_string()),
+        Error::Mismatch(_)
+        | Error::NoReceipt(_)
+        | Error::Differs(_)
+        | Error::OtherBytes
+        | Error::Lines(_)
+        | Error::NoIntegrity => Failure::nothing(error.to_string()),
+    }
+}
+
+/// Names the first few.
+fn some(turns: &[String]) -> String {
+    const NAMES_MAX: usize = 8;
+    let mut names =
+        turns.iter().take(NAMES_MAX).map(|turn| format!("`{turn}`")).collect::<Vec<_>>().join(", ");
+    if turns.len() > NAMES_MAX {
+        names.push_str(&format!(" and {} more", turns.len() - NAMES_MAX));
+    }
+    names
+}
