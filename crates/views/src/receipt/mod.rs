@@ -8,6 +8,7 @@ mod build;
 mod compare;
 mod integrity;
 pub mod merkle;
+mod pretty;
 mod text;
 
 pub use build::{Mismatch, Missing, Origin, Source, build};
@@ -17,13 +18,15 @@ pub use text::text;
 
 use std::fmt::Write as _;
 
+use pretty::pretty;
 use steno_model::receipt::Receipt;
 
 /// Returns a receipt as it is written to a file: the same bytes for the same receipt.
 #[must_use]
 #[expect(clippy::missing_panics_doc, reason = "receipts are strings and numbers")]
 pub fn to_json(receipt: &Receipt) -> String {
-    let mut text = serde_json::to_string_pretty(receipt).expect("receipts are strings and numbers");
+    let compact = serde_json::to_string(receipt).expect("receipts are strings and numbers");
+    let mut text = pretty(&compact);
     text.push('\n');
     text
 }

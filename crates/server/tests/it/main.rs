@@ -1,0 +1,5 @@
+//! What the crate promises, tested from outside.
+
+#![expect(clippy::unwrap_used, reason = "a test that meets an error has failed")]
+
+mod receipts;

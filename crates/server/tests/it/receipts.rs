@@ -1,0 +1,292 @@
+//! Receipts: the same bytes everywhere, nothing in them that should not be, and no change that is not found.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use serde_json::Value;
+use steno_disk::{RealDisk, StorePath, open_host_file};
+use steno_journal::{Journal, Level, Options, Reader, Store};
+use steno_model::{Draft, RunId};
+use steno_server::receipts::{Against, Directory, Error, ReadRun, Wanted, export, verify};
+use steno_views::receipt::to_json;
+
+const RUN: &str = "7d1f0a52-0c5e-4d3b-9a57-6f2b8c4e1a90";
+const TURNS: [(&str, &str, &str); 3] = [
+    ("turn-0001", "turn_1", "completed"),
+    ("turn-0002", "turn_2", "failed"),
+    ("turn-0003", "turn_3", "approval-denied"),
+];
+const PROVEN: Wanted = Wanted { has_integrity: true, lines_max: None };
+
+fn fixtures() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/receipts")
+}
+
+fn expected(name: &str) -> String {
+    fs::read_to_string(fixtures().join("expected").join(format!("{name}.json"))).unwrap()
+}
+
+fn reader(path: &Path) -> Reader {
+    Reader::of_file(open_host_file(path).unwrap(), StorePath::outside(path), None).until_now().unwrap()
+}
+
+fn of_file(path: &Path, turn: &str, wanted: Wanted) -> Result<String, Error> {
+    let read = ReadRun::of_reader(&mut reader(path), None, wanted)?;
+    read.receipt(turn).map(|receipt| to_json(&receipt))
+}
+
+/// The lines that a receipt is made of.
+fn lines_of(path: &Path, turn: &str) -> Vec<u8> {
+    let read = ReadRun::of_reader(&mut reader(path), None, Wanted::default()).unwrap();
+    let seqs = read.records.lines_of(turn);
+    let text = fs::read_to_string(path).unwrap();
+    let lines =
+        text.lines().zip(1..).filter(|(_, seq)| seqs.contains(seq)).map(|(line, _)| format!("{line}\n"));
+    lines.collect::<String>().into_bytes()
+}
+
+/// A store with the session in it.
+fn store(dir: &Path) -> Store {
+    let disk = Arc::new(RealDisk::create(dir).unwrap());
+    let journal = Journal::new(Store::create(disk).unwrap(), Options::default());
+    let run = RunId::parse(RUN).unwrap();
+    let recorder = journal.record(run).unwrap();
+    for line in fs::read_to_string(fixtures().join("session.jsonl")).unwrap().lines() {
+        let mut draft: serde_json::Map<String, Value> = serde_json::from_str(line).unwrap();
+        draft.remove("seq");
+        let draft = Draft::parse(Value::from(draft).to_string().as_bytes(), run).unwrap();
+        recorder.record(draft, Level::Written).unwrap();
+    }
+    recorder.close().unwrap();
+    Store::open(Arc::new(RealDisk::open(dir).unwrap().unwrap())).unwrap()
+}
+
+#[test]
+fn receipts_of_runs_and_of_records_are_the_same_bytes_everywhere() {
+    for (of_run, of_records, name) in TURNS {
+        let found = of_file(&fixtures().join("session.jsonl"), of_run, PROVEN).unwrap();
+        assert_eq!(found, expected(&format!("run-{name}")));
+        let found = Directory::new(&fixtures().join("records")).receipt("thr_1", of_records).unwrap();
+        assert_eq!(to_json(&found), expected(&format!("records-{name}")));
+    }
+}
+
+#[test]
+fn no_thought_and_no_output_is_in_a_receipt() {
+    for (_, _, name) in TURNS {
+        for text in [expected(&format!("run-{name}")), expected(&format!("records-{name}"))] {
+            for word in ["look first", "4711", "deployed late", "raw output", "raw thought", "make test"] {
+                assert!(!text.contains(word), "{name}: {word}");
+            }
+        }
+    }
+}
+
+#[test]
+fn turns_are_found_by_their_step_and_by_their_providers_name_and_others_are_not() {
+    let path = fixtures().join("session.jsonl");
+    let by_step = of_file(&path, "turn-0001", Wanted::default()).unwrap();
+    assert_eq!(of_file(&path, "turn_a", Wanted::default()).unwrap(), by_step);
+    let missing = of_file(&path, "turn-0009", Wanted::default());
+    assert!(matches!(missing, Err(Error::NoSuchTurn { turns, .. }) if turns.len() == 3));
+    let directory = Directory::new(&fixtures().join("records"));
+    for (thread, turn) in
+        [("thr_9", "turn_1"), ("thr_1", "turn_9"), ("../threads/thr_1", "turn_1"), ("", "turn_1")]
+    {
+        assert!(matches!(directory.receipt(thread, turn), Err(Error::NoSuchTurn { .. })), "{thread} {turn}");
+    }
+    // A turn of another thread.
+    assert!(matches!(directory.receipt("thr_2", "turn_1"), Err(Error::Mismatch(_))));
+}
+
+#[test]
+fn records_that_do_not_belong_together_are_rejected_and_what_is_missing_is_said() {
+    let dir = tempfile::tempdir().unwrap();
+    let copy = |name: &str| {
+        let (from, to) = (fixtures().join("records").join(name), dir.path().join(name));
+        fs::create_dir_all(to.parent().unwrap()).unwrap();
+        fs::copy(from, to).unwrap();
+    };
+    let files = ["threads/thr_1.json", "turns/turn_1.json", "items/item_1.json", "items/item_2.json"];
+    files.into_iter().chain(["items/item_4.json", "events/thr_1.jsonl"]).for_each(copy);
+    let directory = Directory::new(dir.path());
+    let receipt = directory.receipt("thr_1", "turn_1").unwrap();
+    assert_eq!(receipt.unavailable[0].reason, "1 of 4 items that the turn names are not in the record");
+    assert_eq!(receipt.side_effect_boundary.command_execution_count, Some(0));
+    // Without the other thread its event is missing, and that of nobody before the turn is not.
+    let missing = receipt.source_event_lineage.missing_event_ranges.unwrap();
+    assert_eq!(serde_json::to_string(&missing).unwrap(), r#"[{"first_seq":12,"last_seq":12}]"#);
+    // A line that is no record.
+    let events = fs::read_to_string(dir.path().join("events/thr_1.jsonl")).unwrap();
+    fs::write(dir.path().join("events/thr_1.jsonl"), format!("{events}{{torn\n")).unwrap();
+    let receipt = directory.receipt("thr_1", "turn_1").unwrap();
+    assert_eq!(receipt.source_event_lineage.missing_event_ranges, None);
+    assert_eq!(receipt.unavailable.last().unwrap().reason, "1 records of events cannot be read");
+    let item = fs::read_to_string(dir.path().join("items/item_2.json")).unwrap();
+    fs::write(dir.path().join("items/item_2.json"), item.replace("turn_1", "turn_2")).unwrap();
+    assert!(matches!(directory.receipt("thr_1", "turn_1"), Err(Error::Mismatch(_))));
+}
+
+#[test]
+fn a_receipt_holds_against_the_store_a_file_its_lines_and_records() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = store(dir.path());
+    let run = RunId::parse(RUN).unwrap();
+    let transcript = dir.path().join(format!("transcripts/{RUN}.jsonl"));
+    for (turn, _, name) in TURNS {
+        for wanted in [Wanted::default(), PROVEN] {
+            let receipt = to_json(&export(&store, run, turn, wanted).unwrap());
+            verify(&receipt, Against::Store(&store)).unwrap();
+            verify(&receipt, Against::Transcript(reader(&transcript))).unwrap();
+        }
+        let receipt = to_json(&export(&store, run, turn, PROVEN).unwrap());
+        let lines = lines_of(&transcript, turn);
+        let proven = verify(&receipt, Against::Lines(&lines)).unwrap();
+        assert!(proven.open.iter().any(|open| open.contains("which events are missing")), "{proven:?}");
+        let directory = Directory::new(&fixtures().join("records"));
+        verify(&expected(&format!("records-{name}")), Against::Directory(&directory)).unwrap();
+    }
+    let plain = to_json(&export(&store, run, "turn-0001", Wanted::default()).unwrap());
+    assert!(matches!(verify(&plain, Against::Lines(b"")), Err(Error::NoIntegrity)));
+}
+
+/// A run may go on after the receipt was made.
+#[test]
+fn a_receipt_holds_when_its_run_has_grown() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("grown.jsonl");
+    let session = fs::read_to_string(fixtures().join("session.jsonl")).unwrap();
+    let receipt = expected("run-completed");
+    let more = session.lines().next().unwrap().replace("\"seq\":1,", "\"seq\":33,");
+    fs::write(&path, format!("{session}{more}\n")).unwrap();
+    verify(&receipt, Against::Transcript(reader(&path))).unwrap();
+    // Cut short, it is found.
+    let shorter: String = session.split_inclusive('\n').take(31).collect();
+    fs::write(&path, shorter).unwrap();
+    assert!(verify(&receipt, Against::Transcript(reader(&path))).is_err());
+}
+
+#[test]
+fn every_flipped_byte_of_a_transcript_is_found() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("flipped.jsonl");
+    let session = fs::read(fixtures().join("session.jsonl")).unwrap();
+    let receipt = expected("run-completed");
+    fs::write(&path, &session).unwrap();
+    verify(&receipt, Against::Transcript(reader(&path))).unwrap();
+    for at in 0..session.len() {
+        let mut flipped = session.clone();
+        flipped[at] ^= 1 << (at % 8);
+        fs::write(&path, &flipped).unwrap();
+        assert!(verify(&receipt, Against::Transcript(reader(&path))).is_err(), "byte {at}");
+    }
+}
+
+#[test]
+fn every_flipped_byte_of_disclosed_lines_is_found_and_so_is_each_that_is_left_out() {
+    let path = fixtures().join("session.jsonl");
+    let receipt = expected("run-failed");
+    let lines = lines_of(&path, "turn-0002");
+    verify(&receipt, Against::Lines(&lines)).unwrap();
+    for at in 0..lines.len() {
+        let mut flipped = lines.clone();
+        flipped[at] ^= 1 << (at % 8);
+        assert!(verify(&receipt, Against::Lines(&flipped)).is_err(), "byte {at}");
+    }
+    let split: Vec<&[u8]> = lines.split_inclusive(|byte| *byte == b'\n').collect();
+    for left_out in 0..split.len() {
+        let rest: Vec<u8> = split
+            .iter()
+            .zip(0..)
+            .filter(|(_, at)| *at != left_out)
+            .flat_map(|(line, _)| *line)
+            .copied()
+            .collect();
+        assert!(matches!(verify(&receipt, Against::Lines(&rest)), Err(Error::Lines(_))), "line {left_out}");
+    }
+    let more = [
+        &lines[..],
+        lines_of(&path, "turn-0003").split_inclusive(|byte| *byte == b'\n').next_back().unwrap(),
+    ]
+    .concat();
+    assert!(matches!(verify(&receipt, Against::Lines(&more)), Err(Error::Lines(_))));
+}
+
+/// Changes one value after the other, and names the place.
+#[test]
+fn every_changed_value_of_a_receipt_is_found_and_named() {
+    let directory = Directory::new(&fixtures().join("records"));
+    let text = expected("records-failed");
+    let receipt: Value = serde_json::from_str(&text).unwrap();
+    let mut places = Vec::new();
+    leaves("", &receipt, &mut places);
+    assert!(places.len() > 30, "{}", places.len());
+    for place in places {
+        let mut changed = receipt.clone();
+        let value = changed.pointer_mut(&place).unwrap();
+        *value = match value {
+            Value::Bool(flag) => Value::Bool(!*flag),
+            Value::Null => Value::from(7),
+            Value::Number(_) | Value::String(_) | Value::Array(_) | Value::Object(_) => Value::Null,
+        };
+        let text = serde_json::to_string_pretty(&changed).unwrap() + "\n";
+        let found = verify(&text, Against::Directory(&directory));
+        match found {
+            Err(Error::Differs(difference)) => {
+                assert_eq!(format!("/{}", difference.field.replace('.', "/")), place);
+            }
+            // These say which record it is.
+            Err(_) => assert!(["/schema_id", "/thread/id", "/turn/id"].contains(&place.as_str()), "{place}"),
+            Ok(_) => panic!("{place} was changed"),
+        }
+    }
+    let compact = receipt.to_string();
+    assert!(matches!(verify(&compact, Against::Directory(&directory)), Err(Error::OtherBytes)));
+    for text in ["", "{}", "[]", "null", "{\"schema_id\":\"codewhale.conformance-receipt/v0\"}"] {
+        assert!(verify(text, Against::Directory(&directory)).is_err(), "{text}");
+    }
+}
+
+fn leaves(place: &str, value: &Value, out: &mut Vec<String>) {
+    match value {
+        Value::Object(fields) => {
+            for (name, value) in fields {
+                leaves(&format!("{place}/{name}"), value, out);
+            }
+        }
+        Value::Array(items) if !items.is_empty() => {
+            for (at, value) in items.iter().enumerate() {
+                leaves(&format!("{place}/{at}"), value, out);
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
+            out.push(place.to_owned());
+        }
+    }
+}
+
+#[test]
+fn notes_beside_a_run_are_missing_ranges() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = store(dir.path());
+    let run = RunId::parse(RUN).unwrap();
+    let notes = dir.path().join(format!("transcripts/{RUN}.notes.jsonl"));
+    let note = |seq: u64| {
+        format!(
+            "{{\"time\":\"2026-06-02T01:00:00.000Z\",\"kind\":\"refused\",\"count\":3,\"seq_last\":{seq},\"cause\":\"no room\"}}\n"
+        )
+    };
+    fs::write(&notes, note(5) + &note(13) + &note(14)).unwrap();
+    let receipt = export(&store, run, "turn-0001", PROVEN).unwrap();
+    let ranges = serde_json::to_string(&receipt.source_event_lineage.missing_event_ranges).unwrap();
+    let range = |seq| format!("{{\"after_seq\":{seq},\"count\":3,\"what\":\"refused\"}}");
+    assert_eq!(ranges, format!("[{},{}]", range(5), range(13)));
+    let text = to_json(&receipt);
+    verify(&text, Against::Store(&store)).unwrap();
+    let transcript = dir.path().join(format!("transcripts/{RUN}.jsonl"));
+    verify(&text, Against::Transcript(reader(&transcript))).unwrap();
+    verify(&text, Against::Lines(&lines_of(&transcript, "turn-0001"))).unwrap();
+    fs::remove_file(&notes).unwrap();
+    assert!(matches!(verify(&text, Against::Store(&store)), Err(Error::Differs(_))));
+}
