@@ -18,6 +18,7 @@ mod listing;
 mod mishaps;
 mod noticed;
 mod queries;
+mod receipts;
 mod recording;
 mod service;
 mod settings;

@@ -80,8 +80,8 @@ mod tests {
     #[test]
     fn the_layout_is_that_of_serde_json_and_tokens_stay() {
         for json in [
-            r#"{}"#,
-            r#"[]"#,
+            "{}",
+            "[]",
             r#"{"a":[],"b":{},"c":[1,[2,{"d":null}],true],"e":"x,y:{\"}\\"}"#,
             r#""\\\"""#,
             r#"[{"a":-1.5e+3},"é…"]"#,

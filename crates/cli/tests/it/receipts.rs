@@ -1,0 +1,180 @@
+//! `steno receipt`: what it prints, what it refuses, and that it changes nothing.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+
+use steno_testkit::{needs, tool};
+
+use crate::kit::{Said, Steno};
+
+const SESSION: &str = "7d1f0a52-0c5e-4d3b-9a57-6f2b8c4e1a90";
+
+fn fixtures() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../server/tests/fixtures/receipts")
+}
+
+/// A store with the session of the fixtures.
+fn store() -> Steno {
+    let steno = Steno::new();
+    let session = fs::read_to_string(fixtures().join("session.jsonl")).unwrap();
+    let lines = session.lines().map(|line| format!("{{{}\n", line.split_once(',').unwrap().1));
+    let input = lines.collect::<Vec<_>>().concat();
+    let said = steno.run_with(&["record", "--run", SESSION], input.as_bytes());
+    assert_eq!((said.code, said.out.lines().count()), (0, 32), "{said:?}");
+    steno
+}
+
+#[track_caller]
+fn receipt(steno: &Steno, args: &[&str]) -> Said {
+    let before = steno.look();
+    let said = steno.run(&[&["receipt"], args].concat());
+    steno.assert_unchanged(&before, &format!("receipt {args:?}"));
+    said
+}
+
+fn export(steno: &Steno, turn: &str, more: &[&str]) -> Said {
+    receipt(steno, &[&["export", "--thread", SESSION, "--turn", turn], more].concat())
+}
+
+#[test]
+fn receipts_are_exported_as_json_and_as_text() {
+    let steno = store();
+    let said = export(&steno, "turn-0001", &["--integrity"]);
+    assert_eq!(said.code, 0, "{said:?}");
+    // The lines have their fields in another order than those of the fixture, and so other hashes.
+    let expected = fs::read_to_string(fixtures().join("expected/run-completed.json")).unwrap();
+    let without_integrity = |text: &str| text.split("\"integrity\"").next().unwrap().to_owned();
+    assert_eq!(without_integrity(&said.out), without_integrity(&expected));
+    assert_eq!(export(&steno, "turn_a", &["--integrity"]).out, said.out, "by the provider's name");
+    let text = export(&steno, "turn-0003", &["--format", "text"]).out;
+    for line in [
+        "approvals       2 required, 0 allowed, 2 denied",
+        "turn            turn-0003  completed",
+        "claims          local_receipt_only, not_safety_certification, not_provider_compatibility_certification",
+    ] {
+        assert!(text.contains(line), "{text}");
+    }
+    let records = fixtures().join("records");
+    let said = receipt(
+        &steno,
+        &["export", "--thread", "thr_1", "--turn", "turn_2", "--records", records.to_str().unwrap()],
+    );
+    assert_eq!(said.out, fs::read_to_string(fixtures().join("expected/records-failed.json")).unwrap());
+}
+
+#[test]
+fn turns_are_listed() {
+    let steno = store();
+    let said = receipt(&steno, &["ls"]);
+    let rows: Vec<&str> = said.out.lines().collect();
+    assert_eq!(rows.len(), 3, "{said:?}");
+    assert!(
+        rows[1].starts_with(&format!("{SESSION}  turn-0002   failed       2026-06-02T01:00:20Z")),
+        "{rows:?}"
+    );
+    let json = receipt(&steno, &["ls", "--thread", &SESSION[..8], "--json"]).json();
+    assert_eq!((json.len(), &json[2]["provider_id"]), (3, &"turn_c".into()));
+    let records = fixtures().join("records");
+    let said = receipt(&steno, &["ls", "--records", records.to_str().unwrap()]);
+    assert_eq!(said.out.lines().count(), 3, "{said:?}");
+    assert_eq!(receipt(&Steno::new(), &["ls"]).code, 1);
+}
+
+#[test]
+fn what_was_asked_for_and_is_not_there_is_named() {
+    let steno = store();
+    let said = export(&steno, "turn-0009", &[]);
+    assert_eq!(said.code, 1);
+    assert!(said.err.contains("has no turn `turn-0009`") && said.err.contains("`turn-0001`"), "{said:?}");
+    let records = fixtures().join("records");
+    let said = receipt(
+        &steno,
+        &["export", "--thread", "thr_2", "--turn", "turn_1", "--records", records.to_str().unwrap()],
+    );
+    assert_eq!(said.code, 1);
+    assert!(said.err.contains("turn `turn_1` belongs to thread `thr_1`, not to `thr_2`"), "{said:?}");
+    let said = receipt(&steno, &["export", "--thread", "x", "--turn", "y", "--records", "nowhere"]);
+    assert_eq!(said.code, 3, "{said:?}");
+    for (text, why) in
+        [("{}", "schema_id"), ("not json", "this is no receipt"), ("\u{1b}[2J", "this is no receipt")]
+    {
+        let said = steno.run_with(&["receipt", "verify", "-"], text.as_bytes());
+        assert!(said.code == 1 && said.err.contains(why) && !said.err.contains('\u{1b}'), "{said:?}");
+    }
+}
+
+#[test]
+fn receipts_are_verified_against_all_that_there_may_be() {
+    let steno = store();
+    let path = |name: &str| steno.dir.path().join(name).to_str().unwrap().to_owned();
+    fs::write(path("receipt"), export(&steno, "turn-0002", &["--integrity"]).out).unwrap();
+    let lines = receipt(&steno, &["lines", "--thread", SESSION, "--turn", "turn-0002"]).out;
+    assert_eq!(lines.lines().count(), 9, "its own eight lines and the run's beginning");
+    fs::write(path("lines"), lines).unwrap();
+    let transcript = steno.transcript(SESSION).to_str().unwrap().to_owned();
+    for args in [&[][..], &["--transcript", &transcript], &["--lines", &path("lines")]] {
+        let said = receipt(&steno, &[&["verify", &path("receipt")], args].concat());
+        assert!(said.code == 0 && said.out.starts_with("the receipt holds\n"), "{args:?}: {said:?}");
+        assert!(
+            said.out.contains("not proven  that what the agent has recorded of itself is true"),
+            "{said:?}"
+        );
+    }
+    let said = receipt(&steno, &["verify", &path("receipt"), "--json"]);
+    assert_eq!(said.json()[0]["holds"], true);
+    let changed = fs::read_to_string(path("receipt")).unwrap();
+    let changed = changed.replace("\"command_execution_count\": 2", "\"command_execution_count\": 1");
+    fs::write(path("receipt"), changed).unwrap();
+    let said = receipt(&steno, &["verify", &path("receipt")]);
+    assert_eq!(said.code, 1);
+    let why = "`side_effect_boundary.command_execution_count` is 1 in the receipt, and 2 by the record";
+    assert!(said.err.contains(why), "{said:?}");
+    assert_eq!(receipt(&steno, &["verify", &path("receipt"), "--json"]).json()[0]["holds"], false);
+}
+
+/// R93: whoever exports opens nothing to write, makes no file, and talks to nobody.
+#[test]
+fn under_strace_an_export_changes_nothing() {
+    needs!(tool("strace"), "strace shows what is opened");
+    let steno = store();
+    let trace = steno.dir.path().join("trace");
+    let strace = |args: &[&str]| {
+        let mut command = Command::new("strace");
+        command.args(["-f", "-qq", "-e", "trace=all", "-o", trace.to_str().unwrap()]);
+        command.arg(env!("CARGO_BIN_EXE_steno")).arg("--store").arg(steno.store()).args(args);
+        let output = command.output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        fs::read_to_string(&trace).unwrap()
+    };
+    let changes = |trace: &str| {
+        let is_change = |line: &&str| {
+            let call = line.split_whitespace().nth(1).unwrap_or_default();
+            let opens = call.starts_with("open")
+                && ["O_WRONLY", "O_RDWR", "O_CREAT", "O_TRUNC"].iter().any(|flag| line.contains(flag));
+            let makes = [
+                "rename",
+                "unlink",
+                "mkdir",
+                "link",
+                "symlink",
+                "truncate",
+                "ftruncate",
+                "chmod",
+                "utimens",
+                "socket",
+                "connect",
+            ];
+            opens
+                || makes.iter().any(|name| {
+                    call.starts_with(&format!("{name}(")) || call.starts_with(&format!("{name}at"))
+                })
+        };
+        trace.lines().filter(is_change).map(str::to_owned).collect::<Vec<_>>()
+    };
+    let found =
+        changes(&strace(&["receipt", "export", "--thread", SESSION, "--turn", "turn-0001", "--integrity"]));
+    assert_eq!(found, Vec::<String>::new());
+    // The same look does see what a command opens that writes.
+    assert!(!changes(&strace(&["seal", SESSION])).is_empty());
+}
