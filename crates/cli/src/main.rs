@@ -8,6 +8,7 @@ mod failure;
 mod output;
 mod provider_files;
 mod runs;
+mod serving;
 mod settings;
 
 use std::io::{self, Write as _};
@@ -94,6 +95,7 @@ fn dispatch(command: &Command, settings: &Settings, output: &mut Output) -> Outc
         Command::Entries(args) => commands::entries::run(args),
         Command::Usage(args) => commands::usage::run(args, output),
         Command::Receipt(args) => commands::receipt::run(args, settings, output),
+        Command::Serve(args) => commands::serve::run(args, settings, output),
         Command::Config(args) => Ok(commands::config::run(args, settings, output)),
         Command::Completions(args) => Ok(commands::completions::run(args, output)),
     }

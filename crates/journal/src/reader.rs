@@ -5,6 +5,7 @@ use std::sync::Arc;
 use steno_disk::{Disk, DiskFile, StorePath};
 use steno_model::{ExchangeEvent, RunId, Seq};
 
+use crate::ends::last_line;
 use crate::error::{Damage, Error};
 use crate::lines::{Lines, Piece};
 use crate::names::RunFile;
@@ -42,6 +43,29 @@ impl Reader {
         #[cfg(feature = "mutant-reader-repairs")]
         repair(&**store.disk(), run);
         Ok(Self::of_file(file, path, Some(run)))
+    }
+
+    /// Opens a run's transcript behind the last line that it has now; [`Reader::seq_last`] says which that is. What comes
+    /// later is read without what was before.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchRun`], [`Error::Damaged`] when the last line is no event, or what the system says.
+    pub fn open_at_end(store: &Store, run: RunId) -> Result<Self, Error> {
+        let path = RunFile::Transcript(run).path();
+        let failed = |doing| {
+            let path = path.clone();
+            move |source| Error::io(doing, &path, source)
+        };
+        let file = store.disk().open_read(&path).map_err(failed("open"))?.ok_or(Error::NoSuchRun { run })?;
+        let len = file.identity().map_err(failed("look at"))?.size_bytes;
+        let (mut offset, mut seq_last) = (0, None);
+        if let Some((start, line)) = last_line(&*file, &path, len)? {
+            let damaged =
+                |why| Error::Damaged { path: path.clone(), offset: start, why: Damage::Unreadable(why) };
+            seq_last = Some(ExchangeEvent::parse(&line).map_err(damaged)?.seq);
+            offset = start + line.len() as u64 + 1;
+        }
+        Ok(Self { path, run: Some(run), lines: Lines::new(file, offset), seq_last, rest_bytes: 0 })
     }
 
     /// Reads a transcript that lies outside any store; its first line says which run it is.

@@ -8,6 +8,7 @@ use steno_capture::tail::{Backend, TailOptions};
 use crate::settings::Settings;
 
 #[derive(Args, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub struct UpArgs {
     /// Archive what is there and end, without following it
     #[arg(long)]
@@ -15,6 +16,12 @@ pub struct UpArgs {
     /// Use sample sessions that come with `steno`, in a store of their own
     #[arg(long)]
     pub demo: bool,
+    /// Do not serve the store over HTTP meanwhile
+    #[arg(long)]
+    pub no_serve: bool,
+    /// Serve at this port; 0 takes any that is free [default: 7836, or any if that is taken]
+    #[arg(long, value_name = "N", conflicts_with_all = ["no_serve", "once"])]
+    pub port: Option<u16>,
     #[command(flatten)]
     pub tailing: TailingArgs,
     #[command(flatten)]

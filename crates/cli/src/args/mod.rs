@@ -187,6 +187,11 @@ pub enum Command {
     Usage(UsageArgs),
     /// Receipts: what one turn did, as far as the record can vouch for it
     Receipt(ReceiptArgs),
+    /// Serve the store to programs on this machine, over HTTP
+    ///
+    /// Listens on 127.0.0.1 alone. Every request has to show the token, which is made anew at each start and stands in a
+    /// file of the store that only its owner can read. `docs/api.md` describes the API, and `/v1/openapi.json` too.
+    Serve(ServeArgs),
     /// Show the settings and where each comes from
     Config(ConfigArgs),
     /// Print completions for a shell
@@ -314,6 +319,22 @@ pub struct ViewArgs {
     /// Print one JSON object a line: a tree, or a run's conversation
     #[arg(long)]
     pub json: bool,
+}
+
+#[derive(Args, Debug)]
+pub struct ServeArgs {
+    /// Listen at this port; 0 takes any that is free [default: 7836]
+    #[arg(long, value_name = "N")]
+    pub port: Option<u16>,
+    /// Print a link that lets one browser in, once
+    #[arg(long)]
+    pub link: bool,
+    /// Print where it serves as one JSON object
+    #[arg(long)]
+    pub json: bool,
+    /// Print the description of the API, which is an `OpenAPI` document, and end
+    #[arg(long)]
+    pub openapi: bool,
 }
 
 #[derive(Args, Debug)]

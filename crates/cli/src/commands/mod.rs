@@ -19,6 +19,7 @@ mod related_runs;
 pub mod restore;
 mod run_writer;
 pub mod seal;
+pub mod serve;
 pub mod service;
 pub mod show;
 pub mod tree;

@@ -159,10 +159,7 @@ struct Answers {
 
 impl Answers {
     fn new(level: Level) -> Self {
-        let level = match level {
-            Level::Written => "written",
-            Level::Synced => "synced",
-        };
+        let level = level.as_str();
         Self {
             level,
             stdout: io::BufWriter::new(io::stdout()),

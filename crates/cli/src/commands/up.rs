@@ -8,6 +8,7 @@ use crate::args::UpArgs;
 use crate::demo;
 use crate::failure::{Failure, Outcome};
 use crate::output::Output;
+use crate::serving::{PORT, Serving};
 use crate::settings::Settings;
 
 pub fn run(args: &UpArgs, settings: &Settings, output: &mut Output) -> Outcome {
@@ -26,8 +27,22 @@ pub fn run(args: &UpArgs, settings: &Settings, output: &mut Output) -> Outcome {
             let pass = Pass { archive, places: &places, stop: &stop, as_json: args.json };
             return pass.once(output);
         }
-        Follow { archive, places, stop: &stop, options, as_json: args.json }.run(output)
+        let serving = if args.no_serve { None } else { Some(serve(args, settings)?) };
+        let outcome = Follow { archive, places, stop: &stop, options, as_json: args.json }.run(output);
+        drop(serving);
+        outcome
     })
+}
+
+/// Serves beside the following. Another server may have the usual port, and takes nothing from this one.
+fn serve(args: &UpArgs, settings: &Settings) -> Result<Serving, Failure> {
+    let serving = match args.port {
+        Some(port) => Serving::start(settings, Some(port))?,
+        None => Serving::start(settings, Some(PORT)).or_else(|_| Serving::start(settings, None))?,
+    };
+    let token_file = settings.store.value.join(serving.token_file());
+    tell(&format!("serving {}; the token is in `{}`", serving.url(), token_file.display()));
+    Ok(serving)
 }
 
 /// Returns the homes of the sample sessions, which lie in the store.

@@ -28,6 +28,17 @@ pub enum Level {
     Synced,
 }
 
+impl Level {
+    /// Returns the word for it in acknowledgements.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Written => "written",
+            Self::Synced => "synced",
+        }
+    }
+}
+
 /// A growing file and everyone who waits on it.
 pub(crate) struct Log {
     disk: Arc<dyn Disk>,

@@ -2,4 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that meets an error has failed")]
 
+mod api_kit;
+mod http;
 mod receipts;
+mod security;

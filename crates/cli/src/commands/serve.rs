@@ -1,0 +1,41 @@
+//! `steno serve`: the local HTTP API, until somebody says stop.
+
+use std::time::Duration;
+
+use steno_server::http::openapi;
+
+use crate::archiving::Stop;
+use crate::args::ServeArgs;
+use crate::failure::{Exit, Outcome};
+use crate::output::Output;
+use crate::serving::{PORT, Serving};
+use crate::settings::Settings;
+
+/// How often is looked whether it is to stop.
+const LOOK_INTERVAL: Duration = Duration::from_millis(100);
+
+pub fn run(args: &ServeArgs, settings: &Settings, output: &mut Output) -> Outcome {
+    if args.openapi {
+        output.raw_line(openapi().trim_end().as_bytes());
+        return Ok(Exit::Done);
+    }
+    let stop = Stop::listen()?;
+    let serving = Serving::start(settings, Some(args.port.unwrap_or(PORT)))?;
+    let token_file = settings.store.value.join(serving.token_file());
+    let token_file = token_file.display().to_string();
+    if args.json {
+        let said =
+            serde_json::json!({"url": serving.url(), "token_file": token_file, "pid": std::process::id()});
+        output.json_line(&said.to_string());
+    } else {
+        output.line(&format!("serving {}; the token is in `{token_file}`; Ctrl-C ends it", serving.url()));
+        if args.link {
+            output.line(&format!("{} lets one browser in", serving.link()));
+        }
+    }
+    output.flush();
+    while !stop.is_told() {
+        std::thread::sleep(LOOK_INTERVAL);
+    }
+    Ok(Exit::Done)
+}

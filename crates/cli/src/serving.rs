@@ -1,0 +1,84 @@
+//! A server beside the rest of a command, until that ends.
+
+use std::net::{Ipv4Addr, TcpListener};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+use steno_journal::Level;
+use steno_server::http::{Announced, Api, ApiOptions, Defences, Limits, Reached, new_token, serve};
+use tokio::sync::watch;
+
+use crate::failure::Failure;
+use crate::runs;
+use crate::settings::Settings;
+
+/// The port, unless somebody says otherwise.
+pub const PORT: u16 = 7836;
+/// How many threads wait for messages. Files are read and written by others.
+const WORKERS: usize = 2;
+
+/// A server that ends when this is dropped.
+pub struct Serving {
+    api: Arc<Api>,
+    url: String,
+    announced: Announced,
+    stop: watch::Sender<bool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Serving {
+    /// Begins to serve at a port, or at any that is free.
+    pub fn start(settings: &Settings, port: Option<u16>) -> Result<Self, Failure> {
+        let store = runs::make_store(settings)?;
+        let port = port.unwrap_or(0);
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).map_err(|error| {
+            let failure = Failure::could_not(format!("cannot listen at 127.0.0.1:{port}: {error}"));
+            failure.with_hint("`--port 0` takes any port that is free")
+        })?;
+        listener.set_nonblocking(true)?;
+        let port = listener.local_addr()?.port();
+        let (url, token) = (format!("http://127.0.0.1:{port}"), new_token());
+        let reached = Reached { url: url.clone(), token: token.clone(), pid: std::process::id() };
+        let announced = Announced::write(store.disk(), port, &reached)?;
+        let level = Level::from(settings.level.value);
+        let options =
+            ApiOptions { port, token, level, limits: Limits::default(), defences: Defences::default() };
+        let api = Api::new(store, options);
+        let runtime =
+            tokio::runtime::Builder::new_multi_thread().worker_threads(WORKERS).enable_all().build()?;
+        let (stop, stopped) = watch::channel(false);
+        let served = Arc::clone(&api);
+        let thread = std::thread::Builder::new().name("steno-serve".to_owned()).spawn(move || {
+            runtime.block_on(async {
+                match tokio::net::TcpListener::from_std(listener) {
+                    Ok(listener) => serve(listener, served, stopped).await,
+                    Err(error) => tracing::error!("cannot serve: {error}"),
+                }
+            });
+        })?;
+        Ok(Self { api, url, announced, stop, thread: Some(thread) })
+    }
+
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// Returns a link that lets a browser in, once.
+    pub fn link(&self) -> String {
+        self.api.link()
+    }
+
+    /// Returns where in the store the token is.
+    pub fn token_file(&self) -> String {
+        self.announced.path().to_string()
+    }
+}
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        self.stop.send(true).ok();
+        if let Some(thread) = self.thread.take() {
+            thread.join().ok();
+        }
+    }
+}

@@ -1,0 +1,207 @@
+//! Who may ask at all: checked before anything is looked up, on every path whether there is something or not.
+
+use std::collections::VecDeque;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Request, header};
+use constant_time_eq::constant_time_eq;
+
+use super::problem::Problem;
+
+/// The name of the cookie that a browser gets for a link.
+const COOKIE: &str = "steno_token";
+
+/// Where a browser brings the code of a link.
+const LOGIN: &str = "/login";
+/// How many links wait to be followed; of more the oldest no longer work.
+const LINKS_MAX: usize = 8;
+
+/// The defences, each of which tests switch off to see that it matters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is on or off by itself")]
+pub struct Defences {
+    /// The name that the request was sent to has to be ours.
+    pub host: bool,
+    /// A page of another origin is turned away.
+    pub origin: bool,
+    /// The token has to be there.
+    pub token: bool,
+    /// What forms of a page can send is turned away.
+    pub forms: bool,
+}
+
+impl Default for Defences {
+    fn default() -> Self {
+        Self { host: true, origin: true, token: true, forms: true }
+    }
+}
+
+/// Checks requests.
+pub(super) struct Guard {
+    token: String,
+    /// What we are called: `127.0.0.1`, `localhost` and `[::1]` with the port.
+    hosts: [String; 3],
+    /// The codes of links that nobody has followed yet.
+    links: Mutex<VecDeque<String>>,
+    defences: Defences,
+}
+
+/// What a request may do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Passed {
+    /// It is answered.
+    Asks,
+    /// It has followed a link, and gets the token as a cookie.
+    LogsIn,
+}
+
+/// How somebody has shown the token.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Shown {
+    Header,
+    Cookie,
+}
+
+impl Guard {
+    pub(super) fn new(token: String, port: u16, defences: Defences) -> Self {
+        let hosts = ["127.0.0.1", "localhost", "[::1]"].map(|name| format!("{name}:{port}"));
+        Self { token, hosts, links: Mutex::default(), defences }
+    }
+
+    /// Makes a link that lets a browser in, once.
+    pub(super) fn link(&self) -> String {
+        let code = secret();
+        let mut links = self.links();
+        if links.len() >= LINKS_MAX {
+            links.pop_front();
+        }
+        links.push_back(code.clone());
+        format!("http://{}{LOGIN}?code={code}", self.hosts[0])
+    }
+
+    fn links(&self) -> MutexGuard<'_, VecDeque<String>> {
+        self.links.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Lets a request pass, or says why not.
+    pub(super) fn check<B>(&self, request: &Request<B>) -> Result<Passed, Problem> {
+        self.check_host(request)?;
+        let has_origin = self.check_origin(request.headers())?;
+        if request.method() == Method::GET && request.uri().path() == LOGIN {
+            return self.check_link(request.uri().query().unwrap_or_default()).map(|()| Passed::LogsIn);
+        }
+        let shown = self.check_token(request.headers())?;
+        if changes_something(request.method()) {
+            // A browser sends the cookie along with whatever a page makes it send.
+            if self.defences.origin && shown == Some(Shown::Cookie) && !has_origin {
+                return Err(Problem::forbidden("with a cookie, a change has to say its origin"));
+            }
+            self.check_form(request.headers())?;
+        }
+        Ok(Passed::Asks)
+    }
+
+    /// Takes the code of a link, which works no second time.
+    fn check_link(&self, query: &str) -> Result<(), Problem> {
+        let code = query.split('&').find_map(|pair| pair.strip_prefix("code=")).unwrap_or_default();
+        let mut links = self.links();
+        let known = links.iter().position(|known| constant_time_eq(known.as_bytes(), code.as_bytes()));
+        known.and_then(|at| links.remove(at)).map(|_| ()).ok_or_else(|| {
+            Problem::unauthorized("this link was followed before, or never made: `steno serve` makes another")
+        })
+    }
+
+    /// A name that somebody else has pointed at this machine is not ours.
+    fn check_host<B>(&self, request: &Request<B>) -> Result<(), Problem> {
+        if !self.defences.host {
+            return Ok(());
+        }
+        let is_ours = |name: &str| self.hosts.iter().any(|host| host.eq_ignore_ascii_case(name));
+        let named = only(request.headers(), &header::HOST)
+            .map_err(|()| Problem::bad_request("there is more than one `Host`"))?
+            .ok_or_else(|| Problem::bad_request("there is no `Host`"))?;
+        let in_uri = request.uri().authority().map(axum::http::uri::Authority::as_str);
+        if !is_ours(named) || in_uri.is_some_and(|name| !is_ours(name)) {
+            return Err(Problem::forbidden("the `Host` is none of ours"));
+        }
+        Ok(())
+    }
+
+    /// Returns whether the request says its origin, which is ours then.
+    fn check_origin(&self, headers: &HeaderMap) -> Result<bool, Problem> {
+        if !self.defences.origin {
+            return Ok(true);
+        }
+        let origin = only(headers, &header::ORIGIN);
+        let Some(origin) = origin.map_err(|()| Problem::forbidden("there is more than one `Origin`"))? else {
+            return Ok(false);
+        };
+        let host = origin.strip_prefix("http://");
+        if host.is_some_and(|host| self.hosts.iter().any(|ours| ours == host)) {
+            return Ok(true);
+        }
+        Err(Problem::forbidden("the `Origin` is none of ours"))
+    }
+
+    fn check_token(&self, headers: &HeaderMap) -> Result<Option<Shown>, Problem> {
+        let is_it = |token: &str| constant_time_eq(token.as_bytes(), self.token.as_bytes());
+        let bearer = only(headers, &header::AUTHORIZATION).ok().flatten();
+        if let Some(token) = bearer.and_then(|value| value.strip_prefix("Bearer ")) {
+            if is_it(token) {
+                return Ok(Some(Shown::Header));
+            }
+        } else if cookies(headers).any(is_it) {
+            return Ok(Some(Shown::Cookie));
+        }
+        if self.defences.token {
+            return Err(Problem::unauthorized(
+                "send the token of `steno serve` as `Authorization: Bearer TOKEN`",
+            ));
+        }
+        Ok(None)
+    }
+
+    fn check_form(&self, headers: &HeaderMap) -> Result<(), Problem> {
+        let kind = only(headers, &header::CONTENT_TYPE).ok().flatten().unwrap_or_default();
+        let kind = kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+        let is_json = ["application/json", "application/x-ndjson"].contains(&kind.as_str());
+        if self.defences.forms && !is_json {
+            return Err(Problem::forbidden(
+                "changes are sent as `application/json` or `application/x-ndjson`",
+            ));
+        }
+        Ok(())
+    }
+
+    /// Returns the header that gives a browser the token.
+    pub(super) fn cookie(&self) -> Option<HeaderValue> {
+        let text = format!("{COOKIE}={}; HttpOnly; SameSite=Strict; Path=/", self.token);
+        HeaderValue::from_str(&text).ok()
+    }
+}
+
+/// Makes a word that nobody can guess.
+pub(super) fn secret() -> String {
+    format!("{}{}", uuid::Uuid::new_v4().simple(), uuid::Uuid::new_v4().simple())
+}
+
+fn changes_something(method: &Method) -> bool {
+    ![Method::GET, Method::HEAD, Method::OPTIONS].contains(method)
+}
+
+/// Returns the one value of a header; an error for more than one, or one that is no text.
+fn only<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Option<&'a str>, ()> {
+    let mut values = headers.get_all(name).iter();
+    match (values.next(), values.next()) {
+        (None, _) => Ok(None),
+        (Some(value), None) => value.to_str().map(Some).map_err(|_| ()),
+        (Some(_), Some(_)) => Err(()),
+    }
+}
+
+/// Returns the tokens that cookies hold.
+fn cookies(headers: &HeaderMap) -> impl Iterator<Item = &str> {
+    let values = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
+    let pairs = values.flat_map(|value| value.split(';')).filter_map(|pair| pair.trim().split_once('='));
+    pairs.filter(|(name, _)| *name == COOKIE).map(|(_, token)| token)
+}

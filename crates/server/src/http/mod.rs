@@ -1,0 +1,26 @@
+//! The local HTTP API: what the store answers, to whoever on this machine has the token.
+
+#![expect(unused_qualifications, reason = "the macros of utoipa write them")]
+
+mod announce;
+mod app;
+mod connections;
+mod events;
+mod extract;
+mod guard;
+mod openapi;
+mod problem;
+mod record;
+mod recorders;
+mod routes;
+mod runs;
+mod threads;
+mod usage;
+
+pub use announce::{Announced, Reached};
+pub use app::{Api, ApiOptions, Limits, new_token};
+pub use connections::serve;
+pub use guard::Defences;
+pub use openapi::openapi;
+pub use problem::Problem;
+pub use routes::{ROUTES, Route};

@@ -1,0 +1,128 @@
+//! What went wrong, as RFC 9457 has it.
+
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use serde::Serialize;
+use steno_journal::Error as JournalError;
+use utoipa::ToSchema;
+
+use crate::receipts;
+
+/// The media type of problems.
+pub(super) const MEDIA_TYPE: &str = "application/problem+json";
+
+/// A problem, as it is answered.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
+pub struct Problem {
+    /// What kind it is: `urn:steno:problem:` and a word.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// The kind in words.
+    pub title: String,
+    /// The status of the answer.
+    pub status: u16,
+    /// What happened this time.
+    pub detail: String,
+}
+
+impl Problem {
+    pub(super) fn new(status: StatusCode, kind: &str, title: &str, detail: impl Into<String>) -> Self {
+        let kind = format!("urn:steno:problem:{kind}");
+        Self { kind, title: title.to_owned(), status: status.as_u16(), detail: detail.into() }
+    }
+
+    pub(super) fn bad_request(detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, "bad-request", "The request makes no sense", detail)
+    }
+
+    pub(super) fn unauthorized(detail: &str) -> Self {
+        Self::new(StatusCode::UNAUTHORIZED, "unauthorized", "The token is missing or wrong", detail)
+    }
+
+    pub(super) fn forbidden(detail: &str) -> Self {
+        Self::new(StatusCode::FORBIDDEN, "forbidden", "Not from there, or not in that form", detail)
+    }
+
+    pub(super) fn not_found(detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::NOT_FOUND, "not-found", "There is no such thing", detail)
+    }
+
+    pub(super) fn conflict(detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::CONFLICT, "conflict", "Something stands against it", detail)
+    }
+
+    pub(super) fn too_much(detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, "too-much", "Too much is asked for at once", detail)
+    }
+
+    pub(super) fn internal(detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", "It cannot be done", detail)
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let status = StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let body = serde_json::to_string(&self).unwrap_or_default();
+        let mut response = (status, body).into_response();
+        response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(MEDIA_TYPE));
+        if status == StatusCode::UNAUTHORIZED {
+            response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
+        response
+    }
+}
+
+impl From<JournalError> for Problem {
+    fn from(error: JournalError) -> Self {
+        let detail = with_causes(&error);
+        match error {
+            JournalError::NoSuchRun { .. } => Self::not_found(detail),
+            JournalError::Held { .. } => Self::conflict("another process records this run"),
+            JournalError::Damaged { .. } | JournalError::SealBroken { .. } => Self::conflict(detail),
+            JournalError::NoRoom { .. } => {
+                Self::new(StatusCode::INSUFFICIENT_STORAGE, "no-room", "The disk is full", detail)
+            }
+            JournalError::TooLong { .. }
+            | JournalError::Poisoned { .. }
+            | JournalError::Vanished { .. }
+            | JournalError::Changed { .. }
+            | JournalError::Closed
+            | JournalError::NotRegular { .. }
+            | JournalError::NotAStore { .. }
+            | JournalError::StoreTooNew { .. }
+            | JournalError::BadFormatFile { .. }
+            | JournalError::Shrunk { .. }
+            | JournalError::Io { .. } => Self::internal(detail),
+        }
+    }
+}
+
+impl From<receipts::Error> for Problem {
+    fn from(error: receipts::Error) -> Self {
+        match error {
+            receipts::Error::Journal(error) => error.into(),
+            error @ receipts::Error::NoSuchTurn { .. } => Self::not_found(error.to_string()),
+            error @ receipts::Error::Ambiguous { .. } => Self::conflict(error.to_string()),
+            error @ (receipts::Error::Mismatch(_)
+            | receipts::Error::NoReceipt(_)
+            | receipts::Error::Differs(_)
+            | receipts::Error::OtherBytes
+            | receipts::Error::Lines(_)
+            | receipts::Error::NoIntegrity
+            | receipts::Error::Records { .. }) => Self::internal(error.to_string()),
+        }
+    }
+}
+
+/// Says what failed, and why in turn.
+fn with_causes(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text.push_str(": ");
+        text.push_str(&error.to_string());
+        cause = error.source();
+    }
+    text
+}

@@ -1,0 +1,131 @@
+//! Recording over HTTP: drafts in, acknowledgements out.
+
+use std::sync::Arc;
+
+use axum::body::Bytes;
+use axum::extract::State;
+use axum::extract::rejection::BytesRejection;
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::Response;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use steno_journal::{Error as JournalError, Level, Pending, Recorder};
+use steno_model::{Draft, RunId};
+use utoipa::{IntoParams, ToSchema};
+
+use super::events::json_response;
+use super::extract::{InPath, InQuery};
+use super::runs::parse;
+use super::{Api, Problem};
+
+#[derive(Deserialize, IntoParams)]
+pub(super) struct RecordQuery {
+    /// What an acknowledgement promises: `written` survives the death of the process, `synced` a power cut
+    #[param(value_type = Option<LevelWord>)]
+    level: Option<String>,
+}
+
+/// What an acknowledgement promises.
+#[derive(Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum LevelWord {
+    Written,
+    Synced,
+}
+
+/// Record events
+///
+/// One event, an array of them, or as `application/x-ndjson` one a line; each without `seq`. The answer has one acknowledgement for each, in order.
+#[utoipa::path(post, path = "/v1/runs/{run}/events", params(
+    ("run" = String, Path, description = "The run's UUID; one that is not there begins"),
+    RecordQuery,
+), request_body(content = serde_json::Value, content_type = "application/json"), responses(
+    (status = 200, description = "`acks`: `seq` and `level`, or `error`, of each event", content_type = "application/json"),
+    (status = 400, body = Problem, content_type = "application/problem+json"),
+    (status = 403, body = Problem, content_type = "application/problem+json"),
+    (status = 409, body = Problem, content_type = "application/problem+json"),
+    (status = 413, body = Problem, content_type = "application/problem+json"),
+))]
+pub(super) async fn record(
+    State(api): State<Arc<Api>>,
+    InPath(run): InPath<String>,
+    InQuery(query): InQuery<RecordQuery>,
+    headers: HeaderMap,
+    body: Result<Bytes, BytesRejection>,
+) -> Result<Response, Problem> {
+    let run = parse(&run)?;
+    let level = match query.level.as_deref() {
+        None => api.level,
+        Some("written") => Level::Written,
+        Some("synced") => Level::Synced,
+        Some(_) => return Err(Problem::bad_request("`level` is `written` or `synced`")),
+    };
+    let body = body.map_err(|error| {
+        let status = error.status();
+        let title = if status == StatusCode::PAYLOAD_TOO_LARGE {
+            "The body is too long"
+        } else {
+            "The body ended too soon"
+        };
+        Problem::new(status, "body", title, error.body_text())
+    })?;
+    let kind = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let drafts = read(&body, kind.starts_with("application/x-ndjson"), run)?;
+    if drafts.is_empty() {
+        return Err(Problem::bad_request("there are no events"));
+    }
+    Ok(json_response(api.work(move |api| write(api, run, drafts, level)).await?))
+}
+
+/// Reads drafts: what is none of them is told where its acknowledgement would be.
+fn read(body: &[u8], is_lines: bool, run: RunId) -> Result<Vec<Result<Draft, String>>, Problem> {
+    let draft = |text: &[u8]| Draft::parse(text, run).map_err(|error| error.to_string());
+    if is_lines {
+        let lines = body.split(|byte| *byte == b'\n').filter(|line| !line.trim_ascii().is_empty());
+        return Ok(lines.map(draft).collect());
+    }
+    let failed = |error: serde_json::Error| Problem::bad_request(format!("the body is no JSON: {error}"));
+    if body.trim_ascii_start().starts_with(b"[") {
+        let events: Vec<&RawValue> = serde_json::from_slice(body).map_err(failed)?;
+        return Ok(events.into_iter().map(|event| draft(event.get().as_bytes())).collect());
+    }
+    let event: &RawValue = serde_json::from_slice(body).map_err(failed)?;
+    Ok(vec![draft(event.get().as_bytes())])
+}
+
+/// Records drafts, and waits until all are as safe as was asked for.
+fn write(api: &Api, run: RunId, drafts: Vec<Result<Draft, String>>, level: Level) -> Result<String, Problem> {
+    if drafts.iter().all(Result::is_err) {
+        // A run does not begin with what is refused.
+        let acks = drafts.into_iter().map(|draft| ack(draft.map(|_| 0), level)).collect::<Vec<_>>();
+        return Ok(format!("{{\"acks\":[{}]}}", acks.join(",")));
+    }
+    let recorder = api.recorders.of(run)?;
+    let pending: Vec<_> = drafts.into_iter().map(|draft| append(&recorder, draft, level)).collect();
+    let mut has_failed = false;
+    let acks = pending.into_iter().map(|pending| {
+        let seq = pending.and_then(|pending| {
+            pending.wait().map(steno_model::Seq::get).map_err(|error| {
+                has_failed = true;
+                error.to_string()
+            })
+        });
+        ack(seq, level)
+    });
+    let acks = acks.collect::<Vec<_>>().join(",");
+    if has_failed {
+        api.recorders.give_up(run);
+    }
+    Ok(format!("{{\"acks\":[{acks}]}}"))
+}
+
+fn append(recorder: &Recorder, draft: Result<Draft, String>, level: Level) -> Result<Pending, String> {
+    recorder.append(draft?, level).map_err(|error: JournalError| error.to_string())
+}
+
+fn ack(seq: Result<u64, String>, level: Level) -> String {
+    match seq {
+        Ok(seq) => format!("{{\"seq\":{seq},\"level\":\"{}\"}}", level.as_str()),
+        Err(error) => format!("{{\"error\":{}}}", serde_json::Value::from(error)),
+    }
+}

@@ -1,0 +1,54 @@
+//! The routes: one table for the router, the `OpenAPI` document and the tests.
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::DefaultBodyLimit;
+use axum::routing::{MethodRouter, get, post};
+
+use super::{Api, Problem, app, events, openapi, record, runs, threads, usage};
+
+/// A route.
+pub struct Route {
+    /// The method.
+    pub method: &'static str,
+    /// The path, with its parameters in braces.
+    pub path: &'static str,
+    handler: fn() -> MethodRouter<Arc<Api>>,
+}
+
+/// Every route there is.
+pub const ROUTES: &[Route] = &[
+    Route { method: "GET", path: "/v1/health", handler: || get(app::health) },
+    Route { method: "GET", path: "/v1/openapi.json", handler: || get(openapi::document) },
+    Route { method: "GET", path: "/v1/runs", handler: || get(runs::list) },
+    Route { method: "GET", path: "/v1/runs/{run}", handler: || get(runs::one) },
+    Route { method: "GET", path: "/v1/runs/{run}/events", handler: || get(events::events) },
+    Route { method: "POST", path: "/v1/runs/{run}/events", handler: || post(record::record) },
+    Route { method: "GET", path: "/v1/threads/{thread}", handler: || get(threads::thread) },
+    Route { method: "GET", path: "/v1/threads/{thread}/turns/{turn}", handler: || get(threads::turn) },
+    Route {
+        method: "GET",
+        path: "/v1/threads/{thread}/turns/{turn}/receipt",
+        handler: || get(threads::receipt),
+    },
+    Route { method: "GET", path: "/v1/usage", handler: || get(usage::usage) },
+];
+
+/// Puts the router together.
+pub(super) fn router(api: Arc<Api>) -> Router {
+    let body_bytes = api.limits.body_bytes;
+    let add = |router: Router<Arc<Api>>, route: &Route| router.route(route.path, (route.handler)());
+    let router = ROUTES.iter().fold(Router::new(), add);
+    let router = router.fallback(async || Problem::not_found("there is nothing at this path"));
+    let router = router.method_not_allowed_fallback(async || {
+        let status = axum::http::StatusCode::METHOD_NOT_ALLOWED;
+        Problem::new(
+            status,
+            "method-not-allowed",
+            "The path does not take this method",
+            "see /v1/openapi.json",
+        )
+    });
+    router.layer(DefaultBodyLimit::max(body_bytes)).with_state(api)
+}

@@ -1,0 +1,101 @@
+//! Runs: which there are, and what each came to.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::response::Response;
+use serde::Deserialize;
+use steno_journal::{Ends, run_ends};
+use steno_model::RunId;
+use steno_views::State as RunState;
+use steno_views::summary::RunSummary;
+use utoipa::IntoParams;
+
+use super::events::json_response;
+use super::extract::{InPath, InQuery};
+use super::{Api, Problem};
+
+/// How many runs a page has, if it is not said, and at most.
+const PAGE_LEN: usize = 100;
+const PAGE_LEN_MAX: usize = 1000;
+
+/// Reads a run's id.
+pub(super) fn parse(text: &str) -> Result<RunId, Problem> {
+    RunId::parse(text).map_err(|error| Problem::bad_request(error.to_string()))
+}
+
+#[derive(Deserialize, IntoParams)]
+pub(super) struct Page {
+    /// Begin after this run
+    after: Option<String>,
+    /// How many at most
+    #[param(minimum = 1, maximum = 1000)]
+    limit: Option<usize>,
+}
+
+/// List runs, in the order of their ids
+#[utoipa::path(get, path = "/v1/runs", params(Page), responses(
+    (status = 200, description = "`runs`, and in `next` the id to go on after, if there are more", content_type = "application/json"),
+    (status = 400, body = Problem, content_type = "application/problem+json"),
+))]
+pub(super) async fn list(
+    State(api): State<Arc<Api>>,
+    InQuery(page): InQuery<Page>,
+) -> Result<Response, Problem> {
+    let after = page.after.as_deref().map(parse).transpose()?;
+    let limit = page.limit.unwrap_or(PAGE_LEN);
+    if !(1..=PAGE_LEN_MAX).contains(&limit) {
+        return Err(Problem::bad_request(format!("`limit` is a number from 1 to {PAGE_LEN_MAX}")));
+    }
+    let json = api.work(move |api| {
+        let mut runs = api.store.runs()?;
+        runs.sort_unstable();
+        runs.retain(|run| after.is_none_or(|after| *run > after));
+        let has_more = runs.len() > limit;
+        runs.truncate(limit);
+        let rows = runs.iter().map(|run| summary(api, *run)).collect::<Result<Vec<_>, _>>()?;
+        let next = runs.last().filter(|_| has_more).map_or("null".to_owned(), |run| format!("\"{run}\""));
+        Ok(format!("{{\"runs\":[{}],\"next\":{next}}}", rows.join(",")))
+    });
+    Ok(json_response(json.await?))
+}
+
+/// Say what a run came to
+#[utoipa::path(get, path = "/v1/runs/{run}", params(("run" = String, Path, description = "The run's UUID")), responses(
+    (status = 200, description = "The run", content_type = "application/json"),
+    (status = 400, body = Problem, content_type = "application/problem+json"),
+    (status = 404, body = Problem, content_type = "application/problem+json"),
+))]
+pub(super) async fn one(
+    State(api): State<Arc<Api>>,
+    InPath(run): InPath<String>,
+) -> Result<Response, Problem> {
+    let run = parse(&run)?;
+    Ok(json_response(api.work(move |api| summary(api, run)).await?))
+}
+
+/// Sums a run up, from its first and its last event.
+fn summary(api: &Api, run: RunId) -> Result<String, Problem> {
+    let is_held = api.store.is_held(run)?;
+    let ends = match run_ends(&api.store, run) {
+        Ok(ends) => ends,
+        // In a list, one that is damaged takes nothing from the others.
+        Err(error @ steno_journal::Error::Damaged { .. }) => {
+            let why = serde_json::Value::from(error.to_string());
+            return Ok(format!("{{\"run_id\":\"{run}\",\"state\":\"damaged\",\"why\":{why}}}"));
+        }
+        Err(error) => return Err(error.into()),
+    };
+    let Ends { events, bytes } = ends;
+    let summary = events.map(|(first, last)| RunSummary::from_ends(&first, &last));
+    let state = match summary.as_ref().map(|summary| summary.state) {
+        _ if is_held => "recording",
+        None => "empty",
+        Some(RunState::Completed) => "completed",
+        Some(RunState::Failed) => "failed",
+        Some(RunState::Open) => "open",
+    };
+    let summary = summary.map_or(Ok("null".to_owned()), |summary| serde_json::to_string(&summary));
+    let summary = summary.map_err(|error| Problem::internal(error.to_string()))?;
+    Ok(format!("{{\"run_id\":\"{run}\",\"state\":\"{state}\",\"bytes\":{bytes},\"summary\":{summary}}}"))
+}

@@ -1,0 +1,71 @@
+//! An event as it goes over a live stream.
+
+use std::fmt;
+
+use axum::body::Bytes;
+use steno_journal::Recorded;
+
+/// What an event is called on a live stream: its number, and a sum of its line.
+///
+/// After a power cut a number that was only written may be given again, to another event. The sum tells the two apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FrameId {
+    /// Its number.
+    pub seq: u64,
+    sum: u32,
+}
+
+impl FrameId {
+    /// Names an event.
+    #[must_use]
+    pub fn of(recorded: &Recorded) -> Self {
+        Self { seq: recorded.event.seq.get(), sum: crc32fast::hash(&recorded.line) }
+    }
+
+    /// Reads a name.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let (seq, sum) = text.split_once('.')?;
+        Some(Self { seq: seq.parse().ok()?, sum: u32::from_str_radix(sum, 16).ok()? })
+    }
+}
+
+impl fmt::Display for FrameId {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{}.{:08x}", self.seq, self.sum)
+    }
+}
+
+/// An event in the words of `text/event-stream`, made once for all who listen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Frame {
+    /// Its number.
+    pub seq: u64,
+    /// `id`, `event` and `data`, with the empty line at the end.
+    pub bytes: Bytes,
+}
+
+impl Frame {
+    /// Makes the frame of an event.
+    #[must_use]
+    pub fn of(recorded: &Recorded) -> Self {
+        let seq = recorded.event.seq.get();
+        let mut bytes = format!("id: {}\nevent: event\ndata: ", FrameId::of(recorded)).into_bytes();
+        // A line of JSON has no line breaks; so it is one line of data.
+        bytes.extend_from_slice(&recorded.line);
+        bytes.extend_from_slice(b"\n\n");
+        Self { seq, bytes: bytes.into() }
+    }
+
+    /// Tells a listener that what it has is no longer what was recorded: everything comes anew.
+    #[must_use]
+    pub fn reset() -> Bytes {
+        Bytes::from_static(b"event: reset\ndata: {\"since_seq\":0}\n\n")
+    }
+
+    /// Tells a listener that is too slow where it can catch up.
+    #[must_use]
+    pub fn lagged(since_seq: u64) -> Bytes {
+        format!("event: lagged\ndata: {{\"since_seq\":{since_seq}}}\n\n").into()
+    }
+}
