@@ -36,11 +36,13 @@ pub(super) fn json_response(json: String) -> Response {
 }
 
 #[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
 pub(super) struct EventsQuery {
     /// Begin after this event
+    #[param(nullable = false)]
     since_seq: Option<u64>,
     /// How many at most, of a page
-    #[param(minimum = 1, maximum = 10000)]
+    #[param(nullable = false, minimum = 1, maximum = 10000)]
     limit: Option<usize>,
 }
 
@@ -49,7 +51,7 @@ pub(super) struct EventsQuery {
 /// As pages of JSON; with `Accept: text/event-stream` as a stream: those after `since_seq` or `Last-Event-ID`, and then each as it
 /// is recorded, by whatever process.
 #[utoipa::path(get, path = "/v1/runs/{run}/events", params(
-    ("run" = String, Path, description = "The run's UUID"),
+    ("run" = String, Path, pattern = "^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}$", description = "The run's UUID"),
     EventsQuery,
 ), responses(
     (status = 200, description = "`events`, and in `next_since_seq` where to go on, if there are more", content_type = "application/json"),
@@ -65,6 +67,9 @@ pub(super) async fn events(
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let run = parse(&run)?;
+    if query.since_seq.is_some_and(|since| i64::try_from(since).is_err()) {
+        return Err(Problem::bad_request("`since_seq` is larger than any number of an event"));
+    }
     let accept = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
     if accept.split(',').any(|kind| kind.split(';').next().unwrap_or_default().trim() == "text/event-stream")
     {

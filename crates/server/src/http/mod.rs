@@ -5,6 +5,7 @@
 mod announce;
 mod app;
 mod connections;
+mod drafts;
 mod events;
 mod extract;
 mod guard;

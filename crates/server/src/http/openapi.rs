@@ -2,9 +2,11 @@
 
 use axum::response::Response;
 use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
+use utoipa::openapi::{ContentBuilder, Ref, ResponseBuilder};
 use utoipa::{Modify, OpenApi};
 
 use super::events::json_response;
+use super::problem::MEDIA_TYPE;
 use super::{app, events, record, runs, threads, usage};
 
 #[derive(OpenApi)]
@@ -23,7 +25,7 @@ use super::{app, events, record, runs, threads, usage};
         usage::usage,
     ),
     security(("token" = [])),
-    modifiers(&Token)
+    modifiers(&Token, &Refusals)
 )]
 struct Document;
 
@@ -34,6 +36,31 @@ impl Modify for Token {
     fn modify(&self, document: &mut utoipa::openapi::OpenApi) {
         let components = document.components.get_or_insert_default();
         components.add_security_scheme("token", SecurityScheme::Http(Http::new(HttpAuthScheme::Bearer)));
+    }
+}
+
+/// Adds what every route may answer, as it is checked before any of them.
+struct Refusals;
+
+impl Modify for Refusals {
+    fn modify(&self, document: &mut utoipa::openapi::OpenApi) {
+        let refusals = [
+            ("400", "The request makes no sense"),
+            ("401", "The token is missing or wrong"),
+            ("403", "Not from there, or not in that form"),
+            ("500", "It cannot be done"),
+            ("504", "It took too long"),
+        ];
+        let items = document.paths.paths.values_mut();
+        let operations = items.flat_map(|item| [&mut item.get, &mut item.post]).flatten();
+        for operation in operations {
+            for (status, what) in refusals {
+                let schema = Ref::from_schema_name("Problem");
+                let content = ContentBuilder::new().schema(Some(schema)).build();
+                let response = ResponseBuilder::new().description(what).content(MEDIA_TYPE, content).build();
+                operation.responses.responses.entry(status.to_owned()).or_insert_with(|| response.into());
+            }
+        }
     }
 }
 

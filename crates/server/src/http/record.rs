@@ -11,35 +11,30 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use steno_journal::{Error as JournalError, Level, Pending, Recorder};
 use steno_model::{Draft, RunId};
-use utoipa::{IntoParams, ToSchema};
+use utoipa::IntoParams;
 
+use super::drafts;
 use super::events::json_response;
 use super::extract::{InPath, InQuery};
 use super::runs::parse;
 use super::{Api, Problem};
 
 #[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
 pub(super) struct RecordQuery {
     /// What an acknowledgement promises: `written` survives the death of the process, `synced` a power cut
-    #[param(value_type = Option<LevelWord>)]
+    #[param(nullable = false, pattern = "^(written|synced)$")]
     level: Option<String>,
-}
-
-/// What an acknowledgement promises.
-#[derive(Deserialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub(super) enum LevelWord {
-    Written,
-    Synced,
 }
 
 /// Record events
 ///
-/// One event, an array of them, or as `application/x-ndjson` one a line; each without `seq`. The answer has one acknowledgement for each, in order.
+/// One event or an array of them, all or none; or as `application/x-ndjson` one a line, each for itself. They have no `seq`: the answer
+/// has one acknowledgement for each, in order.
 #[utoipa::path(post, path = "/v1/runs/{run}/events", params(
-    ("run" = String, Path, description = "The run's UUID; one that is not there begins"),
+    ("run" = String, Path, pattern = "^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}$", description = "The run's UUID; one that is not there begins"),
     RecordQuery,
-), request_body(content = serde_json::Value, content_type = "application/json"), responses(
+), request_body(content = drafts::Drafts, content_type = "application/json"), responses(
     (status = 200, description = "`acks`: `seq` and `level`, or `error`, of each event", content_type = "application/json"),
     (status = 400, body = Problem, content_type = "application/problem+json"),
     (status = 403, body = Problem, content_type = "application/problem+json"),
@@ -71,13 +66,10 @@ pub(super) async fn record(
     })?;
     let kind = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let drafts = read(&body, kind.starts_with("application/x-ndjson"), run)?;
-    if drafts.is_empty() {
-        return Err(Problem::bad_request("there are no events"));
-    }
     Ok(json_response(api.work(move |api| write(api, run, drafts, level)).await?))
 }
 
-/// Reads drafts: what is none of them is told where its acknowledgement would be.
+/// Reads drafts. Of JSON all have to be good; of lines each is told by itself, as `steno record` does.
 fn read(body: &[u8], is_lines: bool, run: RunId) -> Result<Vec<Result<Draft, String>>, Problem> {
     let draft = |text: &[u8]| Draft::parse(text, run).map_err(|error| error.to_string());
     if is_lines {
@@ -85,12 +77,17 @@ fn read(body: &[u8], is_lines: bool, run: RunId) -> Result<Vec<Result<Draft, Str
         return Ok(lines.map(draft).collect());
     }
     let failed = |error: serde_json::Error| Problem::bad_request(format!("the body is no JSON: {error}"));
-    if body.trim_ascii_start().starts_with(b"[") {
-        let events: Vec<&RawValue> = serde_json::from_slice(body).map_err(failed)?;
-        return Ok(events.into_iter().map(|event| draft(event.get().as_bytes())).collect());
-    }
-    let event: &RawValue = serde_json::from_slice(body).map_err(failed)?;
-    Ok(vec![draft(event.get().as_bytes())])
+    let events: Vec<&RawValue> = if body.trim_ascii_start().starts_with(b"[") {
+        serde_json::from_slice(body).map_err(failed)?
+    } else {
+        vec![serde_json::from_slice(body).map_err(failed)?]
+    };
+    let good = events.into_iter().zip(1..).map(|(event, number)| {
+        let refused =
+            |error| Problem::bad_request(format!("event {number} is refused, and so are all: {error}"));
+        draft(event.get().as_bytes()).map(Ok).map_err(refused)
+    });
+    good.collect()
 }
 
 /// Records drafts, and waits until all are as safe as was asked for.

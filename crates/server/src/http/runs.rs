@@ -25,11 +25,16 @@ pub(super) fn parse(text: &str) -> Result<RunId, Problem> {
 }
 
 #[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
 pub(super) struct Page {
     /// Begin after this run
+    #[param(
+        nullable = false,
+        pattern = "^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}$"
+    )]
     after: Option<String>,
     /// How many at most
-    #[param(minimum = 1, maximum = 1000)]
+    #[param(nullable = false, minimum = 1, maximum = 1000)]
     limit: Option<usize>,
 }
 
@@ -61,7 +66,7 @@ pub(super) async fn list(
 }
 
 /// Say what a run came to
-#[utoipa::path(get, path = "/v1/runs/{run}", params(("run" = String, Path, description = "The run's UUID")), responses(
+#[utoipa::path(get, path = "/v1/runs/{run}", params(("run" = String, Path, pattern = "^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}$", description = "The run's UUID")), responses(
     (status = 200, description = "The run", content_type = "application/json"),
     (status = 400, body = Problem, content_type = "application/problem+json"),
     (status = 404, body = Problem, content_type = "application/problem+json"),

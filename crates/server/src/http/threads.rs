@@ -19,7 +19,7 @@ fn json(value: &impl Serialize) -> Result<String, Problem> {
 }
 
 /// Show a session with its turns
-#[utoipa::path(get, path = "/v1/threads/{thread}", params(("thread" = String, Path, description = "The run's UUID")), responses(
+#[utoipa::path(get, path = "/v1/threads/{thread}", params(("thread" = String, Path, pattern = "^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}$", description = "The run's UUID")), responses(
     (status = 200, description = "`thread` and `turns`", content_type = "application/json"),
     (status = 400, body = Problem, content_type = "application/problem+json"),
     (status = 404, body = Problem, content_type = "application/problem+json"),
@@ -38,8 +38,8 @@ pub(super) async fn thread(
 
 /// Show a turn with its items
 #[utoipa::path(get, path = "/v1/threads/{thread}/turns/{turn}", params(
-    ("thread" = String, Path, description = "The run's UUID"),
-    ("turn" = String, Path, description = "The turn's step, or what its provider calls it"),
+    ("thread" = String, Path, pattern = "^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}$", description = "The run's UUID"),
+    ("turn" = String, Path, min_length = 1, description = "The turn's step, or what its provider calls it"),
 ), responses(
     (status = 200, description = "`turn` and `items`", content_type = "application/json"),
     (status = 400, body = Problem, content_type = "application/problem+json"),
@@ -61,15 +61,17 @@ pub(super) async fn turn(
 }
 
 #[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
 pub(super) struct ReceiptQuery {
     /// Add hashes of the lines it is made of, and proofs that these are lines of the run
+    #[param(nullable = false)]
     integrity: Option<bool>,
 }
 
 /// Export the receipt of a turn
 #[utoipa::path(get, path = "/v1/threads/{thread}/turns/{turn}/receipt", params(
-    ("thread" = String, Path, description = "The run's UUID"),
-    ("turn" = String, Path, description = "The turn's step, or what its provider calls it"),
+    ("thread" = String, Path, pattern = "^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}$", description = "The run's UUID"),
+    ("turn" = String, Path, min_length = 1, description = "The turn's step, or what its provider calls it"),
     ReceiptQuery,
 ), responses(
     (status = 200, description = "The receipt, the same bytes as `steno receipt export` prints", content_type = "application/json"),

@@ -15,8 +15,10 @@ use super::extract::InQuery;
 use super::{Api, Problem};
 
 #[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
 pub(super) struct UsageQuery {
     /// What a row adds up, with commas between: `day`, `provider`, `model`, `session`
+    #[param(nullable = false, pattern = "^(day|provider|model|session)(,(day|provider|model|session))*$")]
     by: Option<String>,
 }
 

@@ -115,11 +115,13 @@ fn what_cannot_be_answered_is_a_problem() {
 fn events_that_are_none_are_told_one_by_one_and_take_nothing_from_the_others() {
     let served = Served::start();
     let path = format!("/v1/runs/{RUN}/events");
-    for body in ["", "no", "[", "{", "[]"] {
+    let mixed = format!("[{},5]", event(1));
+    for body in ["", "no", "[", "{", "5", r#"{"type":"nothing"}"#, mixed.as_str()] {
         assert_eq!(served.post(&path, body).status, 400, "{body}");
     }
-    let answer = served.post(&path, r#"[{"type":"nothing"},5]"#).json();
-    assert!(answer["acks"].as_array().unwrap().iter().all(|ack| ack["error"].is_string()), "{answer}");
+    assert_eq!(served.post(&path, "[]").json(), json!({"acks": []}));
+    let refused = served.ask("POST", &path, &[("Content-Type", "application/x-ndjson")], "5\n{}\n").json();
+    assert!(refused["acks"].as_array().unwrap().iter().all(|ack| ack["error"].is_string()), "{refused}");
     assert_eq!(served.get(&format!("/v1/runs/{RUN}")).status, 404, "no run begins so");
     let lines = format!("{}\n\nno\n{}\n", event(1), event(2));
     let answer = served
