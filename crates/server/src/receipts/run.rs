@@ -50,7 +50,7 @@ impl ReadRun {
     /// # Errors
     /// What the journal says.
     pub fn of_reader(reader: &mut Reader, run: Option<RunId>, wanted: Wanted) -> Result<Self, Error> {
-        let mut lines = Lines { run, builder: None, prover: Prover::default(), missing: Vec::new(), next: 1 };
+        let mut lines = Lines { run, builder: None, prover: Prover::default() };
         let mut count = 0;
         while wanted.lines_max.is_none_or(|max| count < max)
             && let Some(recorded) = reader.read_next()?
@@ -64,7 +64,7 @@ impl ReadRun {
         let run = lines.run.ok_or_else(|| Error::NoReceipt("there are no events".to_owned()))?;
         let builder = lines.builder.unwrap_or_else(|| RecordsBuilder::new(run, Payloads::Counted));
         let prover = wanted.has_integrity.then_some(lines.prover);
-        Ok(Self { run, records: builder.finish(), prover, missing: lines.missing })
+        Ok(Self { run, records: builder.finish(), prover, missing: Vec::new() })
     }
 
     /// Makes a run of single lines, of which nobody knows what lies between them.
@@ -80,11 +80,6 @@ impl ReadRun {
     pub(super) fn with_missing(mut self, missing: Vec<MissingRange>) -> Self {
         self.missing = missing;
         self
-    }
-
-    /// Returns what is missing by the numbers alone.
-    pub(super) fn gaps(&self) -> impl Iterator<Item = &MissingRange> {
-        self.missing.iter().filter(|range| matches!(range, MissingRange::Gap { .. }))
     }
 
     /// Finds the turn that a name means.
@@ -111,9 +106,15 @@ impl ReadRun {
     pub fn receipt(self, turn: &str) -> Result<Receipt, Error> {
         let turn = self.turn(turn)?;
         let missing = Missing::Known(self.missing.clone());
-        let Records { thread, items, events, carries, .. } = &self.records;
-        let mut receipt =
-            build(&Source { thread, turn, items, events, origin: Origin::Run(carries.as_deref()), missing })?;
+        let Records { thread, items, events, .. } = &self.records;
+        let mut receipt = build(&Source {
+            thread,
+            turn,
+            items,
+            events,
+            origin: Origin::Run(self.records.carries(&turn.id)),
+            missing,
+        })?;
         let seqs = self.records.lines_of(&turn.id);
         receipt.integrity = self.prover.map(|prover| prover.prove(self.run, &seqs));
         Ok(receipt)
@@ -129,19 +130,11 @@ struct Lines {
     run: Option<RunId>,
     builder: Option<RecordsBuilder>,
     prover: Prover,
-    missing: Vec<MissingRange>,
-    /// The number that the next event should have.
-    next: u64,
 }
 
 impl Lines {
     fn push(&mut self, event: &steno_model::ExchangeEvent) {
         let run = *self.run.get_or_insert(event.run_id);
-        let seq = event.seq.get();
-        if seq > self.next {
-            self.missing.push(MissingRange::Gap { first_seq: self.next, last_seq: seq - 1 });
-        }
-        self.next = self.next.max(seq + 1);
         self.builder.get_or_insert_with(|| RecordsBuilder::new(run, Payloads::Counted)).push(event);
     }
 }

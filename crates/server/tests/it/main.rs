@@ -4,5 +4,6 @@
 
 mod api_kit;
 mod http;
+mod odd_sessions;
 mod receipts;
 mod security;

@@ -1,6 +1,9 @@
 //! Where two receipts differ first.
+//!
+//! Compared token by token: a number that no program can hold, or half a character, is as good as any other.
 
-use serde_json::Value;
+use serde_json::value::RawValue;
+use steno_model::json::Fields;
 
 /// A place where two receipts say different things.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -14,50 +17,71 @@ pub struct Difference {
 }
 
 /// Finds the first difference, in the order of what the record gives.
-#[must_use]
-pub fn first_difference(said: &Value, found: &Value) -> Option<Difference> {
-    differ("", Some(said), Some(found))
+///
+/// # Errors
+/// When what is said is no JSON.
+pub fn first_difference(said: &str, found: &str) -> Result<Option<Difference>, serde_json::Error> {
+    let (said, found): (&RawValue, &RawValue) = (serde_json::from_str(said)?, serde_json::from_str(found)?);
+    Ok(differ("", Some(said), Some(found)))
 }
 
-fn differ(field: &str, said: Option<&Value>, found: Option<&Value>) -> Option<Difference> {
+fn differ(field: &str, said: Option<&RawValue>, found: Option<&RawValue>) -> Option<Difference> {
     let below = |name: &str| if field.is_empty() { name.to_owned() } else { format!("{field}.{name}") };
-    match (said, found) {
-        (Some(Value::Object(said)), Some(Value::Object(found))) => {
-            let added = said.keys().filter(|name| !found.contains_key(*name));
-            found.keys().chain(added).find_map(|name| differ(&below(name), said.get(name), found.get(name)))
+    if let (Some(said), Some(found)) = (said, found) {
+        if let (Some(said), Some(found)) = (fields(said), fields(found)) {
+            let get = |fields: &[(String, &'_ RawValue)], name: &str| {
+                fields.iter().rev().find(|(known, _)| known == name).map(|(_, value)| (*value).to_owned())
+            };
+            let added = said.iter().filter(|(name, _)| !found.iter().any(|(known, _)| known == name));
+            return found.iter().chain(added).find_map(|(name, _)| {
+                differ(&below(name), get(&said, name).as_deref(), get(&found, name).as_deref())
+            });
         }
-        (Some(Value::Array(said)), Some(Value::Array(found))) => {
+        if let (Some(said), Some(found)) = (items(said), items(found)) {
             let len = said.len().max(found.len());
-            (0..len).find_map(|at| differ(&below(&at.to_string()), said.get(at), found.get(at)))
-        }
-        (said, found) if said == found => None,
-        (said, found) => {
-            let text = |value: Option<&Value>| value.map(Value::to_string);
-            Some(Difference { field: field.to_owned(), said: text(said), found: text(found) })
+            return (0..len).find_map(|at| {
+                differ(&below(&at.to_string()), said.get(at).copied(), found.get(at).copied())
+            });
         }
     }
+    let text = |value: Option<&RawValue>| value.map(|value| value.get().to_owned());
+    let (said, found) = (text(said), text(found));
+    (said != found).then(|| Difference { field: field.to_owned(), said, found })
+}
+
+/// Returns the fields of an object, in order.
+fn fields(value: &RawValue) -> Option<Vec<(String, &RawValue)>> {
+    let fields = Fields::parse(value.get()).ok()?;
+    Some(fields.iter().map(|(key, value)| (key.text().into_owned(), value)).collect())
+}
+
+/// Returns the items of an array.
+fn items(value: &RawValue) -> Option<Vec<&RawValue>> {
+    serde_json::from_str(value.get()).ok()
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     #[test]
     fn the_first_difference_is_named_with_both_sides() {
-        let found = json!({"a": 1, "b": {"c": [1, 2], "d": null}});
-        let check = |said: Value, want: Option<(&str, Option<&str>, Option<&str>)>| {
-            let difference = first_difference(&said, &found);
+        const FOUND: &str = r#"{"z":1,"b":{"c":[1,2],"d":null,"e":1e400},"s":"\ud800"}"#;
+        let check = |said: &str, want: Option<(&str, Option<&str>, Option<&str>)>| {
+            let difference = first_difference(said, FOUND).unwrap();
             let difference = difference.as_ref().map(|difference| {
                 (difference.field.as_str(), difference.said.as_deref(), difference.found.as_deref())
             });
             assert_eq!(difference, want, "{said}");
         };
-        check(found.clone(), None);
-        check(json!({"a": 2, "b": {"c": [1, 2], "d": null}}), Some(("a", Some("2"), Some("1"))));
-        check(json!({"a": 1, "b": {"c": [1], "d": null}}), Some(("b.c.1", None, Some("2"))));
-        check(json!({"a": 1, "b": {"c": [1, 2], "d": null}, "x": 0}), Some(("x", Some("0"), None)));
-        check(json!({"a": 1, "b": {"c": [1, 2]}}), Some(("b.d", None, Some("null"))));
+        check(FOUND, None);
+        check(r#"{ "s":"\ud800", "b":{"d":null,"e":1e400,"c":[1, 2]},"z":1}"#, None);
+        check(&FOUND.replace("\"z\":1", "\"z\":2").replace("null", "7"), Some(("z", Some("2"), Some("1"))));
+        check(&FOUND.replace("[1,2]", "[1]"), Some(("b.c.1", None, Some("2"))));
+        check(&FOUND.replace("1e400", "1e401"), Some(("b.e", Some("1e401"), Some("1e400"))));
+        check(&FOUND.replace("{\"z\"", "{\"x\":0,\"z\""), Some(("x", Some("0"), None)));
+        check(&FOUND.replace("\"d\":null,", ""), Some(("b.d", None, Some("null"))));
+        check(&FOUND.replace("[1,2]", "{}"), Some(("b.c", Some("{}"), Some("[1,2]"))));
+        assert!(first_difference("{", FOUND).is_err());
     }
 }

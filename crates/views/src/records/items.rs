@@ -19,12 +19,22 @@ const SUMMARY_CHARS_MAX: usize = 280;
 #[derive(Default)]
 pub(super) struct Items {
     all: Vec<(ItemRecord, usize)>,
-    /// Calls that wait for their results, by id.
-    calls: HashMap<String, usize>,
+    /// Calls that wait for their results, by id, the last one last.
+    calls: HashMap<String, Vec<Waiting>>,
     /// The last event that an item came of, and the item.
     last: Option<(u64, usize)>,
-    /// Results that came after the turn of their call, with that turn.
-    late: Vec<(usize, u64)>,
+    /// Lines that turns are made of beside their own events: results of their calls that came in another turn, and the calls
+    /// of other turns that got their results here.
+    others: Vec<(usize, u64)>,
+}
+
+/// A call that waits for its result.
+#[derive(Clone, Copy)]
+struct Waiting {
+    /// Its event.
+    seq: u64,
+    /// Its item; `None` for a call outside of any turn, which is nobody's.
+    item: Option<usize>,
 }
 
 /// What an item is made with.
@@ -54,7 +64,12 @@ impl Items {
         if event_type == EventType::ToolResult {
             return self.answer(turn, event, fields);
         }
-        let Some(turn) = turn else { return };
+        let Some(turn) = turn else {
+            if event_type == EventType::ToolCall {
+                self.wait(fields, Waiting { seq: event.seq.get(), item: None });
+            }
+            return;
+        };
         match event_type {
             EventType::MessageUser => {
                 let texts = fields.items("blocks").into_iter().filter_map(|block| block_text(block, "text"));
@@ -132,18 +147,30 @@ impl Items {
             self.add(turn, event, New { number: 0, kind, summary: Some(&name), metadata: Some(metadata) });
         let (record, _) = &mut self.all[item];
         (record.status, record.ended_at) = (Word::Known(RecordStatus::InProgress), None);
-        self.calls.insert(id, item);
+        self.wait(fields, Waiting { seq: event.seq.get(), item: Some(item) });
+    }
+
+    fn wait(&mut self, fields: &PayloadFields<'_>, waiting: Waiting) {
+        let id = fields.text("call_id").unwrap_or_default().into_owned();
+        self.calls.entry(id).or_default().push(waiting);
     }
 
     fn answer(&mut self, turn: Option<usize>, event: &ExchangeEvent, fields: &PayloadFields<'_>) {
         let id = fields.text("call_id").unwrap_or_default().into_owned();
-        let item = match (self.calls.remove(&id), turn) {
-            (Some(item), _) => item,
+        let call = self.calls.get_mut(&id).and_then(Vec::pop);
+        let turn_of = |item: Option<usize>| item.map(|item| self.all[item].1);
+        if let (Some(call), Some(turn)) = (call, turn)
+            && turn_of(call.item) != Some(turn)
+        {
+            self.others.push((turn, call.seq));
+        }
+        let item = match (call, turn) {
+            (Some(Waiting { item: Some(item), .. }), _) => item,
+            (Some(Waiting { item: None, .. }), _) | (None, None) => return,
             (None, Some(turn)) => self.answer_alone(turn, event, fields),
-            (None, None) => return,
         };
         if turn != Some(self.all[item].1) {
-            self.late.push((self.all[item].1, event.seq.get()));
+            self.others.push((self.all[item].1, event.seq.get()));
         }
         let (record, _) = &mut self.all[item];
         let outcome = fields.text("outcome").unwrap_or_default();
@@ -172,9 +199,9 @@ impl Items {
         self.add(turn, event, new)
     }
 
-    /// Returns the results that came after the turn of their call, with that turn.
-    pub(super) fn late(&self) -> &[(usize, u64)] {
-        &self.late
+    /// Returns the lines that turns are made of beside their own events.
+    pub(super) fn others(&self) -> &[(usize, u64)] {
+        &self.others
     }
 
     fn add(&mut self, turn: usize, event: &ExchangeEvent, new: New<'_>) -> usize {

@@ -32,10 +32,13 @@ pub struct Records {
     pub items: Vec<ItemRecord>,
     /// Its events, in order.
     pub events: Vec<EventRecord>,
-    /// What the source can tell of at all; `None` where it does not say.
-    pub carries: Option<Vec<String>>,
-    /// Results that came after the turn of their call.
-    late: Vec<(String, u64)>,
+    /// Where the run began, again and again perhaps, and what the source could tell of from then on; `None` where it does
+    /// not say.
+    begun: Vec<(u64, Option<Vec<String>>)>,
+    /// The lines that turns are made of beside their own events.
+    others: Vec<(String, u64)>,
+    /// The beginnings of turns that say which events are a turn's.
+    beginnings: Vec<(String, u64)>,
 }
 
 impl Records {
@@ -47,16 +50,33 @@ impl Records {
         if with_id.is_empty() { self.turns.iter().filter(is_called).collect() } else { with_id }
     }
 
-    /// Returns the numbers of the events that a turn's records are made of, in order: its own, the beginnings of the run
-    /// before its end, and results of its calls that came later.
+    /// Returns what the source could tell of during a turn; `None` where it does not say.
+    #[must_use]
+    pub fn carries(&self, turn: &str) -> Option<&[String]> {
+        let last = self.last_of(turn);
+        let begun = self.begun.iter().rev().find(|(seq, _)| *seq <= last)?;
+        begun.1.as_deref()
+    }
+
+    fn last_of(&self, turn: &str) -> u64 {
+        let own = |event: &&EventRecord| event.turn_id.as_deref() == Some(turn);
+        self.events.iter().filter(own).map(|event| event.seq).max().unwrap_or(0)
+    }
+
+    /// Returns the numbers of the events that a turn's records are made of, in order: its own, the beginnings of the run and of
+    /// turns at its path and below it up to its last one, results of its calls that came elsewhere, and calls of others whose
+    /// results came in it.
     #[must_use]
     pub fn lines_of(&self, turn: &str) -> Vec<u64> {
-        let own = |event: &&EventRecord| event.turn_id.as_deref() == Some(turn);
-        let last = self.events.iter().filter(own).map(|event| event.seq).max().unwrap_or(0);
-        let begins = |event: &EventRecord| event.event == THREAD_STARTED && event.seq <= last;
-        let used = self.events.iter().filter(|event| own(event) || begins(event)).map(|event| event.seq);
-        let late = self.late.iter().filter(|(of, _)| of == turn).map(|(_, seq)| *seq);
-        let mut seqs: Vec<u64> = used.chain(late).collect();
+        let last = self.last_of(turn);
+        let own =
+            self.events.iter().filter(|event| event.turn_id.as_deref() == Some(turn)).map(|event| event.seq);
+        let begun = self.begun.iter().map(|(seq, _)| *seq).filter(|seq| *seq <= last);
+        let others = self.others.iter().filter(|(of, _)| of == turn).map(|(_, seq)| *seq);
+        let mut seqs: Vec<u64> = own.chain(begun).chain(others).collect();
+        let end = seqs.iter().max().copied().unwrap_or(0);
+        let beginnings = self.beginnings.iter().filter(|(of, seq)| of == turn && *seq <= end);
+        seqs.extend(beginnings.map(|(_, seq)| *seq));
         seqs.sort_unstable();
         seqs.dedup();
         seqs
@@ -75,7 +95,7 @@ pub enum Payloads {
 /// Folds the events of one run, in order, into records.
 pub struct RecordsBuilder {
     thread: ThreadRecord,
-    carries: Option<Vec<String>>,
+    begun: Vec<(u64, Option<Vec<String>>)>,
     turns: Turns,
     items: Items,
     events: Vec<(EventRecord, Option<usize>)>,
@@ -101,7 +121,7 @@ impl RecordsBuilder {
             latest_turn_id: None,
         };
         let (turns, items) = (Turns::default(), Items::default());
-        Self { thread, carries: None, turns, items, events: Vec::new(), payloads }
+        Self { thread, begun: Vec::new(), turns, items, events: Vec::new(), payloads }
     }
 
     /// Takes an event.
@@ -113,7 +133,7 @@ impl RecordsBuilder {
         let kind = fields.text("kind").unwrap_or_default();
         let event_type = event.event_type.known();
         if event_type == Some(EventType::RunStarted) {
-            self.begin(&fields);
+            self.begin(event.seq.get(), &fields);
         }
         if event_type == Some(EventType::StepStarted) && kind == "turn" {
             self.turns.begin(event, &fields, &time);
@@ -128,6 +148,7 @@ impl RecordsBuilder {
         if event_type == Some(EventType::StepCompleted)
             && kind == "turn"
             && let Some(turn) = turn
+            && self.turns.is_at(turn, &event.path)
         {
             self.turns.end(turn, &fields, &time);
         }
@@ -145,15 +166,15 @@ impl RecordsBuilder {
         self.events.push((record, turn));
     }
 
-    fn begin(&mut self, fields: &PayloadFields<'_>) {
+    fn begin(&mut self, seq: u64, fields: &PayloadFields<'_>) {
         let text = |name: &str| fields.text(name).map(std::borrow::Cow::into_owned);
         self.thread.title = text("title").or_else(|| self.thread.title.take());
         self.thread.workspace = text("cwd").or_else(|| self.thread.workspace.take());
         let source = fields.object("source");
-        if source.json_text("carries").is_some() {
-            let words = source.items("carries").into_iter();
-            self.carries = Some(words.filter_map(|word| serde_json::from_str(word.get()).ok()).collect());
-        }
+        let is_list = source.json_text("carries").is_some_and(|list| list.starts_with('['));
+        let words = source.items("carries").into_iter();
+        let words = words.filter_map(|word| serde_json::from_str(word.get()).ok()).collect();
+        self.begun.push((seq, is_list.then_some(words)));
     }
 
     /// Returns an event's name as 003 has it, and what is kept of its payload.
@@ -198,7 +219,9 @@ impl RecordsBuilder {
         let named =
             |(event, turn): (EventRecord, Option<usize>)| EventRecord { turn_id: turn.map(id), ..event };
         let events = self.events.into_iter().map(named).collect();
-        let late = self.items.late().iter().map(|(turn, seq)| (id(*turn), *seq)).collect();
+        let others = self.items.others().iter().map(|(turn, seq)| (id(*turn), *seq)).collect();
+        let of_turn = |turn| self.turns.beginnings(turn).map(move |seq| (turn, seq));
+        let beginnings = (0..self.turns.len()).flat_map(of_turn).map(|(turn, seq)| (id(turn), seq)).collect();
         let items = self.items.finish(&self.turns);
         let turns = self.turns.finish(&self.thread.id, &items);
         if let Some(last) = turns.last() {
@@ -209,7 +232,7 @@ impl RecordsBuilder {
             self.thread.auto_approve = flags.auto_approve;
             self.thread.trust_mode = flags.trust_mode;
         }
-        Records { thread: self.thread, turns, items, events, carries: self.carries, late }
+        Records { thread: self.thread, turns, items, events, begun: self.begun, others, beginnings }
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use steno_model::json::JsonString;
 use steno_model::records::{ItemKind, ItemRecord, RecordStatus, TurnRecord};
 use steno_model::{EventType, ExchangeEvent, Timestamp, Word};
 
@@ -21,6 +22,9 @@ pub(super) struct Turns {
 }
 
 struct Turn {
+    path: String,
+    /// The event that began it.
+    seq: u64,
     record: TurnRecord,
     usage: TurnUsage,
     prompts: u64,
@@ -30,7 +34,12 @@ impl Turns {
     pub(super) fn begin(&mut self, event: &ExchangeEvent, fields: &PayloadFields<'_>, time: &str) {
         let path = event.path.to_text().into_owned();
         let record = TurnRecord {
-            id: path.clone(),
+            // A path that was a turn's before is told apart by where this one begins.
+            id: if self.at.contains_key(&path) {
+                format!("{path}@{}", event.seq.get())
+            } else {
+                path.clone()
+            },
             provider_id: fields.text("turn_id").map(std::borrow::Cow::into_owned),
             thread_id: String::new(),
             status: Word::Known(RecordStatus::InProgress),
@@ -45,8 +54,13 @@ impl Turns {
             item_ids: Vec::new(),
             settings: settings::read(&fields.object("settings")),
         };
-        self.at.insert(path, self.turns.len());
-        self.turns.push(Turn { record, usage: TurnUsage::default(), prompts: 0 });
+        self.at.insert(path.clone(), self.turns.len());
+        let seq = event.seq.get();
+        self.turns.push(Turn { path, seq, record, usage: TurnUsage::default(), prompts: 0 });
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.turns.len()
     }
 
     /// Finds the turn that a path lies in.
@@ -71,7 +85,7 @@ impl Turns {
         let turn = &mut self.turns[turn];
         turn.prompts += u64::from(event_type == EventType::MessageUser);
         if event_type == EventType::MessageAssistant {
-            if let Some(model) = fields.text("model").filter(|_| event.path.is(&turn.record.id)) {
+            if let Some(model) = fields.text("model").filter(|_| event.path.is(&turn.path)) {
                 turn.record.settings.model.get_or_insert_with(|| model.into_owned());
             }
             turn.usage.take(fields);
@@ -90,7 +104,24 @@ impl Turns {
         record.duration_ms = record.started_at.as_deref().and_then(|start| milliseconds(start, time));
     }
 
-    /// Returns what a turn is called: its step's path, which no other turn of the run has.
+    /// Returns the beginnings of other turns that say which events are a turn's: those at its path and below it.
+    pub(super) fn beginnings(&self, turn: usize) -> impl Iterator<Item = u64> {
+        let path = &self.turns[turn].path;
+        let is_inside = move |other: &&Turn| {
+            other
+                .path
+                .strip_prefix(path.as_str())
+                .is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+        };
+        self.turns.iter().filter(is_inside).map(|other| other.seq)
+    }
+
+    /// Tells whether a turn's step is at a path, and not something inside of it.
+    pub(super) fn is_at(&self, turn: usize, path: &JsonString) -> bool {
+        path.is(&self.turns[turn].path)
+    }
+
+    /// Returns what a turn is called: by its step's path, and as no other turn of the run.
     pub(super) fn id(&self, turn: usize) -> &str {
         &self.turns[turn].record.id
     }

@@ -1,5 +1,7 @@
 //! What a turn cost, in the provider's words: each response once.
 
+use std::collections::HashSet;
+
 use steno_model::Usage;
 use steno_model::json::{JsonString, RawJson};
 
@@ -58,10 +60,18 @@ impl TurnUsage {
 /// Adds up counts by their names, in the order in which these first come.
 fn sum(responses: &[Response]) -> RawJson {
     let mut counts: Vec<(String, u64)> = Vec::new();
-    for (name, count) in responses.iter().flat_map(|response| response.usage.counts()) {
-        match counts.iter_mut().find(|(known, _)| name.is(known)) {
+    let named = |response: &Response| {
+        let mut seen = HashSet::new();
+        let names: Vec<String> =
+            response.usage.counts().map(|(name, _)| name.to_text().into_owned()).collect();
+        // Of a name that comes twice the last one counts.
+        let once = names.into_iter().filter(|name| seen.insert(name.clone()));
+        once.filter_map(|name| Some((response.usage.count(&name)?, name))).collect::<Vec<_>>()
+    };
+    for (count, name) in responses.iter().flat_map(named) {
+        match counts.iter_mut().find(|(known, _)| *known == name) {
             Some((_, total)) => *total = total.saturating_add(count),
-            None => counts.push((name.to_text().into_owned(), count)),
+            None => counts.push((name, count)),
         }
     }
     // The names are the provider's, and may need escapes.
@@ -99,6 +109,7 @@ mod tests {
         check(&[turn], Some(r#"{"out":11}"#), false);
         check(&[late, turn], Some(r#"{"in":5,"out":7}"#), false);
         check(&[r#"{"usage":{"o\"ut":9},"final":true}"#], Some(r#"{"o\"ut":9}"#), false);
+        check(&[r#"{"usage":{"a":1,"a":2},"final":true}"#], Some(r#"{"a":2}"#), false);
         check(&[r#"{"usage":{"out":99},"usage_scope":"session"}"#], None, false);
         check(
             &[r#"{"usage":{"out":1},"final":true}"#, r#"{"usage":{"out":1},"final":true}"#],
