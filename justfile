@@ -37,6 +37,10 @@ e2e:
 archive-faults *args:
     scripts/archive_faults.sh {{args}}
 
+# The local API against its own description, and receipts against the second verifier; fetches schemathesis
+api *args:
+    scripts/api.sh {{args}}
+
 # The commit queue and the fan-out under many thread interleavings
 model-check:
     cargo test -p steno-journal --features shuttle --test it shuttle

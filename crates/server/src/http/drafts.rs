@@ -13,10 +13,12 @@ pub(super) enum Drafts {
     Several(Vec<EventDraft>),
 }
 
-/// An event that has no number yet: its `type` says what `payload` it has. More fields are kept.
+/// An event that has no number yet: its `type` says what `payload` it has. It may have a `timestamp` of RFC 3339 and an
+/// `iteration` too; other fields are kept.
 #[derive(Serialize, ToSchema)]
 #[serde(untagged)]
 pub(super) enum EventDraft {
+    Run(RunDraft),
     Step(StepDraft),
     Prompt(PromptDraft),
     Response(ResponseDraft),
@@ -24,7 +26,23 @@ pub(super) enum EventDraft {
     Result(ResultDraft),
 }
 
-/// A run or a step begins or ends.
+/// A run begins or ends.
+#[derive(Serialize, ToSchema)]
+pub(super) struct RunDraft {
+    #[serde(rename = "type")]
+    kind: RunType,
+    payload: Option<Step>,
+}
+
+#[derive(Serialize, ToSchema)]
+pub(super) enum RunType {
+    #[serde(rename = "run.started")]
+    Started,
+    #[serde(rename = "run.completed")]
+    Completed,
+}
+
+/// A step begins or ends.
 #[derive(Serialize, ToSchema)]
 pub(super) struct StepDraft {
     #[serde(rename = "type")]
@@ -33,21 +51,14 @@ pub(super) struct StepDraft {
     /// The step it happened in
     #[schema(nullable = false)]
     path: Option<String>,
-    /// When it happened
-    #[schema(nullable = false, format = DateTime)]
-    timestamp: Option<String>,
 }
 
 #[derive(Serialize, ToSchema)]
 pub(super) enum StepType {
-    #[serde(rename = "run.started")]
-    RunStarted,
-    #[serde(rename = "run.completed")]
-    RunCompleted,
     #[serde(rename = "step.started")]
-    StepStarted,
+    Started,
     #[serde(rename = "step.completed")]
-    StepCompleted,
+    Completed,
 }
 
 #[derive(Serialize, ToSchema)]

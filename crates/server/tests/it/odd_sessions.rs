@@ -171,7 +171,10 @@ fn what_a_source_carries_is_what_it_said_last_before_the_end_of_the_turn() {
     );
     assert_eq!(available(&[run(&json!([])), begin("a"), end("a"), run(&json!(["thinking"]))]), (false, no));
     assert_eq!(available(&[run(&json!([])), run(&json!(["thinking"])), begin("a")]), (true, None));
-    assert_eq!(available(&[run(&json!(["thinking"])), run(&json!(null)), begin("a")]), (false, unsaid.clone()));
+    assert_eq!(
+        available(&[run(&json!(["thinking"])), run(&json!(null)), begin("a")]),
+        (false, unsaid.clone())
+    );
     assert_eq!(available(&[run(&json!("thinking")), begin("a")]), (false, unsaid.clone()));
     assert_eq!(available(&[begin("a")]), (false, unsaid));
 }

@@ -1,0 +1,99 @@
+#!/usr/bin/env python3
+"""Runs schemathesis against `steno serve`, and the second verifier against receipts."""
+
+import argparse
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "supervised"))
+from promises import Violation, demand  # noqa: E402
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+WORK = pathlib.Path(os.environ["API_WORK"])
+STENO = os.environ["API_STENO"]
+VERIFIER = ROOT / "docs/receipts/verify_receipt.py"
+# The id that generators of requests try first: so there is something behind it.
+ZERO = "00000000-0000-0000-0000-000000000000"
+
+
+def steno(store, *args, **more):
+    """Runs a command to its end and returns what it prints."""
+    command = [STENO, "--store", str(store), *args]
+    done = subprocess.run(command, capture_output=True, text=True, env={"HOME": str(WORK), "PATH": os.environ["PATH"]}, **more)
+    demand(done.returncode == 0, f"{command} ended with {done.returncode}: {done.stderr[-500:]}")
+    return done.stdout
+
+
+def check_schema(examples):
+    """Whatever is asked, the answer is one that the description allows."""
+    store = WORK / "schema"
+    session = (ROOT / "crates/server/tests/fixtures/receipts/session.jsonl").read_text()
+    drafts = "".join("{" + line.split(",", 2)[2] + "\n" for line in session.splitlines())
+    steno(store, "record", "--run", ZERO, input=drafts)
+    server = subprocess.Popen([STENO, "--store", str(store), "serve", "--port", "0", "--json"], stdout=subprocess.PIPE, text=True)
+    try:
+        told = json.loads(server.stdout.readline())
+        token = json.loads(pathlib.Path(told["token_file"]).read_text())["token"]
+        command = [os.environ["API_SCHEMATHESIS"], "run", told["url"] + "/v1/openapi.json", "--max-examples", str(examples)]
+        done = subprocess.run([*command, "-H", f"Authorization: Bearer {token}"], capture_output=True, text=True, cwd=WORK)
+        summary = [line.strip() for line in done.stdout.splitlines() if "generated" in line]
+        demand(done.returncode == 0 and summary, f"schemathesis found something:\n{done.stdout[-6000:]}{done.stderr[-1000:]}")
+        print(f"schemathesis: ok, {summary[-1]}", flush=True)
+    finally:
+        server.terminate()
+        demand(server.wait(30) == 0, "the server did not end well")
+
+
+def sessions():
+    """Real sessions if there are any, else our own samples."""
+    shared = pathlib.Path(os.environ.get("STENO_SHARED", ROOT.parent / "shared"))
+    real = [shared / "captures/claude", shared / "captures/codex", shared / "recordings"]
+    return [path for path in real if path.is_dir()]
+
+
+def check_verifier():
+    """Two implementations of one page agree on every turn."""
+    store = WORK / "receipts"
+    given = sessions()
+    steno(store, *(["import", *map(str, given)] if given else ["up", "--demo", "--once"]))
+    turns = [json.loads(line) for line in steno(store, "receipt", "ls", "--json").splitlines()]
+    demand(turns, "there are no turns")
+    receipt, lines, checks = WORK / "receipt.json", WORK / "lines.jsonl", 0
+    for turn in turns:
+        which = ["--thread", turn["thread_id"], "--turn", turn["id"]]
+        lines.write_text(steno(store, "receipt", "lines", *which))
+        transcript = store / "transcripts" / (turn["thread_id"] + ".jsonl")
+        for more in ([], ["--integrity"]):
+            receipt.write_text(steno(store, "receipt", "export", *which, *more))
+            ways = [["--transcript", transcript]] + ([["--lines", lines]] if more else [])
+            for way in ways:
+                command = [sys.executable, str(VERIFIER), str(receipt), *map(str, way)]
+                done = subprocess.run(command, capture_output=True, text=True)
+                demand(done.returncode == 0, f"{turn['thread_id']} {turn['id']} {way[0]}: {done.stdout}{done.stderr}")
+                checks += 1
+    broken = receipt.read_text().replace('"raw_reasoning_exported": false', '"raw_reasoning_exported": true')
+    receipt.write_text(broken)
+    command = [sys.executable, str(VERIFIER), str(receipt), "--transcript", str(transcript)]
+    demand(subprocess.run(command, capture_output=True).returncode == 1, "the verifier takes a changed receipt")
+    kind = "real sessions" if given else "our own samples: ../shared is absent"
+    print(f"second verifier: ok, {len(turns)} turns of {kind}, {checks} checks", flush=True)
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--examples", type=int, default=60, help="how many requests are made up for each operation")
+    args = parser.parse_args()
+    try:
+        check_schema(args.examples)
+        check_verifier()
+    except Violation as violation:
+        print(f"api: FAILED: {violation}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
