@@ -17,9 +17,9 @@ lint:
 doc:
     RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps
 
-# How fast journal, adapters and archive are; writes target/bench/journal.json, adapters.json and archive.json
+# How fast journal, adapters, archive and server are; writes target/bench/journal.json, adapters.json, archive.json, load.json
 bench:
-    cargo bench --no-fail-fast -p steno-journal -p steno-adapters -p steno-recorder --bench journal --bench adapters --bench archive
+    cargo bench --no-fail-fast -p steno-journal -p steno-adapters -p steno-recorder -p steno-server --bench journal --bench adapters --bench archive --bench load
 
 # Builds the journal and the vault with each known mistake; the tests must notice every one
 mutants:

@@ -21,6 +21,7 @@ mod queries;
 mod receipts;
 mod recording;
 mod service;
+mod serving;
 mod settings;
 mod showing;
 mod strange_files;

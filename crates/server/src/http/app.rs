@@ -28,6 +28,8 @@ pub struct Limits {
     pub working: usize,
     /// How long a request may take to come, and how long its answer to begin.
     pub patience: Duration,
+    /// How long a live stream may stand still because nobody reads it.
+    pub stall: Duration,
     /// After how long without events a live stream says that it is still there.
     pub heartbeat: Duration,
 }
@@ -40,6 +42,7 @@ impl Default for Limits {
             body_bytes: 16 * 1024 * 1024,
             working: 8,
             patience: Duration::from_secs(30),
+            stall: Duration::from_secs(10),
             heartbeat: Duration::from_secs(15),
         }
     }

@@ -1,6 +1,9 @@
 //! The events of a run: page by page, or as a stream that goes on live.
 
-use std::sync::Arc;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
+use std::time::Duration;
 
 use axum::body::{Body, Bytes};
 use axum::extract::State;
@@ -137,8 +140,10 @@ async fn stream(api: Arc<Api>, run: RunId, from: From) -> Result<Response, Probl
     // Listening begins before the file is read, so that nothing falls between the two.
     let listening = api.work(move |api| Ok(api.hub.listen(run)?)).await?;
     let (send, frames) = mpsc::channel(REPLAY_AHEAD);
-    tokio::spawn(feed(api, run, from, listening, Outlet { send, _permit: permit }));
-    let body = StreamBody::new(Frames(frames));
+    let last = Arc::new(Mutex::new(None));
+    let outlet = Outlet { send, last: Arc::clone(&last), _permit: permit };
+    tokio::spawn(feed(api, run, from, listening, outlet));
+    let body = StreamBody::new(Frames { frames, last });
     let mut response = Body::new(body).into_response();
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
     Ok(response)
@@ -147,20 +152,37 @@ async fn stream(api: Arc<Api>, run: RunId, from: From) -> Result<Response, Probl
 /// Where the frames of one listener go.
 struct Outlet {
     send: mpsc::Sender<Bytes>,
+    /// What is told last, after all that waits.
+    last: Arc<Mutex<Option<Bytes>>>,
     _permit: OwnedSemaphorePermit,
 }
 
+impl Outlet {
+    /// Sends a frame; false when the listener is gone, or has not read for too long.
+    async fn send(&self, bytes: Bytes, patience: Duration) -> bool {
+        self.send.send_timeout(bytes, patience).await.is_ok()
+    }
+
+    /// Ends the stream with word of where it can be taken up again.
+    fn end_at(&self, sent: u64) {
+        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Some(Frame::lagged(sent));
+    }
+}
+
 /// The frames of one listener as a body.
-struct Frames(mpsc::Receiver<Bytes>);
+struct Frames {
+    frames: mpsc::Receiver<Bytes>,
+    last: Arc<Mutex<Option<Bytes>>>,
+}
 
 impl futures_core::Stream for Frames {
     type Item = Result<BodyFrame<Bytes>, std::convert::Infallible>;
 
-    fn poll_next(
-        mut self: std::pin::Pin<&mut Self>,
-        context: &mut std::task::Context<'_>,
-    ) -> std::task::Poll<Option<Self::Item>> {
-        self.0.poll_recv(context).map(|bytes| bytes.map(|bytes| Ok(BodyFrame::data(bytes))))
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        self.frames.poll_recv(context).map(|bytes| {
+            let last = || self.last.lock().unwrap_or_else(PoisonError::into_inner).take();
+            bytes.or_else(last).map(|bytes| Ok(BodyFrame::data(bytes)))
+        })
     }
 }
 
@@ -171,19 +193,28 @@ async fn feed(api: Arc<Api>, run: RunId, from: From, listening: Listening, outle
     loop {
         let bytes = match tokio::time::timeout(api.limits.heartbeat, frames.recv()).await {
             Ok(Ok(frame)) if frame.seq <= sent => continue,
-            Ok(Ok(frame)) => {
-                sent = frame.seq;
-                frame.bytes.clone()
-            }
-            Ok(Err(broadcast::error::RecvError::Lagged(_))) => {
-                outlet.send.try_send(Frame::lagged(sent)).ok();
-                return;
-            }
+            Ok(Ok(frame)) => match frame.bytes.clone() {
+                Some(bytes) => {
+                    if !outlet.send(bytes, api.limits.stall).await {
+                        return outlet.end_at(sent);
+                    }
+                    sent = frame.seq;
+                    continue;
+                }
+                None => match replay(&api, run, From::Seq(sent), frame.seq, &outlet).await {
+                    Some(last) => {
+                        sent = last;
+                        continue;
+                    }
+                    None => return outlet.end_at(sent),
+                },
+            },
+            Ok(Err(broadcast::error::RecvError::Lagged(_))) => return outlet.end_at(sent),
             Ok(Err(broadcast::error::RecvError::Closed)) => return,
             Err(_) => Bytes::from_static(HEARTBEAT),
         };
-        if outlet.send.send(bytes).await.is_err() {
-            return;
+        if !outlet.send(bytes, api.limits.stall).await {
+            return outlet.end_at(sent);
         }
     }
 }
@@ -209,7 +240,7 @@ async fn replay(api: &Arc<Api>, run: RunId, from: From, until: u64, outlet: &Out
             && let Some(recorded) = reader.read_next()?
         {
             last = recorded.event.seq.get();
-            if last > start && send.blocking_send(Frame::of(&recorded).bytes).is_err() {
+            if last > start && send.blocking_send(Frame::bytes_of(&recorded)).is_err() {
                 return Ok(None);
             }
         }

@@ -41,20 +41,30 @@ impl fmt::Display for FrameId {
 pub struct Frame {
     /// Its number.
     pub seq: u64,
-    /// `id`, `event` and `data`, with the empty line at the end.
-    pub bytes: Bytes,
+    /// `id`, `event` and `data`, with the empty line at the end; `None` for a long line, which is read from the file by
+    /// whoever wants it: those who are behind hold on to frames.
+    pub bytes: Option<Bytes>,
 }
+
+/// How long a line may be that is handed out.
+const LINE_BYTES_MAX: usize = 16 * 1024;
 
 impl Frame {
     /// Makes the frame of an event.
     #[must_use]
     pub fn of(recorded: &Recorded) -> Self {
-        let seq = recorded.event.seq.get();
+        let bytes = (recorded.line.len() <= LINE_BYTES_MAX).then(|| Self::bytes_of(recorded));
+        Self { seq: recorded.event.seq.get(), bytes }
+    }
+
+    /// Returns an event in the words of a stream, however long it is.
+    #[must_use]
+    pub fn bytes_of(recorded: &Recorded) -> Bytes {
         let mut bytes = format!("id: {}\nevent: event\ndata: ", FrameId::of(recorded)).into_bytes();
         // A line of JSON has no line breaks; so it is one line of data.
         bytes.extend_from_slice(&recorded.line);
         bytes.extend_from_slice(b"\n\n");
-        Self { seq, bytes: bytes.into() }
+        bytes.into()
     }
 
     /// Tells a listener that what it has is no longer what was recorded: everything comes anew.

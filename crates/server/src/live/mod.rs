@@ -20,7 +20,7 @@ use tokio::sync::broadcast;
 pub use frame::{Frame, FrameId};
 
 /// How many events a listener may be behind.
-const BEHIND_MAX: usize = 1024;
+const BEHIND_MAX: usize = 512;
 /// How often files are looked at where the system does not tell of changes, and for what it may have left out.
 const LOOK_INTERVAL: Duration = Duration::from_millis(250);
 

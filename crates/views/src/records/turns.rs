@@ -108,10 +108,8 @@ impl Turns {
     pub(super) fn beginnings(&self, turn: usize) -> impl Iterator<Item = u64> {
         let path = &self.turns[turn].path;
         let is_inside = move |other: &&Turn| {
-            other
-                .path
-                .strip_prefix(path.as_str())
-                .is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+            let rest = other.path.strip_prefix(path.as_str());
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.') && !path.ends_with('\\'))
         };
         self.turns.iter().filter(is_inside).map(|other| other.seq)
     }

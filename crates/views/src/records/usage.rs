@@ -1,9 +1,7 @@
 //! What a turn cost, in the provider's words: each response once.
 
-use std::collections::HashSet;
-
 use steno_model::Usage;
-use steno_model::json::{JsonString, RawJson};
+use steno_model::json::{Fields, JsonString, RawJson};
 
 use crate::fields::PayloadFields;
 
@@ -25,8 +23,12 @@ struct Response {
 impl TurnUsage {
     /// Takes what a message says of usage.
     pub(super) fn take(&mut self, fields: &PayloadFields<'_>) {
-        let Some(usage) = fields.json("usage").as_ref().and_then(Usage::read) else { return };
-        match &*fields.text("usage_scope").unwrap_or_default() {
+        let Some(report) = fields.json("usage") else { return };
+        let scope = fields.text("usage_scope").unwrap_or_default();
+        // The turn's own is kept as it is.
+        let report = if scope == "turn" { Some(report) } else { once_each(&report) };
+        let Some(usage) = report.as_ref().and_then(Usage::read) else { return };
+        match &*scope {
             "turn" => self.turn = Some(usage),
             // A session's total says nothing of one turn.
             "session" => {}
@@ -57,21 +59,29 @@ impl TurnUsage {
     }
 }
 
+/// Returns a report in which each name stands once, where it stood first, with what it said last; `None` if it is none.
+fn once_each(report: &RawJson) -> Option<RawJson> {
+    let fields = Fields::parse(report.as_str()).ok()?;
+    let mut names: Vec<(String, String)> = Vec::new();
+    for (key, value) in fields.iter() {
+        let name = key.text().into_owned();
+        match names.iter_mut().find(|(known, _)| *known == name) {
+            Some((_, last)) => value.get().clone_into(last),
+            None => names.push((name, value.get().to_owned())),
+        }
+    }
+    let field =
+        |(name, value): &(String, String)| format!("{}:{value}", JsonString::from_text(name).as_raw());
+    RawJson::parse(&format!("{{{}}}", names.iter().map(field).collect::<Vec<_>>().join(","))).ok()
+}
+
 /// Adds up counts by their names, in the order in which these first come.
 fn sum(responses: &[Response]) -> RawJson {
     let mut counts: Vec<(String, u64)> = Vec::new();
-    let named = |response: &Response| {
-        let mut seen = HashSet::new();
-        let names: Vec<String> =
-            response.usage.counts().map(|(name, _)| name.to_text().into_owned()).collect();
-        // Of a name that comes twice the last one counts.
-        let once = names.into_iter().filter(|name| seen.insert(name.clone()));
-        once.filter_map(|name| Some((response.usage.count(&name)?, name))).collect::<Vec<_>>()
-    };
-    for (count, name) in responses.iter().flat_map(named) {
-        match counts.iter_mut().find(|(known, _)| *known == name) {
+    for (name, count) in responses.iter().flat_map(|response| response.usage.counts()) {
+        match counts.iter_mut().find(|(known, _)| name.is(known)) {
             Some((_, total)) => *total = total.saturating_add(count),
-            None => counts.push((name, count)),
+            None => counts.push((name.to_text().into_owned(), count)),
         }
     }
     // The names are the provider's, and may need escapes.
@@ -110,6 +120,8 @@ mod tests {
         check(&[late, turn], Some(r#"{"in":5,"out":7}"#), false);
         check(&[r#"{"usage":{"o\"ut":9},"final":true}"#], Some(r#"{"o\"ut":9}"#), false);
         check(&[r#"{"usage":{"a":1,"a":2},"final":true}"#], Some(r#"{"a":2}"#), false);
+        let first = r#"{"response":1,"usage":{"a":0},"final":true}"#;
+        check(&[first, r#"{"response":1,"usage":{"a":5,"a":1}}"#], Some(r#"{"a":1}"#), false);
         check(&[r#"{"usage":{"out":99},"usage_scope":"session"}"#], None, false);
         check(
             &[r#"{"usage":{"out":1},"final":true}"#, r#"{"usage":{"out":1},"final":true}"#],

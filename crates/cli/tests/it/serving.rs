@@ -1,0 +1,74 @@
+//! `steno serve`, and `up` that serves too: who finds the token is answered, nobody else.
+
+use std::fs;
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use crate::kit::{Steno, wait_until};
+
+/// Asks a server for something, as whoever can read its file does.
+fn ask(file: &Path, path: &str) -> String {
+    let reached: Value = serde_json::from_str(&fs::read_to_string(file).unwrap()).unwrap();
+    let host = reached["url"].as_str().unwrap().strip_prefix("http://").unwrap().to_owned();
+    let token = reached["token"].as_str().unwrap();
+    let mut stream = TcpStream::connect(&host).unwrap();
+    write!(
+        stream,
+        "GET {path} HTTP/1.1\r\nHost: {host}\r\nAuthorization: Bearer {token}\r\nConnection: close\r\n\r\n"
+    )
+    .unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer
+}
+
+/// The files in which servers say how they are reached.
+fn files(steno: &Steno) -> Vec<PathBuf> {
+    let entries = fs::read_dir(steno.store().join("locks")).into_iter().flatten();
+    let paths = entries.map(|entry| entry.unwrap().path());
+    paths.filter(|path| path.file_name().unwrap().to_string_lossy().starts_with("serve-")).collect()
+}
+
+#[test]
+fn a_server_is_found_by_its_file_and_leaves_none_behind() {
+    let steno = Steno::new();
+    let mut live = steno.start(&["serve", "--port", "0", "--json"]);
+    let told: Value = serde_json::from_str(&live.line()).unwrap();
+    let file = PathBuf::from(told["token_file"].as_str().unwrap());
+    assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+    assert!(ask(&file, "/v1/health").starts_with("HTTP/1.1 200"));
+    assert!(ask(&file, "/v1/nothing").starts_with("HTTP/1.1 404"));
+    // The same port is taken.
+    let port = told["url"].as_str().unwrap().rsplit(':').next().unwrap().to_owned();
+    let said = steno.run(&["serve", "--port", &port]);
+    assert!(said.code == 3 && said.err.contains("--port 0"), "{said:?}");
+    assert!(file.exists());
+    live.signal("TERM");
+    let said = live.ended();
+    assert_eq!(said.code, 0, "{said:?}");
+    assert!(!file.exists());
+}
+
+#[test]
+fn up_serves_what_it_archives() {
+    let steno = Steno::new();
+    let store = steno.store().to_str().unwrap().to_owned();
+    let live = steno.start(&["--store", &store, "up", "--demo", "--port", "0"]);
+    wait_until("there is a server", || !files(&steno).is_empty());
+    let file = files(&steno).remove(0);
+    wait_until("all is archived", || ask(&file, "/v1/runs").matches("\"run_id\"").count() >= 3);
+    assert!(ask(&file, "/v1/usage?by=provider").contains("\"provider\":\"claude\""));
+    live.signal("INT");
+    let said = live.ended();
+    assert!(said.code == 0 && said.err.contains("serving http://127.0.0.1:"), "{said:?}");
+    assert_eq!(files(&steno), Vec::<PathBuf>::new());
+    let live = steno.start(&["--store", &store, "up", "--demo", "--no-serve"]);
+    wait_until("it follows", || steno.store().join("locks/follow.lock").exists());
+    assert_eq!(files(&steno), Vec::<PathBuf>::new());
+    live.signal("INT");
+    assert_eq!(live.ended().code, 0);
+}
