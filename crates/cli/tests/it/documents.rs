@@ -101,6 +101,7 @@ fn demo(document: &str) -> Steno {
 #[test]
 fn every_command_shown_in_a_document_runs_and_says_what_is_shown() {
     needs!(tool("jq"), "the documents use jq");
+    needs!(tool("curl"), "the documents use curl");
     let mut count = 0;
     for document in documents() {
         let commands = shown(&document);

@@ -30,7 +30,12 @@ fn ask(file: &Path, path: &str) -> String {
 fn files(steno: &Steno) -> Vec<PathBuf> {
     let entries = fs::read_dir(steno.store().join("locks")).into_iter().flatten();
     let paths = entries.map(|entry| entry.unwrap().path());
-    paths.filter(|path| path.file_name().unwrap().to_string_lossy().starts_with("serve-")).collect()
+    let is_ready = |path: &PathBuf| {
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        // While it is put in place it has another name.
+        name.starts_with("serve-") && !name.contains(".tmp-")
+    };
+    paths.filter(is_ready).collect()
 }
 
 #[test]
