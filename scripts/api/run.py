@@ -33,18 +33,19 @@ def check_schema(examples):
     session = (ROOT / "crates/server/tests/fixtures/receipts/session.jsonl").read_text()
     drafts = "".join("{" + line.split(",", 2)[2] + "\n" for line in session.splitlines())
     steno(store, "record", "--run", ZERO, input=drafts)
-    server = subprocess.Popen([STENO, "--store", str(store), "serve", "--port", "0", "--json"], stdout=subprocess.PIPE, text=True)
-    try:
-        told = json.loads(server.stdout.readline())
-        token = json.loads(pathlib.Path(told["token_file"]).read_text())["token"]
-        command = [os.environ["API_SCHEMATHESIS"], "run", told["url"] + "/v1/openapi.json", "--max-examples", str(examples)]
-        done = subprocess.run([*command, "-H", f"Authorization: Bearer {token}"], capture_output=True, text=True, cwd=WORK)
-        summary = [line.strip() for line in done.stdout.splitlines() if "generated" in line]
-        demand(done.returncode == 0 and summary, f"schemathesis found something:\n{done.stdout[-6000:]}{done.stderr[-1000:]}")
-        print(f"schemathesis: ok, {summary[-1]}", flush=True)
-    finally:
-        server.terminate()
-        demand(server.wait(30) == 0, "the server did not end well")
+    command = [STENO, "--store", str(store), "serve", "--port", "0", "--json"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
+        try:
+            told = json.loads(server.stdout.readline())
+            token = json.loads(pathlib.Path(told["token_file"]).read_text())["token"]
+            command = [os.environ["API_SCHEMATHESIS"], "run", told["url"] + "/v1/openapi.json", "--max-examples", str(examples)]
+            done = subprocess.run([*command, "-H", f"Authorization: Bearer {token}"], capture_output=True, text=True, cwd=WORK)
+            summary = [line.strip() for line in done.stdout.splitlines() if "generated" in line]
+            demand(done.returncode == 0 and summary, f"schemathesis found something:\n{done.stdout[-6000:]}{done.stderr[-1000:]}")
+            print(f"schemathesis: ok, {summary[-1]}", flush=True)
+        finally:
+            server.terminate()
+            demand(server.wait(30) == 0, "the server did not end well")
 
 
 def sessions():

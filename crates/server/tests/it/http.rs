@@ -139,6 +139,43 @@ fn events_that_are_none_are_told_one_by_one_and_take_nothing_from_the_others() {
 }
 
 #[test]
+fn hostile_bodies_are_refused_and_the_server_goes_on() {
+    let served = Served::start();
+    let path = format!("/v1/runs/{RUN}/events");
+    let with = |value: &str| {
+        format!(
+            "{{\"type\":\"tool.call\",\"payload\":{{\"name\":\"x\",\"call_id\":\"c\",\"input\":{value},\"output\":null,\"fidelity\":\"router\"}}}}"
+        )
+    };
+    let deep = |open: &str, close: &str| open.repeat(100_000) + &close.repeat(100_000);
+    for body in [
+        deep("[", "]"),
+        with(&deep("[", "]")),
+        with(&(r#"{"a":"#.repeat(100_000) + "1" + &"}".repeat(100_000))),
+        "\0".to_owned(),
+        "\u{feff}{}".to_owned(),
+        with("1").replacen("\"type\"", "\"type\":\"run.started\",\"type\"", 1),
+    ] {
+        let answer = served.post(&path, &body);
+        assert_eq!(
+            answer.status,
+            400,
+            "{} bytes: {}",
+            body.len(),
+            &answer.body[..answer.body.len().min(300)]
+        );
+    }
+    assert_eq!(served.get(&format!("/v1/runs/{RUN}")).status, 404, "nothing of it is recorded");
+    // Odd, and good: it comes back as it was.
+    for value in ["1e400", r#""\ud800""#, r#"{"a":1,"a":2}"#, r#""\u0000""#, "123456789012345678901234567890"]
+    {
+        assert_eq!(served.post(&path, &with(value)).status, 200, "{value}");
+        let page = served.get(&format!("/v1/runs/{RUN}/events"));
+        assert!(page.body.contains(&format!("\"input\":{value}")), "{value}");
+    }
+}
+
+#[test]
 fn a_run_that_another_process_records_is_left_to_it() {
     let served = Served::start();
     let journal = Journal::new(open_store(&served.dir), Options::default());
