@@ -88,6 +88,11 @@ impl Lines {
         Ok(self.until(end_at))
     }
 
+    /// Begins at an offset, which is where a line begins.
+    pub(crate) fn from(self, offset: u64) -> Self {
+        Self::new(self.file, offset)
+    }
+
     /// Reads no further than to an offset.
     pub(crate) fn until(mut self, end_at: u64) -> Self {
         self.end_at = end_at;

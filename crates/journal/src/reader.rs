@@ -68,6 +68,23 @@ impl Reader {
         Ok(Self { path, run: Some(run), lines: Lines::new(file, offset), seq_last, rest_bytes: 0 })
     }
 
+    /// Opens a run's transcript behind an event that was read before, by where its line ended.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchRun`], or what the system says. What stands there now is checked when it is read.
+    pub fn open_after(store: &Store, run: RunId, offset: u64, seq: Option<Seq>) -> Result<Self, Error> {
+        let reader = Self::open(store, run)?;
+        Ok(Self { lines: reader.lines.from(offset), seq_last: seq, ..reader })
+    }
+
+    /// Tells whether the file is still at its path, and as long as what was read.
+    ///
+    /// # Errors
+    /// [`Error::Vanished`], [`Error::Shrunk`], or what the system says.
+    pub fn check(&self, store: &Store) -> Result<(), Error> {
+        self.check_in_place(&**store.disk())
+    }
+
     /// Reads a transcript that lies outside any store; its first line says which run it is.
     #[must_use]
     pub fn of_file(file: Arc<dyn DiskFile>, path: StorePath, run: Option<RunId>) -> Self {

@@ -8,9 +8,6 @@ use constant_time_eq::constant_time_eq;
 
 use super::problem::Problem;
 
-/// The name of the cookie that a browser gets for a link.
-const COOKIE: &str = "steno_token";
-
 /// Where a browser brings the code of a link.
 const LOGIN: &str = "/login";
 /// How many links wait to be followed; of more the oldest no longer work.
@@ -39,6 +36,10 @@ impl Default for Defences {
 /// Checks requests.
 pub(super) struct Guard {
     token: String,
+    /// What browsers show instead. It is no token: cookies go to every server on this machine that a browser visits.
+    session: String,
+    /// What that cookie is called: browsers do not tell ports apart.
+    cookie_name: String,
     /// What we are called: `127.0.0.1`, `localhost` and `[::1]` with the port.
     hosts: [String; 3],
     /// The codes of links that nobody has followed yet.
@@ -65,7 +66,14 @@ enum Shown {
 impl Guard {
     pub(super) fn new(token: String, port: u16, defences: Defences) -> Self {
         let hosts = ["127.0.0.1", "localhost", "[::1]"].map(|name| format!("{name}:{port}"));
-        Self { token, hosts, links: Mutex::default(), defences }
+        Self {
+            token,
+            session: secret(),
+            cookie_name: format!("steno_{port}"),
+            hosts,
+            links: Mutex::default(),
+            defences,
+        }
     }
 
     /// Makes a link that lets a browser in, once.
@@ -150,7 +158,15 @@ impl Guard {
             if is_it(token) {
                 return Ok(Some(Shown::Header));
             }
-        } else if cookies(headers).any(is_it) {
+        } else if self
+            .cookies(headers)
+            .any(|value| constant_time_eq(value.as_bytes(), self.session.as_bytes()))
+        {
+            // A page of another port is of the same site, and gets the cookie sent along.
+            let from = only(headers, &HeaderName::from_static("sec-fetch-site")).ok().flatten();
+            if self.defences.origin && from.is_some_and(|from| !["same-origin", "none"].contains(&from)) {
+                return Err(Problem::forbidden("a page from elsewhere has asked"));
+            }
             return Ok(Some(Shown::Cookie));
         }
         if self.defences.token {
@@ -175,8 +191,15 @@ impl Guard {
 
     /// Returns the header that gives a browser the token.
     pub(super) fn cookie(&self) -> Option<HeaderValue> {
-        let text = format!("{COOKIE}={}; HttpOnly; SameSite=Strict; Path=/", self.token);
+        let text = format!("{}={}; HttpOnly; SameSite=Strict; Path=/", self.cookie_name, self.session);
         HeaderValue::from_str(&text).ok()
+    }
+
+    /// Returns what cookies of ours hold.
+    fn cookies<'a>(&'a self, headers: &'a HeaderMap) -> impl Iterator<Item = &'a str> {
+        let values = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
+        let pairs = values.flat_map(|value| value.split(';')).filter_map(|pair| pair.trim().split_once('='));
+        pairs.filter(|(name, _)| *name == self.cookie_name).map(|(_, value)| value)
     }
 }
 
@@ -197,11 +220,4 @@ fn only<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Option<&'a str>
         (Some(value), None) => value.to_str().map(Some).map_err(|_| ()),
         (Some(_), Some(_)) => Err(()),
     }
-}
-
-/// Returns the tokens that cookies hold.
-fn cookies(headers: &HeaderMap) -> impl Iterator<Item = &str> {
-    let values = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
-    let pairs = values.flat_map(|value| value.split(';')).filter_map(|pair| pair.trim().split_once('='));
-    pairs.filter(|(name, _)| *name == COOKIE).map(|(_, token)| token)
 }

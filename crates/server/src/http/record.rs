@@ -9,7 +9,7 @@ use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::Response;
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use steno_journal::{Error as JournalError, Level, Pending, Recorder};
+use steno_journal::{Error as JournalError, Level};
 use steno_model::{Draft, RunId};
 use utoipa::IntoParams;
 
@@ -18,6 +18,9 @@ use super::events::json_response;
 use super::extract::{InPath, InQuery};
 use super::runs::parse;
 use super::{Api, Problem};
+
+/// How many events one request may have.
+const EVENTS_MAX: usize = 20_000;
 
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
@@ -29,8 +32,8 @@ pub(super) struct RecordQuery {
 
 /// Record events
 ///
-/// One event or an array of them, all or none; or as `application/x-ndjson` one a line, each for itself. They have no `seq`: the answer
-/// has one acknowledgement for each, in order.
+/// One event or an array of them, of which none is recorded if one is no event; or as `application/x-ndjson` one a line, each for itself.
+/// They have no `seq`: the answer has one acknowledgement for each, in order.
 #[utoipa::path(post, path = "/v1/runs/{run}/events", params(
     ("run" = String, Path, pattern = "^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}$", description = "The run's UUID; one that is not there begins"),
     RecordQuery,
@@ -65,15 +68,23 @@ pub(super) async fn record(
         Problem::new(status, "body", title, error.body_text())
     })?;
     let kind = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    let drafts = read(&body, kind.starts_with("application/x-ndjson"), run)?;
-    Ok(json_response(api.work(move |api| write(api, run, drafts, level)).await?))
+    let is_lines = kind.to_ascii_lowercase().starts_with("application/x-ndjson");
+    let work = api.work(move |api| {
+        let drafts = read(&body, is_lines, run)?;
+        write(api, run, drafts, level)
+    });
+    Ok(json_response(work.await?))
 }
 
 /// Reads drafts. Of JSON all have to be good; of lines each is told by itself, as `steno record` does.
 fn read(body: &[u8], is_lines: bool, run: RunId) -> Result<Vec<Result<Draft, String>>, Problem> {
     let draft = |text: &[u8]| Draft::parse(text, run).map_err(|error| error.to_string());
+    let too_many = || Problem::bad_request(format!("there are more than {EVENTS_MAX} events"));
     if is_lines {
         let lines = body.split(|byte| *byte == b'\n').filter(|line| !line.trim_ascii().is_empty());
+        if lines.clone().nth(EVENTS_MAX).is_some() {
+            return Err(too_many());
+        }
         return Ok(lines.map(draft).collect());
     }
     let failed = |error: serde_json::Error| Problem::bad_request(format!("the body is no JSON: {error}"));
@@ -82,6 +93,9 @@ fn read(body: &[u8], is_lines: bool, run: RunId) -> Result<Vec<Result<Draft, Str
     } else {
         vec![serde_json::from_slice(body).map_err(failed)?]
     };
+    if events.len() > EVENTS_MAX {
+        return Err(too_many());
+    }
     let good = events.into_iter().zip(1..).map(|(event, number)| {
         let refused =
             |error| Problem::bad_request(format!("event {number} is refused, and so are all: {error}"));
@@ -98,8 +112,18 @@ fn write(api: &Api, run: RunId, drafts: Vec<Result<Draft, String>>, level: Level
         return Ok(format!("{{\"acks\":[{}]}}", acks.join(",")));
     }
     let recorder = api.recorders.of(run)?;
-    let pending: Vec<_> = drafts.into_iter().map(|draft| append(&recorder, draft, level)).collect();
     let mut has_failed = false;
+    let pending: Vec<_> = drafts
+        .into_iter()
+        .map(|draft| {
+            let appended = recorder.append(draft?, level);
+            // One that is refused for its length or for want of room takes nothing from the recorder.
+            has_failed |= appended.as_ref().is_err_and(|error| {
+                !matches!(error, JournalError::NoRoom { .. } | JournalError::TooLong { .. })
+            });
+            appended.map_err(|error| error.to_string())
+        })
+        .collect();
     let acks = pending.into_iter().map(|pending| {
         let seq = pending.and_then(|pending| {
             pending.wait().map(steno_model::Seq::get).map_err(|error| {
@@ -111,13 +135,9 @@ fn write(api: &Api, run: RunId, drafts: Vec<Result<Draft, String>>, level: Level
     });
     let acks = acks.collect::<Vec<_>>().join(",");
     if has_failed {
-        api.recorders.give_up(run);
+        api.recorders.give_up(&recorder);
     }
     Ok(format!("{{\"acks\":[{acks}]}}"))
-}
-
-fn append(recorder: &Recorder, draft: Result<Draft, String>, level: Level) -> Result<Pending, String> {
-    recorder.append(draft?, level).map_err(|error: JournalError| error.to_string())
 }
 
 fn ack(seq: Result<u64, String>, level: Level) -> String {

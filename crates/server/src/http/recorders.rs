@@ -52,8 +52,8 @@ impl Recorders {
     }
 
     /// Lets go of a run whose recorder has failed: the next one opens it anew, which recovers.
-    pub(super) fn give_up(&self, run: RunId) {
-        self.open().remove(&run);
+    pub(super) fn give_up(&self, failed: &Arc<Recorder>) {
+        self.open().retain(|_, open| !Arc::ptr_eq(&open.recorder, failed));
     }
 
     /// Closes what has been quiet.

@@ -41,6 +41,8 @@ impl fmt::Display for FrameId {
 pub struct Frame {
     /// Its number.
     pub seq: u64,
+    /// Where its line ends in the file.
+    pub end: u64,
     /// `id`, `event` and `data`, with the empty line at the end; `None` for a long line, which is read from the file by
     /// whoever wants it: those who are behind hold on to frames.
     pub bytes: Option<Bytes>,
@@ -54,7 +56,7 @@ impl Frame {
     #[must_use]
     pub fn of(recorded: &Recorded) -> Self {
         let bytes = (recorded.line.len() <= LINE_BYTES_MAX).then(|| Self::bytes_of(recorded));
-        Self { seq: recorded.event.seq.get(), bytes }
+        Self { seq: recorded.event.seq.get(), end: end_of(recorded), bytes }
     }
 
     /// Returns an event in the words of a stream, however long it is.
@@ -78,4 +80,10 @@ impl Frame {
     pub fn lagged(since_seq: u64) -> Bytes {
         format!("event: lagged\ndata: {{\"since_seq\":{since_seq}}}\n\n").into()
     }
+}
+
+/// Returns where the line of an event ends.
+#[must_use]
+pub fn end_of(recorded: &Recorded) -> u64 {
+    recorded.offset + recorded.line.len() as u64 + 1
 }

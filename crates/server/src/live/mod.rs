@@ -17,7 +17,7 @@ use steno_journal::{Error, Reader, RunFile, Store};
 use steno_model::RunId;
 use tokio::sync::broadcast;
 
-pub use frame::{Frame, FrameId};
+pub use frame::{Frame, FrameId, end_of};
 
 /// How many events a listener may be behind.
 const BEHIND_MAX: usize = 512;
@@ -88,6 +88,8 @@ impl Hub {
     /// What the journal says.
     pub fn listen(&self, run: RunId) -> Result<Listening, Error> {
         let mut feeds = self.shared.feeds();
+        // One whose file was replaced tells nothing more.
+        feeds.retain(|known, feed| *known != run || feed.reader.check(&self.shared.store).is_ok());
         if let Some(feed) = feeds.get(&run) {
             let seq_last = feed.reader.seq_last().map_or(0, steno_model::Seq::get);
             return Ok(Listening { frames: feed.frames.subscribe(), seq_last });
@@ -156,7 +158,9 @@ fn read_on(shared: &Weak<Shared>, told: &Receiver<Told>) {
         let Some(shared) = shared.upgrade() else { return };
         shared.feeds().retain(|run, feed| {
             let is_due = !is_sure || changed.contains(run);
-            feed.frames.receiver_count() > 0 && (!is_due || feed.hand_out(*run))
+            feed.frames.receiver_count() > 0
+                && (!is_due || feed.hand_out(*run))
+                && (is_sure || feed.reader.check(&shared.store).is_ok())
         });
     }
 }

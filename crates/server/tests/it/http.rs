@@ -1,6 +1,6 @@
 //! What the API answers.
 
-use std::io::{BufRead as _, BufReader, Write as _};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -188,7 +188,11 @@ fn a_run_that_another_process_records_is_left_to_it() {
 }
 
 /// A stream of live events, line by line.
-struct Live(BufReader<std::net::TcpStream>);
+struct Live {
+    stream: BufReader<std::net::TcpStream>,
+    /// What was read of chunks and not yet of lines.
+    waiting: Vec<u8>,
+}
 
 impl Live {
     fn open(served: &Served, query: &str, headers: &[(&str, &str)]) -> Self {
@@ -203,14 +207,32 @@ impl Live {
         let mut stream = BufReader::new(stream);
         let (status, head) = read_head(&mut stream);
         assert!(status == 200 && head.contains("text/event-stream"), "{head}");
-        Self(stream)
+        Self { stream, waiting: Vec::new() }
     }
 
-    /// The next field of a frame, chunk sizes and comments passed over.
+    /// The next line; `None` when the stream has ended.
+    fn line(&mut self) -> Option<String> {
+        loop {
+            if let Some(end) = self.waiting.iter().position(|byte| *byte == b'\n') {
+                let line: Vec<u8> = self.waiting.drain(..=end).collect();
+                return Some(String::from_utf8(line).unwrap());
+            }
+            let mut size = String::new();
+            self.stream.read_line(&mut size).ok().filter(|read| *read > 0)?;
+            let size = usize::from_str_radix(size.trim(), 16).unwrap();
+            let mut chunk = vec![0; size + 2];
+            self.stream.read_exact(&mut chunk).ok()?;
+            if size == 0 {
+                return None;
+            }
+            self.waiting.extend_from_slice(&chunk[..size]);
+        }
+    }
+
+    /// The next field of a frame, comments passed over.
     fn field(&mut self, name: &str) -> String {
         loop {
-            let mut line = String::new();
-            assert!(self.0.read_line(&mut line).unwrap() > 0, "the stream ended");
+            let line = self.line().expect("the stream goes on");
             if let Some(value) = line.strip_prefix(&format!("{name}: ")) {
                 return value.trim_end().to_owned();
             }
@@ -267,49 +289,93 @@ fn a_quiet_stream_says_that_it_is_there_and_ends_with_the_server() {
     let mut served = Served::with(Defences::default(), limits);
     served.post(&format!("/v1/runs/{RUN}/events"), &event(1));
     let mut stream = Live::open(&served, "?since_seq=1", &[]);
-    let mut line = String::new();
-    while !line.contains(": still here") {
-        assert!(stream.0.read_line(&mut line).unwrap() > 0, "the stream ended");
-    }
+    while !stream.line().expect("the stream goes on").contains(": still here") {}
     served.end();
 }
 
 #[test]
 fn a_listener_that_does_not_read_is_dropped_and_told_where_to_catch_up() {
-    let served = Served::start();
+    let limits = Limits { stall: Duration::from_millis(300), working: 2, ..Limits::default() };
+    let served = Served::with(Defences::default(), limits);
     let path = format!("/v1/runs/{RUN}/events");
-    served.post(&path, &event(1));
-    let mut slow = Live::open(&served, "?since_seq=1", &[]);
-    let mut quick = Live::open(&served, "?since_seq=1", &[]);
-    // More than the sockets and the queue take.
+    // More than the sockets take, of which some is there already.
     let body = |from: u64| {
-        (from..from + 500)
-            .map(|number| event(number).replace("event", &"x".repeat(2000)) + "\n")
-            .collect::<String>()
+        let line = |number: u64| event(number).replace("event", &"x".repeat(20_000)) + "\n";
+        (from..from + 500).map(line).collect::<String>()
     };
-    let mut next = 2;
-    for _ in 0..60 {
-        let answer = served.ask("POST", &path, &[("Content-Type", "application/x-ndjson")], &body(next));
-        assert_eq!(answer.status, 200);
-        for want in next..next + 500 {
-            assert_eq!(quick.seq(), want);
-        }
-        next += 500;
+    let post =
+        |from: u64| served.ask("POST", &path, &[("Content-Type", "application/x-ndjson")], &body(from));
+    assert_eq!(post(1).status, 200);
+    // More than may work at once: they hold nobody up.
+    let mut slow: Vec<Live> = (0..6).map(|_| Live::open(&served, "", &[])).collect();
+    let mut quick = Live::open(&served, "?since_seq=500", &[]);
+    assert_eq!(post(501).status, 200);
+    for want in 501..=1000 {
+        assert_eq!(quick.seq(), want);
     }
-    let mut last = 1;
-    loop {
-        let kind = slow.field("event");
-        let data: Value = serde_json::from_str(&slow.field("data")).unwrap();
-        if kind == "lagged" {
-            assert_eq!(data, json!({"since_seq": last}));
-            break;
+    wait_for(|| served.get("/v1/health").json()["listeners"] == 1);
+    for stream in &mut slow {
+        let (mut last, mut is_told) = (0, false);
+        // One that stood still inside of a line ends there, which is no frame.
+        while let Some(line) = stream.line() {
+            is_told |= line.starts_with("event: lagged");
+            let Some(data) = line.strip_prefix("data: ") else { continue };
+            let data: Value = serde_json::from_str(data).unwrap();
+            if is_told {
+                assert_eq!(data, json!({"since_seq": last}));
+            } else {
+                assert_eq!(data["seq"].as_u64(), Some(last + 1), "nothing is left out before");
+                last += 1;
+            }
         }
-        assert_eq!(data["seq"].as_u64(), Some(last + 1), "nothing is left out before");
-        last += 1;
+        assert!(last < 1000, "{last}");
     }
-    assert!(last < next - 1, "{last} of {next}");
-    let mut again = Live::open(&served, &format!("?since_seq={last}"), &[]);
-    assert_eq!(again.seq(), last + 1);
+}
+
+/// Waits until something is so.
+fn wait_for(mut is_so: impl FnMut() -> bool) {
+    let begun = std::time::Instant::now();
+    while !is_so() {
+        assert!(begun.elapsed() < Duration::from_mins(1), "it did not come about");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn listeners_that_are_gone_give_their_place_back_at_once() {
+    let served = Served::with(Defences::default(), Limits { listeners: 2, ..Limits::default() });
+    served.post(&format!("/v1/runs/{RUN}/events"), &event(1));
+    for _ in 0..6 {
+        drop(Live::open(&served, "", &[]));
+        wait_for(|| served.get("/v1/health").json()["listeners"] == 0);
+    }
+}
+
+#[test]
+fn a_run_that_was_replaced_is_told_anew() {
+    let served = Served::start();
+    let run = RunId::parse(RUN).unwrap();
+    let record = |count: u64| {
+        let journal = Journal::new(open_store(&served.dir), Options::default());
+        let recorder = journal.record(run).unwrap();
+        for number in 1..=count {
+            recorder.record(Draft::parse(event(number).as_bytes(), run).unwrap(), Level::Written).unwrap();
+        }
+        recorder.close().unwrap();
+    };
+    record(5);
+    let mut old = Live::open(&served, "", &[]);
+    (1..=5).for_each(|want| assert_eq!(old.seq(), want));
+    for file in [format!("{RUN}.jsonl"), format!("{RUN}.seals.jsonl")] {
+        std::fs::remove_file(served.dir.path().join("transcripts").join(file)).unwrap();
+    }
+    record(8);
+    let mut new = Live::open(&served, "", &[]);
+    (1..=8).for_each(|want| assert_eq!(new.seq(), want));
+    // The old one ends, and can come again.
+    while let Some(line) = old.line() {
+        assert!(!line.contains("data:"), "{line}");
+    }
 }
 
 #[test]

@@ -132,6 +132,16 @@ fn pages_of_other_origins_are_refused_on_every_path() {
     assert_eq!(with(&open, "GET", "/v1/health", &[&host], &[("Origin", "http://evil.com")]), 200);
 }
 
+/// The cookie that a browser gets for a link.
+fn cookie(served: &Served) -> String {
+    let link = served.api.link();
+    let (host, path) = link.strip_prefix("http://").unwrap().split_once('/').unwrap();
+    let answer =
+        served.send(&request("GET", &format!("/{path}"), &[("Host", host), ("Connection", "close")], ""));
+    let cookie = answer.head.lines().find_map(|line| line.strip_prefix("set-cookie: ")).unwrap();
+    cookie.split(';').next().unwrap().to_owned()
+}
+
 /// A form of a page can be sent with a browser's cookie, and only in three forms.
 #[test]
 fn forms_of_pages_change_nothing() {
@@ -140,7 +150,7 @@ fn forms_of_pages_change_nothing() {
     let path = format!("/v1/runs/{run}/events");
     let post = |served: &Served, kind: &str, more: &[(&str, &str)]| {
         let host = format!("127.0.0.1:{}", served.port);
-        let cookie = format!("steno_token={}", served.token);
+        let cookie = cookie(served);
         let mut headers = vec![("Host", host.as_str()), ("Cookie", &cookie), ("Connection", "close")];
         if !kind.is_empty() {
             headers.push(("Content-Type", kind));
@@ -191,6 +201,15 @@ fn a_link_lets_a_browser_in_once() {
     assert!(cookie.ends_with("; HttpOnly; SameSite=Strict; Path=/"), "{cookie}");
     assert_eq!(follow(path).status, 401, "it works once");
     let cookie = cookie.split(';').next().unwrap();
+    let value = cookie.split_once('=').unwrap().1;
+    assert_ne!(value, served.token, "whoever gets the cookie has no token");
+    let bearer = format!("Bearer {value}");
+    let headers = [("Host", host), ("Authorization", bearer.as_str()), ("Connection", "close")];
+    assert_eq!(served.send(&request("GET", "/v1/health", &headers, "")).status, 401);
+    for (site, status) in [("same-site", 403), ("cross-site", 403), ("same-origin", 200), ("none", 200)] {
+        let headers = [("Host", host), ("Cookie", cookie), ("Sec-Fetch-Site", site), ("Connection", "close")];
+        assert_eq!(served.send(&request("GET", "/v1/health", &headers, "")).status, status, "{site}");
+    }
     let answer = served.send(&request(
         "GET",
         "/v1/health",
