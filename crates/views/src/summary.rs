@@ -37,6 +37,18 @@ pub struct RunSummary {
     pub events: u64,
 }
 
+/// Returns how a run stands in a word, from its ends and from whether somebody records it.
+#[must_use]
+pub fn state_name(summary: Option<&RunSummary>, is_held: bool) -> &'static str {
+    match summary.map(|summary| summary.state) {
+        _ if is_held => "recording",
+        None => "empty",
+        Some(State::Completed) => "completed",
+        Some(State::Failed) => "failed",
+        Some(State::Open) => "open",
+    }
+}
+
 impl RunSummary {
     /// Summarises a run from its first and its last event alone.
     ///

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use steno_journal::Level;
+use steno_views::usage::Column;
 
 pub use archive::{
     DoctorArgs, DuArgs, DuGroup, EntriesOut, ForgetArgs, ImportArgs, PauseArgs, RestoreArgs, ServiceArgs,
@@ -292,19 +293,19 @@ pub enum UsageGroup {
 }
 
 impl UsageGroup {
-    pub fn name(self) -> &'static str {
+    pub fn column(self) -> Column {
         match self {
-            Self::Day => "day",
-            Self::Provider => "provider",
-            Self::Model => "model",
-            Self::Session => "session",
+            Self::Day => Column::Day,
+            Self::Provider => Column::Provider,
+            Self::Model => Column::Model,
+            Self::Session => Column::Session,
         }
     }
 }
 
 impl std::fmt::Display for UsageGroup {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        out.write_str(self.name())
+        out.write_str(self.column().name())
     }
 }
 

@@ -7,8 +7,8 @@ use steno_journal::{Ends, Error as JournalError, Seal, Store, run_ends};
 use steno_model::json::{Fields, JsonString, ObjectWriter};
 use steno_model::{RunId, Seq};
 use steno_vault::{SourceId, Vault};
-use steno_views::summary::{RunSummary, SummaryBuilder};
-use steno_views::{Lines, State, visible};
+use steno_views::summary::{RunSummary, SummaryBuilder, state_name};
+use steno_views::{Lines, visible};
 
 use super::event_lines::shorten;
 use crate::archiving::follow::tell;
@@ -107,13 +107,7 @@ fn row(store: &Store, run: RunId) -> Result<Row, Failure> {
         }
     };
     let summary = ends.events.as_ref().map(|(first, last)| RunSummary::from_ends(first, last));
-    let state = match summary.as_ref().map(|summary| summary.state) {
-        _ if held => "recording",
-        None => "empty",
-        Some(State::Completed) => "completed",
-        Some(State::Failed) => "failed",
-        Some(State::Open) => "open",
-    };
+    let state = state_name(summary.as_ref(), held);
     let source = ends.events.as_ref().and_then(|(first, _)| source_of(first));
     Ok(Row { run, state, bytes: ends.bytes, summary, source })
 }

@@ -24,13 +24,16 @@ pub fn run(args: &ServeArgs, settings: &Settings, output: &mut Output) -> Outcom
     let token_file = settings.store.value.join(serving.token_file());
     let token_file = token_file.display().to_string();
     if args.json {
-        let said =
+        let mut said =
             serde_json::json!({"url": serving.url(), "token_file": token_file, "pid": std::process::id()});
+        if args.link {
+            said["link"] = serving.link().into();
+        }
         output.json_line(&said.to_string());
     } else {
         output.line(&format!("serving {}; the token is in `{token_file}`; Ctrl-C ends it", serving.url()));
         if args.link {
-            output.line(&format!("{} lets one browser in", serving.link()));
+            output.line(&format!("{} lets one browser in, within ten minutes", serving.link()));
         }
     }
     output.flush();

@@ -6,14 +6,13 @@ use std::path::PathBuf;
 use anstyle::Style;
 use steno_adapters::Sink;
 use steno_capture::discovery::{self, Home, Provider};
-use steno_model::json::{ObjectWriter, RawJson};
 use steno_model::{Draft, EventType, RunId, Seq, Timestamp};
-use steno_views::usage::{RowKey, Tokens, UsageBuilder, Used};
+use steno_views::usage::{Column, Group, UsageBuilder, Used, each_once, grouped, row};
 use steno_views::{Lines, visible};
 
 use super::provider_events::warn_of_the_rest;
 use crate::archiving::environment;
-use crate::args::{UsageArgs, UsageGroup};
+use crate::args::UsageArgs;
 use crate::failure::{Exit, Failure, Outcome};
 use crate::output::{Output, count};
 use crate::provider_files::{Files, Opened, Reading};
@@ -31,7 +30,7 @@ pub fn run(args: &UsageArgs, output: &mut Output) -> Outcome {
         let message = format!("no usage found in {files}, of which {known} are an agent's that can be read");
         return Err(Failure::nothing(message));
     }
-    let by = each_once(&args.by);
+    let by = each_once(&args.by.iter().map(|group| group.column()).collect::<Vec<_>>());
     let mut groups = grouped(&rows, &by);
     if tally.unread + tally.cut > 0 {
         // What was not read may belong to any of them.
@@ -41,7 +40,7 @@ pub fn run(args: &UsageArgs, output: &mut Output) -> Outcome {
     }
     if args.json {
         for (key, used) in &groups {
-            output.json_line(json(key, used).as_str());
+            output.json_line(row(key, used).as_str());
         }
     } else {
         print_table(&groups, &by, output);
@@ -123,59 +122,7 @@ impl Sink for Fold {
     }
 }
 
-/// Returns what rows are to add up, without repetitions.
-fn each_once(by: &[UsageGroup]) -> Vec<UsageGroup> {
-    let mut seen = Vec::new();
-    for group in by {
-        if !seen.contains(group) {
-            seen.push(*group);
-        }
-    }
-    seen
-}
-
-/// What a printed row adds up; what is not asked for is left out.
-type Group = Vec<(&'static str, String)>;
-
-fn grouped(rows: &BTreeMap<RowKey, Used>, by: &[UsageGroup]) -> BTreeMap<Group, Used> {
-    let mut groups = BTreeMap::<Group, Used>::new();
-    for (key, used) in rows {
-        let group = by.iter().map(|group| match group {
-            UsageGroup::Day => ("day", key.day.clone()),
-            UsageGroup::Provider => ("provider", key.provider.clone()),
-            UsageGroup::Model => ("model", key.model.clone()),
-            UsageGroup::Session => ("session", key.session.to_string()),
-        });
-        groups.entry(group.collect()).or_default().add(*used);
-    }
-    groups
-}
-
-fn json(group: &Group, used: &Used) -> RawJson {
-    RawJson::object(|object: &mut ObjectWriter<'_>| {
-        for (name, value) in group {
-            object.string(name, &value.as_str().into());
-        }
-        object.number("responses", used.responses);
-        for (name, value) in columns(used.tokens) {
-            object.number(name, value);
-        }
-        object.json("exact", &RawJson::from(!used.is_lower_bound));
-    })
-}
-
-fn columns(tokens: Tokens) -> [(&'static str, u64); 6] {
-    [
-        ("input_tokens", tokens.input),
-        ("output_tokens", tokens.output),
-        ("cache_read_tokens", tokens.cache_read),
-        ("cache_write_tokens", tokens.cache_write),
-        ("reasoning_tokens", tokens.reasoning),
-        ("total_tokens", tokens.total()),
-    ]
-}
-
-fn print_table(groups: &BTreeMap<Group, Used>, by: &[UsageGroup], output: &mut Output) {
+fn print_table(groups: &BTreeMap<Group, Used>, by: &[Column], output: &mut Output) {
     let mut total = Used::default();
     for used in groups.values() {
         total.add(*used);
@@ -193,7 +140,7 @@ fn print_table(groups: &BTreeMap<Group, Used>, by: &[UsageGroup], output: &mut O
     table.push(cells(first, &total));
     let names = ["responses", "input", "output", "cache read", "cache write", "total"];
     let header: Vec<String> =
-        by.iter().map(|group| group.name().to_owned()).chain(names.map(str::to_owned)).collect();
+        by.iter().map(|column| column.name().to_owned()).chain(names.map(str::to_owned)).collect();
     let widths: Vec<usize> = (0..header.len())
         .map(|column| table.iter().chain([&header]).map(|row| row[column].chars().count()).max().unwrap_or(0))
         .collect();

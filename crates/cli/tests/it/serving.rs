@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use crate::kit::{Steno, wait_until};
+use crate::kit::{Live, Steno, wait_until};
 
 /// Asks a server for something, as whoever can read its file does.
 fn ask(file: &Path, path: &str) -> String {
@@ -76,4 +76,35 @@ fn up_serves_what_it_archives() {
     assert_eq!(files(&steno), Vec::<PathBuf>::new());
     live.signal("INT");
     assert_eq!(live.ended().code, 0);
+}
+
+#[test]
+fn a_link_lets_a_browser_in_also_as_json() {
+    let steno = Steno::new();
+    let mut live = steno.start(&["serve", "--port", "0", "--json", "--link"]);
+    let told: Value = serde_json::from_str(&live.line()).unwrap();
+    let link = told["link"].as_str().unwrap();
+    let (host, path) = link.strip_prefix("http://").unwrap().split_once('/').unwrap();
+    let mut stream = TcpStream::connect(host).unwrap();
+    write!(stream, "GET /{path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 303"), "{answer}");
+}
+
+/// With few files that may be open it takes fewer connections, and answers.
+#[test]
+fn a_server_gets_by_with_few_open_files() {
+    let steno = Steno::new();
+    let script = "ulimit -n 48 && exec \"$0\" \"$@\"";
+    let mut live = Live::start(steno.shell(script, &["serve", "--port", "0", "--json"]));
+    let told: Value = serde_json::from_str(&live.line()).unwrap();
+    let file = PathBuf::from(told["token_file"].as_str().unwrap());
+    let host = told["url"].as_str().unwrap().strip_prefix("http://").unwrap().to_owned();
+    let crowd: Vec<TcpStream> = (0..100).map(|_| TcpStream::connect(&host).unwrap()).collect();
+    assert!(ask(&file, "/v1/health").starts_with("HTTP/1.1 200"));
+    drop(crowd);
+    live.signal("TERM");
+    let said = live.ended();
+    assert!(said.code == 0 && !said.err.contains("cannot be taken"), "{said:?}");
 }

@@ -1,57 +1,36 @@
 //! What all requests share.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use axum::Json;
+use axum::body::Bytes;
 use axum::extract::State;
+use axum::http::{HeaderValue, header};
+use axum::response::{IntoResponse as _, Response};
 use serde::Serialize;
 use steno_journal::{Journal, Level, Options, Store};
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, watch};
 use utoipa::ToSchema;
 
-use super::guard::{Defences, Guard, secret};
-use super::problem::Problem;
+use super::connections::within;
+use super::guard::{Defences, Guard};
 use super::recorders::Recorders;
+use super::room::Room;
+use super::{Limits, Problem};
 use crate::live::Hub;
 
-/// How much is served at once, and how long anybody may take.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
-    /// How many connections there are at once. Whoever comes then waits.
-    pub connections: usize,
-    /// How many listen to live events at once.
-    pub listeners: usize,
-    /// How long a body may be.
-    pub body_bytes: usize,
-    /// How many requests read or write files at once.
-    pub working: usize,
-    /// How long a request may take to come, and how long its answer to begin.
-    pub patience: Duration,
-    /// How long a live stream may stand still because nobody reads it.
-    pub stall: Duration,
-    /// After how long without events a live stream says that it is still there.
-    pub heartbeat: Duration,
-}
+/// How much room an answer is given before it is known how long it will be.
+pub(super) const ANSWER_BYTES: usize = 4 * 1024 * 1024;
 
-impl Default for Limits {
-    fn default() -> Self {
-        Self {
-            connections: 1024,
-            listeners: 512,
-            body_bytes: 16 * 1024 * 1024,
-            working: 8,
-            patience: Duration::from_secs(30),
-            stall: Duration::from_secs(10),
-            heartbeat: Duration::from_secs(15),
-        }
-    }
-}
+/// What is said to those for whom there was no room in time.
+const TOO_BUSY: &str = "the server is busy, and has not begun with it: try again later";
 
-/// Makes a token.
-#[must_use]
-pub fn new_token() -> String {
-    secret()
+/// Answers with JSON.
+pub(super) fn json_response(json: Bytes) -> Response {
+    let mut response = json.into_response();
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response
 }
 
 /// How the API is opened.
@@ -77,6 +56,13 @@ pub struct Api {
     pub(super) limits: Limits,
     pub(super) level: Level,
     pub(super) listeners: Arc<Semaphore>,
+    /// Where bodies are put that are being received.
+    pub(super) bodies: Room,
+    /// Where lines are put that are too long to wait in the queues of live streams.
+    pub(super) long_lines: Room,
+    /// Becomes true when the server stops.
+    pub(super) stopping: watch::Sender<bool>,
+    answers: Room,
     working: Arc<Semaphore>,
     started: Instant,
 }
@@ -89,11 +75,15 @@ impl Api {
         let journal = Journal::new(store.clone(), Options::default());
         Arc::new(Self {
             hub: Hub::new(store.clone()),
-            recorders: Recorders::new(journal),
+            recorders: Recorders::new(journal, limits.recorders),
             guard: Guard::new(token, port, defences),
             limits,
             level,
             listeners: Arc::new(Semaphore::new(limits.listeners)),
+            bodies: Room::new(limits.room_bytes),
+            long_lines: Room::new(limits.room_bytes),
+            stopping: watch::channel(false).0,
+            answers: Room::new(limits.room_bytes),
             working: Arc::new(Semaphore::new(limits.working)),
             started: Instant::now(),
             store,
@@ -105,8 +95,11 @@ impl Api {
         self: &Arc<Self>,
         work: impl FnOnce(&Self) -> Result<T, Problem> + Send + 'static,
     ) -> Result<T, Problem> {
-        let permit = Arc::clone(&self.working).acquire_owned().await;
-        let permit = permit.map_err(|_| Problem::internal("the server ends"))?;
+        let permit = async {
+            let permit = Arc::clone(&self.working).acquire_owned().await;
+            permit.map_err(|_| Problem::internal("the server ends"))
+        };
+        let permit = within(self.limits.patience, permit, TOO_BUSY).await?;
         let api = Arc::clone(self);
         let done = tokio::task::spawn_blocking(move || {
             let done = work(&api);
@@ -114,6 +107,17 @@ impl Api {
             done
         });
         done.await.map_err(|error| Problem::internal(error.to_string()))?
+    }
+
+    /// Answers with JSON that is made from files. There is room for it before it is made, and until it was read.
+    pub(super) async fn answer(
+        self: &Arc<Self>,
+        work: impl FnOnce(&Self) -> Result<String, Problem> + Send + 'static,
+    ) -> Result<Response, Problem> {
+        let mut reserved = within(self.limits.patience, self.answers.reserve(ANSWER_BYTES), TOO_BUSY).await?;
+        let json = self.work(work).await?;
+        reserved.fit(json.len())?;
+        Ok(json_response(reserved.hold(json.into_bytes())))
     }
 
     /// Makes a link that lets a browser in, once.
@@ -148,13 +152,12 @@ pub(super) struct Health {
 /// Say that the server is there
 #[utoipa::path(get, path = "/v1/health", responses((status = 200, body = Health)))]
 pub(super) async fn health(State(api): State<Arc<Api>>) -> Json<Health> {
-    let (listeners, runs_listened_to) = api.hub.listeners();
     Json(Health {
         status: "ok",
         version: env!("CARGO_PKG_VERSION"),
         uptime_ms: u64::try_from(api.started.elapsed().as_millis()).unwrap_or(u64::MAX),
-        listeners,
-        runs_listened_to,
+        listeners: api.limits.listeners - api.listeners.available_permits(),
+        runs_listened_to: api.hub.runs(),
         runs_recorded: api.recorders.len(),
     })
 }

@@ -1,23 +1,25 @@
 //! Connections: taken on loopback alone, so many at a time, each request checked before it is looked at.
 
 use std::convert::Infallible;
-use std::net::SocketAddr;
+use std::io;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use axum::Router;
 use axum::body::Body;
-use axum::http::{HeaderValue, Request, StatusCode, header};
+use axum::http::{HeaderValue, Method, Request, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tower::ServiceExt as _;
 
 use super::guard::Passed;
+use super::pace::Paced;
 use super::routes::router;
+use super::strangers::{Stranger, Strangers};
 use super::{Api, Problem};
 
 /// How often runs are closed that nobody records any more.
@@ -26,13 +28,17 @@ const CLOSING_INTERVAL: Duration = Duration::from_secs(2);
 const LAST_ANSWERS: Duration = Duration::from_secs(5);
 /// How long to wait after a connection could not be taken: descriptors may be short.
 const AFTER_FAILURE: Duration = Duration::from_millis(50);
+/// How long at least between two words of that.
+const FAILURES_INTERVAL: Duration = Duration::from_mins(1);
 /// How long a request's first line and headers may be.
 const HEAD_BYTES_MAX: usize = 64 * 1024;
 
 /// Serves the API until `stop` becomes true; then lets answers come to their end.
 pub async fn serve(listener: TcpListener, api: Arc<Api>, mut stop: watch::Receiver<bool>) {
     let free = Arc::new(Semaphore::new(api.limits.connections));
+    let strangers = Strangers::new(api.limits.strangers);
     let router = router(Arc::clone(&api));
+    let mut failed = None;
     let mut closing = tokio::time::interval(CLOSING_INTERVAL);
     loop {
         let accepted = tokio::select! {
@@ -44,102 +50,141 @@ pub async fn serve(listener: TcpListener, api: Arc<Api>, mut stop: watch::Receiv
             }
             accepted = accept(&listener, &free) => accepted,
         };
-        let Some((stream, permit)) = accepted else {
-            tokio::time::sleep(AFTER_FAILURE).await;
-            continue;
+        let (stream, permit) = match accepted {
+            Ok(accepted) => accepted,
+            Err(error) => {
+                if failed.is_none_or(|at: Instant| at.elapsed() >= FAILURES_INTERVAL) {
+                    tracing::warn!(%error, "a connection cannot be taken; it waits until that is possible");
+                    failed = Some(Instant::now());
+                }
+                tokio::time::sleep(AFTER_FAILURE).await;
+                continue;
+            }
         };
-        let (api, router, stop) = (Arc::clone(&api), router.clone(), stop.clone());
+        let visit = Visit { api: Arc::clone(&api), router: router.clone(), stranger: strangers.enter() };
+        let stop = stop.clone();
         tokio::spawn(async move {
-            answer(stream, api, router, stop).await;
+            visit.answer(stream, stop).await;
             drop(permit);
         });
     }
+    api.stopping.send_replace(true);
     let connections = u32::try_from(api.limits.connections).unwrap_or(u32::MAX);
     tokio::time::timeout(LAST_ANSWERS, free.acquire_many(connections)).await.ok();
     tokio::task::spawn_blocking(move || api.close()).await.ok();
 }
 
 /// Waits until somebody says stop, or nobody is left who could.
-async fn stopped(stop: &mut watch::Receiver<bool>) {
+pub(super) async fn stopped(stop: &mut watch::Receiver<bool>) {
     stop.wait_for(|stop| *stop).await.ok();
+}
+
+/// Waits so long for something.
+pub(super) async fn within<T>(
+    patience: Duration,
+    something: impl Future<Output = Result<T, Problem>>,
+    detail: &str,
+) -> Result<T, Problem> {
+    let late = |_| Problem::new(StatusCode::GATEWAY_TIMEOUT, "too-slow", "It took too long", detail);
+    tokio::time::timeout(patience, something).await.map_err(late)?
 }
 
 /// Takes a connection when there is room for one.
 async fn accept(
     listener: &TcpListener,
     free: &Arc<Semaphore>,
-) -> Option<(TcpStream, tokio::sync::OwnedSemaphorePermit)> {
-    let permit = Arc::clone(free).acquire_owned().await.ok()?;
-    let (stream, from) =
-        listener.accept().await.inspect_err(|error| tracing::warn!(%error, "accept")).ok()?;
+) -> io::Result<(TcpStream, OwnedSemaphorePermit)> {
+    let permit = Arc::clone(free).acquire_owned().await.map_err(io::Error::other)?;
+    let (stream, from) = listener.accept().await?;
     // Bound to loopback nobody else gets here; a listener that was handed over may be bound otherwise.
-    is_local(from).then_some((stream, permit))
+    if !from.ip().to_canonical().is_loopback() {
+        return Err(io::Error::other(format!("{from} is not on this machine")));
+    }
+    Ok((stream, permit))
 }
 
-fn is_local(from: SocketAddr) -> bool {
-    from.ip().to_canonical().is_loopback()
+/// A connection, and who it is.
+#[derive(Clone)]
+struct Visit {
+    api: Arc<Api>,
+    router: Router,
+    stranger: Arc<Stranger>,
 }
 
-async fn answer(stream: TcpStream, api: Arc<Api>, router: Router, mut stop: watch::Receiver<bool>) {
-    stream.set_nodelay(true).ok();
-    let patience = api.limits.patience;
-    let service = hyper::service::service_fn(move |request: Request<Incoming>| {
-        let (api, router) = (Arc::clone(&api), router.clone());
-        async move { Ok::<_, Infallible>(checked(&api, router, request).await) }
-    });
-    let mut builder = http1::Builder::new();
-    builder.timer(TokioTimer::new()).header_read_timeout(patience).max_buf_size(HEAD_BYTES_MAX);
-    let connection = builder.serve_connection(TokioIo::new(stream), service);
-    let mut connection = std::pin::pin!(connection);
-    tokio::select! {
-        ended = connection.as_mut() => {
-            if let Err(error) = ended {
-                tracing::debug!(%error, "a connection ended");
+impl Visit {
+    /// Answers what comes over a connection, until it ends or has to.
+    async fn answer(self, stream: TcpStream, mut stop: watch::Receiver<bool>) {
+        stream.set_nodelay(true).ok();
+        let (patience, stranger) = (self.api.limits.patience, Arc::clone(&self.stranger));
+        let service = hyper::service::service_fn(move |request: Request<Incoming>| {
+            let visit = self.clone();
+            async move { Ok::<_, Infallible>(visit.checked(request).await) }
+        });
+        let mut builder = http1::Builder::new();
+        builder.timer(TokioTimer::new()).header_read_timeout(patience).max_buf_size(HEAD_BYTES_MAX);
+        let connection = builder.serve_connection(TokioIo::new(Paced::new(stream, patience)), service);
+        let mut connection = std::pin::pin!(connection);
+        tokio::select! {
+            ended = connection.as_mut() => {
+                if let Err(error) = ended {
+                    tracing::debug!(%error, "a connection ended");
+                }
+            }
+            () = stranger.has_to_go() => {}
+            () = stopped(&mut stop) => {
+                connection.as_mut().graceful_shutdown();
+                connection.await.ok();
             }
         }
-        () = stopped(&mut stop) => {
-            connection.as_mut().graceful_shutdown();
-            connection.await.ok();
-        }
     }
-}
 
-/// Gives a browser the token, and sends it on without the code in its address.
-fn logged_in(api: &Api) -> Response {
-    let mut response = StatusCode::SEE_OTHER.into_response();
-    let headers = response.headers_mut();
-    headers.insert(header::LOCATION, HeaderValue::from_static("/v1/health"));
-    headers.extend(api.guard.cookie().map(|cookie| (header::SET_COOKIE, cookie)));
-    response
-}
-
-/// Answers a request that may be asked.
-async fn checked(api: &Arc<Api>, router: Router, request: Request<Incoming>) -> Response {
-    let answered = async {
-        if api.guard.check(&request)? == Passed::LogsIn {
-            return Ok(logged_in(api));
-        }
-        let answer = router.oneshot(request.map(Body::new));
-        let answer = tokio::time::timeout(api.limits.patience, answer).await;
-        let late = |_| {
-            Problem::new(
-                StatusCode::GATEWAY_TIMEOUT,
-                "too-slow",
-                "It took too long",
-                "ask for less at a time",
-            )
+    /// Answers a request that may be asked.
+    async fn checked(&self, request: Request<Incoming>) -> Response {
+        let mut response = match self.api.guard.check(&request) {
+            Ok(passed) => {
+                self.stranger.is_known();
+                match passed {
+                    Passed::LogsIn => self.logged_in(),
+                    Passed::Asks => self.asked(request).await,
+                }
+            }
+            Err(problem) => {
+                // Who is refused gets no second try over the same connection, behind which others wait.
+                let mut response = problem.into_response();
+                response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+                response
+            }
         };
-        answer.map_err(late).map(|answer| answer.unwrap_or_else(|never| match never {}))
-    };
-    let mut response = answered.await.unwrap_or_else(|problem: Problem| problem.into_response());
-    let headers = response.headers_mut();
-    for (name, value) in [
-        (header::CACHE_CONTROL, "no-store"),
-        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
-        (header::CONTENT_SECURITY_POLICY, "default-src 'none'"),
-        (header::REFERRER_POLICY, "no-referrer"),
-    ] {
-        headers.insert(name, HeaderValue::from_static(value));
+        let headers = response.headers_mut();
+        for (name, value) in [
+            (header::CACHE_CONTROL, "no-store"),
+            (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+            (header::CONTENT_SECURITY_POLICY, "default-src 'none'"),
+            (header::REFERRER_POLICY, "no-referrer"),
+        ] {
+            headers.insert(name, HeaderValue::from_static(value));
+        }
+        response
     }
-    response
+
+    /// Gives a browser its cookie, and sends it on without the code in its address.
+    fn logged_in(&self) -> Response {
+        let mut response = StatusCode::SEE_OTHER.into_response();
+        let headers = response.headers_mut();
+        headers.insert(header::LOCATION, HeaderValue::from_static("/v1/health"));
+        headers.extend(self.api.guard.cookie().map(|cookie| (header::SET_COOKIE, cookie)));
+        response
+    }
+
+    async fn asked(&self, request: Request<Incoming>) -> Response {
+        let changes_something = request.method() == Method::POST;
+        let answer = self.router.clone().oneshot(request.map(Body::new));
+        let answer = async { answer.await.unwrap_or_else(|never| match never {}) };
+        if changes_something {
+            // It waits for nothing too long before it begins, and who asked has to know how it ended.
+            return answer.await;
+        }
+        let answer = within(self.api.limits.patience, async { Ok(answer.await) }, "ask for less at a time");
+        answer.await.unwrap_or_else(Problem::into_response)
+    }
 }

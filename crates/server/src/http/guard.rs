@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Request, header};
 use constant_time_eq::constant_time_eq;
@@ -10,8 +11,9 @@ use super::problem::Problem;
 
 /// Where a browser brings the code of a link.
 const LOGIN: &str = "/login";
-/// How many links wait to be followed; of more the oldest no longer work.
+/// How many links wait to be followed, of more the oldest no longer work; and for how long each works.
 const LINKS_MAX: usize = 8;
+const LINK_LIFETIME: Duration = Duration::from_mins(10);
 
 /// The defences, each of which tests switch off to see that it matters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,8 +44,8 @@ pub(super) struct Guard {
     cookie_name: String,
     /// What we are called: `127.0.0.1`, `localhost` and `[::1]` with the port.
     hosts: [String; 3],
-    /// The codes of links that nobody has followed yet.
-    links: Mutex<VecDeque<String>>,
+    /// The codes of links that nobody has followed yet, and when they were made.
+    links: Mutex<VecDeque<(String, Instant)>>,
     defences: Defences,
 }
 
@@ -68,7 +70,7 @@ impl Guard {
         let hosts = ["127.0.0.1", "localhost", "[::1]"].map(|name| format!("{name}:{port}"));
         Self {
             token,
-            session: secret(),
+            session: new_token(),
             cookie_name: format!("steno_{port}"),
             hosts,
             links: Mutex::default(),
@@ -78,16 +80,16 @@ impl Guard {
 
     /// Makes a link that lets a browser in, once.
     pub(super) fn link(&self) -> String {
-        let code = secret();
+        let code = new_token();
         let mut links = self.links();
         if links.len() >= LINKS_MAX {
             links.pop_front();
         }
-        links.push_back(code.clone());
+        links.push_back((code.clone(), Instant::now()));
         format!("http://{}{LOGIN}?code={code}", self.hosts[0])
     }
 
-    fn links(&self) -> MutexGuard<'_, VecDeque<String>> {
+    fn links(&self) -> MutexGuard<'_, VecDeque<(String, Instant)>> {
         self.links.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -104,6 +106,9 @@ impl Guard {
             if self.defences.origin && shown == Some(Shown::Cookie) && !has_origin {
                 return Err(Problem::forbidden("with a cookie, a change has to say its origin"));
             }
+        }
+        // No form sends anything else.
+        if request.method() == Method::POST {
             self.check_form(request.headers())?;
         }
         Ok(Passed::Asks)
@@ -113,9 +118,13 @@ impl Guard {
     fn check_link(&self, query: &str) -> Result<(), Problem> {
         let code = query.split('&').find_map(|pair| pair.strip_prefix("code=")).unwrap_or_default();
         let mut links = self.links();
-        let known = links.iter().position(|known| constant_time_eq(known.as_bytes(), code.as_bytes()));
+        links.retain(|(_, made)| made.elapsed() < LINK_LIFETIME);
+        let known = links.iter().position(|(known, _)| constant_time_eq(known.as_bytes(), code.as_bytes()));
         known.and_then(|at| links.remove(at)).map(|_| ()).ok_or_else(|| {
-            Problem::unauthorized("this link was followed before, or never made: `steno serve` makes another")
+            Problem::unauthorized(
+                "this link was followed before, is older than ten minutes, or was never made: \
+                 `steno serve --link` prints one when it starts",
+            )
         })
     }
 
@@ -154,7 +163,8 @@ impl Guard {
     fn check_token(&self, headers: &HeaderMap) -> Result<Option<Shown>, Problem> {
         let is_it = |token: &str| constant_time_eq(token.as_bytes(), self.token.as_bytes());
         let bearer = only(headers, &header::AUTHORIZATION).ok().flatten();
-        if let Some(token) = bearer.and_then(|value| value.strip_prefix("Bearer ")) {
+        let bearer = bearer.and_then(|value| value.split_once(' '));
+        if let Some((_, token)) = bearer.filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer")) {
             if is_it(token) {
                 return Ok(Some(Shown::Header));
             }
@@ -203,8 +213,9 @@ impl Guard {
     }
 }
 
-/// Makes a word that nobody can guess.
-pub(super) fn secret() -> String {
+/// Makes a token, or any other word that nobody can guess.
+#[must_use]
+pub fn new_token() -> String {
     format!("{}{}", uuid::Uuid::new_v4().simple(), uuid::Uuid::new_v4().simple())
 }
 

@@ -5,7 +5,7 @@ use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
 use utoipa::openapi::{ContentBuilder, Ref, ResponseBuilder};
 use utoipa::{Modify, OpenApi};
 
-use super::events::json_response;
+use super::app::json_response;
 use super::problem::MEDIA_TYPE;
 use super::{app, events, record, runs, threads, usage};
 
@@ -73,5 +73,5 @@ pub fn openapi() -> String {
 /// Describe this API
 #[utoipa::path(get, path = "/v1/openapi.json", responses((status = 200, description = "This document", content_type = "application/json")))]
 pub(super) async fn document() -> Response {
-    json_response(openapi())
+    json_response(openapi().into())
 }

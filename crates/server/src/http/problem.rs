@@ -116,7 +116,7 @@ impl From<receipts::Error> for Problem {
 }
 
 /// Says what failed, and why in turn.
-fn with_causes(error: &dyn std::error::Error) -> String {
+pub(super) fn with_causes(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {

@@ -2,20 +2,22 @@
 
 use std::sync::Arc;
 
-use axum::body::Bytes;
+use axum::body::Body;
 use axum::extract::State;
-use axum::extract::rejection::BytesRejection;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::Response;
+use http_body_util::BodyExt as _;
+use hyper::body::Body as _;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use steno_journal::{Error as JournalError, Level};
 use steno_model::{Draft, RunId};
 use utoipa::IntoParams;
 
+use super::connections::within;
 use super::drafts;
-use super::events::json_response;
 use super::extract::{InPath, InQuery};
+use super::room::Reserved;
 use super::runs::parse;
 use super::{Api, Problem};
 
@@ -37,19 +39,23 @@ pub(super) struct RecordQuery {
 #[utoipa::path(post, path = "/v1/runs/{run}/events", params(
     ("run" = String, Path, pattern = "^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}$", description = "The run's UUID; one that is not there begins"),
     RecordQuery,
-), request_body(content = drafts::Drafts, content_type = "application/json"), responses(
+), request_body(content(
+    (drafts::Drafts = "application/json"),
+    (String = "application/x-ndjson"),
+)), responses(
     (status = 200, description = "`acks`: `seq` and `level`, or `error`, of each event", content_type = "application/json"),
     (status = 400, body = Problem, content_type = "application/problem+json"),
     (status = 403, body = Problem, content_type = "application/problem+json"),
     (status = 409, body = Problem, content_type = "application/problem+json"),
     (status = 413, body = Problem, content_type = "application/problem+json"),
+    (status = 507, body = Problem, content_type = "application/problem+json"),
 ))]
 pub(super) async fn record(
     State(api): State<Arc<Api>>,
     InPath(run): InPath<String>,
     InQuery(query): InQuery<RecordQuery>,
     headers: HeaderMap,
-    body: Result<Bytes, BytesRejection>,
+    body: Body,
 ) -> Result<Response, Problem> {
     let run = parse(&run)?;
     let level = match query.level.as_deref() {
@@ -58,22 +64,41 @@ pub(super) async fn record(
         Some("synced") => Level::Synced,
         Some(_) => return Err(Problem::bad_request("`level` is `written` or `synced`")),
     };
-    let body = body.map_err(|error| {
-        let status = error.status();
-        let title = if status == StatusCode::PAYLOAD_TOO_LARGE {
-            "The body is too long"
-        } else {
-            "The body ended too soon"
-        };
-        Problem::new(status, "body", title, error.body_text())
-    })?;
+    let patience = api.limits.patience;
+    let received = within(patience, receive(&api, body), "the body did not come, and nothing was recorded");
+    let (body, room) = received.await?;
     let kind = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let is_lines = kind.to_ascii_lowercase().starts_with("application/x-ndjson");
-    let work = api.work(move |api| {
+    let work = move |api: &Api| {
         let drafts = read(&body, is_lines, run)?;
+        drop((body, room));
         write(api, run, drafts, level)
-    });
-    Ok(json_response(work.await?))
+    };
+    api.answer(work).await
+}
+
+/// Receives a body when there is room for it.
+async fn receive(api: &Api, mut body: Body) -> Result<(Vec<u8>, Reserved), Problem> {
+    let bytes_max = api.limits.body_bytes;
+    let too_long = || {
+        let detail = format!("it may have {bytes_max} bytes: send the events in several requests");
+        Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "body", "The body is too long", detail)
+    };
+    let told = body.size_hint().exact().map_or(Ok(bytes_max), usize::try_from);
+    let len = told.ok().filter(|len| *len <= bytes_max).ok_or_else(too_long)?;
+    let room = api.bodies.reserve(len).await?;
+    let mut received = Vec::new();
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|error| {
+            Problem::new(StatusCode::BAD_REQUEST, "body", "The body ended too soon", error.to_string())
+        })?;
+        let data = frame.into_data().unwrap_or_default();
+        if data.len() > bytes_max - received.len() {
+            return Err(too_long());
+        }
+        received.extend_from_slice(&data);
+    }
+    Ok((received, room))
 }
 
 /// Reads drafts. Of JSON all have to be good; of lines each is told by itself, as `steno record` does.
@@ -108,36 +133,45 @@ fn read(body: &[u8], is_lines: bool, run: RunId) -> Result<Vec<Result<Draft, Str
 fn write(api: &Api, run: RunId, drafts: Vec<Result<Draft, String>>, level: Level) -> Result<String, Problem> {
     if drafts.iter().all(Result::is_err) {
         // A run does not begin with what is refused.
-        let acks = drafts.into_iter().map(|draft| ack(draft.map(|_| 0), level)).collect::<Vec<_>>();
-        return Ok(format!("{{\"acks\":[{}]}}", acks.join(",")));
+        return Ok(acks(drafts.into_iter().map(|draft| draft.map(|_| 0)).collect(), level));
     }
     let recorder = api.recorders.of(run)?;
-    let mut has_failed = false;
+    let (mut has_failed, mut no_room) = (false, None);
     let pending: Vec<_> = drafts
         .into_iter()
         .map(|draft| {
-            let appended = recorder.append(draft?, level);
-            // One that is refused for its length or for want of room takes nothing from the recorder.
-            has_failed |= appended.as_ref().is_err_and(|error| {
-                !matches!(error, JournalError::NoRoom { .. } | JournalError::TooLong { .. })
-            });
-            appended.map_err(|error| error.to_string())
+            recorder.append(draft?, level).map_err(|error| {
+                let text = error.to_string();
+                if matches!(error, JournalError::NoRoom { .. }) {
+                    no_room = Some(error);
+                } else {
+                    // But for one that is too long, they take the recorder with them.
+                    has_failed |= !matches!(error, JournalError::TooLong { .. });
+                }
+                text
+            })
         })
         .collect();
-    let acks = pending.into_iter().map(|pending| {
-        let seq = pending.and_then(|pending| {
-            pending.wait().map(steno_model::Seq::get).map_err(|error| {
-                has_failed = true;
-                error.to_string()
-            })
-        });
-        ack(seq, level)
+    let seqs = pending.into_iter().map(|pending| {
+        pending?.wait().map(steno_model::Seq::get).map_err(|error| {
+            has_failed = true;
+            error.to_string()
+        })
     });
-    let acks = acks.collect::<Vec<_>>().join(",");
+    let seqs: Vec<Result<u64, String>> = seqs.collect();
     if has_failed {
         api.recorders.give_up(&recorder);
     }
-    Ok(format!("{{\"acks\":[{acks}]}}"))
+    match no_room {
+        Some(no_room) if seqs.iter().all(Result::is_err) => Err(no_room.into()),
+        _ => Ok(acks(seqs, level)),
+    }
+}
+
+/// Writes acknowledgements down.
+fn acks(seqs: Vec<Result<u64, String>>, level: Level) -> String {
+    let acks: Vec<String> = seqs.into_iter().map(|seq| ack(seq, level)).collect();
+    format!("{{\"acks\":[{}]}}", acks.join(","))
 }
 
 fn ack(seq: Result<u64, String>, level: Level) -> String {

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use axum::Router;
-use axum::extract::DefaultBodyLimit;
 use axum::routing::{MethodRouter, get, post};
 
 use super::{Api, Problem, app, events, openapi, record, runs, threads, usage};
@@ -37,7 +36,6 @@ pub const ROUTES: &[Route] = &[
 
 /// Puts the router together.
 pub(super) fn router(api: Arc<Api>) -> Router {
-    let body_bytes = api.limits.body_bytes;
     let add = |router: Router<Arc<Api>>, route: &Route| router.route(route.path, (route.handler)());
     let router = ROUTES.iter().fold(Router::new(), add);
     let router = router.fallback(async || Problem::not_found("there is nothing at this path"));
@@ -50,5 +48,5 @@ pub(super) fn router(api: Arc<Api>) -> Router {
             "see /v1/openapi.json",
         )
     });
-    router.layer(DefaultBodyLimit::max(body_bytes)).with_state(api)
+    router.with_state(api)
 }

@@ -7,12 +7,11 @@ use axum::response::Response;
 use serde::Deserialize;
 use steno_journal::{Ends, run_ends};
 use steno_model::RunId;
-use steno_views::State as RunState;
-use steno_views::summary::RunSummary;
+use steno_views::summary::{RunSummary, state_name};
 use utoipa::IntoParams;
 
-use super::events::json_response;
 use super::extract::{InPath, InQuery};
+use super::problem::with_causes;
 use super::{Api, Problem};
 
 /// How many runs a page has, if it is not said, and at most.
@@ -52,17 +51,17 @@ pub(super) async fn list(
     if !(1..=PAGE_LEN_MAX).contains(&limit) {
         return Err(Problem::bad_request(format!("`limit` is a number from 1 to {PAGE_LEN_MAX}")));
     }
-    let json = api.work(move |api| {
+    let answer = api.answer(move |api| {
         let mut runs = api.store.runs()?;
         runs.sort_unstable();
         runs.retain(|run| after.is_none_or(|after| *run > after));
         let has_more = runs.len() > limit;
         runs.truncate(limit);
-        let rows = runs.iter().map(|run| summary(api, *run)).collect::<Result<Vec<_>, _>>()?;
+        let rows = runs.iter().filter_map(|run| listed(api, *run)).collect::<Vec<_>>();
         let next = runs.last().filter(|_| has_more).map_or("null".to_owned(), |run| format!("\"{run}\""));
         Ok(format!("{{\"runs\":[{}],\"next\":{next}}}", rows.join(",")))
     });
-    Ok(json_response(json.await?))
+    answer.await
 }
 
 /// Say what a run came to
@@ -76,31 +75,34 @@ pub(super) async fn one(
     InPath(run): InPath<String>,
 ) -> Result<Response, Problem> {
     let run = parse(&run)?;
-    Ok(json_response(api.work(move |api| summary(api, run)).await?))
+    api.answer(move |api| Ok(summary(api, run)?)).await
+}
+
+/// Sums a run up for a list: one that cannot be read takes nothing from the others, and one that is gone is not there.
+fn listed(api: &Api, run: RunId) -> Option<String> {
+    match summary(api, run) {
+        Ok(row) => Some(row),
+        Err(steno_journal::Error::NoSuchRun { .. }) => None,
+        Err(error) => Some(unreadable(run, "unreadable", &error)),
+    }
+}
+
+fn unreadable(run: RunId, state: &str, error: &steno_journal::Error) -> String {
+    let why = serde_json::Value::from(with_causes(error));
+    format!("{{\"run_id\":\"{run}\",\"state\":\"{state}\",\"why\":{why}}}")
 }
 
 /// Sums a run up, from its first and its last event.
-fn summary(api: &Api, run: RunId) -> Result<String, Problem> {
+fn summary(api: &Api, run: RunId) -> Result<String, steno_journal::Error> {
     let is_held = api.store.is_held(run)?;
     let ends = match run_ends(&api.store, run) {
         Ok(ends) => ends,
-        // In a list, one that is damaged takes nothing from the others.
-        Err(error @ steno_journal::Error::Damaged { .. }) => {
-            let why = serde_json::Value::from(error.to_string());
-            return Ok(format!("{{\"run_id\":\"{run}\",\"state\":\"damaged\",\"why\":{why}}}"));
-        }
-        Err(error) => return Err(error.into()),
+        Err(error @ steno_journal::Error::Damaged { .. }) => return Ok(unreadable(run, "damaged", &error)),
+        Err(error) => return Err(error),
     };
     let Ends { events, bytes } = ends;
     let summary = events.map(|(first, last)| RunSummary::from_ends(&first, &last));
-    let state = match summary.as_ref().map(|summary| summary.state) {
-        _ if is_held => "recording",
-        None => "empty",
-        Some(RunState::Completed) => "completed",
-        Some(RunState::Failed) => "failed",
-        Some(RunState::Open) => "open",
-    };
-    let summary = summary.map_or(Ok("null".to_owned()), |summary| serde_json::to_string(&summary));
-    let summary = summary.map_err(|error| Problem::internal(error.to_string()))?;
+    let state = state_name(summary.as_ref(), is_held);
+    let summary = serde_json::json!(summary);
     Ok(format!("{{\"run_id\":\"{run}\",\"state\":\"{state}\",\"bytes\":{bytes},\"summary\":{summary}}}"))
 }

@@ -8,7 +8,6 @@ use serde::{Deserialize, Serialize};
 use steno_views::receipt::to_json;
 use utoipa::IntoParams;
 
-use super::events::json_response;
 use super::extract::{InPath, InQuery};
 use super::runs::parse;
 use super::{Api, Problem};
@@ -29,11 +28,11 @@ pub(super) async fn thread(
     InPath(thread): InPath<String>,
 ) -> Result<Response, Problem> {
     let run = parse(&thread)?;
-    let text = api.work(move |api| {
+    let answer = api.answer(move |api| {
         let records = ReadRun::of_store(&api.store, run, Wanted::default())?.records;
         json(&serde_json::json!({"thread": records.thread, "turns": records.turns}))
     });
-    Ok(json_response(text.await?))
+    answer.await
 }
 
 /// Show a turn with its items
@@ -51,13 +50,13 @@ pub(super) async fn turn(
     InPath((thread, turn)): InPath<(String, String)>,
 ) -> Result<Response, Problem> {
     let run = parse(&thread)?;
-    let text = api.work(move |api| {
+    let answer = api.answer(move |api| {
         let read = ReadRun::of_store(&api.store, run, Wanted::default())?;
         let turn = read.turn(&turn)?;
         let items: Vec<_> = read.records.items.iter().filter(|item| item.turn_id == turn.id).collect();
         json(&serde_json::json!({"turn": turn, "items": items}))
     });
-    Ok(json_response(text.await?))
+    answer.await
 }
 
 #[derive(Deserialize, IntoParams)]
@@ -86,6 +85,6 @@ pub(super) async fn receipt(
 ) -> Result<Response, Problem> {
     let run = parse(&thread)?;
     let wanted = Wanted { has_integrity: query.integrity.unwrap_or(false), lines_max: None };
-    let text = api.work(move |api| Ok(to_json(&export(&api.store, run, &turn, wanted)?)));
-    Ok(json_response(text.await?))
+    let answer = api.answer(move |api| Ok(to_json(&export(&api.store, run, &turn, wanted)?)));
+    answer.await
 }

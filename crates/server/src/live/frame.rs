@@ -49,24 +49,24 @@ pub struct Frame {
 }
 
 /// How long a line may be that is handed out.
-const LINE_BYTES_MAX: usize = 16 * 1024;
+const LINE_BYTES_MAX: usize = 4 * 1024;
 
 impl Frame {
     /// Makes the frame of an event.
     #[must_use]
     pub fn of(recorded: &Recorded) -> Self {
-        let bytes = (recorded.line.len() <= LINE_BYTES_MAX).then(|| Self::bytes_of(recorded));
+        let bytes = (recorded.line.len() <= LINE_BYTES_MAX).then(|| Self::bytes_of(recorded).into());
         Self { seq: recorded.event.seq.get(), end: end_of(recorded), bytes }
     }
 
     /// Returns an event in the words of a stream, however long it is.
     #[must_use]
-    pub fn bytes_of(recorded: &Recorded) -> Bytes {
+    pub fn bytes_of(recorded: &Recorded) -> Vec<u8> {
         let mut bytes = format!("id: {}\nevent: event\ndata: ", FrameId::of(recorded)).into_bytes();
         // A line of JSON has no line breaks; so it is one line of data.
         bytes.extend_from_slice(&recorded.line);
         bytes.extend_from_slice(b"\n\n");
-        bytes.into()
+        bytes
     }
 
     /// Tells a listener that what it has is no longer what was recorded: everything comes anew.
@@ -79,6 +79,12 @@ impl Frame {
     #[must_use]
     pub fn lagged(since_seq: u64) -> Bytes {
         format!("event: lagged\ndata: {{\"since_seq\":{since_seq}}}\n\n").into()
+    }
+
+    /// Tells a listener that the server stops, and where it can go on with the next one.
+    #[must_use]
+    pub fn stopping(since_seq: u64) -> Bytes {
+        format!("event: stopping\ndata: {{\"since_seq\":{since_seq}}}\n\n").into()
     }
 }
 

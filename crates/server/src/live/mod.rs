@@ -7,6 +7,7 @@ mod frame;
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
@@ -20,9 +21,11 @@ use tokio::sync::broadcast;
 pub use frame::{Frame, FrameId, end_of};
 
 /// How many events a listener may be behind.
-const BEHIND_MAX: usize = 512;
+const BEHIND_MAX: usize = 128;
 /// How often files are looked at where the system does not tell of changes, and for what it may have left out.
 const LOOK_INTERVAL: Duration = Duration::from_millis(250);
+/// How many events of a run are handed out before it is the turn of others.
+const TURN_LEN: usize = 256;
 
 /// What the reading thread is told.
 enum Told {
@@ -44,6 +47,8 @@ pub struct Hub {
 struct Shared {
     store: Store,
     feeds: Mutex<HashMap<RunId, Feed>>,
+    /// How many there are, for those who do not want to wait.
+    runs: AtomicUsize,
 }
 
 /// A run that somebody listens to.
@@ -64,6 +69,25 @@ impl Shared {
     fn feeds(&self) -> MutexGuard<'_, HashMap<RunId, Feed>> {
         self.feeds.lock().unwrap_or_else(PoisonError::into_inner)
     }
+
+    /// Hands out what is new in some runs, or in all; returns those that have more.
+    fn hand_out(&self, changed: Option<&HashSet<RunId>>) -> HashSet<RunId> {
+        let mut busy = HashSet::new();
+        let mut feeds = self.feeds();
+        feeds.retain(|run, feed| {
+            let is_due = changed.is_none_or(|changed| changed.contains(run));
+            if feed.frames.receiver_count() == 0 {
+                return false;
+            }
+            let left = if is_due { feed.hand_out(*run) } else { Left::Nothing };
+            if left == Left::More {
+                busy.insert(*run);
+            }
+            left != Left::Gone && (changed.is_some() || feed.reader.check(&self.store).is_ok())
+        });
+        self.runs.store(feeds.len(), Ordering::Relaxed);
+        busy
+    }
 }
 
 impl Hub {
@@ -72,7 +96,7 @@ impl Hub {
     pub fn new(store: Store) -> Self {
         let (tell, told) = channel();
         let watcher = watch(&store, tell.clone());
-        let shared = Arc::new(Shared { store, feeds: Mutex::default() });
+        let shared = Arc::new(Shared { store, feeds: Mutex::default(), runs: AtomicUsize::new(0) });
         let weak = Arc::downgrade(&shared);
         // It ends with the hub, as nobody can tell it anything then.
         let thread = std::thread::Builder::new().name("steno-live".to_owned());
@@ -98,16 +122,16 @@ impl Hub {
         let seq_last = reader.seq_last().map_or(0, steno_model::Seq::get);
         let (frames, receiver) = broadcast::channel(BEHIND_MAX);
         feeds.insert(run, Feed { reader, frames });
+        self.shared.runs.store(feeds.len(), Ordering::Relaxed);
         drop(feeds);
         self.tell.send(Told::Listening).ok();
         Ok(Listening { frames: receiver, seq_last })
     }
 
-    /// Returns how many listen, and to how many runs.
+    /// Returns to how many runs somebody listens.
     #[must_use]
-    pub fn listeners(&self) -> (usize, usize) {
-        let feeds = self.shared.feeds();
-        (feeds.values().map(|feed| feed.frames.receiver_count()).sum(), feeds.len())
+    pub fn runs(&self) -> usize {
+        self.shared.runs.load(Ordering::Relaxed)
     }
 }
 
@@ -140,45 +164,53 @@ fn run_of(path: &Path) -> Option<RunId> {
 
 /// Reads what is new, until the hub is gone.
 fn read_on(shared: &Weak<Shared>, told: &Receiver<Told>) {
+    // Those that had more than fits into a turn.
+    let mut busy = HashSet::new();
     loop {
-        let mut changed = HashSet::new();
+        let mut changed = std::mem::take(&mut busy);
         let mut is_sure = true;
+        let wait = if changed.is_empty() { LOOK_INTERVAL } else { Duration::ZERO };
         let mut take = |told| match told {
             Told::Changed(run) => drop(changed.insert(run)),
             Told::Unsure | Told::Listening => is_sure = false,
         };
-        match told.recv_timeout(LOOK_INTERVAL) {
+        match told.recv_timeout(wait) {
             Ok(first) => {
                 take(first);
                 told.try_iter().for_each(take);
             }
-            Err(RecvTimeoutError::Timeout) => is_sure = false,
+            Err(RecvTimeoutError::Timeout) => is_sure = wait.is_zero(),
             Err(RecvTimeoutError::Disconnected) => return,
         }
         let Some(shared) = shared.upgrade() else { return };
-        shared.feeds().retain(|run, feed| {
-            let is_due = !is_sure || changed.contains(run);
-            feed.frames.receiver_count() > 0
-                && (!is_due || feed.hand_out(*run))
-                && (is_sure || feed.reader.check(&shared.store).is_ok())
-        });
+        busy = shared.hand_out(is_sure.then_some(&changed));
     }
 }
 
+/// What a run has left after its turn.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Left {
+    Nothing,
+    More,
+    /// There will be no more.
+    Gone,
+}
+
 impl Feed {
-    /// Hands out what is new; false when there will be no more.
-    fn hand_out(&mut self, run: RunId) -> bool {
-        loop {
+    /// Hands out what is new, as much as fits into a turn.
+    fn hand_out(&mut self, run: RunId) -> Left {
+        for _ in 0..TURN_LEN {
             match self.reader.read_next() {
                 // Nobody may be there to hear it.
                 Ok(Some(recorded)) => drop(self.frames.send(Arc::new(Frame::of(&recorded)))),
-                Ok(None) => return true,
+                Ok(None) => return Left::Nothing,
                 Err(error) => {
                     let path = RunFile::Transcript(run).path();
                     tracing::warn!(%error, "`{path}` cannot be read on");
-                    return false;
+                    return Left::Gone;
                 }
             }
         }
+        Left::More
     }
 }

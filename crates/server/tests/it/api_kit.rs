@@ -1,11 +1,12 @@
 //! A server over a store of its own, and a client that sends what it is told, byte for byte.
 
-use std::io::{BufReader, Read as _, Write as _};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use serde_json::{Value, json};
 use steno_disk::RealDisk;
 use steno_journal::{Level, Store};
 use steno_server::http::{Api, ApiOptions, Defences, Limits, new_token, serve};
@@ -14,6 +15,23 @@ use tokio::sync::watch;
 
 /// How long the client waits for anything. A server that takes longer has failed the test.
 const PATIENCE: Duration = Duration::from_mins(1);
+
+/// The run that tests record.
+pub const RUN: &str = "7d1f0a52-0c5e-4d3b-9a57-6f2b8c4e1a90";
+
+/// An event that has no number yet.
+pub fn event(number: u64) -> String {
+    json!({"type": "message.user", "payload": {"role": "user", "blocks": [{"type": "text", "fidelity": "router", "text": format!("event {number}")}]}}).to_string()
+}
+
+/// Waits until something is so.
+pub fn wait_for(mut is_so: impl FnMut() -> bool) {
+    let begun = std::time::Instant::now();
+    while !is_so() {
+        assert!(begun.elapsed() < Duration::from_mins(1), "it did not come about");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
 
 /// A server that ends with the test.
 pub struct Served {
@@ -34,7 +52,7 @@ pub struct Answer {
 }
 
 impl Answer {
-    pub fn json(&self) -> serde_json::Value {
+    pub fn json(&self) -> Value {
         serde_json::from_str(&self.body).unwrap_or_else(|error| panic!("{error}: {self:?}"))
     }
 }
@@ -51,6 +69,11 @@ impl Served {
     pub fn with(defences: Defences, limits: Limits) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let store = open_store(&dir);
+        Self::over(dir, store, defences, limits)
+    }
+
+    /// Serves a store, which need not lie in the directory.
+    pub fn over(dir: tempfile::TempDir, store: Store, defences: Defences, limits: Limits) -> Self {
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
         let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
@@ -138,4 +161,65 @@ fn read_answer(stream: &mut BufReader<TcpStream>) -> Answer {
         None => stream.read_to_end(&mut body).map(drop).unwrap(),
     }
     Answer { status, head, body: String::from_utf8(body).unwrap() }
+}
+
+/// A stream of live events, line by line.
+pub struct Live {
+    stream: BufReader<TcpStream>,
+    /// What was read of chunks and not yet of lines.
+    waiting: Vec<u8>,
+}
+
+impl Live {
+    pub fn open(served: &Served, query: &str, headers: &[(&str, &str)]) -> Self {
+        let (host, bearer) = (format!("127.0.0.1:{}", served.port), format!("Bearer {}", served.token));
+        let mut all =
+            vec![("Host", host.as_str()), ("Authorization", &bearer), ("Accept", "text/event-stream")];
+        all.extend_from_slice(headers);
+        let mut stream = served.connect();
+        stream
+            .write_all(request("GET", &format!("/v1/runs/{RUN}/events{query}"), &all, "").as_bytes())
+            .unwrap();
+        let mut stream = BufReader::new(stream);
+        let (status, head) = read_head(&mut stream);
+        assert!(status == 200 && head.contains("text/event-stream"), "{head}");
+        Self { stream, waiting: Vec::new() }
+    }
+
+    /// The next line; `None` when the stream has ended.
+    pub fn line(&mut self) -> Option<String> {
+        loop {
+            if let Some(end) = self.waiting.iter().position(|byte| *byte == b'\n') {
+                let line: Vec<u8> = self.waiting.drain(..=end).collect();
+                return Some(String::from_utf8(line).unwrap());
+            }
+            let mut size = String::new();
+            self.stream.read_line(&mut size).ok().filter(|read| *read > 0)?;
+            let size = usize::from_str_radix(size.trim(), 16).unwrap();
+            let mut chunk = vec![0; size + 2];
+            self.stream.read_exact(&mut chunk).ok()?;
+            if size == 0 {
+                return None;
+            }
+            self.waiting.extend_from_slice(&chunk[..size]);
+        }
+    }
+
+    /// The next field of a frame, comments passed over.
+    pub fn field(&mut self, name: &str) -> String {
+        loop {
+            let line = self.line().expect("the stream goes on");
+            if let Some(value) = line.strip_prefix(&format!("{name}: ")) {
+                return value.trim_end().to_owned();
+            }
+        }
+    }
+
+    /// The number of the next event.
+    pub fn seq(&mut self) -> u64 {
+        let id = self.field("id");
+        let data: Value = serde_json::from_str(&self.field("data")).unwrap();
+        assert!(id.starts_with(&format!("{}.", data["seq"])), "{id}");
+        data["seq"].as_u64().unwrap()
+    }
 }

@@ -4,6 +4,8 @@
 
 mod api_kit;
 mod http;
+mod limits;
+mod live;
 mod odd_sessions;
 mod receipts;
 mod security;

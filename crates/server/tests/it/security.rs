@@ -93,6 +93,9 @@ fn without_the_token_nothing_is_answered_on_any_path() {
             assert!(!answer.head.contains(&served.token) && !answer.body.contains(&served.token));
         }
     }
+    let bearer = format!("bearer {}", served.token);
+    let headers = [("Host", host.as_str()), ("Connection", "close"), ("Authorization", &bearer)];
+    assert_eq!(served.send(&request("GET", "/v1/health", &headers, "")).status, 200, "in any case");
     let open = Served::with(Defences { token: false, ..Defences::default() }, Limits::default());
     let host = format!("127.0.0.1:{}", open.port);
     let answer = open.send(&request("GET", "/v1/health", &[("Host", &host), ("Connection", "close")], ""));

@@ -2,6 +2,7 @@
 //!
 //! One response may stand in several records, files and channels; it is counted once, with the largest of its counts.
 
+mod groups;
 mod tally;
 #[cfg(test)]
 mod tests;
@@ -12,6 +13,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use steno_model::{EventType, ExchangeEvent, RunId, Word};
 
+pub use groups::{Column, Group, each_once, grouped, row};
 pub use tokens::{Counts, Tokens};
 
 use self::tally::Tally;

@@ -1,0 +1,223 @@
+//! What is slow, too much or broken takes nothing from others.
+
+use std::io::{BufReader, Read as _, Write as _};
+use std::net::TcpStream;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::json;
+use steno_journal::Store;
+use steno_server::http::{Defences, Limits};
+use steno_testkit::sim_disk::{Call, Fault, SimDisk};
+
+use crate::api_kit::{RUN, Served, event, read_head, request, wait_for};
+
+/// Longer than any test waits.
+const FOR_EVER: Duration = Duration::from_hours(1);
+
+/// The headers of whoever has the token.
+fn headers(served: &Served) -> [(&'static str, String); 2] {
+    [("Host", format!("127.0.0.1:{}", served.port)), ("Authorization", format!("Bearer {}", served.token))]
+}
+
+fn good(served: &Served, path: &str) -> String {
+    let headers = headers(served);
+    let headers: Vec<(&str, &str)> = headers.iter().map(|(name, value)| (*name, value.as_str())).collect();
+    request("GET", path, &headers, "")
+}
+
+/// A connection over which the token was shown.
+fn known(served: &Served) -> TcpStream {
+    let mut stream = served.connect();
+    stream.write_all(good(served, "/v1/nothing").as_bytes()).unwrap();
+    let mut reader = BufReader::new(stream);
+    let (status, head) = read_head(&mut reader);
+    assert_eq!(status, 404, "{head}");
+    let length: u64 =
+        head.split("content-length: ").nth(1).and_then(|rest| rest.lines().next()?.parse().ok()).unwrap();
+    std::io::copy(&mut reader.by_ref().take(length), &mut std::io::sink()).unwrap();
+    reader.into_inner()
+}
+
+#[test]
+fn slow_and_broken_requests_hold_nobody_up() {
+    let limits = Limits { patience: Duration::from_millis(300), connections: 4, ..Limits::default() };
+    let served = Served::with(Defences::default(), limits);
+    let mut slow: Vec<_> = (0..4).map(|_| known(&served)).collect();
+    for stream in &mut slow {
+        stream.write_all(b"GET /v1/health HTTP/1.1\r\nHost: ").unwrap();
+    }
+    // All connections are taken; they are given up after a while, and this one is answered.
+    assert_eq!(served.get("/v1/health").status, 200);
+    for broken in [
+        "\r\n\r\n",
+        "NONSENSE\r\n\r\n",
+        "GET / HTTP/9.9\r\n\r\n",
+        &format!("GET /{} HTTP/1.1\r\n\r\n", "x".repeat(100_000)),
+    ] {
+        let mut stream = served.connect();
+        stream.write_all(broken.as_bytes()).ok();
+        drop(stream);
+    }
+    assert_eq!(served.get("/v1/health").status, 200);
+}
+
+/// Answers that nobody reads are more than the sockets take.
+#[test]
+fn an_answer_that_nobody_reads_is_given_up() {
+    let limits = Limits { patience: Duration::from_millis(300), connections: 1, ..Limits::default() };
+    let served = Served::with(Defences::default(), limits);
+    let path = format!("/v1/runs/{RUN}/events");
+    assert_eq!(served.post(&path, &event(1).replace("event 1", &"x".repeat(3_000_000))).status, 200);
+    let mut unread = known(&served);
+    unread.write_all(good(&served, &path).repeat(20).as_bytes()).unwrap();
+    // It has the only place.
+    assert_eq!(served.get("/v1/health").status, 200);
+    let mut rest = Vec::new();
+    unread.read_to_end(&mut rest).ok();
+    assert!(rest.len() < 20 * 3_000_000, "{} bytes of it came", rest.len());
+}
+
+#[test]
+fn whoever_shows_no_token_keeps_nobody_out() {
+    let limits = Limits { patience: FOR_EVER, connections: 8, strangers: 2, ..Limits::default() };
+    let served = Served::with(Defences::default(), limits);
+    let mut strangers: Vec<TcpStream> = (0..50).map(|_| served.connect()).collect();
+    assert_eq!(served.get("/v1/health").status, 200);
+    // The oldest have made room for the others.
+    assert_eq!(strangers[0].read(&mut [0]).ok().unwrap_or(0), 0);
+    // Those who have shown it stay.
+    let mut friends: Vec<TcpStream> = (0..6).map(|_| known(&served)).collect();
+    for stream in &mut friends {
+        stream.write_all(good(&served, "/v1/health").as_bytes()).unwrap();
+        assert_eq!(read_head(&mut BufReader::new(stream)).0, 200);
+    }
+}
+
+#[test]
+fn whoever_is_refused_has_to_come_again() {
+    let served = Served::start();
+    let host = format!("127.0.0.1:{}", served.port);
+    let mut stream = served.connect();
+    stream.write_all(request("GET", "/v1/health", &[("Host", &host)], "").repeat(3).as_bytes()).unwrap();
+    let mut answers = String::new();
+    stream.read_to_string(&mut answers).ok();
+    assert_eq!(answers.matches("HTTP/1.1 401").count(), 1, "{answers}");
+}
+
+/// A body that does not come holds the room that it has asked for, until it is given up.
+#[test]
+fn bodies_wait_for_room() {
+    let limits = Limits { patience: Duration::from_millis(500), room_bytes: 100_000, ..Limits::default() };
+    let served = Served::with(Defences::default(), limits);
+    let path = format!("/v1/runs/{RUN}/events");
+    let mut stuck = known(&served);
+    let [host, bearer] = headers(&served);
+    let head = [
+        (host.0, host.1.as_str()),
+        (bearer.0, &bearer.1),
+        ("Content-Type", "application/json"),
+        ("Expect", "100-continue"),
+    ];
+    let body = event(1).replace("event 1", &"x".repeat(90_000));
+    let whole = request("POST", &path, &head, &body);
+    stuck.write_all(&whole.as_bytes()[..whole.len() - body.len()]).unwrap();
+    // There is room for it, and for nothing else.
+    assert_eq!(read_head(&mut BufReader::new(&stuck)).0, 100);
+    // Whoever waits may be given up too.
+    wait_for(|| served.post(&path, &body).status == 200);
+    assert_eq!(served.get(&path).json()["last_seq"], 1);
+    stuck.set_nonblocking(true).unwrap();
+    let mut answered = [0; 12];
+    stuck.read_exact(&mut answered).expect("it was given up before the other had its turn");
+    assert_eq!(&answered, b"HTTP/1.1 504");
+}
+
+/// Who sends more than is wanted reads why all the same.
+#[test]
+fn refusals_reach_those_who_are_still_sending() {
+    let served = Served::with(Defences::default(), Limits { body_bytes: 1_000_000, ..Limits::default() });
+    let path = format!("/v1/runs/{RUN}/events");
+    let long = event(1).replace("event 1", &"x".repeat(10_000_000));
+    assert_eq!(served.post(&path, &long).status, 413);
+    let host = format!("127.0.0.1:{}", served.port);
+    let headers = [("Host", host.as_str()), ("Content-Type", "application/json")];
+    assert_eq!(served.send(&request("POST", &path, &headers, &long)).status, 401);
+}
+
+#[test]
+fn too_many_events_are_refused_and_none_is_recorded() {
+    let served = Served::start();
+    let path = format!("/v1/runs/{RUN}/events");
+    let lines = (event(1) + "\n").repeat(20_001);
+    let answer = served.ask("POST", &path, &[("Content-Type", "application/x-ndjson")], &lines);
+    assert_eq!(answer.status, 400, "{}", answer.body);
+    let array = format!("[{}]", vec![event(1); 20_001].join(","));
+    assert_eq!(served.post(&path, &array).status, 400);
+    assert_eq!(served.get(&format!("/v1/runs/{RUN}")).status, 404);
+}
+
+/// A server over a disk that fails when it is told to.
+fn failing() -> (Served, SimDisk) {
+    let disk = SimDisk::new(1);
+    let store = Store::create(Arc::new(disk.clone())).unwrap();
+    (Served::over(tempfile::tempdir().unwrap(), store, Defences::default(), Limits::default()), disk)
+}
+
+#[test]
+fn a_full_disk_is_told_and_what_comes_later_is_recorded() {
+    let (served, disk) = failing();
+    let path = format!("/v1/runs/{RUN}/events");
+    assert_eq!(served.post(&path, &event(1)).status, 200);
+    let used: usize = disk.snapshot().iter().map(|(_, bytes)| bytes.len()).sum();
+    disk.set_room(Some(used as u64));
+    let answer = served.post(&path, &format!("[{},{}]", event(2), event(3)));
+    assert_eq!(answer.status, 507, "{answer:?}");
+    // Some find room, and it is told which.
+    disk.set_room(Some(used as u64 + 600));
+    let long = event(3).replace("event 3", &"x".repeat(5000));
+    let answer = served.post(&path, &format!("[{},{long}]", event(2))).json();
+    assert_eq!((&answer["acks"][0]["seq"], answer["acks"][1]["error"].is_string()), (&json!(2), true));
+    disk.set_room(None);
+    assert_eq!(served.post(&path, &event(3)).json()["acks"][0]["seq"], 3);
+}
+
+#[test]
+fn a_recorder_that_has_failed_is_opened_anew() {
+    const EIO: i32 = 5;
+    let (served, disk) = failing();
+    let path = format!("/v1/runs/{RUN}/events?level=synced");
+    assert_eq!(served.post(&path, &event(1)).json()["acks"][0]["seq"], 1);
+    disk.plan(Fault::Fail { kind: Call::Sync, nth: 1, error: EIO });
+    let answer = served.post(&path, &event(2)).json();
+    assert!(answer["acks"][0]["error"].is_string(), "{answer}");
+    assert_eq!(disk.fired(), 1);
+    let answer = served.post(&path, &event(3)).json();
+    assert!(answer["acks"][0]["seq"].as_u64().is_some_and(|seq| seq >= 2), "{answer}");
+}
+
+/// A run that cannot be read takes nothing from the others.
+#[test]
+fn one_odd_run_spoils_no_list() {
+    let served = Served::start();
+    assert_eq!(served.post(&format!("/v1/runs/{RUN}/events"), &event(1)).status, 200);
+    let odd = "00000000-0000-4000-8000-000000000001";
+    std::fs::create_dir(served.dir.path().join("transcripts").join(format!("{odd}.jsonl"))).unwrap();
+    let list = served.get("/v1/runs").json();
+    assert_eq!((&list["runs"][0]["run_id"], &list["runs"][0]["state"]), (&json!(odd), &json!("unreadable")));
+    assert_eq!((&list["runs"][1]["run_id"], &list["runs"][1]["state"]), (&json!(RUN), &json!("recording")));
+    assert_eq!(served.get("/v1/usage").status, 200);
+    assert_eq!(served.get(&format!("/v1/runs/{odd}")).status, 500);
+}
+
+#[test]
+fn limits_fit_into_the_open_files() {
+    let many = Limits::default();
+    assert_eq!(many.within(usize::MAX), many);
+    for files in [32, 64, 1024, 4096] {
+        let fitted = many.within(files);
+        let needs = fitted.connections + fitted.listeners + 3 * fitted.recorders;
+        assert!(needs <= files / 2, "{files}: {fitted:?}");
+        assert!(fitted.strangers <= fitted.connections && fitted.strangers > 0, "{files}: {fitted:?}");
+    }
+}

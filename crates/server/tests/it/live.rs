@@ -1,0 +1,195 @@
+//! Live streams: everything once and in order, whoever records, and a word where one ends.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use steno_journal::{Journal, Level, Options};
+use steno_model::{Draft, RunId};
+use steno_server::http::{Defences, Limits};
+
+use crate::api_kit::{Live, RUN, Served, event, open_store, wait_for};
+
+#[test]
+fn a_stream_replays_and_then_goes_on_live_whoever_records() {
+    let served = Served::start();
+    let journal = Journal::new(open_store(&served.dir), Options::default());
+    let run = RunId::parse(RUN).unwrap();
+    // Somebody else than the server.
+    let recorder = journal.record(run).unwrap();
+    let record = |number: u64| {
+        recorder.record(Draft::parse(event(number).as_bytes(), run).unwrap(), Level::Written).unwrap();
+    };
+    (1..=5).for_each(record);
+    let (mut all, mut some, mut new) = (
+        Live::open(&served, "", &[]),
+        Live::open(&served, "?since_seq=3", &[]),
+        Live::open(&served, "?since_seq=5", &[]),
+    );
+    (6..=1200).for_each(record);
+    for (live, from) in [(&mut all, 1), (&mut some, 4), (&mut new, 6)] {
+        for want in from..=1200 {
+            assert_eq!(live.seq(), want);
+        }
+    }
+    // Whoever comes again goes on after what it has.
+    let mut again = Live::open(&served, "", &[]);
+    (1..=6).for_each(|_| drop(again.field("id")));
+    let id = again.field("id");
+    assert!(id.starts_with("7."), "{id}");
+    let mut resumed = Live::open(&served, "?since_seq=1100", &[("Last-Event-ID", &id)]);
+    assert_eq!(resumed.seq(), 8);
+    // An id of something else than what the file has now: everything comes anew.
+    let mut reset = Live::open(&served, "", &[("Last-Event-ID", "7.00000000")]);
+    assert_eq!((reset.field("event"), reset.seq()), ("reset".to_owned(), 1));
+    let mut beyond = Live::open(&served, "", &[("Last-Event-ID", "99999.00000000")]);
+    assert_eq!((beyond.field("event"), beyond.seq()), ("reset".to_owned(), 1));
+}
+
+#[test]
+fn a_quiet_stream_says_that_it_is_there_and_ends_with_the_server() {
+    let limits = Limits { heartbeat: Duration::from_millis(50), ..Limits::default() };
+    let mut served = Served::with(Defences::default(), limits);
+    served.post(&format!("/v1/runs/{RUN}/events"), &event(1));
+    let mut stream = Live::open(&served, "?since_seq=1", &[]);
+    while !stream.line().expect("the stream goes on").contains(": still here") {}
+    served.end();
+    while !stream.line().expect("it ends with a word").starts_with("event: stopping") {}
+    assert_eq!(stream.field("data"), r#"{"since_seq":1}"#);
+    while let Some(line) = stream.line() {
+        assert_eq!(line.trim(), "");
+    }
+}
+
+#[test]
+fn a_listener_that_does_not_read_is_dropped_and_told_where_to_catch_up() {
+    let limits = Limits { stall: Duration::from_millis(300), working: 2, ..Limits::default() };
+    let served = Served::with(Defences::default(), limits);
+    let path = format!("/v1/runs/{RUN}/events");
+    // More than the sockets take, of which some is there already.
+    let body = |from: u64| {
+        let line = |number: u64| event(number).replace("event", &"x".repeat(20_000)) + "\n";
+        (from..from + 500).map(line).collect::<String>()
+    };
+    let post =
+        |from: u64| served.ask("POST", &path, &[("Content-Type", "application/x-ndjson")], &body(from));
+    assert_eq!(post(1).status, 200);
+    // More than may work at once: they hold nobody up.
+    let mut slow: Vec<Live> = (0..6).map(|_| Live::open(&served, "", &[])).collect();
+    let mut quick = Live::open(&served, "?since_seq=500", &[]);
+    assert_eq!(post(501).status, 200);
+    for want in 501..=1000 {
+        assert_eq!(quick.seq(), want);
+    }
+    wait_for(|| served.get("/v1/health").json()["listeners"] == 1);
+    for stream in &mut slow {
+        let (mut last, mut is_told) = (0, false);
+        // One that stood still inside of a line ends there, which is no frame.
+        while let Some(line) = stream.line() {
+            is_told |= line.starts_with("event: lagged");
+            let Some(data) = line.strip_prefix("data: ") else { continue };
+            let data: Value = serde_json::from_str(data).unwrap();
+            if is_told {
+                assert_eq!(data, json!({"since_seq": last}));
+            } else {
+                assert_eq!(data["seq"].as_u64(), Some(last + 1), "nothing is left out before");
+                last += 1;
+            }
+        }
+        assert!(last < 1000, "{last}");
+    }
+}
+
+#[test]
+fn listeners_that_are_gone_give_their_place_back_at_once() {
+    let served = Served::with(Defences::default(), Limits { listeners: 2, ..Limits::default() });
+    served.post(&format!("/v1/runs/{RUN}/events"), &event(1));
+    for _ in 0..6 {
+        drop(Live::open(&served, "", &[]));
+        wait_for(|| served.get("/v1/health").json()["listeners"] == 0);
+    }
+}
+
+#[test]
+fn a_run_that_was_replaced_is_told_anew() {
+    let served = Served::start();
+    let run = RunId::parse(RUN).unwrap();
+    let record = |count: u64| {
+        let journal = Journal::new(open_store(&served.dir), Options::default());
+        let recorder = journal.record(run).unwrap();
+        for number in 1..=count {
+            recorder.record(Draft::parse(event(number).as_bytes(), run).unwrap(), Level::Written).unwrap();
+        }
+        recorder.close().unwrap();
+    };
+    record(5);
+    let mut old = Live::open(&served, "", &[]);
+    (1..=5).for_each(|want| assert_eq!(old.seq(), want));
+    for file in [format!("{RUN}.jsonl"), format!("{RUN}.seals.jsonl")] {
+        std::fs::remove_file(served.dir.path().join("transcripts").join(file)).unwrap();
+    }
+    record(8);
+    let mut new = Live::open(&served, "", &[]);
+    (1..=8).for_each(|want| assert_eq!(new.seq(), want));
+    // The old one ends, and can come again.
+    while let Some(line) = old.line() {
+        assert!(!line.contains("data:"), "{line}");
+    }
+}
+
+#[test]
+fn as_many_listen_as_may() {
+    let served = Served::with(Defences::default(), Limits { listeners: 2, ..Limits::default() });
+    served.post(&format!("/v1/runs/{RUN}/events"), &event(1));
+    let streams = [Live::open(&served, "", &[]), Live::open(&served, "", &[])];
+    let refused =
+        served.ask("GET", &format!("/v1/runs/{RUN}/events"), &[("Accept", "text/event-stream")], "");
+    assert_eq!(refused.status, 503, "{refused:?}");
+    drop(streams);
+}
+
+/// One that comes behind while much is recorded at once is no slow one: it reads on in the file.
+#[test]
+fn a_burst_reaches_those_who_read() {
+    let served = Served::start();
+    let path = format!("/v1/runs/{RUN}/events");
+    served.post(&path, &event(1));
+    let mut streams: Vec<Live> = (0..4).map(|_| Live::open(&served, "?since_seq=1", &[])).collect();
+    for burst in 0..4 {
+        let body: String = (0..2000).map(|number| event(burst * 2000 + number + 2) + "\n").collect();
+        let lines = [("Content-Type", "application/x-ndjson")];
+        assert_eq!(served.ask("POST", &path, &lines, &body).status, 200);
+    }
+    for stream in &mut streams {
+        (2..=8001).for_each(|want| assert_eq!(stream.seq(), want));
+    }
+}
+
+/// Long lines are not handed out but read from the file, the longest alone, also where there is less room than they need.
+#[test]
+fn lines_of_any_length_come_whole() {
+    let limits = Limits { room_bytes: 64 * 1024, ..Limits::default() };
+    let served = Served::with(Defences::default(), limits);
+    let path = format!("/v1/runs/{RUN}/events");
+    served.post(&path, &event(1));
+    let mut streams: Vec<Live> = (0..3).map(|_| Live::open(&served, "?since_seq=1", &[])).collect();
+    let lengths = [10, 3_900, 4_100, 60_000, 70_000, 3_000_000, 20, 200_000];
+    let long = |len: usize| event(1).replace("event 1", &"x".repeat(len));
+    for len in lengths {
+        assert_eq!(served.post(&path, &long(len)).status, 200);
+    }
+    streams.push(Live::open(&served, "?since_seq=1", &[]));
+    for stream in &mut streams {
+        for (want, len) in (2..).zip(lengths) {
+            let data: Value = serde_json::from_str(&stream.field("data")).unwrap();
+            let text = data["payload"]["blocks"][0]["text"].as_str().unwrap();
+            assert_eq!((data["seq"].as_u64(), text.len()), (Some(want), len));
+        }
+    }
+}
+
+#[test]
+fn an_empty_id_is_none() {
+    let served = Served::start();
+    served.post(&format!("/v1/runs/{RUN}/events"), &event(1));
+    assert_eq!(Live::open(&served, "", &[("Last-Event-ID", "")]).seq(), 1);
+}
