@@ -11,8 +11,7 @@ use steno_model::RunId;
 use utoipa::IntoParams;
 
 use super::app::ANSWER_BYTES;
-use super::extract::{InPath, InQuery};
-use super::runs::parse;
+use super::extract::{InPath, InQuery, RunPath};
 use super::streams::{Start, stream};
 use super::{Api, Problem};
 use crate::live::FrameId;
@@ -36,10 +35,7 @@ pub(super) struct EventsQuery {
 ///
 /// As pages of JSON; with `Accept: text/event-stream` as a stream: those after `since_seq` or `Last-Event-ID`, and then each as it
 /// is recorded, by whatever process.
-#[utoipa::path(get, path = "/v1/runs/{run}/events", params(
-    ("run" = String, Path, pattern = "^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}$", description = "The run's UUID"),
-    EventsQuery,
-), responses(
+#[utoipa::path(get, path = "/v1/runs/{run}/events", params(RunPath, EventsQuery), responses(
     (status = 200, description = "`events`, and in `next_since_seq` where to go on, if there are more", content_type = "application/json"),
     (status = 400, body = Problem, content_type = "application/problem+json"),
     (status = 404, body = Problem, content_type = "application/problem+json"),
@@ -48,11 +44,10 @@ pub(super) struct EventsQuery {
 ))]
 pub(super) async fn events(
     State(api): State<Arc<Api>>,
-    InPath(run): InPath<String>,
+    InPath(RunPath { run }): InPath<RunPath>,
     InQuery(query): InQuery<EventsQuery>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    let run = parse(&run)?;
     if query.since_seq.is_some_and(|since| i64::try_from(since).is_err()) {
         return Err(Problem::bad_request("`since_seq` is larger than any number of an event"));
     }

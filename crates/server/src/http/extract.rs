@@ -3,8 +3,59 @@
 use axum::extract::{FromRequestParts, Path, Query};
 use axum::http::request::Parts;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Deserializer};
+use steno_model::RunId;
+use utoipa::{IntoParams, ToSchema};
 
 use super::Problem;
+
+/// The UUID of a run.
+#[derive(ToSchema)]
+#[schema(pattern = "^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}$")]
+#[expect(dead_code, reason = "it is only described")]
+pub(super) struct RunUuid(String);
+
+/// The path of a run.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Path)]
+pub(super) struct RunPath {
+    /// The run's UUID
+    #[param(value_type = RunUuid, inline)]
+    #[serde(deserialize_with = "run_id")]
+    pub(super) run: RunId,
+}
+
+/// The path of a session.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Path)]
+pub(super) struct ThreadPath {
+    /// The run's UUID
+    #[param(value_type = RunUuid, inline)]
+    #[serde(deserialize_with = "run_id")]
+    pub(super) thread: RunId,
+}
+
+/// The path of a turn.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Path)]
+pub(super) struct TurnPath {
+    /// The run's UUID
+    #[param(value_type = RunUuid, inline)]
+    #[serde(deserialize_with = "run_id")]
+    pub(super) thread: RunId,
+    /// The turn's step, or what its provider calls it
+    #[param(min_length = 1)]
+    pub(super) turn: String,
+}
+
+fn run_id<'de, D: Deserializer<'de>>(text: D) -> Result<RunId, D::Error> {
+    RunId::parse(&String::deserialize(text)?).map_err(serde::de::Error::custom)
+}
+
+/// Reads a run's id that need not be there.
+pub(super) fn run_id_if_any<'de, D: Deserializer<'de>>(text: D) -> Result<Option<RunId>, D::Error> {
+    run_id(text).map(Some)
+}
 
 /// The parameters of a path.
 pub(super) struct InPath<T>(pub(super) T);

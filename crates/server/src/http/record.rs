@@ -16,9 +16,8 @@ use utoipa::IntoParams;
 
 use super::connections::within;
 use super::drafts;
-use super::extract::{InPath, InQuery};
+use super::extract::{InPath, InQuery, RunPath};
 use super::room::Reserved;
-use super::runs::parse;
 use super::{Api, Problem};
 
 /// How many events one request may have.
@@ -35,11 +34,8 @@ pub(super) struct RecordQuery {
 /// Record events
 ///
 /// One event or an array of them, of which none is recorded if one is no event; or as `application/x-ndjson` one a line, each for itself.
-/// They have no `seq`: the answer has one acknowledgement for each, in order.
-#[utoipa::path(post, path = "/v1/runs/{run}/events", params(
-    ("run" = String, Path, pattern = "^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}$", description = "The run's UUID; one that is not there begins"),
-    RecordQuery,
-), request_body(content(
+/// They have no `seq`: the answer has one acknowledgement for each, in order. A run that is not there begins.
+#[utoipa::path(post, path = "/v1/runs/{run}/events", params(RunPath, RecordQuery), request_body(content(
     (drafts::Drafts = "application/json"),
     (String = "application/x-ndjson"),
 )), responses(
@@ -52,12 +48,11 @@ pub(super) struct RecordQuery {
 ))]
 pub(super) async fn record(
     State(api): State<Arc<Api>>,
-    InPath(run): InPath<String>,
+    InPath(RunPath { run }): InPath<RunPath>,
     InQuery(query): InQuery<RecordQuery>,
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, Problem> {
-    let run = parse(&run)?;
     let level = match query.level.as_deref() {
         None => api.level,
         Some("written") => Level::Written,

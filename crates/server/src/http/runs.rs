@@ -10,7 +10,7 @@ use steno_model::RunId;
 use steno_views::summary::{RunSummary, state_name};
 use utoipa::IntoParams;
 
-use super::extract::{InPath, InQuery};
+use super::extract::{InPath, InQuery, RunPath, RunUuid, run_id_if_any};
 use super::problem::with_causes;
 use super::{Api, Problem};
 
@@ -18,20 +18,13 @@ use super::{Api, Problem};
 const PAGE_LEN: usize = 100;
 const PAGE_LEN_MAX: usize = 1000;
 
-/// Reads a run's id.
-pub(super) fn parse(text: &str) -> Result<RunId, Problem> {
-    RunId::parse(text).map_err(|error| Problem::bad_request(error.to_string()))
-}
-
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(super) struct Page {
     /// Begin after this run
-    #[param(
-        nullable = false,
-        pattern = "^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}$"
-    )]
-    after: Option<String>,
+    #[param(nullable = false, value_type = RunUuid, inline)]
+    #[serde(default, deserialize_with = "run_id_if_any")]
+    after: Option<RunId>,
     /// How many at most
     #[param(nullable = false, minimum = 1, maximum = 1000)]
     limit: Option<usize>,
@@ -46,8 +39,8 @@ pub(super) async fn list(
     State(api): State<Arc<Api>>,
     InQuery(page): InQuery<Page>,
 ) -> Result<Response, Problem> {
-    let after = page.after.as_deref().map(parse).transpose()?;
-    let limit = page.limit.unwrap_or(PAGE_LEN);
+    let Page { after, limit } = page;
+    let limit = limit.unwrap_or(PAGE_LEN);
     if !(1..=PAGE_LEN_MAX).contains(&limit) {
         return Err(Problem::bad_request(format!("`limit` is a number from 1 to {PAGE_LEN_MAX}")));
     }
@@ -65,16 +58,15 @@ pub(super) async fn list(
 }
 
 /// Say what a run came to
-#[utoipa::path(get, path = "/v1/runs/{run}", params(("run" = String, Path, pattern = "^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}$", description = "The run's UUID")), responses(
+#[utoipa::path(get, path = "/v1/runs/{run}", params(RunPath), responses(
     (status = 200, description = "The run", content_type = "application/json"),
     (status = 400, body = Problem, content_type = "application/problem+json"),
     (status = 404, body = Problem, content_type = "application/problem+json"),
 ))]
 pub(super) async fn one(
     State(api): State<Arc<Api>>,
-    InPath(run): InPath<String>,
+    InPath(RunPath { run }): InPath<RunPath>,
 ) -> Result<Response, Problem> {
-    let run = parse(&run)?;
     api.answer(move |api| Ok(summary(api, run)?)).await
 }
 

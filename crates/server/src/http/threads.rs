@@ -8,8 +8,7 @@ use serde::{Deserialize, Serialize};
 use steno_views::receipt::to_json;
 use utoipa::IntoParams;
 
-use super::extract::{InPath, InQuery};
-use super::runs::parse;
+use super::extract::{InPath, InQuery, ThreadPath, TurnPath};
 use super::{Api, Problem};
 use crate::receipts::{ReadRun, Wanted, export};
 
@@ -18,16 +17,15 @@ fn json(value: &impl Serialize) -> Result<String, Problem> {
 }
 
 /// Show a session with its turns
-#[utoipa::path(get, path = "/v1/threads/{thread}", params(("thread" = String, Path, pattern = "^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}$", description = "The run's UUID")), responses(
+#[utoipa::path(get, path = "/v1/threads/{thread}", params(ThreadPath), responses(
     (status = 200, description = "`thread` and `turns`", content_type = "application/json"),
     (status = 400, body = Problem, content_type = "application/problem+json"),
     (status = 404, body = Problem, content_type = "application/problem+json"),
 ))]
 pub(super) async fn thread(
     State(api): State<Arc<Api>>,
-    InPath(thread): InPath<String>,
+    InPath(ThreadPath { thread: run }): InPath<ThreadPath>,
 ) -> Result<Response, Problem> {
-    let run = parse(&thread)?;
     let answer = api.answer(move |api| {
         let records = ReadRun::of_store(&api.store, run, Wanted::default())?.records;
         json(&serde_json::json!({"thread": records.thread, "turns": records.turns}))
@@ -36,10 +34,7 @@ pub(super) async fn thread(
 }
 
 /// Show a turn with its items
-#[utoipa::path(get, path = "/v1/threads/{thread}/turns/{turn}", params(
-    ("thread" = String, Path, pattern = "^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}$", description = "The run's UUID"),
-    ("turn" = String, Path, min_length = 1, description = "The turn's step, or what its provider calls it"),
-), responses(
+#[utoipa::path(get, path = "/v1/threads/{thread}/turns/{turn}", params(TurnPath), responses(
     (status = 200, description = "`turn` and `items`", content_type = "application/json"),
     (status = 400, body = Problem, content_type = "application/problem+json"),
     (status = 404, body = Problem, content_type = "application/problem+json"),
@@ -47,9 +42,8 @@ pub(super) async fn thread(
 ))]
 pub(super) async fn turn(
     State(api): State<Arc<Api>>,
-    InPath((thread, turn)): InPath<(String, String)>,
+    InPath(TurnPath { thread: run, turn }): InPath<TurnPath>,
 ) -> Result<Response, Problem> {
-    let run = parse(&thread)?;
     let answer = api.answer(move |api| {
         let read = ReadRun::of_store(&api.store, run, Wanted::default())?;
         let turn = read.turn(&turn)?;
@@ -68,11 +62,7 @@ pub(super) struct ReceiptQuery {
 }
 
 /// Export the receipt of a turn
-#[utoipa::path(get, path = "/v1/threads/{thread}/turns/{turn}/receipt", params(
-    ("thread" = String, Path, pattern = "^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}$", description = "The run's UUID"),
-    ("turn" = String, Path, min_length = 1, description = "The turn's step, or what its provider calls it"),
-    ReceiptQuery,
-), responses(
+#[utoipa::path(get, path = "/v1/threads/{thread}/turns/{turn}/receipt", params(TurnPath, ReceiptQuery), responses(
     (status = 200, description = "The receipt, the same bytes as `steno receipt export` prints", content_type = "application/json"),
     (status = 400, body = Problem, content_type = "application/problem+json"),
     (status = 404, body = Problem, content_type = "application/problem+json"),
@@ -80,10 +70,9 @@ pub(super) struct ReceiptQuery {
 ))]
 pub(super) async fn receipt(
     State(api): State<Arc<Api>>,
-    InPath((thread, turn)): InPath<(String, String)>,
+    InPath(TurnPath { thread: run, turn }): InPath<TurnPath>,
     InQuery(query): InQuery<ReceiptQuery>,
 ) -> Result<Response, Problem> {
-    let run = parse(&thread)?;
     let wanted = Wanted { has_integrity: query.integrity.unwrap_or(false), lines_max: None };
     let answer = api.answer(move |api| Ok(to_json(&export(&api.store, run, &turn, wanted)?)));
     answer.await
