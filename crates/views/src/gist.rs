@@ -7,7 +7,7 @@ use steno_model::json::{JsonString, RawJson};
 
 use crate::fields::PayloadFields;
 use crate::usage::{Counts, Tokens};
-use crate::words::number;
+use crate::words::count;
 
 /// Fields that say something, the most telling first.
 const TELLING: [&str; 28] = [
@@ -88,7 +88,7 @@ pub fn placeholder(field: &dyn Fn(&str) -> Option<RawJson>) -> Option<String> {
     let mut parts = vec![kind];
     parts.extend(["media_type", "path", "url"].into_iter().filter_map(text));
     let size = field("size_bytes").and_then(|size| size.as_str().parse().ok());
-    parts.extend(size.map(|size: u64| number(size, "byte")));
+    parts.extend(size.map(|size: u64| count(size, "byte")));
     Some(format!("[{}]", parts.join(", ")))
 }
 
@@ -106,7 +106,7 @@ pub(crate) fn block(block: &RawValue) -> Option<String> {
     let data = fields.string("data").or_else(|| source.string("data"));
     let name = text("tool_name").or_else(|| text("name")).map(|name| format!(" {name}")).unwrap_or_default();
     // Four letters of base64 are three bytes.
-    let size = data.map(|data| number(data.as_raw().len() as u64 / 4 * 3, "byte"));
+    let size = data.map(|data| count(data.as_raw().len() as u64 / 4 * 3, "byte"));
     let parts: Vec<String> = [format!("{kind}{name}")].into_iter().chain(media).chain(size).collect();
     Some(format!("[{}]", parts.join(", ")))
 }

@@ -6,7 +6,8 @@ use steno_model::json::JsonString;
 pub(crate) const STEPS_TOGETHER_MIN: usize = 3;
 
 /// Returns the first characters of a text, and a mark where it goes on.
-pub(crate) fn cut(text: &str, chars_max: usize) -> String {
+#[must_use]
+pub fn cut(text: &str, chars_max: usize) -> String {
     match text.char_indices().nth(chars_max) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text.into(),
@@ -21,14 +22,15 @@ pub(crate) fn room(width: Option<usize>, used: usize, otherwise: usize) -> usize
     width.map_or(otherwise, |width| width.saturating_sub(used + 1).max(ROOM_MIN))
 }
 
-/// Returns a number with its noun.
-pub(crate) fn number(count: u64, noun: &str) -> String {
-    if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
+/// Returns a number with its noun, which takes an `s` for any number but one.
+#[must_use]
+pub fn count(number: u64, noun: &str) -> String {
+    if number == 1 { format!("1 {noun}") } else { format!("{number} {noun}s") }
 }
 
 /// Returns steps that are shown as one: how many, and the names of the first.
 pub(crate) fn steps_in_short(names: impl ExactSizeIterator<Item = String>, chars_max: usize) -> String {
-    let count = names.len() as u64;
+    let number = names.len() as u64;
     let mut seen: Vec<(String, u64)> = Vec::new();
     for name in names {
         match seen.iter_mut().find(|(found, _)| *found == name) {
@@ -38,7 +40,7 @@ pub(crate) fn steps_in_short(names: impl ExactSizeIterator<Item = String>, chars
     }
     let said =
         seen.into_iter().map(|(name, times)| if times == 1 { name } else { format!("{name} ×{times}") });
-    let line = format!("{}: {}", number(count, "system step"), said.collect::<Vec<_>>().join(", "));
+    let line = format!("{}: {}", count(number, "system step"), said.collect::<Vec<_>>().join(", "));
     cut(&line, chars_max)
 }
 
@@ -54,4 +56,19 @@ pub(crate) fn is_quiet(name: &JsonString) -> bool {
         "warning",
     ];
     !TELLING.iter().any(|telling| name.is(telling))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nouns_agree() {
+        assert_eq!([0, 1, 2].map(|number| count(number, "event")), ["0 events", "1 event", "2 events"]);
+    }
+
+    #[test]
+    fn a_text_that_goes_on_has_a_mark() {
+        assert_eq!(["", "né", "née"].map(|text| cut(text, 2)), ["", "né", "né…"]);
+    }
 }

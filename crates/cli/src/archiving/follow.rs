@@ -8,11 +8,12 @@ use steno_capture::discovery::{self, Environment, Home, Origin};
 use steno_capture::tail::TailOptions;
 use steno_disk::Disk;
 use steno_recorder::archive::{Archive, Error, Follower, Following, Found, Places, Watcher};
+use steno_views::count;
 
 use super::stop::{SIGNALS, Stop};
 use super::{Pass, Report, failure, pausing, trouble, warn};
 use crate::failure::{Exit, Outcome};
-use crate::output::{Output, count, size};
+use crate::output::{Output, size};
 
 /// Says on stderr what happens.
 struct Talk<'a> {

@@ -4,12 +4,13 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use steno_recorder::archive::{Archive, Follower, Found, Health, Places, follower};
+use steno_views::count;
 
 use super::follow::{another, tell};
 use super::stop::Stop;
 use super::{Bar, Report, failure, pausing, warn, warn_of_problems};
 use crate::failure::{Exit, Failure, Outcome, with_causes};
-use crate::output::{Output, count};
+use crate::output::Output;
 
 /// How a pass ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,9 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::json;
 use steno_recorder::archive::{Found, Health};
 use steno_vault::{Role, Vault};
+use steno_views::count;
 
 use crate::failure::Failure;
-use crate::output::{Output, count, size};
+use crate::output::{Output, size};
 
 /// What the archive holds after a pass.
 pub struct Report {

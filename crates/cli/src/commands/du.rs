@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use serde_json::json;
 use steno_vault::{SourceUsage, Usage, Vault};
-use steno_views::{Lines, visible};
+use steno_views::{Lines, count, visible};
 
 use crate::args::{DuArgs, DuGroup};
 use crate::failure::{Exit, Failure, Outcome};
-use crate::output::{Output, count, size};
+use crate::output::{Output, size};
 use crate::runs;
 use crate::settings::Settings;
 

@@ -5,7 +5,7 @@ use steno_journal::Recorded;
 use steno_model::json::{Extra, JsonString, RawJson};
 use steno_model::{BlockContent, ContentBlock, ExchangeEvent, Payload};
 use steno_views::gist::{placeholder, reason, usage};
-use steno_views::{Lines, visible};
+use steno_views::{Lines, cut, visible};
 
 use super::provider_events::Origin;
 use crate::args::EventForm;
@@ -80,7 +80,7 @@ fn human_line(event: &ExchangeEvent, width: Option<usize>) -> String {
     let place = place(event, &path);
     let used = SEQ_CHARS + 2 + time.chars().count() + 2 + type_chars + padding + place.chars().count() + 3;
     let chars_max = width.map_or(TEXT_CHARS_MAX, |width| width.saturating_sub(used).max(TEXT_CHARS_MIN));
-    for part in [place, visible(&shorten(&detail, chars_max), Lines::Escape).into_owned()] {
+    for part in [place, visible(&cut(&detail, chars_max), Lines::Escape).into_owned()] {
         if !part.is_empty() {
             line.extend(std::iter::repeat_n(' ', padding));
             line.push_str(&part);
@@ -183,7 +183,7 @@ fn label_of(block: &ContentBlock) -> String {
 /// may be very long, and need not be decoded for it.
 fn text_of(json: &str) -> String {
     let Some(inside) = json.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')) else {
-        return shorten(json, BEGINNING_CHARS_MAX);
+        return cut(json, BEGINNING_CHARS_MAX);
     };
     let start = beginning_of_string(inside);
     let token = format!("\"{start}\"");
@@ -207,14 +207,6 @@ fn beginning_of_string(inside: &str) -> &str {
         };
     }
     inside.get(..end).unwrap_or(inside)
-}
-
-/// Returns the beginning of a text.
-pub fn shorten(text: &str, chars_max: usize) -> String {
-    match text.char_indices().nth(chars_max) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.to_owned(),
-    }
 }
 
 #[cfg(test)]

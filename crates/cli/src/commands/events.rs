@@ -5,12 +5,13 @@ use std::ops::ControlFlow;
 
 use steno_journal::{Error as JournalError, Reader, Recorded};
 use steno_model::{ExchangeEvent, Payload, RunId, Unknowns, Vocabulary as _, Word};
+use steno_views::count;
 
 use super::event_lines;
 use super::provider_events::{self, Origin};
 use crate::args::{EventForm, EventsArgs};
 use crate::failure::{Exit, Failure, Outcome};
-use crate::output::{Output, count};
+use crate::output::Output;
 use crate::provider_files::Files;
 use crate::runs::{self, Found};
 use crate::settings::Settings;

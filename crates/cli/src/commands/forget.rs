@@ -10,13 +10,13 @@ use steno_journal::Store;
 use steno_model::RunId;
 use steno_recorder::archive::{is_project, last_written};
 use steno_vault::{Manifest, Role, SourceId, Swept, Vault};
-use steno_views::{Lines, visible};
+use steno_views::{Lines, count, visible};
 
 use crate::archiving::follow::tell;
 use crate::archiving::sessions::{self, all_manifests, find_sources};
 use crate::args::ForgetArgs;
 use crate::failure::{Exit, Failure, Outcome};
-use crate::output::{Output, count, size};
+use crate::output::{Output, size};
 use crate::runs;
 use crate::settings::Settings;
 

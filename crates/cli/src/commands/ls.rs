@@ -8,15 +8,14 @@ use steno_model::json::{Fields, JsonString, ObjectWriter};
 use steno_model::{RunId, Seq};
 use steno_vault::{SourceId, Vault};
 use steno_views::summary::{RunSummary, SummaryBuilder, state_name};
-use steno_views::{Lines, visible};
+use steno_views::{Lines, count, cut, visible};
 
-use super::event_lines::shorten;
 use crate::archiving::follow::tell;
 use crate::archiving::sessions::{source_of, without_events};
 use crate::archiving::warn;
 use crate::args::LsArgs;
 use crate::failure::{Exit, Failure, Outcome, with_causes};
-use crate::output::{Output, count, size};
+use crate::output::{Output, size};
 use crate::runs;
 use crate::settings::Settings;
 
@@ -172,7 +171,7 @@ impl Row {
             ));
             let name = summary.name.as_ref().map(ToString::to_string).unwrap_or_default();
             let name_chars = width.map_or(usize::MAX, |width| width.saturating_sub(BEFORE_NAME_CHARS));
-            let name = shorten(&name, name_chars.max(NAME_CHARS_MIN));
+            let name = cut(&name, name_chars.max(NAME_CHARS_MIN));
             line.push_str("  ");
             line.push_str(&visible(&name, Lines::Escape));
             if let Some(parent) = summary.parent_run_id {

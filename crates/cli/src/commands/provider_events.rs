@@ -7,10 +7,10 @@ use std::path::PathBuf;
 use steno_adapters::{Sink, Surface};
 use steno_model::json::{JsonString, ObjectWriter, RawJson};
 use steno_model::{Draft, ExchangeEvent, RunId, Seq, Timestamp};
-use steno_views::{Lines, visible};
+use steno_views::{Lines, count, visible};
 
 use crate::failure::Failure;
-use crate::output::{Output, count};
+use crate::output::Output;
 use crate::provider_files::{Files, Reading, Tally};
 
 /// The file that an event is from.

@@ -6,12 +6,12 @@ use std::sync::Arc;
 
 use serde_json::json;
 use steno_vault::{Manifest, RestoreError, Standing, Vault};
-use steno_views::{Lines, visible};
+use steno_views::{Lines, count, visible};
 
 use crate::archiving::sessions::find_sources;
 use crate::args::RestoreArgs;
 use crate::failure::{Exit, Failure, Outcome, with_causes};
-use crate::output::{Output, count, size};
+use crate::output::{Output, size};
 use crate::runs;
 use crate::settings::Settings;
 

@@ -8,13 +8,13 @@ use steno_adapters::Sink;
 use steno_capture::discovery::{self, Home, Provider};
 use steno_model::{Draft, EventType, RunId, Seq, Timestamp};
 use steno_views::usage::{Column, Group, UsageBuilder, Used, each_once, grouped, row};
-use steno_views::{Lines, visible};
+use steno_views::{Lines, count, visible};
 
 use super::provider_events::warn_of_the_rest;
 use crate::archiving::environment;
 use crate::args::UsageArgs;
 use crate::failure::{Exit, Failure, Outcome};
-use crate::output::{Output, count};
+use crate::output::Output;
 use crate::provider_files::{Files, Opened, Reading};
 
 pub fn run(args: &UsageArgs, output: &mut Output) -> Outcome {

@@ -9,12 +9,12 @@ use serde_json::json;
 use steno_disk::{StorePath, open_host_file};
 use steno_journal::{Checked, Ending, Error as JournalError, Seal, check_file, check_run};
 use steno_model::RunId;
-use steno_views::{Lines, visible};
+use steno_views::{Lines, count, visible};
 
 use super::verify_vault::verify_vault;
 use crate::args::VerifyArgs;
 use crate::failure::{Exit, Failure, Outcome, with_causes};
-use crate::output::{Output, count, size};
+use crate::output::{Output, size};
 use crate::runs::{self, Found};
 use crate::settings::Settings;
 

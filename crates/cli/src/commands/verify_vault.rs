@@ -6,10 +6,10 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::json;
 use steno_journal::Store;
 use steno_vault::{Finding, Touched, Vault, Verified};
-use steno_views::{Lines, visible};
+use steno_views::{Lines, count, visible};
 
 use crate::failure::{Failure, with_causes};
-use crate::output::{Output, count, size};
+use crate::output::{Output, size};
 
 /// Checks the vault of a store; returns how many things are wrong. A store without a vault has nothing to check.
 pub fn verify_vault(store: &Store, as_json: bool, output: &mut Output) -> Result<u64, Failure> {

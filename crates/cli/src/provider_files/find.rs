@@ -4,12 +4,11 @@ use std::collections::HashSet;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use steno_views::{Lines, visible};
+use steno_views::{Lines, count, visible};
 
 use super::strange::check_ours;
 use super::{Opened, Reading, cannot, what_is};
 use crate::failure::Failure;
-use crate::output::count;
 
 /// How deep below a given directory files are looked for.
 const DEPTH_MAX: usize = 32;

@@ -10,7 +10,7 @@ use super::asides::{approval, child_run, end, fit, name_of};
 use super::content::{Shown, output, shown};
 use super::{Block, Conversation, Item, Message, Said, ToolResult, ToolUse, Turn};
 use crate::visible::{Lines, visible};
-use crate::words::{cut, number, room};
+use crate::words::{count, cut, room};
 use crate::{Reported, State};
 
 /// How many characters of a name or a path are shown.
@@ -150,7 +150,7 @@ impl Writer<'_> {
             (shown.unknown_blocks.values().sum(), "block", "of unknown type"),
         ];
         let odd = odd.into_iter().filter(|(count, _, _)| *count > 0);
-        parts.extend(odd.map(|(count, noun, what)| (Tone::Odd, format!("{} {what}", number(count, noun)))));
+        parts.extend(odd.map(|(number, noun, what)| (Tone::Odd, format!("{} {what}", count(number, noun)))));
         self.line(&parts);
     }
 
@@ -337,7 +337,7 @@ impl Writer<'_> {
         }
         let more = lines.skip(OUTPUT_LINES_MAX).count() as u64;
         if more > 0 {
-            self.barred(Tone::Frame, &format!("… {}", number(more, "more line")));
+            self.barred(Tone::Frame, &format!("… {}", count(more, "more line")));
         }
     }
 

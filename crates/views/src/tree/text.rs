@@ -11,7 +11,7 @@ use super::walk::{Node, Visit, Walk};
 use super::{Child, Counts, Join, Joined, RunTree, Step, StepPath};
 use crate::gist::reason;
 use crate::visible::{Lines, visible};
-use crate::words::{STEPS_TOGETHER_MIN, cut, is_quiet, number, room, steps_in_short};
+use crate::words::{STEPS_TOGETHER_MIN, count, cut, is_quiet, room, steps_in_short};
 use crate::{Reported, State};
 
 /// How many levels are drawn with lines; deeper ones show their depth as a number.
@@ -238,7 +238,7 @@ impl LineWriter<'_> {
             State::Completed => self.add(&mut line, Tone::Completed, &format!("completed{word}")),
             State::Failed => self.add(&mut line, Tone::Failed, &format!("{}{word}", self.failed(error))),
         }
-        add_plain(&mut line, &number(run.events, "event"));
+        add_plain(&mut line, &count(run.events, "event"));
         if let Some(counts) = counts(run.counts) {
             // What lies in steps is counted there.
             let place = if run.steps.is_empty() { "" } else { " outside steps" };
@@ -249,9 +249,9 @@ impl LineWriter<'_> {
             (run.unknown_types.values().sum(), "event", "of unknown type"),
             (run.unknown_blocks.values().sum(), "block", "of unknown type"),
         ];
-        for (count, noun, what) in odd {
-            if count > 0 {
-                self.add(&mut line, Tone::Odd, &format!("{} {what}", number(count, noun)));
+        for (number, noun, what) in odd {
+            if number > 0 {
+                self.add(&mut line, Tone::Odd, &format!("{} {what}", count(number, noun)));
             }
         }
         if below.is_some_and(|child| child.join == Join::Unlinked) {
@@ -340,17 +340,17 @@ fn counts(counts: Counts) -> Option<String> {
     let Counts { messages, calls, results, failed, denied } = counts;
     let mut parts = Vec::new();
     if messages > 0 {
-        parts.push(number(messages, "message"));
+        parts.push(count(messages, "message"));
     }
     let bad = [(failed, "failed"), (denied, "denied")].into_iter().filter(|(count, _)| *count > 0);
     let bad: Vec<String> = bad.map(|(count, word)| format!("{count} {word}")).collect();
     let bad = if bad.is_empty() { String::new() } else { format!(" ({})", bad.join(", ")) };
     if calls > 0 || !bad.is_empty() {
-        parts.push(format!("{}{bad}", number(calls, "call")));
+        parts.push(format!("{}{bad}", count(calls, "call")));
     }
     // As many results as calls is what a reader expects anyway.
     if results != calls {
-        parts.push(number(results, "result"));
+        parts.push(count(results, "result"));
     }
     (!parts.is_empty()).then(|| parts.join(", "))
 }
