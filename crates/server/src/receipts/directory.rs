@@ -10,6 +10,7 @@ use serde::de::DeserializeOwned;
 use steno_disk::{open_host_file, read_full};
 use steno_model::receipt::{MissingRange, Receipt};
 use steno_model::records::{EventRecord, ItemRecord, ThreadRecord, TurnRecord};
+use steno_views::count;
 use steno_views::receipt::{Missing, Origin, Source, build};
 
 use super::Error;
@@ -143,8 +144,8 @@ impl Directory {
 fn check_all(path: &Path, unreadable: u64) -> Result<(), Error> {
     match unreadable {
         0 => Ok(()),
-        count => {
-            let why = format!("{count} records in it are none, or not what they should be");
+        number => {
+            let why = format!("it has {} that cannot be read", count(number, "record"));
             Err(Error::Records { path: path.to_owned(), why })
         }
     }

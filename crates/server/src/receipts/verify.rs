@@ -4,6 +4,7 @@ use steno_journal::{Reader, Store};
 use steno_model::json::Fields;
 use steno_model::receipt::{Integrity, MissingRange, Receipt, SCHEMA_ID};
 use steno_model::{ExchangeEvent, RunId};
+use steno_views::count;
 use steno_views::receipt::{check_lines, first_difference, to_json};
 
 use super::{Directory, Error, ReadRun, Wanted};
@@ -147,11 +148,8 @@ impl Said {
 fn say_what_is_proven(integrity: Option<&Integrity>, proven: &mut Proven) {
     match integrity {
         Some(integrity) => {
-            let lines = integrity.lines.len();
-            proven.holds.push(format!(
-                "the {lines} lines it is made of are in the tree with root {}",
-                integrity.root
-            ));
+            let lines = count(integrity.lines.len() as u64, "line");
+            proven.holds.push(format!("it is made of {lines} in the tree with root {}", integrity.root));
             proven.open.push(
                 "that the run has not been changed before the receipt was made: compare the root with one kept elsewhere"
                     .to_owned(),

@@ -7,9 +7,11 @@ use std::sync::Arc;
 use serde_json::Value;
 use steno_disk::{RealDisk, StorePath, open_host_file};
 use steno_journal::{Journal, Level, Options, Reader, Store};
+use steno_model::receipt::Receipt;
 use steno_model::{Draft, RunId};
 use steno_server::receipts::{Against, Directory, Error, ReadRun, Wanted, export, verify};
-use steno_views::receipt::to_json;
+use steno_testkit::golden;
+use steno_views::receipt::{text, to_json};
 
 const RUN: &str = "7d1f0a52-0c5e-4d3b-9a57-6f2b8c4e1a90";
 const TURNS: [(&str, &str, &str); 3] = [
@@ -69,6 +71,19 @@ fn receipts_of_runs_and_of_records_are_the_same_bytes_everywhere() {
         assert_eq!(found, expected(&format!("run-{name}")));
         let found = Directory::new(&fixtures().join("records")).receipt("thr_1", of_records).unwrap();
         assert_eq!(to_json(&found), expected(&format!("records-{name}")));
+    }
+}
+
+#[test]
+fn receipts_are_lines_for_people_too() {
+    let check = |name: &str, receipt: Result<Receipt, Error>| {
+        golden::check(fixtures().join(format!("expected/{name}.txt")), &text(&receipt.unwrap()));
+    };
+    let (session, records) = (fixtures().join("session.jsonl"), Directory::new(&fixtures().join("records")));
+    for (of_run, of_records, name) in TURNS {
+        let run = ReadRun::of_reader(&mut reader(&session), None, PROVEN).unwrap();
+        check(&format!("run-{name}"), run.receipt(of_run));
+        check(&format!("records-{name}"), records.receipt("thr_1", of_records));
     }
 }
 

@@ -1,4 +1,4 @@
-//! JSON laid out over lines, every token as it was.
+//! JSON laid out over lines or in one, every token as it was.
 
 use std::fmt::Write as _;
 
@@ -32,6 +32,11 @@ pub(super) fn pretty(json: &str) -> String {
         }
     }
     out
+}
+
+/// Returns JSON without the white space between its tokens.
+pub(super) fn compact(json: &str) -> String {
+    Tokens(json).collect()
 }
 
 fn break_line(out: &mut String, depth: usize) {
@@ -92,5 +97,6 @@ mod tests {
         let odd = "{ \"n\" : 123456789012345678901234567890 ,\n\"n\":1.0,\"s\":\"\\u00e9\\/\" }";
         let want = "{\n  \"n\": 123456789012345678901234567890,\n  \"n\": 1.0,\n  \"s\": \"\\u00e9\\/\"\n}";
         assert_eq!(pretty(odd), want);
+        assert_eq!(compact(want), r#"{"n":123456789012345678901234567890,"n":1.0,"s":"\u00e9\/"}"#);
     }
 }

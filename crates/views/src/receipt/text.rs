@@ -4,7 +4,8 @@ use std::fmt::Write as _;
 
 use steno_model::receipt::{MissingRange, Receipt};
 
-use crate::{Lines, visible};
+use super::pretty::compact;
+use crate::{Lines, count, visible};
 
 /// Returns a receipt as lines. Foreign text is made harmless for a terminal.
 #[must_use]
@@ -49,12 +50,14 @@ impl Rows {
     fn work(&mut self, receipt: &Receipt) {
         let reasoning = &receipt.reasoning_custody;
         let thoughts = match reasoning.item_count {
-            Some(count) => format!("{count} items, by hash only"),
+            Some(number) => format!("{}, by hash only", count(number, "item")),
             None => format!("{UNKNOWN}: {}", word(reasoning.reason.as_deref())),
         };
         self.add("reasoning", &thoughts);
         let tools = &receipt.tool_lineage;
-        self.add("tools", &format!("{} calls, {} results", tools.tool_call_count, tools.tool_result_count));
+        let (calls, results) =
+            (count(tools.tool_call_count, "call"), count(tools.tool_result_count, "result"));
+        self.add("tools", &format!("{calls}, {results}"));
         let unmatched = [
             ("without result", &tools.unmatched_tool_call_ids),
             ("without call", &tools.unmatched_tool_result_ids),
@@ -63,16 +66,22 @@ impl Rows {
             self.add(what, &ids.join(", "));
         }
         let usage = receipt.usage_evidence.usage.as_ref();
-        self.add("usage", usage.map_or(UNKNOWN, |usage| usage.as_str()));
+        self.add("usage", &usage.map_or_else(|| UNKNOWN.to_owned(), |usage| compact(usage.as_str())));
         let side = &receipt.side_effect_boundary;
-        let [required, allowed, denied] =
-            [side.approval_required_count, side.approval_allowed_count, side.approval_denied_count]
-                .map(count);
-        self.add("approvals", &format!("{required} required, {allowed} allowed, {denied} denied"));
-        let [commands, changes, sandbox] =
-            [side.command_execution_count, side.file_change_count, side.sandbox_denied_count].map(count);
-        let effects = format!("{commands} commands, {changes} file changes, {sandbox} sandbox denials");
-        self.add("side effects", &effects);
+        let approvals = [
+            (side.approval_required_count, "required"),
+            (side.approval_allowed_count, "allowed"),
+            (side.approval_denied_count, "denied"),
+        ];
+        let approvals = approvals
+            .map(|(number, word)| (number.map(|number| format!("{number} {word}")), word.to_owned()));
+        self.add("approvals", &list(approvals));
+        let effects = [
+            (side.command_execution_count, "command"),
+            (side.file_change_count, "file change"),
+            (side.sandbox_denied_count, "sandbox denial"),
+        ];
+        self.add("side effects", &list(effects.map(|(number, noun)| counted(number, noun))));
     }
 
     /// What it is made of, and what is not known.
@@ -80,12 +89,12 @@ impl Rows {
         let events = &receipt.source_event_lineage;
         let ranges = events.missing_event_ranges.as_deref();
         let missing = ranges.map_or_else(|| UNKNOWN.to_owned(), missing);
-        let (first, last) = (count(events.first_seq), count(events.last_seq));
-        let text = format!("{} from {first} to {last}, missing: {missing}", events.event_count);
-        self.add("events", &text);
+        let span = events.first_seq.zip(events.last_seq);
+        let span = span.map(|(first, last)| format!(" from {first} to {last}")).unwrap_or_default();
+        self.add("events", &format!("{}{span}, missing: {missing}", events.event_count));
         if let Some(integrity) = &receipt.integrity {
-            let text = format!("{} lines in a tree of {}", integrity.lines.len(), integrity.tree_size);
-            self.add("integrity", &text);
+            let lines = count(integrity.lines.len() as u64, "line");
+            self.add("integrity", &format!("{lines} in a tree of {}", integrity.tree_size));
             self.add("root", &integrity.root);
         }
         for unavailable in &receipt.unavailable {
@@ -106,8 +115,20 @@ fn flag(value: Option<bool>) -> &'static str {
     }
 }
 
-fn count(count: Option<u64>) -> String {
-    count.map_or_else(|| UNKNOWN.to_owned(), |count| count.to_string())
+/// A count in words, if it is known, and what was to be counted.
+type Counted = (Option<String>, String);
+
+fn counted(number: Option<u64>, noun: &str) -> Counted {
+    (number.map(|number| count(number, noun)), format!("{noun}s"))
+}
+
+/// Returns counts beside each other. One that is not known keeps its name, and where none is known, that is all there is to
+/// say.
+fn list(counts: [Counted; 3]) -> String {
+    if counts.iter().all(|(known, _)| known.is_none()) {
+        return UNKNOWN.to_owned();
+    }
+    counts.map(|(known, name)| known.unwrap_or_else(|| format!("{name} {UNKNOWN}"))).join(", ")
 }
 
 fn missing(ranges: &[MissingRange]) -> String {
@@ -118,4 +139,24 @@ fn missing(ranges: &[MissingRange]) -> String {
     };
     let ranges: Vec<String> = ranges.iter().map(range).collect();
     if ranges.is_empty() { "none".to_owned() } else { ranges.join(", ") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(numbers: [Option<u64>; 3], want: &str) {
+        let [commands, changes, denials] = numbers;
+        let effects = [(commands, "command"), (changes, "file change"), (denials, "sandbox denial")];
+        assert_eq!(list(effects.map(|(number, noun)| counted(number, noun))), want);
+    }
+
+    #[test]
+    fn counts_agree_with_their_nouns_and_unknown_ones_can_be_read() {
+        check([Some(1), Some(1), Some(1)], "1 command, 1 file change, 1 sandbox denial");
+        check([Some(0), Some(2), Some(1)], "0 commands, 2 file changes, 1 sandbox denial");
+        check([Some(1), Some(0), None], "1 command, 0 file changes, sandbox denials unavailable");
+        check([None, None, None], "unavailable");
+    }
 }
