@@ -1,14 +1,17 @@
 //! `steno receipt`: what one turn did, as far as the record can vouch for it; and whether such a receipt holds.
 
+use std::cmp::Reverse;
 use std::io::{self, Read as _};
 use std::path::Path;
 
+use anstyle::{AnsiColor, Style};
 use steno_disk::{StorePath, open_host_file, read_full};
-use steno_journal::Reader;
-use steno_model::records::TurnRecord;
+use steno_journal::{Reader, Store, run_ends};
+use steno_model::RunId;
+use steno_model::records::{RecordStatus, TurnRecord};
 use steno_server::receipts::{Against, Directory, Error, Proven, ReadRun, Wanted, verify};
 use steno_views::receipt::{text, to_json};
-use steno_views::{Lines, visible};
+use steno_views::{Lines, cut, visible};
 
 use crate::args::{
     ReceiptArgs, ReceiptDo, ReceiptExportArgs, ReceiptFormat, ReceiptLsArgs, ReceiptTurnArgs,
@@ -22,6 +25,14 @@ use crate::settings::Settings;
 
 /// How long a receipt, or the lines of one, may be.
 const INPUT_BYTES_MAX: u64 = 1024 * 1024 * 1024;
+
+/// How wide the columns of turns, of how they stand and of times are.
+const TURN_CHARS: usize = "turn-0001".len();
+const STATUS_CHARS: usize = "in_progress".len();
+const TIME_CHARS: usize = "2026-06-08T08:14:42.123Z".len();
+/// How much of a prompt is shown where no terminal tells its width, and how much at least where one does.
+const PROMPT_CHARS_MAX: usize = 100;
+const PROMPT_CHARS_MIN: usize = 20;
 
 pub fn run(args: &ReceiptArgs, settings: &Settings, output: &mut Output) -> Outcome {
     match &args.what {
@@ -64,14 +75,15 @@ fn read(thread: &str, wanted: Wanted, settings: &Settings) -> Result<ReadRun, Fa
 }
 
 fn list(args: &ReceiptLsArgs, settings: &Settings, output: &mut Output) -> Outcome {
-    let mut count = 0;
+    let mut is_empty = true;
     let mut show = |turns: &[TurnRecord]| {
+        let columns = Columns::of(turns);
         for turn in turns {
-            count += 1;
+            is_empty = false;
             if args.json {
                 output.json_line(&serde_json::to_string(turn).unwrap_or_default());
             } else {
-                output.line(&row(turn));
+                output.line(&columns.row(turn, output.width()));
             }
         }
     };
@@ -80,31 +92,84 @@ fn list(args: &ReceiptLsArgs, settings: &Settings, output: &mut Output) -> Outco
         (None, Some(thread)) => show(&read(thread, Wanted::default(), settings)?.records.turns),
         (None, None) => {
             let store = runs::need_store(settings)?;
-            for run in store.runs()? {
+            for run in newest_first(&store)? {
                 match ReadRun::of_store(&store, run, Wanted::default()) {
                     Ok(read) => show(&read.records.turns),
-                    Err(error) => tracing::warn!("run {run}: {}", failure(error).message),
+                    Err(error) => {
+                        tracing::warn!("run {run}: {}", visible(&failure(error).message, Lines::Escape));
+                    }
                 }
             }
         }
     }
-    if count == 0 {
+    if is_empty {
         return Err(Failure::nothing("no turns found").with_hint("`steno up` records agents' sessions"));
     }
     Ok(Exit::Done)
 }
 
-fn row(turn: &TurnRecord) -> String {
-    let words = turn.input_summary.as_deref().unwrap_or_default();
-    let shown = |text: &str| visible(text, Lines::Escape).into_owned();
-    let started = turn.started_at.as_deref().unwrap_or_default();
-    format!(
-        "{}  {:<10}  {:<11}  {started:<24}  {}",
-        shown(&turn.thread_id),
-        shown(&turn.id),
-        turn.status.to_string(),
-        shown(&words.chars().take(60).collect::<String>())
-    )
+/// Returns the runs in the order of `steno ls`. Times are only a help for eyes here, never an order of events.
+fn newest_first(store: &Store) -> Result<Vec<RunId>, Failure> {
+    let mut runs = store.runs()?;
+    runs.sort_by_cached_key(|run| {
+        let first = run_ends(store, *run).ok().and_then(|ends| ends.events).map(|(first, _)| first);
+        Reverse(first.and_then(|first| first.timestamp.instant()))
+    });
+    Ok(runs)
+}
+
+/// How wide the columns are that have ids in them, which other systems choose as they like.
+struct Columns {
+    thread: usize,
+    turn: usize,
+}
+
+impl Columns {
+    fn of(turns: &[TurnRecord]) -> Self {
+        let widest = |id: fn(&TurnRecord) -> &str| {
+            turns.iter().map(|turn| visible(id(turn), Lines::Escape).chars().count()).max().unwrap_or(0)
+        };
+        Self { thread: widest(|turn| &turn.thread_id), turn: widest(|turn| &turn.id).max(TURN_CHARS) }
+    }
+
+    fn row(&self, turn: &TurnRecord, width: Option<usize>) -> String {
+        let shown = |text: &str| visible(text, Lines::Escape).into_owned();
+        let status = shown(&turn.status.to_string());
+        let style = match turn.status.known() {
+            Some(RecordStatus::Completed) => AnsiColor::Green.on_default(),
+            Some(RecordStatus::Failed) => AnsiColor::Red.on_default().bold(),
+            Some(
+                RecordStatus::Queued
+                | RecordStatus::InProgress
+                | RecordStatus::Interrupted
+                | RecordStatus::Canceled,
+            )
+            | None => Style::new(),
+        };
+        // Padded outside of the style, so that a line without more ends with its last word.
+        let status_chars = status.chars().count();
+        let padding = " ".repeat(STATUS_CHARS.saturating_sub(status_chars));
+        let started = format!("{:<TIME_CHARS$}", shown(turn.started_at.as_deref().unwrap_or_default()));
+        let used = self.thread
+            + self.turn
+            + status_chars.max(STATUS_CHARS)
+            + started.chars().count()
+            + 4 * "  ".len();
+        // One for the mark that it goes on.
+        let prompt_chars =
+            width.map_or(PROMPT_CHARS_MAX, |width| width.saturating_sub(used + 1).max(PROMPT_CHARS_MIN));
+        let prompt = cut(turn.input_summary.as_deref().unwrap_or_default(), prompt_chars);
+        let dim = Style::new().dimmed();
+        let line = format!(
+            "{:<thread_chars$}  {:<turn_chars$}  {style}{status}{style:#}{padding}  {dim}{started}{dim:#}  {}",
+            shown(&turn.thread_id),
+            shown(&turn.id),
+            shown(&prompt),
+            thread_chars = self.thread,
+            turn_chars = self.turn,
+        );
+        line.trim_end().to_owned()
+    }
 }
 
 fn lines(args: &ReceiptTurnArgs, settings: &Settings, output: &mut Output) -> Outcome {
@@ -224,4 +289,31 @@ fn some(turns: &[String]) -> String {
         names.push_str(&format!(" and {} more", turns.len() - NAMES_MAX));
     }
     names
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(prompt_chars: usize, width: Option<usize>, want_chars: usize, is_cut: bool) {
+        let turn = serde_json::json!({"id": "turn-0001", "thread_id": "7d1f0a52-0c5e-4d3b-9a57-6f2b8c4e1a90",
+            "status": "in_progress", "started_at": "2026-06-08T08:14:42.123Z",
+            "input_summary": "ä".repeat(prompt_chars)});
+        let turn: TurnRecord = serde_json::from_value(turn).unwrap();
+        let dim = Style::new().dimmed();
+        let row = Columns::of(std::slice::from_ref(&turn)).row(&turn, width);
+        let plain = row.replace(&dim.render().to_string(), "").replace(&dim.render_reset().to_string(), "");
+        assert_eq!((plain.chars().count(), plain.ends_with('…')), (want_chars, is_cut), "{plain}");
+    }
+
+    #[test]
+    fn a_prompt_is_cut_to_the_width_and_shows_that_it_goes_on() {
+        const BEFORE: usize = 88;
+        check(100, None, BEFORE + 100, false);
+        check(101, None, BEFORE + 100 + 1, true);
+        check(41, Some(130), 130 - 1, false);
+        check(42, Some(130), 130, true);
+        check(100, Some(80), BEFORE + 20 + 1, true);
+    }
 }

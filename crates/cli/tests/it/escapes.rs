@@ -278,6 +278,35 @@ fn answers_of_record_let_no_escapes_through() {
 }
 
 #[test]
+fn receipts_of_records_let_no_escapes_through() {
+    let steno = Steno::new();
+    let name = hostile_name();
+    let thread =
+        json!({ "id": name, "model": HOSTILE, "mode": HOSTILE, "created_at": HOSTILE, "title": HOSTILE });
+    let turn = json!({ "id": name, "thread_id": name, "status": HOSTILE, "input_summary": HOSTILE,
+        "started_at": HOSTILE, "ended_at": HOSTILE, "usage": { HOSTILE: HOSTILE }, "item_ids": [HOSTILE] });
+    let item = json!({ "id": HOSTILE, "turn_id": name, "kind": "tool_call", "status": HOSTILE });
+    for (kind, record) in [("threads", thread), ("turns", turn), ("items", item), ("events", json!({}))] {
+        let dir = steno.dir.path().join("records").join(kind);
+        fs::create_dir_all(&dir).unwrap();
+        fs::write(dir.join("all.jsonl"), format!("{record}\n")).unwrap();
+    }
+    let of = ["--records", "records", "--thread", &name];
+    for args in [
+        &["ls"][..],
+        &["ls", "--json"],
+        &["export", "--format", "text", "--turn", &name],
+        &["export", "--turn", "another"],
+    ] {
+        for color in ["auto", "always", "never"] {
+            let said = steno.run(&[&["--color", color, "receipt"], args, &of].concat());
+            assert!(said.out.contains("[2Jd") || said.code == 1, "{args:?}: {said:?}");
+            assert_clean(&said, &format!("receipt {args:?} in colour {color}"));
+        }
+    }
+}
+
+#[test]
 fn settings_are_shown_with_their_escapes_visible() {
     let steno = Steno::new();
     let store = steno.dir.path().join(hostile_name());

@@ -4,9 +4,10 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 
+use serde_json::{Value, json};
 use steno_testkit::{needs, tool};
 
-use crate::kit::{Said, Steno};
+use crate::kit::{Said, Steno, id};
 
 const SESSION: &str = "7d1f0a52-0c5e-4d3b-9a57-6f2b8c4e1a90";
 
@@ -70,7 +71,7 @@ fn turns_are_listed() {
     let rows: Vec<&str> = said.out.lines().collect();
     assert_eq!(rows.len(), 3, "{said:?}");
     assert!(
-        rows[1].starts_with(&format!("{SESSION}  turn-0002   failed       2026-06-02T01:00:20Z")),
+        rows[1].starts_with(&format!("{SESSION}  turn-0002  failed       2026-06-02T01:00:20Z")),
         "{rows:?}"
     );
     let json = receipt(&steno, &["ls", "--thread", &SESSION[..8], "--json"]).json();
@@ -79,6 +80,31 @@ fn turns_are_listed() {
     let said = receipt(&steno, &["ls", "--records", records.to_str().unwrap()]);
     assert_eq!(said.out.lines().count(), 3, "{said:?}");
     assert_eq!(receipt(&Steno::new(), &["ls"]).code, 1);
+}
+
+#[test]
+fn the_newest_session_is_listed_first_and_a_long_prompt_shows_that_it_goes_on() {
+    let steno = Steno::new();
+    for (run, day, prompt) in [(id(1), "2026-06-02", "Mend it."), (id(2), "2026-06-03", &"why? ".repeat(30))]
+    {
+        let time = format!("{day}T01:00:00Z");
+        let block = json!({"type": "text", "text": prompt, "fidelity": "agent_emitted"});
+        let event = |kind: &str, path: &str, payload: Value| json!({"type": kind, "path": path, "timestamp": time, "payload": payload});
+        steno.recorded(
+            &run,
+            &[
+                event("run.started", "", json!({"name": "codex", "kind": "session"})),
+                event("step.started", "turn-0001", json!({"name": "turn-0001", "kind": "turn"})),
+                event("message.user", "turn-0001", json!({"role": "user", "blocks": [block]})),
+            ],
+        );
+    }
+    let row = |run: &str, day: &str, prompt: &str| {
+        format!("{run}  turn-0001  in_progress  {day}T01:00:00Z      {prompt}\n")
+    };
+    let want = row(&id(2), "2026-06-03", &format!("{}…", "why? ".repeat(20)))
+        + &row(&id(1), "2026-06-02", "Mend it.");
+    assert_eq!(receipt(&steno, &["ls"]).out, want);
 }
 
 #[test]
