@@ -170,7 +170,8 @@ impl Row {
                 size(self.bytes),
             ));
             let name = summary.name.as_ref().map(ToString::to_string).unwrap_or_default();
-            let name_chars = width.map_or(usize::MAX, |width| width.saturating_sub(BEFORE_NAME_CHARS));
+            // One for the mark that it goes on.
+            let name_chars = width.map_or(usize::MAX, |width| width.saturating_sub(BEFORE_NAME_CHARS + 1));
             let name = cut(&name, name_chars.max(NAME_CHARS_MIN));
             line.push_str("  ");
             line.push_str(&visible(&name, Lines::Escape));
@@ -179,5 +180,34 @@ impl Row {
             }
         }
         line.trim_end().to_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use steno_model::Timestamp;
+
+    use super::*;
+
+    #[track_caller]
+    fn check(name_chars: usize, width: Option<usize>, want_chars: usize) {
+        let run = RunId::parse("550e8400-e29b-41d4-a716-446655440000").unwrap();
+        let summary = RunSummary {
+            name: Some("ä".repeat(name_chars).as_str().into()),
+            started_at: Timestamp::parse("2026-06-08T08:14:42.123Z").ok(),
+            ..SummaryBuilder::new(run).finish()
+        };
+        let row = Row { run, state: "open", bytes: 0, summary: Some(summary), source: None }.human(width);
+        let dim = Style::new().dimmed();
+        let plain = row.replace(&dim.render().to_string(), "").replace(&dim.render_reset().to_string(), "");
+        assert_eq!(plain.chars().count(), want_chars, "{plain}");
+    }
+
+    #[test]
+    fn a_long_name_is_cut_so_that_its_line_fits() {
+        check(200, None, BEFORE_NAME_CHARS + 200);
+        check(30, Some(130), BEFORE_NAME_CHARS + 30);
+        check(200, Some(130), 130);
+        check(200, Some(80), BEFORE_NAME_CHARS + NAME_CHARS_MIN + 1);
     }
 }
