@@ -187,8 +187,7 @@ pub fn open_reader(found: &Found, settings: &Settings) -> Result<Reader, Failure
             Ok(reader)
         }
         Found::File(path) => {
-            let file = open_host_file(path)
-                .map_err(|error| Failure::could_not(format!("cannot open `{}`: {error}", path.display())))?;
+            let file = open_host_file(path).map_err(|error| cannot("open", path, &error))?;
             Ok(Reader::of_file(file, StorePath::outside(path), None).until_now()?)
         }
     }

@@ -1,8 +1,9 @@
 //! Files outside any store: opened so that nothing that stands in a file's place can hold us up, be it a pipe, a device
 //! or a socket. They may be anybody's, and are only read.
 
+use std::fmt;
 use std::fs::File;
-use std::io;
+use std::io::{self, Read};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -19,6 +20,35 @@ pub enum Links {
     Followed,
     /// A link is no file: the path was found, and whoever can write there must not lead us elsewhere.
     Refused,
+}
+
+/// The cause inside an [`io::Error`] when there is more to read than somebody can bear.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TooLong {
+    /// How much it may be.
+    pub size_bytes_max: u64,
+}
+
+impl TooLong {
+    /// Returns the cause if that is what an error is about.
+    #[must_use]
+    pub fn inside(error: &io::Error) -> Option<Self> {
+        error.get_ref()?.downcast_ref().copied()
+    }
+}
+
+impl fmt::Display for TooLong {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "it has more than {} bytes", self.size_bytes_max)
+    }
+}
+
+impl std::error::Error for TooLong {}
+
+impl From<TooLong> for io::Error {
+    fn from(cause: TooLong) -> Self {
+        Self::new(io::ErrorKind::FileTooLarge, cause)
+    }
 }
 
 /// Opens the regular file at a path of the host to read it, and nothing else that may stand there.
@@ -55,6 +85,29 @@ pub fn open_regular(path: &Path, links: Links) -> io::Result<File> {
 /// As [`open_regular`].
 pub fn open_host_file(path: &Path) -> io::Result<Arc<dyn DiskFile>> {
     Ok(Arc::new(RealFile::from(open_regular(path, Links::Followed)?)))
+}
+
+/// Reads a whole file that was opened like [`open_host_file`] does.
+///
+/// # Errors
+/// [`TooLong`] inside the error for one with more bytes than that, also if it grows meanwhile; else as [`open_regular`].
+pub fn read_host_file(path: &Path, size_bytes_max: u64) -> io::Result<Vec<u8>> {
+    let file = open_regular(path, Links::Followed)?;
+    // Most that are too long show it before any of it is read.
+    if file.metadata()?.len() > size_bytes_max {
+        return Err(TooLong { size_bytes_max }.into());
+    }
+    read_up_to(file, size_bytes_max)
+}
+
+/// Reads all that there is, unless that is more than `size_bytes_max`.
+///
+/// # Errors
+/// [`TooLong`] inside the error, or what the system says.
+pub fn read_up_to(from: impl Read, size_bytes_max: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    from.take(size_bytes_max.saturating_add(1)).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > size_bytes_max { Err(TooLong { size_bytes_max }.into()) } else { Ok(bytes) }
 }
 
 #[cfg(test)]
@@ -111,5 +164,21 @@ mod tests {
             Some(Errno::LOOP.raw_os_error())
         );
         check(Path::new("/dev/null"), Links::Refused, Err("a device"));
+    }
+    #[test]
+    fn a_file_is_read_up_to_its_limit_and_no_byte_further() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("file");
+        std::fs::write(&path, "text").unwrap();
+        for (size_bytes_max, fits) in [(5, true), (4, true), (3, false)] {
+            let want = if fits { Ok(b"text".to_vec()) } else { Err(Some(TooLong { size_bytes_max })) };
+            let checked = |read: io::Result<Vec<u8>>| read.map_err(|error| TooLong::inside(&error));
+            assert_eq!(checked(read_host_file(&path, size_bytes_max)), want);
+            // Of what does not tell its length, a pipe or a file that grows, the limit alone protects us.
+            assert_eq!(checked(read_up_to(&b"text"[..], size_bytes_max)), want);
+        }
+        let failed = read_host_file(dir.path(), 5).unwrap_err();
+        assert_eq!(NotRegular::inside(&failed).map(|why| why.found), Some("a directory"));
+        assert_eq!(read_up_to(io::repeat(0), 5).unwrap_err().to_string(), "it has more than 5 bytes");
     }
 }

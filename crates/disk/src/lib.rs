@@ -21,7 +21,8 @@
 //! # Promises
 //! - [`RealDisk`] opens beneath one directory handle, follows no link, never waits for a pipe, and opens regular files
 //!   alone; new files have mode 0600 and directories 0700, whatever the umask.
-//! - [`open_regular`] opens what lies outside, an agent's file or a copy of a run, with the same care.
+//! - [`open_regular`] opens what lies outside, an agent's file or a copy of a run, with the same care, and
+//!   [`read_host_file`] reads no more of it than its caller can bear.
 //! - [`append_all`], [`overwrite_all`] and [`read_full`] go on after interrupted and short calls.
 //! - [`replace_file`] leaves the old content or the new one, whenever the power goes.
 //! - A sync that failed is never tried again: the second answer may be a false yes.
@@ -34,7 +35,7 @@ use std::fmt;
 use std::io;
 use std::sync::Arc;
 
-pub use host::{Links, open_host_file, open_regular};
+pub use host::{Links, TooLong, open_host_file, open_regular, read_host_file, read_up_to};
 pub use path::StorePath;
 pub use real::RealDisk;
 
@@ -223,7 +224,7 @@ impl NotRegular {
 
 impl fmt::Display for NotRegular {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "{} stands where a regular file of ours should be", self.found)
+        write!(out, "{} stands where a regular file should be", self.found)
     }
 }
 

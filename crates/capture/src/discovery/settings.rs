@@ -1,11 +1,11 @@
 //! Reads an agent's settings: JSON, in which some agents allow comments.
 
 use std::borrow::Cow;
-use std::io::{self, Read as _};
+use std::io;
 use std::path::Path;
 
 use serde_json::Value;
-use steno_disk::{Links, NotRegular, open_regular};
+use steno_disk::{NotRegular, TooLong, read_host_file};
 
 use super::problem::{Problem, Why};
 
@@ -39,16 +39,15 @@ pub(super) fn read(path: &Path, comments: Comments) -> Result<Option<Value>, Pro
 }
 
 fn read_text(path: &Path) -> Result<String, Why> {
-    let file = open_regular(path, Links::Followed).map_err(|error| match NotRegular::inside(&error) {
-        Some(_) => Why::NotRegular,
-        None => Why::Unreadable(error),
+    let bytes = read_host_file(path, SIZE_BYTES_MAX).map_err(|error| {
+        match (NotRegular::inside(&error), TooLong::inside(&error)) {
+            (Some(_), _) => Why::NotRegular,
+            (None, Some(TooLong { size_bytes_max })) => Why::TooLong { size_bytes_max },
+            (None, None) => Why::Unreadable(error),
+        }
     })?;
-    let mut text = String::new();
-    file.take(SIZE_BYTES_MAX + 1).read_to_string(&mut text).map_err(Why::Unreadable)?;
-    if text.len() as u64 > SIZE_BYTES_MAX {
-        return Err(Why::TooLong { size_bytes_max: SIZE_BYTES_MAX });
-    }
-    Ok(text)
+    String::from_utf8(bytes)
+        .map_err(|error| Why::Unreadable(io::Error::new(io::ErrorKind::InvalidData, error)))
 }
 
 /// Takes out `// …` and `/* … */` where they are not part of a string.

@@ -1,11 +1,11 @@
 //! `steno receipt`: what one turn did, as far as the record can vouch for it; and whether such a receipt holds.
 
 use std::cmp::Reverse;
-use std::io::{self, Read as _};
+use std::io;
 use std::path::Path;
 
 use anstyle::{AnsiColor, Style};
-use steno_disk::{StorePath, open_host_file, read_full};
+use steno_disk::{StorePath, open_host_file, read_host_file, read_up_to};
 use steno_journal::{Reader, Store, run_ends};
 use steno_model::RunId;
 use steno_model::records::{RecordStatus, TurnRecord};
@@ -238,23 +238,11 @@ fn show_proven(proven: &Proven, is_json: bool, output: &mut Output) {
 
 /// Reads a file that somebody names, or stdin.
 fn input(path: &Path) -> Result<Vec<u8>, Failure> {
-    let too_long =
-        || Failure::could_not(format!("`{}` has more than {INPUT_BYTES_MAX} bytes", path.display()));
     if path == Path::new("-") {
-        let mut bytes = Vec::new();
-        let read = io::stdin().take(INPUT_BYTES_MAX + 1).read_to_end(&mut bytes);
-        let read = read.map_err(|error| Failure::could_not(format!("cannot read stdin: {error}")))?;
-        return if read as u64 > INPUT_BYTES_MAX { Err(too_long()) } else { Ok(bytes) };
+        return read_up_to(io::stdin(), INPUT_BYTES_MAX)
+            .map_err(|error| Failure::could_not(format!("cannot read stdin: {error}")));
     }
-    let file = open_host_file(path).map_err(|error| cannot("open", path, &error))?;
-    let size = file.identity().map_err(|error| cannot("look at", path, &error))?.size_bytes;
-    if size > INPUT_BYTES_MAX {
-        return Err(too_long());
-    }
-    let mut bytes = vec![0; usize::try_from(size).unwrap_or(usize::MAX)];
-    let read = read_full(&*file, &mut bytes, 0).map_err(|error| cannot("read", path, &error))?;
-    bytes.truncate(read);
-    Ok(bytes)
+    read_host_file(path, INPUT_BYTES_MAX).map_err(|error| cannot("read", path, &error))
 }
 
 fn failure(error: Error) -> Failure {

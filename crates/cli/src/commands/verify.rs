@@ -15,6 +15,7 @@ use super::verify_vault::verify_vault;
 use crate::args::VerifyArgs;
 use crate::failure::{Exit, Failure, Outcome, with_causes};
 use crate::output::{Output, size};
+use crate::provider_files::cannot;
 use crate::runs::{self, Found};
 use crate::settings::Settings;
 
@@ -141,10 +142,7 @@ fn check_path(
     path: &Path,
     expected: Option<&Expected>,
 ) -> Result<(Result<Checked, JournalError>, Option<RunId>), Failure> {
-    let open = || {
-        open_host_file(path)
-            .map_err(|error| Failure::could_not(format!("cannot open `{}`: {error}", path.display())))
-    };
+    let open = || open_host_file(path).map_err(|error| cannot("open", path, &error));
     let shown = StorePath::outside(path);
     let first = check_file(open()?, &shown, None, Vec::new());
     let Ok(Checked { run: Some(run), .. }) = first else { return Ok((first, None)) };

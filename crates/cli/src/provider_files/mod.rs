@@ -147,15 +147,15 @@ pub fn what_is(surface: Surface) -> &'static str {
 
 /// Opens a file to read; somebody named it, perhaps by a link.
 fn open_named(path: &Path) -> Result<File, Failure> {
-    open_regular(path, Links::Followed).map_err(|error| match NotRegular::inside(&error) {
-        Some(_) => Failure::could_not(format!("`{}` is no regular file", path.display())),
-        None => cannot("read", path, &error),
-    })
+    open_regular(path, Links::Followed).map_err(|error| cannot("read", path, &error))
 }
 
 /// Returns that something cannot be done with a path, and why.
 pub fn cannot(what: &str, path: &Path, error: &io::Error) -> Failure {
-    Failure::could_not(format!("cannot {what} `{}`: {error}", path.display()))
+    Failure::could_not(match NotRegular::inside(error) {
+        Some(_) => format!("`{}` is no regular file", path.display()),
+        None => format!("cannot {what} `{}`: {error}", path.display()),
+    })
 }
 
 #[cfg(test)]

@@ -159,6 +159,19 @@ fn receipts_are_verified_against_all_that_there_may_be() {
     assert_eq!(receipt(&steno, &["verify", &path("receipt"), "--json"]).json()[0]["holds"], false);
 }
 
+#[test]
+fn a_receipt_and_its_lines_have_a_limit() {
+    const INPUT_BYTES_MAX: u64 = 1024 * 1024 * 1024;
+    let steno = store();
+    fs::File::create(steno.dir.path().join("long")).unwrap().set_len(INPUT_BYTES_MAX + 1).unwrap();
+    fs::write(steno.dir.path().join("receipt"), export(&steno, "turn-0001", &["--integrity"]).out).unwrap();
+    for args in [&["verify", "long"][..], &["verify", "receipt", "--lines", "long"]] {
+        let said = receipt(&steno, args);
+        let why = format!("cannot read `long`: it has more than {INPUT_BYTES_MAX} bytes");
+        assert!(said.code == 3 && said.err.contains(&why), "{args:?}: {said:?}");
+    }
+}
+
 /// R93: whoever exports opens nothing to write, makes no file, and talks to nobody.
 #[test]
 fn under_strace_an_export_changes_nothing() {

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use serde::de::DeserializeOwned;
-use steno_disk::{open_host_file, read_full};
+use steno_disk::read_host_file;
 use steno_model::receipt::{MissingRange, Receipt};
 use steno_model::records::{EventRecord, ItemRecord, ThreadRecord, TurnRecord};
 use steno_views::count;
@@ -153,7 +153,8 @@ fn check_all(path: &Path, unreadable: u64) -> Result<(), Error> {
 
 /// Reads the records of a file, and counts those that cannot be read.
 fn read_records<T: DeserializeOwned>(path: &Path) -> Result<(Vec<T>, u64), Error> {
-    let bytes = read_file(path).map_err(|why| Error::Records { path: path.to_owned(), why })?;
+    let bytes = read_host_file(path, FILE_BYTES_MAX)
+        .map_err(|error| Error::Records { path: path.to_owned(), why: error.to_string() })?;
     if path.extension().is_some_and(|end| end == "json") {
         let array = serde_json::from_slice::<Vec<T>>(&bytes).ok();
         let records = array.or_else(|| Some(vec![serde_json::from_slice(&bytes).ok()?]));
@@ -168,16 +169,4 @@ fn read_records<T: DeserializeOwned>(path: &Path) -> Result<(Vec<T>, u64), Error
         }
     }
     Ok((records, unreadable))
-}
-
-fn read_file(path: &Path) -> Result<Vec<u8>, String> {
-    let file = open_host_file(path).map_err(|error| error.to_string())?;
-    let size = file.identity().map_err(|error| error.to_string())?.size_bytes;
-    if size > FILE_BYTES_MAX {
-        return Err(format!("it has more than {FILE_BYTES_MAX} bytes"));
-    }
-    let mut bytes = vec![0; usize::try_from(size).map_err(|error| error.to_string())?];
-    let read = read_full(&*file, &mut bytes, 0).map_err(|error| error.to_string())?;
-    bytes.truncate(read);
-    Ok(bytes)
 }

@@ -144,6 +144,17 @@ fn records_that_do_not_belong_together_are_rejected_and_what_is_missing_is_said(
 }
 
 #[test]
+fn a_file_of_records_has_a_limit() {
+    const FILE_BYTES_MAX: u64 = 256 * 1024 * 1024;
+    let dir = tempfile::tempdir().unwrap();
+    fs::create_dir(dir.path().join("turns")).unwrap();
+    let path = dir.path().join("turns/long.jsonl");
+    fs::File::create(&path).unwrap().set_len(FILE_BYTES_MAX + 1).unwrap();
+    let said = Directory::new(dir.path()).turns(None).unwrap_err().to_string();
+    assert_eq!(said, format!("cannot read `{}`: it has more than {FILE_BYTES_MAX} bytes", path.display()));
+}
+
+#[test]
 fn a_receipt_holds_against_the_store_a_file_its_lines_and_records() {
     let dir = tempfile::tempdir().unwrap();
     let store = store(dir.path());
