@@ -1,10 +1,9 @@
 //! What ends a command early: a message for people, a hint, an exit code.
 
-use std::error::Error as StdError;
-use std::fmt::Write as _;
 use std::io;
 
 use steno_journal::{Error as JournalError, RunFile};
+use steno_views::with_causes;
 
 /// Exit codes, the same for every command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -163,17 +162,6 @@ fn hint_for(error: &JournalError) -> Option<&'static str> {
         | JournalError::Shrunk { .. }
         | JournalError::Io { .. } => return None,
     })
-}
-
-/// Returns an error's message with the messages of its causes.
-pub fn with_causes(error: &dyn StdError) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        write!(text, ": {error}").expect("a String takes every write");
-        cause = error.source();
-    }
-    text
 }
 
 #[cfg(test)]

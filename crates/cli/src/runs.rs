@@ -8,9 +8,9 @@ use std::sync::Arc;
 use steno_disk::{RealDisk, StorePath, open_host_file};
 use steno_journal::{Error as JournalError, Reader, RunFile, Seal, Store, read_seals};
 use steno_model::RunId;
-use steno_views::{Lines, visible};
+use steno_views::{Lines, visible, with_causes};
 
-use crate::failure::{Failure, with_causes};
+use crate::failure::Failure;
 use crate::provider_files::{Opened, cannot, what_is};
 use crate::settings::Settings;
 

@@ -11,7 +11,8 @@
 //! - [`usage`]: [`usage::UsageBuilder`] adds up what sessions cost in tokens.
 //! - [`gist`]: what a value says, in a few words for one line.
 //! - [`State`] and [`Reported`]: what is known about an end.
-//! - [`visible()`]: makes foreign text harmless for a terminal; [`cut()`] shortens it, [`count()`] gives a number its noun.
+//! - [`visible()`]: makes foreign text harmless for a terminal. [`cut()`] shortens a text, [`count()`] gives a number its
+//!   noun, [`with_causes()`] says why something failed.
 //!
 //! ```
 //! use std::collections::BTreeMap;
@@ -54,4 +55,4 @@ mod words;
 
 pub use state::{Reported, State};
 pub use visible::{Lines, visible};
-pub use words::{count, cut};
+pub use words::{count, cut, with_causes};

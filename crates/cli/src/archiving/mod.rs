@@ -15,12 +15,12 @@ use steno_capture::discovery::{self, Environment};
 use steno_journal::{Journal, Options};
 use steno_recorder::archive::{Archive, ArchiveOptions, Error, Found, Places};
 use steno_recorder::entries::{EntryLog, EntryOptions};
-use steno_views::{Lines, visible};
+use steno_views::{Lines, visible, with_causes};
 use tracing_subscriber::Layer as _;
 use tracing_subscriber::layer::SubscriberExt as _;
 
 use crate::args::EntriesOut;
-use crate::failure::{Exit, Failure, with_causes};
+use crate::failure::{Exit, Failure};
 use crate::provider_files::cannot;
 use crate::runs;
 use crate::settings::Settings;

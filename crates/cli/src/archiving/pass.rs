@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use steno_recorder::archive::{Archive, Follower, Found, Health, Places, follower};
-use steno_views::count;
+use steno_views::{count, with_causes};
 
 use super::follow::{another, tell};
 use super::stop::Stop;
 use super::{Bar, Report, failure, pausing, warn, warn_of_problems};
-use crate::failure::{Exit, Failure, Outcome, with_causes};
+use crate::failure::{Exit, Failure, Outcome};
 use crate::output::Output;
 
 /// How a pass ended.

@@ -5,9 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use steno_journal::{Error as JournalError, Store, run_ends};
 use steno_model::{Evidence, ExchangeEvent, RunId};
 use steno_vault::{Manifest, SourceId, Vault};
+use steno_views::with_causes;
 
 use super::warn;
-use crate::failure::{Failure, with_causes};
+use crate::failure::Failure;
 use crate::runs;
 use crate::settings::Settings;
 

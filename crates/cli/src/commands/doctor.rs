@@ -7,11 +7,11 @@ use serde_json::{Value, json};
 use steno_capture::discovery::{self, Environment, Home, Origin, Provider, Retention, Role, SetBy};
 use steno_recorder::archive::{Coverage, Exclusions, ToArchive, coverage, follower};
 use steno_vault::Vault;
-use steno_views::{Lines, count, visible};
+use steno_views::{Lines, count, visible, with_causes};
 
 use crate::archiving::{self, pausing};
 use crate::args::DoctorArgs;
-use crate::failure::{Exit, Failure, Outcome, with_causes};
+use crate::failure::{Exit, Failure, Outcome};
 use crate::output::{Output, size};
 use crate::runs;
 use crate::settings::Settings;

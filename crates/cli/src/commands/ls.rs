@@ -8,13 +8,13 @@ use steno_model::json::{Fields, JsonString, ObjectWriter};
 use steno_model::{RunId, Seq};
 use steno_vault::{SourceId, Vault};
 use steno_views::summary::{RunSummary, SummaryBuilder, state_name};
-use steno_views::{Lines, count, cut, visible};
+use steno_views::{Lines, count, cut, visible, with_causes};
 
 use crate::archiving::follow::tell;
 use crate::archiving::sessions::{source_of, without_events};
 use crate::archiving::warn;
 use crate::args::LsArgs;
-use crate::failure::{Exit, Failure, Outcome, with_causes};
+use crate::failure::{Exit, Failure, Outcome};
 use crate::output::{Output, size};
 use crate::runs;
 use crate::settings::Settings;

@@ -14,11 +14,11 @@ use steno_journal::{Error as JournalError, Journal, Level, Options, Pending};
 use steno_model::json::JsonString;
 use steno_model::limits::LINE_BYTES_MAX;
 use steno_model::{Draft, Error as ModelError, Seq};
-use steno_views::count;
+use steno_views::{count, with_causes};
 
 use super::run_writer::RunWriter;
 use crate::args::RecordArgs;
-use crate::failure::{Exit, Failure, Outcome, exit_of, with_causes};
+use crate::failure::{Exit, Failure, Outcome, exit_of};
 use crate::output::harmless_json;
 use crate::runs;
 use crate::settings::Settings;

@@ -6,11 +6,11 @@ use std::sync::Arc;
 
 use serde_json::json;
 use steno_vault::{Manifest, RestoreError, Standing, Vault};
-use steno_views::{Lines, count, visible};
+use steno_views::{Lines, count, visible, with_causes};
 
 use crate::archiving::sessions::find_sources;
 use crate::args::RestoreArgs;
-use crate::failure::{Exit, Failure, Outcome, with_causes};
+use crate::failure::{Exit, Failure, Outcome};
 use crate::output::{Output, size};
 use crate::runs;
 use crate::settings::Settings;

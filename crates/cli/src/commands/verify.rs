@@ -9,11 +9,11 @@ use serde_json::json;
 use steno_disk::{StorePath, open_host_file};
 use steno_journal::{Checked, Ending, Error as JournalError, Seal, check_file, check_run};
 use steno_model::RunId;
-use steno_views::{Lines, count, visible};
+use steno_views::{Lines, count, visible, with_causes};
 
 use super::verify_vault::verify_vault;
 use crate::args::VerifyArgs;
-use crate::failure::{Exit, Failure, Outcome, with_causes};
+use crate::failure::{Exit, Failure, Outcome};
 use crate::output::{Output, size};
 use crate::provider_files::cannot;
 use crate::runs::{self, Found};

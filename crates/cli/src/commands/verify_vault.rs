@@ -6,9 +6,9 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::json;
 use steno_journal::Store;
 use steno_vault::{Finding, Touched, Vault, Verified};
-use steno_views::{Lines, count, visible};
+use steno_views::{Lines, count, visible, with_causes};
 
-use crate::failure::{Failure, with_causes};
+use crate::failure::Failure;
 use crate::output::{Output, size};
 
 /// Checks the vault of a store; returns how many things are wrong. A store without a vault has nothing to check.

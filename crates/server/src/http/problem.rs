@@ -4,6 +4,7 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use steno_journal::Error as JournalError;
+pub(super) use steno_views::with_causes;
 use utoipa::ToSchema;
 
 use crate::receipts;
@@ -113,16 +114,4 @@ impl From<receipts::Error> for Problem {
             | receipts::Error::Records { .. }) => Self::internal(error.to_string()),
         }
     }
-}
-
-/// Says what failed, and why in turn.
-pub(super) fn with_causes(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text.push_str(": ");
-        text.push_str(&error.to_string());
-        cause = error.source();
-    }
-    text
 }
