@@ -23,6 +23,7 @@ pub mod serve;
 pub mod service;
 pub mod show;
 pub mod tree;
+mod turn_lines;
 pub mod up;
 pub mod usage;
 pub mod verify;

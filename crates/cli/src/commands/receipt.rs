@@ -4,15 +4,15 @@ use std::cmp::Reverse;
 use std::io;
 use std::path::Path;
 
-use anstyle::{AnsiColor, Style};
 use steno_disk::{StorePath, open_host_file, read_host_file, read_up_to};
 use steno_journal::{Reader, Store, run_ends};
 use steno_model::RunId;
-use steno_model::records::{RecordStatus, TurnRecord};
+use steno_model::records::TurnRecord;
 use steno_server::receipts::{Against, Directory, Error, Proven, ReadRun, Wanted, verify};
 use steno_views::receipt::{text, to_json};
-use steno_views::{Lines, cut, visible};
+use steno_views::{Lines, visible};
 
+use super::turn_lines::Columns;
 use crate::args::{
     ReceiptArgs, ReceiptDo, ReceiptExportArgs, ReceiptFormat, ReceiptLsArgs, ReceiptTurnArgs,
     ReceiptVerifyArgs,
@@ -25,14 +25,6 @@ use crate::settings::Settings;
 
 /// How long a receipt, or the lines of one, may be.
 const INPUT_BYTES_MAX: u64 = 1024 * 1024 * 1024;
-
-/// How wide the columns of turns, of how they stand and of times are.
-const TURN_CHARS: usize = "turn-0001".len();
-const STATUS_CHARS: usize = "in_progress".len();
-const TIME_CHARS: usize = "2026-06-08T08:14:42.123Z".len();
-/// How much of a prompt is shown where no terminal tells its width, and how much at least where one does.
-const PROMPT_CHARS_MAX: usize = 100;
-const PROMPT_CHARS_MIN: usize = 20;
 
 pub fn run(args: &ReceiptArgs, settings: &Settings, output: &mut Output) -> Outcome {
     match &args.what {
@@ -116,60 +108,6 @@ fn newest_first(store: &Store) -> Result<Vec<RunId>, Failure> {
         Reverse(first.and_then(|first| first.timestamp.instant()))
     });
     Ok(runs)
-}
-
-/// How wide the columns are that have ids in them, which other systems choose as they like.
-struct Columns {
-    thread: usize,
-    turn: usize,
-}
-
-impl Columns {
-    fn of(turns: &[TurnRecord]) -> Self {
-        let widest = |id: fn(&TurnRecord) -> &str| {
-            turns.iter().map(|turn| visible(id(turn), Lines::Escape).chars().count()).max().unwrap_or(0)
-        };
-        Self { thread: widest(|turn| &turn.thread_id), turn: widest(|turn| &turn.id).max(TURN_CHARS) }
-    }
-
-    fn row(&self, turn: &TurnRecord, width: Option<usize>) -> String {
-        let shown = |text: &str| visible(text, Lines::Escape).into_owned();
-        let status = shown(&turn.status.to_string());
-        let style = match turn.status.known() {
-            Some(RecordStatus::Completed) => AnsiColor::Green.on_default(),
-            Some(RecordStatus::Failed) => AnsiColor::Red.on_default().bold(),
-            Some(
-                RecordStatus::Queued
-                | RecordStatus::InProgress
-                | RecordStatus::Interrupted
-                | RecordStatus::Canceled,
-            )
-            | None => Style::new(),
-        };
-        // Padded outside of the style, so that a line without more ends with its last word.
-        let status_chars = status.chars().count();
-        let padding = " ".repeat(STATUS_CHARS.saturating_sub(status_chars));
-        let started = format!("{:<TIME_CHARS$}", shown(turn.started_at.as_deref().unwrap_or_default()));
-        let used = self.thread
-            + self.turn
-            + status_chars.max(STATUS_CHARS)
-            + started.chars().count()
-            + 4 * "  ".len();
-        // One for the mark that it goes on.
-        let prompt_chars =
-            width.map_or(PROMPT_CHARS_MAX, |width| width.saturating_sub(used + 1).max(PROMPT_CHARS_MIN));
-        let prompt = cut(turn.input_summary.as_deref().unwrap_or_default(), prompt_chars);
-        let dim = Style::new().dimmed();
-        let line = format!(
-            "{:<thread_chars$}  {:<turn_chars$}  {style}{status}{style:#}{padding}  {dim}{started}{dim:#}  {}",
-            shown(&turn.thread_id),
-            shown(&turn.id),
-            shown(&prompt),
-            thread_chars = self.thread,
-            turn_chars = self.turn,
-        );
-        line.trim_end().to_owned()
-    }
 }
 
 fn lines(args: &ReceiptTurnArgs, settings: &Settings, output: &mut Output) -> Outcome {
@@ -277,31 +215,4 @@ fn some(turns: &[String]) -> String {
         names.push_str(&format!(" and {} more", turns.len() - NAMES_MAX));
     }
     names
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[track_caller]
-    fn check(prompt_chars: usize, width: Option<usize>, want_chars: usize, is_cut: bool) {
-        let turn = serde_json::json!({"id": "turn-0001", "thread_id": "7d1f0a52-0c5e-4d3b-9a57-6f2b8c4e1a90",
-            "status": "in_progress", "started_at": "2026-06-08T08:14:42.123Z",
-            "input_summary": "ä".repeat(prompt_chars)});
-        let turn: TurnRecord = serde_json::from_value(turn).unwrap();
-        let dim = Style::new().dimmed();
-        let row = Columns::of(std::slice::from_ref(&turn)).row(&turn, width);
-        let plain = row.replace(&dim.render().to_string(), "").replace(&dim.render_reset().to_string(), "");
-        assert_eq!((plain.chars().count(), plain.ends_with('…')), (want_chars, is_cut), "{plain}");
-    }
-
-    #[test]
-    fn a_prompt_is_cut_to_the_width_and_shows_that_it_goes_on() {
-        const BEFORE: usize = 88;
-        check(100, None, BEFORE + 100, false);
-        check(101, None, BEFORE + 100 + 1, true);
-        check(41, Some(130), 130 - 1, false);
-        check(42, Some(130), 130, true);
-        check(100, Some(80), BEFORE + 20 + 1, true);
-    }
 }
