@@ -105,11 +105,12 @@ fn dispatch(command: &Command, settings: &Settings, output: &mut Output) -> Outc
 fn report(failure: &Failure) -> Exit {
     let mut stderr = anstream::stderr().lock();
     let bold = anstyle::AnsiColor::Red.on_default().bold();
-    let message = steno_views::visible(&failure.message, steno_views::Lines::Keep);
+    // Both may name what others have chosen: runs, turns, files.
+    let shown = |text| steno_views::visible(text, steno_views::Lines::Keep);
     // Nothing can be done when stderr is gone too.
-    writeln!(stderr, "{bold}error:{bold:#} {message}").ok();
+    writeln!(stderr, "{bold}error:{bold:#} {}", shown(&failure.message)).ok();
     if let Some(hint) = &failure.hint {
-        writeln!(stderr, "hint: {hint}").ok();
+        writeln!(stderr, "hint: {}", shown(hint)).ok();
     }
     failure.exit
 }

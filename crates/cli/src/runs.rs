@@ -120,7 +120,7 @@ pub fn find_recorded(text: &str, settings: &Settings) -> Result<Found, Failure> 
 
 /// Tells what a path is that is no transcript, and what to do with it; a damaged transcript is one.
 fn no_transcript(path: &Path) -> Option<(&'static str, Option<String>)> {
-    let hint = format!("`steno events {}` shows it", visible(&path.display().to_string(), Lines::Escape));
+    let hint = format!("`steno events {}` shows it", path.display());
     if path.is_dir() {
         return Some((
             "a directory",

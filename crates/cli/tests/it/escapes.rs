@@ -278,6 +278,15 @@ fn answers_of_record_let_no_escapes_through() {
 }
 
 #[test]
+fn hints_let_no_escapes_through() {
+    let steno = Steno::new();
+    steno.recorded(RUN, &[event("step.started", &json!({ "name": HOSTILE, "kind": "turn" }))]);
+    let said = steno.run(&["receipt", "export", "--thread", RUN, "--turn", "another"]);
+    assert!(said.code == 1 && said.err.contains("\nhint: "), "{said:?}");
+    assert_clean(&said, "a hint that names turns");
+}
+
+#[test]
 fn receipts_of_records_let_no_escapes_through() {
     let steno = Steno::new();
     let name = hostile_name();
