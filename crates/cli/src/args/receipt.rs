@@ -26,7 +26,8 @@ pub enum ReceiptDo {
     /// Check a receipt: make all of it anew, and name the first difference
     ///
     /// Against the store; or, without one, against a transcript file, a directory of records, or just the lines that it is
-    /// made of. Says what that proves, and what not. Exit code 1 means that it does not hold.
+    /// made of. Says what that proves, and what not. Exit code 1 means that it does not hold, or that there is nothing to
+    /// check it against.
     Verify(ReceiptVerifyArgs),
 }
 
@@ -91,7 +92,7 @@ pub struct ReceiptVerifyArgs {
     /// Check it against a directory of records
     #[arg(long, value_name = "DIR", conflicts_with_all = ["transcript", "lines"])]
     pub records: Option<PathBuf>,
-    /// Print one JSON object
+    /// Print one JSON object: `holds` is null if it could not be checked
     #[arg(long)]
     pub json: bool,
 }

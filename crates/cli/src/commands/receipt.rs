@@ -126,19 +126,41 @@ fn lines(args: &ReceiptTurnArgs, settings: &Settings, output: &mut Output) -> Ou
 }
 
 fn check(args: &ReceiptVerifyArgs, settings: &Settings, output: &mut Output) -> Outcome {
-    let receipt = String::from_utf8(input(&args.receipt)?).map_err(|_| {
-        Failure::nothing(format!("`{}` is no receipt: it is no text", args.receipt.display()))
-    })?;
+    if args.receipt == Path::new("-") && args.lines.as_deref() == Some(Path::new("-")) {
+        return Err(Failure::usage("both the receipt and its lines are to come from stdin")
+            .with_hint("put one of them into a file"));
+    }
+    match checked(args, settings) {
+        Ok(proven) => show_proven(&proven, args.json, output),
+        Err((verdict, failure)) => {
+            if args.json {
+                let answer = serde_json::json!({"holds": verdict, "error": failure.message});
+                output.json_line(&answer.to_string());
+            } else if verdict == Some(false) {
+                output.line("the receipt does not hold");
+            }
+            return Err(failure);
+        }
+    }
+    Ok(Exit::Done)
+}
+
+/// Whether a receipt holds, unless that could not be found out.
+type Verdict = Option<bool>;
+
+/// Checks a receipt against what the arguments name.
+fn checked(args: &ReceiptVerifyArgs, settings: &Settings) -> Result<Proven, (Verdict, Failure)> {
+    let unknown = |failure: Failure| (None, failure);
+    let receipt = input(&args.receipt).map_err(unknown)?;
+    let receipt = String::from_utf8(receipt)
+        .map_err(|_| (Some(false), failure(Error::NoReceipt("it is no text".to_owned()))))?;
     let store;
     let shown;
     let directory;
     let against = match (&args.transcript, &args.lines, &args.records) {
-        (Some(path), _, _) => {
-            let file = open_host_file(path).map_err(|error| cannot("open", path, &error))?;
-            Against::Transcript(Reader::of_file(file, StorePath::outside(path), None).until_now()?)
-        }
+        (Some(path), _, _) => Against::Transcript(open_transcript(path).map_err(unknown)?),
         (_, Some(path), _) => {
-            shown = input(path)?;
+            shown = input(path).map_err(unknown)?;
             Against::Lines(&shown)
         }
         (_, _, Some(path)) => {
@@ -146,22 +168,33 @@ fn check(args: &ReceiptVerifyArgs, settings: &Settings, output: &mut Output) -> 
             Against::Directory(&directory)
         }
         (None, None, None) => {
-            store = runs::need_store(settings)?;
+            store = runs::need_store(settings).map_err(unknown)?;
             Against::Store(&store)
         }
     };
-    match verify(&receipt, against) {
-        Ok(proven) => show_proven(&proven, args.json, output),
-        Err(error) => {
-            let failure = failure(error);
-            if args.json {
-                let answer = serde_json::json!({"holds": false, "error": failure.message});
-                output.json_line(&answer.to_string());
-            }
-            return Err(failure);
-        }
+    verify(&receipt, against).map_err(|error| (verdict(&error), failure(error)))
+}
+
+fn open_transcript(path: &Path) -> Result<Reader, Failure> {
+    let file = open_host_file(path).map_err(|error| cannot("open", path, &error))?;
+    Ok(Reader::of_file(file, StorePath::outside(path), None).until_now()?)
+}
+
+/// Returns what it says of a receipt that its check has failed.
+fn verdict(error: &Error) -> Verdict {
+    match error {
+        // The thread itself is not there.
+        Error::NoSuchTurn { turns, .. } if turns.is_empty() => None,
+        Error::NoReceipt(_)
+        | Error::NoSuchTurn { .. }
+        | Error::Ambiguous { .. }
+        | Error::Mismatch(_)
+        | Error::Differs(_)
+        | Error::OtherBytes
+        | Error::Lines(_) => Some(false),
+        // There was nothing to check it against.
+        Error::Journal(_) | Error::Records { .. } | Error::NoIntegrity => None,
     }
-    Ok(Exit::Done)
 }
 
 fn show_proven(proven: &Proven, is_json: bool, output: &mut Output) {

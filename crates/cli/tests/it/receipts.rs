@@ -148,15 +148,54 @@ fn receipts_are_verified_against_all_that_there_may_be() {
         );
     }
     let said = receipt(&steno, &["verify", &path("receipt"), "--json"]);
-    assert_eq!(said.json()[0]["holds"], true);
+    let json = &said.json()[0];
+    assert_eq!((said.code, &json["holds"], said.err.as_str()), (0, &json!(true), ""));
+    assert_eq!(json["proven"][0], "every field follows from the run in the store");
     let changed = fs::read_to_string(path("receipt")).unwrap();
     let changed = changed.replace("\"command_execution_count\": 2", "\"command_execution_count\": 1");
     fs::write(path("receipt"), changed).unwrap();
     let said = receipt(&steno, &["verify", &path("receipt")]);
     assert_eq!(said.code, 1);
     let why = "`side_effect_boundary.command_execution_count` is 1 in the receipt, and 2 by the record";
-    assert!(said.err.contains(why), "{said:?}");
-    assert_eq!(receipt(&steno, &["verify", &path("receipt"), "--json"]).json()[0]["holds"], false);
+    assert_eq!((said.out, said.err), ("the receipt does not hold\n".to_owned(), format!("error: {why}\n")));
+    let said = receipt(&steno, &["verify", &path("receipt"), "--json"]);
+    assert_eq!((said.code, said.json()), (1, vec![json!({"holds": false, "error": why})]));
+    assert_eq!(said.err, format!("error: {why}\n"), "whoever looks at a screen sees it too");
+}
+
+/// That a receipt is wrong, and that nobody could find out, are two things.
+#[test]
+fn what_could_not_be_checked_is_not_said_to_be_wrong() {
+    let steno = store();
+    let expected = |name: &str| fixtures().join("expected").join(name).to_str().unwrap().to_owned();
+    fs::write(steno.dir.path().join("plain"), export(&steno, "turn-0001", &[]).out).unwrap();
+    fs::write(steno.dir.path().join("bytes"), b"\xff\x00").unwrap();
+    fs::write(steno.dir.path().join("empty"), "").unwrap();
+    let turn = export(&steno, "turn-0001", &[]).out.replace("\"turn-0001\"", "\"turn-0009\"");
+    fs::write(steno.dir.path().join("turn"), turn).unwrap();
+    let run = export(&steno, "turn-0001", &[]).out.replace(SESSION, &id(9));
+    fs::write(steno.dir.path().join("run"), run).unwrap();
+    let of_records = expected("records-failed.json");
+    let cases: [(&[&str], i32, Value); 9] = [
+        (&["plain"], 0, json!(true)),
+        (&["bytes"], 1, json!(false)),
+        (&["empty"], 1, json!(false)),
+        (&["turn"], 1, json!(false)),
+        (&["run"], 1, Value::Null),
+        (&["plain", "--lines", "empty"], 1, Value::Null),
+        (&["plain", "--records", "."], 3, Value::Null),
+        (&[&of_records], 1, Value::Null),
+        (&["nowhere"], 3, Value::Null),
+    ];
+    for (args, code, holds) in cases {
+        let said = receipt(&steno, &[&["verify", "--json"], args].concat());
+        assert_eq!((said.code, said.json().len(), &said.json()[0]["holds"]), (code, 1, &holds), "{args:?}");
+        assert_eq!(said.err.is_empty(), code == 0, "{args:?}: {said:?}");
+        let said = receipt(&steno, &[&["verify"], args].concat());
+        assert_eq!(said.out.contains("does not hold"), holds == json!(false), "{args:?}: {said:?}");
+    }
+    let said = steno.run_with(&["receipt", "verify", "-", "--lines", "-"], b"{}");
+    assert!(said.code == 2 && said.err.contains("both the receipt and its lines"), "{said:?}");
 }
 
 #[test]

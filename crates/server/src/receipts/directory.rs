@@ -35,10 +35,15 @@ impl Directory {
     pub fn receipt(&self, thread: &str, turn: &str) -> Result<Receipt, Error> {
         let threads: Vec<ThreadRecord> =
             self.records("threads", thread, |record: &ThreadRecord| record.id == thread)?;
-        let no_such = |turns| Error::NoSuchTurn { thread: thread.to_owned(), turn: turn.to_owned(), turns };
-        let thread_record = threads.first().ok_or_else(|| no_such(Vec::new()))?;
+        let no_such = || {
+            // What there is helps whoever has asked; that it cannot be read is not what was asked for.
+            let turns =
+                self.turns(Some(thread)).unwrap_or_default().into_iter().map(|turn| turn.id).collect();
+            Error::NoSuchTurn { thread: thread.to_owned(), turn: turn.to_owned(), turns }
+        };
+        let thread_record = threads.first().ok_or_else(no_such)?;
         let turns: Vec<TurnRecord> = self.records("turns", turn, |record: &TurnRecord| record.id == turn)?;
-        let turn_record = turns.first().ok_or_else(|| no_such(Vec::new()))?;
+        let turn_record = turns.first().ok_or_else(no_such)?;
         let mut items = Vec::new();
         for id in &turn_record.item_ids {
             items.extend(

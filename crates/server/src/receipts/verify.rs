@@ -42,9 +42,16 @@ pub fn verify(text: &str, against: Against<'_>) -> Result<Proven, Error> {
     };
     let (thread, turn) = (said.thread.as_str(), said.turn.as_str());
     let mut proven = Proven { holds: Vec::new(), open: Vec::new() };
+    let without_integrity = match &against {
+        Against::Store(_) | Against::Transcript(_) | Against::Lines(_) => {
+            "that the record was not changed along with the receipt: export it with `--integrity`, and keep the root"
+        }
+        Against::Directory(_) => "that the records were not changed along with the receipt",
+    };
     let found = match against {
         Against::Store(store) => {
-            let run = RunId::parse(thread).map_err(|error| Error::NoReceipt(error.to_string()))?;
+            // Threads of other systems are called as they like, and none of them is in a store.
+            let run = RunId::parse(thread).map_err(|_| said.no_such_turn())?;
             let read = ReadRun::of_store(store, run, wanted)?;
             proven.holds.push("every field follows from the run in the store".to_owned());
             read.receipt(turn)?
@@ -76,7 +83,7 @@ pub fn verify(text: &str, against: Against<'_>) -> Result<Proven, Error> {
     if found != text {
         return Err(Error::OtherBytes);
     }
-    say_what_is_proven(said.integrity.as_ref(), &mut proven);
+    say_what_is_proven(said.integrity.as_ref(), without_integrity, &mut proven);
     Ok(proven)
 }
 
@@ -111,6 +118,9 @@ struct Said {
 impl Said {
     fn read(text: &str) -> Result<Self, Error> {
         let bad = |why: String| Error::NoReceipt(why);
+        if text.trim().is_empty() {
+            return Err(bad("there is nothing in it".to_owned()));
+        }
         let top = Fields::parse(text).map_err(|error| bad(error.to_string()))?;
         let get = |fields: &Fields<'_>, name: &str| {
             fields.iter().filter(|(key, _)| key.is(name)).last().map(|(_, value)| value.get().to_owned())
@@ -133,6 +143,10 @@ impl Said {
         })
     }
 
+    fn no_such_turn(&self) -> Error {
+        Error::NoSuchTurn { thread: self.thread.clone(), turn: self.turn.clone(), turns: Vec::new() }
+    }
+
     /// Returns what is missing by notes alone, of which neither a transcript nor its lines know.
     fn noted(&self) -> Vec<MissingRange> {
         let is_noted = |range: &&MissingRange| match range {
@@ -145,7 +159,7 @@ impl Said {
     }
 }
 
-fn say_what_is_proven(integrity: Option<&Integrity>, proven: &mut Proven) {
+fn say_what_is_proven(integrity: Option<&Integrity>, without_integrity: &str, proven: &mut Proven) {
     match integrity {
         Some(integrity) => {
             let lines = count(integrity.lines.len() as u64, "line");
@@ -155,10 +169,7 @@ fn say_what_is_proven(integrity: Option<&Integrity>, proven: &mut Proven) {
                     .to_owned(),
             );
         }
-        None => proven.open.push(
-            "that the record was not changed along with the receipt: export it with `--integrity`, and keep the root"
-                .to_owned(),
-        ),
+        None => proven.open.push(without_integrity.to_owned()),
     }
     proven.open.push("that what the agent has recorded of itself is true".to_owned());
 }

@@ -111,6 +111,8 @@ fn turns_are_found_by_their_step_and_by_their_providers_name_and_others_are_not(
     {
         assert!(matches!(directory.receipt(thread, turn), Err(Error::NoSuchTurn { .. })), "{thread} {turn}");
     }
+    let said = directory.receipt("thr_1", "turn_9");
+    assert!(matches!(said, Err(Error::NoSuchTurn { turns, .. }) if turns == ["turn_1", "turn_2", "turn_3"]));
     // A turn of another thread.
     assert!(matches!(directory.receipt("thr_2", "turn_1"), Err(Error::Mismatch(_))));
 }
@@ -171,7 +173,14 @@ fn a_receipt_holds_against_the_store_a_file_its_lines_and_records() {
         let proven = verify(&receipt, Against::Lines(&lines)).unwrap();
         assert!(proven.open.iter().any(|open| open.contains("how many lines the run had")), "{proven:?}");
         let directory = Directory::new(&fixtures().join("records"));
-        verify(&expected(&format!("records-{name}")), Against::Directory(&directory)).unwrap();
+        let of_records = expected(&format!("records-{name}"));
+        let proven = verify(&of_records, Against::Directory(&directory)).unwrap();
+        assert!(
+            !proven.open.iter().any(|open| open.contains("--integrity")),
+            "a directory has none: {proven:?}"
+        );
+        let elsewhere = verify(&of_records, Against::Store(&store));
+        assert!(matches!(elsewhere, Err(Error::NoSuchTurn { turns, .. }) if turns.is_empty()));
     }
     let plain = to_json(&export(&store, run, "turn-0001", Wanted::default()).unwrap());
     assert!(matches!(verify(&plain, Against::Lines(b"")), Err(Error::NoIntegrity)));
