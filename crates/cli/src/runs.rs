@@ -11,7 +11,7 @@ use steno_model::RunId;
 use steno_views::{Lines, visible, with_causes};
 
 use crate::failure::Failure;
-use crate::provider_files::{Opened, cannot, what_is};
+use crate::provider_files::{Opened, cannot, check_ours, what_is};
 use crate::settings::Settings;
 
 /// What a RUN argument means.
@@ -109,13 +109,17 @@ fn check_path(text: &str) -> Result<(), Failure> {
 /// Reads a RUN argument that may be a transcript file, and not a file of an agent or a directory.
 pub fn find_recorded(text: &str, settings: &Settings) -> Result<Found, Failure> {
     let found = find(text, settings)?;
-    if let Found::File(path) = &found
-        && let Some((what, hint)) = no_transcript(path)
-    {
-        let message = format!("`{text}` is {what}, and not a transcript");
-        return Err(Failure { hint, ..Failure::usage(message) });
+    if let Found::File(path) = &found {
+        check_kind(path)?;
     }
     Ok(found)
+}
+
+/// Fails for a file of an agent and for a directory.
+fn check_kind(path: &Path) -> Result<(), Failure> {
+    let Some((what, hint)) = no_transcript(path) else { return Ok(()) };
+    let message = format!("`{}` is {what}, and not a transcript", path.display());
+    Err(Failure { hint, ..Failure::usage(message) })
 }
 
 /// Tells what a path is that is no transcript, and what to do with it; a damaged transcript is one.
@@ -186,11 +190,24 @@ pub fn open_reader(found: &Found, settings: &Settings) -> Result<Reader, Failure
             warn_of_broken_seals(&store, *run);
             Ok(reader)
         }
-        Found::File(path) => {
-            let file = open_host_file(path).map_err(|error| cannot("open", path, &error))?;
-            Ok(Reader::of_file(file, StorePath::outside(path), None).until_now()?)
-        }
+        Found::File(path) => open_file(path),
     }
+}
+
+/// Opens a file to read that has to be a transcript with events in it; what it is else, is said.
+pub fn open_transcript(path: &Path) -> Result<Reader, Failure> {
+    check_kind(path)?;
+    check_ours(path)?;
+    // What is damaged is for its reader to find.
+    if open_file(path)?.read_next().is_ok_and(|first| first.is_none()) {
+        return Err(Failure::nothing(format!("`{}` has no events", path.display())));
+    }
+    open_file(path)
+}
+
+fn open_file(path: &Path) -> Result<Reader, Failure> {
+    let file = open_host_file(path).map_err(|error| cannot("open", path, &error))?;
+    Ok(Reader::of_file(file, StorePath::outside(path), None).until_now()?)
 }
 
 /// Returns the seals of a run, unless it is shorter than one of them.

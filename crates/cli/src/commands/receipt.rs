@@ -4,8 +4,8 @@ use std::cmp::Reverse;
 use std::io;
 use std::path::Path;
 
-use steno_disk::{StorePath, open_host_file, read_host_file, read_up_to};
-use steno_journal::{Reader, Store, run_ends};
+use steno_disk::{NotRegular, read_host_file, read_up_to};
+use steno_journal::{Error as JournalError, Store, run_ends};
 use steno_model::RunId;
 use steno_model::records::TurnRecord;
 use steno_server::receipts::{Against, Directory, Error, Proven, ReadRun, Wanted, verify};
@@ -53,15 +53,14 @@ fn export(args: &ReceiptExportArgs, settings: &Settings, output: &mut Output) ->
 
 /// Reads the session that an argument names.
 fn read(thread: &str, wanted: Wanted, settings: &Settings) -> Result<ReadRun, Failure> {
-    match runs::find_recorded(thread, settings)? {
+    match runs::find(thread, settings)? {
         Found::Run(run) => {
             let store = runs::need_store(settings)?;
             runs::warn_of_broken_seals(&store, run);
             ReadRun::of_store(&store, run, wanted).map_err(failure)
         }
-        found @ Found::File(_) => {
-            let mut reader = runs::open_reader(&found, settings)?;
-            ReadRun::of_reader(&mut reader, None, wanted).map_err(failure)
+        Found::File(path) => {
+            ReadRun::of_reader(&mut runs::open_transcript(&path)?, None, wanted).map_err(failure)
         }
     }
 }
@@ -95,7 +94,12 @@ fn list(args: &ReceiptLsArgs, settings: &Settings, output: &mut Output) -> Outco
         }
     }
     if is_empty {
-        return Err(Failure::nothing("no turns found").with_hint("`steno up` records agents' sessions"));
+        let failure = Failure::nothing("no turns found");
+        return Err(match (&args.records, &args.thread) {
+            (_, Some(_)) => failure.with_hint("without `--thread` the turns of all sessions are listed"),
+            (Some(_), None) => failure,
+            (None, None) => failure.with_hint("`steno up` records agents' sessions"),
+        });
     }
     Ok(Exit::Done)
 }
@@ -113,7 +117,7 @@ fn newest_first(store: &Store) -> Result<Vec<RunId>, Failure> {
 fn lines(args: &ReceiptTurnArgs, settings: &Settings, output: &mut Output) -> Outcome {
     let read = read(&args.thread, Wanted::default(), settings)?;
     let seqs = read.records.lines_of(&read.turn(&args.turn).map_err(failure)?.id);
-    let mut reader = runs::open_reader(&runs::find_recorded(&args.thread, settings)?, settings)?;
+    let mut reader = runs::open_reader(&runs::find(&args.thread, settings)?, settings)?;
     let mut wanted = seqs.into_iter().peekable();
     while wanted.peek().is_some()
         && let Some(recorded) = reader.read_next()?
@@ -145,6 +149,9 @@ fn check(args: &ReceiptVerifyArgs, settings: &Settings, output: &mut Output) -> 
     Ok(Exit::Done)
 }
 
+/// What to do with a receipt of a session that the store does not have.
+const ELSEWHERE: &str = "`--transcript FILE`, `--lines FILE` and `--records DIR` check it without this store";
+
 /// Whether a receipt holds, unless that could not be found out.
 type Verdict = Option<bool>;
 
@@ -158,7 +165,7 @@ fn checked(args: &ReceiptVerifyArgs, settings: &Settings) -> Result<Proven, (Ver
     let shown;
     let directory;
     let against = match (&args.transcript, &args.lines, &args.records) {
-        (Some(path), _, _) => Against::Transcript(open_transcript(path).map_err(unknown)?),
+        (Some(path), _, _) => Against::Transcript(runs::open_transcript(path).map_err(unknown)?),
         (_, Some(path), _) => {
             shown = input(path).map_err(unknown)?;
             Against::Lines(&shown)
@@ -168,16 +175,19 @@ fn checked(args: &ReceiptVerifyArgs, settings: &Settings) -> Result<Proven, (Ver
             Against::Directory(&directory)
         }
         (None, None, None) => {
-            store = runs::need_store(settings).map_err(unknown)?;
+            store = runs::need_store(settings).map_err(|failure| unknown(failure.with_hint(ELSEWHERE)))?;
             Against::Store(&store)
         }
     };
-    verify(&receipt, against).map_err(|error| (verdict(&error), failure(error)))
-}
-
-fn open_transcript(path: &Path) -> Result<Reader, Failure> {
-    let file = open_host_file(path).map_err(|error| cannot("open", path, &error))?;
-    Ok(Reader::of_file(file, StorePath::outside(path), None).until_now()?)
+    let is_store = matches!(against, Against::Store(_));
+    verify(&receipt, against).map_err(|error| {
+        let verdict = verdict(&error);
+        let is_absent =
+            matches!(error, Error::Journal(JournalError::NoSuchRun { .. }) | Error::NoSuchTurn { .. });
+        let failure = failure(error);
+        let helps = is_store && is_absent && verdict.is_none();
+        (verdict, if helps { failure.with_hint(ELSEWHERE) } else { failure })
+    })
 }
 
 /// Returns what it says of a receipt that its check has failed.
@@ -213,7 +223,11 @@ fn input(path: &Path) -> Result<Vec<u8>, Failure> {
         return read_up_to(io::stdin(), INPUT_BYTES_MAX)
             .map_err(|error| Failure::could_not(format!("cannot read stdin: {error}")));
     }
-    read_host_file(path, INPUT_BYTES_MAX).map_err(|error| cannot("read", path, &error))
+    read_host_file(path, INPUT_BYTES_MAX).map_err(|error| {
+        let failure = cannot("read", path, &error);
+        let is_else = NotRegular::inside(&error).is_some();
+        if is_else { failure.with_hint("give a file, or `-` for stdin") } else { failure }
+    })
 }
 
 fn failure(error: Error) -> Failure {
@@ -221,7 +235,9 @@ fn failure(error: Error) -> Failure {
         Error::Journal(error) => error.into(),
         Error::NoSuchTurn { ref turns, .. } => {
             let hint = match turns.as_slice() {
-                [] => "`steno receipt ls` lists the turns".to_owned(),
+                [] => "`steno receipt ls` lists the turns, and with `--records DIR` those of a directory"
+                    .to_owned(),
+                [turn] => format!("there is `{turn}`"),
                 turns => format!("there are {}", some(turns)),
             };
             Failure::nothing(error.to_string()).with_hint(hint)
@@ -229,13 +245,21 @@ fn failure(error: Error) -> Failure {
         Error::Ambiguous { ref turns, .. } => {
             Failure::usage(error.to_string()).with_hint(format!("name one of {}", some(turns)))
         }
-        Error::Records { .. } => Failure::could_not(error.to_string()),
-        Error::Mismatch(_)
-        | Error::NoReceipt(_)
-        | Error::Differs(_)
-        | Error::OtherBytes
-        | Error::Lines(_)
-        | Error::NoIntegrity => Failure::nothing(error.to_string()),
+        Error::Records { ref path, .. } => {
+            let failure = Failure::could_not(error.to_string());
+            let hint = "a directory of records has `threads`, `turns`, `items` and `events` in it";
+            if path.exists() { failure } else { failure.with_hint(hint) }
+        }
+        Error::NoReceipt(_) => Failure::nothing(error.to_string())
+            .with_hint("a receipt can be checked as `steno receipt export` prints it, in JSON"),
+        Error::Lines(_) => Failure::nothing(error.to_string())
+            .with_hint("`steno receipt lines` prints the lines of a receipt, and all of them are needed"),
+        Error::NoIntegrity => Failure::nothing(error.to_string())
+            .with_hint("`steno receipt export --integrity` prints one that has it"),
+        Error::OtherBytes => {
+            Failure::nothing(error.to_string()).with_hint("show it as `steno receipt export` has printed it")
+        }
+        Error::Mismatch(_) | Error::Differs(_) => Failure::nothing(error.to_string()),
     }
 }
 

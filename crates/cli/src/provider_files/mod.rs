@@ -17,6 +17,7 @@ use bytes::PlainBytes;
 use strange::{is_transcript, sniff_document};
 
 pub use find::{Files, Tally};
+pub use strange::check_ours;
 
 /// How much of a file is read at a time.
 const PIECE_BYTES: usize = 256 * 1024;

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use serde_json::{Value, json};
-use steno_testkit::{needs, tool};
+use steno_testkit::{needs, places, tool};
 
 use crate::kit::{Said, Steno, id};
 
@@ -161,6 +161,109 @@ fn receipts_are_verified_against_all_that_there_may_be() {
     let said = receipt(&steno, &["verify", &path("receipt"), "--json"]);
     assert_eq!((said.code, said.json()), (1, vec![json!({"holds": false, "error": why})]));
     assert_eq!(said.err, format!("error: {why}\n"), "whoever looks at a screen sees it too");
+}
+
+/// The store, and around it all that somebody may take for a receipt or a session.
+fn store_with_strange_files() -> Steno {
+    let steno = store();
+    let plain = export(&steno, "turn-0001", &[]).out;
+    let files = [
+        ("receipt", export(&steno, "turn-0001", &["--integrity"]).out),
+        ("text", export(&steno, "turn-0001", &["--format", "text"]).out),
+        ("other-run", plain.replace(SESSION, &id(9))),
+        ("layout", plain.replace("  ", " ")),
+        ("plain", plain),
+        ("empty", String::new()),
+    ];
+    let at = |name: &str| steno.dir.path().join(name);
+    for (name, text) in files {
+        fs::write(at(name), text).unwrap();
+    }
+    fs::write(at("bytes"), b"\xff\x00\n").unwrap();
+    fs::create_dir(at("dir")).unwrap();
+    assert!(Command::new("mkfifo").arg(at("pipe")).status().unwrap().success());
+    fs::copy(places::workspace_root().join("docs/examples/claude-session.jsonl"), at("agents.jsonl"))
+        .unwrap();
+    steno.recorded(&id(1), &[json!({"type": "run.started"})]);
+    steno
+}
+
+/// Fails unless a command says why it refuses something, and gives a hint where one is wanted.
+#[track_caller]
+fn refused(steno: &Steno, args: &[&str], code: i32, why: &str, hint: &str) {
+    let said = receipt(steno, args);
+    let shown = said.err.lines().find_map(|line| line.strip_prefix("hint: ")).unwrap_or_default();
+    assert_eq!(said.code, code, "{args:?}: {said:?}");
+    assert!(said.err.starts_with("error: ") && said.err.contains(why), "{args:?}: {said:?}");
+    assert!(shown.contains(hint), "{args:?}: {said:?}");
+}
+
+const NEITHER: &str = "`bytes` is neither a transcript nor a file of an agent that we can read";
+const AGENTS: &str = "`agents.jsonl` is a session file of Claude Code, and not a transcript";
+const SHAPE: &str = "has `threads`, `turns`, `items` and `events` in it";
+
+#[test]
+fn what_is_no_session_or_has_no_such_turn_is_refused_with_what_helps() {
+    let steno = store_with_strange_files();
+    let without_turns = id(1);
+    let ls = "`steno receipt ls` lists the turns";
+    for (thread, code, why, hint) in [
+        (SESSION, 1, "has no turn `turn-0009`", "there are `turn-0001`, `turn-0002`, `turn-0003`"),
+        (&without_turns, 1, "has no turn `turn-0009`", ls),
+        ("9999", 1, "no run begins with `9999`", "`steno ls` lists the runs"),
+        ("x", 2, "`x` is no run", "`steno ls` lists the runs"),
+        ("dir", 2, "`dir` is a directory, and not a transcript", "take a directory of an agent"),
+        ("agents.jsonl", 2, AGENTS, "`steno events agents.jsonl` shows it"),
+        ("pipe", 3, "`pipe` is no regular file", ""),
+        ("empty", 1, "`empty` has no events", ""),
+        ("bytes", 1, NEITHER, ""),
+    ] {
+        for command in ["export", "lines"] {
+            refused(&steno, &[command, "--turn", "turn-0009", "--thread", thread], code, why, hint);
+        }
+        if !why.contains("turn-0009") {
+            refused(&steno, &["ls", "--thread", thread], code, why, hint);
+        }
+    }
+    refused(&steno, &["ls", "--thread", &without_turns], 1, "no turns found", "without `--thread`");
+    let records = fixtures().join("records").to_str().unwrap().to_owned();
+    let of_records = |turn| ["export", "--records", &records, "--thread", "thr_1", "--turn", turn];
+    let turns = "there are `turn_1`, `turn_2`, `turn_3`";
+    refused(&steno, &of_records("turn_9"), 1, "has no turn `turn_9`", turns);
+    for (dir, why) in [("nowhere", "`nowhere/turns`"), ("dir", "`dir/turns`"), ("empty", "`empty/turns`")] {
+        refused(&steno, &["ls", "--records", dir], 3, why, SHAPE);
+    }
+}
+
+#[test]
+fn what_is_no_receipt_or_nothing_to_check_it_against_is_refused_with_what_helps() {
+    let steno = store_with_strange_files();
+    let records = fixtures().join("records").to_str().unwrap().to_owned();
+    let (printed, lines) = ("`steno receipt export`", "`steno receipt lines` prints");
+    for (args, code, why, hint) in [
+        (&["dir"][..], 3, "`dir` is no regular file", "`-` for stdin"),
+        (&["pipe"], 3, "`pipe` is no regular file", "`-` for stdin"),
+        (&["nowhere"], 3, "cannot read `nowhere`", ""),
+        (&["empty"], 1, "this is no receipt: there is nothing in it", printed),
+        (&["bytes"], 1, "this is no receipt: it is no text", printed),
+        (&["text"], 1, "this is no receipt: not JSON", printed),
+        (&["layout"], 1, "not in the same bytes", printed),
+        (&["other-run"], 1, "no run 09090909", "check it without this store"),
+        (&["receipt", "--transcript", "dir"], 2, "`dir` is a directory, and not a transcript", ""),
+        (&["receipt", "--transcript", "agents.jsonl"], 2, AGENTS, "`steno events agents.jsonl` shows it"),
+        (&["receipt", "--transcript", "pipe"], 3, "`pipe` is no regular file", ""),
+        (&["receipt", "--transcript", "bytes"], 1, NEITHER, ""),
+        (&["receipt", "--transcript", "empty"], 1, "`empty` has no events", ""),
+        (&["receipt", "--lines", "empty"], 1, "the line of event 1 is missing", lines),
+        (&["receipt", "--lines", "bytes"], 1, "line 1 is no event", lines),
+        (&["plain", "--lines", "empty"], 1, "has no `integrity`", "`steno receipt export --integrity`"),
+        (&["receipt", "--records", "dir"], 3, "`dir/threads`", SHAPE),
+        (&["receipt", "--records", &records], 1, "has no turn `turn-0001`", "with `--records DIR`"),
+    ] {
+        refused(&steno, &[&["verify"], args].concat(), code, why, hint);
+    }
+    let said = steno.run(&["--store", "elsewhere", "receipt", "verify", "receipt"]);
+    assert!(said.code == 1 && said.err.contains("check it without this store"), "{said:?}");
 }
 
 /// That a receipt is wrong, and that nobody could find out, are two things.
