@@ -40,7 +40,9 @@ EFFECTS = {"approval_required_count": "approvals", "approval_allowed_count": "ap
            "sandbox_denied_count": "sandbox denials"}
 COUNT_LIMIT = 2 ** 64
 TIME = re.compile(r"([0-9]{4})-([0-9]{2})-([0-9]{2})[Tt]([01][0-9]|2[0-3]):([0-5][0-9]):([0-5][0-9]|60)"
-                  r"(?:\.([0-9]+))?(?:[Zz]|([+-])([01][0-9]|2[0-3]):([0-5][0-9]))")
+                  r"(?:\.([0-9]{1,9}))?(?:[Zz]|([+-])([01][0-9]|2[0-3]):([0-5][0-9]))")
+# 0000-01-01T00:00:00Z and 9999-12-30T22:00:00.999Z, as `milliseconds` counts.
+TIMES = 12_591_244_800_000, 328_160_671_200_999
 
 
 class BadInput(Exception):
@@ -248,7 +250,8 @@ def milliseconds(time):
     except ValueError:
         return None
     hours, minutes = int(hour) - int(sign + zone_hour), int(minute) - int(sign + zone_minute)
-    return ((days * 24 + hours) * 60 + minutes) * 60_000 + min(int(second), 59) * 1000 + int(f"{fraction}00"[:3])
+    result = ((days * 24 + hours) * 60 + minutes) * 60_000 + min(int(second), 59) * 1000 + int(f"{fraction}00"[:3])
+    return result if TIMES[0] <= result <= TIMES[1] else None
 
 
 def turn_fields(turn):

@@ -4,7 +4,7 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use steno_journal::Error as JournalError;
-pub(super) use steno_views::with_causes;
+use steno_views::with_causes;
 use utoipa::ToSchema;
 
 use crate::receipts;

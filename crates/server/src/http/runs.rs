@@ -8,10 +8,11 @@ use serde::Deserialize;
 use steno_journal::{Ends, run_ends};
 use steno_model::RunId;
 use steno_views::summary::{RunSummary, state_name};
+use steno_views::with_causes;
 use utoipa::IntoParams;
 
 use super::extract::{InPath, InQuery, RunPath, RunUuid, run_id_if_any};
-use super::problem::with_causes;
+
 use super::{Api, Problem};
 
 /// How many runs a page has, if it is not said, and at most.

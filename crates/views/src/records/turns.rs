@@ -158,8 +158,33 @@ fn parent(path: &str) -> Option<&str> {
     dots.next().map(|(at, _)| &path[..at])
 }
 
+const NANOSECONDS_IN_MILLISECOND: i128 = 1_000_000;
+
 /// Returns how long it is from one time to another; `None` where one is no time, or the second comes first.
 fn milliseconds(start: &str, end: &str) -> Option<u64> {
-    let unix_ms = |text: &str| Some(Timestamp::parse(text).ok()?.instant()?.as_millisecond());
+    // Cut as their digits are, also before 1970.
+    let unix_ms = |text: &str| {
+        Some(Timestamp::parse(text).ok()?.instant()?.as_nanosecond().div_euclid(NANOSECONDS_IN_MILLISECOND))
+    };
     u64::try_from(unix_ms(end)? - unix_ms(start)?).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_are_those_of_the_digits() {
+        for (start, end, want) in [
+            ("2026-06-02T09:00:00.9999Z", "2026-06-02T09:00:01Z", Some(1)),
+            ("1969-12-31T23:59:59.9995Z", "1970-01-01T00:00:00Z", Some(1)),
+            ("0000-01-01T00:00:00Z", "0001-01-01T00:00:00Z", Some(31_622_400_000)),
+            ("9999-12-30T22:00:00Z", "9999-12-30T22:00:00.999Z", Some(999)),
+            ("9999-12-30T22:00:00Z", "9999-12-30T22:00:01Z", None),
+            ("2026-06-02T09:00:00.1234567891Z", "2026-06-02T09:00:01Z", None),
+            ("2026-06-02T09:00:01Z", "2026-06-02T09:00:00Z", None),
+        ] {
+            assert_eq!(milliseconds(start, end), want, "{start} to {end}");
+        }
+    }
 }
