@@ -3,6 +3,7 @@
 use std::net::{Ipv4Addr, TcpListener};
 use std::sync::Arc;
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use steno_journal::Level;
@@ -20,6 +21,9 @@ const WORKERS: usize = 2;
 
 /// How many open files are asked for, where the system gives fewer unless asked.
 const OPEN_FILES: u64 = 4096;
+
+/// How long is waited for what reads or writes files when the server has ended.
+const LAST_WORK: Duration = Duration::from_secs(1);
 
 /// A server that ends when this is dropped.
 pub struct Serving {
@@ -64,6 +68,8 @@ impl Serving {
                     Err(error) => tracing::error!("cannot serve: {error}"),
                 }
             });
+            // What nobody waits for any more is not waited for.
+            runtime.shutdown_timeout(LAST_WORK);
         })?;
         Ok(Self { api, url, announced, stop, thread: Some(thread) })
     }

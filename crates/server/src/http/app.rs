@@ -13,18 +13,12 @@ use steno_journal::{Journal, Level, Options, Store};
 use tokio::sync::{Semaphore, watch};
 use utoipa::ToSchema;
 
-use super::connections::within;
+use super::Limits;
 use super::guard::{Defences, Guard};
 use super::recorders::Recorders;
 use super::room::Room;
-use super::{Limits, Problem};
+use super::work::Workers;
 use crate::live::Hub;
-
-/// How much room an answer is given before it is known how long it will be.
-pub(super) const ANSWER_BYTES: usize = 4 * 1024 * 1024;
-
-/// What is said to those for whom there was no room in time.
-const TOO_BUSY: &str = "the server is busy, and has not begun with it: try again later";
 
 /// Answers with JSON.
 pub(super) fn json_response(json: Bytes) -> Response {
@@ -58,12 +52,15 @@ pub struct Api {
     pub(super) listeners: Arc<Semaphore>,
     /// Where bodies are put that are being received.
     pub(super) bodies: Room,
+    /// Where they become events, which takes more.
+    pub(super) parsing: Room,
+    /// Where answers are put, until they were read.
+    pub(super) answers: Room,
     /// Where lines are put that are too long to wait in the queues of live streams.
     pub(super) long_lines: Room,
     /// Becomes true when the server stops.
     pub(super) stopping: watch::Sender<bool>,
-    answers: Room,
-    working: Arc<Semaphore>,
+    pub(super) workers: Workers,
     started: Instant,
 }
 
@@ -81,43 +78,14 @@ impl Api {
             level,
             listeners: Arc::new(Semaphore::new(limits.listeners)),
             bodies: Room::new(limits.room_bytes),
+            parsing: Room::new(limits.room_bytes),
+            answers: Room::new(limits.room_bytes),
             long_lines: Room::new(limits.room_bytes),
             stopping: watch::channel(false).0,
-            answers: Room::new(limits.room_bytes),
-            working: Arc::new(Semaphore::new(limits.working)),
+            workers: Workers::new(&limits),
             started: Instant::now(),
             store,
         })
-    }
-
-    /// Does something that reads or writes files, beside those that wait for nothing but messages.
-    pub(super) async fn work<T: Send + 'static>(
-        self: &Arc<Self>,
-        work: impl FnOnce(&Self) -> Result<T, Problem> + Send + 'static,
-    ) -> Result<T, Problem> {
-        let permit = async {
-            let permit = Arc::clone(&self.working).acquire_owned().await;
-            permit.map_err(|_| Problem::internal("the server ends"))
-        };
-        let permit = within(self.limits.patience, permit, TOO_BUSY).await?;
-        let api = Arc::clone(self);
-        let done = tokio::task::spawn_blocking(move || {
-            let done = work(&api);
-            drop(permit);
-            done
-        });
-        done.await.map_err(|error| Problem::internal(error.to_string()))?
-    }
-
-    /// Answers with JSON that is made from files. There is room for it before it is made, and until it was read.
-    pub(super) async fn answer(
-        self: &Arc<Self>,
-        work: impl FnOnce(&Self) -> Result<String, Problem> + Send + 'static,
-    ) -> Result<Response, Problem> {
-        let mut reserved = within(self.limits.patience, self.answers.reserve(ANSWER_BYTES), TOO_BUSY).await?;
-        let json = self.work(work).await?;
-        reserved.fit(json.len())?;
-        Ok(json_response(reserved.hold(json.into_bytes())))
     }
 
     /// Makes a link that lets a browser in, once.

@@ -12,6 +12,7 @@ use axum::response::{IntoResponse as _, Response};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use rustix::net::sockopt::set_socket_send_buffer_size;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tower::ServiceExt as _;
@@ -30,25 +31,23 @@ const LAST_ANSWERS: Duration = Duration::from_secs(5);
 const AFTER_FAILURE: Duration = Duration::from_millis(50);
 /// How long at least between two words of that.
 const FAILURES_INTERVAL: Duration = Duration::from_mins(1);
+/// How much the system holds for whoever does not read. It says that there is room again when a third of it was read: with
+/// less, it is seen sooner that somebody reads slowly.
+const SEND_BYTES: usize = 256 * 1024;
 /// How long a request's first line and headers may be.
 const HEAD_BYTES_MAX: usize = 64 * 1024;
 
 /// Serves the API until `stop` becomes true; then lets answers come to their end.
 pub async fn serve(listener: TcpListener, api: Arc<Api>, mut stop: watch::Receiver<bool>) {
     let free = Arc::new(Semaphore::new(api.limits.connections));
-    let strangers = Strangers::new(api.limits.strangers);
+    let strangers = Arc::new(Strangers::default());
     let router = router(Arc::clone(&api));
     let mut failed = None;
-    let mut closing = tokio::time::interval(CLOSING_INTERVAL);
+    tokio::spawn(close_quiet(Arc::clone(&api), stop.clone()));
     loop {
         let accepted = tokio::select! {
             () = stopped(&mut stop) => break,
-            _ = closing.tick() => {
-                let api = Arc::clone(&api);
-                tokio::task::spawn_blocking(move || api.recorders.close_quiet());
-                continue;
-            }
-            accepted = accept(&listener, &free) => accepted,
+            accepted = accept(&listener, &free, &strangers) => accepted,
         };
         let (stream, permit) = match accepted {
             Ok(accepted) => accepted,
@@ -74,6 +73,14 @@ pub async fn serve(listener: TcpListener, api: Arc<Api>, mut stop: watch::Receiv
     tokio::task::spawn_blocking(move || api.close()).await.ok();
 }
 
+/// Closes runs now and then that nobody records any more.
+async fn close_quiet(api: Arc<Api>, mut stop: watch::Receiver<bool>) {
+    while tokio::time::timeout(CLOSING_INTERVAL, stopped(&mut stop)).await.is_err() {
+        let api = Arc::clone(&api);
+        tokio::task::spawn_blocking(move || api.recorders.close_quiet()).await.ok();
+    }
+}
+
 /// Waits until somebody says stop, or nobody is left who could.
 pub(super) async fn stopped(stop: &mut watch::Receiver<bool>) {
     stop.wait_for(|stop| *stop).await.ok();
@@ -93,9 +100,19 @@ pub(super) async fn within<T>(
 async fn accept(
     listener: &TcpListener,
     free: &Arc<Semaphore>,
+    strangers: &Strangers,
 ) -> io::Result<(TcpStream, OwnedSemaphorePermit)> {
-    let permit = Arc::clone(free).acquire_owned().await.map_err(io::Error::other)?;
+    // A connection has to be there before anybody makes room for it.
     let (stream, from) = listener.accept().await?;
+    let mut permit = std::pin::pin!(Arc::clone(free).acquire_owned());
+    let permit = loop {
+        tokio::select! {
+            biased;
+            permit = &mut permit => break permit,
+            () = strangers.make_room() => {}
+        }
+    };
+    let permit = permit.map_err(io::Error::other)?;
     // Bound to loopback nobody else gets here; a listener that was handed over may be bound otherwise.
     if !from.ip().to_canonical().is_loopback() {
         return Err(io::Error::other(format!("{from} is not on this machine")));
@@ -115,13 +132,18 @@ impl Visit {
     /// Answers what comes over a connection, until it ends or has to.
     async fn answer(self, stream: TcpStream, mut stop: watch::Receiver<bool>) {
         stream.set_nodelay(true).ok();
+        set_socket_send_buffer_size(&stream, SEND_BYTES).ok();
         let (patience, stranger) = (self.api.limits.patience, Arc::clone(&self.stranger));
         let service = hyper::service::service_fn(move |request: Request<Incoming>| {
             let visit = self.clone();
             async move { Ok::<_, Infallible>(visit.checked(request).await) }
         });
         let mut builder = http1::Builder::new();
-        builder.timer(TokioTimer::new()).header_read_timeout(patience).max_buf_size(HEAD_BYTES_MAX);
+        builder
+            .timer(TokioTimer::new())
+            .header_read_timeout(patience)
+            .max_buf_size(HEAD_BYTES_MAX)
+            .max_header_size(HEAD_BYTES_MAX);
         let connection = builder.serve_connection(TokioIo::new(Paced::new(stream, patience)), service);
         let mut connection = std::pin::pin!(connection);
         tokio::select! {
@@ -131,7 +153,8 @@ impl Visit {
                 }
             }
             () = stranger.has_to_go() => {}
-            () = stopped(&mut stop) => {
+            // One without the token is not waited for.
+            () = stopped(&mut stop) => if stranger.is_known() {
                 connection.as_mut().graceful_shutdown();
                 connection.await.ok();
             }
@@ -142,7 +165,7 @@ impl Visit {
     async fn checked(&self, request: Request<Incoming>) -> Response {
         let mut response = match self.api.guard.check(&request) {
             Ok(passed) => {
-                self.stranger.is_known();
+                self.stranger.becomes_known();
                 match passed {
                     Passed::LogsIn => self.logged_in(),
                     Passed::Asks => self.asked(request).await,
@@ -155,7 +178,11 @@ impl Visit {
                 response
             }
         };
+        let is_unread = response.status() == StatusCode::PAYLOAD_TOO_LARGE;
         let headers = response.headers_mut();
+        if is_unread {
+            headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
+        }
         for (name, value) in [
             (header::CACHE_CONTROL, "no-store"),
             (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),

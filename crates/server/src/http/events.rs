@@ -10,9 +10,9 @@ use steno_journal::{Reader, Recorded};
 use steno_model::RunId;
 use utoipa::IntoParams;
 
-use super::app::ANSWER_BYTES;
 use super::extract::{InPath, InQuery, RunPath};
 use super::streams::{Start, stream};
+use super::work::{ANSWER_BYTES, Job};
 use super::{Api, Problem};
 use crate::live::FrameId;
 
@@ -71,13 +71,14 @@ pub(super) async fn events(
     api.answer(move |api| page(api, run, since, limit)).await
 }
 
-fn page(api: &Api, run: RunId, since: u64, limit: usize) -> Result<String, Problem> {
+fn page(api: &Job, run: RunId, since: u64, limit: usize) -> Result<String, Problem> {
     let mut reader = Reader::open(&api.store, run)?.until_now()?;
     let mut out = String::from("{\"events\":[");
     let (mut count, mut last) = (0, since);
     let mut has_more = false;
     while let Some(Recorded { line, event, .. }) = reader.read_next()? {
         if event.seq.get() <= since {
+            api.check()?;
             continue;
         }
         if count == limit || count > 0 && out.len() + line.len() > PAGE_BYTES_MAX {

@@ -173,8 +173,10 @@ impl Guard {
             .any(|value| constant_time_eq(value.as_bytes(), self.session.as_bytes()))
         {
             // A page of another port is of the same site, and gets the cookie sent along.
-            let from = only(headers, &HeaderName::from_static("sec-fetch-site")).ok().flatten();
-            if self.defences.origin && from.is_some_and(|from| !["same-origin", "none"].contains(&from)) {
+            let from = only(headers, &HeaderName::from_static("sec-fetch-site"));
+            let is_ours =
+                from.is_ok_and(|from| from.is_none_or(|from| ["same-origin", "none"].contains(&from)));
+            if self.defences.origin && !is_ours {
                 return Err(Problem::forbidden("a page from elsewhere has asked"));
             }
             return Ok(Some(Shown::Cookie));

@@ -5,20 +5,20 @@ use std::time::Duration;
 /// The limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// How many connections there are at once. Whoever comes then waits.
+    /// How many connections there are at once. Whoever comes then waits, or takes the place of one without the token.
     pub connections: usize,
-    /// How many of them may not have shown the token yet. One more takes the place of the oldest.
-    pub strangers: usize,
     /// How many listen to live events at once.
     pub listeners: usize,
     /// How many runs are held open to be recorded.
     pub recorders: usize,
     /// How long a body may be.
     pub body_bytes: usize,
-    /// How much memory bodies take together, and so much again answers, and long lines of live streams.
+    /// How much memory bodies take together; so much again what is made of them, answers, and long lines of live streams.
     pub room_bytes: usize,
-    /// How many requests read or write files at once.
-    pub working: usize,
+    /// How many answers are made at once, and how many live streams read from files.
+    pub reading: usize,
+    /// How many requests record at once.
+    pub recording: usize,
     /// How long a request may take to come, its answer to begin, and an answer to stand still because nobody reads it.
     pub patience: Duration,
     /// How long a live stream may stand still before it ends. It is shorter, so that it can be told where it ended.
@@ -31,12 +31,12 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             connections: 1024,
-            strangers: 128,
             listeners: 512,
             recorders: 128,
             body_bytes: 16 * 1024 * 1024,
             room_bytes: 64 * 1024 * 1024,
-            working: 8,
+            reading: 4,
+            recording: 8,
             patience: Duration::from_secs(30),
             stall: Duration::from_secs(10),
             heartbeat: Duration::from_secs(15),
@@ -52,7 +52,6 @@ impl Limits {
     pub fn within(self, open_files: usize) -> Self {
         Self {
             connections: self.connections.min(open_files / 4).max(1),
-            strangers: self.strangers.min(open_files / 32).max(1),
             listeners: self.listeners.min(open_files / 8).max(1),
             recorders: self.recorders.min(open_files / 32).max(1),
             ..self

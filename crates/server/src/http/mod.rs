@@ -22,6 +22,7 @@ mod strangers;
 mod streams;
 mod threads;
 mod usage;
+mod work;
 
 pub use announce::{Announced, Reached};
 pub use app::{Api, ApiOptions};

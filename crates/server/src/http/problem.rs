@@ -1,5 +1,7 @@
 //! What went wrong, as RFC 9457 has it.
 
+use std::io::ErrorKind;
+
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
@@ -56,6 +58,10 @@ impl Problem {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, "too-much", "Too much is asked for at once", detail)
     }
 
+    fn no_room(detail: String) -> Self {
+        Self::new(StatusCode::INSUFFICIENT_STORAGE, "no-room", "The disk is full", detail)
+    }
+
     pub(super) fn internal(detail: impl Into<String>) -> Self {
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", "It cannot be done", detail)
     }
@@ -81,9 +87,7 @@ impl From<JournalError> for Problem {
             JournalError::NoSuchRun { .. } => Self::not_found(detail),
             JournalError::Held { .. } => Self::conflict("another process records this run"),
             JournalError::Damaged { .. } | JournalError::SealBroken { .. } => Self::conflict(detail),
-            JournalError::NoRoom { .. } => {
-                Self::new(StatusCode::INSUFFICIENT_STORAGE, "no-room", "The disk is full", detail)
-            }
+            JournalError::NoRoom { .. } => Self::no_room(detail),
             JournalError::TooLong { .. }
             | JournalError::Poisoned { .. }
             | JournalError::Vanished { .. }
@@ -93,8 +97,11 @@ impl From<JournalError> for Problem {
             | JournalError::NotAStore { .. }
             | JournalError::StoreTooNew { .. }
             | JournalError::BadFormatFile { .. }
-            | JournalError::Shrunk { .. }
-            | JournalError::Io { .. } => Self::internal(detail),
+            | JournalError::Shrunk { .. } => Self::internal(detail),
+            JournalError::Io { source, .. } => {
+                let is_full = matches!(source.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded);
+                if is_full { Self::no_room(detail) } else { Self::internal(detail) }
+            }
         }
     }
 }

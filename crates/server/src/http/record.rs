@@ -12,16 +12,25 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use steno_journal::{Error as JournalError, Level};
 use steno_model::{Draft, RunId};
+use steno_views::cut;
 use utoipa::IntoParams;
 
+use super::app::json_response;
 use super::connections::within;
 use super::drafts;
 use super::extract::{InPath, InQuery, RunPath};
 use super::room::Reserved;
+use super::work::{ANSWER_BYTES, Job, Lane, TOO_BUSY};
 use super::{Api, Problem};
 
 /// How many events one request may have.
 const EVENTS_MAX: usize = 20_000;
+/// How many times as much memory events take as their text, counted generously.
+const PARSED_TIMES: usize = 4;
+/// How long the error of one event may be.
+const ERROR_CHARS_MAX: usize = 160;
+/// How much room a body has to begin with that does not say how long it is.
+const UNTOLD_BYTES: usize = 64 * 1024;
 
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
@@ -43,6 +52,7 @@ pub(super) struct RecordQuery {
     (status = 400, body = Problem, content_type = "application/problem+json"),
     (status = 403, body = Problem, content_type = "application/problem+json"),
     (status = 409, body = Problem, content_type = "application/problem+json"),
+    (status = 503, body = Problem, content_type = "application/problem+json"),
     (status = 413, body = Problem, content_type = "application/problem+json"),
     (status = 507, body = Problem, content_type = "application/problem+json"),
 ))]
@@ -64,12 +74,19 @@ pub(super) async fn record(
     let (body, room) = received.await?;
     let kind = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let is_lines = kind.to_ascii_lowercase().starts_with("application/x-ndjson");
-    let work = move |api: &Api| {
+    let parsing = within(patience, api.parsing.reserve(body.len().saturating_mul(PARSED_TIMES)), TOO_BUSY);
+    let parsing = parsing.await?;
+    // Nothing that was recorded is refused afterwards: there is room for the answer before.
+    let answer = within(patience, api.answers.reserve(ANSWER_BYTES), TOO_BUSY).await?;
+    let work = move |api: &Job| {
         let drafts = read(&body, is_lines, run)?;
         drop((body, room));
-        write(api, run, drafts, level)
+        let acks = write(api, run, drafts, level);
+        drop(parsing);
+        acks
     };
-    api.answer(work).await
+    let acks = api.work(Lane::Records, work).await?;
+    Ok(json_response(answer.hold(acks.into_bytes())))
 }
 
 /// Receives a body when there is room for it.
@@ -79,10 +96,10 @@ async fn receive(api: &Api, mut body: Body) -> Result<(Vec<u8>, Reserved), Probl
         let detail = format!("it may have {bytes_max} bytes: send the events in several requests");
         Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "body", "The body is too long", detail)
     };
-    let told = body.size_hint().exact().map_or(Ok(bytes_max), usize::try_from);
+    let told = body.size_hint().exact().map_or(Ok(UNTOLD_BYTES.min(bytes_max)), usize::try_from);
     let len = told.ok().filter(|len| *len <= bytes_max).ok_or_else(too_long)?;
-    let room = api.bodies.reserve(len).await?;
-    let mut received = Vec::new();
+    let mut room = within(api.limits.patience, api.bodies.reserve(len), TOO_BUSY).await?;
+    let (mut received, mut capacity) = (Vec::new(), len);
     while let Some(frame) = body.frame().await {
         let frame = frame.map_err(|error| {
             Problem::new(StatusCode::BAD_REQUEST, "body", "The body ended too soon", error.to_string())
@@ -92,6 +109,14 @@ async fn receive(api: &Api, mut body: Body) -> Result<(Vec<u8>, Reserved), Probl
             return Err(too_long());
         }
         received.extend_from_slice(&data);
+        if received.len() > capacity {
+            capacity = received.len().saturating_mul(2).min(bytes_max);
+            if !room.fit(capacity) {
+                return Err(Problem::too_much(
+                    "there is no room for the body beside others: try again later",
+                ));
+            }
+        }
     }
     Ok((received, room))
 }
@@ -172,6 +197,9 @@ fn acks(seqs: Vec<Result<u64, String>>, level: Level) -> String {
 fn ack(seq: Result<u64, String>, level: Level) -> String {
     match seq {
         Ok(seq) => format!("{{\"seq\":{seq},\"level\":\"{}\"}}", level.as_str()),
-        Err(error) => format!("{{\"error\":{}}}", serde_json::Value::from(error)),
+        Err(error) => {
+            let error = cut(&error, ERROR_CHARS_MAX);
+            format!("{{\"error\":{}}}", serde_json::Value::from(&*error))
+        }
     }
 }

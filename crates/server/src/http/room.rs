@@ -39,18 +39,16 @@ impl Room {
 }
 
 impl Reserved {
-    /// Makes it as large as what it is for has become: gives back, or takes more if there is more.
-    pub(super) fn fit(&mut self, bytes: usize) -> Result<(), Problem> {
+    /// Makes it as large as what it is for has become: gives back, or takes more; false if there is no more.
+    pub(super) fn fit(&mut self, bytes: usize) -> bool {
         let (has, needs) = (self.permit.num_permits(), bytes.div_ceil(PIECE_BYTES).min(self.pieces));
         if let Some(less) = has.checked_sub(needs) {
             drop(self.permit.split(less));
-            return Ok(());
+            return true;
         }
         let more = u32::try_from(needs - has).unwrap_or(u32::MAX);
         let more = Arc::clone(&self.room).try_acquire_many_owned(more);
-        let more = more.map_err(|_| Problem::too_much("it is too long to be answered beside the others"))?;
-        self.permit.merge(more);
-        Ok(())
+        more.map(|more| self.permit.merge(more)).is_ok()
     }
 
     /// Puts bytes into it, which are counted until the last part of them is gone.
@@ -83,7 +81,7 @@ mod tests {
         let room = Room::new(10 * PIECE_BYTES);
         let mut reserved = wait(room.reserve(4 * PIECE_BYTES)).expect("room");
         assert_eq!(room.free.available_permits(), 6);
-        reserved.fit(PIECE_BYTES + 1).expect("less");
+        assert!(reserved.fit(PIECE_BYTES + 1));
         assert_eq!(room.free.available_permits(), 8);
         let mut bytes = reserved.hold(vec![7; PIECE_BYTES + 1]);
         let part = bytes.split_to(1);
@@ -101,9 +99,9 @@ mod tests {
         drop(all);
         let mut one = wait(room.reserve(PIECE_BYTES)).expect("room");
         let other = wait(room.reserve(PIECE_BYTES)).expect("room");
-        assert!(one.fit(100 * PIECE_BYTES).is_err());
+        assert!(!one.fit(100 * PIECE_BYTES));
         drop(other);
-        one.fit(100 * PIECE_BYTES).expect("nobody else is there");
+        assert!(one.fit(100 * PIECE_BYTES), "nobody else is there");
         assert_eq!(room.free.available_permits(), 0);
     }
 }

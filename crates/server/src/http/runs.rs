@@ -51,7 +51,8 @@ pub(super) async fn list(
         runs.retain(|run| after.is_none_or(|after| *run > after));
         let has_more = runs.len() > limit;
         runs.truncate(limit);
-        let rows = runs.iter().filter_map(|run| listed(api, *run)).collect::<Vec<_>>();
+        let rows = runs.iter().filter_map(|run| api.check().map(|()| listed(api, *run)).transpose());
+        let rows = rows.collect::<Result<Vec<_>, _>>()?;
         let next = runs.last().filter(|_| has_more).map_or("null".to_owned(), |run| format!("\"{run}\""));
         Ok(format!("{{\"runs\":[{}],\"next\":{next}}}", rows.join(",")))
     });

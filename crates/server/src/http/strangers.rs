@@ -1,23 +1,26 @@
-//! Who has connected and not shown the token yet: there are few places for them, and one more takes that of the oldest.
+//! Who has connected and not shown the token yet: they make room when there is none.
 //!
 //! Whoever has the token shows it at once and is a stranger for a moment only. So nobody without it can keep others out.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use tokio::sync::Notify;
 
-/// The places of strangers.
-pub(super) struct Strangers {
-    places: usize,
-    inside: Mutex<Inside>,
-}
+/// How long a stranger may take to show the token while others wait for its place.
+const GRACE: Duration = Duration::from_millis(250);
+
+/// Those who are connected.
+#[derive(Default)]
+pub(super) struct Strangers(Mutex<Inside>);
 
 #[derive(Default)]
 struct Inside {
     next: u64,
-    /// How each is told to go, the oldest first.
-    goes: BTreeMap<u64, Arc<Notify>>,
+    /// Since when each is there and how it is told to go, the oldest first.
+    oldest_first: BTreeMap<u64, (Instant, Arc<Notify>)>,
 }
 
 /// One of them, as long as it is connected.
@@ -25,36 +28,47 @@ pub(super) struct Stranger {
     strangers: Arc<Strangers>,
     id: u64,
     goes: Arc<Notify>,
+    is_known: AtomicBool,
 }
 
 impl Strangers {
-    pub(super) fn new(places: usize) -> Arc<Self> {
-        Arc::new(Self { places: places.max(1), inside: Mutex::default() })
-    }
-
     fn inside(&self) -> MutexGuard<'_, Inside> {
-        self.inside.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Gives one more a place.
     pub(super) fn enter(self: &Arc<Self>) -> Arc<Stranger> {
         let mut inside = self.inside();
-        while inside.goes.len() >= self.places
-            && let Some((_, oldest)) = inside.goes.pop_first()
-        {
-            oldest.notify_one();
-        }
         let (id, goes) = (inside.next, Arc::new(Notify::new()));
         inside.next += 1;
-        inside.goes.insert(id, Arc::clone(&goes));
-        Arc::new(Stranger { strangers: Arc::clone(self), id, goes })
+        inside.oldest_first.insert(id, (Instant::now(), Arc::clone(&goes)));
+        Arc::new(Stranger { strangers: Arc::clone(self), id, goes, is_known: AtomicBool::new(false) })
+    }
+
+    /// Sends the oldest away, as soon as it has had its time; for ever while there is none.
+    pub(super) async fn make_room(&self) {
+        loop {
+            let oldest = self.inside().oldest_first.first_key_value().map(|(_, (since, _))| *since);
+            let waits = oldest.map_or(GRACE, |since| GRACE.saturating_sub(since.elapsed()));
+            if oldest.is_some() && waits.is_zero() {
+                break;
+            }
+            tokio::time::sleep(waits).await;
+        }
+        if let Some((_, (_, goes))) = self.inside().oldest_first.pop_first() {
+            goes.notify_one();
+        }
     }
 }
 
 impl Stranger {
     /// Says that it has shown the token, and keeps its connection.
-    pub(super) fn is_known(&self) {
-        self.strangers.inside().goes.remove(&self.id);
+    pub(super) fn becomes_known(&self) {
+        self.is_known.store(true, Ordering::Relaxed);
+        self.strangers.inside().oldest_first.remove(&self.id);
+    }
+
+    pub(super) fn is_known(&self) -> bool {
+        self.is_known.load(Ordering::Relaxed)
     }
 
     /// Waits until somebody else needs its place.
@@ -65,6 +79,6 @@ impl Stranger {
 
 impl Drop for Stranger {
     fn drop(&mut self) {
-        self.is_known();
+        self.strangers.inside().oldest_first.remove(&self.id);
     }
 }

@@ -16,6 +16,7 @@ use tokio::sync::{OwnedSemaphorePermit, broadcast, mpsc};
 
 use super::connections::stopped;
 use super::room::Reserved;
+use super::work::{Job, Lane};
 use super::{Api, Problem};
 use crate::live::{Frame, FrameId, Listening, end_of};
 
@@ -41,12 +42,12 @@ pub(super) async fn stream(api: Arc<Api>, run: RunId, start: Start) -> Result<Re
     let permit = Arc::clone(&api.listeners).try_acquire_owned();
     let permit = permit.map_err(|_| Problem::too_much("as many listen as may: try again later"))?;
     // Listening begins before the file is read, so that nothing falls between the two.
-    let listening = api.work(move |api| Ok(api.hub.listen(run)?)).await?;
+    let listening = api.work(Lane::Streams, move |api| Ok(api.hub.listen(run)?)).await?;
     let (send, frames) = mpsc::channel(PIECES_MAX);
     let last = Arc::new(Mutex::new(None));
     let patience = api.limits.stall;
     let outlet = Outlet { send, last: Arc::clone(&last), patience, is_torn: false, _permit: permit };
-    tokio::spawn(Feeding { api, run, outlet, sent: Sent::default() }.run(start, listening));
+    tokio::spawn(Feeding { api, run, outlet, sent: Sent::default(), has: 0 }.run(start, listening));
     let body = StreamBody::new(Frames { frames, last });
     let mut response = Body::new(body).into_response();
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
@@ -132,6 +133,8 @@ struct Feeding {
     run: RunId,
     outlet: Outlet,
     sent: Sent,
+    /// The last number that the listener has, or says it has: no event up to it is sent.
+    has: u64,
 }
 
 impl Feeding {
@@ -168,8 +171,7 @@ impl Feeding {
                 Ok(Ok(frame)) if frame.seq <= self.sent.seq => {}
                 Ok(Ok(frame)) => {
                     if let Some(bytes) = frame.bytes.clone().filter(|_| frame.seq == self.sent.seq + 1) {
-                        self.outlet.send(bytes).await?;
-                        self.sent = Sent { seq: frame.seq, end: frame.end };
+                        self.send(bytes, Sent { seq: frame.seq, end: frame.end }).await?;
                     } else {
                         // A long line, or one after some that were missed: all of that is in the file.
                         is_behind = true;
@@ -179,15 +181,40 @@ impl Feeding {
         }
     }
 
+    /// Sends an event, unless the listener has it already.
+    async fn send(&mut self, bytes: Bytes, to: Sent) -> Result<(), Ended> {
+        if to.seq > self.has {
+            self.outlet.send(bytes).await?;
+        }
+        self.sent = to;
+        Ok(())
+    }
+
+    /// Waits for room, and says meanwhile that the stream is there.
+    async fn room_for(&mut self, bytes: usize) -> Result<Reserved, Ended> {
+        let api = Arc::clone(&self.api);
+        let mut reserving = std::pin::pin!(api.long_lines.reserve(bytes));
+        loop {
+            let reserved = tokio::select! {
+                () = self.outlet.send.closed() => return Err(Ended::Gone),
+                reserved = tokio::time::timeout(api.limits.heartbeat, &mut reserving) => reserved,
+            };
+            match reserved {
+                Ok(reserved) => return reserved.map_err(|problem| broken(self.run, &problem)),
+                Err(_) => self.outlet.send(Bytes::from_static(HEARTBEAT)).await?,
+            }
+        }
+    }
+
     /// Finds where the stream begins in the file; what the listener has and the run has not is told.
     async fn begin(&mut self, start: Start) -> Result<(), Ended> {
         let run = self.run;
-        let found = self.api.work(move |api| find(api, run, start)).await;
-        match (found.map_err(|problem| broken(run, &problem))?, start) {
-            (Some(found), _) => self.sent = found,
-            (None, Start::Id(_)) => self.outlet.send(Frame::reset()).await?,
+        let found = self.api.work(Lane::Streams, move |api| find(api, run, start)).await;
+        match found.map_err(|problem| broken(run, &problem))? {
+            Found::At(place) => (self.sent, self.has) = (place, place.seq),
+            Found::Other => self.outlet.send(Frame::reset()).await?,
             // What is asked for is yet to come.
-            (None, Start::Seq(seq)) => self.sent.seq = seq,
+            Found::Ahead { seq, end } => (self.sent, self.has) = (end, seq),
         }
         Ok(())
     }
@@ -197,40 +224,48 @@ impl Feeding {
         let mut room = None;
         loop {
             let (run, from, taken) = (self.run, self.sent, room.take());
-            let read = self.api.work(move |api| read_piece(api, run, from, taken)).await;
+            let read = self.api.work(Lane::Streams, move |api| read_piece(api, run, from, taken)).await;
             match read.map_err(|problem| broken(run, &problem))? {
                 Piece::Events(events) if events.is_empty() => return Ok(()),
                 Piece::Events(events) => {
                     for (bytes, to) in events {
-                        self.outlet.send(bytes).await?;
-                        self.sent = to;
+                        self.send(bytes, to).await?;
                     }
                 }
-                Piece::Long(bytes) => {
-                    // It is read again when there is room: those who wait for that hold nothing.
-                    let reserved = self.api.long_lines.reserve(bytes).await;
-                    room = Some(reserved.map_err(|problem| broken(run, &problem))?);
-                }
+                // It is read again when there is room: those who wait for that hold nothing.
+                Piece::Long(bytes) => room = Some(self.room_for(bytes).await?),
             }
         }
     }
 }
 
-/// Finds the event that a stream begins after; `None` when the run has no such one.
-fn find(api: &Api, run: RunId, start: Start) -> Result<Option<Sent>, Problem> {
+/// Where a stream begins.
+enum Found {
+    /// After this one.
+    At(Sent),
+    /// The run has something else than the listener.
+    Other,
+    /// After a number that is beyond the end of the run.
+    Ahead { seq: u64, end: Sent },
+}
+
+fn find(api: &Job, run: RunId, start: Start) -> Result<Found, Problem> {
     let (seq, id) = match start {
-        Start::Seq(0) => return Ok(Some(Sent::default())),
+        Start::Seq(0) => return Ok(Found::At(Sent::default())),
         Start::Seq(seq) => (seq, None),
         Start::Id(id) => (id.seq, Some(id)),
     };
     let mut reader = Reader::open(&api.store, run)?.until_now()?;
+    let mut end = Sent::default();
     while let Some(recorded) = reader.read_next()? {
-        if recorded.event.seq.get() == seq {
+        api.check()?;
+        end = Sent { seq: recorded.event.seq.get(), end: end_of(&recorded) };
+        if end.seq == seq {
             let is_it = id.is_none_or(|id| FrameId::of(&recorded) == id);
-            return Ok(is_it.then(|| Sent { seq, end: end_of(&recorded) }));
+            return Ok(if is_it { Found::At(end) } else { Found::Other });
         }
     }
-    Ok(None)
+    Ok(if id.is_some() { Found::Other } else { Found::Ahead { seq, end } })
 }
 
 /// What was read for a listener.
@@ -257,7 +292,9 @@ fn read_piece(api: &Api, run: RunId, from: Sent, room: Option<Reserved>) -> Resu
             break;
         }
         let Some(mut room) = room else { return Ok(Piece::Long(bytes.len())) };
-        room.fit(bytes.len())?;
+        if !room.fit(bytes.len()) {
+            return Ok(Piece::Long(bytes.len()));
+        }
         return Ok(Piece::Events(vec![(room.hold(bytes), to)]));
     }
     Ok(Piece::Events(events))

@@ -11,6 +11,7 @@ use steno_views::usage::{Column, UsageBuilder, grouped, row};
 use utoipa::IntoParams;
 
 use super::extract::InQuery;
+use super::work::Job;
 use super::{Api, Problem};
 
 #[derive(Deserialize, IntoParams)]
@@ -38,9 +39,10 @@ pub(super) async fn usage(
     api.answer(move |api| rows(api, &by)).await
 }
 
-fn rows(api: &Api, by: &[Column]) -> Result<String, Problem> {
+fn rows(api: &Job, by: &[Column]) -> Result<String, Problem> {
     let mut builder = UsageBuilder::new();
     for run in api.store.runs()? {
+        api.check()?;
         match read(api, run, &mut builder) {
             // It is gone since.
             Ok(()) | Err(Error::NoSuchRun { .. }) => {}
@@ -55,9 +57,12 @@ fn rows(api: &Api, by: &[Column]) -> Result<String, Problem> {
     Ok(format!("{{\"rows\":[{}]}}", rows.join(",")))
 }
 
-fn read(api: &Api, run: RunId, builder: &mut UsageBuilder) -> Result<(), Error> {
+fn read(api: &Job, run: RunId, builder: &mut UsageBuilder) -> Result<(), Error> {
     let mut reader = Reader::open(&api.store, run)?.until_now()?;
-    while let Some(recorded) = reader.read_next()? {
+    // What nobody waits for any more is left at once, also inside of a long run.
+    while api.check().is_ok()
+        && let Some(recorded) = reader.read_next()?
+    {
         builder.push(&recorded.event);
     }
     Ok(())

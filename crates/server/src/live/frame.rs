@@ -63,8 +63,8 @@ impl Frame {
     #[must_use]
     pub fn bytes_of(recorded: &Recorded) -> Vec<u8> {
         let mut bytes = format!("id: {}\nevent: event\ndata: ", FrameId::of(recorded)).into_bytes();
-        // A line of JSON has no line breaks; so it is one line of data.
-        bytes.extend_from_slice(&recorded.line);
+        // A line of JSON is one line of data, but for a carriage return between its tokens, which ends one there.
+        bytes.extend(recorded.line.iter().map(|byte| if *byte == b'\r' { b' ' } else { *byte }));
         bytes.extend_from_slice(b"\n\n");
         bytes
     }

@@ -62,7 +62,7 @@ fn a_quiet_stream_says_that_it_is_there_and_ends_with_the_server() {
 
 #[test]
 fn a_listener_that_does_not_read_is_dropped_and_told_where_to_catch_up() {
-    let limits = Limits { stall: Duration::from_millis(300), working: 2, ..Limits::default() };
+    let limits = Limits { stall: Duration::from_millis(300), reading: 2, ..Limits::default() };
     let served = Served::with(Defences::default(), limits);
     let path = format!("/v1/runs/{RUN}/events");
     // More than the sockets take, of which some is there already.
@@ -178,13 +178,18 @@ fn lines_of_any_length_come_whole() {
         assert_eq!(served.post(&path, &long(len)).status, 200);
     }
     streams.push(Live::open(&served, "?since_seq=1", &[]));
-    for stream in &mut streams {
-        for (want, len) in (2..).zip(lengths) {
-            let data: Value = serde_json::from_str(&stream.field("data")).unwrap();
-            let text = data["payload"]["blocks"][0]["text"].as_str().unwrap();
-            assert_eq!((data["seq"].as_u64(), text.len()), (Some(want), len));
+    // All at once: one that is not read keeps the room from the others for a while.
+    std::thread::scope(|scope| {
+        for stream in &mut streams {
+            scope.spawn(move || {
+                for (want, len) in (2..).zip(lengths) {
+                    let data: Value = serde_json::from_str(&stream.field("data")).unwrap();
+                    let text = data["payload"]["blocks"][0]["text"].as_str().unwrap();
+                    assert_eq!((data["seq"].as_u64(), text.len()), (Some(want), len));
+                }
+            });
         }
-    }
+    });
 }
 
 #[test]
@@ -192,4 +197,58 @@ fn an_empty_id_is_none() {
     let served = Served::start();
     served.post(&format!("/v1/runs/{RUN}/events"), &event(1));
     assert_eq!(Live::open(&served, "", &[("Last-Event-ID", "")]).seq(), 1);
+}
+
+/// Who asks for what is yet to come gets it from there on, however it is read.
+#[test]
+fn a_stream_may_begin_ahead_of_the_run() {
+    let served = Served::start();
+    let path = format!("/v1/runs/{RUN}/events");
+    served.post(&path, &format!("[{},{}]", event(1), event(2)));
+    let mut ahead = Live::open(&served, "?since_seq=4", &[]);
+    for number in 3..=4 {
+        served.post(&path, &event(number));
+    }
+    served.post(&path, &event(5).replace("event 5", &"x".repeat(9_000)));
+    served.post(&path, &event(6));
+    assert_eq!((ahead.seq(), ahead.seq()), (5, 6));
+}
+
+/// One that waits until there is room for a long line says so, and gives its place back when it is gone.
+#[test]
+fn who_waits_for_room_is_not_forgotten() {
+    let limits = Limits {
+        room_bytes: 64 * 1024,
+        heartbeat: Duration::from_millis(50),
+        stall: Duration::from_hours(1),
+        ..Limits::default()
+    };
+    let served = Served::with(Defences::default(), limits);
+    // More than the sockets take.
+    let long = event(1).replace("event 1", &"x".repeat(12_000_000));
+    served.post(&format!("/v1/runs/{RUN}/events"), &long);
+    let unread = Live::open(&served, "", &[]);
+    wait_for(|| {
+        let mut waits = Live::open(&served, "", &[]);
+        let is_waiting = waits.line().is_some_and(|line| line.contains(": still here"));
+        drop(waits);
+        is_waiting
+    });
+    wait_for(|| served.get("/v1/health").json()["listeners"] == 1);
+    drop(unread);
+}
+
+/// A foreign writer may put any white space between tokens.
+#[test]
+fn a_line_is_one_line_of_data() {
+    let served = Served::start();
+    let run = RunId::parse(RUN).unwrap();
+    let journal = Journal::new(open_store(&served.dir), Options::default());
+    let recorder = journal.record(run).unwrap();
+    recorder.record(Draft::parse(event(1).as_bytes(), run).unwrap(), Level::Written).unwrap();
+    recorder.close().unwrap();
+    let path = served.dir.path().join("transcripts").join(format!("{RUN}.jsonl"));
+    let odd = std::fs::read_to_string(&path).unwrap().replace("\"seq\":1,", "\"seq\":\r1,");
+    std::fs::write(&path, odd).unwrap();
+    assert_eq!(Live::open(&served, "", &[]).seq(), 1);
 }

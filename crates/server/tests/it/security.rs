@@ -209,6 +209,9 @@ fn a_link_lets_a_browser_in_once() {
     let bearer = format!("Bearer {value}");
     let headers = [("Host", host), ("Authorization", bearer.as_str()), ("Connection", "close")];
     assert_eq!(served.send(&request("GET", "/v1/health", &headers, "")).status, 401);
+    let both = [("Sec-Fetch-Site", "none"), ("Sec-Fetch-Site", "cross-site")];
+    let headers = [("Host", host), ("Cookie", cookie), ("Connection", "close"), both[0], both[1]];
+    assert_eq!(served.send(&request("GET", "/v1/health", &headers, "")).status, 403);
     for (site, status) in [("same-site", 403), ("cross-site", 403), ("same-origin", 200), ("none", 200)] {
         let headers = [("Host", host), ("Cookie", cookie), ("Sec-Fetch-Site", site), ("Connection", "close")];
         assert_eq!(served.send(&request("GET", "/v1/health", &headers, "")).status, status, "{site}");
