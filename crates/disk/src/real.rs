@@ -111,7 +111,7 @@ impl RealDisk {
     fn flock(&self, path: &StorePath, how: FlockOperation) -> io::Result<Option<Box<dyn LockGuard>>> {
         let file = self.open_or_make(path, OFlags::RDWR)?;
         match fs::flock(&file.fd, how) {
-            Ok(()) => Ok(Some(Box::new(file))),
+            Ok(()) => Ok(Some(Box::new(RealLock(file)))),
             Err(Errno::WOULDBLOCK) => Ok(None),
             Err(error) => Err(error.into()),
         }
@@ -313,7 +313,10 @@ impl Disk for RealDisk {
             Err(error) => return Err(error),
         };
         match fs::flock(&file.fd, FlockOperation::NonBlockingLockShared) {
-            Ok(()) => Ok(false),
+            Ok(()) => {
+                drop(RealLock(file));
+                Ok(false)
+            }
             Err(Errno::WOULDBLOCK) => Ok(true),
             Err(error) => Err(error.into()),
         }
@@ -360,17 +363,27 @@ impl DiskFile for RealFile {
     }
 }
 
-impl LockGuard for RealFile {
+/// A lock, until it is dropped.
+struct RealLock(RealFile);
+
+impl Drop for RealLock {
+    fn drop(&mut self) {
+        // A process that is being started has all descriptors for a moment: closing ours would not give the lock back.
+        fs::flock(&self.0.fd, FlockOperation::Unlock).ok();
+    }
+}
+
+impl LockGuard for RealLock {
     fn read(&self) -> io::Result<String> {
         let mut text = vec![0; LOCK_TEXT_BYTES_MAX];
-        let read = crate::read_full(self, &mut text, 0)?;
+        let read = crate::read_full(&self.0, &mut text, 0)?;
         text.truncate(read);
         Ok(String::from_utf8_lossy(&text).into_owned())
     }
 
     fn write(&self, text: &str) -> io::Result<()> {
-        crate::overwrite_all(self, text.as_bytes(), 0)?;
-        self.truncate(text.len() as u64)?;
-        self.sync()
+        crate::overwrite_all(&self.0, text.as_bytes(), 0)?;
+        self.0.truncate(text.len() as u64)?;
+        self.0.sync()
     }
 }

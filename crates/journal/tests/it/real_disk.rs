@@ -4,8 +4,9 @@ use std::fs;
 use std::os::unix::fs::{FileTypeExt, PermissionsExt, symlink};
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use steno_disk::{Disk, RealDisk};
+use steno_disk::{Disk, RealDisk, StorePath};
 use steno_journal::{Error, Journal, Level, Options, RunFile, Seal, Store, check_run, read_seals};
 use steno_testkit::sample::message;
 
@@ -35,7 +36,7 @@ fn a_store_is_its_owners_alone() {
     }
     let files =
         [RunFile::Transcript(run()), RunFile::Seals(run()), RunFile::Notes(run()), RunFile::Lock(run())];
-    for path in files.map(RunFile::path).iter().map(steno_disk::StorePath::as_str).chain(["format.json"]) {
+    for path in files.map(RunFile::path).iter().map(StorePath::as_str).chain(["format.json"]) {
         assert_eq!(mode(&root.join(path)), 0o600, "{path}");
     }
 }
@@ -193,4 +194,25 @@ fn renaming_and_identities_work_below_the_root() {
     assert!(disk.identity(&to).unwrap().unwrap().is_same_file(&open));
     assert_eq!((open.size_bytes, open.links), (3, 1));
     assert_eq!(disk.identity(&from).unwrap(), None);
+}
+
+/// A process that is being started has all descriptors of the one that starts it, until it is another program.
+#[test]
+fn a_lock_is_given_back_at_once_also_while_processes_are_started() {
+    let dir = tempfile::tempdir().unwrap();
+    let disk = RealDisk::create(dir.path()).unwrap();
+    let path = StorePath::new("lock".to_owned());
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for _ in 0..60 {
+                std::process::Command::new("true").status().unwrap();
+            }
+            is_over.store(true, Ordering::Relaxed);
+        });
+        while !is_over.load(Ordering::Relaxed) {
+            assert!(disk.try_lock(&path).unwrap().is_some());
+            assert!(!disk.is_locked(&path).unwrap());
+        }
+    });
 }
