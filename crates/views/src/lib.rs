@@ -43,6 +43,7 @@ mod fields;
 pub mod gist;
 pub mod receipt;
 pub mod records;
+pub mod spine;
 mod state;
 pub mod summary;
 #[cfg(test)]

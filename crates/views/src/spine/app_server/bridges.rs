@@ -1,0 +1,175 @@
+//! Answers that a parent's side gave for a child: the child has no client of its own.
+
+use std::collections::{HashMap, HashSet};
+
+use steno_model::json::{JsonString, ObjectWriter, RawJson};
+
+use super::message::Message;
+use crate::fields::PayloadFields;
+
+/// How many answers wait until it is known whose child asked.
+const WAITING_MAX: usize = 1000;
+
+/// What a child asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Asked {
+    Command,
+    Patch,
+    Input,
+}
+
+impl Asked {
+    fn by(method: &str) -> Option<Self> {
+        match method {
+            "item/commandExecution/requestApproval" | "execCommandApproval" => Some(Self::Command),
+            "item/fileChange/requestApproval" | "applyPatchApproval" => Some(Self::Patch),
+            "item/tool/requestUserInput" => Some(Self::Input),
+            _ => None,
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Command => "exec_approval",
+            Self::Patch => "patch_approval",
+            Self::Input => "request_user_input",
+        }
+    }
+}
+
+/// Where a child was begun.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Link {
+    pub(super) parent: String,
+    turn: String,
+    call: String,
+}
+
+/// A question of a thread that somebody has to answer.
+#[derive(Clone, Debug)]
+struct Question {
+    asked: Asked,
+    thread: String,
+    turn: String,
+    call: String,
+}
+
+/// An answer that a parent's side gave.
+pub(super) struct Bridge {
+    pub(super) parent: String,
+    pub(super) child: String,
+    pub(super) payload: RawJson,
+}
+
+/// Who asked, who is whose child, and which answers wait for that to be known.
+#[derive(Debug, Default)]
+pub(super) struct Bridges {
+    links: HashMap<String, Link>,
+    /// By the JSON text of the request's id.
+    questions: HashMap<String, Question>,
+    waiting: Vec<(Question, RawJson)>,
+    /// Threads that have a client of their own.
+    roots: HashSet<String>,
+}
+
+impl Bridges {
+    /// Takes in who begins whom. Returns the child and where it was begun, when that is new.
+    pub(super) fn link(&mut self, message: &Message<'_>) -> Option<(String, Link)> {
+        let item = message.params.object("item");
+        let (turn, call) = (message.turn()?, item.text("id")?);
+        let (parent, child) = match &*item.text("type")? {
+            "collabAgentToolCall" if item.text("tool").is_some_and(|tool| tool == "spawnAgent") => {
+                let child =
+                    item.items("receiverThreadIds").first().and_then(|id| JsonString::from_raw(id))?;
+                (item.text("senderThreadId")?, child.to_text().into_owned())
+            }
+            "subAgentActivity" if item.text("kind").is_some_and(|kind| kind == "started") => {
+                (message.thread()?, item.text("agentThreadId")?.into_owned())
+            }
+            _ => return None,
+        };
+        if self.links.contains_key(&child) {
+            return None;
+        }
+        let link = Link { parent: parent.into_owned(), turn: turn.into_owned(), call: call.into_owned() };
+        self.links.insert(child.clone(), link.clone());
+        Some((child, link))
+    }
+
+    /// Takes a question in.
+    pub(super) fn ask(&mut self, message: &Message<'_>) {
+        let (Some(asked), Some(id), Some(thread)) =
+            (Asked::by(&message.method), message.id, message.thread())
+        else {
+            return;
+        };
+        let call = message.params.text("itemId").or_else(|| message.params.text("callId"));
+        let question = Question {
+            asked,
+            thread: thread.into_owned(),
+            turn: message.turn().unwrap_or_default().into_owned(),
+            call: call.unwrap_or_default().into_owned(),
+        };
+        self.questions.insert(id.to_owned(), question);
+    }
+
+    /// Takes an answer in, and returns the bridges that are known now.
+    pub(super) fn answer(&mut self, message: &Message<'_>) -> Vec<Bridge> {
+        let question = message.id.and_then(|id| self.questions.remove(id));
+        let fields = PayloadFields::parse(message.text);
+        let question = question.filter(|question| !self.roots.contains(&question.thread));
+        if let (Some(question), Some(result)) = (question, fields.json("result"))
+            && self.waiting.len() < WAITING_MAX
+        {
+            self.waiting.push((question, result));
+        }
+        self.known()
+    }
+
+    /// Returns the bridges that are known now, each once.
+    pub(super) fn known(&mut self) -> Vec<Bridge> {
+        let mut bridges = Vec::new();
+        let links = &self.links;
+        self.waiting.retain(|(question, result)| {
+            let Some(link) = links.get(&question.thread) else { return true };
+            bridges.push(bridge(question, link, result));
+            false
+        });
+        bridges
+    }
+
+    /// Takes note of a thread that a client has loaded itself: it answers for itself.
+    pub(super) fn add_root(&mut self, thread: &str) {
+        self.roots.insert(thread.to_owned());
+        self.waiting.retain(|(question, _)| question.thread != thread);
+    }
+
+    /// Returns how many answers were given for threads whose parents are not known.
+    pub(super) fn left(&self) -> usize {
+        self.waiting.len()
+    }
+}
+
+fn bridge(question: &Question, link: &Link, result: &RawJson) -> Bridge {
+    let fields = PayloadFields::parse(result.as_str());
+    let payload = RawJson::object(|object| {
+        object.word("bridge_kind", question.asked.name());
+        for (name, value) in [
+            ("parent_thread_id", &link.parent),
+            ("parent_turn_id", &link.turn),
+            ("parent_call_id", &link.call),
+            ("sub_agent_thread_id", &question.thread),
+            ("sub_agent_turn_id", &question.turn),
+            ("sub_agent_call_id", &question.call),
+        ] {
+            object.string(name, &JsonString::from_text(value));
+        }
+        if question.asked == Asked::Input {
+            object.json("user_input_response", result);
+        } else {
+            let decision = fields.json("decision");
+            object.optional("decision", decision.as_ref(), ObjectWriter::json);
+        }
+    });
+    Bridge { parent: link.parent.clone(), child: question.thread.clone(), payload }
+}

@@ -1,0 +1,122 @@
+//! One JSON-RPC message of a connection: what kind it is, what it answers, and whose it says it is.
+
+use std::borrow::Cow;
+
+use steno_model::Lane;
+use steno_model::json::{JsonString, ObjectWriter, RawJson};
+
+use crate::fields::PayloadFields;
+
+/// What is never recorded: secrets of the account, and proofs of the machine.
+const SECRET_METHODS: [&str; 3] =
+    ["account/login/start", "account/chatgptAuthTokens/refresh", "attestation/generate"];
+
+/// What kind a message is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Request,
+    Notification,
+    Response,
+    Error,
+}
+
+impl Kind {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Request => "request",
+            Self::Notification => "notification",
+            Self::Response => "response",
+            Self::Error => "error",
+        }
+    }
+}
+
+/// A message.
+pub(super) struct Message<'a> {
+    pub(super) lane: Lane,
+    pub(super) kind: Kind,
+    pub(super) method: Cow<'a, str>,
+    /// The JSON text of its id.
+    pub(super) id: Option<&'a str>,
+    pub(super) params: PayloadFields<'a>,
+    pub(super) result: PayloadFields<'a>,
+    pub(super) text: &'a str,
+}
+
+impl<'a> Message<'a> {
+    /// Reads a message; `None` when it is no object.
+    pub(super) fn read(lane: Lane, text: &'a str) -> Option<Self> {
+        steno_model::json::Fields::parse(text).ok()?;
+        let fields = PayloadFields::parse(text);
+        let (method, id) = (fields.text("method"), fields.json_text("id"));
+        let kind = match (&method, id) {
+            (Some(_), Some(_)) => Kind::Request,
+            (Some(_), None) => Kind::Notification,
+            (None, _) if fields.json_text("error").is_some() => Kind::Error,
+            (None, _) => Kind::Response,
+        };
+        let (params, result) = (fields.object("params"), fields.object("result"));
+        Some(Self { lane, kind, method: method.unwrap_or_default(), id, params, result, text })
+    }
+
+    /// Returns the thread that it names.
+    pub(super) fn thread(&self) -> Option<Cow<'a, str>> {
+        [
+            self.params.text("threadId"),
+            self.params.text("conversationId"),
+            self.params.object("thread").text("id"),
+            self.result.object("thread").text("id"),
+        ]
+        .into_iter()
+        .flatten()
+        .next()
+    }
+
+    /// Returns the turn that it names.
+    pub(super) fn turn(&self) -> Option<Cow<'a, str>> {
+        let named = [
+            self.params.text("turnId"),
+            self.params.object("turn").text("id"),
+            self.result.object("turn").text("id"),
+        ];
+        named.into_iter().flatten().next()
+    }
+
+    /// Returns the message as it is kept: as it came, but for secrets. `method` is that of the request it answers.
+    pub(super) fn kept(&self, method: &str) -> RawJson {
+        let whole = || RawJson::parse(self.text).unwrap_or_else(|_| RawJson::null());
+        if !SECRET_METHODS.contains(&method) {
+            return whole();
+        }
+        RawJson::object(|object| {
+            if !self.method.is_empty() {
+                object.string("method", &JsonString::from_text(&self.method));
+            }
+            let id = self.id.and_then(|id| RawJson::parse(id).ok());
+            object.optional("id", id.as_ref(), ObjectWriter::json);
+            object.json("withheld", &RawJson::from(true));
+            object.number("bytes", self.text.len() as u64);
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kinds_are_told_apart_and_secrets_are_not_kept() {
+        for (text, kind) in [
+            (r#"{"method":"turn/start","id":1,"params":{}}"#, Kind::Request),
+            (r#"{"method":"initialized"}"#, Kind::Notification),
+            (r#"{"id":1,"result":{}}"#, Kind::Response),
+            (r#"{"error":{"code":-32600},"id":"x"}"#, Kind::Error),
+        ] {
+            assert_eq!(Message::read(Lane::ToAgent, text).unwrap().kind, kind, "{text}");
+        }
+        assert!(Message::read(Lane::ToAgent, "[]").is_none());
+        let secret = r#"{"method":"account/login/start","id":3,"params":{"apiKey":"sk-1"}}"#;
+        let kept = Message::read(Lane::ToAgent, secret).unwrap().kept("account/login/start");
+        assert_eq!(kept.as_str(), r#"{"method":"account/login/start","id":3,"withheld":true,"bytes":66}"#);
+    }
+}

@@ -1,0 +1,460 @@
+//! A connection to `codex app-server` as spines, one for each of its threads: `docs/adapters/codex-spine.md` says what
+//! becomes what. Every message of either side is one record; messages of no thread belong to the first one.
+
+mod bridges;
+mod message;
+mod settings;
+
+use std::collections::HashMap;
+
+use steno_model::json::{JsonString, ObjectWriter, RawJson};
+use steno_model::{Lane, Position, SpineType, ThreadId, Timestamp};
+
+use self::bridges::{Bridges, Link};
+use self::message::{Kind, Message};
+use self::settings::Settings;
+use super::payload;
+use super::turns::Turn;
+use super::{SpineMade, SpineSource};
+
+/// How many messages wait for the first thread, and how many bytes of them.
+const WAITING_MAX: usize = 1000;
+const WAITING_BYTES_MAX: usize = 1024 * 1024;
+
+/// A message as it was captured.
+#[derive(Clone, Copy, Debug)]
+pub struct Captured<'a> {
+    /// Which way it went.
+    pub lane: Lane,
+    /// Its number over both directions, taken when it was read: what causes another has the smaller one.
+    pub ticket: u64,
+    /// When it was read.
+    pub time: &'a Timestamp,
+    /// Where it stands in what was recorded of the connection.
+    pub offset: u64,
+    /// The message, without its newline.
+    pub line: &'a [u8],
+}
+
+/// What has to be looked up in the session file of a thread: the wire tells of a compaction, not what it did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Compacted {
+    /// The thread.
+    pub thread: ThreadId,
+    /// The turn that compacted.
+    pub turn: String,
+    /// The session file, if the connection has told where it lies.
+    pub path: Option<String>,
+}
+
+/// Folds the messages of a connection, in the order of their tickets.
+#[derive(Debug)]
+pub struct ConnectionFold {
+    /// Whose messages are that no thread is there for.
+    fallback: ThreadId,
+    root: Option<ThreadId>,
+    originator: Option<RawJson>,
+    threads: HashMap<ThreadId, Thread>,
+    /// Method and thread of requests without an answer, by direction and id.
+    requests: HashMap<(Lane, String), (String, Option<ThreadId>)>,
+    bridges: Bridges,
+    waiting: Vec<SpineMade>,
+    waiting_bytes: usize,
+    compacted: Vec<Compacted>,
+    made: Vec<(ThreadId, SpineMade)>,
+    at: Option<At>,
+}
+
+#[derive(Debug, Default)]
+struct Thread {
+    settings: Settings,
+    path: Option<String>,
+}
+
+#[derive(Clone, Debug)]
+struct At {
+    time: Timestamp,
+    offset: u64,
+    length: u64,
+    parts: u32,
+}
+
+impl ConnectionFold {
+    /// Begins with a connection. What belongs to no thread, and cannot wait for the first one, goes to `fallback`.
+    #[must_use]
+    pub fn new(fallback: ThreadId) -> Self {
+        Self {
+            fallback,
+            root: None,
+            originator: None,
+            threads: HashMap::new(),
+            requests: HashMap::new(),
+            bridges: Bridges::default(),
+            waiting: Vec::new(),
+            waiting_bytes: 0,
+            compacted: Vec::new(),
+            made: Vec::new(),
+            at: None,
+        }
+    }
+
+    /// Takes a message in, and returns what it becomes, each for its thread.
+    pub fn message(&mut self, captured: Captured<'_>) -> Vec<(ThreadId, SpineMade)> {
+        let Captured { lane, ticket, time, offset, line } = captured;
+        self.at = Some(At { time: time.clone(), offset, length: line.len() as u64, parts: 0 });
+        let text = std::str::from_utf8(line).ok();
+        if let Some(message) = text.and_then(|text| Message::read(lane, text)) {
+            self.read(&message, ticket);
+        } else {
+            let record = rpc(lane, "", &payload::unreadable(line), Kind::Notification, ticket);
+            self.keep(None, lane, record);
+        }
+        std::mem::take(&mut self.made)
+    }
+
+    /// Returns which compactions were told since the last call.
+    pub fn compacted(&mut self) -> Vec<Compacted> {
+        std::mem::take(&mut self.compacted)
+    }
+
+    /// Ends the connection. Returns what has waited, and how many answers were given for threads whose parents were
+    /// never told.
+    pub fn finish(&mut self) -> (Vec<(ThreadId, SpineMade)>, usize) {
+        if self.root.is_none() {
+            self.begin(self.fallback.clone());
+        }
+        (std::mem::take(&mut self.made), self.bridges.left())
+    }
+
+    fn read(&mut self, message: &Message<'_>, ticket: u64) {
+        let answered = self.answered(message);
+        let method = answered.as_ref().map_or(&*message.method, |(method, _)| method).to_owned();
+        let named = message.thread().and_then(|id| ThreadId::parse(&id).ok());
+        let thread = named.or_else(|| answered.and_then(|(_, thread)| thread));
+        if method == "initialize" && message.kind == Kind::Request {
+            self.originator = message.params.object("clientInfo").json("name");
+        }
+        let is_loaded = message.kind == Kind::Response
+            && ["thread/start", "thread/resume", "thread/fork"].contains(&method.as_str());
+        if let Some(thread) = thread.as_ref().filter(|_| is_loaded) {
+            self.loaded(thread, message);
+        }
+        self.note(thread.as_ref(), message);
+        let id = record_id(message);
+        let record = rpc(message.lane, &id, &message.kept(&method), message.kind, ticket);
+        self.keep(thread.as_ref(), message.lane, record);
+        if let Some(thread) = thread {
+            self.follow(&thread, message);
+        }
+    }
+
+    /// Returns the request that a message answers.
+    fn answered(&mut self, message: &Message<'_>) -> Option<(String, Option<ThreadId>)> {
+        let other = match message.lane {
+            Lane::FromAgent => Lane::ToAgent,
+            Lane::ToAgent => Lane::FromAgent,
+        };
+        match message.kind {
+            Kind::Response | Kind::Error => self.requests.remove(&(other, message.id?.to_owned())),
+            Kind::Request | Kind::Notification => None,
+        }
+    }
+
+    /// Takes note of what others will refer to.
+    fn note(&mut self, thread: Option<&ThreadId>, message: &Message<'_>) {
+        if let (Kind::Request, Some(id)) = (message.kind, message.id) {
+            let request = (message.method.clone().into_owned(), thread.cloned());
+            self.requests.insert((message.lane, id.to_owned()), request);
+            if message.lane == Lane::FromAgent {
+                self.bridges.ask(message);
+            }
+        }
+        let says_settings = ["turn/start", "thread/settings/updated"].contains(&&*message.method);
+        if let Some(thread) = thread.filter(|_| says_settings) {
+            self.threads.entry(thread.clone()).or_default().settings.take(message);
+        }
+    }
+
+    /// A thread was started, resumed or forked by the client.
+    fn loaded(&mut self, thread: &ThreadId, message: &Message<'_>) {
+        if self.root.is_none() {
+            self.begin(thread.clone());
+        }
+        self.bridges.add_root(thread.as_str());
+        let said = message.result.object("thread");
+        let known = self.threads.entry(thread.clone()).or_default();
+        known.settings.take(message);
+        known.path = said.text("path").map(std::borrow::Cow::into_owned);
+        let meta = RawJson::object(|object| {
+            object.string("id", &JsonString::from_text(thread.as_str()));
+            for (name, wire) in [
+                ("timestamp", "createdAt"),
+                ("cwd", "cwd"),
+                ("cli_version", "cliVersion"),
+                ("source", "source"),
+                ("model_provider", "modelProvider"),
+                ("forked_from_id", "forkedFromId"),
+                ("parent_thread_id", "parentThreadId"),
+                ("rollout_path", "path"),
+                ("git", "gitInfo"),
+            ] {
+                let value = said.json(wire).filter(|value| !value.is_null());
+                object.optional(name, value.as_ref(), ObjectWriter::json);
+            }
+            object.optional("originator", self.originator.as_ref(), ObjectWriter::json);
+        });
+        let payload = payload::session_meta(meta.as_str(), SpineSource::AppServer, None);
+        self.make(thread, SpineType::SessionMeta, payload);
+    }
+
+    /// Makes what follows from a message.
+    fn follow(&mut self, thread: &ThreadId, message: &Message<'_>) {
+        match (message.lane, message.kind, &*message.method) {
+            (Lane::FromAgent, Kind::Notification, "turn/started") => self.turn(thread, message),
+            (Lane::FromAgent, Kind::Notification, "item/started" | "item/completed") => {
+                if let Some((child, link)) = self.bridges.link(message) {
+                    self.child(&child, &link);
+                }
+                self.bridge_all();
+                self.compaction(thread, message);
+            }
+            (Lane::ToAgent, Kind::Response, _) => {
+                let bridges = self.bridges.answer(message);
+                self.write_bridges(bridges);
+            }
+            _ => {}
+        }
+    }
+
+    fn turn(&mut self, thread: &ThreadId, message: &Message<'_>) {
+        let Some(known) = self.threads.get(thread) else { return };
+        let context = known.settings.context();
+        let turn = Turn { id: message.turn().unwrap_or_default().into_owned(), is_inferred: false };
+        self.make(thread, SpineType::TurnContext, payload::turn_context(&turn, &context));
+    }
+
+    fn child(&mut self, child: &str, link: &Link) {
+        let Ok(thread) = ThreadId::parse(child) else { return };
+        let meta = RawJson::object(|object| {
+            object.string("id", &JsonString::from_text(child));
+            object.string("parent_thread_id", &JsonString::from_text(&link.parent));
+            object.word("thread_source", "subagent");
+            object.optional("originator", self.originator.as_ref(), ObjectWriter::json);
+        });
+        let payload = payload::session_meta(meta.as_str(), SpineSource::AppServer, None);
+        self.make(&thread, SpineType::SessionMeta, payload);
+    }
+
+    fn compaction(&mut self, thread: &ThreadId, message: &Message<'_>) {
+        let is_compaction =
+            message.params.object("item").text("type").is_some_and(|kind| kind == "contextCompaction");
+        if message.method != "item/completed" || !is_compaction {
+            return;
+        }
+        let path = self.threads.get(thread).and_then(|known| known.path.clone());
+        let turn = message.turn().unwrap_or_default().into_owned();
+        self.compacted.push(Compacted { thread: thread.clone(), turn, path });
+    }
+
+    fn bridge_all(&mut self) {
+        let bridges = self.bridges.known();
+        self.write_bridges(bridges);
+    }
+
+    /// Writes each bridge for the parent, and for the child too, so that each spine is whole by itself.
+    fn write_bridges(&mut self, bridges: Vec<bridges::Bridge>) {
+        for bridge in bridges {
+            for thread in [&bridge.parent, &bridge.child] {
+                if let Ok(thread) = ThreadId::parse(thread) {
+                    self.make(&thread, SpineType::Bridge, bridge.payload.clone());
+                }
+            }
+        }
+    }
+
+    /// The first thread is known: what waited for it comes first.
+    fn begin(&mut self, root: ThreadId) {
+        let waiting = std::mem::take(&mut self.waiting);
+        self.made.extend(waiting.into_iter().map(|made| (root.clone(), made)));
+        self.root = Some(root);
+    }
+
+    fn keep(&mut self, thread: Option<&ThreadId>, lane: Lane, payload: RawJson) {
+        let record_type = match lane {
+            Lane::ToAgent => SpineType::Submission,
+            Lane::FromAgent => SpineType::Event,
+        };
+        if let Some(thread) = thread.cloned().or_else(|| self.root.clone()) {
+            if self.root.is_none() {
+                self.begin(thread.clone());
+            }
+            return self.make(&thread, record_type, payload);
+        }
+        let Some(made) = self.next(record_type, payload) else { return };
+        self.waiting_bytes += made.payload.as_str().len();
+        self.waiting.push(made);
+        if self.waiting.len() > WAITING_MAX || self.waiting_bytes > WAITING_BYTES_MAX {
+            self.begin(self.fallback.clone());
+        }
+    }
+
+    fn make(&mut self, thread: &ThreadId, record_type: SpineType, payload: RawJson) {
+        if let Some(made) = self.next(record_type, payload) {
+            self.made.push((thread.clone(), made));
+        }
+    }
+
+    fn next(&mut self, record_type: SpineType, payload: RawJson) -> Option<SpineMade> {
+        let at = self.at.as_mut()?;
+        let position = Position { generation: 0, offset: at.offset, part: at.parts };
+        at.parts += 1;
+        Some(SpineMade { record_type, timestamp: at.time.clone(), payload, position, length: at.length })
+    }
+}
+
+/// Returns what a record is called: the turn it is about, or else the request, or else the method.
+fn record_id(message: &Message<'_>) -> String {
+    let request = message.id.map(|id| id.trim_matches('"').to_owned());
+    let turn = message.turn().filter(|_| message.lane == Lane::FromAgent).map(std::borrow::Cow::into_owned);
+    turn.or(request).unwrap_or_else(|| message.method.clone().into_owned())
+}
+
+/// What one side said, with where it stands in the conversation.
+fn rpc(lane: Lane, id: &str, said: &RawJson, kind: Kind, ticket: u64) -> RawJson {
+    RawJson::object(|object| {
+        object.string("id", &JsonString::from_text(id));
+        object.json(if lane == Lane::ToAgent { "op" } else { "msg" }, said);
+        let rpc = RawJson::object(|rpc| {
+            rpc.word("dir", if lane == Lane::ToAgent { "c2s" } else { "s2c" });
+            rpc.word("kind", kind.name());
+            rpc.number("ticket", ticket);
+        });
+        object.json("rpc", &rpc);
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Folds a conversation: `>` to the agent, `<` from it. Returns thread, type and payload of each record.
+    fn fold(fold: &mut ConnectionFold, lines: &[&str]) -> Vec<(String, SpineType, String)> {
+        let time = Timestamp::parse("2026-05-01T10:00:00.000Z").unwrap();
+        let mut records = Vec::new();
+        for (ticket, said) in (1..).zip(lines) {
+            let lane = if said.starts_with('>') { Lane::ToAgent } else { Lane::FromAgent };
+            let captured =
+                Captured { lane, ticket, time: &time, offset: ticket * 100, line: &said.as_bytes()[1..] };
+            records.extend(fold.message(captured));
+        }
+        records.extend(fold.finish().0);
+        let shown = |(thread, made): (ThreadId, SpineMade)| {
+            (thread.to_string(), made.record_type, made.payload.as_str().to_owned())
+        };
+        records.into_iter().map(shown).collect()
+    }
+
+    fn connection() -> ConnectionFold {
+        ConnectionFold::new(ThreadId::parse("connection").unwrap())
+    }
+
+    const BEGIN: [&str; 4] = [
+        r#">{"method":"initialize","id":1,"params":{"clientInfo":{"name":"editor"}}}"#,
+        r#"<{"id":1,"result":{"userAgent":"x"}}"#,
+        r#">{"method":"thread/start","id":2,"params":{}}"#,
+        r#"<{"id":2,"result":{"thread":{"id":"p","cwd":"/w","path":"/r.jsonl","gitInfo":null},"model":"m","approvalPolicy":"untrusted"}}"#,
+    ];
+
+    #[test]
+    fn every_message_is_one_record_of_some_thread() {
+        let more = [
+            r#">{"method":"turn/start","id":3,"params":{"threadId":"p","model":"m2","n":1e400}}"#,
+            r#"<{"method":"turn/started","params":{"threadId":"p","turn":{"id":"u1"}}}"#,
+            r#"<{"method":"configWarning","params":{}}"#,
+            "<no JSON",
+        ];
+        let lines: Vec<&str> = BEGIN.into_iter().chain(more).collect();
+        let records = fold(&mut connection(), &lines);
+        assert!(records.iter().all(|(thread, ..)| thread == "p"));
+        let said = |record_type: SpineType| records.iter().filter(move |(_, kind, _)| *kind == record_type);
+        assert_eq!((said(SpineType::Submission).count(), said(SpineType::Event).count()), (3, 5));
+        let meta = &said(SpineType::SessionMeta).next().unwrap().2;
+        assert!(meta.starts_with(r#"{"id":"p","cwd":"/w","rollout_path":"/r.jsonl","originator":"editor","spine_source":{"kind":"app_server","#), "{meta}");
+        assert_eq!(
+            said(SpineType::TurnContext).next().unwrap().2,
+            r#"{"turn_id":"u1","context":{"approval_policy":"untrusted","model":"m2"}}"#
+        );
+        let op = &said(SpineType::Submission).nth(2).unwrap().2;
+        assert_eq!(
+            op,
+            r#"{"id":"3","op":{"method":"turn/start","id":3,"params":{"threadId":"p","model":"m2","n":1e400}},"rpc":{"dir":"c2s","kind":"request","ticket":5}}"#
+        );
+    }
+
+    const CHILD: [&str; 4] = [
+        r#"<{"method":"item/commandExecution/requestApproval","id":0,"params":{"threadId":"c","turnId":"cu","itemId":"cc"}}"#,
+        r#">{"id":0,"result":{"decision":"accept"}}"#,
+        r#"<{"method":"item/completed","params":{"threadId":"p","turnId":"pu","item":{"type":"collabAgentToolCall","id":"pc","tool":"spawnAgent","senderThreadId":"p","receiverThreadIds":["c"]}}}"#,
+        r#"<{"method":"serverRequest/resolved","params":{"threadId":"c"}}"#,
+    ];
+
+    #[test]
+    fn a_parent_that_answers_for_a_child_is_a_bridge_with_all_six_ids() {
+        let want = r#"{"bridge_kind":"exec_approval","parent_thread_id":"p","parent_turn_id":"pu","parent_call_id":"pc","sub_agent_thread_id":"c","sub_agent_turn_id":"cu","sub_agent_call_id":"cc","decision":"accept"}"#;
+        // Whose child it is may be told before the answer, or behind it.
+        for order in [[0, 1, 2, 3], [2, 0, 1, 3], [0, 2, 1, 3]] {
+            let lines: Vec<&str> = BEGIN.into_iter().chain(order.map(|at| CHILD[at])).collect();
+            let records = fold(&mut connection(), &lines);
+            let bridges: Vec<_> =
+                records.iter().filter(|(_, record_type, _)| *record_type == SpineType::Bridge).collect();
+            let threads: Vec<&str> = bridges.iter().map(|(thread, ..)| thread.as_str()).collect();
+            assert_eq!(threads, ["p", "c"], "{order:?}");
+            assert!(bridges.iter().all(|(.., payload)| payload == want), "{bridges:?}");
+        }
+    }
+
+    #[test]
+    fn a_thread_that_answers_for_itself_has_no_bridge() {
+        let own = CHILD[0].replace("\"c\"", "\"p\"");
+        let mut folded = connection();
+        let lines: Vec<&str> = BEGIN.into_iter().chain([own.as_str(), CHILD[1], CHILD[2]]).collect();
+        let records = fold(&mut folded, &lines);
+        assert!(records.iter().all(|(_, record_type, _)| *record_type != SpineType::Bridge));
+        assert_eq!(folded.finish().1, 0, "and none is missing");
+    }
+
+    #[test]
+    fn a_request_that_nobody_answers_is_no_bridge_and_input_is_carried_whole() {
+        let ask = r#"<{"method":"item/tool/requestUserInput","id":7,"params":{"threadId":"c","turnId":"cu","itemId":"cc"}}"#;
+        let answer = r#">{"id":7,"result":{"answers":{"q":{"answers":["Red"]}}}}"#;
+        let lines: Vec<&str> = BEGIN.into_iter().chain([CHILD[2], ask]).collect();
+        let bridges = |lines: &[&str]| {
+            let records = fold(&mut connection(), lines);
+            records
+                .into_iter()
+                .filter(|(_, record_type, _)| *record_type == SpineType::Bridge)
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(bridges(&lines), []);
+        let lines: Vec<&str> = lines.into_iter().chain([answer]).collect();
+        assert!(
+            bridges(&lines)[0].2.ends_with(r#""user_input_response":{"answers":{"q":{"answers":["Red"]}}}}"#)
+        );
+    }
+
+    #[test]
+    fn a_compaction_has_to_be_looked_up_and_a_connection_without_threads_is_kept() {
+        let mut folded = connection();
+        let done = r#"<{"method":"item/completed","params":{"threadId":"p","turnId":"u9","item":{"type":"contextCompaction","id":"k"}}}"#;
+        fold(&mut folded, &BEGIN.into_iter().chain([done]).collect::<Vec<_>>());
+        let want = Compacted {
+            thread: ThreadId::parse("p").unwrap(),
+            turn: "u9".to_owned(),
+            path: Some("/r.jsonl".to_owned()),
+        };
+        assert_eq!((folded.compacted(), folded.compacted()), (vec![want], Vec::new()));
+        let records = fold(&mut connection(), &BEGIN[..2]);
+        assert_eq!(records.len(), 2);
+        assert!(records.iter().all(|(thread, ..)| thread == "connection"));
+    }
+}

@@ -1,0 +1,97 @@
+//! The trace spine (004), folded from what an agent's own files and connections hold.
+//!
+//! Every record of a source gives exactly one record of the spine, in its order; what is derived from it (an artifact, a
+//! boundary of a compaction, a bridge) follows right behind.
+
+mod app_server;
+mod history;
+mod payload;
+mod rollout;
+mod trace;
+mod turns;
+
+use steno_model::json::RawJson;
+use steno_model::{Position, SpineType, Timestamp};
+
+pub use app_server::{Captured, Compacted, ConnectionFold};
+pub use history::History;
+pub use rollout::{Base, RolloutFold};
+pub use trace::{Payloads, TraceFold};
+
+/// What a spine is made from, as its `session_meta` says it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SpineSource {
+    /// A session file.
+    Rollout,
+    /// A rollout trace: what Codex writes below `CODEX_ROLLOUT_TRACE_ROOT`.
+    RolloutTrace,
+    /// A connection to `codex app-server`, both directions of it.
+    AppServer,
+}
+
+impl SpineSource {
+    /// Returns its name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Rollout => "rollout",
+            Self::RolloutTrace => "rollout_trace",
+            Self::AppServer => "app_server",
+        }
+    }
+
+    /// Returns what such a source cannot carry: what is not in the spine was not seen, and may have happened.
+    #[must_use]
+    pub fn cannot_carry(self) -> &'static [&'static str] {
+        match self {
+            Self::Rollout => &[
+                "submissions",
+                "approval requests and answers",
+                "who answered",
+                "user input requests",
+                "elicitations",
+                "output deltas and the beginnings of items",
+                "failed and repeated requests to the model",
+                "steering that no request took up",
+                "notices of the program",
+                "the prompt and the request of a compaction",
+                "changes in the working tree",
+                "the shell's environment",
+            ],
+            Self::RolloutTrace => &[
+                "submissions",
+                "approval requests and answers",
+                "who answered",
+                "user input requests",
+                "elicitations",
+                "output deltas",
+                "compactions by the agent itself",
+                "the settings of a turn",
+                "token counts of turns",
+                "git's identity, and changes in the working tree",
+                "the shell's environment",
+            ],
+            Self::AppServer => &[
+                "what the model was asked and answered, word for word",
+                "calls of tools that the agent refused by itself",
+                "the work of a review inside of a turn",
+                "secrets of the account, which are withheld",
+            ],
+        }
+    }
+}
+
+/// A record of a spine that has no number yet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SpineMade {
+    /// What it is.
+    pub record_type: SpineType,
+    /// When it was written, as the source says; the time of the record before it where the source says none.
+    pub timestamp: Timestamp,
+    /// What it carries.
+    pub payload: RawJson,
+    /// Which record of the source it is made from, and which of what was made from that.
+    pub position: Position,
+    /// How many bytes that record has.
+    pub length: u64,
+}

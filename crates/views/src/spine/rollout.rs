@@ -1,0 +1,391 @@
+//! A session file of Codex as a spine: `docs/adapters/codex-spine.md` says what each line becomes.
+
+use std::str::from_utf8;
+
+use serde_json::value::RawValue;
+use steno_model::json::{Fields, JsonString, RawJson};
+use steno_model::{Position, SpineType, ThreadId, Timestamp};
+
+use super::payload::{self, Boundary};
+use super::turns::{Turn, Turns};
+use super::{History, SpineMade, SpineSource};
+use crate::fields::PayloadFields;
+
+/// The items that only a compaction by the provider leaves.
+const REMOTE_ITEMS: [&str; 3] = ["compaction", "compaction_summary", "context_compaction"];
+
+/// Where the history of a fork begins: in the file of another thread, up to some byte.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Base {
+    /// The thread.
+    pub thread: String,
+    /// How many bytes of its file belong to it; all of them where that is not said.
+    pub bytes: Option<u64>,
+}
+
+/// Folds the lines of a rollout, from its first on.
+#[derive(Debug, Default)]
+pub struct RolloutFold {
+    thread: Option<ThreadId>,
+    turns: Turns,
+    history: History,
+    base: Option<Base>,
+    /// Lines with a smaller ordinal were copied from another thread.
+    own_from: u64,
+    /// Whose lines those are.
+    copied_from: Option<String>,
+    time: Option<Timestamp>,
+    made: Vec<SpineMade>,
+    /// Where the line begins, and how long it is.
+    at: (u64, u64),
+}
+
+impl RolloutFold {
+    /// Begins with a file.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Returns the thread, once its name was read.
+    #[must_use]
+    pub fn thread(&self) -> Option<&ThreadId> {
+        self.thread.as_ref()
+    }
+
+    /// Returns where the history comes from that this one goes on with. Who has that file gives what it came to.
+    #[must_use]
+    pub fn base(&self) -> Option<&Base> {
+        self.base.as_ref()
+    }
+
+    /// Begins with the history of another file, instead of without.
+    pub fn give_base(&mut self, history: History) {
+        self.history = history;
+    }
+
+    /// Returns the history as it stands.
+    #[must_use]
+    pub fn history(&self) -> &History {
+        &self.history
+    }
+
+    /// Takes a line in, without its newline, and returns what it becomes: one record, and those that follow from it.
+    pub fn line(&mut self, offset: u64, line: &[u8]) -> Vec<SpineMade> {
+        self.at = (offset, line.len() as u64);
+        match from_utf8(line).ok().filter(|text| text.trim_start().starts_with('{')) {
+            Some(text) if serde_json::from_str::<&RawValue>(text).is_ok() => self.read(text),
+            _ => self.unreadable(line),
+        }
+        std::mem::take(&mut self.made)
+    }
+
+    fn read(&mut self, text: &str) {
+        let fields = PayloadFields::parse(text);
+        if let Some(time) = fields.text("timestamp").and_then(|text| Timestamp::parse(&text).ok()) {
+            self.time = Some(time);
+        }
+        let kind = fields.text("type").unwrap_or_default();
+        match (fields.json_text("payload"), &*kind) {
+            (Some(payload), "session_meta") => self.session_meta(payload),
+            // Files of the first versions have no envelope: a head, and then bare items.
+            (None, "") if self.thread.is_none() => self.session_meta(text),
+            (None, "") => self.event(&Turn::default(), &payload::wrapped("record_type", &raw(text))),
+            (None, _) => self.response_item(text),
+            (Some(payload), kind) => self.envelope(kind, payload, fields.json_text("ordinal")),
+        }
+    }
+
+    fn envelope(&mut self, kind: &str, payload: &str, ordinal: Option<&str>) {
+        let ordinal = ordinal.and_then(|text| text.parse::<u64>().ok());
+        if self.copied_from.is_some() && ordinal.is_some_and(|ordinal| ordinal < self.own_from) {
+            return self.copied(kind, payload);
+        }
+        let fields = PayloadFields::parse(payload);
+        match kind {
+            "turn_context" => {
+                let turn = self.turns.of(fields.text("turn_id").as_deref());
+                self.make(SpineType::TurnContext, payload::turn_context(&turn, &raw(payload)));
+            }
+            "event_msg" => self.event_msg(&fields, payload),
+            "response_item" => self.response_item(payload),
+            "compacted" => self.compacted(&fields, payload),
+            other => {
+                let turn = self.turns.of(fields.text("turn_id").as_deref());
+                self.event(&turn, &payload::wrapped(other, &raw(payload)));
+            }
+        }
+    }
+
+    fn session_meta(&mut self, meta: &str) {
+        let fields = PayloadFields::parse(meta);
+        let id = fields.text("id").unwrap_or_default();
+        if self.thread.as_ref().is_some_and(|thread| thread.as_str() != id) {
+            // What another thread says of itself, copied into this one.
+            let msg = payload::wrapped("session_meta", &raw(meta));
+            return self.make(SpineType::Event, payload::event(&Turn::default(), &msg, Some(&id)));
+        }
+        let is_first = self.thread.is_none();
+        self.thread = ThreadId::parse(&id).ok();
+        if is_first {
+            self.begin(&fields);
+        }
+        let base = fields.json("history_base").filter(|base| !base.is_null());
+        let payload = payload::session_meta(meta, SpineSource::Rollout, base.as_ref());
+        self.make(SpineType::SessionMeta, payload);
+        if let Some(git) = fields.json("git").filter(|git| !git.is_null()) {
+            let cwd = fields.string("cwd");
+            self.make(SpineType::ArtifactRef, payload::git_info(cwd.as_ref(), &git));
+        }
+    }
+
+    /// Finds out where the thread's own lines and its history begin.
+    fn begin(&mut self, meta: &PayloadFields<'_>) {
+        let base = meta.object("history_base");
+        if let Some(thread) = base.text("thread_id") {
+            let bytes = base.json_text("end_byte_offset").and_then(|text| text.parse().ok());
+            self.history.lacks(format!("it goes on from thread {thread}, which was not read"));
+            self.base = Some(Base { thread: thread.into_owned(), bytes });
+        }
+        let own_from = meta.json_text("subagent_history_start_ordinal").and_then(|text| text.parse().ok());
+        if let Some(own_from) = own_from {
+            self.own_from = own_from;
+            let parent = meta.text("forked_from_id").or_else(|| meta.text("parent_thread_id"));
+            self.copied_from = Some(parent.map(std::borrow::Cow::into_owned).unwrap_or_default());
+        }
+    }
+
+    /// A line of another thread at the beginning of this one: it is history, and nothing that happened here.
+    fn copied(&mut self, kind: &str, payload: &str) {
+        let msg = match kind {
+            "response_item" => {
+                push(&mut self.history, payload);
+                payload::response_item(&raw(payload))
+            }
+            "event_msg" => raw(payload),
+            other => payload::wrapped(other, &raw(payload)),
+        };
+        let turn = PayloadFields::parse(payload).text("turn_id").map(std::borrow::Cow::into_owned);
+        let turn = Turn { id: turn.unwrap_or_default(), is_inferred: false };
+        let payload = payload::event(&turn, &msg, self.copied_from.as_deref());
+        self.make(SpineType::Event, payload);
+    }
+
+    fn event_msg(&mut self, fields: &PayloadFields<'_>, payload: &str) {
+        let before = self.turns.current();
+        let thread = self.thread.as_ref().map_or("", ThreadId::as_str).to_owned();
+        let turn = self.turns.event(fields, &thread);
+        if self.turns.current() != before && self.turns.current() == turn {
+            self.history.begin_turn();
+        }
+        if fields.text("type").is_some_and(|kind| kind == "thread_rolled_back") {
+            let turns = fields.json_text("num_turns").and_then(|text| text.parse().ok());
+            self.history.roll_back(turns.unwrap_or(0));
+        }
+        self.event(&turn, &raw(payload));
+    }
+
+    fn response_item(&mut self, item: &str) {
+        push(&mut self.history, item);
+        let fields = PayloadFields::parse(item);
+        let named = fields.object("internal_chat_message_metadata_passthrough").text("turn_id");
+        let turn = self.turns.of(named.as_deref());
+        self.event(&turn, &payload::response_item(&raw(item)));
+    }
+
+    fn compacted(&mut self, fields: &PayloadFields<'_>, payload: &str) {
+        let turn = self.turns.current();
+        let has_history = fields.json_text("replacement_history").is_some_and(|text| text.starts_with('['));
+        let said = if has_history { without(payload, "replacement_history") } else { raw(payload) };
+        self.event(&turn, &payload::wrapped("compacted", &said));
+        if !has_history {
+            // What came after is not known, and a boundary has to have both.
+            return;
+        }
+        let items = fields.items("replacement_history");
+        let is_remote = items.iter().any(|item| {
+            let kind = PayloadFields::parse(item.get()).text("type");
+            kind.is_some_and(|kind| REMOTE_ITEMS.contains(&&*kind))
+        });
+        let before = self.history.clone();
+        self.history.replace(&items);
+        let summary = fields.string("message").filter(|message| !message.is_empty());
+        let boundary = Boundary { turn: &turn, is_remote, summary, before: &before, after: &self.history };
+        let payload = boundary.payload();
+        self.make(SpineType::CompactionBoundary, payload);
+    }
+
+    fn unreadable(&mut self, line: &[u8]) {
+        let msg = payload::unreadable(line);
+        self.event(&self.turns.current(), &msg);
+    }
+
+    fn event(&mut self, turn: &Turn, msg: &RawJson) {
+        self.make(SpineType::Event, payload::event(turn, msg, None));
+    }
+
+    fn make(&mut self, record_type: SpineType, payload: RawJson) {
+        // The first versions give no time but in their head, which comes first.
+        let Some(timestamp) = self.time.clone().or_else(|| Timestamp::from_unix_ms(0)) else { return };
+        let (offset, length) = self.at;
+        let part = u32::try_from(self.made.len()).unwrap_or(u32::MAX);
+        let position = Position { generation: 0, offset, part };
+        self.made.push(SpineMade { record_type, timestamp, payload, position, length });
+    }
+}
+
+/// Reads JSON that was read before.
+fn raw(text: &str) -> RawJson {
+    RawJson::parse(text).unwrap_or_else(|_| RawJson::null())
+}
+
+fn push(history: &mut History, item: &str) {
+    if let Ok(item) = serde_json::from_str::<&RawValue>(item) {
+        history.push(item);
+    }
+}
+
+/// Returns an object without one of its fields.
+fn without(object: &str, name: &str) -> RawJson {
+    let Ok(fields) = Fields::parse(object) else { return RawJson::null() };
+    let kept = fields.iter().filter(|(key, _)| !key.is(name));
+    let kept = kept.map(|(key, value)| (JsonString::from_text(&key.text()), RawJson::from_raw(value)));
+    payload::object_of(kept.collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Folds lines, and returns each record as its type and payload.
+    fn fold(fold: &mut RolloutFold, lines: &[&str]) -> Vec<(SpineType, String)> {
+        let mut offset = 0;
+        let mut made = Vec::new();
+        for line in lines {
+            made.extend(fold.line(offset, line.as_bytes()));
+            offset += line.len() as u64 + 1;
+        }
+        made.into_iter().map(|made| (made.record_type, made.payload.as_str().to_owned())).collect()
+    }
+
+    const META: &str = r#"{"timestamp":"2026-05-01T10:00:00.000Z","type":"session_meta","payload":{"id":"t1","cwd":"/w","git":{"commit_hash":"c0","n":1e400}}}"#;
+    const START: &str = r#"{"timestamp":"2026-05-01T10:00:01.000Z","type":"event_msg","payload":{"type":"task_started","turn_id":"u1"}}"#;
+
+    fn item(text: &str) -> String {
+        format!(
+            r#"{{"timestamp":"2026-05-01T10:00:02.000Z","type":"response_item","payload":{{"type":"message","text":"{text}"}}}}"#
+        )
+    }
+
+    #[test]
+    fn every_line_is_one_record_and_what_came_is_kept_as_it_was() {
+        let odd = r#"{"timestamp":"2026-05-01T10:00:03.000Z","type":"hologram","payload":{"a":1,"a":18446744073709551616}}"#;
+        let records = fold(&mut RolloutFold::new(), &[META, START, odd, "{torn", "5"]);
+        let types: Vec<_> = records.iter().map(|(record_type, _)| *record_type).collect();
+        assert_eq!(
+            types,
+            [
+                SpineType::SessionMeta,
+                SpineType::ArtifactRef,
+                SpineType::Event,
+                SpineType::Event,
+                SpineType::Event,
+                SpineType::Event
+            ]
+        );
+        assert!(records[0].1.starts_with(r#"{"id":"t1","cwd":"/w","git":{"commit_hash":"c0","n":1e400},"spine_source":{"kind":"rollout","adapter":"spine/1","cannot_carry":["submissions","#));
+        assert_eq!(
+            records[1].1,
+            r#"{"kind":"git_info","repo_root":"/w","repo_root_is_cwd":true,"git":{"commit_hash":"c0","n":1e400}}"#
+        );
+        assert_eq!(records[2].1, r#"{"id":"u1","msg":{"type":"task_started","turn_id":"u1"}}"#);
+        assert_eq!(
+            records[3].1,
+            r#"{"id":"u1","msg":{"type":"hologram","payload":{"a":1,"a":18446744073709551616}}}"#
+        );
+        assert_eq!(records[4].1, r#"{"id":"u1","msg":{"type":"unreadable","text":"{torn"}}"#);
+        assert_eq!(records[5].1, r#"{"id":"u1","msg":{"type":"unreadable","text":"5"}}"#);
+    }
+
+    #[test]
+    fn a_compaction_has_what_was_before_and_what_is_after() {
+        let mut folded = RolloutFold::new();
+        let local = r#"{"timestamp":"2026-05-01T10:00:04.000Z","type":"compacted","payload":{"message":"Summed up.","replacement_history":[{"type":"message","text":"S"}],"window_id":"w"}}"#;
+        let remote = r#"{"timestamp":"2026-05-01T10:00:05.000Z","type":"compacted","payload":{"message":"","replacement_history":[{"type":"compaction","encrypted_content":"x"}]}}"#;
+        let old =
+            r#"{"timestamp":"2026-05-01T10:00:06.000Z","type":"compacted","payload":{"message":"Old."}}"#;
+        let records =
+            fold(&mut folded, &[META, START, &item("a"), &item("b"), local, &item("c"), remote, old]);
+        let boundaries: Vec<&str> = records
+            .iter()
+            .filter(|(record_type, _)| *record_type == SpineType::CompactionBoundary)
+            .map(|(_, payload)| payload.as_str())
+            .collect();
+        assert_eq!(
+            boundaries,
+            [
+                r#"{"turn_id":"u1","kind":"local","summary_message":"Summed up.","pre_compaction_history":[{"type":"message","text":"a"},{"type":"message","text":"b"}],"post_compaction_history":[{"type":"message","text":"S"}]}"#,
+                r#"{"turn_id":"u1","kind":"remote","pre_compaction_history":[{"type":"message","text":"S"},{"type":"message","text":"c"}],"post_compaction_history":[{"type":"compaction","encrypted_content":"x"}]}"#,
+            ]
+        );
+        assert!(records.iter().any(|(_, payload)| payload
+            == r#"{"id":"u1","msg":{"type":"compacted","payload":{"message":"Summed up.","window_id":"w"}}}"#));
+        assert_eq!(
+            records.last().unwrap().1,
+            r#"{"id":"u1","msg":{"type":"compacted","payload":{"message":"Old."}}}"#
+        );
+    }
+
+    #[test]
+    fn a_fork_says_what_it_lacks_until_it_is_given() {
+        let meta =
+            META.replace(r#""cwd""#, r#""history_base":{"thread_id":"t0","end_byte_offset":77},"cwd""#);
+        let compacted = r#"{"type":"compacted","payload":{"message":"","replacement_history":[]}}"#;
+        let mut alone = RolloutFold::new();
+        let records = fold(&mut alone, &[&meta, &item("own"), compacted]);
+        assert_eq!(alone.base(), Some(&Base { thread: "t0".to_owned(), bytes: Some(77) }));
+        assert!(records.last().unwrap().1.contains("\"pre_incomplete\":\"it goes on from thread t0"));
+        let mut parent = RolloutFold::new();
+        fold(&mut parent, &[&META.replace("t1", "t0"), &item("parent")]);
+        let mut whole = RolloutFold::new();
+        fold(&mut whole, &[&meta]);
+        whole.give_base(parent.history().clone());
+        let records = fold(&mut whole, &[&item("own"), compacted]);
+        let payload = &records.last().unwrap().1;
+        assert!(payload.contains(r#"[{"type":"message","text":"parent"},{"type":"message","text":"own"}]"#));
+        assert!(!payload.contains("pre_incomplete"));
+    }
+
+    #[test]
+    fn lines_that_were_copied_from_the_parent_are_history_and_nothing_that_happened() {
+        let meta =
+            META.replace(r#""cwd""#, r#""forked_from_id":"t0","subagent_history_start_ordinal":3,"cwd""#);
+        let copied =
+            item("parents").replace("\"type\":\"response_item\"", "\"ordinal\":1,\"type\":\"response_item\"");
+        let own =
+            item("own").replace("\"type\":\"response_item\"", "\"ordinal\":3,\"type\":\"response_item\"");
+        let mut folded = RolloutFold::new();
+        let records = fold(&mut folded, &[&meta, &copied, &own]);
+        assert!(records[2].1.ends_with(r#""copied_from":"t0"}"#), "{}", records[2].1);
+        assert!(!records[3].1.contains("copied_from"));
+        assert_eq!(folded.history().to_json().as_str().matches("message").count(), 2);
+    }
+
+    #[test]
+    fn files_without_an_envelope_are_read() {
+        let head = r#"{"id":"t1","timestamp":"2026-05-01T10:00:00.000Z","instructions":null,"git":null}"#;
+        let state = r#"{"record_type":"state"}"#;
+        let message = r#"{"type":"message","role":"user","content":[]}"#;
+        let mut folded = RolloutFold::new();
+        let records = fold(&mut folded, &[head, state, message]);
+        assert_eq!(folded.thread().unwrap().as_str(), "t1");
+        assert_eq!(
+            records[1].1,
+            r#"{"id":"","msg":{"type":"record_type","payload":{"record_type":"state"}}}"#
+        );
+        assert_eq!(
+            records[2].1,
+            r#"{"id":"","msg":{"type":"raw_response_item","item":{"type":"message","role":"user","content":[]}}}"#
+        );
+    }
+}

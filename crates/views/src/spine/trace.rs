@@ -1,0 +1,383 @@
+//! A rollout trace of Codex as spines, one for each of its threads: `docs/adapters/codex-spine.md` says what becomes what.
+//!
+//! What a record refers to is put in its place as it was. A request repeats all of its thread's history: of that, only what
+//! the request before did not have is written.
+
+use std::collections::HashMap;
+
+use serde_json::value::RawValue;
+use steno_model::json::{Fields, JsonString, ObjectWriter, RawJson};
+use steno_model::{Position, SpineType, ThreadId, Timestamp};
+
+use super::payload::{self, Boundary};
+use super::turns::Turn;
+use super::{History, SpineMade, SpineSource};
+use crate::fields::PayloadFields;
+
+/// Gives what lies at a path of the trace, if it is there and can be read.
+pub type Payloads<'a> = &'a mut dyn FnMut(&str) -> Option<String>;
+
+/// Folds the records of a trace, from its first on.
+#[derive(Debug)]
+pub struct TraceFold {
+    root: ThreadId,
+    threads_of_turns: HashMap<String, ThreadId>,
+    /// What the last request of each thread had.
+    requests: HashMap<ThreadId, Vec<RawJson>>,
+    /// When the trace began, and then the time of the last record.
+    time: Timestamp,
+    made: Vec<(ThreadId, SpineMade)>,
+    at: (u64, u64),
+}
+
+/// A record, with all that it refers to.
+struct Record<'a> {
+    kind: String,
+    fields: PayloadFields<'a>,
+    /// What it refers to, by the names of the fields.
+    referred: Vec<(String, Option<String>)>,
+    text: &'a str,
+}
+
+impl TraceFold {
+    /// Begins with the manifest of a trace; `None` when it names no thread.
+    #[must_use]
+    pub fn new(manifest: &str) -> Option<Self> {
+        let manifest = PayloadFields::parse(manifest);
+        let root = ThreadId::parse(&manifest.text("root_thread_id")?).ok()?;
+        let began = manifest.json_text("started_at_unix_ms").and_then(|text| text.parse().ok());
+        let time = Timestamp::from_unix_ms(began.unwrap_or(0))?;
+        let (threads_of_turns, requests) = (HashMap::new(), HashMap::new());
+        Some(Self { root, threads_of_turns, requests, time, made: Vec::new(), at: (0, 0) })
+    }
+
+    /// Returns the thread that began it.
+    #[must_use]
+    pub fn root(&self) -> &ThreadId {
+        &self.root
+    }
+
+    /// Takes a line in, without its newline, and returns what it becomes, each for its thread.
+    pub fn line(&mut self, offset: u64, line: &[u8], payloads: Payloads<'_>) -> Vec<(ThreadId, SpineMade)> {
+        self.at = (offset, line.len() as u64);
+        let text = std::str::from_utf8(line).ok();
+        if let Some(text) = text.filter(|text| Fields::parse(text).is_ok()) {
+            self.read(text, payloads);
+        } else {
+            let payload = event(&Turn::default(), &payload::unreadable(line), true);
+            self.make(&self.root.clone(), SpineType::Event, payload);
+        }
+        std::mem::take(&mut self.made)
+    }
+
+    fn read(&mut self, text: &str, payloads: Payloads<'_>) {
+        let envelope = PayloadFields::parse(text);
+        let time = envelope.json_text("wall_time_unix_ms").and_then(|text| text.parse().ok());
+        if let Some(time) = time.and_then(Timestamp::from_unix_ms) {
+            self.time = time;
+        }
+        let body = envelope.json_text("payload").unwrap_or("null");
+        let record = Record::read(body, payloads);
+        if record.kind == "codex_turn_started"
+            && let (Some(turn), Some(thread)) =
+                (record.fields.text("codex_turn_id"), record.fields.text("thread_id"))
+            && let Ok(thread) = ThreadId::parse(&thread)
+        {
+            self.threads_of_turns.insert(turn.into_owned(), thread);
+        }
+        let protocol =
+            record.referred_as("event_payload").filter(|_| record.kind == "protocol_event_observed");
+        let inside = PayloadFields::parse(protocol.unwrap_or("null"));
+        let turn = [envelope.text("codex_turn_id"), inside.text("turn_id")].into_iter().flatten().next();
+        let turn = Turn { id: turn.unwrap_or_default().into_owned(), is_inferred: false };
+        let named = [envelope.text("thread_id"), record.fields.text("thread_id"), inside.text("thread_id")];
+        let named = named.into_iter().flatten().find_map(|id| ThreadId::parse(&id).ok());
+        let thread = named.or_else(|| self.threads_of_turns.get(&turn.id).cloned());
+        let is_inferred = thread.is_none();
+        let thread = thread.unwrap_or_else(|| self.root.clone());
+        if record.kind == "thread_started" {
+            let payload = session_meta(&thread, &record, &self.time);
+            return self.make(&thread, SpineType::SessionMeta, payload);
+        }
+        let msg = match protocol {
+            Some(event) => raw(event),
+            None => self.with_referred(&thread, &record),
+        };
+        self.make(&thread, SpineType::Event, event(&turn, &msg, is_inferred));
+        if record.kind == "compaction_installed" {
+            self.boundary(&thread, &turn, &record);
+        }
+    }
+
+    /// Returns a record with what it refers to.
+    fn with_referred(&mut self, thread: &ThreadId, record: &Record<'_>) -> RawJson {
+        let Ok(fields) = Fields::parse(record.text) else { return raw(record.text) };
+        let mut out = Vec::new();
+        for (key, value) in fields.iter() {
+            let name = key.text();
+            let referred = record.referred.iter().find(|(field, _)| *field == name);
+            let value = match referred {
+                Some((_, content)) => {
+                    let is_request = PayloadFields::parse(value.get()).object("kind").text("type");
+                    let is_request = is_request.is_some_and(|kind| kind == "inference_request");
+                    let content = content.as_deref().map(|content| {
+                        if is_request { self.shortened(thread, content) } else { raw(content) }
+                    });
+                    RawJson::object(|object| {
+                        object.json("ref", &RawJson::from_raw(value));
+                        object.optional("payload", content.as_ref(), ObjectWriter::json);
+                    })
+                }
+                None => RawJson::from_raw(value),
+            };
+            out.push((JsonString::from_text(&name), value));
+        }
+        payload::object_of(out)
+    }
+
+    /// Leaves out of a request what the one before it had: `input_from` says how many items that are.
+    fn shortened(&mut self, thread: &ThreadId, request: &str) -> RawJson {
+        let fields = PayloadFields::parse(request);
+        let items: Vec<RawJson> = fields.items("input").into_iter().map(RawJson::from_raw).collect();
+        let before = self.requests.entry(thread.clone()).or_default();
+        let same = items.iter().zip(before.iter()).take_while(|(one, other)| one == other).count();
+        let new = RawJson::array(items[same..].iter().cloned());
+        *before = items;
+        let Ok(parsed) = Fields::parse(request) else { return raw(request) };
+        let mut out = Vec::new();
+        for (key, value) in parsed.iter() {
+            if key.is("input") {
+                out.push((JsonString::from_text("input_from"), RawJson::from(same as u64)));
+                out.push((JsonString::from_text("input"), new.clone()));
+            } else {
+                out.push((JsonString::from_text(&key.text()), RawJson::from_raw(value)));
+            }
+        }
+        payload::object_of(out)
+    }
+
+    fn boundary(&mut self, thread: &ThreadId, turn: &Turn, record: &Record<'_>) {
+        let checkpoint = record.referred.iter().find_map(|(_, content)| content.as_deref());
+        let Some(checkpoint) = checkpoint.map(PayloadFields::parse) else { return };
+        let is_list =
+            |name| checkpoint.json_text(name).is_some_and(|text| text.trim_start().starts_with('['));
+        if !is_list("input_history") || !is_list("replacement_history") {
+            // A boundary has to have both.
+            return;
+        }
+        let history = |name| {
+            let mut history = History::default();
+            history.replace(&checkpoint.items(name));
+            history
+        };
+        let (before, after) = (history("input_history"), history("replacement_history"));
+        let boundary = Boundary { turn, is_remote: true, summary: None, before: &before, after: &after };
+        let payload = boundary.payload();
+        self.make(thread, SpineType::CompactionBoundary, payload);
+    }
+
+    fn make(&mut self, thread: &ThreadId, record_type: SpineType, payload: RawJson) {
+        let (offset, length) = self.at;
+        let part = u32::try_from(self.made.len()).unwrap_or(u32::MAX);
+        let position = Position { generation: 0, offset, part };
+        let made = SpineMade { record_type, timestamp: self.time.clone(), payload, position, length };
+        self.made.push((thread.clone(), made));
+    }
+}
+
+impl<'a> Record<'a> {
+    fn read(text: &'a str, payloads: Payloads<'_>) -> Self {
+        let fields = PayloadFields::parse(text);
+        let referred = fields.names().into_iter().filter_map(|name| {
+            let reference = fields.object(&name);
+            reference.text("raw_payload_id")?;
+            let content = reference.text("path").and_then(|path| payloads(&path));
+            Some((name, content.filter(|text| serde_json::from_str::<&RawValue>(text).is_ok())))
+        });
+        let referred = referred.collect();
+        Self { kind: fields.text("type").unwrap_or_default().into_owned(), fields, referred, text }
+    }
+
+    fn referred_as(&self, name: &str) -> Option<&str> {
+        self.referred.iter().find(|(field, _)| field == name).and_then(|(_, content)| content.as_deref())
+    }
+}
+
+/// What a thread is, in the words of a session file as far as they are the same.
+fn session_meta(thread: &ThreadId, record: &Record<'_>, time: &Timestamp) -> RawJson {
+    let metadata = record.referred.iter().find_map(|(_, content)| content.as_deref()).unwrap_or("{}");
+    let fields = PayloadFields::parse(metadata);
+    let meta = RawJson::object(|object| {
+        object.string("id", &JsonString::from_text(thread.as_str()));
+        object.string("timestamp", time.as_json());
+        for (name, named) in [
+            ("cwd", "cwd"),
+            ("source", "session_source"),
+            ("model_provider", "provider_name"),
+            ("agent_path", "agent_path"),
+            ("agent_nickname", "nickname"),
+            ("agent_role", "agent_role"),
+        ] {
+            object.optional(name, fields.json(named).as_ref(), ObjectWriter::json);
+        }
+        object.json("session_metadata", &raw(metadata));
+    });
+    payload::session_meta(meta.as_str(), SpineSource::RolloutTrace, None)
+}
+
+fn event(turn: &Turn, msg: &RawJson, is_thread_inferred: bool) -> RawJson {
+    let event = payload::event(turn, msg, None);
+    if !is_thread_inferred {
+        return event;
+    }
+    RawJson::object(|object| {
+        object.string("id", &JsonString::from_text(&turn.id));
+        object.json("msg", msg);
+        object.json("thread_inferred", &RawJson::from(true));
+    })
+}
+
+/// Reads JSON that was read before.
+fn raw(text: &str) -> RawJson {
+    RawJson::parse(text).unwrap_or_else(|_| RawJson::null())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MANIFEST: &str = r#"{"schema_version":2,"root_thread_id":"t1","started_at_unix_ms":1777629600000}"#;
+
+    fn line(turn: &str, payload: &str) -> String {
+        let (thread, turn) = match turn {
+            "" => ("null".to_owned(), "null".to_owned()),
+            turn => ("\"t1\"".to_owned(), format!("\"{turn}\"")),
+        };
+        format!(
+            r#"{{"schema_version":2,"seq":1,"wall_time_unix_ms":1777629600500,"thread_id":{thread},"codex_turn_id":{turn},"payload":{payload}}}"#
+        )
+    }
+
+    fn reference(path: &str, kind: &str) -> String {
+        format!(r#"{{"raw_payload_id":"raw_payload:1","kind":{{"type":"{kind}"}},"path":"{path}"}}"#)
+    }
+
+    /// Folds lines over some files; returns thread, type and payload of each record.
+    fn fold(lines: &[String], files: &[(&str, &str)]) -> Vec<(String, SpineType, String)> {
+        let mut fold = TraceFold::new(MANIFEST).unwrap();
+        let mut payloads =
+            |path: &str| files.iter().find(|(name, _)| *name == path).map(|(_, text)| (*text).to_owned());
+        let made = lines.iter().flat_map(|line| fold.line(0, line.as_bytes(), &mut payloads));
+        let shown = |(thread, made): (ThreadId, SpineMade)| {
+            (thread.to_string(), made.record_type, made.payload.as_str().to_owned())
+        };
+        made.map(shown).collect()
+    }
+
+    #[test]
+    fn threads_are_told_apart_and_what_is_referred_to_is_put_in_its_place() {
+        let lines = [
+            line(
+                "",
+                &format!(
+                    r#"{{"type":"thread_started","thread_id":"t2","metadata_payload":{}}}"#,
+                    reference("1", "session_metadata")
+                ),
+            ),
+            line("", r#"{"type":"codex_turn_started","codex_turn_id":"u2","thread_id":"t2"}"#),
+            line(
+                "",
+                &format!(
+                    r#"{{"type":"protocol_event_observed","event_type":"warning","event_payload":{}}}"#,
+                    reference("2", "protocol_event")
+                ),
+            ),
+            line(
+                "",
+                &format!(
+                    r#"{{"type":"protocol_event_observed","event_type":"turn_started","event_payload":{}}}"#,
+                    reference("3", "protocol_event")
+                ),
+            ),
+            line(
+                "u1",
+                &format!(
+                    r#"{{"type":"tool_call_ended","status":"completed","result_payload":{},"lost_payload":{}}}"#,
+                    reference("4", "tool_result"),
+                    reference("gone", "tool_result")
+                ),
+            ),
+            "no JSON".to_owned(),
+        ];
+        let files = [
+            ("1", r#"{"cwd":"/w","provider_name":"P"}"#),
+            ("2", r#"{"type":"warning","n":1e400}"#),
+            ("3", r#"{"type":"turn_started","turn_id":"u2"}"#),
+            ("4", r#"{"a":1,"a":2}"#),
+        ];
+        let records = fold(&lines, &files);
+        let threads: Vec<&str> = records.iter().map(|(thread, ..)| thread.as_str()).collect();
+        assert_eq!(threads, ["t2", "t2", "t1", "t2", "t1", "t1"]);
+        assert_eq!(records[0].1, SpineType::SessionMeta);
+        assert!(records[0].2.starts_with(r#"{"id":"t2","timestamp":"2026-05-01T10:00:00.500Z","cwd":"/w","model_provider":"P","session_metadata":{"cwd":"/w","provider_name":"P"},"spine_source":{"kind":"rollout_trace","#), "{}", records[0].2);
+        assert_eq!(records[2].2, r#"{"id":"","msg":{"type":"warning","n":1e400},"thread_inferred":true}"#);
+        assert_eq!(records[3].2, r#"{"id":"u2","msg":{"type":"turn_started","turn_id":"u2"}}"#);
+        assert!(records[4].2.contains(r#""path":"4"},"payload":{"a":1,"a":2}}"#), "{}", records[4].2);
+        assert!(records[4].2.ends_with(r#""path":"gone"}}}}"#), "{}", records[4].2);
+        assert_eq!(
+            records[5].2,
+            r#"{"id":"","msg":{"type":"unreadable","text":"no JSON"},"thread_inferred":true}"#
+        );
+    }
+
+    #[test]
+    fn of_a_request_only_what_is_new_is_written() {
+        let started = |path| {
+            line(
+                "u1",
+                &format!(
+                    r#"{{"type":"inference_started","request_payload":{}}}"#,
+                    reference(path, "inference_request")
+                ),
+            )
+        };
+        let files = [
+            ("1", r#"{"model":"m","input":[1,2]}"#),
+            ("2", r#"{"model":"m","input":[1,2,3]}"#),
+            ("3", r#"{"model":"m","input":[9]}"#),
+        ];
+        let records = fold(&[started("1"), started("2"), started("3")], &files);
+        let inputs: Vec<&str> =
+            records.iter().map(|(_, _, payload)| payload.split("\"model\":\"m\",").nth(1).unwrap()).collect();
+        assert_eq!(
+            inputs,
+            [
+                r#""input_from":0,"input":[1,2]}}}}"#,
+                r#""input_from":2,"input":[3]}}}}"#,
+                r#""input_from":0,"input":[9]}}}}"#
+            ]
+        );
+    }
+
+    #[test]
+    fn a_compaction_by_the_provider_has_both_histories() {
+        let installed = line(
+            "u1",
+            &format!(
+                r#"{{"type":"compaction_installed","checkpoint_payload":{}}}"#,
+                reference("1", "compaction_checkpoint")
+            ),
+        );
+        let whole = [("1", r#"{"input_history":[1],"replacement_history":[2]}"#)];
+        let records = fold(std::slice::from_ref(&installed), &whole);
+        assert_eq!(
+            records[1].2,
+            r#"{"turn_id":"u1","kind":"remote","pre_compaction_history":[1],"post_compaction_history":[2]}"#
+        );
+        assert_eq!(
+            fold(&[installed], &[("1", r#"{"input_history":[1]}"#)]).len(),
+            1,
+            "half of it is no boundary"
+        );
+    }
+}

@@ -1,0 +1,123 @@
+//! Which turn a record of a rollout belongs to.
+//!
+//! The turn that has begun last and not ended, never that of the last `turn_context`: in a turn that compacts, that comes
+//! behind what it is about. A record that names its turn is believed.
+
+use std::collections::HashSet;
+
+use crate::fields::PayloadFields;
+
+/// The turns of one file.
+#[derive(Debug, Default)]
+pub(super) struct Turns {
+    current: Option<String>,
+    known: HashSet<String>,
+    /// How many had to be given a name, as the file has none.
+    named: u32,
+}
+
+/// The turn of a record.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Turn {
+    /// Its id; empty where none is known.
+    pub(super) id: String,
+    /// Whether that is a name of ours, counted by the user's prompts.
+    pub(super) is_inferred: bool,
+}
+
+impl Turns {
+    /// Returns the turn that goes on.
+    pub(super) fn current(&self) -> Turn {
+        let id = self.current.clone().unwrap_or_default();
+        let is_inferred = !id.is_empty() && !self.known.contains(&id);
+        Turn { id, is_inferred }
+    }
+
+    /// Takes an event in, and returns its turn.
+    pub(super) fn event(&mut self, event: &PayloadFields<'_>, thread: &str) -> Turn {
+        let kind = event.text("type").unwrap_or_default();
+        let named = event.text("turn_id").map(std::borrow::Cow::into_owned);
+        let Some(named) = named else {
+            if kind == "user_message" && self.known.is_empty() {
+                self.named += 1;
+                self.current = Some(format!("turn-{:04}", self.named));
+            }
+            return self.current();
+        };
+        match &*kind {
+            "task_started" | "turn_started" => {
+                // A turn of a child, told in its parent's file.
+                let parent = event.object("turn_attribution").text("parent_turn_id");
+                let is_childs = parent.is_some_and(|parent| self.known.contains(&*parent));
+                if !is_childs {
+                    self.begin(&named);
+                }
+            }
+            "task_complete" | "turn_complete" | "turn_aborted"
+                if self.current.as_deref() == Some(named.as_str()) =>
+            {
+                self.current = None;
+            }
+            // A review's turn has no beginning of its own.
+            "item_completed" => {
+                let is_ours = event.text("thread_id").is_none_or(|named| named == thread);
+                if is_ours && !self.known.contains(&named) {
+                    self.begin(&named);
+                }
+            }
+            _ => {}
+        }
+        Turn { id: named, is_inferred: false }
+    }
+
+    fn begin(&mut self, id: &str) {
+        self.known.insert(id.to_owned());
+        self.current = Some(id.to_owned());
+    }
+
+    /// Returns the turn of a record that may name it.
+    pub(super) fn of(&self, named: Option<&str>) -> Turn {
+        named.map_or_else(|| self.current(), |id| Turn { id: id.to_owned(), is_inferred: false })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn event(turns: &mut Turns, text: &str) -> String {
+        turns.event(&PayloadFields::parse(text), "t").id
+    }
+
+    #[test]
+    fn a_record_that_names_its_turn_is_believed_and_others_follow_the_one_that_goes_on() {
+        let mut turns = Turns::default();
+        assert_eq!(event(&mut turns, r#"{"type":"task_started","turn_id":"a"}"#), "a");
+        assert_eq!(event(&mut turns, r#"{"type":"token_count"}"#), "a");
+        assert_eq!(event(&mut turns, r#"{"type":"task_complete","turn_id":"a"}"#), "a");
+        assert_eq!(event(&mut turns, r#"{"type":"token_count"}"#), "");
+        assert_eq!(event(&mut turns, r#"{"type":"task_started","turn_id":"b"}"#), "b");
+        assert_eq!(event(&mut turns, r#"{"type":"item_completed","thread_id":"t","turn_id":"a"}"#), "a");
+        assert_eq!(turns.current().id, "b", "a late record of an older turn changes nothing");
+        assert_eq!(turns.of(Some("a")).id, "a");
+    }
+
+    #[test]
+    fn a_childs_turn_inside_of_a_review_is_not_the_turn() {
+        let mut turns = Turns::default();
+        event(&mut turns, r#"{"type":"item_completed","thread_id":"t","turn_id":"review"}"#);
+        let child = r#"{"type":"task_started","turn_id":"c","turn_attribution":{"parent_turn_id":"review"}}"#;
+        assert_eq!(event(&mut turns, child), "c");
+        assert_eq!(event(&mut turns, r#"{"type":"item_completed","thread_id":"child","turn_id":"c"}"#), "c");
+        assert_eq!(turns.current(), Turn { id: "review".to_owned(), is_inferred: false });
+    }
+
+    #[test]
+    fn turns_without_ids_are_counted_by_prompts() {
+        let mut turns = Turns::default();
+        assert_eq!(event(&mut turns, r#"{"type":"user_message"}"#), "turn-0001");
+        assert_eq!(event(&mut turns, r#"{"type":"agent_message"}"#), "turn-0001");
+        assert_eq!(event(&mut turns, r#"{"type":"user_message"}"#), "turn-0002");
+        assert!(turns.current().is_inferred);
+    }
+}
