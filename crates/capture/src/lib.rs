@@ -83,5 +83,7 @@
 //! - A notice that is lost costs time and no byte.
 
 pub mod discovery;
+pub mod git;
 pub mod packing;
+pub mod proxy;
 pub mod tail;

@@ -1,0 +1,155 @@
+//! What git knows of a directory: its identity, and how the working tree differs from what others have.
+//!
+//! Nothing is changed and nobody is asked: no lock is taken, no hook, pager, credential helper or external diff is run.
+
+use std::io::{self, Read as _};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::mpsc::channel;
+use std::time::Duration;
+
+/// How long one question to git may take.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// How long a difference may be. One that is longer is not kept: half of it could not be applied.
+const DIFF_BYTES_MAX: usize = 16 * 1024 * 1024;
+/// How many untracked files are looked at.
+const UNTRACKED_MAX: usize = 1000;
+/// How many branches of others are looked at.
+const BRANCHES_MAX: usize = 64;
+
+/// A repository as it stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GitState {
+    /// Its top directory.
+    pub root: PathBuf,
+    /// What is checked out.
+    pub commit: String,
+    /// The branch, unless none is checked out.
+    pub branch: Option<String>,
+    /// Where it comes from, without names and passwords.
+    pub url: Option<String>,
+    /// How the working tree differs from a commit.
+    pub diff: Option<GitDiff>,
+}
+
+/// How a working tree differs from a commit, untracked files included.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GitDiff {
+    /// The nearest ancestor that a branch of others has; where there are none, what is checked out.
+    pub base: String,
+    /// The difference, for `git apply`.
+    pub patch: Vec<u8>,
+}
+
+/// Looks at the repository that a directory is in; `None` where there is none, or no git.
+#[must_use]
+pub fn look(dir: &Path) -> Option<GitState> {
+    let root = PathBuf::from(line(&git(dir, &["rev-parse", "--show-toplevel"])?)?);
+    let commit = line(&git(&root, &["rev-parse", "--verify", "HEAD"])?)?;
+    let branch = git(&root, &["symbolic-ref", "--quiet", "--short", "HEAD"]).and_then(|text| line(&text));
+    let url = git(&root, &["config", "--get", "remote.origin.url"]).and_then(|text| line(&text));
+    let base = nearest(&root, &commit).unwrap_or_else(|| commit.clone());
+    let diff = patch(&root, &base).map(|patch| GitDiff { base, patch });
+    Some(GitState { root, commit, branch, url: url.map(|url| without_credentials(&url)), diff })
+}
+
+/// Finds the nearest ancestor that some branch of others has.
+fn nearest(root: &Path, commit: &str) -> Option<String> {
+    let refs =
+        git(root, &["for-each-ref", "--format=%(objectname)", "--sort=-committerdate", "refs/remotes"])?;
+    let refs = String::from_utf8(refs).ok()?;
+    let mut tips: Vec<&str> = refs.lines().collect();
+    tips.dedup();
+    let distance = |tip: &&str| {
+        let base = line(&git(root, &["merge-base", commit, tip])?)?;
+        let count = line(&git(root, &["rev-list", "--count", &format!("{base}..{commit}")])?)?;
+        Some((count.parse::<u64>().ok()?, base))
+    };
+    tips.iter().take(BRANCHES_MAX).filter_map(distance).min().map(|(_, base)| base)
+}
+
+/// Returns how the working tree differs from a commit.
+fn patch(root: &Path, base: &str) -> Option<Vec<u8>> {
+    const AS_IS: [&str; 5] = ["diff", "--binary", "--no-color", "--no-ext-diff", "--no-textconv"];
+    let tracked: Vec<&str> = AS_IS.into_iter().chain([base, "--"]).collect();
+    let mut patch = git(root, &tracked)?;
+    let untracked = git(root, &["ls-files", "--others", "--exclude-standard", "-z"])?;
+    let names: Vec<&[u8]> = untracked.split(|byte| *byte == 0).filter(|name| !name.is_empty()).collect();
+    if names.len() > UNTRACKED_MAX {
+        return None;
+    }
+    for name in names {
+        let name = std::str::from_utf8(name).ok()?;
+        let new: Vec<&str> = AS_IS.into_iter().chain(["--no-index", "--", "/dev/null", name]).collect();
+        patch.extend(git(root, &new)?);
+    }
+    (patch.len() <= DIFF_BYTES_MAX).then_some(patch)
+}
+
+/// Takes a name and a password out of an address.
+fn without_credentials(url: &str) -> String {
+    let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
+    let host = rest.find('/').unwrap_or(rest.len());
+    match rest[..host].rfind('@') {
+        Some(at) => format!("{scheme}://{}", &rest[at + 1..]),
+        None => url.to_owned(),
+    }
+}
+
+fn line(output: &[u8]) -> Option<String> {
+    let text = std::str::from_utf8(output).ok()?.trim_end_matches('\n');
+    (!text.is_empty() && !text.contains('\n')).then(|| text.to_owned())
+}
+
+/// Asks git something; `None` when it fails, takes too long or says too much.
+fn git(dir: &Path, args: &[&str]) -> Option<Vec<u8>> {
+    let mut command = Command::new("git");
+    command.arg("--no-pager").arg("-C").arg(dir);
+    for setting in
+        ["core.fsmonitor=false", "core.hooksPath=/dev/null", "diff.external=", "core.quotePath=true"]
+    {
+        command.args(["-c", setting]);
+    }
+    command.args(args).env("GIT_OPTIONAL_LOCKS", "0").env("GIT_TERMINAL_PROMPT", "0").env("LC_ALL", "C");
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+    // Two files that differ are said by 1, which else is a failure.
+    let is_fine = |code: Option<i32>| code == Some(0) || code == Some(1) && args.contains(&"--no-index");
+    run(&mut command).ok().filter(|(code, _)| is_fine(*code)).map(|(_, output)| output)
+}
+
+/// Runs a process to its end, or ends it.
+fn run(command: &mut Command) -> io::Result<(Option<i32>, Vec<u8>)> {
+    let mut child = command.spawn()?;
+    let stdout = child.stdout.take();
+    let (send, receive) = channel();
+    std::thread::spawn(move || {
+        let mut output = Vec::new();
+        let read = stdout.map(|stdout| stdout.take(DIFF_BYTES_MAX as u64 + 1).read_to_end(&mut output));
+        send.send(read.unwrap_or(Ok(0)).map(|_| output)).ok();
+    });
+    let output = receive.recv_timeout(PATIENCE);
+    if !matches!(&output, Ok(Ok(output)) if output.len() <= DIFF_BYTES_MAX) {
+        child.kill().ok();
+    }
+    let status = child.wait()?;
+    let output = output.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))??;
+    Ok((status.code(), output))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn credentials_are_taken_out() {
+        for (url, want) in [
+            ("https://user:secret@example.com/a.git", "https://example.com/a.git"),
+            ("https://token@example.com", "https://example.com"),
+            ("https://example.com/a@b.git", "https://example.com/a@b.git"),
+            ("git@example.com:team/a.git", "git@example.com:team/a.git"),
+            ("/srv/a.git", "/srv/a.git"),
+        ] {
+            assert_eq!(without_credentials(url), want);
+        }
+    }
+}

@@ -1,0 +1,46 @@
+//! Between a client and its server, over pipes: every byte is handed on first, and then told.
+//!
+//! A pump reads one direction. It takes a ticket for what it has read *before* it hands that on, so that whatever causes
+//! something else has the smaller ticket, and tells of it after. Pumps never wait for whoever is told: when that is too
+//! far behind, bytes are only counted.
+
+mod lines;
+mod pump;
+
+use std::sync::mpsc::{Receiver, channel};
+
+use steno_model::{Lane, Timestamp};
+
+pub use lines::{Conversation, Said};
+pub use pump::{Pump, PumpEnd, Tap};
+
+/// How many bytes may wait to be recorded. Beyond that they are handed on and counted, and no more.
+pub const WAITING_BYTES_MAX: usize = 64 * 1024 * 1024;
+
+/// What a pump has handed on.
+#[derive(Debug)]
+pub struct Chunk {
+    pub(crate) lane: Lane,
+    pub(crate) ticket: u64,
+    pub(crate) time: Timestamp,
+    pub(crate) content: Content,
+}
+
+#[derive(Debug)]
+pub(crate) enum Content {
+    /// The bytes, as they were read.
+    Bytes(Vec<u8>),
+    /// So many that were not kept.
+    Dropped(usize),
+    /// The direction has ended.
+    End,
+}
+
+/// Makes the ends of a wire: one that pumps tell, and one that hears all of it in order.
+#[must_use]
+pub fn tap() -> (Tap, Conversation) {
+    let (send, chunks): (_, Receiver<Chunk>) = channel();
+    let tap = Tap::new(send);
+    let waiting = tap.waiting();
+    (tap, Conversation::new(chunks, waiting))
+}

@@ -1,0 +1,108 @@
+//! A wire with a recorder beside it: both ends notice nothing, and what is heard is what was said, in order.
+
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::os::unix::net::UnixStream;
+use std::process::{Command, Stdio};
+use std::thread;
+
+use steno_capture::proxy::{Pump, PumpEnd, Said, tap};
+use steno_model::Lane;
+
+/// The far end of a wire, the way back from it, and what a pump between hands on.
+fn wire() -> ((UnixStream, UnixStream), (UnixStream, UnixStream)) {
+    (UnixStream::pair().expect("a pair"), UnixStream::pair().expect("a pair"))
+}
+
+#[test]
+fn a_question_is_heard_before_its_answer_however_fast_that_comes() {
+    const ROUNDS: usize = 3000;
+    let ((mut client, near), (far, server)) = wire();
+    let (tap, conversation) = tap();
+    let forward = Pump { from: near.try_clone().unwrap(), to: far.try_clone().unwrap(), lane: Lane::ToAgent };
+    let back = Pump { from: far, to: near, lane: Lane::FromAgent };
+    let pumps = [
+        thread::spawn({
+            let tap = tap.clone();
+            move || {
+                let to = forward.to.try_clone().unwrap();
+                let end = forward.run(&tap);
+                // As a pipe's end would be: a socket has two directions.
+                to.shutdown(std::net::Shutdown::Write).ok();
+                end
+            }
+        }),
+        thread::spawn(move || back.run(&tap)),
+    ];
+    let echo = thread::spawn(move || {
+        let mut answers = server.try_clone().unwrap();
+        for line in BufReader::new(server).lines() {
+            writeln!(answers, "answer to {}", line.unwrap()).unwrap();
+        }
+    });
+    let mut answers = BufReader::new(client.try_clone().unwrap());
+    for round in 0..ROUNDS {
+        writeln!(client, "{round}").unwrap();
+        let mut answer = String::new();
+        answers.read_line(&mut answer).unwrap();
+        assert_eq!(answer, format!("answer to {round}\n"));
+    }
+    client.shutdown(std::net::Shutdown::Write).unwrap();
+    echo.join().unwrap();
+    for pump in pumps {
+        assert!(matches!(pump.join().unwrap(), PumpEnd::Closed));
+    }
+    let heard: Vec<(Lane, String)> = conversation
+        .map(|said| match said {
+            Said::Line { lane, line, .. } => (lane, String::from_utf8(line).unwrap()),
+            Said::Lost { .. } => panic!("nothing is lost"),
+        })
+        .collect();
+    let said = (0..ROUNDS).flat_map(|round| {
+        [(Lane::ToAgent, round.to_string()), (Lane::FromAgent, format!("answer to {round}"))]
+    });
+    assert!(heard.into_iter().eq(said), "each question stands before its answer");
+}
+
+/// Bytes pass as they are, whatever they are, and a line of megabytes is one line.
+#[test]
+fn a_process_is_spoken_to_as_if_nobody_listened() {
+    let mut child = Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let long = "x".repeat(3_000_000);
+    let input = [b"one\n\0\xff\r\n".as_slice(), long.as_bytes(), b"\nno newline at the end"].concat();
+    let (tap, conversation) = tap();
+    let forward = Pump {
+        from: std::io::Cursor::new(input.clone()),
+        to: child.stdin.take().unwrap(),
+        lane: Lane::ToAgent,
+    };
+    let sending = thread::spawn({
+        let tap = tap.clone();
+        move || forward.run(&tap)
+    });
+    let mut output = Vec::new();
+    let back = Pump { from: child.stdout.take().unwrap(), to: &mut output, lane: Lane::FromAgent };
+    assert!(matches!(back.run(&tap), PumpEnd::Closed));
+    assert!(matches!(sending.join().unwrap(), PumpEnd::Closed));
+    drop(tap);
+    child.wait().unwrap();
+    assert!(output == input, "{} bytes of {}", output.len(), input.len());
+    let mut lanes = [Vec::new(), Vec::new()];
+    for said in conversation {
+        let Said::Line { lane, line, .. } = said else { panic!("nothing is lost") };
+        lanes[usize::from(lane == Lane::FromAgent)].push(line);
+    }
+    let want: Vec<&[u8]> = input.split(|byte| *byte == b'\n').collect();
+    assert!(lanes.iter().all(|lines| lines.iter().map(Vec::as_slice).eq(want.iter().copied())));
+}
+
+/// Whoever stops reading ends the wire, as without us.
+#[test]
+fn an_end_that_is_gone_is_noticed() {
+    let (client, near) = UnixStream::pair().unwrap();
+    drop(client);
+    let (tap, conversation) = tap();
+    let pump = Pump { from: std::io::repeat(b'y'), to: near, lane: Lane::FromAgent };
+    assert!(matches!(pump.run(&tap), PumpEnd::Unread));
+    drop(tap);
+    assert_eq!(conversation.count(), 1, "what could not be handed on was said too");
+}
