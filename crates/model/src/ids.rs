@@ -160,13 +160,18 @@ impl ThreadId {
     /// # Errors
     /// [`Error::BadId`] for anything else.
     pub fn parse(text: &str) -> Result<Self, Error> {
+        Self::check(text).map(|()| Self(text.into()))
+    }
+
+    /// Tells whether a text is such an id, without keeping it.
+    pub(crate) fn check(text: &str) -> Result<(), Error> {
         let plain = |byte: u8| byte.is_ascii_alphanumeric();
         let first_plain = text.bytes().next().is_some_and(plain);
         if first_plain
             && text.len() <= Self::LEN_MAX
             && text.bytes().all(|byte| plain(byte) || byte == b'-' || byte == b'_')
         {
-            return Ok(Self(text.into()));
+            return Ok(());
         }
         Err(Error::bad_id(text, "a thread id of letters, digits, `-` and `_`"))
     }

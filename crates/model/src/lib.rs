@@ -168,7 +168,10 @@ pub use event::{
 };
 pub use frame::{Evidence, Frame, Lane, Position};
 pub use ids::{CallId, Epoch, RunId, Seq, ThreadId};
-pub use spine::{SPINE_SCHEMA_VERSION, SpineDraft, SpineRecord, SpineType};
+pub use spine::{
+    ArtifactKind, ArtifactRef, BridgeKind, CompactionKind, PayloadFlaw, SPINE_SCHEMA_VERSION, SpineDraft,
+    SpineEnvelope, SpineRecord, SpineType,
+};
 pub use time::Timestamp;
 pub use usage::Usage;
 pub use word::{Vocabulary, Word};

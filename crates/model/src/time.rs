@@ -57,6 +57,12 @@ impl Timestamp {
         Ok(changed.map_or(self, |text| Self(text.into())))
     }
 
+    /// Tells whether a text is a time as a writer may emit it: RFC 3339 in UTC.
+    #[must_use]
+    pub fn is_utc(text: &str) -> bool {
+        matches!(in_utc(text), Ok(None))
+    }
+
     /// Returns the instant, when the text is one. The last day of the year 9999 has none: `jiff` keeps it free, so
     /// that every instant has a date in every time zone.
     #[must_use]

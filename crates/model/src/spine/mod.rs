@@ -1,4 +1,7 @@
-//! Records of the trace spine (004): the envelope, with raw payloads.
+//! Records of the trace spine (004): the envelope, with raw payloads; drafts of them; what payloads have to be.
+
+mod envelope;
+mod payload;
 
 use std::str::from_utf8;
 
@@ -6,6 +9,9 @@ use crate::json::{Extra, Fields, JsonString, ObjectWriter, RawJson, depth};
 use crate::limits::DEPTH_MAX;
 use crate::word::{Word, vocabulary};
 use crate::{Error, Seq, ThreadId, Timestamp};
+
+pub use envelope::SpineEnvelope;
+pub use payload::{ArtifactKind, ArtifactRef, BridgeKind, CompactionKind, PayloadFlaw};
 
 /// The version that every record of the spine names.
 pub const SPINE_SCHEMA_VERSION: &str = "codex_trace_spine_v1";
@@ -80,6 +86,7 @@ impl SpineRecord {
             record_type: SpineType::Event,
             timestamp: self.timestamp.clone(),
             payload: self.payload.clone(),
+            extra: Extra::default(),
         };
         let mut out = String::new();
         draft
@@ -95,7 +102,11 @@ pub struct SpineDraft {
     record_type: SpineType,
     timestamp: Timestamp,
     payload: RawJson,
+    extra: Extra,
 }
+
+/// The envelope fields that a draft sets by name and so never carries as extra ones.
+const ENVELOPE_FIELDS: [&str; 6] = ["schema_version", "thread_id", "seq", "timestamp", "type", "payload"];
 
 impl SpineDraft {
     /// Makes a draft.
@@ -105,15 +116,59 @@ impl SpineDraft {
     pub fn new(record_type: SpineType, timestamp: Timestamp, payload: RawJson) -> Result<Self, Error> {
         match depth(payload.as_str()) {
             found if found > DEPTH_MAX => Err(Error::TooDeep { depth: found }),
-            _ => Ok(Self { record_type, timestamp: timestamp.into_written()?, payload }),
+            _ => {
+                let timestamp = timestamp.into_written()?;
+                Ok(Self { record_type, timestamp, payload, extra: Extra::default() })
+            }
         }
+    }
+
+    /// Adds an envelope field of its own, like `evidence`.
+    ///
+    /// # Errors
+    /// [`Error::DuplicateField`] for a name that the envelope has already, [`Error::TooDeep`] for a value that nests too
+    /// deep for a line.
+    pub fn with_field(mut self, name: &str, value: RawJson) -> Result<Self, Error> {
+        match depth(value.as_str()) {
+            found if found > DEPTH_MAX => return Err(Error::TooDeep { depth: found }),
+            _ => {}
+        }
+        if ENVELOPE_FIELDS.contains(&name) || self.extra.get(name).is_some() {
+            return Err(Error::DuplicateField { field: name.to_owned().into() });
+        }
+        self.extra.push(name, value);
+        Ok(self)
+    }
+
+    /// Returns an envelope field of its own.
+    #[must_use]
+    pub fn field(&self, name: &str) -> Option<&RawJson> {
+        self.extra.get(name)
+    }
+
+    /// Returns the draft's type.
+    #[must_use]
+    pub fn record_type(&self) -> SpineType {
+        self.record_type
+    }
+
+    /// Returns the draft's time.
+    #[must_use]
+    pub fn timestamp(&self) -> &Timestamp {
+        &self.timestamp
+    }
+
+    /// Returns what the draft carries.
+    #[must_use]
+    pub fn payload(&self) -> &RawJson {
+        &self.payload
     }
 
     /// Appends the line with `seq` and its newline.
     pub fn write_line(&self, thread: &ThreadId, seq: Seq, out: &mut Vec<u8>) {
         let mut line = String::with_capacity(200 + self.payload.as_str().len());
         let word = Word::Known(self.record_type).to_json();
-        self.write_envelope(thread, seq, &word, &mut line).finish(&Extra::default());
+        self.write_envelope(thread, seq, &word, &mut line).finish(&self.extra);
         out.extend_from_slice(line.as_bytes());
         out.push(b'\n');
     }
@@ -121,8 +176,8 @@ impl SpineDraft {
     /// Returns how many bytes the line has at most, newline included.
     #[must_use]
     pub fn line_bytes_max(&self, thread: &ThreadId) -> usize {
-        let (record_type, timestamp) = (self.record_type, self.timestamp.clone());
-        let bare = Self { record_type, timestamp, payload: RawJson::null() };
+        let (timestamp, extra) = (self.timestamp.clone(), self.extra.clone());
+        let bare = Self { record_type: self.record_type, timestamp, payload: RawJson::null(), extra };
         let mut line = Vec::new();
         bare.write_line(thread, Seq::new(u64::MAX).unwrap_or(Seq::FIRST), &mut line);
         line.len() - bare.payload.as_str().len() + self.payload.as_str().len()
@@ -171,6 +226,28 @@ mod tests {
         assert_eq!(String::from_utf8(line.clone()).unwrap(), format!("{LINE}\n"));
         let thread = ThreadId::parse("thread_123").unwrap();
         assert_eq!(draft.line_bytes_max(&thread), line.len() + "18446744073709551615".len() - "42".len());
+    }
+
+    #[test]
+    fn a_draft_carries_fields_of_its_own_behind_those_of_the_envelope() {
+        let evidence = || RawJson::parse(r#"{"source":"s1"}"#).unwrap();
+        let time = Timestamp::parse("2026-01-31T08:15:24.123Z").unwrap();
+        let draft = SpineDraft::new(SpineType::Event, time, RawJson::null()).unwrap();
+        let draft = draft.with_field("evidence", evidence()).unwrap();
+        let (thread, mut line) = (ThreadId::parse("thread_123").unwrap(), Vec::new());
+        draft.write_line(&thread, Seq::new(u64::MAX).unwrap(), &mut line);
+        assert!(line.ends_with(b",\"payload\":null,\"evidence\":{\"source\":\"s1\"}}\n"));
+        assert_eq!(draft.line_bytes_max(&thread), line.len());
+        assert_eq!(draft.field("evidence"), Some(&evidence()));
+        let record = SpineRecord::parse(line.trim_ascii_end()).unwrap();
+        assert_eq!(record.extra.get("evidence"), Some(&evidence()));
+        for name in ENVELOPE_FIELDS.into_iter().chain(["evidence"]) {
+            let again = draft.clone().with_field(name, RawJson::null());
+            assert_eq!(again, Err(Error::DuplicateField { field: name.into() }), "{name}");
+        }
+        let levels = DEPTH_MAX + 1;
+        let deep = RawJson::trusted("[".repeat(levels) + &"]".repeat(levels));
+        assert_eq!(draft.with_field("deep", deep), Err(Error::TooDeep { depth: DEPTH_MAX + 1 }));
     }
 
     #[test]

@@ -1,0 +1,291 @@
+//! The envelope of a spine record, borrowed from its line, and the fields of its payload, in a single pass.
+//!
+//! Whoever checks gigabytes of spine needs no copy of any of it: values stay raw at the leaves, one level into the
+//! payload.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::str::from_utf8;
+
+use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, Visitor};
+use serde_json::value::RawValue;
+
+use super::payload::{self, ArtifactRef, PayloadFlaw};
+use super::{SPINE_SCHEMA_VERSION, SpineType};
+use crate::json::{Fields, JsonString, depth, text_is, text_of};
+use crate::limits::DEPTH_MAX;
+use crate::word::{Vocabulary as _, Word};
+use crate::{Error, Seq, ThreadId, Timestamp};
+
+/// A spine record's envelope, borrowed from its line. Readers that only count or check need no more.
+pub struct SpineEnvelope<'a> {
+    /// The thread it names; a [`ThreadId`].
+    pub thread_id: Cow<'a, str>,
+    /// Its number.
+    pub seq: Seq,
+    /// When it was recorded, as its text.
+    pub timestamp: Cow<'a, str>,
+    /// What it is.
+    pub record_type: Word<SpineType>,
+    payload: Carried<'a>,
+}
+
+/// What a record carries.
+enum Carried<'a> {
+    Object(Fields<'a>),
+    /// A value of another kind.
+    Other,
+}
+
+impl<'a> Carried<'a> {
+    fn fields(&self) -> Option<&Fields<'a>> {
+        match self {
+            Self::Object(fields) => Some(fields),
+            Self::Other => None,
+        }
+    }
+}
+
+impl<'a> SpineEnvelope<'a> {
+    /// Reads the envelope of a line and proves that the whole line is JSON of a depth that readers bear.
+    ///
+    /// # Errors
+    /// When the line is no such JSON object; when an envelope field is missing, twice there, or of the wrong kind; when
+    /// another schema version is named (R120, R121).
+    pub fn parse(line: &'a [u8]) -> Result<Self, Error> {
+        let text = from_utf8(line).map_err(|source| Error::NotUtf8 { offset: source.valid_up_to() })?;
+        if text.trim_ascii().is_empty() {
+            return Err(Error::Empty);
+        }
+        // A payload that is no object, and all that is no JSON, goes the slow way, which knows what is wrong.
+        let parts = serde_json::from_str::<Parts<'a>>(text).or_else(|_| Parts::parse_slowly(text))?;
+        check_depth(text)?;
+        parts.into_envelope()
+    }
+
+    /// Tells whether the time is RFC 3339 in UTC; readers take any text.
+    #[must_use]
+    pub fn has_time(&self) -> bool {
+        Timestamp::is_utc(&self.timestamp)
+    }
+
+    /// Checks the payload against what its type asks for (R106 to R114); one of an unknown type may be anything.
+    ///
+    /// Returns the file that the record refers to, if it does.
+    ///
+    /// # Errors
+    /// The first thing that is wrong with it.
+    pub fn check_payload(&self) -> Result<Option<ArtifactRef<'a>>, PayloadFlaw> {
+        match self.record_type {
+            Word::Known(known) => payload::check(known, &self.thread_id, self.payload.fields()),
+            Word::Unknown(_) => Ok(None),
+        }
+    }
+
+    /// Returns the value of a payload's field, the first if there are several.
+    #[must_use]
+    pub fn payload_field(&self, name: &str) -> Option<&'a RawValue> {
+        self.payload.fields()?.iter().find(|(key, _)| key.is(name)).map(|(_, value)| value)
+    }
+}
+
+fn check_depth(text: &str) -> Result<(), Error> {
+    // Nothing nests deeper than it has brackets, and finding that there are few is quick.
+    let brackets = memchr::memchr2_iter(b'[', b'{', text.as_bytes()).take(DEPTH_MAX + 2).count();
+    if brackets <= DEPTH_MAX + 1 {
+        return Ok(());
+    }
+    let depth = depth(text).saturating_sub(1);
+    if depth > DEPTH_MAX { Err(Error::TooDeep { depth }) } else { Ok(()) }
+}
+
+/// The fields that an envelope has, as they came.
+#[derive(Default)]
+struct Parts<'a> {
+    schema_version: Option<&'a RawValue>,
+    thread_id: Option<&'a RawValue>,
+    seq: Option<&'a RawValue>,
+    timestamp: Option<&'a RawValue>,
+    record_type: Option<&'a RawValue>,
+    payload: Option<Carried<'a>>,
+    duplicate: Option<&'static str>,
+}
+
+impl<'a> Parts<'a> {
+    fn parse_slowly(text: &'a str) -> Result<Self, Error> {
+        let mut fields = Fields::parse(text)?;
+        Ok(Self {
+            schema_version: fields.take("schema_version")?,
+            thread_id: fields.take("thread_id")?,
+            seq: fields.take("seq")?,
+            timestamp: fields.take("timestamp")?,
+            record_type: fields.take("type")?,
+            payload: fields
+                .take("payload")?
+                .map(|raw| Fields::parse(raw.get()).map_or(Carried::Other, Carried::Object)),
+            duplicate: None,
+        })
+    }
+
+    fn into_envelope(self) -> Result<SpineEnvelope<'a>, Error> {
+        if let Some(field) = self.duplicate {
+            return Err(Error::DuplicateField { field: field.into() });
+        }
+        let missing = |field| Error::MissingField { field };
+        let string = |raw: Option<&'a RawValue>, field| {
+            text_of(raw.ok_or(missing(field))?).ok_or(Error::WrongField { field, wanted: "a string" })
+        };
+        string(self.schema_version, "schema_version")?;
+        if !self.schema_version.is_some_and(|raw| text_is(raw, SPINE_SCHEMA_VERSION)) {
+            return Err(Error::WrongField { field: "schema_version", wanted: SPINE_SCHEMA_VERSION });
+        }
+        let thread_id = string(self.thread_id, "thread_id")?;
+        ThreadId::check(&thread_id)?;
+        let seq = self.seq.ok_or(missing("seq"))?.get().parse().ok().and_then(Seq::new);
+        let timestamp = string(self.timestamp, "timestamp")?;
+        let word = string(self.record_type, "type")?;
+        let unknown = || self.record_type.and_then(JsonString::from_raw).unwrap_or_else(|| "".into());
+        Ok(SpineEnvelope {
+            thread_id,
+            seq: seq.ok_or(Error::WrongField { field: "seq", wanted: "a whole number from 1" })?,
+            timestamp,
+            record_type: SpineType::find(&word).map_or_else(|| Word::Unknown(unknown()), Word::Known),
+            payload: self.payload.ok_or(missing("payload"))?,
+        })
+    }
+
+    fn slot(&mut self, field: &'static str) -> Option<&mut Option<&'a RawValue>> {
+        Some(match field {
+            "schema_version" => &mut self.schema_version,
+            "thread_id" => &mut self.thread_id,
+            "seq" => &mut self.seq,
+            "timestamp" => &mut self.timestamp,
+            "type" => &mut self.record_type,
+            _ => return None,
+        })
+    }
+}
+
+/// Returns which field of the envelope a name token spells, however it does.
+fn field_named(token: &RawValue) -> Option<&'static str> {
+    super::ENVELOPE_FIELDS.into_iter().find(|field| text_is(token, field))
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for Parts<'a> {
+    fn deserialize<D: Deserializer<'de>>(source: D) -> Result<Self, D::Error> {
+        source.deserialize_map(PartsVisitor)
+    }
+}
+
+struct PartsVisitor;
+
+impl<'de> Visitor<'de> for PartsVisitor {
+    type Value = Parts<'de>;
+
+    fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("a JSON object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Parts<'de>, A::Error> {
+        let mut parts = Parts::default();
+        while let Some(key) = map.next_key::<&RawValue>()? {
+            let Some(field) = field_named(key) else {
+                map.next_value::<IgnoredAny>()?;
+                continue;
+            };
+            let was_there = match parts.slot(field) {
+                Some(slot) => slot.replace(map.next_value()?).is_some(),
+                None => parts.payload.replace(Carried::Object(map.next_value()?)).is_some(),
+            };
+            if was_there {
+                parts.duplicate = Some(field);
+            }
+        }
+        Ok(parts)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::SpineRecord;
+
+    const LINE: &str = r#"{"schema_version":"codex_trace_spine_v1","thread_id":"thread_123","seq":42,"timestamp":"2026-01-31T08:15:24.123Z","type":"event","payload":{"id":"turn_abc","msg":{"n":1e400}},"evidence":{"source":"\ud800"}}"#;
+
+    /// What is wrong with a line, by the quick way and by the one that keeps everything.
+    #[track_caller]
+    fn check(line: &str, want: Option<&Error>) {
+        let quick = SpineEnvelope::parse(line.as_bytes()).err();
+        assert_eq!(quick.as_ref(), want, "{line}");
+        assert_eq!(SpineRecord::parse(line.as_bytes()).err().as_ref(), want, "{line}");
+    }
+
+    #[test]
+    fn an_envelope_is_read_in_any_order_and_however_names_are_spelled() {
+        check(LINE, None);
+        check(&LINE.replace("\"seq\"", "\"\\u0073eq\""), None);
+        let envelope = SpineEnvelope::parse(LINE.as_bytes()).unwrap();
+        assert_eq!((&*envelope.thread_id, envelope.seq.get()), ("thread_123", 42));
+        assert_eq!(envelope.record_type, Word::Known(SpineType::Event));
+        assert!(envelope.has_time());
+        assert_eq!(envelope.payload_field("id").map(RawValue::get), Some("\"turn_abc\""));
+        let fields = "\"seq\":42,\"timestamp\":\"2026-01-31T08:15:24.123Z\",";
+        let moved = LINE.replace(fields, "").replacen('{', &format!("{{{fields}"), 1);
+        check(&moved, None);
+    }
+
+    #[test]
+    fn a_payload_may_be_anything_where_its_type_is_unknown() {
+        let text = r#"{"id":"turn_abc","msg":{"n":1e400}}"#;
+        for payload in ["1e400", "null", "\"\\ud800\"", "[1,[2]]", "true", "{}"] {
+            let line = LINE.replace(text, payload).replace("\"event\"", "\"hologram\"");
+            check(&line, None);
+            let envelope = SpineEnvelope::parse(line.as_bytes()).unwrap();
+            assert!(matches!(envelope.record_type, Word::Unknown(_)));
+            assert_eq!(envelope.check_payload(), Ok(None));
+        }
+    }
+
+    #[test]
+    fn every_envelope_field_is_required_once_and_of_its_kind() {
+        for field in super::super::ENVELOPE_FIELDS {
+            check(&LINE.replace(&format!("\"{field}\":"), "\"x\":"), Some(&Error::MissingField { field }));
+            let twice = LINE.replacen('{', &format!("{{\"{field}\":\"1\","), 1);
+            let error = SpineEnvelope::parse(twice.as_bytes()).err();
+            assert_eq!(error, Some(Error::DuplicateField { field: field.into() }), "{twice}");
+            if field != "payload" {
+                let wrong = LINE.replace(&format!("\"{field}\":"), &format!("\"{field}\":[1],\"x\":"));
+                assert!(matches!(SpineEnvelope::parse(wrong.as_bytes()), Err(Error::WrongField { .. })));
+            }
+        }
+        for (from, to) in [("_v1", "_v2"), ("42", "0"), ("42", "4.2"), ("thread_123", "../x")] {
+            assert!(SpineEnvelope::parse(LINE.replace(from, to).as_bytes()).is_err(), "{to}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_record_is_named() {
+        let error = |line: &[u8]| SpineEnvelope::parse(line).err().unwrap();
+        assert_eq!(error(b"  "), Error::Empty);
+        assert_eq!(error(b"[]"), Error::NotAnObject);
+        assert!(matches!(error(&LINE.as_bytes()[..60]), Error::NotJson { .. }));
+        assert!(matches!(error(format!("{LINE} 1").as_bytes()), Error::NotJson { .. }));
+        assert_eq!(error(b"{\"a\":\"\xff\"}"), Error::NotUtf8 { offset: 6 });
+        for levels in [DEPTH_MAX, DEPTH_MAX + 1, 100_000] {
+            let deep = format!("{}{}", "[".repeat(levels - 1), "]".repeat(levels - 1));
+            let line = LINE.replace(r#"{"n":1e400}"#, &deep);
+            let error = SpineEnvelope::parse(line.as_bytes()).err();
+            assert_eq!(error, (levels > DEPTH_MAX).then_some(Error::TooDeep { depth: levels }));
+        }
+    }
+
+    #[test]
+    fn a_time_is_rfc_3339_in_utc() {
+        for (time, want) in
+            [("2026-01-31T08:15:24+00:00", true), ("2026-01-31T08:15:24+01:00", false), ("now", false)]
+        {
+            let line = LINE.replace("2026-01-31T08:15:24.123Z", time);
+            assert_eq!(SpineEnvelope::parse(line.as_bytes()).unwrap().has_time(), want, "{time}");
+        }
+    }
+}
