@@ -71,3 +71,4 @@
 
 pub mod archive;
 pub mod entries;
+pub mod spines;

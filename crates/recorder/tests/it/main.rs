@@ -14,3 +14,4 @@ mod refusing;
 mod restarting;
 mod sessions;
 mod sharing;
+mod spines;

@@ -1,0 +1,44 @@
+//! Why a spine could not be written.
+
+use std::path::PathBuf;
+
+use steno_model::ThreadId;
+
+/// Why a spine could not be written.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The spine was made from something else, which would say everything twice.
+    #[error("the spine of thread {thread} was made from `{has}`, and `{wanted}` would tell all of it again")]
+    OtherSource {
+        /// The thread.
+        thread: ThreadId,
+        /// What it was made from.
+        has: String,
+        /// What it was to be made from.
+        wanted: String,
+    },
+    /// What the source says of itself names no thread.
+    #[error("`{}` names no thread", path.display())]
+    NoThread {
+        /// The source.
+        path: PathBuf,
+    },
+    /// The source cannot be read.
+    #[error("cannot read `{}`", path.display())]
+    Source {
+        /// The source, or a file of it.
+        path: PathBuf,
+        /// What the system says.
+        #[source]
+        source: std::io::Error,
+    },
+    /// The journal says no.
+    #[error("cannot write the spine of thread {thread}")]
+    Journal {
+        /// The thread.
+        thread: ThreadId,
+        /// What it says.
+        #[source]
+        source: steno_journal::Error,
+    },
+}

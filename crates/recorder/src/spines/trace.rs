@@ -1,0 +1,47 @@
+//! A rollout trace of Codex, recorded as spines.
+
+use std::io::{self, BufReader};
+use std::path::{Component, Path};
+
+use steno_disk::{Links, open_regular, read_up_to};
+use steno_journal::{Journal, Level};
+use steno_model::ThreadId;
+use steno_views::spine::{SpineSource, TraceFold};
+
+use super::rollout::each_line;
+use super::{Error, SourceName, SpineRecorder, Written};
+
+/// How long a file of a trace may be that is read at once.
+const PAYLOAD_BYTES_MAX: u64 = 64 * 1024 * 1024;
+
+/// Records what a trace has that the spines of its threads have not.
+///
+/// # Errors
+/// What its files, or the journal, say.
+pub fn record_trace(journal: &Journal, dir: &Path) -> Result<(Vec<ThreadId>, Written), Error> {
+    let manifest = dir.join("manifest.json");
+    let text = read_text(&manifest).map_err(|source| Error::Source { path: manifest.clone(), source })?;
+    let mut fold = TraceFold::new(&text).ok_or_else(|| Error::NoThread { path: manifest.clone() })?;
+    let name = dir.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let source = SourceName::new(SpineSource::RolloutTrace, &name);
+    let mut recorder = SpineRecorder::new(journal.clone(), source, Level::Written);
+    let trace = dir.join("trace.jsonl");
+    let failed = |source| Error::Source { path: trace.clone(), source };
+    let mut file = BufReader::new(open_regular(&trace, Links::Followed).map_err(failed)?);
+    each_line(&trace, &mut file, None, &mut |offset, line| {
+        let made = fold.line(offset, line, &mut |path| payload(dir, path));
+        made.into_iter().try_for_each(|(thread, made)| recorder.write(&thread, made))
+    })?;
+    recorder.close()
+}
+
+/// Reads what a record refers to. A path that leads elsewhere is none.
+fn payload(dir: &Path, path: &str) -> Option<String> {
+    let is_inside = Path::new(path).components().all(|part| matches!(part, Component::Normal(_)));
+    is_inside.then(|| read_text(&dir.join(path)).ok()).flatten()
+}
+
+fn read_text(path: &Path) -> io::Result<String> {
+    let file = open_regular(path, Links::Refused)?;
+    String::from_utf8(read_up_to(file, PAYLOAD_BYTES_MAX)?).map_err(io::Error::other)
+}
