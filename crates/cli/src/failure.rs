@@ -20,6 +20,8 @@ pub enum Exit {
     Held,
     /// Ended by a signal, after everything accepted was recorded.
     Signal(u8),
+    /// As a process has ended that we stood before.
+    Of(u8),
 }
 
 impl Exit {
@@ -32,6 +34,7 @@ impl Exit {
             Self::Could => 3,
             Self::Held => 4,
             Self::Signal(number) => 128 + number,
+            Self::Of(code) => code,
         }
     }
 }

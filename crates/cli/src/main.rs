@@ -3,6 +3,7 @@
 mod archiving;
 mod args;
 mod commands;
+mod connections;
 mod demo;
 mod failure;
 mod output;
@@ -95,6 +96,7 @@ fn dispatch(command: &Command, settings: &Settings, output: &mut Output) -> Outc
         Command::Entries(args) => commands::entries::run(args),
         Command::Usage(args) => commands::usage::run(args, output),
         Command::Receipt(args) => commands::receipt::run(args, settings, output),
+        Command::AppServer(args) => commands::app_server::run(args, settings),
         Command::Serve(args) => commands::serve::run(args, settings, output),
         Command::Config(args) => Ok(commands::config::run(args, settings, output)),
         Command::Completions(args) => Ok(commands::completions::run(args, output)),

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use steno_journal::Level;
 use steno_server::http::{Announced, Api, ApiOptions, Defences, Limits, Reached, new_token, serve};
 use tokio::sync::watch;
 
+use crate::archiving;
 use crate::failure::Failure;
 use crate::runs;
 use crate::settings::Settings;
@@ -18,9 +18,6 @@ use crate::settings::Settings;
 pub const PORT: u16 = 7836;
 /// How many threads wait for messages. Files are read and written by others.
 const WORKERS: usize = 2;
-
-/// How many open files are asked for, where the system gives fewer unless asked.
-const OPEN_FILES: u64 = 4096;
 
 /// How long is waited for what reads or writes files when the server has ended.
 const LAST_WORK: Duration = Duration::from_secs(1);
@@ -49,13 +46,9 @@ impl Serving {
         let reached = Reached { url: url.clone(), token: token.clone(), pid: std::process::id() };
         let announced = Announced::write(store.disk(), port, &reached)?;
         let level = Level::from(settings.level.value);
-        let options = ApiOptions {
-            port,
-            token,
-            level,
-            limits: Limits::default().within(open_files()),
-            defences: Defences::default(),
-        };
+        archiving::raise_file_limit();
+        let limits = Limits::default().within(archiving::open_files_max().unwrap_or(usize::MAX));
+        let options = ApiOptions { port, token, level, limits, defences: Defences::default() };
         let api = Api::new(store, options);
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(WORKERS).enable_all().build()?;
@@ -87,16 +80,6 @@ impl Serving {
     pub fn token_file(&self) -> String {
         self.announced.path().to_string()
     }
-}
-
-/// Returns how many files may be open, after asking for enough.
-fn open_files() -> usize {
-    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
-    let wanted = maximum.map_or(OPEN_FILES, |maximum| maximum.min(OPEN_FILES));
-    let is_more = current.is_some_and(|current| current < wanted);
-    let is_given = is_more && setrlimit(Resource::Nofile, Rlimit { current: Some(wanted), maximum }).is_ok();
-    let files = if is_given { Some(wanted) } else { current };
-    files.and_then(|files| usize::try_from(files).ok()).unwrap_or(usize::MAX)
 }
 
 impl Drop for Serving {

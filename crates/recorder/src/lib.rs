@@ -70,5 +70,6 @@
 //! - Numbers are without gaps per prompt and source, and counts in `transcript.stop` are those of the entries logged.
 
 pub mod archive;
+pub mod connection;
 pub mod entries;
 pub mod spines;

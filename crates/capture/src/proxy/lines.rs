@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::Receiver;
+use std::time::Duration;
 
 use steno_model::{Lane, Timestamp};
 
@@ -11,6 +12,9 @@ use super::{Chunk, Content};
 
 /// How long a line may be. What is longer is counted as lost: no message of a protocol is.
 const LINE_BYTES_MAX: usize = 60 * 1024 * 1024;
+
+/// How long is listened after the server has ended.
+const AFTER_END: Duration = Duration::from_millis(100);
 
 /// What was said.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,6 +47,8 @@ pub struct Conversation {
     to_agent: Partial,
     from_agent: Partial,
     said: std::collections::VecDeque<Said>,
+    /// Whether the server has said all that it will.
+    has_ended: bool,
 }
 
 /// A line that has not ended.
@@ -57,7 +63,7 @@ impl Conversation {
     pub(super) fn new(chunks: Receiver<Chunk>, waiting: Arc<AtomicUsize>) -> Self {
         let (to_agent, from_agent) = (Partial::default(), Partial::default());
         let (early, said) = (BTreeMap::new(), std::collections::VecDeque::new());
-        Self { chunks, waiting, early, next: 0, to_agent, from_agent, said }
+        Self { chunks, waiting, early, next: 0, to_agent, from_agent, said, has_ended: false }
     }
 
     fn take(&mut self, chunk: Chunk) {
@@ -72,7 +78,10 @@ impl Conversation {
                 partial.add(lane, &time, &bytes, &mut self.said);
             }
             Content::Dropped(bytes) => partial.lose(bytes as u64),
-            Content::End => partial.end(lane, &time, &mut self.said),
+            Content::End => {
+                partial.end(lane, &time, &mut self.said);
+                self.has_ended |= lane == Lane::FromAgent;
+            }
         }
     }
 }
@@ -91,7 +100,9 @@ impl Iterator for Conversation {
                 self.take(chunk);
                 continue;
             }
-            match self.chunks.recv() {
+            // When the server has ended, a client may stay silent for ever.
+            let patience = if self.has_ended { AFTER_END } else { Duration::MAX };
+            match self.chunks.recv_timeout(patience) {
                 Ok(chunk) => drop(self.early.insert(chunk.ticket, chunk)),
                 // A pump that has died may have left a gap.
                 Err(_) => self.next = *self.early.first_key_value()?.0,

@@ -20,6 +20,7 @@ use tracing_subscriber::Layer as _;
 use tracing_subscriber::layer::SubscriberExt as _;
 
 use crate::args::EntriesOut;
+use crate::connections;
 use crate::failure::{Exit, Failure};
 use crate::provider_files::cannot;
 use crate::runs;
@@ -68,8 +69,10 @@ pub enum Forgotten {
 pub fn open(settings: &Settings, entries: &EntriesOut, forgotten: Forgotten) -> Result<Archive, Failure> {
     let again = forgotten == Forgotten::Again;
     raise_file_limit();
-    let options = Options { seal_idle: settings.seal_idle.value, ..Options::default() };
-    let journal = Journal::new(runs::make_store(settings)?, options);
+    let journal = Journal::new(runs::make_store(settings)?, journal_options(settings));
+    if !pausing::is_paused(&**journal.store().disk()) {
+        connections::settle_all(&journal, settings);
+    }
     let max_read_bytes = settings.archive.max_read_bytes.value;
     let entries = entries
         .file
@@ -77,6 +80,11 @@ pub fn open(settings: &Settings, entries: &EntriesOut, forgotten: Forgotten) -> 
         .map(|_| EntryOptions { emit_raw: settings.archive.emit_raw.value, ..EntryOptions::default() });
     let options = ArchiveOptions { max_read_bytes, entries, again, ..ArchiveOptions::default() };
     Archive::open(journal, options).map_err(failure)
+}
+
+/// Returns how runs are written.
+pub fn journal_options(settings: &Settings) -> Options {
+    Options { seal_idle: settings.seal_idle.value, ..Options::default() }
 }
 
 /// Does something with the log of entries going to where it was asked for.
@@ -117,7 +125,7 @@ pub fn failure(error: Error) -> Failure {
 }
 
 /// Each source that is being recorded holds some files open. What the system allows is more than what it gives at first.
-fn raise_file_limit() {
+pub fn raise_file_limit() {
     let limit = getrlimit(Resource::Nofile);
     let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };
     if limit.current != limit.maximum && setrlimit(Resource::Nofile, raised).is_err() {
@@ -135,6 +143,6 @@ pub fn trouble(error: &Error) -> String {
 }
 
 /// Returns how many files may be open, if there is a limit.
-fn open_files_max() -> Option<usize> {
+pub fn open_files_max() -> Option<usize> {
     getrlimit(Resource::Nofile).current.map(|limit| usize::try_from(limit).unwrap_or(usize::MAX))
 }

@@ -193,6 +193,11 @@ pub enum Command {
     /// Listens on 127.0.0.1 alone. Every request has to show the token, which is made anew at each start and stands in a
     /// file of the store that only its owner can read. `docs/api.md` describes the API, and `/v1/openapi.json` too.
     Serve(ServeArgs),
+    /// Stand between a client and `codex app-server`, and record both
+    ///
+    /// Point the client at `steno app-server -- codex app-server` instead of `codex app-server`. Every byte is handed on
+    /// first, in both directions; what was said becomes runs, and a trace spine for each thread.
+    AppServer(AppServerArgs),
     /// Show the settings and where each comes from
     Config(ConfigArgs),
     /// Print completions for a shell
@@ -336,6 +341,13 @@ pub struct ServeArgs {
     /// Print the description of the API, which is an `OpenAPI` document, and end
     #[arg(long)]
     pub openapi: bool,
+}
+
+#[derive(Args, Debug)]
+pub struct AppServerArgs {
+    /// The server and its arguments
+    #[arg(trailing_var_arg = true, required = true, value_name = "COMMAND")]
+    pub command: Vec<std::ffi::OsString>,
 }
 
 #[derive(Args, Debug)]

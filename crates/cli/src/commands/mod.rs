@@ -1,5 +1,6 @@
 //! The commands, one file each.
 
+pub mod app_server;
 pub mod completions;
 pub mod config;
 pub mod doctor;

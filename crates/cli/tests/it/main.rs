@@ -4,6 +4,7 @@
 
 mod agents_files;
 mod agents_output;
+mod app_servers;
 mod archiving;
 mod conversations;
 mod copies;

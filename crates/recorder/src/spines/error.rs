@@ -42,3 +42,11 @@ pub enum Error {
         source: steno_journal::Error,
     },
 }
+
+impl Error {
+    /// Tells whether another process writes the spine.
+    #[must_use]
+    pub fn is_held(&self) -> bool {
+        matches!(self, Self::Journal { source: steno_journal::Error::Held { .. }, .. })
+    }
+}

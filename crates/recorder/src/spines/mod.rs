@@ -17,6 +17,7 @@ use steno_views::spine::{SpineMade, SpineSource};
 
 pub use error::Error;
 pub use rollout::{Bases, record_rollout};
+pub(crate) use rollout::{each_line, fold_rollout};
 pub use trace::record_trace;
 
 /// What a source is called in `evidence`, whose it is and where it comes from.

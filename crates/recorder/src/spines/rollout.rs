@@ -5,7 +5,7 @@ use std::path::Path;
 
 use steno_journal::{Journal, Level};
 use steno_model::ThreadId;
-use steno_views::spine::{Base, History, RolloutFold, SpineSource};
+use steno_views::spine::{Base, History, RolloutFold, SpineMade, SpineSource};
 
 use super::{Error, SourceName, SpineRecorder, Written};
 
@@ -28,8 +28,28 @@ pub fn record_rollout(
     file: &mut dyn BufRead,
     bases: &mut dyn Bases,
 ) -> Result<(Vec<ThreadId>, Written), Error> {
-    let mut fold = RolloutFold::new();
     let mut recorder: Option<SpineRecorder> = None;
+    fold_rollout(path, file, bases, &mut |thread, made| {
+        let recorder = recorder.get_or_insert_with(|| {
+            let source = SourceName::new(SpineSource::Rollout, &file_name(path, thread));
+            SpineRecorder::new(journal.clone(), source, Level::Written)
+        });
+        recorder.write(thread, made)
+    })?;
+    recorder.ok_or_else(|| Error::NoThread { path: path.to_owned() })?.close()
+}
+
+/// Hears of a record of a thread.
+pub(crate) type HearMade<'a> = &'a mut dyn FnMut(&ThreadId, SpineMade) -> Result<(), Error>;
+
+/// Folds a session file, with the history that it goes on from.
+pub(crate) fn fold_rollout(
+    path: &Path,
+    file: &mut dyn BufRead,
+    bases: &mut dyn Bases,
+    hear: HearMade<'_>,
+) -> Result<(), Error> {
+    let mut fold = RolloutFold::new();
     let mut waiting = Vec::new();
     let mut is_begun = false;
     each_line(path, file, None, &mut |offset, line| {
@@ -41,13 +61,8 @@ pub fn record_rollout(
                 fold.give_base(history);
             }
         }
-        let recorder = recorder.get_or_insert_with(|| {
-            let source = SourceName::new(SpineSource::Rollout, &file_name(path, &thread));
-            SpineRecorder::new(journal.clone(), source, Level::Written)
-        });
-        waiting.drain(..).try_for_each(|made| recorder.write(&thread, made))
-    })?;
-    recorder.ok_or_else(|| Error::NoThread { path: path.to_owned() })?.close()
+        waiting.drain(..).try_for_each(|made| hear(&thread, made))
+    })
 }
 
 /// Returns what a session file is called in evidence: its name, wherever it lies and however it is packed.
@@ -82,10 +97,10 @@ fn history_of(base: &Base, bases: &mut dyn Bases, forks_left: usize) -> Option<H
 }
 
 /// Hears of a line and where it begins.
-pub(super) type Hear<'a> = &'a mut dyn FnMut(u64, &[u8]) -> Result<(), Error>;
+pub(crate) type Hear<'a> = &'a mut dyn FnMut(u64, &[u8]) -> Result<(), Error>;
 
 /// Hands out the whole lines of a file, up to some byte. One without its newline has not been written to its end.
-pub(super) fn each_line(
+pub(crate) fn each_line(
     path: &Path,
     file: &mut dyn BufRead,
     bytes_max: Option<u64>,

@@ -82,10 +82,15 @@ impl<'a> Message<'a> {
         named.into_iter().flatten().next()
     }
 
+    /// Tells whether it, or the request that it answers, is of a method that is never recorded.
+    pub(super) fn is_secret(method: &str) -> bool {
+        SECRET_METHODS.contains(&method)
+    }
+
     /// Returns the message as it is kept: as it came, but for secrets. `method` is that of the request it answers.
     pub(super) fn kept(&self, method: &str) -> RawJson {
         let whole = || RawJson::parse(self.text).unwrap_or_else(|_| RawJson::null());
-        if !SECRET_METHODS.contains(&method) {
+        if !SECRET_METHODS.contains(&method) || PayloadFields::parse(self.text).is_true("withheld") {
             return whole();
         }
         RawJson::object(|object| {

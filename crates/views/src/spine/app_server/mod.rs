@@ -112,6 +112,19 @@ impl ConnectionFold {
         std::mem::take(&mut self.made)
     }
 
+    /// Returns what is kept of a message that is about to be taken in, where that is not the message: secrets are withheld.
+    #[must_use]
+    pub fn withheld(&self, lane: Lane, said: &[u8]) -> Option<RawJson> {
+        let message = Message::read(lane, std::str::from_utf8(said).ok()?)?;
+        let method = match message.kind {
+            Kind::Request | Kind::Notification => message.method.clone().into_owned(),
+            Kind::Response | Kind::Error => {
+                self.requests.get(&(other(lane), message.id?.to_owned()))?.0.clone()
+            }
+        };
+        Message::is_secret(&method).then(|| message.kept(&method))
+    }
+
     /// Returns which compactions were told since the last call.
     pub fn compacted(&mut self) -> Vec<Compacted> {
         std::mem::take(&mut self.compacted)
@@ -150,12 +163,10 @@ impl ConnectionFold {
 
     /// Returns the request that a message answers.
     fn answered(&mut self, message: &Message<'_>) -> Option<(String, Option<ThreadId>)> {
-        let other = match message.lane {
-            Lane::FromAgent => Lane::ToAgent,
-            Lane::ToAgent => Lane::FromAgent,
-        };
         match message.kind {
-            Kind::Response | Kind::Error => self.requests.remove(&(other, message.id?.to_owned())),
+            Kind::Response | Kind::Error => {
+                self.requests.remove(&(other(message.lane), message.id?.to_owned()))
+            }
             Kind::Request | Kind::Notification => None,
         }
     }
@@ -309,6 +320,14 @@ impl ConnectionFold {
         let position = Position { generation: 0, offset: at.offset, part: at.parts };
         at.parts += 1;
         Some(SpineMade { record_type, timestamp: at.time.clone(), payload, position, length: at.length })
+    }
+}
+
+/// Returns the other direction.
+fn other(lane: Lane) -> Lane {
+    match lane {
+        Lane::FromAgent => Lane::ToAgent,
+        Lane::ToAgent => Lane::FromAgent,
     }
 }
 

@@ -1,0 +1,141 @@
+//! `steno app-server -- COMMAND…`: stands between a client and `codex app-server`, hands every byte on, and records.
+
+use std::io;
+use std::os::unix::process::ExitStatusExt as _;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::thread::JoinHandle;
+
+use rustix::process::{Pid, Signal, kill_process};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::{Handle, Signals};
+use steno_capture::proxy::{Conversation, Pump, PumpEnd, tap};
+use steno_journal::Journal;
+use steno_model::Lane;
+use steno_recorder::connection::{ConnectionRecorder, Recorded};
+use steno_views::count;
+
+use crate::archiving::{self, warn};
+use crate::args::AppServerArgs;
+use crate::connections;
+use crate::failure::{Exit, Failure, Outcome};
+use crate::runs;
+use crate::settings::Settings;
+
+pub fn run(args: &AppServerArgs, settings: &Settings) -> Outcome {
+    let journal = Journal::new(runs::make_store(settings)?, archiving::journal_options(settings));
+    let recorder = ConnectionRecorder::begin(&journal).map_err(connections::failure)?;
+    let spooled = recorder.spooled();
+    let mut child = start(args)?;
+    let signals = Forwarding::to(&child)?;
+    let (tap, conversation) = tap();
+    let recording = record(recorder, conversation)?;
+    if let Some(to) = child.stdin.take() {
+        let (pump, tap) = (Pump { from: io::stdin(), to, lane: Lane::ToAgent }, tap.clone());
+        // Nobody waits for it: a client may stay silent for ever after its server has ended.
+        std::thread::Builder::new().name("steno-to-agent".to_owned()).spawn(move || pump.run(&tap))?;
+    }
+    if let Some(from) = child.stdout.take() {
+        let end = Pump { from, to: io::stdout(), lane: Lane::FromAgent }.run(&tap);
+        if let PumpEnd::Failed(error) = end {
+            warn(&format!("the connection broke: {error}"));
+        }
+    }
+    drop(tap);
+    let status = child.wait()?;
+    drop(signals);
+    match recording.join() {
+        Ok(Ok(connection)) => tell(&connection),
+        Ok(Err(failure)) => warn(&failure.message),
+        Err(_) => warn("the recording has failed; what was said until then is kept"),
+    }
+    if let Err(failure) = connections::settle_one(&journal, settings, spooled) {
+        warn(&failure.message);
+    }
+    connections::settle_all(&journal, settings);
+    Ok(exit_of(status))
+}
+
+fn start(args: &AppServerArgs) -> Result<Child, Failure> {
+    let (program, rest) = args.command.split_first().ok_or_else(|| Failure::usage("name the command"))?;
+    let mut command = Command::new(program);
+    command.args(rest).stdin(Stdio::piped()).stdout(Stdio::piped());
+    command.spawn().map_err(|error| {
+        let failure = Failure::could_not(format!("cannot start `{}`: {error}", program.to_string_lossy()));
+        failure.with_hint("name the server and its arguments: `steno app-server -- codex app-server`")
+    })
+}
+
+/// Records beside the pumps, which never wait for it.
+fn record(
+    mut recorder: ConnectionRecorder,
+    conversation: Conversation,
+) -> Result<JoinHandle<Result<Recorded, Failure>>, Failure> {
+    let thread = std::thread::Builder::new().name("steno-record".to_owned());
+    let recording = thread.spawn(move || {
+        let mut failed = None;
+        for said in conversation {
+            // What cannot be written is heard to its end all the same, so that nobody's memory fills.
+            if failed.is_none() {
+                failed = recorder.hear(&said).err();
+            }
+        }
+        let finished = recorder.finish();
+        failed.map_or(finished, Err).map_err(connections::failure)
+    })?;
+    Ok(recording)
+}
+
+fn tell(recorded: &Recorded) {
+    tracing::debug!(
+        "{} over {}",
+        count(recorded.messages, "message"),
+        count(recorded.threads.len() as u64, "thread")
+    );
+    for problem in &recorded.problems {
+        warn(problem);
+    }
+    if recorded.lost_bytes > 0 {
+        warn(&format!("{} were handed on and not recorded", count(recorded.lost_bytes, "byte")));
+    }
+}
+
+fn exit_of(status: ExitStatus) -> Exit {
+    let signal = status.signal().and_then(|signal| u8::try_from(signal).ok()).map(Exit::Signal);
+    let code = status.code().and_then(|code| u8::try_from(code).ok()).map(Exit::Of);
+    signal.or(code).unwrap_or(Exit::Could)
+}
+
+/// Hands signals on to the server, which decides what they mean.
+struct Forwarding {
+    handle: Handle,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Forwarding {
+    fn to(child: &Child) -> Result<Self, Failure> {
+        let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+        let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP])?;
+        let handle = signals.handle();
+        // A terminal tells the server itself.
+        let is_told = rustix::termios::isatty(io::stdin());
+        let thread = std::thread::Builder::new().name("steno-signals".to_owned()).spawn(move || {
+            for signal in &mut signals {
+                let signal =
+                    Signal::from_named_raw(signal).filter(|signal| *signal != Signal::INT || !is_told);
+                if let (Some(pid), Some(signal)) = (pid, signal) {
+                    kill_process(pid, signal).ok();
+                }
+            }
+        })?;
+        Ok(Self { handle, thread: Some(thread) })
+    }
+}
+
+impl Drop for Forwarding {
+    fn drop(&mut self) {
+        self.handle.close();
+        if let Some(thread) = self.thread.take() {
+            thread.join().ok();
+        }
+    }
+}

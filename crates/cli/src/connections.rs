@@ -1,0 +1,78 @@
+//! Connections that were recorded, on their way into the archive: their bytes to the vault, their events to runs.
+
+use std::path::Path;
+
+use steno_journal::Journal;
+use steno_recorder::archive::{
+    Archive, ArchiveOptions, Error as ArchiveError, Outcome, Places, Progress, ToArchive,
+};
+use steno_recorder::connection::{Spooled, connections, weave_again};
+use steno_recorder::spines;
+use steno_views::with_causes;
+
+use crate::archiving::{self, warn};
+use crate::failure::{Exit, Failure};
+use crate::settings::Settings;
+
+/// Archives what connections have left whose recording was cut off. What fails is told, and tried again the next time.
+pub fn settle_all(journal: &Journal, settings: &Settings) {
+    let spooled = connections(journal.store()).unwrap_or_else(|error| {
+        warn(&with_causes(&error));
+        Vec::new()
+    });
+    for spooled in spooled {
+        if let Err(failure) = settle_left(journal, settings, spooled) {
+            warn(&failure.message);
+        }
+    }
+}
+
+fn settle_left(journal: &Journal, settings: &Settings, spooled: Spooled) -> Result<(), Failure> {
+    // One that is being recorded is settled by whoever does that.
+    let Some(_guard) = spooled.lock(journal.store()).map_err(failure)? else { return Ok(()) };
+    let recorded = weave_again(journal, &spooled).map_err(failure)?;
+    recorded.problems.iter().for_each(|problem| warn(problem));
+    settle_one(journal, settings, spooled)
+}
+
+/// Archives one connection, and takes its file away when the vault has it.
+pub fn settle_one(journal: &Journal, settings: &Settings, spooled: Spooled) -> Result<(), Failure> {
+    let path = settings.store.value.canonicalize()?.join(spooled.path().as_str());
+    let mut archive =
+        Archive::open(journal.clone(), ArchiveOptions::default()).map_err(archiving::failure)?;
+    let found = Places { given: vec![path], ..Places::default() }.list();
+    let mut passed = Passed::default();
+    archive.import(&found.files, &mut passed);
+    archive.settle().map_err(archiving::failure)?;
+    match passed.failed {
+        Some(message) => Err(Failure::could_not(message)),
+        None if passed.is_recorded => spooled.remove(journal.store()).map_err(failure),
+        None => Ok(()),
+    }
+}
+
+/// Hears whether a file has become part of the archive.
+#[derive(Default)]
+struct Passed {
+    is_recorded: bool,
+    failed: Option<String>,
+}
+
+impl Progress for Passed {
+    fn bytes(&mut self, _path: &Path, _count: u64) {}
+
+    fn done(&mut self, _file: &ToArchive, outcome: Outcome) {
+        self.is_recorded |= matches!(outcome, Outcome::Recorded | Outcome::Unchanged | Outcome::Forgotten);
+    }
+
+    fn failed(&mut self, _file: &ToArchive, error: &ArchiveError) {
+        self.failed = Some(archiving::trouble(error));
+    }
+}
+
+/// Returns what ends a command when a connection or a spine cannot be recorded.
+#[expect(clippy::needless_pass_by_value, reason = "it stands where errors are mapped")]
+pub fn failure(error: spines::Error) -> Failure {
+    let exit = if error.is_held() { Exit::Held } else { Exit::Could };
+    Failure { exit, message: with_causes(&error), hint: None }
+}

@@ -1,0 +1,155 @@
+//! `steno app-server`: client and server notice nothing, and what they said is recorded, whoever is killed.
+
+use std::fs;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::process::{Child, ChildStdout, Stdio};
+
+use serde_json::Value;
+
+use crate::kit::{Steno, wait_until};
+
+/// A server that answers as `codex app-server` does, as far as it goes, and ends with 7.
+const SERVER: &str = r#"
+while IFS= read -r line; do
+  case "$line" in
+    *thread/start*) printf '%s\n' '{"id":2,"result":{"thread":{"id":"th1","cwd":"/w"},"model":"m"}}' ;;
+    *turn/start*) printf '%s\n%s\n' '{"id":3,"result":{"turn":{"id":"u1"}}}' '{"method":"turn/started","params":{"threadId":"th1","turn":{"id":"u1"}}}' ;;
+    *) printf '%s\n' '{"id":1,"result":{"odd":"\u00e9","n":1.50}}' ;;
+  esac
+done
+exit 7
+"#;
+
+const SAID: [&str; 3] = [
+    r#"{"method":"initialize","id":1,"params":{"clientInfo":{"name":"editor","version":"1"}}}"#,
+    r#"{"method":"thread/start","id":2,"params":{}}"#,
+    r#"{"method":"turn/start","id":3,"params":{"threadId":"th1","input":[{"type":"text","text":"Hello."}]}}"#,
+];
+
+struct Connected {
+    child: Child,
+    answers: BufReader<ChildStdout>,
+}
+
+impl Connected {
+    fn begin(steno: &Steno, server: &[&str]) -> Self {
+        let args: Vec<&str> = ["app-server", "--"].iter().chain(server).copied().collect();
+        let mut command = steno.command(&args);
+        command.env("PATH", std::env::var_os("PATH").unwrap_or_default());
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let answers = BufReader::new(child.stdout.take().unwrap());
+        Self { child, answers }
+    }
+
+    fn say(&mut self, line: &str) {
+        writeln!(self.child.stdin.as_mut().unwrap(), "{line}").unwrap();
+    }
+
+    fn hear(&mut self) -> String {
+        let mut line = String::new();
+        self.answers.read_line(&mut line).unwrap();
+        line
+    }
+
+    /// Closes the connection, and returns what came still and how it ended.
+    fn end(mut self) -> (String, i32, String) {
+        drop(self.child.stdin.take());
+        let (mut rest, mut talk) = (String::new(), String::new());
+        self.answers.read_to_string(&mut rest).unwrap();
+        self.child.stderr.take().unwrap().read_to_string(&mut talk).unwrap();
+        (rest, self.child.wait().unwrap().code().unwrap_or(-1), talk)
+    }
+}
+
+/// The records of a thread, in order.
+fn spine(steno: &Steno, thread: &str) -> Vec<Value> {
+    let dir = steno.store().join("spine").join(thread);
+    let segments = (0..).map(|index| fs::read_to_string(dir.join(format!("segment-{index:03}.jsonl"))));
+    let text: String = segments.map_while(Result::ok).collect();
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+fn of_type<'a>(records: &'a [Value], name: &str) -> Vec<&'a Value> {
+    records.iter().filter(|record| record["type"] == name).collect()
+}
+
+#[test]
+fn both_sides_get_every_byte_and_what_they_said_is_a_run_and_a_spine() {
+    let steno = Steno::new();
+    let mut connected = Connected::begin(&steno, &["sh", "-c", SERVER]);
+    connected.say(SAID[0]);
+    assert_eq!(connected.hear(), "{\"id\":1,\"result\":{\"odd\":\"\\u00e9\",\"n\":1.50}}\n");
+    connected.say(SAID[1]);
+    connected.hear();
+    connected.say(SAID[2]);
+    connected.hear();
+    assert!(connected.hear().contains("turn/started"));
+    let (rest, code, talk) = connected.end();
+    assert_eq!((rest.as_str(), code, talk.as_str()), ("", 7, ""));
+    let records = spine(&steno, "th1");
+    let (submissions, events) = (of_type(&records, "submission"), of_type(&records, "event"));
+    assert_eq!((submissions.len(), events.len()), (3, 4), "each message is one record");
+    let tickets: Vec<u64> =
+        records.iter().filter_map(|record| record["payload"]["rpc"]["ticket"].as_u64()).collect();
+    assert_eq!(tickets, [1, 2, 3, 4, 5, 6, 7]);
+    assert_eq!(of_type(&records, "turn_context")[0]["payload"]["context"]["model"], "m");
+    let said = steno.run(&["ls"]);
+    assert!(said.code == 0 && said.out.contains("codex"), "{said:?}");
+    // The vault has the connection; its own file is gone.
+    assert_eq!(fs::read_dir(steno.store().join("connections")).unwrap().count(), 0);
+}
+
+#[test]
+fn a_recorder_that_was_killed_has_lost_nothing_that_it_wrote() {
+    let steno = Steno::new();
+    let mut connected = Connected::begin(&steno, &["sh", "-c", SERVER]);
+    for line in SAID {
+        connected.say(line);
+        connected.hear();
+    }
+    connected.hear();
+    let dir = steno.store().join("connections");
+    let spooled = || {
+        let entries = fs::read_dir(&dir).into_iter().flatten().flatten();
+        entries.map(|entry| fs::read_to_string(entry.path()).unwrap().lines().count()).sum::<usize>()
+    };
+    wait_until("all is written", || spooled() == 7);
+    connected.child.kill().unwrap();
+    connected.child.wait().unwrap();
+    // A line that it was writing.
+    let path = fs::read_dir(&dir).unwrap().next().unwrap().unwrap().path();
+    fs::OpenOptions::new().append(true).open(path).unwrap().write_all(b"{\"dir\":\"c2s\",\"t\":1").unwrap();
+    let said = steno.run(&["import"]);
+    assert_eq!(said.code, 0, "{said:?}");
+    let records = spine(&steno, "th1");
+    assert_eq!((of_type(&records, "submission").len(), of_type(&records, "event").len()), (3, 4));
+    assert!(records.iter().zip(1..).all(|(record, seq)| record["seq"] == seq));
+    assert!(steno.run(&["ls"]).out.contains("codex"));
+    assert_eq!(fs::read_dir(&dir).unwrap().count(), 0);
+    // Nothing is said twice.
+    steno.run(&["import"]);
+    assert_eq!(spine(&steno, "th1").len(), records.len());
+}
+
+#[test]
+fn signals_reach_the_server_and_its_end_is_ours() {
+    let steno = Steno::new();
+    let script = "trap 'exit 9' TERM; printf 'ready\\n'; while :; do sleep 0.05; done";
+    let mut connected = Connected::begin(&steno, &["sh", "-c", script]);
+    assert_eq!(connected.hear(), "ready\n");
+    let pid = connected.child.id().to_string();
+    std::process::Command::new("kill").args(["-TERM", &pid]).status().unwrap();
+    assert_eq!(connected.child.wait().unwrap().code(), Some(9));
+    let mut killed = Connected::begin(&steno, &["sh", "-c", "kill -KILL $$"]);
+    assert_eq!(killed.child.wait().unwrap().code(), Some(128 + 9));
+}
+
+#[test]
+fn a_server_that_cannot_be_started_is_said_to_be_none() {
+    let steno = Steno::new();
+    let said = steno.run(&["app-server", "--", "/nothing/there"]);
+    assert!(said.code == 3 && said.err.contains("/nothing/there") && said.err.contains("hint:"), "{said:?}");
+    let said = steno.run(&["app-server"]);
+    assert_eq!(said.code, 2, "{said:?}");
+}

@@ -1,0 +1,196 @@
+//! A connection between a client and `codex app-server`, recorded as it goes: first what was said, into a file of the store,
+//! and then the spines of its threads.
+//!
+//! The file has both directions, a message a line, and is archived like an agent's own: the events of the connection come
+//! from there. Whatever a crash leaves undone is made from the file again.
+
+mod boundaries;
+mod spool;
+
+use std::collections::HashSet;
+
+use steno_capture::proxy::Said;
+use steno_journal::{Journal, Level};
+use steno_model::{Lane, Position, SpineType, ThreadId, Timestamp};
+use steno_views::spine::{Captured, Compacted, ConnectionFold, SpineMade, SpineSource};
+use uuid::Uuid;
+
+use crate::spines::{Error, SourceName, SpineRecorder, Written};
+use boundaries::Boundaries;
+use spool::{Line, Spool};
+pub use spool::{Spooled, connections};
+
+/// Records one connection.
+pub struct ConnectionRecorder {
+    spool: Spool,
+    weave: Weave,
+}
+
+/// What became of a connection.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Recorded {
+    /// Its threads.
+    pub threads: Vec<ThreadId>,
+    /// How much was written of their spines.
+    pub written: Written,
+    /// How many messages there were.
+    pub messages: u64,
+    /// How many bytes were handed on and not kept.
+    pub lost_bytes: u64,
+    /// Why spines are not whole, if they are not. The file of the connection is.
+    pub problems: Vec<String>,
+}
+
+/// Makes spines from what was said, live or from the file.
+struct Weave {
+    fold: ConnectionFold,
+    spines: SpineRecorder,
+    boundaries: Boundaries,
+    /// Threads whose spines cannot be written.
+    given_up: HashSet<ThreadId>,
+    recorded: Recorded,
+}
+
+impl ConnectionRecorder {
+    /// Begins to record a connection.
+    ///
+    /// # Errors
+    /// What the system says of the file.
+    pub fn begin(journal: &Journal) -> Result<Self, Error> {
+        let id = Uuid::new_v4();
+        Ok(Self { spool: Spool::create(journal.store(), id)?, weave: Weave::new(journal, id) })
+    }
+
+    /// Returns what is being recorded.
+    #[must_use]
+    pub fn spooled(&self) -> Spooled {
+        self.spool.spooled()
+    }
+
+    /// Records what was said.
+    ///
+    /// # Errors
+    /// What the system says of the file. What cannot be made of it is among the problems at the end.
+    pub fn hear(&mut self, said: &Said) -> Result<(), Error> {
+        let ticket = self.weave.recorded.messages + 1;
+        let withheld = match said {
+            Said::Line { lane, line, .. } => self.weave.fold.withheld(*lane, line),
+            Said::Lost { .. } => None,
+        };
+        let line = match said {
+            Said::Line { lane, time, line } => {
+                let message = withheld.as_ref().map_or(line.as_slice(), |text| text.as_str().as_bytes());
+                Line { lane: *lane, time: time.clone(), ticket, message: Ok(message) }
+            }
+            Said::Lost { lane, bytes } => {
+                let time = Timestamp::from_instant(jiff::Timestamp::now());
+                Line { lane: *lane, time, ticket, message: Err(*bytes) }
+            }
+        };
+        let (offset, length) = self.spool.append(&line)?;
+        self.weave.line(&line, offset, length);
+        Ok(())
+    }
+
+    /// Ends the recording.
+    ///
+    /// # Errors
+    /// What the system says of the file, or the journal of the spines.
+    pub fn finish(self) -> Result<Recorded, Error> {
+        self.spool.finish()?;
+        self.weave.finish()
+    }
+}
+
+/// Makes what is missing of the spines of a connection that was recorded before.
+///
+/// # Errors
+/// What the file, or the journal, says.
+pub fn weave_again(journal: &Journal, spooled: &Spooled) -> Result<Recorded, Error> {
+    let mut weave = Weave::new(journal, spooled.id);
+    spooled.each(journal.store(), &mut |line, offset, length| weave.line(line, offset, length))?;
+    weave.finish()
+}
+
+impl Weave {
+    fn new(journal: &Journal, id: Uuid) -> Self {
+        let source = SourceName::new(SpineSource::AppServer, &id.to_string());
+        let fallback = ThreadId::parse(&id.to_string());
+        let fallback = fallback.unwrap_or_else(|_| unreachable!("a UUID is a good name of a thread"));
+        Self {
+            fold: ConnectionFold::new(fallback),
+            spines: SpineRecorder::new(journal.clone(), source, Level::Written),
+            boundaries: Boundaries::default(),
+            given_up: HashSet::new(),
+            recorded: Recorded::default(),
+        }
+    }
+
+    fn line(&mut self, line: &Line<'_>, offset: u64, length: u64) {
+        self.recorded.messages += 1;
+        let message = match line.message {
+            Ok(message) => message,
+            Err(bytes) => {
+                self.recorded.lost_bytes += bytes;
+                return;
+            }
+        };
+        let Line { lane, time, ticket, .. } = line;
+        let captured = Captured { lane: *lane, ticket: *ticket, time, offset, line: message };
+        let made = self.fold.message(captured);
+        let parts = made.iter().map(|(_, made)| made.position.part + 1).max().unwrap_or(0);
+        self.write(made, length);
+        for compacted in self.fold.compacted() {
+            let position = Position { generation: 0, offset, part: parts };
+            self.boundary(&compacted, time, position, length);
+        }
+    }
+
+    /// Writes records. A thread whose spine cannot be written takes nothing from the others.
+    fn write(&mut self, made: Vec<(ThreadId, SpineMade)>, length: u64) {
+        for (thread, mut made) in made {
+            if self.given_up.contains(&thread) {
+                continue;
+            }
+            made.length = length;
+            if let Err(error) = self.spines.write(&thread, made) {
+                self.recorded.problems.push(steno_views::with_causes(&error));
+                self.given_up.insert(thread);
+            }
+        }
+    }
+
+    fn boundary(&mut self, compacted: &Compacted, time: &Timestamp, position: Position, length: u64) {
+        match self.boundaries.find(compacted) {
+            Some(payload) => {
+                let record_type = SpineType::CompactionBoundary;
+                let made = SpineMade { record_type, timestamp: time.clone(), payload, position, length };
+                self.write(vec![(compacted.thread.clone(), made)], length);
+            }
+            None => self.recorded.problems.push(format!(
+                "what a compaction of thread {} did is not known: its session file does not say",
+                compacted.thread
+            )),
+        }
+    }
+
+    fn finish(mut self) -> Result<Recorded, Error> {
+        let (rest, unanswered) = self.fold.finish();
+        let length = rest.last().map_or(0, |(_, made)| made.length);
+        self.write(rest, length);
+        if unanswered > 0 {
+            let many = steno_views::count(unanswered as u64, "answer");
+            self.recorded.problems.push(format!("{many} for threads whose parents were never told"));
+        }
+        (self.recorded.threads, self.recorded.written) = self.spines.close()?;
+        Ok(self.recorded)
+    }
+}
+
+/// Tells which way a direction goes, in the words of the file.
+fn direction(lane: Lane) -> &'static str {
+    match lane {
+        Lane::ToAgent => "c2s",
+        Lane::FromAgent => "s2c",
+    }
+}
