@@ -76,7 +76,7 @@ fn record(
         for said in conversation {
             // What cannot be written is heard to its end all the same, so that nobody's memory fills.
             if failed.is_none() {
-                failed = recorder.hear(&said).err();
+                failed = recorder.hear(said).err();
             }
         }
         let finished = recorder.finish();

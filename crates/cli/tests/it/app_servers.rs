@@ -153,3 +153,55 @@ fn a_server_that_cannot_be_started_is_said_to_be_none() {
     let said = steno.run(&["app-server"]);
     assert_eq!(said.code, 2, "{said:?}");
 }
+
+/// A server that talks without end, about two threads, each message with its number.
+const TALKATIVE: &str = r#"
+IFS= read -r line; printf '%s\n' '{"id":2,"result":{"thread":{"id":"th1"}}}'
+n=0
+while :; do
+  n=$((n + 1))
+  printf '{"method":"item/updated","params":{"threadId":"th%s","n":%s}}\n' $((n % 2 + 1)) $n
+done
+"#;
+
+/// What was written of a connection is in its spines afterwards, each message once and in order, wherever it was killed.
+#[test]
+fn kills_at_any_moment_leave_what_was_written_and_nothing_twice() {
+    let kills: u64 = std::env::var("STENO_KILLS").ok().and_then(|text| text.parse().ok()).unwrap_or(25);
+    let (mut torn, mut messages) = (0, 0);
+    for round in 0..kills {
+        let steno = Steno::new();
+        let mut connected = Connected::begin(&steno, &["sh", "-c", TALKATIVE]);
+        connected.say(SAID[1]);
+        let spool = || {
+            let entries = fs::read_dir(steno.store().join("connections")).into_iter().flatten();
+            entries.flatten().next().map(|entry| fs::read(entry.path()).unwrap()).unwrap_or_default()
+        };
+        // Somewhere in the first thousands of messages, and somebody has to read them.
+        let Connected { mut child, mut answers } = connected;
+        let reading = std::thread::spawn(move || std::io::copy(&mut answers, &mut std::io::sink()));
+        wait_until("so much was written", || spool().len() as u64 >= round * 3571 % 100_000);
+        child.kill().unwrap();
+        child.wait().unwrap();
+        reading.join().unwrap().unwrap();
+        let spooled = spool();
+        let whole = spooled.split(|byte| *byte == b'\n').count() - 1;
+        torn += usize::from(spooled.last().is_some_and(|byte| *byte != b'\n'));
+        messages += whole;
+        let said = steno.run(&["import"]);
+        assert_eq!(said.code, 0, "round {round}: {said:?}");
+        let mut tickets = Vec::new();
+        let dirs = fs::read_dir(steno.store().join("spine")).into_iter().flatten().flatten();
+        for thread in dirs.map(|dir| dir.file_name().into_string().unwrap()) {
+            let records = spine(&steno, &thread);
+            assert!(records.iter().zip(1..).all(|(record, seq)| record["seq"] == seq), "round {round}");
+            let of_it: Vec<u64> =
+                records.iter().filter_map(|record| record["payload"]["rpc"]["ticket"].as_u64()).collect();
+            assert!(of_it.is_sorted(), "round {round}");
+            tickets.extend(of_it);
+        }
+        tickets.sort_unstable();
+        assert_eq!(tickets, (1..=whole as u64).collect::<Vec<_>>(), "round {round}");
+    }
+    assert!(messages as u64 > kills * 10, "{messages} messages, {torn} torn ends");
+}

@@ -8,11 +8,13 @@ mod boundaries;
 mod spool;
 
 use std::collections::HashSet;
+use std::sync::mpsc::{Sender, channel};
+use std::thread::JoinHandle;
 
 use steno_capture::proxy::Said;
 use steno_journal::{Journal, Level};
 use steno_model::{Lane, Position, SpineType, ThreadId, Timestamp};
-use steno_views::spine::{Captured, Compacted, ConnectionFold, SpineMade, SpineSource};
+use steno_views::spine::{Captured, Compacted, ConnectionFold, SpineMade, SpineSource, Withholding};
 use uuid::Uuid;
 
 use crate::spines::{Error, SourceName, SpineRecorder, Written};
@@ -20,10 +22,13 @@ use boundaries::Boundaries;
 use spool::{Line, Spool};
 pub use spool::{Spooled, connections};
 
-/// Records one connection.
+/// Records one connection: what was said is written down at once, and spines are made of it beside that.
 pub struct ConnectionRecorder {
     spool: Spool,
-    weave: Weave,
+    withholding: Withholding,
+    tickets: u64,
+    lines: Sender<(Line<'static>, u64, u64)>,
+    weaving: JoinHandle<Result<Recorded, Error>>,
 }
 
 /// What became of a connection.
@@ -57,8 +62,19 @@ impl ConnectionRecorder {
     /// # Errors
     /// What the system says of the file.
     pub fn begin(journal: &Journal) -> Result<Self, Error> {
-        let id = Uuid::new_v4();
-        Ok(Self { spool: Spool::create(journal.store(), id)?, weave: Weave::new(journal, id) })
+        let spool = Spool::create(journal.store(), Uuid::new_v4())?;
+        let (lines, woven) = channel::<(Line<'static>, u64, u64)>();
+        let (journal, id) = (journal.clone(), spool.spooled().id);
+        let thread = std::thread::Builder::new().name("steno-weave".to_owned());
+        let weaving = thread.spawn(move || {
+            let mut weave = Weave::new(&journal, id);
+            for (line, offset, length) in woven {
+                weave.line(&line, offset, length);
+            }
+            weave.finish()
+        });
+        let weaving = weaving.map_err(|source| Error::Source { path: "a thread".into(), source })?;
+        Ok(Self { spool, withholding: Withholding::default(), tickets: 0, lines, weaving })
     }
 
     /// Returns what is being recorded.
@@ -71,24 +87,23 @@ impl ConnectionRecorder {
     ///
     /// # Errors
     /// What the system says of the file. What cannot be made of it is among the problems at the end.
-    pub fn hear(&mut self, said: &Said) -> Result<(), Error> {
-        let ticket = self.weave.recorded.messages + 1;
-        let withheld = match said {
-            Said::Line { lane, line, .. } => self.weave.fold.withheld(*lane, line),
-            Said::Lost { .. } => None,
-        };
+    pub fn hear(&mut self, said: Said) -> Result<(), Error> {
+        self.tickets += 1;
+        let ticket = self.tickets;
         let line = match said {
             Said::Line { lane, time, line } => {
-                let message = withheld.as_ref().map_or(line.as_slice(), |text| text.as_str().as_bytes());
-                Line { lane: *lane, time: time.clone(), ticket, message: Ok(message) }
+                let kept = self.withholding.kept(lane, &line);
+                let message = kept.map_or(line, |kept| kept.as_str().as_bytes().to_vec());
+                Line { lane, time, ticket, message: Ok(message.into()) }
             }
             Said::Lost { lane, bytes } => {
                 let time = Timestamp::from_instant(jiff::Timestamp::now());
-                Line { lane: *lane, time, ticket, message: Err(*bytes) }
+                Line { lane, time, ticket, message: Err(bytes) }
             }
         };
         let (offset, length) = self.spool.append(&line)?;
-        self.weave.line(&line, offset, length);
+        // It ends only with us, or by a mistake of ours: then the file has all of it.
+        self.lines.send((line, offset, length)).ok();
         Ok(())
     }
 
@@ -97,8 +112,13 @@ impl ConnectionRecorder {
     /// # Errors
     /// What the system says of the file, or the journal of the spines.
     pub fn finish(self) -> Result<Recorded, Error> {
-        self.spool.finish()?;
-        self.weave.finish()
+        let synced = self.spool.finish();
+        drop(self.lines);
+        let woven = self.weaving.join();
+        let failed = || std::io::Error::other("what makes spines of it has failed");
+        let woven =
+            woven.unwrap_or_else(|_| Err(Error::Source { path: "the connection".into(), source: failed() }));
+        synced.and(woven)
     }
 }
 
@@ -128,7 +148,7 @@ impl Weave {
 
     fn line(&mut self, line: &Line<'_>, offset: u64, length: u64) {
         self.recorded.messages += 1;
-        let message = match line.message {
+        let message = match &line.message {
             Ok(message) => message,
             Err(bytes) => {
                 self.recorded.lost_bytes += bytes;

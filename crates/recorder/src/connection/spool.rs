@@ -1,5 +1,6 @@
 //! The file of a connection: both directions, a message a line, each with its direction, time and number.
 
+use std::borrow::Cow;
 use std::io::{BufReader, Read};
 use std::sync::Arc;
 
@@ -18,12 +19,12 @@ pub(super) struct Line<'a> {
     pub(super) time: Timestamp,
     pub(super) ticket: u64,
     /// What was said, or how many bytes were not kept.
-    pub(super) message: Result<&'a [u8], u64>,
+    pub(super) message: Result<Cow<'a, [u8]>, u64>,
 }
 
 impl Line<'_> {
     fn to_json(&self) -> RawJson {
-        let message = self.message.map(|bytes| {
+        let message = self.message.as_ref().map(|bytes| {
             let text = std::str::from_utf8(bytes).ok();
             text.and_then(|text| RawJson::parse(text).ok().filter(|_| Fields::parse(text).is_ok()))
         });
@@ -146,12 +147,8 @@ impl Spooled {
         let reading = Reading { file: file.ok_or_else(missing)?, offset: 0 };
         let host = std::path::PathBuf::from(path.as_str());
         each_line(&host, &mut BufReader::new(reading), None, &mut |offset, line| {
-            if let Some((read, message)) = read(line) {
-                hear(
-                    &Line { message: message.as_deref().map_err(|bytes| *bytes), ..read },
-                    offset,
-                    line.len() as u64,
-                );
+            if let Some(read) = read(line) {
+                hear(&read, offset, line.len() as u64);
             }
             Ok(())
         })
@@ -159,7 +156,7 @@ impl Spooled {
 }
 
 /// Reads a line of the file.
-fn read(bytes: &[u8]) -> Option<(Line<'static>, Result<Vec<u8>, u64>)> {
+fn read(bytes: &[u8]) -> Option<Line<'_>> {
     let text = std::str::from_utf8(bytes).ok()?;
     let mut fields = Fields::parse(text).ok()?;
     let lane = match &*fields.take_string("dir").ok()??.to_text() {
@@ -171,11 +168,11 @@ fn read(bytes: &[u8]) -> Option<(Line<'static>, Result<Vec<u8>, u64>)> {
     let time = Timestamp::from_unix_seconds(seconds)?;
     let ticket = fields.take("ticket").ok()??.get().parse().ok()?;
     let message = match (fields.take("msg").ok()?, fields.take_string("text").ok()?) {
-        (Some(message), _) => Ok(message.get().as_bytes().to_vec()),
-        (None, Some(text)) => Ok(text.to_text().into_owned().into_bytes()),
+        (Some(message), _) => Ok(message.get().as_bytes().into()),
+        (None, Some(text)) => Ok(text.to_text().into_owned().into_bytes().into()),
         (None, None) => Err(fields.take("lost_bytes").ok()??.get().parse().ok()?),
     };
-    Some((Line { lane, time, ticket, message: Err(0) }, message))
+    Some(Line { lane, time, ticket, message })
 }
 
 /// A file of the store, read from its beginning on.

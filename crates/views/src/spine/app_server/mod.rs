@@ -4,6 +4,7 @@
 mod bridges;
 mod message;
 mod settings;
+mod withholding;
 
 use std::collections::HashMap;
 
@@ -13,6 +14,7 @@ use steno_model::{Lane, Position, SpineType, ThreadId, Timestamp};
 use self::bridges::{Bridges, Link};
 use self::message::{Kind, Message};
 use self::settings::Settings;
+pub use self::withholding::Withholding;
 use super::payload;
 use super::turns::Turn;
 use super::{SpineMade, SpineSource};
@@ -47,7 +49,7 @@ pub struct Compacted {
     pub path: Option<String>,
 }
 
-/// Folds the messages of a connection, in the order of their tickets.
+/// Folds the messages of a connection, in the order of their tickets, with secrets [withheld](Withholding).
 #[derive(Debug)]
 pub struct ConnectionFold {
     /// Whose messages are that no thread is there for.
@@ -112,19 +114,6 @@ impl ConnectionFold {
         std::mem::take(&mut self.made)
     }
 
-    /// Returns what is kept of a message that is about to be taken in, where that is not the message: secrets are withheld.
-    #[must_use]
-    pub fn withheld(&self, lane: Lane, said: &[u8]) -> Option<RawJson> {
-        let message = Message::read(lane, std::str::from_utf8(said).ok()?)?;
-        let method = match message.kind {
-            Kind::Request | Kind::Notification => message.method.clone().into_owned(),
-            Kind::Response | Kind::Error => {
-                self.requests.get(&(other(lane), message.id?.to_owned()))?.0.clone()
-            }
-        };
-        Message::is_secret(&method).then(|| message.kept(&method))
-    }
-
     /// Returns which compactions were told since the last call.
     pub fn compacted(&mut self) -> Vec<Compacted> {
         std::mem::take(&mut self.compacted)
@@ -154,7 +143,8 @@ impl ConnectionFold {
         }
         self.note(thread.as_ref(), message);
         let id = record_id(message);
-        let record = rpc(message.lane, &id, &message.kept(&method), message.kind, ticket);
+        let said = RawJson::parse(message.text).unwrap_or_else(|_| RawJson::null());
+        let record = rpc(message.lane, &id, &said, message.kind, ticket);
         self.keep(thread.as_ref(), message.lane, record);
         if let Some(thread) = thread {
             self.follow(&thread, message);
