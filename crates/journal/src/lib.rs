@@ -55,7 +55,9 @@
 //! - **Notes.** The ten event types stay closed and the file has no gaps, so what happened to the record itself
 //!   (recoveries, refusals, drops) stands in a notes file beside it: [`Note`].
 //! - **Segments.** A trace spine is the same machinery in files that rotate by bytes and records; each closed
-//!   segment has a meta file with its hash: [`SpineWriter`].
+//!   segment has a meta file with its hash: [`SpineWriter`]. [`SpineReader`] reads all of them in order, and
+//!   [`validate_spine`], [`validate_directory`] and [`validate_archive`] check them, their artifacts and bundles of them:
+//!   one pass, rule by rule, and nothing is changed. [`Journal::repair_spine`] seals what a crash left open.
 //!
 //! # Recovery
 //! The newline is the commit mark. Opening a run first takes its lock, then looks at the whole file: [`inspect`]
@@ -103,7 +105,8 @@
 //! of what it wrote; `commit` has the threads that sync; `fanout`, `catch_up` and `follow` are the three ways to hear of
 //! events, and `reader` is under two of them. `scan` finds the good prefix of a file, `recovery`
 //! mends its end, `seal`, `note` and `side` write beside it, `verify` checks it, `names` knows every file's name, and
-//! `steno-disk` is all that touches the operating system.
+//! `steno-disk` is all that touches the operating system. `spine` is what is done with spines beyond writing them:
+//! `validator` is fed by `directory` or `archive`, and `agreement` compares what it has seen.
 //!
 //! # How it is tested
 //! The disk is behind a trait ([`steno_disk::Disk`]). A simulated one loses, tears and reorders what was not synced, over
@@ -130,6 +133,7 @@ mod scan;
 mod seal;
 mod segment;
 mod side;
+mod spine;
 mod store;
 mod sync;
 mod tail;
@@ -141,7 +145,7 @@ pub use error::{Damage, Error};
 pub use fanout::{Missed, SUBSCRIBER_QUEUE_LEN_MAX, Subscription};
 pub use follow::{Follower, Woken};
 pub use log::{Level, Pending};
-pub use names::{RunFile, SegmentIndex, SegmentName};
+pub use names::{ArtifactFile, RunFile, SegmentIndex, SegmentName};
 pub use note::{Note, Noted, NotesOf, read_notes};
 pub use reader::{Reader, Recorded};
 pub use recorder::{Journal, Options, Recorder};
@@ -149,5 +153,11 @@ pub use recovery::{Inspection, apply, inspect};
 pub use scan::Ending;
 pub use seal::{Seal, read_seals};
 pub use segment::{Rotation, SegmentMeta, SpineWriter, read_meta};
+pub use spine::{
+    ARTIFACT_BYTES_MAX, BundleContent, BundleEntry, BundleJson, BundleWish, Finding, KeptArtifact, LeftOut,
+    Place, Repair, Report, RolloutFile, Rule, Severity, Snapshots, SpineLook, SpineReader, SpineState,
+    TarWriter, look_at_spine, plan_bundle, repair_directory, validate_archive, validate_directory,
+    validate_spine,
+};
 pub use store::{STORE_VERSION, Store};
 pub use verify::{Checked, check_file, check_run};

@@ -56,7 +56,7 @@ impl SegmentIndex {
     /// Returns the one that comes next.
     #[must_use]
     pub fn next(self) -> Self {
-        Self(self.0 + 1)
+        Self(self.0.saturating_add(1))
     }
 }
 
@@ -88,6 +88,39 @@ impl SegmentName {
             _ => return None,
         };
         (parsed.to_string() == name).then_some(parsed)
+    }
+}
+
+/// What an artifact's file holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ArtifactFile {
+    /// `git_diff-<sha256>.patch`
+    GitDiff,
+    /// `shell_snapshot-<sha256>.sh`
+    ShellSnapshot,
+}
+
+impl ArtifactFile {
+    /// What stands before the hash, and behind it.
+    fn around(self) -> (&'static str, &'static str) {
+        match self {
+            Self::GitDiff => ("git_diff-", ".patch"),
+            Self::ShellSnapshot => ("shell_snapshot-", ".sh"),
+        }
+    }
+}
+
+/// The name of an artifact's file: what it is, and the SHA-256 of what it holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ArtifactName {
+    pub(crate) what: ArtifactFile,
+    pub(crate) sha256: String,
+}
+
+impl fmt::Display for ArtifactName {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (before, behind) = self.what.around();
+        write!(out, "{before}{}{behind}", self.sha256)
     }
 }
 

@@ -109,8 +109,12 @@ pub(crate) fn write_note(
     time: jiff::Timestamp,
     what: Noted,
 ) -> Result<(), Error> {
+    write_note_in(disk, &of.into().path(), time, what)
+}
+
+fn write_note_in(disk: &dyn Disk, path: &StorePath, time: jiff::Timestamp, what: Noted) -> Result<(), Error> {
     let note = Note { time: Timestamp::from_instant(time).to_string(), what };
-    side::append_line(disk, &of.into().path(), &side::json_line(&note))
+    side::append_line(disk, path, &side::json_line(&note))
 }
 
 /// Notes a recovery, unless one that was killed after its note has done so: the name of what it kept says which.
@@ -120,11 +124,20 @@ pub(crate) fn note_once(
     time: jiff::Timestamp,
     what: Noted,
 ) -> Result<(), Error> {
-    let of = of.into();
-    if read_notes(disk, of.clone())?.iter().any(|note| note.what == what) {
+    note_once_in(disk, &of.into().path(), time, what)
+}
+
+/// Notes a recovery like [`note_once`], in a file wherever it lies.
+pub(crate) fn note_once_in(
+    disk: &dyn Disk,
+    path: &StorePath,
+    time: jiff::Timestamp,
+    what: Noted,
+) -> Result<(), Error> {
+    if read_notes_in(disk, path)?.iter().any(|note| note.what == what) {
         return Ok(());
     }
-    write_note(disk, of, time, what)
+    write_note_in(disk, path, time, what)
 }
 
 /// Reads the notes of a run or a spine; lines that are no notes of a kind we know are left out, and so is a torn
@@ -133,7 +146,10 @@ pub(crate) fn note_once(
 /// # Errors
 /// What the system says.
 pub fn read_notes(disk: &dyn Disk, of: impl Into<NotesOf>) -> Result<Vec<Note>, Error> {
-    let path = &of.into().path();
+    read_notes_in(disk, &of.into().path())
+}
+
+fn read_notes_in(disk: &dyn Disk, path: &StorePath) -> Result<Vec<Note>, Error> {
     let Some(file) = disk.open_read(path).map_err(|source| Error::io("open", path, source))? else {
         return Ok(Vec::new());
     };

@@ -186,6 +186,21 @@ pub(crate) fn copy_aside(disk: &dyn Disk, from: &dyn DiskFile, to: &StorePath, l
     sync_dir(disk, &to.dir())
 }
 
+/// Reads bytes of a file in pieces.
+pub(crate) fn read_range(
+    disk: &dyn Disk,
+    path: &StorePath,
+    range: Range<u64>,
+    mut take: impl FnMut(&[u8]),
+) -> Result<(), Error> {
+    let file = open_existing(disk, path)?;
+    let read = for_each_piece(&*file, range, |piece| {
+        take(piece);
+        Ok(())
+    });
+    read.map_err(|source| Error::io("read", path, source))
+}
+
 fn open_existing(disk: &dyn Disk, path: &StorePath) -> Result<Arc<dyn DiskFile>, Error> {
     let failed = |source| Error::io("open", path, source);
     disk.open_read(path).map_err(failed)?.ok_or_else(|| failed(io::ErrorKind::NotFound.into()))

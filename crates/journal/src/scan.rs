@@ -87,7 +87,7 @@ fn check_next(check: &dyn LineCheck, line: &[u8], good: &Prefix) -> Result<Optio
 }
 
 /// Tells whether a line of ours may be behind these bytes, with zeros in place of what did not reach the disk.
-fn has_hole(line: &[u8]) -> bool {
+pub(crate) fn has_hole(line: &[u8]) -> bool {
     matches!(line.first(), Some(b'{' | 0)) && memchr::memchr(0, line).is_some()
 }
 

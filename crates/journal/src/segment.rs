@@ -12,17 +12,18 @@ use crate::commit::Commit;
 use crate::error::{Damage, Error};
 use crate::lease::Lease;
 use crate::log::{Level, Log, LogParts, Pending, Refused};
-use crate::names::{SegmentIndex, SegmentName};
+use crate::names::{ArtifactFile, SegmentIndex, SegmentName};
 use crate::note::{Noted, note_once, write_note};
 use crate::recorder::Journal;
 use crate::recovery;
 use crate::scan::{Ending, scan};
 use crate::seal::{Prefix, hex};
 use crate::side::json_line;
+use crate::spine::artifact::{self, KeptArtifact};
 use crate::sync::{Mutex, lock};
 use crate::tail::is_no_room;
 
-const META_BYTES_MAX: usize = 64 * 1024;
+pub(crate) const META_BYTES_MAX: usize = 64 * 1024;
 
 /// When a segment is full.
 #[derive(Clone, Copy, Debug)]
@@ -155,6 +156,21 @@ impl SpineWriter {
         Ok(appended.pending)
     }
 
+    /// Keeps a file beside the spine, synced, so that a record can refer to it; keeping the same again does nothing.
+    ///
+    /// It comes before the record: a crash between the two leaves a file that nobody refers to, which is harmless, and
+    /// never a record that refers to nothing.
+    ///
+    /// # Errors
+    /// [`Error::Closed`]; [`Error::TooLong`] for more than [`ARTIFACT_BYTES_MAX`](crate::ARTIFACT_BYTES_MAX) bytes;
+    /// [`Error::SealBroken`] when something else stands under its name, which stays; or what the system says.
+    pub fn keep_artifact(&self, what: ArtifactFile, bytes: &[u8]) -> Result<KeptArtifact, Error> {
+        if lock(&self.state).lease.is_none() {
+            return Err(Error::Closed);
+        }
+        artifact::keep(&**self.journal.store.disk(), &StorePath::spine_of(&self.thread), what, bytes)
+    }
+
     /// Returns the log of the open segment, or of the next one when that is full or there is none.
     fn log_with_room(&self, state: &mut State) -> Result<Arc<Log>, Error> {
         if state.open.as_ref().is_some_and(|open| self.is_full(open)) {
@@ -223,9 +239,9 @@ impl SpineWriter {
         let prefix = &open.prefix;
         if prefix.len > 0 {
             let closed_at = (self.journal.options.clock)();
-            let made =
-                Made { index: open.index, seq_first: open.seq_first, created_at: open.created_at.clone() };
-            write_meta(&**self.journal.store.disk(), &self.thread, &made, prefix, closed_at)?;
+            let made = Made::of(&self.thread, open.index, open.seq_first, prefix, open.created_at.clone());
+            let dir = StorePath::spine_of(&self.thread);
+            write_meta(&**self.journal.store.disk(), &dir, &made, prefix, closed_at)?;
             state.index_next = open.index.next();
         }
         state.open = None;
@@ -257,28 +273,45 @@ impl Refused {
     }
 }
 
-struct Made {
-    index: SegmentIndex,
-    seq_first: Seq,
-    created_at: String,
+/// What a meta file says beyond the bytes.
+pub(crate) struct Made {
+    pub(crate) thread: String,
+    pub(crate) index: SegmentIndex,
+    pub(crate) seq_first: Seq,
+    pub(crate) records: u64,
+    pub(crate) created_at: String,
 }
 
-fn write_meta(
+impl Made {
+    /// Of a segment whose numbers have no gaps.
+    fn of(
+        thread: &ThreadId,
+        index: SegmentIndex,
+        seq_first: Seq,
+        prefix: &Prefix,
+        created_at: String,
+    ) -> Self {
+        let records = prefix.seq_last.map_or(0, |last| last.get() + 1 - seq_first.get());
+        Self { thread: thread.to_string(), index, seq_first, records, created_at }
+    }
+}
+
+/// Writes the meta file of a segment in a directory.
+pub(crate) fn write_meta(
     disk: &dyn Disk,
-    thread: &ThreadId,
+    dir: &StorePath,
     made: &Made,
     prefix: &Prefix,
     closed_at: jiff::Timestamp,
 ) -> Result<(), Error> {
-    let path = SegmentName::Meta(made.index).path(thread);
-    let max_seq = prefix.seq_last.map_or(0, Seq::get);
+    let path = dir.below(SegmentName::Meta(made.index));
     let meta = SegmentMeta {
         schema_version: SPINE_SCHEMA_VERSION.to_owned(),
-        thread_id: thread.to_string(),
+        thread_id: made.thread.clone(),
         segment_index: made.index.0,
         min_seq: made.seq_first.get(),
-        max_seq,
-        record_count: max_seq + 1 - made.seq_first.get(),
+        max_seq: prefix.seq_last.map_or(0, Seq::get),
+        record_count: made.records,
         bytes: prefix.len,
         sha256: hex(&prefix.hash),
         created_at: made.created_at.clone(),
@@ -331,9 +364,9 @@ fn recover(
                     return Ok((index, seq_last));
                 }
                 recovery::make_durable(disk, &path, 0, found.0.len)?;
-                let made =
-                    Made { index, seq_first: Seq::after(seq_last), created_at: first_time(disk, &path)? };
-                write_meta(disk, thread, &made, &found.0, now)?;
+                let created_at = first_time(disk, &path)?;
+                let made = Made::of(thread, index, Seq::after(seq_last), &found.0, created_at);
+                write_meta(disk, &StorePath::spine_of(thread), &made, &found.0, now)?;
                 seq_last = found.0.seq_last;
             }
         }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use steno_disk::{self as disk, Disk, StorePath, read_full};
-use steno_model::RunId;
+use steno_model::{RunId, ThreadId};
 
 use crate::error::Error;
 use crate::names::RunFile;
@@ -106,6 +106,25 @@ impl Store {
     /// What the system says.
     pub fn is_held(&self, run: RunId) -> Result<bool, Error> {
         let path = RunFile::Lock(run).path();
+        self.disk.is_locked(&path).map_err(|source| Error::io("look at", &path, source))
+    }
+
+    /// Lists the threads that have a spine, in the order of their ids.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn spines(&self) -> Result<Vec<ThreadId>, Error> {
+        let dir = StorePath::spine();
+        let names = self.disk.list(&dir).map_err(|source| Error::io("list", &dir, source))?;
+        Ok(names.iter().filter_map(|name| ThreadId::parse(name).ok()).collect())
+    }
+
+    /// Tells whether somebody writes to a thread's spine now.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn is_spine_held(&self, thread: &ThreadId) -> Result<bool, Error> {
+        let path = StorePath::spine_lock(thread);
         self.disk.is_locked(&path).map_err(|source| Error::io("look at", &path, source))
     }
 }

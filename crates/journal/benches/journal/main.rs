@@ -6,6 +6,7 @@
 mod bare;
 mod race;
 mod record;
+mod spine;
 mod subscribers;
 mod traced_disk;
 mod verify;
@@ -24,6 +25,9 @@ fn main() -> Outcome<ExitCode> {
     }
     if suite.includes("verify") {
         verify::measure(dir, take)?;
+    }
+    if suite.includes("spine validate") {
+        spine::measure(dir, take)?;
     }
     suite.finish()
 }

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that meets an error has failed")]
 
 mod kit;
+mod spine_kit;
 mod watched_disk;
 
 mod arbitrary;
@@ -24,6 +25,11 @@ mod segments;
 #[cfg(feature = "shuttle")]
 mod shuttle;
 mod side_files;
+mod spine_archives;
+mod spine_artifacts;
+mod spine_damage;
+mod spine_repair;
+mod spine_rules;
 mod stores;
 mod unsettled_ends;
 mod verifying;

@@ -1,0 +1,242 @@
+//! Whether the parts of a spine or a bundle agree: segments with their meta files and with each other, artifacts with the
+//! records that name them, a bundle with what it says of itself.
+
+use std::collections::BTreeSet;
+
+use steno_model::{SPINE_SCHEMA_VERSION, Seq, Timestamp};
+
+use super::artifact::DIR as ARTIFACTS;
+use super::bundle_json::{BUNDLE_JSON, BundleJson};
+use super::finding::{Findings, Place, Rule};
+use super::segment_check::Segment;
+use super::validator::{BundleFile, Known, Layout, MetaFile, Parts};
+use crate::names::{SegmentIndex, SegmentName};
+use crate::segment::{META_BYTES_MAX, SegmentMeta};
+
+/// Checks all of it; returns the thread.
+pub(super) fn check(layout: Layout, known: &Known, parts: &Parts, findings: &mut Findings) -> Option<String> {
+    let bundle = parts.bundle.read();
+    let of_records = parts.segments.values().find_map(|segment| segment.thread.clone());
+    let thread = known.thread.clone().or_else(|| of_records.clone());
+    check_threads(thread.as_deref(), parts, findings);
+    check_presence(layout, known, parts, findings);
+    for (index, segment) in &parts.segments {
+        match parts.metas.get(index) {
+            Some(meta) => check_sealed(segment, *index, meta, findings),
+            None => check_unsealed(*index, segment, known, parts, findings),
+        }
+    }
+    check_numbers(known, parts, findings);
+    let left_out = bundle.map(|bundle| &bundle.left_out[..]).unwrap_or_default();
+    let left_out: BTreeSet<&str> = left_out.iter().map(|left_out| left_out.file.as_str()).collect();
+    check_artifacts(&left_out, parts, findings);
+    if layout == Layout::Bundle {
+        check_bundle(of_records.as_deref(), bundle, parts, findings);
+    }
+    thread.or_else(|| bundle.map(|bundle| bundle.thread_id.clone()))
+}
+
+/// Reads a meta file, and says what is wrong with it by itself.
+pub(super) fn read_meta(bytes: &[u8], file: &str, findings: &mut Findings) -> Option<SegmentMeta> {
+    let place = || Place::file(file);
+    if bytes.len() > META_BYTES_MAX {
+        findings.add(Rule::MetaJson, place(), format!("it has more than {META_BYTES_MAX} bytes"));
+        return None;
+    }
+    let meta: SegmentMeta = match serde_json::from_slice(bytes) {
+        Ok(meta) => meta,
+        Err(error) => {
+            let rule = if error.is_data() { Rule::MetaField } else { Rule::MetaJson };
+            findings.add(rule, place(), error.to_string());
+            return None;
+        }
+    };
+    if meta.schema_version != SPINE_SCHEMA_VERSION {
+        let words = format!("the schema version is `{}`", meta.schema_version);
+        findings.add(Rule::MetaSchema, place(), words);
+    }
+    for (field, time) in [("created_at", &meta.created_at), ("closed_at", &meta.closed_at)] {
+        if !Timestamp::is_utc(time) {
+            let words = format!("`{field}` is `{time}`, not an RFC 3339 time in UTC");
+            findings.add(Rule::MetaField, place(), words);
+        }
+    }
+    Some(meta)
+}
+
+fn check_threads(thread: Option<&str>, parts: &Parts, findings: &mut Findings) {
+    let Some(wanted) = thread else { return };
+    for segment in parts.segments.values() {
+        if let Some(found) = segment.thread.as_deref().filter(|found| *found != wanted) {
+            let words = format!("a segment of `{found}`, and the spine is that of `{wanted}`");
+            findings.add(Rule::ThreadId, Place::file(&segment.file), words);
+        }
+    }
+}
+
+/// Every segment up to the last is there.
+fn check_presence(layout: Layout, known: &Known, parts: &Parts, findings: &mut Findings) {
+    let dir = if layout == Layout::Bundle { "spine/" } else { "" };
+    let file = |index| Place::file(format!("{dir}{}", SegmentName::Records(SegmentIndex(index))));
+    let mut next = 0_u32;
+    let all: BTreeSet<u32> = parts.segments.keys().chain(parts.metas.keys()).copied().collect();
+    for index in &all {
+        // A hostile name may be four thousand million ahead: what is missing is said once.
+        if *index > next {
+            let words = match index - next {
+                1 => "it is not there, and later segments are".to_owned(),
+                missing => format!("it and {} more are not there, and later segments are", missing - 1),
+            };
+            findings.add(Rule::SegmentMissing, file(next), words);
+        }
+        if !parts.segments.contains_key(index) {
+            findings.add(Rule::SegmentMissing, file(*index), "it is not there, and its meta file is");
+        }
+        next = index.saturating_add(1);
+    }
+    // A spine of a store that was opened and has no record yet has none; elsewhere this is no spine.
+    if all.is_empty() && !known.is_ours {
+        findings.add(Rule::SegmentMissing, file(0), "there is no segment");
+    }
+}
+
+fn check_sealed(segment: &Segment, index: u32, sealed: &MetaFile, findings: &mut Findings) {
+    if let Some(torn) = segment.torn {
+        let place = Place::line(&segment.file, torn.line, torn.offset);
+        let words = format!("it is sealed, and its last {} bytes are no whole line", torn.len);
+        findings.add(Rule::SegmentCut, place, words);
+    }
+    let Some(meta) = &sealed.meta else { return };
+    if segment.records == 0 && meta.record_count == 0 {
+        findings.add(Rule::SegmentEmpty, Place::file(&segment.file), "it is sealed, and has no record");
+    }
+    let mut differs = |rule, what: &str, says: String, is: String| {
+        if says != is {
+            findings.add(rule, Place::file(&sealed.file), format!("`{what}` is {says}, and should be {is}"));
+        }
+    };
+    let seq = |seq: Option<Seq>| seq.map_or(0, Seq::get).to_string();
+    differs(Rule::MetaSha256, "sha256", meta.sha256.clone(), segment.sha256.clone());
+    differs(Rule::MetaBytes, "bytes", meta.bytes.to_string(), segment.bytes.to_string());
+    let lines = segment.records + segment.unread.all;
+    differs(Rule::MetaCount, "record_count", meta.record_count.to_string(), lines.to_string());
+    if segment.unread.leading == 0 {
+        differs(Rule::MetaSeq, "min_seq", meta.min_seq.to_string(), seq(segment.seq_first));
+    }
+    if segment.unread.trailing == 0 {
+        differs(Rule::MetaSeq, "max_seq", meta.max_seq.to_string(), seq(segment.seq_last));
+    }
+    differs(Rule::MetaIndex, "segment_index", meta.segment_index.to_string(), index.to_string());
+    if let Some(thread) = &segment.thread {
+        differs(Rule::MetaThread, "thread_id", meta.thread_id.clone(), thread.clone());
+    }
+}
+
+fn check_unsealed(index: u32, segment: &Segment, known: &Known, parts: &Parts, findings: &mut Findings) {
+    let is_last = parts.segments.keys().next_back() == Some(&index);
+    if segment.records == 0 && !is_last {
+        let words = "it has no record, and later segments are there";
+        findings.add(Rule::SegmentEmpty, Place::file(&segment.file), words);
+    }
+    let words = if known.is_held && is_last {
+        "it is being written"
+    } else {
+        "it has no meta file: it is open, or a crash left it"
+    };
+    findings.add(Rule::SegmentUnsealed, Place::file(&segment.file), words);
+    let is_unfinished = known.is_held && is_last;
+    if let Some(torn) = segment.torn.filter(|_| !is_unfinished) {
+        let place = Place::line(&segment.file, torn.line, torn.offset);
+        let words = format!("a torn end of {} bytes, as a crash leaves it: it was never a record", torn.len);
+        findings.add(Rule::SegmentTorn, place, words);
+    }
+}
+
+/// Numbers go on from segment to segment.
+fn check_numbers(known: &Known, parts: &Parts, findings: &mut Findings) {
+    let mut last: Option<Seq> = None;
+    // How many lines behind the last record could not be read, and so have numbers that we don't know.
+    let mut unread = 0;
+    for segment in parts.segments.values() {
+        let (Some(first), Some(max)) = (segment.seq_first, segment.seq_last) else {
+            unread += segment.unread.all;
+            continue;
+        };
+        let place = || Place::line(&segment.file, 1, 0);
+        let next = Seq::after(last);
+        if last.is_some_and(|last| first <= last) {
+            let words = format!("it begins with seq {first}, and {next} comes next");
+            findings.add(Rule::SeqOrder, place(), words);
+        } else if first.get() - next.get() > unread + segment.unread.leading {
+            let words = format!("it begins with seq {first}, and {next} comes next");
+            findings.add_as(known.gap(), Rule::SeqGap, place(), words);
+        }
+        last = last.max(Some(max));
+        unread = segment.unread.trailing;
+    }
+}
+
+fn check_artifacts(left_out: &BTreeSet<&str>, parts: &Parts, findings: &mut Findings) {
+    let mut used = BTreeSet::new();
+    for (name, sha256, _, place) in &parts.named {
+        used.insert(name.as_str());
+        let path = format!("{ARTIFACTS}/{name}");
+        match parts.artifacts.get(name) {
+            Some((found, _)) if found == sha256 => {}
+            Some((found, _)) => {
+                let words = format!("`{path}` has the hash {found}, and the record says {sha256}");
+                findings.add(Rule::ArtifactSha256, place.clone(), words);
+            }
+            None if left_out.contains(path.as_str()) => {
+                findings.add(Rule::LeftOut, place.clone(), format!("`{path}` was left out"));
+            }
+            None => findings.add(Rule::ArtifactMissing, place.clone(), format!("`{path}` is not there")),
+        }
+    }
+    if parts.segments.values().any(|segment| segment.unread.all > 0) {
+        // A line that could not be read may have named it.
+        return;
+    }
+    for name in parts.artifacts.keys().filter(|name| !used.contains(name.as_str())) {
+        let words = "no record names it; a crash between the two leaves that";
+        findings.add(Rule::ArtifactUnused, Place::file(format!("{ARTIFACTS}/{name}")), words);
+    }
+}
+
+fn check_bundle(
+    of_records: Option<&str>,
+    bundle: Option<&BundleJson>,
+    parts: &Parts,
+    findings: &mut Findings,
+) {
+    if matches!(parts.bundle, BundleFile::Absent) {
+        findings.add(Rule::BundleJson, Place::file(BUNDLE_JSON), "it is not there");
+    }
+    let Some(bundle) = bundle else { return };
+    let place = || Place::file(BUNDLE_JSON);
+    if let Some(thread) = of_records.filter(|thread| *thread != bundle.thread_id) {
+        let words = format!("the bundle is that of `{}`, and the spine that of `{thread}`", bundle.thread_id);
+        findings.add(Rule::BundleThread, place(), words);
+    }
+    let Some(rollouts) = &bundle.rollout_files else { return };
+    let mut listed = BTreeSet::new();
+    for rollout in rollouts {
+        let name = rollout.file.strip_prefix("rollout/").unwrap_or_default();
+        listed.insert(name);
+        let words = match parts.rollouts.get(name) {
+            None => format!("`{}` is not there", rollout.file),
+            Some((_, bytes)) if *bytes != rollout.bytes => {
+                format!("`{}` has {bytes} bytes, and should have {}", rollout.file, rollout.bytes)
+            }
+            Some((sha256, _)) if *sha256 != rollout.sha256 => {
+                format!("`{}` has the hash {sha256}, and should have {}", rollout.file, rollout.sha256)
+            }
+            Some(_) => continue,
+        };
+        findings.add(Rule::BundleRollout, place(), words);
+    }
+    for name in parts.rollouts.keys().filter(|name| !listed.contains(name.as_str())) {
+        let words = format!("`{BUNDLE_JSON}` does not list it");
+        findings.add(Rule::BundleRollout, Place::file(format!("rollout/{name}")), words);
+    }
+}

@@ -1,0 +1,134 @@
+//! Feeds the validator from an archive, streamed: nothing in it is unpacked anywhere, whatever its names are.
+
+use std::io::Read;
+
+use super::finding::{Place, Rule};
+use super::tar::{Entry, Kind, TarReader};
+use super::validator::{Known, Layout, Report, Validator};
+
+/// How many entries an archive may have.
+const ENTRIES_MAX: u64 = 100_000;
+
+/// How many bytes it may unpack to.
+const BYTES_MAX: u64 = 256 * 1024 * 1024 * 1024;
+
+/// How long an entry's name may be.
+const NAME_BYTES_MAX: usize = 400;
+
+/// Checks a bundle in a tar archive, given uncompressed.
+///
+/// One that cannot be read to its end breaks a rule too, also when that is the reader's fault.
+pub fn validate_archive(from: impl Read) -> Report {
+    let mut reading = Reading {
+        validator: Validator::new(Layout::Bundle, Known::default()),
+        top: None,
+        entries: 0,
+        bytes: 0,
+    };
+    let mut tar = TarReader::new(from);
+    let ended = loop {
+        match tar.next() {
+            Ok(Some(entry)) => match reading.entry(&entry, &mut tar) {
+                Ok(true) => {}
+                Ok(false) => break Ok(()),
+                Err(error) => break Err(error),
+            },
+            Ok(None) => break Ok(()),
+            Err(error) => break Err(error),
+        }
+    };
+    if let Err(error) = ended {
+        let is_cut = error.kind() == std::io::ErrorKind::UnexpectedEof;
+        let words = if is_cut {
+            "it ends too early".to_owned()
+        } else {
+            format!("it cannot be read to its end: {error}")
+        };
+        reading.validator.findings.add(Rule::BundleArchive, Place::file("the archive"), words);
+    }
+    reading.validator.finish()
+}
+
+struct Reading {
+    validator: Validator,
+    /// The directory that everything lies in, once the first entry has shown whether there is one.
+    top: Option<String>,
+    entries: u64,
+    bytes: u64,
+}
+
+impl Reading {
+    /// Checks an entry; false when that is enough.
+    fn entry<R: Read>(&mut self, entry: &Entry, tar: &mut TarReader<R>) -> std::io::Result<bool> {
+        self.entries += 1;
+        self.bytes = self.bytes.saturating_add(entry.size_bytes);
+        if self.entries > ENTRIES_MAX || self.bytes > BYTES_MAX {
+            let words = format!("more than {ENTRIES_MAX} entries or {BYTES_MAX} bytes; no more was read");
+            self.validator.findings.add(Rule::Limit, Place::file("the archive"), words);
+            return Ok(false);
+        }
+        let shown = String::from_utf8_lossy(&entry.name).into_owned();
+        let name = match self.name_of(entry) {
+            Ok(name) => name,
+            Err(words) => {
+                self.validator.findings.add(Rule::FileName, Place::file(&shown), words);
+                None
+            }
+        };
+        let mut open = None;
+        match (name, entry.kind) {
+            (Some(name), Kind::File) => open = self.validator.open(&name),
+            (_, Kind::Other(found)) => self.validator.is_no_file(&shown, found),
+            (None, Kind::File) | (_, Kind::Directory) => {}
+        }
+        tar.content(entry, |piece| {
+            if let Some(open) = &mut open {
+                self.validator.push(open, piece);
+            }
+        })?;
+        if let Some(open) = open {
+            self.validator.close(open);
+        }
+        Ok(true)
+    }
+
+    /// Returns an entry's name below the bundle; nothing for the bundle's own directory.
+    fn name_of(&mut self, entry: &Entry) -> Result<Option<String>, &'static str> {
+        if entry.name.len() > NAME_BYTES_MAX {
+            return Err("its name is too long");
+        }
+        let name = std::str::from_utf8(&entry.name).map_err(|_| "its name is not UTF-8")?;
+        let name = name.strip_prefix("./").unwrap_or(name);
+        let name = if entry.kind == Kind::Directory { name.strip_suffix('/').unwrap_or(name) } else { name };
+        if name.starts_with('/') {
+            return Err("its name begins at the root");
+        }
+        if name.chars().any(|letter| letter == '\\' || letter.is_control()) {
+            return Err("its name has characters that names do not have everywhere");
+        }
+        if matches!(name, "" | ".") && entry.kind == Kind::Directory {
+            return Ok(None);
+        }
+        if name.split('/').any(|part| matches!(part, "" | "." | "..")) {
+            return Err("its name leads elsewhere");
+        }
+        self.below_top(name, entry.kind)
+    }
+
+    fn below_top(&mut self, name: &str, kind: Kind) -> Result<Option<String>, &'static str> {
+        let (first, below) = name.split_once('/').map_or((name, None), |(first, below)| (first, Some(below)));
+        let is_ours = matches!(first, "bundle.json" | "spine" | "rollout" | "artifacts");
+        let top = self.top.get_or_insert_with(|| {
+            let is_top = !is_ours && (below.is_some() || kind == Kind::Directory);
+            if is_top { first.to_owned() } else { String::new() }
+        });
+        if top.is_empty() {
+            return Ok(Some(name.to_owned()));
+        }
+        match below {
+            Some(below) if first == top.as_str() => Ok(Some(below.to_owned())),
+            None if first == top.as_str() && kind == Kind::Directory => Ok(None),
+            _ => Err("it lies beside the directory that the others are in"),
+        }
+    }
+}

@@ -1,0 +1,288 @@
+//! What the validator has to say: rules, how grave each is, where it was broken, in words.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// How many findings of one rule are kept with their places; the rest is counted.
+const KEPT_PER_RULE_MAX: u64 = 100;
+
+/// How long the words of a finding and a file's name may be, in characters: both hold what others wrote.
+const WORDS_CHARS_MAX: usize = 300;
+
+/// How grave a finding is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Severity {
+    /// Worth knowing, and nothing wrong.
+    Info,
+    /// Allowed, and perhaps not what somebody wants.
+    Warning,
+    /// The spine is not valid.
+    Error,
+}
+
+impl Severity {
+    /// Returns its word.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Info => "info",
+            Self::Warning => "warning",
+            Self::Error => "error",
+        }
+    }
+}
+
+/// Declares the rules: variant, name, severity.
+macro_rules! rules {
+    ($($(#[$doc:meta])* $variant:ident = $name:literal, $severity:ident;)+) => {
+        /// What is checked of a spine or a bundle. `docs/format/spine.md` lists the rules.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+        pub enum Rule { $($(#[$doc])* $variant),+ }
+
+        impl Rule {
+            /// Every rule.
+            pub const ALL: &'static [Self] = &[$(Self::$variant),+];
+
+            /// Returns its name.
+            #[must_use]
+            pub fn as_str(self) -> &'static str {
+                match self { $(Self::$variant => $name),+ }
+            }
+
+            /// Returns how grave it is to break it, if nothing else decides.
+            #[must_use]
+            pub fn severity(self) -> Severity {
+                match self { $(Self::$variant => Severity::$severity),+ }
+            }
+        }
+    };
+}
+
+rules! {
+    /// A line is JSON.
+    LineJson = "line.json", Error;
+    /// A line is UTF-8.
+    LineUtf8 = "line.utf8", Error;
+    /// A line is no longer than a line may be.
+    LineLength = "line.length", Error;
+    /// A line nests no deeper than readers bear.
+    LineDepth = "line.depth", Error;
+    /// The envelope has its fields, once and of their kinds.
+    EnvelopeField = "envelope.field", Error;
+    /// A record names the schema version.
+    SchemaVersion = "schema_version", Error;
+    /// Records name a thread, and all of them the same.
+    ThreadId = "thread_id", Error;
+    /// Numbers increase.
+    SeqOrder = "seq.order", Error;
+    /// Numbers go on by 1, from 1: an error in a store, where all were given by us.
+    SeqGap = "seq.gap", Warning;
+    /// A time is RFC 3339 in UTC.
+    Timestamp = "timestamp", Error;
+    /// A type is one of the seven.
+    TypeUnknown = "type.unknown", Warning;
+    /// A payload has the fields of its type.
+    PayloadShape = "payload.shape", Error;
+    /// A compaction has both histories.
+    CompactionHistory = "compaction.history", Error;
+    /// A compaction is local or remote.
+    CompactionKind = "compaction.kind", Error;
+    /// A bridge is of one of three kinds.
+    BridgeKind = "bridge.kind", Error;
+    /// A bridge names both sides.
+    BridgeIds = "bridge.ids", Error;
+    /// A bridge has two sides.
+    BridgeSelf = "bridge.self", Error;
+    /// One side of a bridge is this thread.
+    BridgeThread = "bridge.thread", Error;
+    /// A bridge has its answer.
+    BridgeAnswer = "bridge.answer", Error;
+    /// An artifact is of a known kind.
+    ArtifactKind = "artifact.kind", Warning;
+    /// An artifact lies in `artifacts/`.
+    ArtifactPath = "artifact.path", Error;
+    /// An artifact is there.
+    ArtifactMissing = "artifact.missing", Error;
+    /// An artifact is what the record says.
+    ArtifactSha256 = "artifact.sha256", Error;
+    /// An artifact is one that a record names.
+    ArtifactUnused = "artifact.unused", Info;
+    /// Everything is in the bundle.
+    LeftOut = "bundle.left_out", Info;
+    /// A meta file is JSON.
+    MetaJson = "meta.json", Error;
+    /// A meta file has its fields.
+    MetaField = "meta.field", Error;
+    /// A meta file names the schema version.
+    MetaSchema = "meta.schema", Error;
+    /// A meta file names the segment's hash.
+    MetaSha256 = "meta.sha256", Error;
+    /// A meta file names the segment's length.
+    MetaBytes = "meta.bytes", Error;
+    /// A meta file names how many records there are.
+    MetaCount = "meta.count", Error;
+    /// A meta file names the first and the last number.
+    MetaSeq = "meta.seq", Error;
+    /// A meta file names the thread.
+    MetaThread = "meta.thread", Error;
+    /// A meta file names its own index.
+    MetaIndex = "meta.index", Error;
+    /// A segment has a meta file.
+    SegmentUnsealed = "segment.unsealed", Info;
+    /// An unsealed segment ends with a whole line.
+    SegmentTorn = "segment.torn", Warning;
+    /// A sealed segment ends with a whole line.
+    SegmentCut = "segment.cut", Error;
+    /// A segment has records, if it is sealed or others follow.
+    SegmentEmpty = "segment.empty", Error;
+    /// Segments follow each other without a gap.
+    SegmentMissing = "segment.missing", Error;
+    /// What begins like a segment's name is one.
+    SegmentName = "segment.name", Error;
+    /// What is read is a regular file.
+    FileKind = "file.kind", Error;
+    /// A name in an archive is one that can be unpacked safely.
+    FileName = "file.name", Error;
+    /// `bundle.json` is there, and is JSON.
+    BundleJson = "bundle.json", Error;
+    /// `bundle.json` has its fields.
+    BundleField = "bundle.field", Error;
+    /// `bundle.json` names the version of bundles.
+    BundleVersion = "bundle.version", Error;
+    /// `bundle.json` names the spine's schema version.
+    BundleSchema = "bundle.schema", Error;
+    /// `bundle.json` names the thread of the spine.
+    BundleThread = "bundle.thread", Error;
+    /// Rollouts are what `bundle.json` says.
+    BundleRollout = "bundle.rollout", Error;
+    /// A bundle has nothing in it that bundles do not have.
+    BundleUnknown = "bundle.unknown", Warning;
+    /// No two files of a bundle are called alike.
+    BundleDuplicate = "bundle.duplicate", Error;
+    /// An archive can be read to its end.
+    BundleArchive = "bundle.archive", Error;
+    /// There is no more of anything than can be checked.
+    Limit = "limit", Error;
+}
+
+/// Where something was found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Place {
+    /// The file, below what is checked.
+    pub file: String,
+    /// The line in it, from 1.
+    pub line: Option<u64>,
+    /// Where that line, or what is meant, begins.
+    pub offset: Option<u64>,
+}
+
+impl Place {
+    pub(super) fn file(name: impl Into<String>) -> Self {
+        Self { file: name.into(), line: None, offset: None }
+    }
+
+    pub(super) fn line(name: &str, line: u64, offset: u64) -> Self {
+        Self { file: name.to_owned(), line: Some(line), offset: Some(offset) }
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(&self.file)?;
+        match self.line {
+            Some(line) => write!(out, ":{line}"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// A rule that was broken, or something to know.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// Which rule.
+    pub rule: Rule,
+    /// How grave it is.
+    pub severity: Severity,
+    /// Where.
+    pub place: Place,
+    /// What is so, for people; it may hold what others wrote.
+    pub words: String,
+}
+
+/// Findings as they are made, of each rule the first hundred with their places.
+#[derive(Default)]
+pub(super) struct Findings {
+    kept: Vec<Finding>,
+    counts: BTreeMap<(Rule, Severity), u64>,
+}
+
+impl Findings {
+    pub(super) fn add(&mut self, rule: Rule, place: Place, words: impl Into<String>) {
+        self.add_as(rule.severity(), rule, place, words);
+    }
+
+    pub(super) fn add_as(
+        &mut self,
+        severity: Severity,
+        rule: Rule,
+        mut place: Place,
+        words: impl Into<String>,
+    ) {
+        let count = self.counts.entry((rule, severity)).or_default();
+        *count += 1;
+        if *count > KEPT_PER_RULE_MAX {
+            return;
+        }
+        let mut words = words.into();
+        cut(&mut words);
+        cut(&mut place.file);
+        self.kept.push(Finding { rule, severity, place, words });
+    }
+
+    /// Adds what others have found.
+    pub(super) fn take_over(&mut self, others: Self) {
+        for Finding { rule, severity, place, words } in others.kept {
+            self.add_as(severity, rule, place, words);
+        }
+    }
+
+    pub(super) fn count(&self, severity: Severity) -> u64 {
+        self.counts.iter().filter(|((_, found), _)| *found == severity).map(|(_, count)| count).sum()
+    }
+
+    pub(super) fn into_parts(self) -> (Vec<Finding>, [u64; 3]) {
+        let counts = [Severity::Error, Severity::Warning, Severity::Info].map(|found| self.count(found));
+        (self.kept, counts)
+    }
+}
+
+/// Cuts a text that others may have made long.
+fn cut(text: &mut String) {
+    if let Some((at, _)) = text.char_indices().nth(WORDS_CHARS_MAX) {
+        text.truncate(at);
+        text.push('…');
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rules_have_names_of_their_own() {
+        let names: std::collections::BTreeSet<_> = Rule::ALL.iter().map(|rule| rule.as_str()).collect();
+        assert_eq!(names.len(), Rule::ALL.len());
+    }
+
+    #[test]
+    fn many_findings_are_counted_and_long_words_cut() {
+        let mut findings = Findings::default();
+        for line in 0..250 {
+            findings.add(Rule::LineJson, Place::line("f", line, 0), "é".repeat(1000));
+        }
+        findings.add(Rule::SegmentUnsealed, Place::file("f"), "");
+        let (kept, counts) = findings.into_parts();
+        assert_eq!((kept.len(), counts), (101, [250, 0, 1]));
+        assert_eq!(kept[0].words.chars().count(), WORDS_CHARS_MAX + 1);
+    }
+}

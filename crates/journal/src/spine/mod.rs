@@ -1,0 +1,28 @@
+//! Spines beyond their writer: artifacts beside them, reading them back, checking and mending them, bundles of them.
+
+mod agreement;
+mod archive;
+pub(crate) mod artifact;
+mod bundle;
+mod bundle_json;
+mod directory;
+mod finding;
+mod look;
+mod reader;
+mod repair;
+mod segment_check;
+mod splitter;
+mod tar;
+mod validator;
+
+pub use archive::validate_archive;
+pub use artifact::{ARTIFACT_BYTES_MAX, KeptArtifact};
+pub use bundle::{BundleContent, BundleEntry, BundleWish, Snapshots, plan_bundle};
+pub use bundle_json::{BundleJson, LeftOut, RolloutFile};
+pub use directory::{validate_directory, validate_spine};
+pub use finding::{Finding, Place, Rule, Severity};
+pub use look::{SpineLook, SpineState, look_at_spine};
+pub use reader::SpineReader;
+pub use repair::{Repair, repair_directory};
+pub use tar::TarWriter;
+pub use validator::Report;

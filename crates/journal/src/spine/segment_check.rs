@@ -1,0 +1,253 @@
+//! Checks the records of one segment, and remembers of it what its meta file and its neighbours have to agree with.
+
+use sha2::{Digest as _, Sha256};
+use steno_model::{Error as ModelError, PayloadFlaw, SPINE_SCHEMA_VERSION, Seq, SpineEnvelope};
+
+use super::artifact::{Refs, check_path};
+use super::finding::{Findings, Place, Rule, Severity};
+use super::splitter::{Line, Splitter};
+use crate::scan::has_hole;
+use crate::seal::hex;
+
+/// What a segment holds.
+#[derive(Clone, Debug)]
+pub(super) struct Segment {
+    /// Its name, below what is checked.
+    pub(super) file: String,
+    pub(super) bytes: u64,
+    pub(super) sha256: String,
+    pub(super) records: u64,
+    pub(super) seq_first: Option<Seq>,
+    pub(super) seq_last: Option<Seq>,
+    /// The thread that its first record names.
+    pub(super) thread: Option<String>,
+    /// The time that its first record names.
+    pub(super) time_first: String,
+    pub(super) torn: Option<Torn>,
+    pub(super) unread: Unread,
+}
+
+/// How many lines are no records and no torn end: their numbers are not known, and nothing is said of those.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Unread {
+    pub(super) all: u64,
+    /// Before the first record.
+    pub(super) leading: u64,
+    /// Behind the last one.
+    pub(super) trailing: u64,
+}
+
+/// What stands at the end of a segment and is no record: bytes without a newline, or zeros with nothing good after them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Torn {
+    pub(super) offset: u64,
+    pub(super) line: u64,
+    pub(super) len: u64,
+}
+
+/// What all segments add to.
+pub(super) struct Noticed<'a> {
+    pub(super) findings: &'a mut Findings,
+    pub(super) refs: &'a mut Refs,
+    /// How grave a gap in the numbers is.
+    pub(super) gap: Severity,
+}
+
+/// A segment while it is read.
+pub(super) struct SegmentCheck {
+    splitter: Splitter,
+    hash: Sha256,
+    lines: u64,
+    hole: Option<Hole>,
+    /// How many lines since the highest number so far may stand where others should: bad ones, and those out of order.
+    astray: u64,
+    found: Segment,
+}
+
+/// Bad lines with zeros in them: what a crash left, or damage if good ones follow.
+struct Hole {
+    offset: u64,
+    line: u64,
+    /// How many lines.
+    lines: u64,
+    /// What is wrong with them if they are damage.
+    findings: Findings,
+}
+
+impl SegmentCheck {
+    pub(super) fn new(file: String) -> Self {
+        let found = Segment {
+            file,
+            bytes: 0,
+            sha256: String::new(),
+            records: 0,
+            seq_first: None,
+            seq_last: None,
+            thread: None,
+            time_first: String::new(),
+            torn: None,
+            unread: Unread::default(),
+        };
+        Self { splitter: Splitter::default(), hash: Sha256::new(), lines: 0, hole: None, astray: 0, found }
+    }
+
+    pub(super) fn push(&mut self, piece: &[u8], noticed: &mut Noticed<'_>) {
+        self.hash.update(piece);
+        self.found.bytes += piece.len() as u64;
+        let mut splitter = std::mem::take(&mut self.splitter);
+        splitter.push(piece, |offset, line| self.line(offset, &line, noticed));
+        self.splitter = splitter;
+    }
+
+    fn line(&mut self, offset: u64, line: &Line<'_>, noticed: &mut Noticed<'_>) {
+        self.lines += 1;
+        let (rule, words, hole) = match line {
+            Line::TooLong { hole } => (Rule::LineLength, too_long_words(), *hole),
+            Line::Whole(bytes) => match SpineEnvelope::parse(bytes) {
+                Ok(record) => return self.record(offset, &record, noticed),
+                Err(error) => (rule_of(&error), error.to_string(), has_hole(bytes)),
+            },
+        };
+        let place = Place::line(&self.found.file, self.lines, offset);
+        self.found.unread.trailing += 1;
+        self.astray += 1;
+        if hole {
+            // Perhaps the end of what a crash left, perhaps not: what follows tells.
+            let line = self.lines;
+            let hole = self.hole.get_or_insert_with(|| Hole {
+                offset,
+                line,
+                lines: 0,
+                findings: Findings::default(),
+            });
+            hole.lines += 1;
+            hole.findings.add(rule, place, words);
+        } else {
+            self.end_hole(noticed);
+            noticed.findings.add(rule, place, words);
+        }
+    }
+
+    /// Something follows the zeros that no crash can have left there, so that they are damage.
+    fn end_hole(&mut self, noticed: &mut Noticed<'_>) {
+        if let Some(hole) = self.hole.take() {
+            noticed.findings.take_over(hole.findings);
+        }
+    }
+
+    fn record(&mut self, offset: u64, record: &SpineEnvelope<'_>, noticed: &mut Noticed<'_>) {
+        self.end_hole(noticed);
+        let found = &mut self.found;
+        let lines = self.lines;
+        let place = || Place::line(&found.file, lines, offset);
+        match (found.seq_last, record.seq) {
+            (Some(last), seq) if seq <= last => {
+                noticed.findings.add(Rule::SeqOrder, place(), format!("seq {seq} comes after {last}"));
+                self.astray += 1;
+            }
+            (Some(last), seq) if seq.get() - last.get() - 1 > self.astray => {
+                let words = format!("seq {seq} comes after {last}: {} missing", seq.get() - last.get() - 1);
+                noticed.findings.add_as(noticed.gap, Rule::SeqGap, place(), words);
+            }
+            _ => {}
+        }
+        if let Some(thread) = found.thread.as_deref().filter(|thread| *thread != record.thread_id) {
+            let words = format!("a record of `{}` among those of `{thread}`", record.thread_id);
+            noticed.findings.add(Rule::ThreadId, place(), words);
+        }
+        if !record.has_time() {
+            let words = format!("`{}` is not an RFC 3339 time in UTC", record.timestamp);
+            noticed.findings.add(Rule::Timestamp, place(), words);
+        }
+        if record.record_type.known().is_none() {
+            let words = format!("a record of the unknown type `{}`", record.record_type);
+            noticed.findings.add(Rule::TypeUnknown, place(), words);
+        }
+        match record.check_payload() {
+            Ok(None) => {}
+            Ok(Some(artifact)) => match check_path(&artifact.path) {
+                Ok(name) => noticed.refs.add(name, &artifact, place(), noticed.findings),
+                Err(words) => noticed.findings.add(Rule::ArtifactPath, place(), words),
+            },
+            Err(flaw) => noticed.findings.add(rule_of_flaw(&flaw), place(), flaw.to_string()),
+        }
+        if found.records == 0 {
+            found.thread = Some(record.thread_id.to_string());
+            found.time_first = record.timestamp.to_string();
+            found.seq_first = Some(record.seq);
+            found.unread.leading = found.unread.trailing;
+        }
+        found.unread.all += std::mem::take(&mut found.unread.trailing);
+        if found.seq_last < Some(record.seq) {
+            self.astray = 0;
+        }
+        found.records += 1;
+        found.seq_last = found.seq_last.max(Some(record.seq));
+    }
+
+    pub(super) fn finish(mut self, noticed: &mut Noticed<'_>) -> Segment {
+        let rest = self.splitter.rest();
+        if rest.as_ref().is_some_and(|rest| rest.is_too_long) {
+            self.end_hole(noticed);
+        }
+        let mut found = self.found;
+        found.sha256 = hex(&self.hash);
+        let end = found.bytes;
+        match (self.hole, rest) {
+            (Some(Hole { offset, line, lines, .. }), _) => {
+                found.unread.trailing -= lines;
+                found.torn = Some(Torn { offset, line, len: end - offset });
+            }
+            (None, Some(rest)) if rest.is_too_long => {
+                let place = Place::line(&found.file, self.lines + 1, rest.offset);
+                noticed.findings.add(Rule::LineLength, place, too_long_words());
+            }
+            (None, Some(rest)) => {
+                found.torn = Some(Torn { offset: rest.offset, line: self.lines + 1, len: rest.len });
+            }
+            (None, None) => {}
+        }
+        found.unread.all += found.unread.trailing;
+        found
+    }
+}
+
+fn too_long_words() -> String {
+    format!("a line longer than {} bytes", steno_model::limits::LINE_BYTES_MAX)
+}
+
+fn rule_of(error: &ModelError) -> Rule {
+    match error {
+        ModelError::NotUtf8 { .. } => Rule::LineUtf8,
+        ModelError::TooLong { .. } => Rule::LineLength,
+        ModelError::TooDeep { .. } => Rule::LineDepth,
+        ModelError::WrongField { wanted, .. } if *wanted == SPINE_SCHEMA_VERSION => Rule::SchemaVersion,
+        ModelError::BadId { .. } => Rule::ThreadId,
+        ModelError::MissingField { .. }
+        | ModelError::WrongField { .. }
+        | ModelError::DuplicateField { .. }
+        | ModelError::ForbiddenField { .. } => Rule::EnvelopeField,
+        ModelError::NotJson { .. }
+        | ModelError::Empty
+        | ModelError::NotAnObject
+        | ModelError::OtherRun { .. }
+        | ModelError::UnknownEventType { .. }
+        | ModelError::UnknownBlockType { .. }
+        | ModelError::UnknownWord { .. }
+        | ModelError::WrongPayload { .. } => Rule::LineJson,
+    }
+}
+
+fn rule_of_flaw(flaw: &PayloadFlaw) -> Rule {
+    match flaw {
+        PayloadFlaw::NotAnObject { .. } | PayloadFlaw::Field { .. } => Rule::PayloadShape,
+        PayloadFlaw::ArtifactKind { .. } => Rule::ArtifactKind,
+        PayloadFlaw::History { .. } => Rule::CompactionHistory,
+        PayloadFlaw::CompactionKind { .. } => Rule::CompactionKind,
+        PayloadFlaw::BridgeKind { .. } => Rule::BridgeKind,
+        PayloadFlaw::BridgeIds { .. } => Rule::BridgeIds,
+        PayloadFlaw::BridgeSelf => Rule::BridgeSelf,
+        PayloadFlaw::BridgeOfOthers => Rule::BridgeThread,
+        PayloadFlaw::Unanswered { .. } => Rule::BridgeAnswer,
+    }
+}

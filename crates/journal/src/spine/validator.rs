@@ -1,0 +1,308 @@
+//! The validator: takes files by name and bytes, in any order and in one pass, and says what they break.
+//!
+//! A directory and an archive are fed into it alike. Memory follows the longest line and the number of files, never what
+//! the files hold.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use sha2::{Digest as _, Sha256};
+
+use super::agreement;
+use super::artifact::{DIR as ARTIFACTS, Refs, is_plain_name};
+use super::bundle_json::{self, BUNDLE_JSON, BUNDLE_JSON_BYTES_MAX, BundleJson};
+use super::finding::{Finding, Findings, Place, Rule, Severity};
+use super::segment_check::{Noticed, Segment, SegmentCheck};
+use crate::names::SegmentName;
+use crate::seal::hex;
+use crate::segment::{META_BYTES_MAX, SegmentMeta};
+
+/// How many files there may be.
+const FILES_MAX: usize = 100_000;
+
+/// How the files lie.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Layout {
+    /// Segments and `artifacts/` in one directory.
+    Spine,
+    /// A bundle: `bundle.json`, `spine/`, `rollout/`, `artifacts/`.
+    Bundle,
+}
+
+/// What is known of a spine before it is read.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Known {
+    /// Whose it has to be.
+    pub(super) thread: Option<String>,
+    /// Whether our journal has written it, so that numbers have no gaps.
+    pub(super) is_ours: bool,
+    /// Whether somebody writes to it now, so that its end is just not finished.
+    pub(super) is_held: bool,
+}
+
+/// What was found.
+#[derive(Clone, Debug)]
+pub struct Report {
+    /// The thread, as far as anything names it.
+    pub thread: Option<String>,
+    /// How many segments there are.
+    pub segments: u64,
+    /// How many of them have a meta file.
+    pub sealed: u64,
+    /// How many records are in them.
+    pub records: u64,
+    /// How many bytes the segments have.
+    pub bytes: u64,
+    /// What was found, of each rule the first hundred.
+    pub findings: Vec<Finding>,
+    /// How many errors there are.
+    pub errors: u64,
+    /// How many warnings.
+    pub warnings: u64,
+    /// How many things worth knowing.
+    pub infos: u64,
+    pub(super) parts: Parts,
+}
+
+impl Report {
+    /// Returns the segments that have something in them and no meta file.
+    pub fn unsealed(&self) -> impl Iterator<Item = &str> {
+        let is_open = |index: &u32| !self.parts.metas.contains_key(index);
+        let segments =
+            self.parts.segments.iter().filter(move |(index, found)| is_open(index) && found.bytes > 0);
+        segments.map(|(_, found)| found.file.as_str())
+    }
+
+    /// Tells whether no rule is broken in a way that counts.
+    #[must_use]
+    pub fn is_valid(&self) -> bool {
+        self.errors == 0
+    }
+}
+
+/// What the files hold, to be compared at the end.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Parts {
+    pub(super) segments: BTreeMap<u32, Segment>,
+    pub(super) metas: BTreeMap<u32, MetaFile>,
+    /// Artifacts and rollouts by their name in their directory: hash and length.
+    pub(super) artifacts: BTreeMap<String, (String, u64)>,
+    pub(super) rollouts: BTreeMap<String, (String, u64)>,
+    pub(super) bundle: BundleFile,
+    /// The artifacts that records name: name and hash, kind, where.
+    pub(super) named: Vec<(String, String, steno_model::ArtifactKind, Place)>,
+}
+
+/// What became of `bundle.json`.
+#[derive(Clone, Debug, Default)]
+pub(super) enum BundleFile {
+    #[default]
+    Absent,
+    Unreadable,
+    Read(BundleJson),
+}
+
+impl BundleFile {
+    pub(super) fn read(&self) -> Option<&BundleJson> {
+        match self {
+            Self::Read(bundle) => Some(bundle),
+            Self::Absent | Self::Unreadable => None,
+        }
+    }
+}
+
+/// A segment's meta file.
+#[derive(Clone, Debug, Default)]
+pub(super) struct MetaFile {
+    pub(super) file: String,
+    pub(super) bytes: u64,
+    /// `None` when it could not be read.
+    pub(super) meta: Option<SegmentMeta>,
+}
+
+/// A file while it is read.
+pub(super) enum Open {
+    Segment(u32, Box<SegmentCheck>),
+    Meta(u32, Kept),
+    BundleJson(Kept),
+    Artifact(String, Sha256, u64),
+    Rollout(String, Sha256, u64),
+}
+
+/// A small file, kept whole; of one that is too long, one byte more than it may have.
+pub(super) struct Kept {
+    file: String,
+    bytes: Vec<u8>,
+    bytes_max: usize,
+}
+
+impl Kept {
+    fn new(file: &str, bytes_max: usize) -> Self {
+        Self { file: file.to_owned(), bytes: Vec::new(), bytes_max }
+    }
+
+    fn push(&mut self, piece: &[u8]) {
+        let room = (self.bytes_max + 1).saturating_sub(self.bytes.len());
+        self.bytes.extend_from_slice(&piece[..piece.len().min(room)]);
+    }
+}
+
+pub(super) struct Validator {
+    layout: Layout,
+    known: Known,
+    pub(super) findings: Findings,
+    refs: Refs,
+    parts: Parts,
+    /// Names so far, as they are and in lower case: some systems unpack two that differ in case alone into one file.
+    names: BTreeSet<String>,
+    lower_names: BTreeSet<String>,
+}
+
+impl Validator {
+    pub(super) fn new(layout: Layout, known: Known) -> Self {
+        let (findings, refs) = (Findings::default(), Refs::default());
+        Self {
+            layout,
+            known,
+            findings,
+            refs,
+            parts: Parts::default(),
+            names: BTreeSet::new(),
+            lower_names: BTreeSet::new(),
+        }
+    }
+
+    /// Takes a file by its name, which is safe; `None` when nobody has to read it.
+    pub(super) fn open(&mut self, name: &str) -> Option<Open> {
+        if self.layout == Layout::Bundle && !self.is_new(name) {
+            return None;
+        }
+        match (self.layout, name.split_once('/')) {
+            (Layout::Spine, None) | (Layout::Bundle, Some(("spine", _))) => self.open_of_spine(name),
+            (Layout::Bundle, None) if name == BUNDLE_JSON => {
+                self.parts.bundle = BundleFile::Unreadable;
+                Some(Open::BundleJson(Kept::new(name, BUNDLE_JSON_BYTES_MAX)))
+            }
+            (_, Some((ARTIFACTS, below))) if is_plain_name(below) => {
+                // What a crash left of one that was being written is none.
+                let is_temporary = steno_disk::StorePath::new(below.to_owned()).is_temporary();
+                (!is_temporary).then(|| Open::Artifact(below.to_owned(), Sha256::new(), 0))
+            }
+            (Layout::Bundle, Some(("rollout", below))) if is_plain_name(below) => {
+                Some(Open::Rollout(below.to_owned(), Sha256::new(), 0))
+            }
+            (Layout::Bundle, _) => {
+                self.findings.add(Rule::BundleUnknown, Place::file(name), "bundles have no such file");
+                None
+            }
+            (Layout::Spine, Some(_)) => None,
+        }
+    }
+
+    /// Says that something stands where a file or a directory should be.
+    pub(super) fn is_no_file(&mut self, name: &str, found: &str) {
+        self.findings.add(Rule::FileKind, Place::file(name), format!("it is {found}"));
+    }
+
+    fn is_new(&mut self, name: &str) -> bool {
+        let is_new = self.names.insert(name.to_owned());
+        if !self.lower_names.insert(name.to_lowercase()) {
+            let words = "another file is called the same, at least where case does not count";
+            self.findings.add(Rule::BundleDuplicate, Place::file(name), words);
+        }
+        if is_new && self.names.len() == FILES_MAX + 1 {
+            self.findings.add(Rule::Limit, Place::file(name), format!("more than {FILES_MAX} files"));
+        }
+        is_new && self.names.len() <= FILES_MAX
+    }
+
+    fn open_of_spine(&mut self, file: &str) -> Option<Open> {
+        let name = file.rsplit('/').next().unwrap_or(file);
+        match SegmentName::parse(name) {
+            Some(SegmentName::Records(index)) => {
+                Some(Open::Segment(index.0, Box::new(SegmentCheck::new(file.to_owned()))))
+            }
+            Some(SegmentName::Meta(index)) => {
+                self.parts.metas.insert(index.0, MetaFile { file: file.to_owned(), ..MetaFile::default() });
+                Some(Open::Meta(index.0, Kept::new(file, META_BYTES_MAX)))
+            }
+            None => {
+                // Files kept aside begin with the name of the one that they were kept from.
+                let aside = [".torn-", ".orphan-", ".tmp-"].iter().any(|mark| name.contains(mark));
+                if name.to_ascii_lowercase().starts_with("segment") && !aside {
+                    let words = "it is called like a segment, and not as segments are";
+                    self.findings.add(Rule::SegmentName, Place::file(file), words);
+                }
+                None
+            }
+        }
+    }
+
+    fn noticed(&mut self) -> Noticed<'_> {
+        let gap = self.known.gap();
+        Noticed { findings: &mut self.findings, refs: &mut self.refs, gap }
+    }
+
+    pub(super) fn push(&mut self, open: &mut Open, piece: &[u8]) {
+        match open {
+            Open::Segment(_, check) => check.push(piece, &mut self.noticed()),
+            Open::Meta(_, kept) | Open::BundleJson(kept) => kept.push(piece),
+            Open::Artifact(_, hash, bytes) | Open::Rollout(_, hash, bytes) => {
+                hash.update(piece);
+                *bytes += piece.len() as u64;
+            }
+        }
+    }
+
+    pub(super) fn close(&mut self, open: Open) {
+        match open {
+            Open::Segment(index, check) => {
+                let found = check.finish(&mut self.noticed());
+                self.parts.segments.insert(index, found);
+            }
+            Open::Meta(index, kept) => {
+                let meta = agreement::read_meta(&kept.bytes, &kept.file, &mut self.findings);
+                let bytes = kept.bytes.len() as u64;
+                self.parts.metas.insert(index, MetaFile { file: kept.file, bytes, meta });
+            }
+            Open::BundleJson(kept) => {
+                let read = bundle_json::read(&kept.bytes, &kept.file, &mut self.findings);
+                self.parts.bundle = read.map_or(BundleFile::Unreadable, BundleFile::Read);
+            }
+            Open::Artifact(name, hash, bytes) => {
+                self.parts.artifacts.insert(name, (hex(&hash), bytes));
+            }
+            Open::Rollout(name, hash, bytes) => {
+                self.parts.rollouts.insert(name, (hex(&hash), bytes));
+            }
+        }
+    }
+
+    /// Compares everything with everything.
+    pub(super) fn finish(mut self) -> Report {
+        let named = std::mem::take(&mut self.refs.all).into_iter();
+        self.parts.named = named.map(|((name, sha256), (kind, place))| (name, sha256, kind, place)).collect();
+        let thread = agreement::check(self.layout, &self.known, &self.parts, &mut self.findings);
+        let (findings, [errors, warnings, infos]) = self.findings.into_parts();
+        let parts = self.parts;
+        let segments = || parts.segments.values();
+        Report {
+            thread,
+            segments: parts.segments.len() as u64,
+            sealed: parts.segments.keys().filter(|index| parts.metas.contains_key(index)).count() as u64,
+            records: segments().map(|segment| segment.records).sum(),
+            bytes: segments().map(|segment| segment.bytes).sum(),
+            findings,
+            errors,
+            warnings,
+            infos,
+            parts,
+        }
+    }
+}
+
+impl Known {
+    /// Returns how grave a gap in the numbers is.
+    pub(super) fn gap(&self) -> Severity {
+        if self.is_ours { Severity::Error } else { Rule::SeqGap.severity() }
+    }
+}

@@ -1,0 +1,189 @@
+//! Artifacts beside a spine: whole or not there, named by what they hold, never written over; and reading a spine back.
+
+use std::sync::Arc;
+
+use steno_disk::StorePath;
+use steno_journal::{
+    ARTIFACT_BYTES_MAX, ArtifactFile, Error, KeptArtifact, Level, Rule, SpineReader, SpineState, SpineWriter,
+    Store, look_at_spine, validate_spine,
+};
+use steno_model::SpineType;
+use steno_testkit::sim_disk::{Call, Death, Fault, SimDisk};
+
+use crate::kit::journal_on;
+use crate::spine_kit::{PATCH, SMALL, draft, records, sha256, spine_on_disk, thread};
+
+fn dir() -> StorePath {
+    StorePath::spine_of(&thread())
+}
+
+fn kept(disk: &SimDisk) -> Vec<(String, Vec<u8>)> {
+    let is_whole = |name: &str| name.contains("/artifacts/") && !name.contains(".tmp-");
+    disk.snapshot().into_iter().filter(|(name, _)| is_whole(name)).collect()
+}
+
+#[test]
+fn an_artifact_is_named_by_what_it_holds_and_keeping_it_again_writes_nothing() {
+    let disk = SimDisk::new(1);
+    let spine = journal_on(&disk).unwrap().spine(&thread(), SMALL).unwrap();
+    let first = spine.keep_artifact(ArtifactFile::GitDiff, PATCH).unwrap();
+    let want = KeptArtifact {
+        artifact_path: format!("artifacts/git_diff-{}.patch", sha256(PATCH)),
+        sha256: sha256(PATCH),
+    };
+    assert_eq!(first, want);
+    let path = dir().below(&first.artifact_path);
+    let inode = |disk: &SimDisk| steno_disk::Disk::identity(disk, &path).unwrap().unwrap().inode;
+    let before = inode(&disk);
+    drop(spine);
+    let again = journal_on(&disk).unwrap().spine(&thread(), SMALL).unwrap();
+    assert_eq!(again.keep_artifact(ArtifactFile::GitDiff, PATCH).unwrap(), first);
+    assert_eq!((inode(&disk), kept(&disk).len()), (before, 1));
+    let other = again.keep_artifact(ArtifactFile::ShellSnapshot, b"").unwrap();
+    assert!(other.artifact_path.starts_with("artifacts/shell_snapshot-e3b0c442"), "{other:?}");
+    again.close().unwrap();
+    assert!(matches!(again.keep_artifact(ArtifactFile::GitDiff, PATCH), Err(Error::Closed)));
+}
+
+#[test]
+fn what_stands_under_its_name_is_never_written_over() {
+    let disk = SimDisk::new(1);
+    let spine = journal_on(&disk).unwrap().spine(&thread(), SMALL).unwrap();
+    let path = dir().below(spine.keep_artifact(ArtifactFile::GitDiff, PATCH).unwrap().artifact_path);
+    for other in [&b""[..], b"other", &[PATCH, b"x"].concat()] {
+        disk.tamper(&path, other);
+        let refused = spine.keep_artifact(ArtifactFile::GitDiff, PATCH);
+        assert!(matches!(refused, Err(Error::SealBroken { .. })), "{refused:?}");
+        assert_eq!(disk.content(&path).unwrap(), other);
+    }
+    let long = vec![0; ARTIFACT_BYTES_MAX + 1];
+    assert!(matches!(spine.keep_artifact(ArtifactFile::GitDiff, &long), Err(Error::TooLong { .. })));
+}
+
+/// Keeps two artifacts and a record that names each; returns those that were acknowledged, and the writer.
+fn write(disk: &SimDisk) -> (Vec<KeptArtifact>, u64, Option<SpineWriter>) {
+    let Ok(spine) = journal_on(disk).and_then(|journal| journal.spine(&thread(), SMALL)) else {
+        return (Vec::new(), 0, None);
+    };
+    let (mut all, mut records) = (Vec::new(), 0);
+    for bytes in [PATCH, b"another"] {
+        let Ok(kept) = spine.keep_artifact(ArtifactFile::GitDiff, bytes) else {
+            return (all, records, Some(spine));
+        };
+        let payload = format!(
+            r#"{{"kind":"git_diff","base_sha":"a","artifact_path":"{}","sha256":"{}"}}"#,
+            kept.artifact_path, kept.sha256
+        );
+        all.push(kept);
+        if spine.record(&draft(SpineType::ArtifactRef, &payload), Level::Synced).is_err() {
+            return (all, records, Some(spine));
+        }
+        records += 1;
+    }
+    spine.close().ok();
+    (all, records, None)
+}
+
+#[test]
+fn a_kill_inside_every_call_leaves_whole_artifacts_and_no_record_without_its_own() {
+    let calls = {
+        let disk = SimDisk::new(1);
+        write(&disk);
+        disk.calls()
+    };
+    let mut refused = 0;
+    for call in 1..=calls {
+        for death in [Death::Kill, Death::PowerCut] {
+            let disk = SimDisk::new(call);
+            disk.plan(Fault::DieAt { call });
+            let (acknowledged, records, held) = write(&disk);
+            assert_eq!(disk.fired(), 1, "call {call} of {calls}");
+            let disk = disk.die(death);
+            drop(held);
+            for (name, bytes) in kept(&disk) {
+                assert!(name.contains(&sha256(&bytes)), "call {call}, {death:?}: {name} is torn");
+            }
+            for kept in &acknowledged {
+                let found = disk.content(&dir().below(&kept.artifact_path));
+                let found = found.map(|bytes| sha256(&bytes));
+                assert_eq!(found.as_ref(), Some(&kept.sha256), "call {call}, {death:?}");
+            }
+            let Ok(store) = Store::open(Arc::new(disk.clone())) else { continue };
+            let report = validate_spine(&store, &thread()).unwrap();
+            let is_absent = report.findings.iter().any(|finding| finding.rule == Rule::ArtifactMissing);
+            assert!(!is_absent, "call {call}, {death:?}: {:?}", report.findings);
+            match journal_on(&disk).and_then(|journal| journal.repair_spine(&thread())) {
+                Ok((report, _)) if report.is_valid() => assert!(report.records >= records, "call {call}"),
+                // Unsynced sectors may leave a hole before a good line; and at first there is no store.
+                Ok(_) if death == Death::PowerCut => refused += 1,
+                Err(_) if acknowledged.is_empty() => refused += 1,
+                Ok((report, _)) => panic!("call {call}: {:?}", report.findings),
+                Err(error) => panic!("call {call}, {death:?}: {error}"),
+            }
+            if death == Death::Kill && records > 0 {
+                let (again, ..) = write(&disk);
+                assert_eq!(again.len(), 2, "call {call}: a resumed session keeps them anew");
+            }
+        }
+    }
+    assert!(refused < calls / 4, "{refused} of {calls}");
+}
+
+#[test]
+fn an_artifact_that_could_not_be_synced_is_not_acknowledged() {
+    const EIO: i32 = 5;
+    for (kind, nth) in [(Call::Sync, 1), (Call::SyncDir, 1), (Call::Rename, 1), (Call::Write, 1)] {
+        let disk = SimDisk::new(1);
+        let spine = journal_on(&disk).unwrap().spine(&thread(), SMALL).unwrap();
+        disk.plan(Fault::Fail { kind, nth, error: EIO });
+        assert!(spine.keep_artifact(ArtifactFile::GitDiff, PATCH).is_err(), "{kind:?}");
+        assert_eq!(disk.fired(), 1);
+    }
+}
+
+#[test]
+fn a_spine_is_read_over_all_its_segments_up_to_a_torn_end() {
+    let disk = spine_on_disk();
+    let read = || {
+        let mut reader = SpineReader::new(Arc::new(disk.clone()), dir());
+        let mut seqs = Vec::new();
+        loop {
+            match reader.read_next() {
+                Ok(Some(record)) => seqs.push(record.seq.get()),
+                Ok(None) => return Ok(seqs),
+                Err(error) => return Err((seqs, error)),
+            }
+        }
+    };
+    assert_eq!(read().unwrap(), (1..=8).collect::<Vec<_>>());
+    let last = dir().below(records(2));
+    let whole = disk.content(&last).unwrap();
+    disk.tamper(&last, &[&whole[..], b"{\"sche"].concat());
+    assert_eq!(read().unwrap().len(), 8);
+    disk.tamper(&last, &[b"{\"sche\n", &whole[..]].concat());
+    let Err((seqs, Error::Damaged { path, offset: 0, .. })) = read() else { panic!("it was read") };
+    assert_eq!((seqs.len(), path), (6, last));
+}
+
+#[test]
+fn a_quick_look_says_how_a_spine_stands() {
+    let disk = spine_on_disk();
+    let look = || look_at_spine(&Store::open(Arc::new(disk.clone())).unwrap(), &thread()).unwrap();
+    let good = look();
+    assert_eq!((good.segments, good.sealed, good.records), (3, 3, 8));
+    assert_eq!(good.state, SpineState::Sealed);
+    assert_eq!(Store::open(Arc::new(disk.clone())).unwrap().spines().unwrap(), [thread()]);
+    let spine = journal_on(&disk).unwrap().spine(&thread(), SMALL).unwrap();
+    assert_eq!(look().state, SpineState::Recording);
+    drop(spine);
+    let meta = dir().below(crate::spine_kit::meta(2));
+    let text = disk.content(&meta).unwrap();
+    disk.delete(&meta);
+    assert_eq!((look().state, look().records), (SpineState::Unsealed, 8));
+    disk.tamper(&meta, b"{");
+    assert_eq!(look().state, SpineState::Damaged);
+    disk.tamper(&meta, &text);
+    assert_eq!(look(), good);
+    disk.delete(&dir().below(records(1)));
+    assert_eq!(look().state, SpineState::Damaged);
+}
