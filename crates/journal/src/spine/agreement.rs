@@ -19,7 +19,9 @@ pub(super) fn check(layout: Layout, known: &Known, parts: &Parts, findings: &mut
     let of_records = parts.segments.values().find_map(|segment| segment.thread.clone());
     let thread = known.thread.clone().or_else(|| of_records.clone());
     check_threads(thread.as_deref(), parts, findings);
-    check_presence(layout, known, parts, findings);
+    if !known.is_partial {
+        check_presence(layout, known, parts, findings);
+    }
     for (index, segment) in &parts.segments {
         match parts.metas.get(index) {
             Some(meta) => check_sealed(segment, *index, meta, findings),
@@ -27,6 +29,9 @@ pub(super) fn check(layout: Layout, known: &Known, parts: &Parts, findings: &mut
         }
     }
     check_numbers(known, parts, findings);
+    if known.is_partial {
+        return thread.or_else(|| bundle.map(|bundle| bundle.thread_id.clone()));
+    }
     let left_out = bundle.map(|bundle| &bundle.left_out[..]).unwrap_or_default();
     let left_out: BTreeSet<&str> = left_out.iter().map(|left_out| left_out.file.as_str()).collect();
     check_artifacts(&left_out, parts, findings);

@@ -44,7 +44,7 @@ pub fn validate_archive(from: impl Read) -> Report {
         } else {
             format!("it cannot be read to its end: {error}")
         };
-        reading.validator.findings.add(Rule::BundleArchive, Place::file("the archive"), words);
+        reading.validator.ends_early(Rule::BundleArchive, words);
     }
     reading.validator.finish()
 }
@@ -64,7 +64,7 @@ impl Reading {
         self.bytes = self.bytes.saturating_add(entry.size_bytes);
         if self.entries > ENTRIES_MAX || self.bytes > BYTES_MAX {
             let words = format!("more than {ENTRIES_MAX} entries or {BYTES_MAX} bytes; no more was read");
-            self.validator.findings.add(Rule::Limit, Place::file("the archive"), words);
+            self.validator.ends_early(Rule::Limit, words);
             return Ok(false);
         }
         let shown = String::from_utf8_lossy(&entry.name).into_owned();

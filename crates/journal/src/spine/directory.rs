@@ -23,7 +23,7 @@ pub fn validate_spine(store: &Store, thread: &ThreadId) -> Result<Report, Error>
 }
 
 pub(super) fn check_stored(disk: &dyn Disk, thread: &ThreadId, is_held: bool) -> Result<Report, Error> {
-    let known = Known { thread: Some(thread.to_string()), is_ours: true, is_held };
+    let known = Known { thread: Some(thread.to_string()), is_ours: true, is_held, is_partial: false };
     Walk::begin(disk, StorePath::spine_of(thread), Layout::Spine, known).spine()
 }
 

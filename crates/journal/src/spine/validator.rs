@@ -37,6 +37,8 @@ pub(super) struct Known {
     pub(super) is_ours: bool,
     /// Whether somebody writes to it now, so that its end is just not finished.
     pub(super) is_held: bool,
+    /// Whether not all of it could be read, so that nothing is known of what is not there.
+    pub(super) is_partial: bool,
 }
 
 /// What was found.
@@ -196,6 +198,12 @@ impl Validator {
             }
             (Layout::Spine, Some(_)) => None,
         }
+    }
+
+    /// Says that what there is could not be read to its end.
+    pub(super) fn ends_early(&mut self, rule: Rule, words: String) {
+        self.known.is_partial = true;
+        self.findings.add(rule, Place::file("the archive"), words);
     }
 
     /// Says that something stands where a file or a directory should be.
