@@ -2,6 +2,7 @@
 
 mod archive;
 mod receipt;
+mod spine;
 
 use std::path::PathBuf;
 
@@ -17,6 +18,7 @@ pub use receipt::{
     ReceiptArgs, ReceiptDo, ReceiptExportArgs, ReceiptFormat, ReceiptLsArgs, ReceiptTurnArgs,
     ReceiptVerifyArgs,
 };
+pub use spine::{SpineArgs, SpineBundleArgs, SpineDo, SpineLsArgs, SpineValidateArgs};
 
 /// The flight recorder for AI agents
 ///
@@ -188,6 +190,8 @@ pub enum Command {
     Usage(UsageArgs),
     /// Receipts: what one turn did, as far as the record can vouch for it
     Receipt(ReceiptArgs),
+    /// Trace spines: check them, and bundle them to hand on
+    Spine(SpineArgs),
     /// Serve the store to programs on this machine, over HTTP
     ///
     /// Listens on 127.0.0.1 alone. Every request has to show the token, which is made anew at each start and stands in a

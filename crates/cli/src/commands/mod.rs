@@ -23,6 +23,7 @@ pub mod seal;
 pub mod serve;
 pub mod service;
 pub mod show;
+pub mod spine;
 pub mod tree;
 mod turn_lines;
 pub mod up;

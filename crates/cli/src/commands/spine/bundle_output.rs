@@ -1,0 +1,147 @@
+//! Where a bundle goes: a directory or an archive, under another name until it is whole, and never over anything.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rustix::fs::{CWD, RenameFlags};
+use steno_disk::{Disk as _, DiskFile, RealDisk, StorePath, append_all, sync_dir, sync_file};
+use steno_journal::{BundleEntry, Report, TarWriter, validate_directory};
+use zstd::stream::write::Encoder;
+
+use super::validate::validate_file;
+use crate::failure::Failure;
+use crate::provider_files::cannot;
+
+/// How hard zstd tries; with the version of zstd it decides which bytes come out.
+const LEVEL: i32 = 9;
+
+/// The directory that everything in an archive lies in.
+const TOP: &str = "bundle";
+
+/// A bundle that is being written.
+pub struct BundleOutput {
+    path: PathBuf,
+    temporary: PathBuf,
+    form: Form,
+}
+
+enum Form {
+    Archive(Box<TarWriter<Encoder<'static, File>>>),
+    Directory(RealDisk),
+}
+
+/// Tells whether a name asks for an archive.
+pub fn is_archive(path: &Path) -> bool {
+    path.file_name().is_some_and(|name| name.to_string_lossy().ends_with(".tar.zst"))
+}
+
+impl BundleOutput {
+    /// Begins beside the place that the bundle will have.
+    pub fn begin(path: &Path) -> Result<Self, Failure> {
+        let name =
+            path.file_name().ok_or_else(|| Failure::usage("the output has no name"))?.to_string_lossy();
+        let temporary = path.with_file_name(format!(".{name}.steno-{}", std::process::id()));
+        let failed = |error: io::Error| cannot("make", &temporary, &error);
+        let form = if is_archive(path) {
+            let made = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&temporary);
+            let mut encoder = Encoder::new(made.map_err(failed)?, LEVEL).map_err(failed)?;
+            encoder.include_checksum(true).map_err(failed)?;
+            Form::Archive(Box::new(TarWriter::new(encoder)))
+        } else {
+            fs::create_dir(&temporary).map_err(failed)?;
+            Form::Directory(RealDisk::create(&temporary).map_err(failed)?)
+        };
+        Ok(Self { path: path.to_owned(), temporary, form })
+    }
+
+    /// Puts a file in; `fill` writes its bytes.
+    pub fn put(
+        &mut self,
+        entry: &BundleEntry,
+        fill: impl FnOnce(&mut dyn Write) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        let failed = |error: io::Error| cannot("write", &self.temporary, &error);
+        match &mut self.form {
+            Form::Archive(tar) => {
+                tar.begin(&format!("{TOP}/{}", entry.name), entry.size_bytes).map_err(failed)?;
+                fill(tar)
+            }
+            Form::Directory(disk) => {
+                let path = StorePath::new(entry.name.clone());
+                if path.dir() != StorePath::root() {
+                    disk.make_dir(&path.dir()).map_err(failed)?;
+                }
+                let mut made = Appending(disk.create(&path).map_err(failed)?);
+                fill(&mut made)?;
+                sync_file(&*made.0).map_err(failed)?;
+                sync_dir(disk, &path.dir()).map_err(failed)
+            }
+        }
+    }
+
+    /// Checks what was written, and gives it its name.
+    pub fn finish(self) -> Result<Report, Failure> {
+        let (path, temporary) = (self.path, self.temporary);
+        let failed = |error: io::Error| cannot("write", &temporary, &error);
+        let report = match self.form {
+            Form::Archive(tar) => {
+                let file = tar.finish().and_then(Encoder::finish).map_err(failed)?;
+                file.sync_all().map_err(failed)?;
+                validate_file(&temporary)?
+            }
+            Form::Directory(disk) => validate_directory(&disk)?,
+        };
+        if !report.is_valid() {
+            discard(&temporary);
+            return Err(Failure::could_not("what was written is not valid, and was taken away again")
+                .with_hint("`steno spine validate` checks the spine itself"));
+        }
+        match rustix::fs::renameat_with(CWD, &temporary, CWD, &path, RenameFlags::NOREPLACE) {
+            Ok(()) => {}
+            Err(error) => {
+                discard(&temporary);
+                return Err(match error {
+                    rustix::io::Errno::EXIST => in_the_way(&path),
+                    error => cannot("name", &path, &error.into()),
+                });
+            }
+        }
+        let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let synced = File::open(dir).and_then(|dir| dir.sync_all());
+        synced.map_err(|error| cannot("sync the directory of", &path, &error))?;
+        Ok(report)
+    }
+
+    /// Takes away what was written so far.
+    pub fn give_up(self) {
+        discard(&self.temporary);
+    }
+}
+
+pub fn in_the_way(path: &Path) -> Failure {
+    Failure::nothing(format!("`{}` is there; nothing was written", path.display()))
+        .with_hint("give a name with `-o` that nothing has")
+}
+
+fn discard(temporary: &Path) {
+    // Best effort: what stays has a name that nobody takes for a bundle.
+    let removed = if temporary.is_dir() { fs::remove_dir_all(temporary) } else { fs::remove_file(temporary) };
+    removed.ok();
+}
+
+/// A file of a disk as something to write to.
+struct Appending(Arc<dyn DiskFile>);
+
+impl Write for Appending {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        append_all(&*self.0, bytes)?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

@@ -1,0 +1,65 @@
+//! `steno spine ls`: which spines there are, after a quick look at each.
+
+use anstyle::{AnsiColor, Style};
+use serde_json::json;
+use steno_journal::{SpineLook, SpineState, look_at_spine};
+use steno_model::ThreadId;
+use steno_views::count;
+
+use crate::args::SpineLsArgs;
+use crate::failure::{Exit, Failure, Outcome};
+use crate::output::{Output, size};
+use crate::runs;
+use crate::settings::Settings;
+
+pub fn run(args: &SpineLsArgs, settings: &Settings, output: &mut Output) -> Outcome {
+    let store = runs::need_store(settings)?;
+    let mut spines = Vec::new();
+    for thread in store.spines()? {
+        let look = look_at_spine(&store, &thread)?;
+        spines.push((thread, look));
+    }
+    if spines.is_empty() {
+        return Err(Failure::nothing("the store has no spines"));
+    }
+    let width = spines.iter().map(|(thread, _)| thread.as_str().len()).max().unwrap_or(0);
+    for (thread, look) in &spines {
+        if args.json {
+            output.json_line(&line_json(thread, look));
+        } else {
+            output.line(&line(thread, look, width));
+        }
+    }
+    Ok(Exit::Done)
+}
+
+fn line(thread: &ThreadId, look: &SpineLook, width: usize) -> String {
+    const STATE_CHARS: usize = "recording".len();
+    let style = match look.state {
+        SpineState::Recording => AnsiColor::Cyan.on_default().bold(),
+        SpineState::Sealed => AnsiColor::Green.on_default(),
+        SpineState::Unsealed => Style::new(),
+        SpineState::Damaged => AnsiColor::Red.on_default().bold(),
+    };
+    let state = look.state.as_str();
+    let padding = " ".repeat(STATE_CHARS - state.len());
+    format!(
+        "{thread:<width$}  {style}{state}{style:#}{padding}  {:>14}  {:>12}  {:>8}",
+        count(look.records, "record"),
+        count(look.segments, "segment"),
+        size(look.bytes),
+        thread = thread.as_str(),
+    )
+}
+
+fn line_json(thread: &ThreadId, look: &SpineLook) -> String {
+    json!({
+        "thread_id": thread.as_str(),
+        "state": look.state.as_str(),
+        "records": look.records,
+        "segments": look.segments,
+        "sealed": look.sealed,
+        "bytes": look.bytes,
+    })
+    .to_string()
+}

@@ -1,0 +1,93 @@
+//! The agent's own record of a thread, as the archive has it: found by the thread's id, read as the agent wrote it.
+
+use std::io::{self, Write};
+
+use sha2::{Digest as _, Sha256};
+use steno_capture::packing::Unpacker;
+use steno_journal::RolloutFile;
+use steno_model::ThreadId;
+use steno_vault::{Manifest, Role, Vault};
+
+use crate::archiving::sessions::all_manifests;
+use crate::failure::Failure;
+
+/// A rollout in the archive.
+pub struct Rollout {
+    manifest: Manifest,
+    generation: u32,
+    pub about: RolloutFile,
+}
+
+/// Finds all files of a thread, in the order of their names.
+pub fn find(vault: &Vault, thread: &ThreadId) -> Result<Vec<Rollout>, Failure> {
+    let is_meant = |manifest: &Manifest| {
+        let info = &manifest.info;
+        let session = info.session.as_deref().and_then(|session| session.rsplit('/').next());
+        info.provider.as_deref() == Some("codex")
+            && info.role == Role::Transcript
+            && session == Some(thread.as_str())
+    };
+    let mut manifests: Vec<_> = all_manifests(vault)?.into_iter().filter(is_meant).collect();
+    manifests.sort_by(|one, other| {
+        let name = |manifest: &Manifest| manifest.info.path.0.file_name().map(ToOwned::to_owned);
+        (name(one), &one.info.path.0).cmp(&(name(other), &other.info.path.0))
+    });
+    let mut found: Vec<Rollout> = Vec::new();
+    for manifest in manifests {
+        let path = &manifest.info.path.0;
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let file = format!("rollout/{}", name.strip_suffix(".zst").unwrap_or(&name));
+        if found.iter().any(|other| other.about.file == file) {
+            tracing::warn!("`{}` is left out: another file of the thread has its name", path.display());
+            continue;
+        }
+        let generation = manifest.generation_last().unwrap_or_default();
+        let about = RolloutFile { file, path: path.display().to_string(), bytes: 0, sha256: String::new() };
+        let mut rollout = Rollout { manifest, generation, about };
+        rollout.weigh(vault)?;
+        found.push(rollout);
+    }
+    Ok(found)
+}
+
+impl Rollout {
+    /// Reads all of it once, to know its length and hash before any of it is written.
+    fn weigh(&mut self, vault: &Vault) -> Result<(), Failure> {
+        let (mut hash, mut bytes) = (Sha256::new(), 0);
+        self.read(vault, |piece| {
+            hash.update(piece);
+            bytes += piece.len() as u64;
+            Ok(())
+        })?;
+        self.about.bytes = bytes;
+        self.about.sha256 =
+            hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().concat();
+        Ok(())
+    }
+
+    /// Writes as much of it as was weighed: a session may go on meanwhile.
+    pub fn write_to(&self, vault: &Vault, into: &mut dyn Write) -> Result<(), Failure> {
+        let mut left = self.about.bytes;
+        self.read(vault, |piece| {
+            let fits = usize::try_from(left).unwrap_or(usize::MAX).min(piece.len());
+            left -= fits as u64;
+            into.write_all(&piece[..fits])
+        })
+    }
+
+    fn read(&self, vault: &Vault, mut each: impl FnMut(&[u8]) -> io::Result<()>) -> Result<(), Failure> {
+        let mut unpacker = Unpacker::default();
+        let mut outcome = Ok(());
+        vault.read(&self.manifest, self.generation, 0, |_, bytes| {
+            let mut taken = Ok(());
+            let done = unpacker.unpack(bytes, &mut |piece| {
+                if taken.is_ok() {
+                    taken = each(piece);
+                }
+            });
+            outcome = done.and(taken);
+            outcome.is_ok()
+        })?;
+        outcome.map_err(|error| Failure::could_not(format!("cannot copy `{}`: {error}", self.about.path)))
+    }
+}
