@@ -45,7 +45,7 @@ api *args:
 model-check:
     cargo test -p steno-journal --features shuttle --test it shuttle
 
-# Feeds each adapter mutated transcripts for so many seconds; needs a C++ compiler
+# Feeds adapters and the spine's validator mutated input for so many seconds; needs a C++ compiler
 fuzz seconds="60":
     scripts/fuzz.sh {{seconds}}
 

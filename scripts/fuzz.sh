@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Feeds each adapter mutated transcripts for so many seconds (60), guided by the code that they reach; a finding fails.
+# Feeds adapters and the spine's validator mutated input for so many seconds (60), guided by the code that they reach; a finding fails.
 #   scripts/fuzz.sh [SECONDS] [TARGET...]
 # Needs a C++ compiler and 64-bit Linux, and no other toolchain than ours. What was found to reach new code stays in
 # fuzz/corpus, findings in fuzz/artifacts; both are this checkout's own.
@@ -8,7 +8,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 seconds=${1:-60}
 shift || true
-all=(claude_disk claude_stream codex_rollout codex_exec codex_app_server)
+all=(claude_disk claude_stream codex_rollout codex_exec codex_app_server spine_segment spine_archive)
 targets=("$@")
 [ "$#" -gt 0 ] || targets=("${all[@]}")
 shared=${STENO_SHARED:-../shared}
@@ -57,6 +57,7 @@ samples() {
         find -L "$shared"/versions/codex -name 'app-server*.ndjson'
         find -L "$shared"/captures/codex -name duplex.jsonl
         ;;
+    spine_segment) ls docs/examples/spine/*.jsonl ;;
     esac 2>/dev/null || true
 }
 
@@ -78,14 +79,30 @@ sow() {
             { print >path; size += length($0) + 1 }
         ' "$file"
     done < <(samples "$1")
+    if [ "$1" = spine_archive ]; then
+        archives "$2"
+    fi
     # A line of little: without samples there is still a place to begin.
     printf '{"type":"x"}\n' >"$2/0"
     echo "$number samples, $(find "$2" -type f | wc -l) seeds"
 }
 
-# The words that the adapters look for, as libFuzzer's dictionary.
+# Puts archives of a small bundle into a directory, in the forms of tar that have names of any length.
+archives() {
+    local bundle=$scratch/bundle form
+    mkdir -p "$bundle/rollout" "$bundle/artifacts"
+    cp -r docs/examples/spine "$bundle/spine"
+    printf '{"bundle_version":"rollout_plus_v0","rollout_files":[],"left_out":[]}\n' >"$bundle/bundle.json"
+    printf 'x\n' >"$bundle/rollout/rollout-$(printf 'x%.0s' {1..100}).jsonl"
+    for form in gnu pax; do
+        tar --format="$form" -C "$scratch" -b 1 -cf "$1/$form" bundle
+    done
+}
+
+# The words that adapters and the validator look for, as libFuzzer's dictionary.
 words() {
-    grep -rhoE '"[A-Za-z][A-Za-z0-9_./-]{2,40}"' crates/adapters/src | sort -u
+    grep -rhoE '"[A-Za-z][A-Za-z0-9_./-]{2,40}"' crates/adapters/src crates/model/src/spine crates/journal/src/spine |
+        sort -u
 }
 
 scratch=$(mktemp -d)

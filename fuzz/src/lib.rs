@@ -1,4 +1,4 @@
-//! What every fuzz target checks: whatever the bytes are, an adapter survives them, makes the same of them however they
+//! What the fuzz targets of adapters check: whatever the bytes are, an adapter survives them, makes the same of them however they
 //! are cut, and gives each run's events in the order of their positions; and what it makes can be read again.
 //!
 //! An input is a file as it is, so that samples are seeds and findings can be looked at. The cuts come from a checksum
@@ -6,6 +6,7 @@
 
 mod dice;
 mod mutate;
+mod spine;
 
 use std::collections::HashMap;
 use std::fmt::Debug;
@@ -15,6 +16,7 @@ use steno_model::{Draft, Evidence, ExchangeEvent, Frame, Lane, Position, RunId, 
 
 use dice::Dice;
 pub use mutate::mutate;
+pub use spine::{check_archive, check_segment};
 
 /// Makes the adapter of a surface.
 type Open = fn(Source) -> Adapter;
