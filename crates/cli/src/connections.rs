@@ -32,11 +32,16 @@ fn settle_left(journal: &Journal, settings: &Settings, spooled: Spooled) -> Resu
     let Some(_guard) = spooled.lock(journal.store()).map_err(failure)? else { return Ok(()) };
     let recorded = weave_again(journal, &spooled).map_err(failure)?;
     recorded.problems.iter().for_each(|problem| warn(problem));
-    settle_one(journal, settings, spooled)
+    settle_one(journal, settings, spooled, recorded.is_left)
 }
 
-/// Archives one connection, and takes its file away when the vault has it.
-pub fn settle_one(journal: &Journal, settings: &Settings, spooled: Spooled) -> Result<(), Failure> {
+/// Archives one connection, and takes its file away when the vault has it and nothing is left to be made of it.
+pub fn settle_one(
+    journal: &Journal,
+    settings: &Settings,
+    spooled: Spooled,
+    is_left: bool,
+) -> Result<(), Failure> {
     let path = settings.store.value.canonicalize()?.join(spooled.path().as_str());
     let mut archive =
         Archive::open(journal.clone(), ArchiveOptions::default()).map_err(archiving::failure)?;
@@ -46,7 +51,7 @@ pub fn settle_one(journal: &Journal, settings: &Settings, spooled: Spooled) -> R
     archive.settle().map_err(archiving::failure)?;
     match passed.failed {
         Some(message) => Err(Failure::could_not(message)),
-        None if passed.is_recorded => spooled.remove(journal.store()).map_err(failure),
+        None if passed.is_recorded && !is_left => spooled.remove(journal.store()).map_err(failure),
         None => Ok(()),
     }
 }

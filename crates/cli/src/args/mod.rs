@@ -18,7 +18,7 @@ pub use receipt::{
     ReceiptArgs, ReceiptDo, ReceiptExportArgs, ReceiptFormat, ReceiptLsArgs, ReceiptTurnArgs,
     ReceiptVerifyArgs,
 };
-pub use spine::{SpineArgs, SpineBundleArgs, SpineDo, SpineLsArgs, SpineValidateArgs};
+pub use spine::{SpineArgs, SpineBundleArgs, SpineDo, SpineLsArgs, SpineRecordArgs, SpineValidateArgs};
 
 /// The flight recorder for AI agents
 ///

@@ -16,6 +16,11 @@ pub enum SpineDo {
     ///
     /// A quick look: what is sealed is not read, so only `damaged` is certain. `spine validate` reads all of it.
     Ls(SpineLsArgs),
+    /// Record sessions of Codex as spines
+    ///
+    /// From its session files, from what it writes below `CODEX_ROLLOUT_TRACE_ROOT`, or from the archive. What a spine has
+    /// already is not written again, so that a session that has grown is gone on with. `steno app-server` records live.
+    Record(SpineRecordArgs),
     /// Check a spine or a bundle, rule by rule
     ///
     /// Every line, number, payload and artifact, and every segment against its meta file; of a bundle, all that it says of
@@ -32,6 +37,16 @@ pub enum SpineDo {
 #[derive(Args, Debug)]
 pub struct SpineLsArgs {
     /// Print one JSON object a spine
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Args, Debug)]
+pub struct SpineRecordArgs {
+    /// A session file, the directory of a trace, or a thread of the archive
+    #[arg(required = true, value_name = "FILE|DIR|THREAD")]
+    pub sources: Vec<String>,
+    /// Print one JSON object a source
     #[arg(long)]
     pub json: bool,
 }

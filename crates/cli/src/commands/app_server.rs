@@ -44,12 +44,14 @@ pub fn run(args: &AppServerArgs, settings: &Settings) -> Outcome {
     let status = child.wait()?;
     drop(signals);
     match recording.join() {
-        Ok(Ok(connection)) => tell(&connection),
+        Ok(Ok(connection)) => {
+            tell(&connection);
+            let settled = connections::settle_one(&journal, settings, spooled, connection.is_left);
+            settled.unwrap_or_else(|failure| warn(&failure.message));
+        }
+        // What was said until then is kept, and tried again below.
         Ok(Err(failure)) => warn(&failure.message),
-        Err(_) => warn("the recording has failed; what was said until then is kept"),
-    }
-    if let Err(failure) = connections::settle_one(&journal, settings, spooled) {
-        warn(&failure.message);
+        Err(_) => warn("the recording has failed"),
     }
     connections::settle_all(&journal, settings);
     Ok(exit_of(status))

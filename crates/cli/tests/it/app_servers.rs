@@ -205,3 +205,41 @@ fn kills_at_any_moment_leave_what_was_written_and_nothing_twice() {
     }
     assert!(messages as u64 > kills * 10, "{messages} messages, {torn} torn ends");
 }
+
+/// What git says at the first turn lies beside the spine, and is what it was.
+#[test]
+fn the_repository_of_a_session_is_kept_beside_it() {
+    steno_testkit::needs!(steno_testkit::tool("git"), "git is not installed");
+    let steno = Steno::new();
+    let work = steno.dir.path().join("work");
+    fs::create_dir(&work).unwrap();
+    let git = |args: &[&str]| {
+        let identity = ["-c", "user.name=A", "-c", "user.email=a@example.com"];
+        let done = std::process::Command::new("git").arg("-C").arg(&work).args(identity).args(args).output();
+        assert!(done.unwrap().status.success(), "{args:?}");
+    };
+    git(&["init", "--quiet"]);
+    fs::write(work.join("kept.txt"), "one\n").unwrap();
+    git(&["add", "."]);
+    git(&["commit", "--quiet", "-m", "first"]);
+    fs::write(work.join("kept.txt"), "two\n").unwrap();
+    let server = SERVER.replace("\"/w\"", &format!("\"{}\"", work.display()));
+    let mut connected = Connected::begin(&steno, &["sh", "-c", &server]);
+    for line in SAID {
+        connected.say(line);
+        connected.hear();
+    }
+    assert_eq!(connected.end().1, 7);
+    let records = spine(&steno, "th1");
+    let [info, diff] = of_type(&records, "artifact_ref")[..] else { panic!("{records:?}") };
+    assert_eq!(
+        (&info["payload"]["kind"], &diff["payload"]["kind"]),
+        (&"git_info".into(), &"git_diff".into())
+    );
+    assert_eq!(info["payload"]["git"]["commit_hash"], diff["payload"]["base_sha"]);
+    let dir = steno.store().join("spine/th1");
+    let patch = fs::read_to_string(dir.join(diff["payload"]["artifact_path"].as_str().unwrap())).unwrap();
+    assert!(patch.contains("-one\n+two\n"), "{patch}");
+    let said = steno.run(&["spine", "validate", "th1"]);
+    assert!(said.code == 0 && said.out.starts_with("valid"), "{said:?}");
+}

@@ -25,6 +25,7 @@ mod service;
 mod serving;
 mod settings;
 mod showing;
+mod spine_recording;
 mod spines;
 mod strange_files;
 mod trees;

@@ -26,7 +26,7 @@ impl<'a> ObjectWriter<'a> {
 
     fn key(&mut self, name: &str) {
         debug_assert!(
-            name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_' || byte == b'0'),
+            name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_' || byte.is_ascii_digit()),
             "{name}"
         );
         self.out.push(self.next);

@@ -4,6 +4,7 @@
 //! The file has both directions, a message a line, and is archived like an agent's own: the events of the connection come
 //! from there. Whatever a crash leaves undone is made from the file again.
 
+mod artifacts;
 mod boundaries;
 mod spool;
 
@@ -13,11 +14,13 @@ use std::thread::JoinHandle;
 
 use steno_capture::proxy::Said;
 use steno_journal::{Journal, Level};
+use steno_model::json::RawJson;
 use steno_model::{Lane, Position, SpineType, ThreadId, Timestamp};
-use steno_views::spine::{Captured, Compacted, ConnectionFold, SpineMade, SpineSource, Withholding};
+use steno_views::spine::{Around, Captured, Compacted, ConnectionFold, SpineMade, SpineSource, Withholding};
 use uuid::Uuid;
 
 use crate::spines::{Error, SourceName, SpineRecorder, Written};
+use artifacts::Snapshots;
 use boundaries::Boundaries;
 use spool::{Line, Spool};
 pub use spool::{Spooled, connections};
@@ -44,10 +47,30 @@ pub struct Recorded {
     pub lost_bytes: u64,
     /// Why spines are not whole, if they are not. The file of the connection is.
     pub problems: Vec<String>,
+    /// Whether some of it may succeed another time.
+    pub is_left: bool,
+}
+
+/// Where what follows from a message stands.
+struct Next {
+    time: Timestamp,
+    offset: u64,
+    length: u64,
+    part: u32,
+}
+
+impl Next {
+    fn made(&mut self, record_type: SpineType, payload: RawJson) -> SpineMade {
+        let position = Position { generation: 0, offset: self.offset, part: self.part };
+        self.part += 1;
+        SpineMade { record_type, timestamp: self.time.clone(), payload, position, length: self.length }
+    }
 }
 
 /// Makes spines from what was said, live or from the file.
 struct Weave {
+    is_live: bool,
+    snapshots: Snapshots,
     fold: ConnectionFold,
     spines: SpineRecorder,
     boundaries: Boundaries,
@@ -67,7 +90,7 @@ impl ConnectionRecorder {
         let (journal, id) = (journal.clone(), spool.spooled().id);
         let thread = std::thread::Builder::new().name("steno-weave".to_owned());
         let weaving = thread.spawn(move || {
-            let mut weave = Weave::new(&journal, id);
+            let mut weave = Weave { is_live: true, ..Weave::new(&journal, id) };
             for (line, offset, length) in woven {
                 weave.line(&line, offset, length);
             }
@@ -138,6 +161,8 @@ impl Weave {
         let fallback = ThreadId::parse(&id.to_string());
         let fallback = fallback.unwrap_or_else(|_| unreachable!("a UUID is a good name of a thread"));
         Self {
+            is_live: false,
+            snapshots: Snapshots::default(),
             fold: ConnectionFold::new(fallback),
             spines: SpineRecorder::new(journal.clone(), source, Level::Written),
             boundaries: Boundaries::default(),
@@ -160,9 +185,34 @@ impl Weave {
         let made = self.fold.message(captured);
         let parts = made.iter().map(|(_, made)| made.position.part + 1).max().unwrap_or(0);
         self.write(made, length);
+        let mut next = Next { time: time.clone(), offset, length, part: parts };
         for compacted in self.fold.compacted() {
-            let position = Position { generation: 0, offset, part: parts };
-            self.boundary(&compacted, time, position, length);
+            self.boundary(&compacted, &mut next);
+        }
+        for around in self.fold.around() {
+            self.look_around(&around, &mut next);
+        }
+    }
+
+    /// Keeps what lies around a session. It is there while the session goes on, and not when its record is made again.
+    fn look_around(&mut self, around: &Around, next: &mut Next) {
+        if !self.is_live {
+            return;
+        }
+        let (thread, found) = match around {
+            Around::Begins { thread, cwd } => (thread, artifacts::of_repository(cwd)),
+            Around::Ran { thread, path } => (thread, self.snapshots.look(thread, path).into_iter().collect()),
+        };
+        for artifact in found {
+            let kept = artifact.kept.as_ref().map(|(what, bytes)| self.spines.keep(thread, *what, bytes));
+            match kept.transpose() {
+                Ok(kept) => {
+                    let kept = kept.as_ref().map(|kept| (kept.artifact_path.as_str(), kept.sha256.as_str()));
+                    let made = next.made(SpineType::ArtifactRef, artifact.payload(kept));
+                    self.write(vec![(thread.clone(), made)], next.length);
+                }
+                Err(error) => self.recorded.problems.push(steno_views::with_causes(&error)),
+            }
         }
     }
 
@@ -174,18 +224,19 @@ impl Weave {
             }
             made.length = length;
             if let Err(error) = self.spines.write(&thread, made) {
+                // What was made from another source stays so.
+                self.recorded.is_left |= !matches!(error, Error::OtherSource { .. });
                 self.recorded.problems.push(steno_views::with_causes(&error));
                 self.given_up.insert(thread);
             }
         }
     }
 
-    fn boundary(&mut self, compacted: &Compacted, time: &Timestamp, position: Position, length: u64) {
+    fn boundary(&mut self, compacted: &Compacted, next: &mut Next) {
         match self.boundaries.find(compacted) {
             Some(payload) => {
-                let record_type = SpineType::CompactionBoundary;
-                let made = SpineMade { record_type, timestamp: time.clone(), payload, position, length };
-                self.write(vec![(compacted.thread.clone(), made)], length);
+                let made = next.made(SpineType::CompactionBoundary, payload);
+                self.write(vec![(compacted.thread.clone(), made)], next.length);
             }
             None => self.recorded.problems.push(format!(
                 "what a compaction of thread {} did is not known: its session file does not say",

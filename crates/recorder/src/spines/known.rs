@@ -1,11 +1,10 @@
 //! What a spine has already of a source.
 
-use std::io::{self, BufRead as _, BufReader, Read};
 use std::sync::Arc;
 
-use steno_disk::DiskFile;
-use steno_journal::{SegmentIndex, SegmentName, Store};
-use steno_model::{Evidence, Position, SpineRecord, ThreadId};
+use steno_disk::StorePath;
+use steno_journal::{SpineReader, Store};
+use steno_model::{Evidence, Position, ThreadId};
 
 use super::{Error, SourceName};
 
@@ -18,44 +17,21 @@ pub(super) fn last_position(
     thread: &ThreadId,
     source: &SourceName,
 ) -> Result<Option<Position>, Error> {
+    let failed = |source| Error::Journal { thread: thread.clone(), source };
+    let mut reader = SpineReader::new(Arc::clone(store.disk()), StorePath::spine_of(thread));
     let mut last = None;
-    let mut index = SegmentIndex(0);
-    loop {
-        let path = SegmentName::Records(index).path(thread);
-        let failed = |error| Error::Journal {
-            thread: thread.clone(),
-            source: steno_journal::Error::Io { doing: "read", path: path.clone(), source: Arc::new(error) },
-        };
-        let Some(file) = store.disk().open_read(&path).map_err(failed)? else { return Ok(last) };
-        for line in BufReader::with_capacity(1024 * 1024, Reading { file, offset: 0 }).split(b'\n') {
-            let line = line.map_err(failed)?;
-            // A spine of others has records without evidence, and nothing of ours to go on with.
-            let evidence = SpineRecord::parse(&line).ok();
-            let evidence = evidence.and_then(|record| Evidence::read(record.extra.get("evidence")?));
-            let Some(Evidence { source: has, position, .. }) = evidence else { continue };
-            let has = has.to_text();
-            if !source.goes_on_from(&has) {
-                let (has, wanted) = (has.into_owned(), source.text.clone());
-                return Err(Error::OtherSource { thread: thread.clone(), has, wanted });
-            }
-            if has == source.text.as_str() {
-                last = last.max(Some(position));
-            }
+    while let Some(record) = reader.read_next().map_err(failed)? {
+        // A spine of others has records without evidence, and nothing of ours to go on with.
+        let evidence = record.extra.get("evidence").and_then(Evidence::read);
+        let Some(Evidence { source: has, position, .. }) = evidence else { continue };
+        let has = has.to_text();
+        if !source.goes_on_from(&has) {
+            let (has, wanted) = (has.into_owned(), source.text.clone());
+            return Err(Error::OtherSource { thread: thread.clone(), has, wanted });
         }
-        index = index.next();
+        if has == source.text.as_str() {
+            last = last.max(Some(position));
+        }
     }
-}
-
-/// A file of the store, read from its beginning on.
-struct Reading {
-    file: Arc<dyn DiskFile>,
-    offset: u64,
-}
-
-impl Read for Reading {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let read = self.file.read_at(buffer, self.offset)?;
-        self.offset += read as u64;
-        Ok(read)
-    }
+    Ok(last)
 }

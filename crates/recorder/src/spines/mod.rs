@@ -11,7 +11,7 @@ mod trace;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
-use steno_journal::{Journal, Level, Rotation, SpineWriter};
+use steno_journal::{ArtifactFile, Journal, KeptArtifact, Level, Rotation, SpineWriter};
 use steno_model::{Evidence, Position, SpineDraft, ThreadId};
 use steno_views::spine::{SpineMade, SpineSource};
 
@@ -106,6 +106,21 @@ impl SpineRecorder {
         }
         spine.last = Some(made.position);
         Ok(())
+    }
+
+    /// Keeps a file beside a thread's spine, which has been written to before, and returns where and its hash.
+    ///
+    /// # Errors
+    /// What the journal says.
+    pub fn keep(
+        &mut self,
+        thread: &ThreadId,
+        what: ArtifactFile,
+        bytes: &[u8],
+    ) -> Result<KeptArtifact, Error> {
+        let failed = |source| Error::Journal { thread: thread.clone(), source };
+        let spine = self.spines.get(thread).ok_or_else(|| failed(steno_journal::Error::Closed))?;
+        spine.writer.keep_artifact(what, bytes).map_err(failed)
     }
 
     /// Returns the threads that have been written to, and how much.

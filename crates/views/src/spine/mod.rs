@@ -13,7 +13,7 @@ mod turns;
 use steno_model::json::RawJson;
 use steno_model::{Position, SpineType, Timestamp};
 
-pub use app_server::{Captured, Compacted, ConnectionFold, Withholding};
+pub use app_server::{Around, Captured, Compacted, ConnectionFold, Withholding};
 pub use history::History;
 pub use rollout::{Base, RolloutFold};
 pub use trace::{Payloads, TraceFold};

@@ -3,6 +3,7 @@
 mod bundle;
 mod bundle_output;
 mod ls;
+mod record;
 mod rollouts;
 mod validate;
 
@@ -17,6 +18,7 @@ use crate::settings::Settings;
 pub fn run(args: &SpineArgs, settings: &Settings, output: &mut Output) -> Outcome {
     match &args.what {
         SpineDo::Ls(args) => ls::run(args, settings, output),
+        SpineDo::Record(args) => record::run(args, settings, output),
         SpineDo::Validate(args) => validate::run(args, settings, output),
         SpineDo::Bundle(args) => bundle::run(args, settings, output),
     }

@@ -38,6 +38,25 @@ pub struct Captured<'a> {
     pub line: &'a [u8],
 }
 
+/// What happens in a thread that something around it may be worth a look at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Around {
+    /// Its first turn begins, in this directory.
+    Begins {
+        /// The thread.
+        thread: ThreadId,
+        /// Where it works.
+        cwd: String,
+    },
+    /// A command has ended.
+    Ran {
+        /// The thread.
+        thread: ThreadId,
+        /// Its session file.
+        path: String,
+    },
+}
+
 /// What has to be looked up in the session file of a thread: the wire tells of a compaction, not what it did.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Compacted {
@@ -63,6 +82,7 @@ pub struct ConnectionFold {
     waiting: Vec<SpineMade>,
     waiting_bytes: usize,
     compacted: Vec<Compacted>,
+    around: Vec<Around>,
     made: Vec<(ThreadId, SpineMade)>,
     at: Option<At>,
 }
@@ -71,6 +91,8 @@ pub struct ConnectionFold {
 struct Thread {
     settings: Settings,
     path: Option<String>,
+    cwd: Option<String>,
+    has_begun: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -95,6 +117,7 @@ impl ConnectionFold {
             waiting: Vec::new(),
             waiting_bytes: 0,
             compacted: Vec::new(),
+            around: Vec::new(),
             made: Vec::new(),
             at: None,
         }
@@ -117,6 +140,11 @@ impl ConnectionFold {
     /// Returns which compactions were told since the last call.
     pub fn compacted(&mut self) -> Vec<Compacted> {
         std::mem::take(&mut self.compacted)
+    }
+
+    /// Returns what has happened since the last call that something around may be worth a look at.
+    pub fn around(&mut self) -> Vec<Around> {
+        std::mem::take(&mut self.around)
     }
 
     /// Ends the connection. Returns what has waited, and how many answers were given for threads whose parents were
@@ -186,6 +214,7 @@ impl ConnectionFold {
         let known = self.threads.entry(thread.clone()).or_default();
         known.settings.take(message);
         known.path = said.text("path").map(std::borrow::Cow::into_owned);
+        known.cwd = said.text("cwd").map(std::borrow::Cow::into_owned);
         let meta = RawJson::object(|object| {
             object.string("id", &JsonString::from_text(thread.as_str()));
             for (name, wire) in [
@@ -217,7 +246,7 @@ impl ConnectionFold {
                     self.child(&child, &link);
                 }
                 self.bridge_all();
-                self.compaction(thread, message);
+                self.finished(thread, message);
             }
             (Lane::ToAgent, Kind::Response, _) => {
                 let bridges = self.bridges.answer(message);
@@ -228,8 +257,11 @@ impl ConnectionFold {
     }
 
     fn turn(&mut self, thread: &ThreadId, message: &Message<'_>) {
-        let Some(known) = self.threads.get(thread) else { return };
+        let Some(known) = self.threads.get_mut(thread) else { return };
         let context = known.settings.context();
+        if let Some(cwd) = known.cwd.clone().filter(|_| !std::mem::replace(&mut known.has_begun, true)) {
+            self.around.push(Around::Begins { thread: thread.clone(), cwd });
+        }
         let turn = Turn { id: message.turn().unwrap_or_default().into_owned(), is_inferred: false };
         self.make(thread, SpineType::TurnContext, payload::turn_context(&turn, &context));
     }
@@ -246,13 +278,21 @@ impl ConnectionFold {
         self.make(&thread, SpineType::SessionMeta, payload);
     }
 
-    fn compaction(&mut self, thread: &ThreadId, message: &Message<'_>) {
-        let is_compaction =
-            message.params.object("item").text("type").is_some_and(|kind| kind == "contextCompaction");
-        if message.method != "item/completed" || !is_compaction {
+    fn finished(&mut self, thread: &ThreadId, message: &Message<'_>) {
+        if message.method != "item/completed" {
             return;
         }
         let path = self.threads.get(thread).and_then(|known| known.path.clone());
+        match (message.params.object("item").text("type").as_deref(), path) {
+            (Some("contextCompaction"), path) => self.compaction(thread, message, path),
+            (Some("commandExecution"), Some(path)) => {
+                self.around.push(Around::Ran { thread: thread.clone(), path });
+            }
+            _ => {}
+        }
+    }
+
+    fn compaction(&mut self, thread: &ThreadId, message: &Message<'_>, path: Option<String>) {
         let turn = message.turn().unwrap_or_default().into_owned();
         self.compacted.push(Compacted { thread: thread.clone(), turn, path });
     }

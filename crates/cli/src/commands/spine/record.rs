@@ -1,0 +1,147 @@
+//! `steno spine record`: sessions of Codex as spines, from its session files, its traces, or the archive.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader, Cursor};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use serde_json::json;
+use steno_capture::packing::Unpacked;
+use steno_disk::{Links, open_regular};
+use steno_journal::{Journal, Store};
+use steno_model::ThreadId;
+use steno_recorder::spines::{Bases, Error, Written, record_rollout, record_trace};
+use steno_vault::Vault;
+use steno_views::{Lines, count, visible};
+
+use super::rollouts;
+use crate::archiving;
+use crate::args::SpineRecordArgs;
+use crate::connections;
+use crate::failure::{Exit, Failure, Outcome};
+use crate::output::Output;
+use crate::provider_files::cannot;
+use crate::runs;
+use crate::settings::Settings;
+
+pub fn run(args: &SpineRecordArgs, settings: &Settings, output: &mut Output) -> Outcome {
+    let journal = Journal::new(runs::make_store(settings)?, archiving::journal_options(settings));
+    let mut failed = 0;
+    for source in &args.sources {
+        match record(&journal, source) {
+            Ok(recorded) => tell(&recorded, args.json, output),
+            Err(failure) if args.sources.len() == 1 => return Err(failure),
+            Err(failure) => {
+                failed += 1;
+                archiving::warn(&failure.message);
+            }
+        }
+    }
+    if failed > 0 {
+        return Err(Failure::could_not(format!("{} could not be recorded", count(failed, "source"))));
+    }
+    Ok(Exit::Done)
+}
+
+type Recorded = (Vec<ThreadId>, Written);
+
+fn record(journal: &Journal, source: &str) -> Result<Recorded, Failure> {
+    let path = Path::new(source);
+    if path.join("manifest.json").is_file() && path.join("trace.jsonl").is_file() {
+        return record_trace(journal, path).map_err(connections::failure);
+    }
+    if path.is_dir() {
+        let failure =
+            Failure::nothing(format!("`{source}` is no trace: it has no `manifest.json` and `trace.jsonl`"));
+        return Err(failure.with_hint("name a session file, a trace, or a thread of the archive"));
+    }
+    if path.symlink_metadata().is_ok() {
+        let mut file = open(path)?;
+        let mut bases = Beside(path.parent().map(Path::to_owned).unwrap_or_default());
+        return record_rollout(journal, path, &mut *file, &mut bases).map_err(no_session);
+    }
+    record_archived(journal, source)
+}
+
+/// Records what the archive has of a thread.
+fn record_archived(journal: &Journal, source: &str) -> Result<Recorded, Failure> {
+    let hint = "name a session file, a trace, or a thread of the archive";
+    let none = || {
+        Failure::nothing(format!("there is no file `{source}`, and no such thread in the archive"))
+            .with_hint(hint)
+    };
+    let thread = ThreadId::parse(source).map_err(|_| none())?;
+    let mut bases = InArchive { store: journal.store().clone() };
+    let (path, text) = bases.read(&thread)?.ok_or_else(none)?;
+    record_rollout(journal, &path, &mut text.as_slice(), &mut bases).map_err(no_session)
+}
+
+fn no_session(error: Error) -> Failure {
+    let is_none = matches!(error, Error::NoThread { .. });
+    let failure = connections::failure(error);
+    if is_none {
+        failure.with_hint("session files of Codex are recorded so, and its traces")
+    } else {
+        failure
+    }
+}
+
+fn open(path: &Path) -> Result<Box<dyn BufRead>, Failure> {
+    let file: File = open_regular(path, Links::Followed).map_err(|error| cannot("open", path, &error))?;
+    Ok(Box::new(BufReader::new(Unpacked::new(file))))
+}
+
+/// Session files of other threads in the same directory.
+struct Beside(PathBuf);
+
+impl Bases for Beside {
+    fn open(&mut self, thread: &str) -> Option<Box<dyn BufRead>> {
+        let is_its = |path: &PathBuf| {
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            name.starts_with("rollout-")
+                && name.trim_end_matches(".zst").ends_with(&format!("-{thread}.jsonl"))
+        };
+        let entries = std::fs::read_dir(&self.0).ok()?.flatten();
+        open(&entries.map(|entry| entry.path()).find(is_its)?).ok()
+    }
+}
+
+/// Session files of other threads in the archive.
+struct InArchive {
+    store: Store,
+}
+
+impl InArchive {
+    /// Returns a thread's own file, and where it lay.
+    fn read(&self, thread: &ThreadId) -> Result<Option<(PathBuf, Vec<u8>)>, Failure> {
+        let vault = Vault::open(Arc::clone(self.store.disk()));
+        let found = rollouts::find(&vault, thread)?;
+        let Some(rollout) = found.first() else { return Ok(None) };
+        let mut text = Vec::new();
+        rollout.write_to(&vault, &mut text)?;
+        Ok(Some((PathBuf::from(&rollout.about.path), text)))
+    }
+}
+
+impl Bases for InArchive {
+    fn open(&mut self, thread: &str) -> Option<Box<dyn BufRead>> {
+        let (_, text) = self.read(&ThreadId::parse(thread).ok()?).ok()??;
+        Some(Box::new(Cursor::new(text)))
+    }
+}
+
+fn tell((threads, written): &Recorded, is_json: bool, output: &mut Output) {
+    let names: Vec<&str> = threads.iter().map(ThreadId::as_str).collect();
+    if is_json {
+        let said = json!({
+            "threads": names, "records": written.records, "known": written.known, "refused": written.refused,
+        });
+        return output.json_line(&said.to_string());
+    }
+    let new = count(written.records, "new record");
+    let known = if written.known > 0 { format!(", {} known", written.known) } else { String::new() };
+    output.line(&format!("recorded  {}  {new}{known}", visible(&names.join(", "), Lines::Escape)));
+    if written.refused > 0 {
+        archiving::warn(&format!("{} too long for a spine", count(written.refused, "record")));
+    }
+}

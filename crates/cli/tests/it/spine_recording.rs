@@ -1,0 +1,90 @@
+//! `steno spine record`: sessions of Codex as spines, which hold to every rule, and go on where they were left.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use steno_testkit::{needs, shared_dir};
+
+use crate::kit::Steno;
+
+const META: &str = r#"{"timestamp":"2026-05-01T10:00:00.000Z","type":"session_meta","payload":{"id":"t1","cwd":"/w","git":{"commit_hash":"c0"}}}"#;
+const STARTED: &str = r#"{"timestamp":"2026-05-01T10:00:01.000Z","type":"event_msg","payload":{"type":"task_started","turn_id":"u1"}}"#;
+const COMPACTED: &str = r#"{"timestamp":"2026-05-01T10:00:02.000Z","type":"compacted","payload":{"message":"S","replacement_history":[]}}"#;
+
+#[test]
+fn a_session_file_becomes_a_spine_that_grows_with_it() {
+    let steno = Steno::new();
+    let file = steno.dir.path().join("rollout-2026-05-01T10-00-00-t1.jsonl");
+    fs::write(&file, format!("{META}\n{STARTED}\n")).unwrap();
+    let path = file.to_str().unwrap();
+    let said = steno.run(&["spine", "record", path]);
+    assert_eq!((said.code, said.out.as_str()), (0, "recorded  t1  3 new records\n"), "{said:?}");
+    fs::write(&file, format!("{META}\n{STARTED}\n{COMPACTED}\n")).unwrap();
+    let said = steno.run(&["spine", "record", "--json", path]);
+    assert_eq!(said.out, "{\"known\":3,\"records\":2,\"refused\":0,\"threads\":[\"t1\"]}\n");
+    let said = steno.run(&["spine", "validate"]);
+    assert!(said.code == 0 && said.out.contains("5 records"), "{said:?}");
+}
+
+#[test]
+fn what_is_no_session_of_codex_is_said_to_be_none() {
+    let steno = Steno::new();
+    let dir = steno.dir.path();
+    let write = |name: &str, text: &str| {
+        fs::write(dir.join(name), text).unwrap();
+        dir.join(name).to_str().unwrap().to_owned()
+    };
+    let empty = write("empty.jsonl", "");
+    let other = write("other.jsonl", "{\"type\":\"user\"}\n");
+    for (source, wanted) in [
+        (empty.as_str(), "names no thread"),
+        (&other, "names no thread"),
+        (dir.to_str().unwrap(), "is no trace"),
+        ("00000000-0000-4000-8000-000000000000", "no such thread in the archive"),
+        ("../nothing", "there is no file"),
+    ] {
+        let said = steno.run(&["spine", "record", source]);
+        assert!(
+            said.code != 0 && said.err.contains(wanted) && said.err.contains("hint:"),
+            "{source}: {said:?}"
+        );
+    }
+    assert!(!steno.store().join("spine").exists());
+    // Of several, one that cannot be recorded takes nothing from the others.
+    let good = write("rollout-t1.jsonl", &format!("{META}\n"));
+    let said = steno.run(&["spine", "record", &empty, &good]);
+    assert!(said.code == 3 && said.out.contains("t1"), "{said:?}");
+}
+
+/// Session files below a directory.
+fn rollouts(dir: &Path, found: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
+        let path = entry.path();
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if path.is_dir() {
+            rollouts(&path, found);
+        } else if name.contains("rollout") && name.contains(".jsonl") {
+            found.push(path);
+        }
+    }
+}
+
+#[test]
+fn every_real_session_of_codex_becomes_a_spine_that_holds_to_every_rule() {
+    let shared = needs!(shared_dir(), "the sample sessions are absent");
+    let mut found = Vec::new();
+    for dir in ["captures/codex", "recordings/codex", "versions/codex"] {
+        rollouts(&shared.join(dir), &mut found);
+    }
+    assert!(found.len() > 15, "{}", found.len());
+    for path in found {
+        let steno = Steno::new();
+        let path = path.to_str().unwrap();
+        let said = steno.run(&["spine", "record", path]);
+        assert_eq!(said.code, 0, "{path}: {said:?}");
+        let said = steno.run(&["spine", "validate"]);
+        assert!(said.code == 0 && said.out.lines().all(|line| line.starts_with("valid")), "{path}: {said:?}");
+        let said = steno.run(&["spine", "record", path]);
+        assert!(said.out.contains("  0 new records, "), "{path}: {said:?}");
+    }
+}

@@ -1,0 +1,115 @@
+//! What lies around a session while it is going on: its repository as it stands at the first turn, and the shell's snapshot.
+
+use std::collections::HashSet;
+use std::io::{BufRead as _, BufReader};
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use steno_capture::git::{self, GitState};
+use steno_disk::{Links, open_regular, read_up_to};
+use steno_journal::ArtifactFile;
+use steno_model::ThreadId;
+use steno_model::json::{JsonString, ObjectWriter, RawJson};
+
+/// How long a snapshot of a shell may be.
+const SNAPSHOT_BYTES_MAX: u64 = 4 * 1024 * 1024;
+/// How many lines of a session file are looked at for the name of its shell.
+const LINES_MAX: usize = 64;
+
+/// A file to be kept, and what the record of it says beside where it is.
+pub(super) struct Artifact {
+    pub(super) kept: Option<(ArtifactFile, Vec<u8>)>,
+    kind: &'static str,
+    beside: Vec<(&'static str, RawJson)>,
+}
+
+impl Artifact {
+    /// Returns the payload of its record, when it was kept at a path.
+    pub(super) fn payload(&self, kept: Option<(&str, &str)>) -> RawJson {
+        RawJson::object(|object: &mut ObjectWriter<'_>| {
+            object.word("kind", self.kind);
+            for (name, value) in &self.beside {
+                object.json(name, value);
+            }
+            if let Some((path, sha256)) = kept {
+                object.string("artifact_path", &JsonString::from_text(path));
+                object.string("sha256", &JsonString::from_text(sha256));
+            }
+        })
+    }
+}
+
+fn text(text: &str) -> RawJson {
+    JsonString::from_text(text).to_json()
+}
+
+/// Returns what git knows of where a thread works.
+pub(super) fn of_repository(cwd: &str) -> Vec<Artifact> {
+    let Some(GitState { root, commit, branch, url, diff }) = git::look(Path::new(cwd)) else {
+        return Vec::new();
+    };
+    let identity = RawJson::object(|object| {
+        object.string("commit_hash", &JsonString::from_text(&commit));
+        for (name, value) in [("branch", branch), ("repository_url", url)] {
+            let value = value.map(|value| JsonString::from_text(&value));
+            object.optional(name, value.as_ref(), ObjectWriter::string);
+        }
+    });
+    let root = text(&root.to_string_lossy());
+    let info =
+        Artifact { kept: None, kind: "git_info", beside: vec![("repo_root", root), ("git", identity)] };
+    let diff = diff.map(|diff| Artifact {
+        kept: Some((ArtifactFile::GitDiff, diff.patch)),
+        kind: "git_diff",
+        beside: vec![("base_sha", text(&diff.base))],
+    });
+    [Some(info), diff].into_iter().flatten().collect()
+}
+
+/// Finds snapshots of shells, which the agent deletes when a session ends.
+#[derive(Default)]
+pub(super) struct Snapshots {
+    kept: HashSet<PathBuf>,
+}
+
+impl Snapshots {
+    /// Returns what is new of a thread whose session file is known.
+    pub(super) fn look(&mut self, thread: &ThreadId, rollout: &str) -> Option<Artifact> {
+        let rollout = Path::new(rollout);
+        // `<home>/sessions/<year>/<month>/<day>/<file>`
+        let dir = rollout.ancestors().nth(5)?.join("shell_snapshots");
+        let is_its = |path: &PathBuf| {
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            name.starts_with(&format!("{thread}.")) && name.ends_with(".sh")
+        };
+        let mut found = std::fs::read_dir(dir).ok()?.flatten().map(|entry| entry.path()).filter(is_its);
+        let path = found.find(|path| !self.kept.contains(path))?;
+        let bytes = read_up_to(open_regular(&path, Links::Refused).ok()?, SNAPSHOT_BYTES_MAX).ok()?;
+        self.kept.insert(path);
+        let shell = shell_of(rollout).unwrap_or_else(|| "unknown".to_owned());
+        let kept = Some((ArtifactFile::ShellSnapshot, bytes));
+        Some(Artifact { kept, kind: "shell_snapshot", beside: vec![("shell", text(&shell))] })
+    }
+}
+
+#[derive(Deserialize)]
+struct Line<'a> {
+    #[serde(rename = "type")]
+    kind: String,
+    #[serde(borrow)]
+    payload: &'a RawValue,
+}
+
+/// Reads which shell a session has, from where its file says so.
+fn shell_of(rollout: &Path) -> Option<String> {
+    let file = BufReader::new(open_regular(rollout, Links::Refused).ok()?);
+    let lines = file.lines().take(LINES_MAX).map_while(Result::ok);
+    lines.into_iter().find_map(|line| {
+        let read: Line<'_> =
+            serde_json::from_str(&line).ok().filter(|line: &Line<'_>| line.kind == "world_state")?;
+        let state: serde_json::Value = serde_json::from_str(read.payload.get()).ok()?;
+        let shell = &state["state"]["environments"]["environments"]["local"]["shell"];
+        shell.as_str().map(str::to_owned)
+    })
+}
