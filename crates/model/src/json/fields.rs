@@ -43,6 +43,7 @@ impl<'a> Key<'a> {
 }
 
 /// The fields of one JSON object, in the order in which they came, duplicates included.
+#[derive(Default)]
 pub struct Fields<'a>(Vec<(Key<'a>, &'a RawValue)>);
 
 impl<'a> Fields<'a> {
@@ -117,6 +118,16 @@ impl<'a> Fields<'a> {
         // A set: comparing each name with each would take hours for a line of a million names.
         let mut seen = BTreeSet::new();
         self.0.iter().map(|(key, _)| key.name()).find(|name| !seen.insert(name.clone())).map(|(text, _)| text)
+    }
+
+    /// Returns how many fields there are.
+    pub(crate) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Adds a field whose name token a serde pass has proven to be one.
+    pub(crate) fn push(&mut self, name: &'a RawValue, value: &'a RawValue) {
+        self.0.push((Key(name.get()), value));
     }
 
     /// Iterates over the fields, in order.

@@ -81,12 +81,6 @@ impl<'a> SpineEnvelope<'a> {
             Word::Unknown(_) => Ok(None),
         }
     }
-
-    /// Returns the value of a payload's field, the first if there are several.
-    #[must_use]
-    pub fn payload_field(&self, name: &str) -> Option<&'a RawValue> {
-        self.payload.fields()?.iter().find(|(key, _)| key.is(name)).map(|(_, value)| value)
-    }
 }
 
 fn check_depth(text: &str) -> Result<(), Error> {
@@ -112,18 +106,14 @@ struct Parts<'a> {
 }
 
 impl<'a> Parts<'a> {
+    /// Reads a line whose payload may be any value.
     fn parse_slowly(text: &'a str) -> Result<Self, Error> {
-        let mut fields = Fields::parse(text)?;
-        Ok(Self {
-            schema_version: fields.take("schema_version")?,
-            thread_id: fields.take("thread_id")?,
-            seq: fields.take("seq")?,
-            timestamp: fields.take("timestamp")?,
-            record_type: fields.take("type")?,
-            payload: fields
-                .take("payload")?
-                .map(|raw| Fields::parse(raw.get()).map_or(Carried::Other, Carried::Object)),
-            duplicate: None,
+        let mut source = serde_json::Deserializer::from_str(text);
+        let parts = source.deserialize_map(PartsVisitor { payload: Reading::Raw });
+        parts.and_then(|parts| source.end().map(|()| parts)).map_err(|error| {
+            // serde gives up at the first bracket of an array, before it knows whether the rest is JSON.
+            let shape_only = error.is_data() && serde_json::from_str::<&RawValue>(text).is_ok();
+            if shape_only { Error::NotAnObject } else { Error::not_json(&error) }
         })
     }
 
@@ -168,16 +158,72 @@ impl<'a> Parts<'a> {
 
 /// Returns which field of the envelope a name token spells, however it does.
 fn field_named(token: &RawValue) -> Option<&'static str> {
-    super::ENVELOPE_FIELDS.into_iter().find(|field| text_is(token, field))
+    let name = text_of(token)?;
+    super::ENVELOPE_FIELDS.into_iter().find(|field| *field == name)
 }
 
 impl<'de: 'a, 'a> Deserialize<'de> for Parts<'a> {
     fn deserialize<D: Deserializer<'de>>(source: D) -> Result<Self, D::Error> {
-        source.deserialize_map(PartsVisitor)
+        source.deserialize_map(PartsVisitor { payload: Reading::Fields })
     }
 }
 
-struct PartsVisitor;
+/// How a payload is read: field by field, which fails for what is no object, or as one value.
+#[derive(Clone, Copy)]
+enum Reading {
+    Fields,
+    Raw,
+}
+
+struct PartsVisitor {
+    payload: Reading,
+}
+
+impl PartsVisitor {
+    fn payload<'de, A: MapAccess<'de>>(&self, map: &mut A) -> Result<Carried<'de>, A::Error> {
+        Ok(match self.payload {
+            Reading::Fields => Carried::Object(map.next_value::<PayloadFields<'de>>()?.0),
+            Reading::Raw => {
+                let raw = map.next_value::<&RawValue>()?;
+                let fields = serde_json::from_str::<PayloadFields<'de>>(raw.get());
+                fields.map_or(Carried::Other, |fields| Carried::Object(fields.0))
+            }
+        })
+    }
+}
+
+/// The fields of a payload that have names which payloads are checked for.
+struct PayloadFields<'a>(Fields<'a>);
+
+impl<'de: 'a, 'a> Deserialize<'de> for PayloadFields<'a> {
+    fn deserialize<D: Deserializer<'de>>(source: D) -> Result<Self, D::Error> {
+        source.deserialize_map(PayloadVisitor)
+    }
+}
+
+struct PayloadVisitor;
+
+impl<'de> Visitor<'de> for PayloadVisitor {
+    type Value = PayloadFields<'de>;
+
+    fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("a JSON object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<PayloadFields<'de>, A::Error> {
+        let mut fields = Fields::default();
+        while let Some(key) = map.next_key::<&RawValue>()? {
+            // A line may have millions of names. Beyond so many of ours, one has come twice, which is what counts.
+            let is_kept = fields.len() <= payload::NAMES.len() && payload::is_checked(key);
+            if is_kept {
+                fields.push(key, map.next_value()?);
+            } else {
+                map.next_value::<IgnoredAny>()?;
+            }
+        }
+        Ok(PayloadFields(fields))
+    }
+}
 
 impl<'de> Visitor<'de> for PartsVisitor {
     type Value = Parts<'de>;
@@ -195,7 +241,7 @@ impl<'de> Visitor<'de> for PartsVisitor {
             };
             let was_there = match parts.slot(field) {
                 Some(slot) => slot.replace(map.next_value()?).is_some(),
-                None => parts.payload.replace(Carried::Object(map.next_value()?)).is_some(),
+                None => parts.payload.replace(self.payload(&mut map)?).is_some(),
             };
             if was_there {
                 parts.duplicate = Some(field);
@@ -228,7 +274,7 @@ mod tests {
         assert_eq!((&*envelope.thread_id, envelope.seq.get()), ("thread_123", 42));
         assert_eq!(envelope.record_type, Word::Known(SpineType::Event));
         assert!(envelope.has_time());
-        assert_eq!(envelope.payload_field("id").map(RawValue::get), Some("\"turn_abc\""));
+        assert_eq!(envelope.check_payload(), Ok(None));
         let fields = "\"seq\":42,\"timestamp\":\"2026-01-31T08:15:24.123Z\",";
         let moved = LINE.replace(fields, "").replacen('{', &format!("{{{fields}"), 1);
         check(&moved, None);
@@ -261,6 +307,24 @@ mod tests {
         for (from, to) in [("_v1", "_v2"), ("42", "0"), ("42", "4.2"), ("thread_123", "../x")] {
             assert!(SpineEnvelope::parse(LINE.replace(from, to).as_bytes()).is_err(), "{to}");
         }
+    }
+
+    #[test]
+    fn names_without_number_are_passed_over_and_one_that_comes_twice_is_found() {
+        let many: String =
+            (0..1000).map(|number| format!("\"a{number}\":[{{}}],")).collect::<Vec<_>>().concat();
+        let line = LINE.replace("\"payload\":{", &format!("\"payload\":{{{many}"));
+        let checked = |line: &str| {
+            SpineEnvelope::parse(line.as_bytes()).unwrap().check_payload().map(|file| file.is_some())
+        };
+        assert_eq!(checked(&line), Ok(false));
+        let ids = "\"id\":\"x\",".repeat(1000);
+        let twice = LINE.replace("\"payload\":{", &format!("\"payload\":{{{ids}"));
+        assert!(matches!(checked(&twice), Err(PayloadFlaw::Field { .. })));
+        // Once more than there are names, and the one that is looked for comes last.
+        let others = "\"op\":1,".repeat(1000);
+        let late = LINE.replace("\"payload\":{", &format!("\"payload\":{{{others}"));
+        assert!(checked(&late).is_err());
     }
 
     #[test]

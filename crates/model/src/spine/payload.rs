@@ -44,6 +44,39 @@ vocabulary! {
     }
 }
 
+/// The names that payloads are checked for.
+pub(super) const NAMES: [&str; 24] = [
+    "id",
+    "msg",
+    "op",
+    "kind",
+    "turn_id",
+    "context",
+    "git",
+    "repo_root",
+    "base_sha",
+    "shell",
+    "artifact_path",
+    "sha256",
+    "summary_message",
+    "pre_compaction_history",
+    "post_compaction_history",
+    "bridge_kind",
+    "parent_thread_id",
+    "parent_turn_id",
+    "parent_call_id",
+    "sub_agent_thread_id",
+    "sub_agent_turn_id",
+    "sub_agent_call_id",
+    "decision",
+    "user_input_response",
+];
+
+/// Tells whether a name token spells one of them, however it does.
+pub(super) fn is_checked(token: &RawValue) -> bool {
+    text_of(token).is_some_and(|found| NAMES.contains(&&*found))
+}
+
 /// A file beside the spine, as a record names it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ArtifactRef<'a> {
