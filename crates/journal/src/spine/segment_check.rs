@@ -17,6 +17,7 @@ pub(super) struct Segment {
     pub(super) bytes: u64,
     pub(super) sha256: String,
     pub(super) records: u64,
+    /// The lowest and the highest number.
     pub(super) seq_first: Option<Seq>,
     pub(super) seq_last: Option<Seq>,
     /// The thread that its first record names.
@@ -182,6 +183,7 @@ impl SegmentCheck {
             self.astray = 0;
         }
         found.records += 1;
+        found.seq_first = found.seq_first.min(Some(record.seq));
         found.seq_last = found.seq_last.max(Some(record.seq));
     }
 

@@ -156,7 +156,7 @@ pub fn reseal(files: &mut Files, dir: &str, index: u32) {
     about["bytes"] = bytes.len().into();
     about["sha256"] = sha256(&bytes).into();
     about["record_count"] = crate::kit::newlines(&bytes).into();
-    about["min_seq"] = seqs.first().copied().unwrap_or(0).into();
+    about["min_seq"] = seqs.iter().min().copied().unwrap_or(0).into();
     about["max_seq"] = seqs.iter().max().copied().unwrap_or(0).into();
     files.insert(name, about.to_string().into_bytes());
 }

@@ -60,6 +60,12 @@ fn line_faults() -> Vec<Fault> {
             replace(files, &records(1), "\"seq\":5", "\"seq\":4");
             reseal(files, "", 1);
         }),
+        spine(Rule::SeqOrder, |files| {
+            replace(files, &records(1), "\"seq\":4", "\"seq\":9");
+            replace(files, &records(1), "\"seq\":5", "\"seq\":4");
+            replace(files, &records(1), "\"seq\":9", "\"seq\":5");
+            reseal(files, "", 1);
+        }),
         spine(Rule::SeqGap, |files| {
             replace(files, &records(2), "\"seq\":8", "\"seq\":9");
             reseal(files, "", 2);
