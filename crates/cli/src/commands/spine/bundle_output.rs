@@ -82,8 +82,17 @@ impl BundleOutput {
         }
     }
 
-    /// Checks what was written, and gives it its name.
+    /// Checks what was written, and gives it its name; nothing is left behind where that fails.
     pub fn finish(self) -> Result<Report, Failure> {
+        let temporary = self.temporary.clone();
+        let named = self.check_and_name();
+        if named.is_err() {
+            discard(&temporary);
+        }
+        named
+    }
+
+    fn check_and_name(self) -> Result<Report, Failure> {
         let (path, temporary) = (self.path, self.temporary);
         let failed = |error: io::Error| cannot("write", &temporary, &error);
         let report = match self.form {
@@ -95,20 +104,14 @@ impl BundleOutput {
             Form::Directory(disk) => validate_directory(&disk)?,
         };
         if !report.is_valid() {
-            discard(&temporary);
             return Err(Failure::could_not("what was written is not valid, and was taken away again")
                 .with_hint("`steno spine validate` checks the spine itself"));
         }
-        match rustix::fs::renameat_with(CWD, &temporary, CWD, &path, RenameFlags::NOREPLACE) {
-            Ok(()) => {}
-            Err(error) => {
-                discard(&temporary);
-                return Err(match error {
-                    rustix::io::Errno::EXIST => in_the_way(&path),
-                    error => cannot("name", &path, &error.into()),
-                });
-            }
-        }
+        let named = rustix::fs::renameat_with(CWD, &temporary, CWD, &path, RenameFlags::NOREPLACE);
+        named.map_err(|error| match error {
+            rustix::io::Errno::EXIST => in_the_way(&path),
+            error => cannot("name", &path, &error.into()),
+        })?;
         let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let synced = File::open(dir).and_then(|dir| dir.sync_all());
         synced.map_err(|error| cannot("sync the directory of", &path, &error))?;
