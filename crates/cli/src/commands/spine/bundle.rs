@@ -7,8 +7,8 @@ use std::sync::Arc;
 use serde_json::json;
 use steno_disk::StorePath;
 use steno_journal::{
-    BundleContent, BundleEntry, BundleWish, LeftOut, Report, Snapshots, SpineReader, Store, plan_bundle,
-    validate_spine,
+    BundleContent, BundleEntry, BundleWish, LeftOut, Report, Rule, Snapshots, SpineReader, Store,
+    plan_bundle, validate_spine,
 };
 use steno_model::json::{Fields, RawJson, text_of};
 use steno_model::{SpineType, ThreadId, Word};
@@ -50,6 +50,11 @@ pub fn run(args: &SpineBundleArgs, settings: &Settings, output: &mut Output) -> 
         write(&args.output, &entries, &Sources { store: &store, vault: &vault, rollouts: &rollouts })?;
     if rollouts.is_empty() {
         tracing::warn!("the archive has no rollout of `{thread}`; the bundle is without it");
+    }
+    if report.findings.iter().any(|finding| finding.rule == Rule::ArtifactKind) {
+        tracing::warn!(
+            "records refer to artifacts of kinds that we don't know; their files are not in the bundle"
+        );
     }
     for LeftOut { file, reason } in &left_out {
         tracing::warn!("`{}` was left out: {reason}", visible(file, Lines::Escape));
