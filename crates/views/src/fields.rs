@@ -52,6 +52,13 @@ impl<'a> PayloadFields<'a> {
         self.0.iter().flat_map(Fields::iter).map(|(key, _)| key.text().into_owned()).collect()
     }
 
+    /// Returns the fields that have none of these names, in order.
+    pub(crate) fn others(&self, names: &[&str]) -> Vec<(JsonString, RawJson)> {
+        let fields = self.0.iter().flat_map(Fields::iter);
+        let others = fields.filter(|(key, _)| names.iter().all(|name| !key.is(name)));
+        others.map(|(key, value)| (key.text().into_owned().into(), RawJson::from_raw(value))).collect()
+    }
+
     /// Tells whether the field called `name` is true.
     pub(crate) fn is_true(&self, name: &str) -> bool {
         self.raw(name).is_some_and(|raw| raw.get() == "true")
@@ -122,5 +129,6 @@ mod tests {
         assert_eq!(fields.object("a").string("b"), None);
         assert_eq!(fields.object("none").string("b"), None);
         assert_eq!(fields.string("source"), None);
+        assert_eq!(fields.others(&["a"]), [("source".into(), RawJson::parse(r#"{"b":"y"}"#).unwrap())]);
     }
 }

@@ -9,6 +9,7 @@
 //! - [`conversation`]: [`conversation::ConversationBuilder`] makes one run a conversation, each call with its result;
 //!   [`conversation::text()`] shows it as lines.
 //! - [`usage`]: [`usage::UsageBuilder`] adds up what sessions cost in tokens.
+//! - [`atif`]: [`atif::RunBuilder`] and [`atif::Family`] make runs ATIF trajectories, [`atif::validate()`] checks one.
 //! - [`gist`]: what a value says, in a few words for one line.
 //! - [`State`] and [`Reported`]: what is known about an end.
 //! - [`visible()`]: makes foreign text harmless for a terminal. [`cut()`] shortens a text, [`count()`] gives a number its
@@ -38,6 +39,7 @@
 //!   to be missing.
 //! - Views work in one pass, and none recurses into what it reads.
 
+pub mod atif;
 pub mod conversation;
 mod fields;
 pub mod gist;

@@ -78,8 +78,8 @@ impl<'a> ObjectWriter<'a> {
         self.raw(name, Digits::of(number).as_str());
     }
 
-    /// Writes a value that `write` appends as JSON.
-    pub(crate) fn nested(&mut self, name: &str, write: impl FnOnce(&mut String)) {
+    /// Writes a value that `write` appends as JSON; whether it is, is up to `write`.
+    pub fn nested(&mut self, name: &str, write: impl FnOnce(&mut String)) {
         self.key(name);
         write(self.out);
     }

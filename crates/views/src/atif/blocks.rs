@@ -1,0 +1,83 @@
+//! Blocks of messages and results of steps as parts of what was said; and the media that prompts have only marks of.
+
+use serde_json::value::RawValue;
+use steno_model::json::{Extra, JsonString, ObjectWriter, RawJson};
+use steno_model::{Evidence, ExchangeEvent};
+
+use super::build::Records;
+use super::content::Part;
+use super::media::Media;
+use crate::fields::PayloadFields;
+use crate::gist::placeholder;
+
+/// Splits what a step gave into its words and the rest: a text is all words, an object may have them in `content` or
+/// `text`.
+pub(super) fn told(result: Option<RawJson>) -> (Option<JsonString>, Option<RawJson>) {
+    let Some(result) = result.filter(|result| !result.is_null()) else { return (None, None) };
+    if result.as_str().starts_with('"') {
+        return (serde_json::from_str(result.as_str()).ok().and_then(JsonString::from_raw), None);
+    }
+    let fields = PayloadFields::parse(result.as_str());
+    let found = ["content", "text"].into_iter().find_map(|name| Some((name, fields.string(name)?)));
+    let Some((name, words)) = found else { return (None, Some(result)) };
+    let mut rest = Extra::default();
+    for (key, value) in fields.others(&[name]) {
+        rest.push(&key.to_text(), value);
+    }
+    let mut out = String::new();
+    ObjectWriter::begin(&mut out).finish(&rest);
+    (Some(words), RawJson::parse(&out).ok())
+}
+
+/// Reads a block that is no call, no thought and no medium.
+pub(super) fn part(inside: &PayloadFields<'_>, block: &RawValue) -> Part {
+    let chunk = || inside.string("chunk").or_else(|| inside.string("text"));
+    let text = match &*inside.text("type").unwrap_or_default() {
+        "text" => inside.string("text"),
+        "command" => inside.string("command"),
+        "stream" => return Part::Chunk(chunk().unwrap_or_else(|| "".into())),
+        _ => None,
+    };
+    Part::Text(text.unwrap_or_else(|| block.get().into()))
+}
+
+/// Tells whether a block only marks that there was a medium.
+pub(super) fn is_mark(block: &PayloadFields<'_>) -> bool {
+    let is_empty = block.string("text").is_some_and(|text| text.is_empty());
+    is_empty && (block.json_text("size_bytes").is_some() || block.json_text("path").is_some())
+}
+
+/// The media that a prompt has marks of, in order.
+pub(super) struct Marks {
+    found: std::vec::IntoIter<Media>,
+    /// How many could not be read.
+    pub(super) unread: u64,
+}
+
+impl Marks {
+    /// Reads the record of an event that has marks. Unless it has as many media as there are marks without a path, nobody
+    /// knows which is which.
+    pub(super) fn of(event: &ExchangeEvent, blocks: &[&RawValue], records: &mut dyn Records) -> Self {
+        let inside = blocks.iter().map(|block| PayloadFields::parse(block.get()));
+        let marks = inside.filter(|block| is_mark(block) && block.json_text("path").is_none()).count();
+        let mut read = || {
+            let evidence = event.extra.get("evidence").and_then(Evidence::read)?;
+            let record = String::from_utf8(records.record(&evidence)?).ok()?;
+            Some(Media::find(&record)).filter(|found| found.len() == marks)
+        };
+        let found = if marks > 0 { read().unwrap_or_default() } else { Vec::new() };
+        Self { found: found.into_iter(), unread: 0 }
+    }
+
+    pub(super) fn next(&mut self, mark: &PayloadFields<'_>) -> Part {
+        let found = if mark.json_text("path").is_none() { self.found.next() } else { None };
+        found.map_or_else(
+            || {
+                self.unread += 1;
+                let words = placeholder(&|name| mark.json(name));
+                Part::Text(words.unwrap_or_else(|| "[media]".to_owned()).into())
+            },
+            Part::Media,
+        )
+    }
+}

@@ -1,0 +1,217 @@
+//! Tells which response a record of the model's words belongs to, where the record itself does not say.
+//!
+//! Claude's records name their response. Codex's do not: usage comes apart, after the words that it is for, and before
+//! them in versions around 0.50. Where a channel has no usage for single responses, a response ends when all its calls
+//! have their results.
+
+use std::collections::HashMap;
+
+/// The place of a step among the steps of a run.
+pub(super) type StepNumber = usize;
+
+/// How far the response at hand has come.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Stage {
+    /// More may come.
+    #[default]
+    Speaking,
+    /// Its calls have their results; what comes next is another response, unless usage tells otherwise.
+    Answered,
+    /// It is over.
+    Over,
+}
+
+/// Whether usage comes before or after the words that it is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Order {
+    Leads,
+    Trails,
+}
+
+/// What a record of the model's words does.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Belongs {
+    /// It belongs to the response of this step; those after it belong there too.
+    To(StepNumber, Vec<StepNumber>),
+    /// It begins another response.
+    ToNone,
+}
+
+/// The responses of a run, as their records come.
+#[derive(Default)]
+pub(super) struct Responses {
+    by_id: HashMap<String, StepNumber>,
+    now: Option<StepNumber>,
+    stage: Stage,
+    has_usage: bool,
+    order: Option<Order>,
+    /// The steps since the last certain end of a response that were taken for responses of their own.
+    split: Vec<StepNumber>,
+}
+
+impl Responses {
+    /// Finds the step of a response by its id.
+    pub(super) fn named(&self, id: &str) -> Option<StepNumber> {
+        self.by_id.get(id).copied()
+    }
+
+    /// Names the response of a step.
+    pub(super) fn name(&mut self, id: &str, step: StepNumber) {
+        self.by_id.insert(id.to_owned(), step);
+    }
+
+    /// Says where words belong that name no response.
+    pub(super) fn words(&self) -> Belongs {
+        match (self.now, self.stage) {
+            (Some(step), Stage::Speaking) => Belongs::To(step, Vec::new()),
+            // Usage would have ended it.
+            (Some(step), Stage::Answered) if self.order.is_some() => Belongs::To(step, Vec::new()),
+            _ => Belongs::ToNone,
+        }
+    }
+
+    /// Says where usage belongs that names no response with words. `may_lead` tells whether the channel is one in which it
+    /// may come before them.
+    pub(super) fn usage(&mut self, may_lead: bool) -> Belongs {
+        let leads = may_lead && self.now.is_none();
+        let order = *self.order.get_or_insert(if leads { Order::Leads } else { Order::Trails });
+        match self.now() {
+            Some(step) if order == Order::Trails && !self.has_usage => {
+                let mut split = std::mem::take(&mut self.split);
+                // What was split off the first step is one with it: usage is for all of them.
+                let first = split.first().copied().unwrap_or(step);
+                split.retain(|other| *other != first);
+                Belongs::To(first, split)
+            }
+            Some(_) | None => Belongs::ToNone,
+        }
+    }
+
+    /// Begins a response at a step.
+    pub(super) fn begin(&mut self, step: StepNumber) {
+        if self.stage == Stage::Over {
+            self.split.clear();
+        }
+        self.split.push(step);
+        (self.now, self.stage, self.has_usage) = (Some(step), Stage::Speaking, false);
+    }
+
+    /// Takes note that the usage of the response at hand is known; where usage comes last, that is its end.
+    pub(super) fn used(&mut self) {
+        self.has_usage = true;
+        if self.order != Some(Order::Leads) {
+            self.end();
+        }
+    }
+
+    /// Takes note that every call of the response at hand has its result.
+    pub(super) fn answered(&mut self) {
+        if self.stage == Stage::Speaking {
+            self.stage = Stage::Answered;
+        }
+    }
+
+    /// Ends the response at hand: a prompt, the end of a turn or a compaction came.
+    pub(super) fn end(&mut self) {
+        self.stage = Stage::Over;
+        self.split.clear();
+    }
+
+    /// Returns the step of the response at hand, if it is not over.
+    pub(super) fn now(&self) -> Option<StepNumber> {
+        self.now.filter(|_| self.stage != Stage::Over)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Groups records in the notation of the tests' cases: `w` words, `c` a call, `o` the result of the last open call,
+    /// `$` usage, `|` the end of a turn. Returns what each response consists of.
+    fn grouped(records: &str, may_lead: bool) -> Vec<String> {
+        let mut responses = Responses::default();
+        let mut steps = Vec::<String>::new();
+        for record in records.chars() {
+            let belongs = match record {
+                '|' => {
+                    responses.end();
+                    continue;
+                }
+                'o' => {
+                    // Of a response that is over nothing depends on them any more.
+                    if let Some(now) = responses.now() {
+                        steps[now].push('o');
+                        if steps[now].matches('o').count() == steps[now].matches('c').count() {
+                            responses.answered();
+                        }
+                    }
+                    continue;
+                }
+                '$' => responses.usage(may_lead),
+                _ => responses.words(),
+            };
+            let step = match belongs {
+                Belongs::To(step, absorbed) => {
+                    for other in absorbed {
+                        let other = std::mem::take(&mut steps[other]);
+                        steps[step].push_str(&other);
+                    }
+                    step
+                }
+                Belongs::ToNone => {
+                    steps.push(String::new());
+                    responses.begin(steps.len() - 1);
+                    steps.len() - 1
+                }
+            };
+            steps[step].push(record);
+            if record == '$' {
+                responses.used();
+            }
+        }
+        steps.retain(|step| !step.is_empty());
+        steps
+    }
+
+    #[track_caller]
+    fn check(records: &str, want: &[&str]) {
+        assert_eq!(grouped(records, true), want, "{records}");
+    }
+
+    #[test]
+    fn usage_ends_a_response_wherever_results_stand() {
+        check("wc$owc$o", &["wc$", "wc$"]);
+        check("wcc$wc", &["wcc$", "wc"]);
+        check("wccoo$wcc", &["wccoo$", "wcc"]);
+        // Reports of calls stand inside of a response.
+        check("w$wcococo$w$", &["w$", "wcococo$", "w$"]);
+    }
+
+    #[test]
+    fn usage_may_come_first() {
+        check("$wco$co$w", &["$wco", "$co", "$w"]);
+        check("$wco|$w", &["$wco", "$w"]);
+        // Not in every channel.
+        assert_eq!(grouped("$wc$w$", false), ["$", "wc$", "w$"]);
+    }
+
+    #[test]
+    fn a_response_without_words_has_its_usage() {
+        check("wc$$wc$", &["wc$", "$", "wc$"]);
+        check("w$|$|w$", &["w$", "$", "w$"]);
+    }
+
+    #[test]
+    fn without_usage_a_response_ends_when_its_calls_have_their_results() {
+        check("wcocowcow", &["wco", "co", "wco", "w"]);
+        check("wccoow", &["wccoo", "w"]);
+        check("ww|w", &["ww", "w"]);
+    }
+
+    #[test]
+    fn what_was_split_before_the_first_usage_is_put_together() {
+        check("wcoco$co$", &["wcoco$", "co$"]);
+        check("wco|co$", &["wco", "co$"]);
+    }
+}

@@ -1,0 +1,133 @@
+//! What a run used: of each response once, and all together as the view of usage adds it up.
+
+use steno_model::json::{ObjectWriter, RawJson};
+
+use super::build::Run;
+use super::family::Family;
+use super::steps::{Role, StepUsage};
+use super::text::push_clean;
+use crate::usage::{self, Counts, Tokens, UsageBuilder};
+
+/// What a run used in all, as far as that is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Used {
+    pub(super) responses: u64,
+    pub(super) tokens: Tokens,
+    pub(super) is_lower_bound: bool,
+}
+
+impl Used {
+    /// Adds up what a run used itself; nothing where no record says it, which is not zero.
+    pub(super) fn of(usage: UsageBuilder) -> Option<Self> {
+        let rows = usage.finish();
+        let mut all = usage::Used::default();
+        for used in rows.values() {
+            all.add(*used);
+        }
+        let used = Self { responses: all.responses, tokens: all.tokens, is_lower_bound: all.is_lower_bound };
+        (!rows.is_empty()).then_some(used)
+    }
+
+    /// Tells whether it is what the steps have together.
+    pub(super) fn is_sum_of(self, run: &Run) -> bool {
+        let sum = run.steps.iter().filter(|step| step.copied_from.is_none()).fold(
+            Tokens::default(),
+            |sum, step| {
+                let Role::Agent(response) = &step.role else { return sum };
+                response.usage.as_ref().map_or(sum, |usage| sum.plus(usage.tokens))
+            },
+        );
+        sum == self.tokens
+    }
+}
+
+/// Adds up what an agent says it has used in all, model by model where it tells them apart.
+pub(super) fn told_in_all(report: &RawJson) -> Tokens {
+    let by_model = Tokens::read_by_model(report.as_str());
+    let alone = Counts::read(report.as_str()).unwrap_or_default().tokens;
+    if by_model.is_empty() {
+        alone
+    } else {
+        by_model.into_iter().fold(Tokens::default(), |sum, (_, of)| sum.plus(of))
+    }
+}
+
+impl Family {
+    /// Returns what a run used. It is a lower bound also where the agent has counted more than the run and those below it
+    /// have on record: it asks the model for what it shows nobody, like the summary of a compaction.
+    pub(super) fn used(&self, run: &Run) -> Option<Used> {
+        let used = run.used?;
+        let is_more = run.total.zip(self.found_below(run)).is_some_and(|(total, found)| {
+            let total = Tokens { reasoning: found.reasoning, ..total };
+            found.max(total) != found
+        });
+        Some(Used { is_lower_bound: used.is_lower_bound || is_more, ..used })
+    }
+
+    /// Adds up what a run and all below it used; nothing where that is not all known, so that no total can be judged by
+    /// it.
+    fn found_below(&self, run: &Run) -> Option<Tokens> {
+        // The total of a fork goes on from that of the run that it was copied from.
+        if run.steps.iter().any(|step| step.copied_from.is_some()) {
+            return None;
+        }
+        let mut found = run.used?.tokens;
+        let mut waiting = vec![run];
+        while let Some(run) = waiting.pop() {
+            let children = self.children(run);
+            if run.links.iter().any(|link| !children.iter().any(|child| child.id == *link)) {
+                return None;
+            }
+            for child in children {
+                found = found.plus(child.used.filter(|used| !used.is_lower_bound)?.tokens);
+                waiting.push(child);
+            }
+        }
+        Some(found)
+    }
+}
+
+/// Returns everything that the model has read: ATIF counts cached tokens among them.
+fn prompt(tokens: Tokens) -> u64 {
+    [tokens.input, tokens.cache_read, tokens.cache_write].into_iter().fold(0, u64::saturating_add)
+}
+
+/// Writes what a response used.
+pub(super) fn step_metrics(out: &mut String, usage: &StepUsage) {
+    let mut object = ObjectWriter::begin(out);
+    object.number("prompt_tokens", prompt(usage.tokens));
+    object.number("completion_tokens", usage.tokens.output);
+    object.number("cached_tokens", usage.tokens.cache_read);
+    object.nested("extra", |out| {
+        let mut object = ObjectWriter::begin(out);
+        object.nested("usage", |out| push_clean(out, usage.report.as_str()));
+        if usage.is_lower_bound() {
+            object.json("lower_bound", &RawJson::from(true));
+        }
+        object.end();
+    });
+    object.end();
+}
+
+/// Writes what all responses used together.
+pub(super) fn final_metrics(out: &mut String, steps: u64, used: Option<Used>) {
+    let mut object = ObjectWriter::begin(out);
+    if let Some(used) = used {
+        object.number("total_prompt_tokens", prompt(used.tokens));
+        object.number("total_completion_tokens", used.tokens.output);
+        object.number("total_cached_tokens", used.tokens.cache_read);
+    }
+    object.number("total_steps", steps);
+    if let Some(used) = used {
+        object.nested("extra", |out| {
+            let mut object = ObjectWriter::begin(out);
+            object.number("responses", used.responses);
+            object.number("input_tokens", used.tokens.input);
+            object.number("cache_write_tokens", used.tokens.cache_write);
+            object.number("reasoning_tokens", used.tokens.reasoning);
+            object.json("exact", &RawJson::from(!used.is_lower_bound));
+            object.end();
+        });
+    }
+    object.end();
+}

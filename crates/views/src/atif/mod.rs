@@ -1,0 +1,51 @@
+//! Runs as ATIF trajectories (Harbor's Agent Trajectory Interchange Format, version 1.8), and a validator for them.
+//!
+//! [`RunBuilder`] folds the events of one run, [`Family`] puts a session and its subagents together, and
+//! [`Family::trajectory()`] writes them as one document. `docs/atif.md` says what becomes what. [`validate()`] checks a
+//! document, more strictly than Harbor's own validator does.
+
+mod base64;
+mod blocks;
+mod build;
+mod calls;
+mod content;
+mod family;
+mod group;
+mod ids;
+mod media;
+mod metrics;
+mod step;
+mod steps;
+#[cfg(test)]
+mod tests;
+mod text;
+mod validate;
+mod write;
+
+pub use build::{NoRecords, Records, Run, RunBuilder};
+pub use family::Family;
+pub use media::{MEDIA_DIR, MediaSink, NoMedia};
+pub use validate::{Beside, Finding, NothingBeside, Severity, Stood, validate};
+pub use write::Trajectory;
+
+/// The version of ATIF that is written.
+pub const SCHEMA_VERSION: &str = "ATIF-v1.8";
+/// The version of the mapping in `docs/atif.md`.
+const MAPPING: &str = "steno/1";
+
+/// What a trajectory holds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counted {
+    /// Trajectories, the embedded ones included.
+    pub trajectories: u64,
+    /// Steps.
+    pub steps: u64,
+    /// Steps of the agent that are one response of the model.
+    pub responses: u64,
+    /// Calls.
+    pub calls: u64,
+    /// Results of calls.
+    pub results: u64,
+    /// Media that were kept as files, each time one is referred to.
+    pub media: u64,
+}

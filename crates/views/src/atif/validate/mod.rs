@@ -1,0 +1,162 @@
+//! Checks a trajectory: first that it is JSON of the right shape for the version it declares, then that it holds
+//! together.
+//!
+//! Stricter than Harbor's own validator, which builds its models and looks for the media of the outermost steps. Each
+//! rule has a name, and `docs/atif.md` lists them.
+
+mod objects;
+mod rules;
+mod shape;
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+
+use sha2::{Digest as _, Sha256};
+use steno_model::json::depth;
+
+use self::objects::Objects;
+use self::rules::Rules;
+use super::media::hex;
+use super::text::lone_surrogate;
+
+/// How deep a document may nest: Python reads up to a thousand levels.
+const DEPTH_MAX: usize = 500;
+/// How many findings are told; a document with more is told as broken by these.
+const FINDINGS_MAX: usize = 1_000;
+
+/// How bad a finding is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Severity {
+    /// The document is no valid trajectory.
+    Error,
+    /// It is one, and something in it is not as it should be.
+    Warning,
+}
+
+impl Severity {
+    /// Returns its name.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Error => "error",
+            Self::Warning => "warning",
+        }
+    }
+}
+
+/// Something that is wrong with a document.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// The rule, like `call.duplicate`.
+    pub rule: &'static str,
+    /// How bad it is.
+    pub severity: Severity,
+    /// Where, like `steps[3].tool_calls[0]`; empty for the document as a whole.
+    pub place: String,
+    /// What, in words.
+    pub words: String,
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { rule, severity, place, words } = self;
+        let colon = if place.is_empty() { "" } else { ": " };
+        write!(out, "{} {rule}: {place}{colon}{words}", severity.as_str())
+    }
+}
+
+/// What stands beside a document: the files that it refers to.
+pub trait Beside {
+    /// Says what is at a path relative to the document.
+    fn file(&mut self, path: &str) -> Stood;
+}
+
+/// What is at a path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Stood {
+    /// Nobody looks.
+    Unknown,
+    /// Nothing, or nothing that can be read.
+    Nothing,
+    /// A file, with the SHA-256 of its bytes in lower case.
+    File {
+        /// The hash.
+        sha256: String,
+    },
+}
+
+impl Stood {
+    /// Returns what a file with these bytes is.
+    #[must_use]
+    pub fn file(bytes: &[u8]) -> Self {
+        Self::File { sha256: hex(&Sha256::digest(bytes)) }
+    }
+}
+
+/// Nobody knows what stands beside the document.
+pub struct NothingBeside;
+
+impl Beside for NothingBeside {
+    fn file(&mut self, _path: &str) -> Stood {
+        Stood::Unknown
+    }
+}
+
+/// Checks a document, and returns what is wrong with it, in the order of the document.
+///
+/// ```
+/// use steno_views::atif::{NothingBeside, validate};
+/// let document = r#"{"schema_version":"ATIF-v1.8","agent":{"name":"a","version":"1"},"steps":[]}"#;
+/// let findings = validate(document, &mut NothingBeside);
+/// assert_eq!(findings[0].to_string(), "error steps.empty: steps: a trajectory has one step or more");
+/// ```
+#[must_use]
+pub fn validate(document: &str, beside: &mut dyn Beside) -> Vec<Finding> {
+    let mut found = Findings::default();
+    let levels = depth(document);
+    if levels > DEPTH_MAX {
+        found.error("json.depth", "", format!("nests {levels} levels deep, more than {DEPTH_MAX}"));
+        return found.0;
+    }
+    let root = match serde_json::from_str(document) {
+        Ok(root) => root,
+        Err(error) => {
+            found.error("json.syntax", "", error.to_string());
+            return found.0;
+        }
+    };
+    if let Some(offset) = lone_surrogate(document) {
+        found.error(
+            "json.surrogate",
+            "",
+            format!("half of a character at byte {offset}, which few can write"),
+        );
+    }
+    let mut objects = Objects { found: &mut found };
+    if objects.trajectory(root, "") {
+        Rules { found: &mut found, beside }.document(root);
+    }
+    found.0.truncate(FINDINGS_MAX);
+    found.0
+}
+
+/// The findings so far.
+#[derive(Default)]
+struct Findings(Vec<Finding>);
+
+impl Findings {
+    fn error(&mut self, rule: &'static str, place: &str, words: impl Into<String>) {
+        self.add(Severity::Error, rule, place, words.into());
+    }
+
+    fn warning(&mut self, rule: &'static str, place: &str, words: impl Into<String>) {
+        self.add(Severity::Warning, rule, place, words.into());
+    }
+
+    fn add(&mut self, severity: Severity, rule: &'static str, place: &str, words: String) {
+        if self.0.len() <= FINDINGS_MAX {
+            self.0.push(Finding { rule, severity, place: place.to_owned(), words });
+        }
+    }
+}

@@ -1,0 +1,191 @@
+//! Writes runs as trajectories, straight from the JSON that their records have.
+
+use std::collections::BTreeSet;
+
+use steno_model::RunId;
+use steno_model::json::{JsonString, ObjectWriter, RawJson};
+
+use super::build::Run;
+use super::family::Family;
+use super::ids::CallIds;
+use super::media::{Keeper, MediaSink};
+use super::metrics::{Used, final_metrics};
+use super::step::{StepWriter, is_written};
+use super::text::{push_clean, push_list, push_text};
+use super::{Counted, MAPPING, SCHEMA_VERSION};
+use crate::count;
+use crate::fields::PayloadFields;
+
+/// A trajectory, and what is in it.
+#[derive(Debug)]
+pub struct Trajectory {
+    /// The document: one line of JSON, without its end.
+    pub json: String,
+    /// What it holds, that of its subagents included.
+    pub counted: Counted,
+}
+
+impl Family {
+    /// Writes a run and those below it as one trajectory; nothing for a run without steps, which ATIF has no form for.
+    #[must_use]
+    pub fn trajectory(&self, root: RunId, media: &mut dyn MediaSink) -> Option<Trajectory> {
+        let run = self.runs.get(&root).filter(|run| !run.steps.is_empty())?;
+        let session = run.session.unwrap_or(root);
+        let keeper = Keeper::new(media);
+        let mut writer = Writer { family: self, session, keeper, counted: Counted::default() };
+        let mut json = String::new();
+        writer.trajectory(&mut json, run);
+        writer.counted.media = writer.keeper.kept;
+        Some(Trajectory { json, counted: writer.counted })
+    }
+}
+
+struct Writer<'a> {
+    family: &'a Family,
+    /// The session that it is all part of.
+    session: RunId,
+    keeper: Keeper<'a>,
+    counted: Counted,
+}
+
+impl Writer<'_> {
+    fn trajectory(&mut self, out: &mut String, run: &Run) {
+        let children = self.family.children(run);
+        let embedded: BTreeSet<RunId> = children.iter().map(|child| child.id).collect();
+        let media_left = self.keeper.left;
+        self.counted.trajectories += 1;
+        let mut object = ObjectWriter::begin(out);
+        object.word("schema_version", SCHEMA_VERSION);
+        object.run_id("session_id", &self.session);
+        object.run_id("trajectory_id", &run.id);
+        let model = run.steps.iter().find_map(super::step::model);
+        object.nested("agent", |out| agent(out, run, model));
+        let mut steps = 0;
+        object.nested("steps", |out| {
+            let ids = CallIds::of(run);
+            let mut writer = StepWriter { run, ids: &ids, embedded: &embedded, keeper: &mut self.keeper };
+            push_list(out, run.steps.iter().filter(|step| is_written(run, step)), |out, step| {
+                steps += 1;
+                writer.write(out, step, steps, &mut self.counted);
+            });
+        });
+        let used = self.family.used(run);
+        let notes = Notes { run, children: &children, used, media_left: self.keeper.left - media_left };
+        let notes = notes.all();
+        if !notes.is_empty() {
+            object.nested("notes", |out| push_text(out, &notes.join(" ")));
+        }
+        object.nested("final_metrics", |out| final_metrics(out, steps, used));
+        object.nested("extra", |out| extra(out, run));
+        if !children.is_empty() {
+            object.nested("subagent_trajectories", |out| {
+                push_list(out, children, |out, child| self.trajectory(out, child));
+            });
+        }
+        object.end();
+    }
+}
+
+/// Writes who the agent is: its name and version, and all else that is known of it at the beginning.
+fn agent(out: &mut String, run: &Run, model: Option<&JsonString>) {
+    let fields = PayloadFields::parse(run.head.as_ref().map_or("null", RawJson::as_str));
+    let unknown = || JsonString::from("unknown");
+    let mut object = ObjectWriter::begin(out);
+    let mut text = |name, text: &JsonString| object.nested(name, |out| push_clean(out, text.as_raw()));
+    text("name", &fields.string("name").unwrap_or_else(unknown));
+    text("version", &fields.object("source").string("version").unwrap_or_else(unknown));
+    if let Some(model) = fields.string("model").as_ref().or(model) {
+        text("model_name", model);
+    }
+    let others = fields.others(&["name", "model", "error", "result"]);
+    if !others.is_empty() {
+        object.nested("extra", |out| push_fields(out, &others));
+    }
+    object.end();
+}
+
+/// Writes what is known of the run as a whole.
+fn extra(out: &mut String, run: &Run) {
+    let mut object = ObjectWriter::begin(out);
+    object.word("mapping", MAPPING);
+    object.optional("parent_run_id", run.parent.as_ref(), ObjectWriter::run_id);
+    object.optional("session_run_id", run.session.as_ref(), ObjectWriter::run_id);
+    if !run.unknown.is_empty() {
+        object.nested("unknown_records", |out| {
+            let fields: Vec<_> = run
+                .unknown
+                .iter()
+                .map(|(name, number)| (name.as_str().into(), RawJson::from(*number)))
+                .collect();
+            push_fields(out, &fields);
+        });
+    }
+    object.end();
+}
+
+/// Appends an object of fields that others have named.
+pub(super) fn push_fields(out: &mut String, fields: &[(JsonString, RawJson)]) {
+    out.push('{');
+    for (place, (key, value)) in fields.iter().enumerate() {
+        if place > 0 {
+            out.push(',');
+        }
+        push_clean(out, key.as_raw());
+        out.push(':');
+        push_clean(out, value.as_str());
+    }
+    out.push('}');
+}
+
+/// What a reader has to know that no field says.
+struct Notes<'a> {
+    run: &'a Run,
+    children: &'a [&'a Run],
+    used: Option<Used>,
+    media_left: u64,
+}
+
+impl Notes<'_> {
+    fn all(&self) -> Vec<String> {
+        let mut notes = Vec::new();
+        let mut say = |is_so: bool, note: String| notes.extend(is_so.then_some(note));
+        let is_lower_bound = self.used.is_some_and(|used| used.is_lower_bound);
+        say(
+            is_lower_bound,
+            "Tokens are at least so many: the record does not have the final counts of all responses.".into(),
+        );
+        let apart = self.used.is_some_and(|used| !used.is_sum_of(self.run));
+        say(
+            apart,
+            "The totals are the agent's own; its responses were recorded with less than their final counts."
+                .into(),
+        );
+        let words = self.run.steps.iter().filter(|step| super::step::is_of_words(step)).count() as u64;
+        say(
+            words > 0,
+            format!("{} by the results of calls: no record says where a response ends.", told_apart(words)),
+        );
+        let dangling = self.run.calls.iter().filter(|call| call.result.is_none()).count() as u64;
+        say(dangling > 0, format!("{} without a result.", count(dangling, "call")));
+        let copied = self.run.steps.iter().filter(|step| step.copied_from.is_some()).count() as u64;
+        say(
+            copied > 0,
+            format!("{} copied from another run, whose trajectory has their metrics.", count(copied, "step")),
+        );
+        let unnamed = self.children.iter().filter(|child| !self.run.links.contains(&child.id)).count() as u64;
+        say(unnamed > 0, format!("{} that no call here names.", count(unnamed, "embedded subagent")));
+        let media = self.media_left + self.run.media_unread;
+        say(
+            media > 0,
+            format!("{} told by type and size only.", count(media, "medium").replace("mediums", "media")),
+        );
+        let unknown: u64 = self.run.unknown.values().sum();
+        say(unknown > 0, format!("{} not understood and left out.", count(unknown, "record")));
+        notes
+    }
+}
+
+fn told_apart(steps: u64) -> String {
+    let verb = if steps == 1 { "is" } else { "are" };
+    format!("{} of the agent {verb} told apart", count(steps, "step"))
+}
