@@ -9,7 +9,7 @@ use steno_model::{EventType, Evidence, ExchangeEvent, RunId, Word};
 use super::blocks::{Marks, is_mark, part, told};
 use super::calls::{Approval, CallNumber, Calls, Child};
 use super::content::Part;
-use super::group::{Belongs, Responses};
+use super::group::{Adds, Belongs, Responses};
 use super::metrics::{Used, told_in_all};
 use super::steps::{Origin, Response, Role, Step, StepUsage, System};
 use crate::fields::{PayloadFields, run_id_in, session_run_id};
@@ -211,7 +211,12 @@ impl RunBuilder {
             return;
         }
         let id = fields.json("response").filter(|id| !id.is_null());
-        let number = self.step_for(event, id.as_ref(), blocks.is_empty());
+        let adds = blocks.first().map(|block| {
+            let is_call =
+                PayloadFields::parse(block.get()).text("type").is_some_and(|kind| kind == "tool_use");
+            if is_call { Adds::Call } else { Adds::Words }
+        });
+        let number = self.step_for(event, id.as_ref(), adds);
         for block in blocks {
             self.say(number, block);
         }
@@ -238,8 +243,8 @@ impl RunBuilder {
         }
     }
 
-    /// Finds the step that a record of the model's words belongs to, or begins one.
-    fn step_for(&mut self, event: &ExchangeEvent, id: Option<&RawJson>, is_usage: bool) -> usize {
+    /// Finds the step that a record of a response belongs to, or begins one. A record that adds nothing is usage.
+    fn step_for(&mut self, event: &ExchangeEvent, id: Option<&RawJson>, adds: Option<Adds>) -> usize {
         if let Some(known) = id.and_then(|id| self.responses.named(id.as_str())) {
             return known;
         }
@@ -249,10 +254,10 @@ impl RunBuilder {
         if now.is_some_and(is_elsewhere) {
             self.responses.end();
         }
-        let belongs = match (is_usage, id) {
-            (true, _) => self.responses.usage(self.may_lead),
-            (false, None) => self.responses.words(),
-            (false, Some(_)) => Belongs::ToNone,
+        let belongs = match (adds, id) {
+            (None, _) => self.responses.usage(self.may_lead),
+            (Some(adds), None) => self.responses.more(adds),
+            (Some(_), Some(_)) => Belongs::ToNone,
         };
         match belongs {
             Belongs::To(number, absorbed) => {
@@ -267,7 +272,7 @@ impl RunBuilder {
             Belongs::ToNone => {
                 let response = Response { effort: self.effort.clone(), ..Response::default() };
                 let number = self.add(Step::of(event, Role::Agent(Box::new(response))));
-                self.responses.begin(number);
+                self.responses.begin(number, adds.unwrap_or(Adds::Words));
                 number
             }
         }

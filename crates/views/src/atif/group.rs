@@ -1,8 +1,8 @@
 //! Tells which response a record of the model's words belongs to, where the record itself does not say.
 //!
 //! Claude's records name their response. Codex's do not: usage comes apart, after the words that it is for, and before
-//! them in versions around 0.50. Where a channel has no usage for single responses, a response ends when all its calls
-//! have their results.
+//! them in versions around 0.50. Words after the results of all calls are another response in any case. Calls after them
+//! are so only where a channel has no usage for single responses: reports of calls may stand inside of a response.
 
 use std::collections::HashMap;
 
@@ -28,6 +28,14 @@ enum Order {
     Trails,
 }
 
+/// What a record adds to a response.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Adds {
+    /// A text or a thought.
+    Words,
+    Call,
+}
+
 /// What a record of the model's words does.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Belongs {
@@ -45,7 +53,7 @@ pub(super) struct Responses {
     stage: Stage,
     has_usage: bool,
     order: Option<Order>,
-    /// The steps since the last certain end of a response that were taken for responses of their own.
+    /// The steps since the last certain beginning of a response: those after the first may be one with it.
     split: Vec<StepNumber>,
 }
 
@@ -60,12 +68,14 @@ impl Responses {
         self.by_id.insert(id.to_owned(), step);
     }
 
-    /// Says where words belong that name no response.
-    pub(super) fn words(&self) -> Belongs {
-        match (self.now, self.stage) {
-            (Some(step), Stage::Speaking) => Belongs::To(step, Vec::new()),
+    /// Says where a record belongs that names no response.
+    pub(super) fn more(&self, adds: Adds) -> Belongs {
+        match (self.now, self.stage, adds) {
+            (Some(step), Stage::Speaking, _) => Belongs::To(step, Vec::new()),
             // Usage would have ended it.
-            (Some(step), Stage::Answered) if self.order.is_some() => Belongs::To(step, Vec::new()),
+            (Some(step), Stage::Answered, Adds::Call) if self.order.is_some() => {
+                Belongs::To(step, Vec::new())
+            }
             _ => Belongs::ToNone,
         }
     }
@@ -88,8 +98,8 @@ impl Responses {
     }
 
     /// Begins a response at a step.
-    pub(super) fn begin(&mut self, step: StepNumber) {
-        if self.stage == Stage::Over {
+    pub(super) fn begin(&mut self, step: StepNumber, adds: Adds) {
+        if self.stage == Stage::Over || adds == Adds::Words {
             self.split.clear();
         }
         self.split.push(step);
@@ -149,7 +159,8 @@ mod tests {
                     continue;
                 }
                 '$' => responses.usage(may_lead),
-                _ => responses.words(),
+                'c' => responses.more(Adds::Call),
+                _ => responses.more(Adds::Words),
             };
             let step = match belongs {
                 Belongs::To(step, absorbed) => {
@@ -161,7 +172,8 @@ mod tests {
                 }
                 Belongs::ToNone => {
                     steps.push(String::new());
-                    responses.begin(steps.len() - 1);
+                    let adds = if record == 'c' { Adds::Call } else { Adds::Words };
+                    responses.begin(steps.len() - 1, adds);
                     steps.len() - 1
                 }
             };
@@ -213,5 +225,12 @@ mod tests {
     fn what_was_split_before_the_first_usage_is_put_together() {
         check("wcoco$co$", &["wcoco$", "co$"]);
         check("wco|co$", &["wco", "co$"]);
+        check("wcocow$", &["wco", "co", "w$"]);
+    }
+
+    #[test]
+    fn words_after_all_results_are_another_response() {
+        check("w$wcow$", &["w$", "wco", "w$"]);
+        check("w$wccow$", &["w$", "wccow$"]);
     }
 }
