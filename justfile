@@ -41,6 +41,10 @@ archive-faults *args:
 api *args:
     scripts/api.sh {{args}}
 
+# Harbor's own validator over what `steno export atif` writes; fetches harbor
+harbor:
+    scripts/harbor.sh
+
 # The commit queue and the fan-out under many thread interleavings
 model-check:
     cargo test -p steno-journal --features shuttle --test it shuttle

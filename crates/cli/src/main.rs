@@ -98,6 +98,7 @@ fn dispatch(command: &Command, settings: &Settings, output: &mut Output) -> Outc
         Command::Receipt(args) => commands::receipt::run(args, settings, output),
         Command::AppServer(args) => commands::app_server::run(args, settings),
         Command::Spine(args) => commands::spine::run(args, settings, output),
+        Command::Export(args) => commands::export::run(args, settings, output),
         Command::Serve(args) => commands::serve::run(args, settings, output),
         Command::Config(args) => Ok(commands::config::run(args, settings, output)),
         Command::Completions(args) => Ok(commands::completions::run(args, output)),

@@ -1,6 +1,7 @@
 //! The command line: commands, arguments, help texts.
 
 mod archive;
+mod export;
 mod receipt;
 mod spine;
 
@@ -14,6 +15,7 @@ pub use archive::{
     DoctorArgs, DuArgs, DuGroup, EntriesOut, ForgetArgs, ImportArgs, PauseArgs, RestoreArgs, ServiceArgs,
     ServiceDo, UpArgs, WatchArgs,
 };
+pub use export::{AtifArgs, CheckArgs, ExportArgs, ExportDo};
 pub use receipt::{
     ReceiptArgs, ReceiptDo, ReceiptExportArgs, ReceiptFormat, ReceiptLsArgs, ReceiptTurnArgs,
     ReceiptVerifyArgs,
@@ -190,8 +192,10 @@ pub enum Command {
     Usage(UsageArgs),
     /// Receipts: what one turn did, as far as the record can vouch for it
     Receipt(ReceiptArgs),
-    /// Trace spines: check them, and bundle them to hand on
+    /// Trace spines: record them, check them, and bundle them to hand on
     Spine(SpineArgs),
+    /// Write sessions in other people's formats, and check such files
+    Export(ExportArgs),
     /// Serve the store to programs on this machine, over HTTP
     ///
     /// Listens on 127.0.0.1 alone. Every request has to show the token, which is made anew at each start and stands in a

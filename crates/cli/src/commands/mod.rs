@@ -8,6 +8,7 @@ pub mod du;
 pub mod entries;
 pub mod event_lines;
 pub mod events;
+pub mod export;
 pub mod follow;
 pub mod forget;
 pub mod import;

@@ -37,8 +37,8 @@ impl<F: FnMut(&Origin, ExchangeEvent) -> ControlFlow<()>> Sink for Numbered<'_, 
         }
         let seq = Seq::after(self.ends.get(&run).copied());
         self.ends.insert(run, seq);
-        let encoded = draft.encode(run, || Timestamp::from_instant(jiff::Timestamp::UNIX_EPOCH));
-        self.flow = (self.each)(&self.origin, encoded.into_event(seq));
+        let event = draft.into_event(run, seq, || Timestamp::from_instant(jiff::Timestamp::UNIX_EPOCH));
+        self.flow = (self.each)(&self.origin, event);
     }
 }
 

@@ -202,7 +202,8 @@ impl<F: RunFold> Building<F> {
     }
 }
 
-fn children_by_parent(store: &Store) -> Result<BTreeMap<RunId, Vec<RunId>>, Failure> {
+/// Returns the runs that name each run as their parent.
+pub fn children_by_parent(store: &Store) -> Result<BTreeMap<RunId, Vec<RunId>>, Failure> {
     let mut children = BTreeMap::<RunId, Vec<RunId>>::new();
     for run in store.runs()? {
         let parent = match run_ends(store, run) {

@@ -1,6 +1,7 @@
 //! Finds agents' files: those that were named, and below a directory all that may be an agent's.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
+use std::hash::Hash;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -100,6 +101,29 @@ impl Files {
             return Err(Failure::nothing(format!("`{}` is {what}, which is not read yet", path.display())));
         }
         Ok(Some(Self { opened: Some(opened), waiting: Vec::new(), failures: Vec::new() }))
+    }
+
+    /// Splits the files into groups by what `key` says of each, in the order of their first; one without a key is alone.
+    pub fn groups<K: Eq + Hash>(self, mut key: impl FnMut(&Path) -> Option<K>) -> Vec<Self> {
+        let mut groups = Vec::<Self>::new();
+        let mut places = HashMap::new();
+        let alone = |failures| Self { opened: None, waiting: Vec::new(), failures };
+        if !self.failures.is_empty() {
+            groups.push(alone(self.failures));
+        }
+        for path in self.waiting {
+            let place = key(&path).map_or(groups.len(), |key| *places.entry(key).or_insert(groups.len()));
+            if place == groups.len() {
+                groups.push(alone(Vec::new()));
+            }
+            groups[place].waiting.push(path);
+        }
+        groups
+    }
+
+    /// Returns the paths that are to be read.
+    pub fn paths(&self) -> &[PathBuf] {
+        &self.waiting
     }
 
     /// Hands each file to `read`, which returns what it found if an agent wrote it.

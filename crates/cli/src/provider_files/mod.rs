@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use steno_adapters::{Adapter, Completeness, HEAD_BYTES_MAX, Sink, Sniffed, Source, Surface, open, sniff};
 use steno_disk::{Links, NotRegular, open_regular};
-use steno_model::{Frame, Lane, Timestamp};
+use steno_model::{Draft, Frame, Lane, RunId, Seq, Timestamp};
 
 use crate::failure::Failure;
 use bytes::PlainBytes;
@@ -21,6 +21,8 @@ pub use strange::check_ours;
 
 /// How much of a file is read at a time.
 const PIECE_BYTES: usize = 256 * 1024;
+/// How long a record may be that is read by itself.
+const RECORD_BYTES_MAX: usize = 256 * 1024 * 1024;
 
 /// A file that was opened, and whose beginning was looked at, once: all that is asked of it comes from there.
 pub struct Opened {
@@ -52,12 +54,35 @@ pub struct Reading {
 impl Opened {
     /// Opens a file and looks at its beginning.
     pub fn open(path: &Path) -> Result<Self, Failure> {
+        Self::open_with(path, HEAD_BYTES_MAX)
+    }
+
+    /// Returns the first run of a file, and the run that it says has begun it; nothing where that takes more than a look
+    /// at the beginning.
+    pub fn first_run(path: &Path) -> Option<(RunId, Option<RunId>)> {
+        const LOOK_BYTES: usize = 64 * 1024;
+        const PIECE_BYTES: usize = 4 * 1024;
+        let mut opened = Self::open_with(path, LOOK_BYTES).ok()?;
+        let mut drafts = Vec::<(RunId, Draft)>::new();
+        let adapter = opened.adapter.as_mut()?;
+        for (number, bytes) in opened.head.chunks(PIECE_BYTES).enumerate() {
+            adapter.feed(Frame::of_file((number * PIECE_BYTES) as u64, bytes), &mut drafts);
+            if !drafts.is_empty() {
+                break;
+            }
+        }
+        let (run, draft) = drafts.into_iter().next()?;
+        let now = || Timestamp::from_instant(jiff::Timestamp::UNIX_EPOCH);
+        Some((run, draft.into_event(run, Seq::FIRST, now).parent_run_id))
+    }
+
+    fn open_with(path: &Path, head_bytes: usize) -> Result<Self, Failure> {
         let failed = |error: io::Error| cannot("read", path, &error);
         let file = open_named(path)?;
         let modified = file.metadata().map_err(failed)?.modified().ok();
         let modified = modified.and_then(|time| jiff::Timestamp::try_from(time).ok());
         let mut bytes = PlainBytes::of(file);
-        let mut head = vec![0; HEAD_BYTES_MAX];
+        let mut head = vec![0; head_bytes];
         bytes.fill(&mut head);
         let is_ours = is_transcript(&head);
         let sniffed = if is_ours { None } else { sniff(&head).or_else(|| sniff_document(&head)) };
@@ -125,6 +150,26 @@ impl Opened {
     }
 }
 
+/// Reads a piece of a file as its agent wrote it; nothing where it is not all there.
+pub fn read_piece(path: &Path, offset: u64, length: u64) -> Option<Vec<u8>> {
+    let mut bytes = PlainBytes::of(open_named(path).ok()?);
+    let mut piece = Vec::new();
+    let mut before = offset;
+    while before > 0 {
+        piece.resize(usize::try_from(before).map_or(PIECE_BYTES, |before| before.min(PIECE_BYTES)), 0);
+        let wanted = piece.len();
+        bytes.fill(&mut piece);
+        if piece.len() < wanted {
+            return None;
+        }
+        before -= wanted as u64;
+    }
+    let length = usize::try_from(length).ok().filter(|length| *length <= RECORD_BYTES_MAX)?;
+    piece.resize(length, 0);
+    bytes.fill(&mut piece);
+    (piece.len() == length).then_some(piece)
+}
+
 fn source_of(path: &Path) -> Source {
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     // By its whole path: streams of one session are often called alike, and their runs are made from this.
@@ -161,7 +206,6 @@ pub fn cannot(what: &str, path: &Path, error: &io::Error) -> Failure {
 
 #[cfg(test)]
 mod tests {
-    use steno_model::{Draft, RunId};
 
     use super::*;
 

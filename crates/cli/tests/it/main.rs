@@ -11,6 +11,7 @@ mod copies;
 mod documents;
 mod errors;
 mod escapes;
+mod exports;
 mod following;
 mod kill;
 mod kit;

@@ -1,0 +1,207 @@
+//! `steno export atif`: writes sessions as ATIF trajectories.
+
+use std::path::Path;
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use serde_json::json;
+use steno_model::RunId;
+use steno_views::atif::{Counted, Trajectory};
+use steno_views::{Lines, count, visible};
+
+use super::destination::{Destination, Media};
+use super::families::{Session, Wanted};
+use crate::args::AtifArgs;
+use crate::failure::{Exit, Failure, Outcome};
+use crate::output::{Output, size};
+use crate::settings::Settings;
+
+/// From how many sessions on their files are not listed one by one.
+const LISTED_MAX: u64 = 20;
+
+pub fn run(args: &AtifArgs, settings: &Settings, output: &mut Output) -> Outcome {
+    let mut wanted = if args.all { Wanted::all(settings)? } else { Wanted::find(&args.runs, settings)? };
+    let destination = Destination::open(&args.output, args.force)?;
+    if destination.is_stdout() && args.json {
+        return Err(Failure::usage("`--json` and `-o -` both want stdout").with_hint("name a file"));
+    }
+    let bar = bar(wanted.len() as u64);
+    let media = destination.media();
+    let mut export = Export { destination, media, as_json: args.json, output, bar, done: Done::default() };
+    while let Some(session) = wanted.next() {
+        match session {
+            Ok(session) => export.session(&session)?,
+            Err(failure) => export.failed(None, failure),
+        }
+        export.bar.inc(1);
+        if export.output.is_broken() {
+            break;
+        }
+    }
+    export.finish(&args.output)
+}
+
+fn bar(sessions: u64) -> ProgressBar {
+    let bar = ProgressBar::with_draw_target(Some(sessions), ProgressDrawTarget::stderr());
+    let style = ProgressStyle::with_template("{bar:30} {pos}/{len} sessions");
+    bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+    bar
+}
+
+/// What was exported, and what was not.
+#[derive(Default)]
+struct Done {
+    sessions: u64,
+    failed: u64,
+    bytes: u64,
+    counted: Counted,
+    /// How the worst failure ends the command.
+    exit: Option<Exit>,
+}
+
+struct Export<'a> {
+    destination: Destination,
+    media: Media,
+    as_json: bool,
+    output: &'a mut Output,
+    bar: ProgressBar,
+    done: Done,
+}
+
+impl Export<'_> {
+    fn session(&mut self, session: &Session) -> Result<(), Failure> {
+        for root in &session.roots {
+            if let Err(failure) = self.root(session, *root) {
+                // What is asked for cannot be: nothing more is to be tried.
+                if failure.exit == Exit::Usage {
+                    return Err(failure);
+                }
+                self.failed(Some(*root), failure);
+            }
+        }
+        if let Some(trouble) = &session.trouble {
+            let failure =
+                Failure { exit: trouble.exit, message: trouble.message.clone(), hint: trouble.hint.clone() };
+            self.failed(None, failure);
+        }
+        Ok(())
+    }
+
+    fn root(&mut self, session: &Session, root: RunId) -> Result<(), Failure> {
+        self.destination.check(root)?;
+        let trajectory = session.family.trajectory(root, &mut self.media);
+        self.media.check()?;
+        let trajectory = trajectory.ok_or_else(|| {
+            Failure::nothing("it has no steps, and ATIF has no form for that: nothing was said or done in it")
+        })?;
+        let Trajectory { json, counted } = trajectory;
+        let bytes = json.len() as u64 + 1;
+        let path = self.destination.write(root, json, self.output)?;
+        self.done.sessions += 1;
+        self.done.bytes += bytes;
+        add(&mut self.done.counted, counted);
+        if let Some(path) = path {
+            self.tell(root, &path, counted, bytes);
+        }
+        Ok(())
+    }
+
+    fn tell(&mut self, run: RunId, path: &Path, counted: Counted, bytes: u64) {
+        if self.as_json {
+            let object = json!({
+                "run_id": run.to_string(),
+                "file": path.to_string_lossy(),
+                "bytes": bytes,
+                "steps": counted.steps,
+                "responses": counted.responses,
+                "calls": counted.calls,
+                "results": counted.results,
+                "subagents": counted.trajectories - 1,
+                "media": counted.media,
+            });
+            return self.output.json_line(&object.to_string());
+        }
+        if self.done.sessions <= LISTED_MAX {
+            self.output.line(&format!("{run}  {}", what(counted)));
+        } else if self.done.sessions == LISTED_MAX + 1 {
+            self.output.line("…");
+        }
+    }
+
+    fn failed(&mut self, run: Option<RunId>, failure: Failure) {
+        self.done.failed += 1;
+        let worst = self.done.exit.is_none_or(|exit| exit.code() < failure.exit.code());
+        if worst {
+            self.done.exit = Some(failure.exit);
+        }
+        let hint = failure.hint.map(|hint| format!("; {hint}")).unwrap_or_default();
+        let run_text = run.map(|run| format!("run {run} was not exported: ")).unwrap_or_default();
+        let message = format!("{run_text}{}{hint}", failure.message);
+        self.bar.suspend(|| tracing::warn!("{}", visible(&message, Lines::Escape)));
+        if self.as_json {
+            let object = json!({"run_id": run.map(|run| run.to_string()), "error": failure.message});
+            self.output.json_line(&object.to_string());
+        }
+    }
+
+    fn finish(self, path: &Path) -> Outcome {
+        let Self { destination, as_json, output, bar, done, .. } = self;
+        bar.finish_and_clear();
+        let is_stdout = destination.is_stdout();
+        destination.finish()?;
+        if as_json {
+            let object = json!({
+                "exported": done.sessions,
+                "failed": done.failed,
+                "bytes": done.bytes,
+                "steps": done.counted.steps,
+                "calls": done.counted.calls,
+                "results": done.counted.results,
+            });
+            output.json_line(&object.to_string());
+        } else if !is_stdout && done.sessions > 0 {
+            output.line(&format!(
+                "{} written to {}: {}, {}",
+                sessions(done.sessions),
+                visible(&path.display().to_string(), Lines::Escape),
+                what(done.counted),
+                size(done.bytes)
+            ));
+        }
+        match (done.failed, done.sessions, done.exit) {
+            (0, 0, _) => {
+                Err(Failure::nothing("there is no session to export").with_hint("`steno ls` lists the runs"))
+            }
+            (0, _, _) => Ok(Exit::Done),
+            (failed, all, exit) => {
+                let message = format!("{} of {} not exported", failed, sessions(failed + all));
+                Err(Failure { exit: exit.unwrap_or(Exit::Found), message, hint: None })
+            }
+        }
+    }
+}
+
+fn sessions(number: u64) -> String {
+    count(number, "session")
+}
+
+/// Returns what trajectories hold, in words.
+fn what(counted: Counted) -> String {
+    let mut parts = vec![count(counted.steps, "step"), count(counted.calls, "call")];
+    if counted.media > 0 {
+        parts.push(if counted.media == 1 {
+            "1 medium".to_owned()
+        } else {
+            format!("{} media", counted.media)
+        });
+    }
+    parts.join(", ")
+}
+
+fn add(sum: &mut Counted, more: Counted) {
+    sum.trajectories += more.trajectories;
+    sum.steps += more.steps;
+    sum.responses += more.responses;
+    sum.calls += more.calls;
+    sum.results += more.results;
+    sum.media += more.media;
+}

@@ -1,0 +1,126 @@
+//! `steno export check`: checks ATIF trajectories, and the files beside them.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use serde_json::json;
+use steno_disk::{read_host_file, read_up_to};
+use steno_views::atif::{Beside, Finding, Severity, Stood, validate};
+use steno_views::{Lines, count, visible};
+
+use crate::args::CheckArgs;
+use crate::failure::{Exit, Failure, Outcome};
+use crate::output::Output;
+use crate::provider_files::cannot;
+
+/// How long a document may be.
+const INPUT_BYTES_MAX: u64 = 4 * 1024 * 1024 * 1024;
+
+pub fn run(args: &CheckArgs, output: &mut Output) -> Outcome {
+    let (mut invalid, mut unread) = (0, 0);
+    for path in &args.files {
+        match read(path) {
+            Ok(bytes) => invalid += u64::from(!check(path, &bytes, args.json, output)),
+            Err(failure) if args.files.len() == 1 => return Err(failure),
+            Err(failure) => {
+                unread += 1;
+                tracing::warn!("{}", visible(&failure.message, Lines::Escape));
+            }
+        }
+    }
+    let all = count(args.files.len() as u64, "file");
+    match (unread, invalid) {
+        (0, 0) => Ok(Exit::Done),
+        (0, invalid) => Err(Failure::nothing(format!("{invalid} of {all} not valid"))),
+        (unread, _) => Err(Failure::could_not(format!("{unread} of {all} could not be read"))),
+    }
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, Failure> {
+    if path == Path::new("-") {
+        return read_up_to(io::stdin(), INPUT_BYTES_MAX)
+            .map_err(|error| Failure::could_not(format!("cannot read stdin: {error}")));
+    }
+    read_host_file(path, INPUT_BYTES_MAX).map_err(|error| cannot("read", path, &error))
+}
+
+/// Checks one file, says what was found, and returns whether it is valid.
+fn check(path: &Path, bytes: &[u8], as_json: bool, output: &mut Output) -> bool {
+    let is_lines = path.extension().is_some_and(|ending| ending == "jsonl");
+    let documents: Vec<(Option<usize>, &[u8])> = if is_lines {
+        let lines = bytes.split(|byte| *byte == b'\n').enumerate();
+        lines
+            .filter(|(_, line)| !line.trim_ascii().is_empty())
+            .map(|(index, line)| (Some(index + 1), line))
+            .collect()
+    } else {
+        vec![(None, bytes)]
+    };
+    let name = visible(&path.display().to_string(), Lines::Escape).into_owned();
+    let (mut errors, mut warnings) = (0, 0);
+    let mut beside = Directory(path.parent().map(Path::to_owned).unwrap_or_default());
+    for (line, document) in &documents {
+        for finding in findings(document, &mut beside) {
+            match finding.severity {
+                Severity::Error => errors += 1,
+                Severity::Warning => warnings += 1,
+            }
+            if as_json {
+                let object = json!({
+                    "file": path.to_string_lossy(),
+                    "line": line,
+                    "rule": finding.rule,
+                    "severity": finding.severity.as_str(),
+                    "place": finding.place,
+                    "words": finding.words,
+                });
+                output.json_line(&object.to_string());
+            } else {
+                let line = line.map(|line| format!(":{line}")).unwrap_or_default();
+                output.line(&format!("{name}{line}: {}", visible(&finding.to_string(), Lines::Escape)));
+            }
+        }
+    }
+    let is_valid = errors == 0 && !documents.is_empty();
+    if as_json {
+        let object = json!({
+            "file": path.to_string_lossy(),
+            "valid": is_valid,
+            "trajectories": documents.len(),
+            "errors": errors,
+            "warnings": warnings,
+        });
+        output.json_line(&object.to_string());
+    } else if documents.is_empty() {
+        output.line(&format!("{name}: has no trajectory"));
+    } else if is_valid {
+        let number = documents.len() as u64;
+        let valid = if number == 1 { "valid".to_owned() } else { format!("{number} valid trajectories") };
+        output.line(&format!("{name}: {valid}"));
+    } else {
+        output.line(&format!("{name}: not valid, {}", count(errors, "error")));
+    }
+    is_valid
+}
+
+fn findings(document: &[u8], beside: &mut Directory) -> Vec<Finding> {
+    match std::str::from_utf8(document) {
+        Ok(text) => validate(text, beside),
+        Err(error) => vec![Finding {
+            rule: "json.utf8",
+            severity: Severity::Error,
+            place: String::new(),
+            words: format!("no UTF-8 at byte {}", error.valid_up_to()),
+        }],
+    }
+}
+
+/// The directory that a document lies in.
+struct Directory(PathBuf);
+
+impl Beside for Directory {
+    fn file(&mut self, path: &str) -> Stood {
+        read_host_file(&self.0.join(path), INPUT_BYTES_MAX)
+            .map_or(Stood::Nothing, |bytes| Stood::file(&bytes))
+    }
+}

@@ -1,0 +1,230 @@
+//! Where trajectories go: a file, a file of lines, a directory, stdout; and the media beside them.
+//!
+//! A file appears under its name when it is whole, and what is there already is left alone unless it may be replaced.
+
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Write as _};
+use std::path::{Path, PathBuf};
+
+use steno_model::RunId;
+use steno_views::atif::{MEDIA_DIR, MediaSink};
+
+use crate::failure::Failure;
+use crate::output::Output;
+use crate::provider_files::cannot;
+
+/// Where trajectories go.
+pub struct Destination {
+    form: Form,
+    /// Whether files may be replaced.
+    force: bool,
+    /// How many trajectories went there.
+    written: u64,
+}
+
+enum Form {
+    /// One file for one trajectory, which is held until it is sure that there is no other.
+    One {
+        path: PathBuf,
+        held: Option<String>,
+    },
+    /// One line for each.
+    Lines {
+        path: PathBuf,
+        file: BufWriter<File>,
+        temporary: Temporary,
+    },
+    /// One file for each.
+    Directory(PathBuf),
+    Stdout,
+}
+
+impl Destination {
+    /// Gets ready to write to what an argument names.
+    pub fn open(path: &Path, force: bool) -> Result<Self, Failure> {
+        let ending = path.extension().unwrap_or_default();
+        let form = if path == Path::new("-") {
+            Form::Stdout
+        } else if path.is_dir() || (ending != "json" && ending != "jsonl") {
+            fs::create_dir_all(path).map_err(|error| cannot("make the directory", path, &error))?;
+            Form::Directory(path.to_owned())
+        } else {
+            check_free(path, force)?;
+            let dir = dir_of(path);
+            fs::create_dir_all(dir).map_err(|error| cannot("make the directory", dir, &error))?;
+            if ending == "jsonl" {
+                let (file, temporary) = Temporary::create(path)?;
+                Form::Lines { path: path.to_owned(), file: BufWriter::new(file), temporary }
+            } else {
+                Form::One { path: path.to_owned(), held: None }
+            }
+        };
+        Ok(Self { form, force, written: 0 })
+    }
+
+    /// Returns where the media of trajectories go.
+    pub fn media(&self) -> Media {
+        let base = match &self.form {
+            Form::One { path, .. } | Form::Lines { path, .. } => Some(dir_of(path).to_owned()),
+            Form::Directory(path) => Some(path.clone()),
+            Form::Stdout => None,
+        };
+        Media { base, is_made: false, error: None }
+    }
+
+    /// Tells whether it is stdout, which has room for nothing else.
+    pub fn is_stdout(&self) -> bool {
+        matches!(self.form, Form::Stdout)
+    }
+
+    /// Fails if a trajectory of this run cannot be written, before it is made.
+    pub fn check(&self, run: RunId) -> Result<(), Failure> {
+        match &self.form {
+            Form::One { path, held: Some(_) } => Err(Failure::usage(format!(
+                "`{}` has room for one trajectory, and there are more",
+                path.display()
+            ))
+            .with_hint("name a directory, or a file that ends in `.jsonl`")),
+            Form::One { .. } | Form::Lines { .. } | Form::Stdout => Ok(()),
+            Form::Directory(dir) => check_free(&file_of(dir, run), self.force),
+        }
+    }
+
+    /// Writes a trajectory, and returns the file it is in.
+    pub fn write(
+        &mut self,
+        run: RunId,
+        json: String,
+        output: &mut Output,
+    ) -> Result<Option<PathBuf>, Failure> {
+        self.written += 1;
+        match &mut self.form {
+            Form::Stdout => {
+                output.raw_line(json.as_bytes());
+                Ok(None)
+            }
+            Form::Lines { path, file, .. } => {
+                let written = file.write_all(json.as_bytes()).and_then(|()| file.write_all(b"\n"));
+                written.map_err(|error| cannot("write", path, &error))?;
+                Ok(Some(path.clone()))
+            }
+            Form::One { path, held } => {
+                *held = Some(json);
+                Ok(Some(path.clone()))
+            }
+            Form::Directory(dir) => {
+                let path = file_of(dir, run);
+                write_file(&path, &json, self.force).map(|()| Some(path))
+            }
+        }
+    }
+
+    /// Writes what is held, and gives a file of lines its name; one without any is not made.
+    pub fn finish(self) -> Result<(), Failure> {
+        match self.form {
+            Form::One { path, held: Some(json) } => write_file(&path, &json, self.force),
+            Form::Lines { path, mut file, temporary } if self.written > 0 => {
+                file.flush().map_err(|error| cannot("write", &path, &error))?;
+                temporary.name(&path, self.force)
+            }
+            Form::One { held: None, .. } | Form::Lines { .. } | Form::Directory(_) | Form::Stdout => Ok(()),
+        }
+    }
+}
+
+/// The directory of media files.
+pub struct Media {
+    /// Nothing where no files can stand beside the trajectory.
+    base: Option<PathBuf>,
+    is_made: bool,
+    error: Option<Failure>,
+}
+
+impl Media {
+    /// Fails if a file could not be written.
+    pub fn check(&mut self) -> Result<(), Failure> {
+        self.error.take().map_or(Ok(()), Err)
+    }
+
+    fn write(&mut self, base: &Path, path: &str, bytes: &[u8]) -> Result<(), Failure> {
+        let whole = base.join(path);
+        // It is called by its hash, so that what is there is the same.
+        if fs::metadata(&whole).is_ok_and(|known| known.len() == bytes.len() as u64) {
+            return Ok(());
+        }
+        if !std::mem::replace(&mut self.is_made, true) {
+            let dir = base.join(MEDIA_DIR);
+            fs::create_dir_all(&dir).map_err(|error| cannot("make the directory", &dir, &error))?;
+        }
+        let (mut file, temporary) = Temporary::create(&whole)?;
+        file.write_all(bytes).map_err(|error| cannot("write", &whole, &error))?;
+        temporary.name(&whole, true)
+    }
+}
+
+impl MediaSink for Media {
+    fn keep(&mut self, path: &str, bytes: &[u8]) -> bool {
+        let Some(base) = self.base.clone() else { return false };
+        match self.write(&base, path, bytes) {
+            Ok(()) => true,
+            Err(failure) => {
+                self.error.get_or_insert(failure);
+                false
+            }
+        }
+    }
+}
+
+fn write_file(path: &Path, json: &str, force: bool) -> Result<(), Failure> {
+    let (mut file, temporary) = Temporary::create(path)?;
+    let written = file.write_all(json.as_bytes()).and_then(|()| file.write_all(b"\n"));
+    written.map_err(|error| cannot("write", path, &error))?;
+    temporary.name(path, force)
+}
+
+fn file_of(dir: &Path, run: RunId) -> PathBuf {
+    dir.join(format!("{run}.json"))
+}
+
+fn dir_of(path: &Path) -> &Path {
+    path.parent().filter(|dir| *dir != Path::new("")).unwrap_or(Path::new("."))
+}
+
+fn check_free(path: &Path, force: bool) -> Result<(), Failure> {
+    if force || path.symlink_metadata().is_err() { Ok(()) } else { Err(in_the_way(path)) }
+}
+
+fn in_the_way(path: &Path) -> Failure {
+    Failure::nothing(format!("`{}` is there already", path.display())).with_hint("`--force` replaces it")
+}
+
+/// A file that is not whole yet, under a name of its own; gone unless it gets its real one.
+struct Temporary(PathBuf);
+
+impl Temporary {
+    fn create(path: &Path) -> Result<(File, Self), Failure> {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let temporary = dir_of(path).join(format!(".{name}.{}.tmp", std::process::id()));
+        let file = File::create(&temporary).map_err(|error| cannot("write", &temporary, &error))?;
+        Ok((file, Self(temporary)))
+    }
+
+    fn name(self, path: &Path, force: bool) -> Result<(), Failure> {
+        if force {
+            return fs::rename(&self.0, path).map_err(|error| cannot("write", path, &error));
+        }
+        // A second name replaces nothing, also if somebody else was quicker; not every file system has it.
+        match fs::hard_link(&self.0, path) {
+            Ok(()) => Ok(()),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(in_the_way(path)),
+            Err(_) => fs::rename(&self.0, path).map_err(|error| cannot("write", path, &error)),
+        }
+    }
+}
+
+impl Drop for Temporary {
+    fn drop(&mut self) {
+        // It may have its real name by now.
+        fs::remove_file(&self.0).ok();
+    }
+}

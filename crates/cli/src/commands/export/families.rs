@@ -1,0 +1,272 @@
+//! The sessions that arguments name, one after the other, each with its subagents: of the store, of a transcript, of
+//! agents' own files. Never more than one of them is in memory.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use steno_journal::{Error as JournalError, Reader, Store};
+use steno_model::{Evidence, RunId};
+use steno_vault::{Manifest, SourceId, Vault};
+use steno_views::atif::{Family, NoRecords, Records, Run, RunBuilder};
+
+use super::super::provider_events;
+use super::super::related_runs::children_by_parent;
+use crate::archiving::sessions::find_sources;
+use crate::failure::Failure;
+use crate::provider_files::{Files, Opened, read_piece};
+use crate::runs::{self, Found};
+use crate::settings::Settings;
+
+/// What is to be exported, in order.
+pub struct Wanted {
+    jobs: VecDeque<Job>,
+    store: Option<StoreRuns>,
+}
+
+/// What one family is read from.
+enum Job {
+    Run(RunId),
+    Transcript(PathBuf),
+    Files(Box<Files>),
+}
+
+/// Runs that belong together, and which of them are wanted.
+pub struct Session {
+    pub family: Family,
+    pub roots: Vec<RunId>,
+    /// Why not all of it could be read.
+    pub trouble: Option<Failure>,
+}
+
+impl Wanted {
+    /// Finds what arguments name.
+    pub fn find(texts: &[String], settings: &Settings) -> Result<Self, Failure> {
+        let mut jobs = VecDeque::new();
+        for text in texts {
+            jobs.extend(named(text, settings)?);
+        }
+        Ok(Self { jobs, store: StoreRuns::open(settings)? })
+    }
+
+    /// Finds every session of the store: the runs that no run of it has begun.
+    pub fn all(settings: &Settings) -> Result<Self, Failure> {
+        runs::need_store(settings)?;
+        let Some(store) = StoreRuns::open(settings)? else {
+            return Ok(Self { jobs: VecDeque::new(), store: None });
+        };
+        let all = store.store.runs()?;
+        let here: BTreeSet<RunId> = all.iter().copied().collect();
+        let parents = store.by_parent.iter().filter(|(parent, _)| here.contains(parent));
+        let below: BTreeSet<RunId> = parents.flat_map(|(_, children)| children).copied().collect();
+        let jobs = all.into_iter().filter(|run| !below.contains(run)).map(Job::Run).collect();
+        Ok(Self { jobs, store: Some(store) })
+    }
+
+    /// Returns how many families are left to be read.
+    pub fn len(&self) -> usize {
+        self.jobs.len()
+    }
+
+    /// Reads the next family.
+    pub fn next(&mut self) -> Option<Result<Session, Failure>> {
+        let job = self.jobs.pop_front()?;
+        Some(match job {
+            Job::Run(run) => self.of_run(run),
+            Job::Transcript(path) => self.of_transcript(&path),
+            Job::Files(files) => of_files(*files),
+        })
+    }
+
+    fn of_run(&mut self, run: RunId) -> Result<Session, Failure> {
+        let store = self.store.as_mut().ok_or(JournalError::NoSuchRun { run })?;
+        let first = store.read(run)?;
+        store.below(first)
+    }
+
+    fn of_transcript(&mut self, path: &Path) -> Result<Session, Failure> {
+        let mut reader = runs::open_transcript(path)?;
+        let Some(store) = &mut self.store else {
+            let (id, run) = fold(&mut reader, None, &mut NoRecords)?.ok_or_else(|| empty(path))?;
+            let family = Family::new(BTreeMap::from([(id, run)]));
+            return Ok(Session { family, roots: vec![id], trouble: None });
+        };
+        let first = fold(&mut reader, None, &mut store.records)?;
+        store.below(first.ok_or_else(|| empty(path))?)
+    }
+}
+
+fn empty(path: &Path) -> Failure {
+    Failure::nothing(format!("`{}` has no events", path.display()))
+}
+
+/// Finds what one argument names: a run or a file, else a session as its agent calls it.
+fn named(text: &str, settings: &Settings) -> Result<Vec<Job>, Failure> {
+    match runs::find(text, settings) {
+        Ok(Found::Run(run)) => Ok(vec![Job::Run(run)]),
+        Ok(Found::File(path)) if path.is_dir() => Ok(grouped(Files::find(&[path]))),
+        Ok(Found::File(path)) => {
+            if Files::unless_transcript(&path)?.is_none() {
+                return Ok(vec![Job::Transcript(path)]);
+            }
+            // Claude Code keeps the subagents of a session in a directory beside its file.
+            let beside = path.with_extension("");
+            let paths = if beside.is_dir() { vec![path, beside] } else { vec![path] };
+            Ok(grouped(Files::find(&paths)))
+        }
+        Err(failure) => {
+            let Some(store) = runs::open_store(settings)? else { return Err(failure) };
+            let vault = Vault::open(Arc::clone(store.disk()));
+            let Ok(sources) = find_sources(text, &store, &vault, settings) else { return Err(failure) };
+            let runs = sources.iter().filter_map(|manifest| manifest.adapted.as_ref()?.runs.first());
+            let runs: BTreeSet<RunId> = runs.filter_map(|run| RunId::parse(run).ok()).collect();
+            let by_parent = children_by_parent(&store)?;
+            let below: BTreeSet<RunId> =
+                runs.iter().filter_map(|run| by_parent.get(run)).flatten().copied().collect();
+            if runs.is_empty() {
+                return Err(failure);
+            }
+            Ok(runs.difference(&below).map(|run| Job::Run(*run)).collect())
+        }
+    }
+}
+
+/// Puts the files of one session together: by the runs that they begin with, and the parents that these name.
+fn grouped(files: Files) -> Vec<Job> {
+    let first: HashMap<PathBuf, (RunId, Option<RunId>)> =
+        files.paths().iter().filter_map(|path| Some((path.clone(), Opened::first_run(path)?))).collect();
+    let parents: HashMap<RunId, RunId> =
+        first.values().filter_map(|(run, parent)| Some((*run, (*parent)?))).collect();
+    let root_of = |path: &Path| {
+        const PARENTS_MAX: usize = 64;
+        let (mut root, _) = *first.get(path)?;
+        for _ in 0..PARENTS_MAX {
+            match parents.get(&root) {
+                Some(parent) => root = *parent,
+                None => break,
+            }
+        }
+        Some(root)
+    };
+    files.groups(root_of).into_iter().map(|files| Job::Files(Box::new(files))).collect()
+}
+
+/// Reads the files of one session. A run that is in several of them is taken from the one with most of it.
+fn of_files(files: Files) -> Result<Session, Failure> {
+    let mut kept = BTreeMap::<RunId, (u64, RunBuilder)>::new();
+    let mut reading = BTreeMap::<RunId, (u64, RunBuilder)>::new();
+    let mut number = 0;
+    let keep = |kept: &mut BTreeMap<RunId, (u64, RunBuilder)>,
+                reading: &mut BTreeMap<RunId, (u64, RunBuilder)>| {
+        for (run, new) in std::mem::take(reading) {
+            if kept.get(&run).is_none_or(|(events, _)| new.0 > *events) {
+                kept.insert(run, new);
+            }
+        }
+    };
+    let tally = provider_events::read(files, |origin, event| {
+        if origin.number != number {
+            number = origin.number;
+            keep(&mut kept, &mut reading);
+        }
+        let run = event.run_id;
+        let (events, builder) = reading.entry(run).or_insert_with(|| (0, RunBuilder::new(run)));
+        *events += 1;
+        builder.push(&event, &mut FileRecords(&origin.path));
+        ControlFlow::Continue(())
+    })?;
+    keep(&mut kept, &mut reading);
+    let runs: BTreeMap<RunId, Run> =
+        kept.into_iter().map(|(run, (_, builder))| (run, builder.finish())).collect();
+    let family = Family::new(runs);
+    let roots = family.roots();
+    Ok(Session { family, roots, trouble: tally.check().err() })
+}
+
+/// The records of the agent's file that is being read.
+struct FileRecords<'a>(&'a Path);
+
+impl Records for FileRecords<'_> {
+    fn record(&mut self, evidence: &Evidence) -> Option<Vec<u8>> {
+        read_piece(self.0, evidence.position.offset, evidence.length)
+    }
+}
+
+/// The runs of the store, and the evidence that they were made from.
+struct StoreRuns {
+    store: Store,
+    by_parent: BTreeMap<RunId, Vec<RunId>>,
+    records: VaultRecords,
+}
+
+impl StoreRuns {
+    fn open(settings: &Settings) -> Result<Option<Self>, Failure> {
+        let Some(store) = runs::open_store(settings)? else { return Ok(None) };
+        let by_parent = children_by_parent(&store)?;
+        let vault = Vault::open(Arc::clone(store.disk()));
+        let records = VaultRecords { vault, manifests: HashMap::new() };
+        Ok(Some(Self { store, by_parent, records }))
+    }
+
+    fn read(&mut self, run: RunId) -> Result<(RunId, Run), Failure> {
+        let mut reader = Reader::open(&self.store, run)?.until_now()?;
+        runs::warn_of_broken_seals(&self.store, run);
+        let folded = fold(&mut reader, Some(run), &mut self.records)?;
+        Ok(folded.unwrap_or_else(|| (run, RunBuilder::new(run).finish())))
+    }
+
+    /// Reads every run of the store below one: those that it links, and those that name it themselves.
+    fn below(&mut self, (root, run): (RunId, Run)) -> Result<Session, Failure> {
+        let mut family = BTreeMap::new();
+        let mut seen = BTreeSet::from([root]);
+        let mut waiting = VecDeque::from([(root, run)]);
+        while let Some((id, run)) = waiting.pop_front() {
+            let claimed = self.by_parent.get(&id).into_iter().flatten();
+            let below: Vec<RunId> = run.links().iter().chain(claimed).copied().collect();
+            family.insert(id, run);
+            for child in below.into_iter().filter(|child| seen.insert(*child)) {
+                if self.store.has(child)? {
+                    waiting.push_back(self.read(child)?);
+                }
+            }
+        }
+        Ok(Session { family: Family::new(family), roots: vec![root], trouble: None })
+    }
+}
+
+/// Folds the events of a run, by default of the run of the first one.
+fn fold(
+    reader: &mut Reader,
+    run: Option<RunId>,
+    records: &mut dyn Records,
+) -> Result<Option<(RunId, Run)>, Failure> {
+    let mut building = run.map(|run| (run, RunBuilder::new(run)));
+    while let Some(recorded) = reader.read_next()? {
+        let run = recorded.event.run_id;
+        building.get_or_insert_with(|| (run, RunBuilder::new(run))).1.push(&recorded.event, records);
+    }
+    Ok(building.map(|(run, builder)| (run, builder.finish())))
+}
+
+/// The records in the vault.
+struct VaultRecords {
+    vault: Arc<Vault>,
+    manifests: HashMap<SourceId, Option<Manifest>>,
+}
+
+impl Records for VaultRecords {
+    fn record(&mut self, evidence: &Evidence) -> Option<Vec<u8>> {
+        let source = SourceId::parse(&evidence.source.to_text())?;
+        let vault = &self.vault;
+        let manifest = self.manifests.entry(source).or_insert_with(|| vault.manifest(source).ok().flatten());
+        let length = usize::try_from(evidence.length).ok()?;
+        let mut bytes = Vec::new();
+        let (generation, offset) = (evidence.position.generation, evidence.position.offset);
+        let read = vault.read(manifest.as_ref()?, generation, offset, |_, piece| {
+            bytes.extend_from_slice(&piece[..piece.len().min(length - bytes.len())]);
+            bytes.len() < length
+        });
+        (read.is_ok() && bytes.len() == length).then_some(bytes)
+    }
+}

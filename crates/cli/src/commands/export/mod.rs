@@ -1,0 +1,18 @@
+//! `steno export`: writes sessions in other people's formats, and checks such files.
+
+mod atif;
+mod check;
+mod destination;
+mod families;
+
+use crate::args::{ExportArgs, ExportDo};
+use crate::failure::Outcome;
+use crate::output::Output;
+use crate::settings::Settings;
+
+pub fn run(args: &ExportArgs, settings: &Settings, output: &mut Output) -> Outcome {
+    match &args.what {
+        ExportDo::Atif(args) => atif::run(args, settings, output),
+        ExportDo::Check(args) => check::run(args, output),
+    }
+}
