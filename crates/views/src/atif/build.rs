@@ -11,8 +11,8 @@ use super::calls::{Approval, CallNumber, Calls, Child};
 use super::content::Part;
 use super::group::{Adds, Belongs, Responses};
 use super::metrics::{Used, told_in_all};
-use super::steps::{Origin, Response, Role, Step, StepUsage, System};
-use crate::fields::{PayloadFields, run_id_in, session_run_id};
+use super::steps::{Origin, Response, Role, Step, StepUsage, System, copied_from};
+use crate::fields::{PayloadFields, session_run_id};
 use crate::usage::{Tokens, UsageBuilder};
 
 /// Where the bytes of records can be read, of which events carry only marks.
@@ -147,7 +147,7 @@ impl RunBuilder {
     /// nothing else: it may include what subagents used.
     fn count(&mut self, event: &ExchangeEvent, fields: &PayloadFields<'_>) {
         let is_total = fields.text("usage_scope").is_some_and(|scope| scope == "session");
-        match event.extra.get("copied_from") {
+        match copied_from(event) {
             Some(_) => {}
             None if is_total => self.total = Some(event.clone()),
             None => self.usage.push(event),
@@ -248,7 +248,7 @@ impl RunBuilder {
         if let Some(known) = id.and_then(|id| self.responses.named(id.as_str())) {
             return known;
         }
-        let copied_from = run_id_in(event, "copied_from");
+        let copied_from = copied_from(event);
         let is_elsewhere = |step: &Step| step.path != event.path || step.copied_from != copied_from;
         let now = self.responses.now().and_then(|now| self.run.steps.get(now));
         if now.is_some_and(is_elsewhere) {

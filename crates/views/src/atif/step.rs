@@ -241,9 +241,13 @@ impl StepWriter<'_, '_> {
         if !step.path.is_empty() {
             push_token(&mut object, "path", &step.path);
         }
-        object.optional("copied_from", step.copied_from.as_ref(), ObjectWriter::run_id);
+        object.optional("copied_from", step.copied_from.as_ref(), push_token);
         match &step.role {
-            Role::Agent(response) => self.response_extra(&mut object, response),
+            Role::Agent(response) => {
+                let copied = response.usage.as_ref().filter(|_| step.copied_from.is_some());
+                object.optional("copied_usage", copied.map(|usage| &usage.report), push_json);
+                self.response_extra(&mut object, response);
+            }
             Role::System(system) => system_extra(&mut object, system),
             Role::User | Role::Absorbed => {}
         }

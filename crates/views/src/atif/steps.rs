@@ -5,7 +5,7 @@ use steno_model::{ExchangeEvent, RunId, Seq, Timestamp};
 
 use super::calls::CallNumber;
 use super::content::Part;
-use crate::fields::{PayloadFields, run_id_in};
+use crate::fields::PayloadFields;
 use crate::usage::{Counts, Tokens};
 
 /// A step: what one side said, or what happened.
@@ -15,8 +15,8 @@ pub(super) struct Step {
     pub(super) at: Timestamp,
     /// Where it stands: its turn.
     pub(super) path: JsonString,
-    /// The run whose record it is copied from.
-    pub(super) copied_from: Option<RunId>,
+    /// The run or the session whose record it is copied from.
+    pub(super) copied_from: Option<JsonString>,
     pub(super) parts: Vec<Part>,
     /// What else its record says.
     pub(super) facts: Vec<(JsonString, RawJson)>,
@@ -91,7 +91,7 @@ impl Step {
             seq: event.seq,
             at: event.timestamp.clone(),
             path: event.path.clone(),
-            copied_from: run_id_in(event, "copied_from"),
+            copied_from: copied_from(event),
             parts: Vec::new(),
             facts: Vec::new(),
             role,
@@ -109,6 +109,14 @@ impl Step {
             ours.calls.extend(theirs.calls);
         }
     }
+}
+
+/// Returns whose record an event is copied from: a run, or a session with the id of the record.
+pub(super) fn copied_from(event: &ExchangeEvent) -> Option<JsonString> {
+    let from = event.extra.get("copied_from").filter(|from| !from.is_null())?;
+    let run = || serde_json::from_str(from.as_str()).ok().and_then(JsonString::from_raw);
+    let session = PayloadFields::parse(from.as_str()).string("session_id");
+    Some(session.or_else(run).unwrap_or_else(|| "unknown".into()))
 }
 
 impl StepUsage {

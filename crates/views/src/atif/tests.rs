@@ -218,6 +218,32 @@ fn the_largest_counts_of_a_response_are_its_metrics() {
 }
 
 #[test]
+fn what_is_copied_is_counted_where_it_is_from() {
+    let line = |seq: u64, from: &Value, response: &str| {
+        let usage = json!({"input_tokens": 2, "output_tokens": 3});
+        let payload = json!({"role": "assistant", "blocks": [text("a")], "response": response, "usage": usage, "usage_scope": "response", "final": true});
+        json!({"seq": seq, "run_id": RUN, "type": "message.assistant", "path": "", "iteration": 0, "timestamp": "", "payload": payload, "copied_from": from})
+    };
+    // Codex names a run, Claude a session and a record of it.
+    let session = json!({"session_id": "s", "id": "r"});
+    let lines = [line(1, &json!(RUN), "a"), line(2, &session, "b"), line(3, &Value::Null, "c")];
+    let lines: Vec<String> = lines.iter().map(Value::to_string).collect();
+    let (root, run) = fold(&lines.join("\n"), &mut NoRecords);
+    let got = Family::new(BTreeMap::from([(root, run)])).trajectory(root, &mut NoMedia).unwrap().json;
+    assert_eq!(validate(&got, &mut NothingBeside), []);
+    let got: Value = serde_json::from_str(&got).unwrap();
+    let steps = got["steps"].as_array().unwrap();
+    let copied: Vec<_> = steps.iter().map(|step| step["extra"]["copied_from"].as_str()).collect();
+    assert_eq!(copied, [Some(RUN), Some("s"), None]);
+    let marked: Vec<_> = steps.iter().map(|step| step.get("is_copied_context").is_some()).collect();
+    assert_eq!(marked, [true, true, false]);
+    let counted: Vec<_> = steps.iter().map(|step| step.get("metrics").is_some()).collect();
+    assert_eq!(counted, [false, false, true]);
+    assert_eq!(steps[1]["extra"]["copied_usage"]["output_tokens"], 3);
+    assert_eq!(got["final_metrics"]["total_completion_tokens"], 3);
+}
+
+#[test]
 fn a_total_of_the_agent_counts_where_nothing_else_does() {
     let total = json!({"role": "assistant", "blocks": [], "usage": {"input_tokens": 7, "output_tokens": 2}, "usage_scope": "session"});
     let said = json!({"role": "assistant", "blocks": [text("a")]});
