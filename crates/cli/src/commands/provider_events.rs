@@ -46,6 +46,15 @@ impl<F: FnMut(&Origin, ExchangeEvent) -> ControlFlow<()>> Sink for Numbered<'_, 
 /// reads our output any more.
 pub fn read(
     files: Files,
+    each: impl FnMut(&Origin, ExchangeEvent) -> ControlFlow<()>,
+) -> Result<Tally, Failure> {
+    read_until(files, Output::is_abandoned, each)
+}
+
+/// The same until `is_abandoned` says that nobody wants it any more.
+pub fn read_until(
+    files: Files,
+    is_abandoned: impl Fn() -> bool,
     mut each: impl FnMut(&Origin, ExchangeEvent) -> ControlFlow<()>,
 ) -> Result<Tally, Failure> {
     let mut number = 0;
@@ -55,7 +64,7 @@ pub fn read(
         let origin = Origin { number, path: file.path().to_owned(), surface };
         let flow = ControlFlow::Continue(());
         let mut numbered = Numbered { origin, ends: HashMap::new(), each: &mut each, flow };
-        let read = file.read(&mut numbered, |numbered| numbered.flow.is_break() || Output::is_abandoned())?;
+        let read = file.read(&mut numbered, |numbered| numbered.flow.is_break() || is_abandoned())?;
         if let Some(read) = &read {
             warn_of_the_rest(read);
         }

@@ -110,8 +110,30 @@ fn files_and_the_store_give_the_same_bytes() {
     assert_eq!(bytes(&format!("files/{file}")), bytes(&format!("stored/{file}")));
     assert_eq!(bytes(&format!("files/{file}")), bytes("lines.jsonl"));
     assert_eq!(bytes(&format!("files/{PNG_PATH}")), bytes(&format!("stored/{PNG_PATH}")));
+    // By the file that the archive has it from, when that is gone.
+    std::fs::remove_dir_all(steno.dir.path().join("p")).unwrap();
+    fine(&steno.run(&["export", "atif", &format!("p/{RUN}.jsonl"), "-o", "gone.json"]));
+    assert_eq!(bytes("gone.json"), bytes("lines.jsonl"));
     // Its transcript alone, which names its evidence.
     fine(&steno.run(&["export", "atif", &format!("store/transcripts/{RUN}.jsonl"), "-o", "again.json"]));
+}
+
+#[test]
+fn files_are_whole_also_if_nobody_reads_what_is_printed() {
+    let steno = Steno::new();
+    for number in 0..40 {
+        let run = RUN.replace("550e8400", &format!("{number:08}"));
+        put(&steno, &format!("p/{run}.jsonl"), text(&session()).replace(RUN, &run));
+    }
+    fine(&steno.run(&["export", "atif", "p", "-o", "read"]));
+    let script = "\"$0\" \"$@\" | true";
+    let done = steno.shell(script, &["export", "atif", "p", "-o", "unread"]).output().unwrap();
+    assert!(done.status.success());
+    let all = |dir: &str| {
+        let file = |name: String| std::fs::read(steno.dir.path().join(dir).join(name)).unwrap();
+        names(&steno, dir).into_iter().map(file).collect::<Vec<_>>()
+    };
+    assert_eq!(all("unread"), all("read"));
 }
 
 #[test]

@@ -33,7 +33,7 @@ pub fn run(args: &AtifArgs, settings: &Settings, output: &mut Output) -> Outcome
             Err(failure) => export.failed(None, failure),
         }
         export.bar.inc(1);
-        if export.output.is_broken() {
+        if export.destination.is_stdout() && export.output.is_broken() {
             break;
         }
     }

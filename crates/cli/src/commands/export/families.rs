@@ -165,17 +165,22 @@ fn of_files(files: Files) -> Result<Session, Failure> {
             }
         }
     };
-    let tally = provider_events::read(files, |origin, event| {
-        if origin.number != number {
-            number = origin.number;
-            keep(&mut kept, &mut reading);
-        }
-        let run = event.run_id;
-        let (events, builder) = reading.entry(run).or_insert_with(|| (0, RunBuilder::new(run)));
-        *events += 1;
-        builder.push(&event, &mut FileRecords(&origin.path));
-        ControlFlow::Continue(())
-    })?;
+    // Whoever reads what we print may leave; what goes into files has to be whole all the same.
+    let tally = provider_events::read_until(
+        files,
+        || false,
+        |origin, event| {
+            if origin.number != number {
+                number = origin.number;
+                keep(&mut kept, &mut reading);
+            }
+            let run = event.run_id;
+            let (events, builder) = reading.entry(run).or_insert_with(|| (0, RunBuilder::new(run)));
+            *events += 1;
+            builder.push(&event, &mut FileRecords(&origin.path));
+            ControlFlow::Continue(())
+        },
+    )?;
     keep(&mut kept, &mut reading);
     let runs: BTreeMap<RunId, Run> =
         kept.into_iter().map(|(run, (_, builder))| (run, builder.finish())).collect();
