@@ -30,15 +30,16 @@ impl Used {
 
     /// Tells whether it is what the steps have together.
     pub(super) fn is_sum_of(self, run: &Run) -> bool {
-        let sum = run.steps.iter().filter(|step| step.copied_from.is_none()).fold(
-            Tokens::default(),
-            |sum, step| {
-                let Role::Agent(response) = &step.role else { return sum };
-                response.usage.as_ref().map_or(sum, |usage| sum.plus(usage.tokens))
-            },
-        );
-        sum == self.tokens
+        sum_of_steps(run) == self.tokens
     }
+}
+
+/// Adds up what the steps of a run have; those that are copied have nothing.
+fn sum_of_steps(run: &Run) -> Tokens {
+    run.steps.iter().filter(|step| step.copied_from.is_none()).fold(Tokens::default(), |sum, step| {
+        let Role::Agent(response) = &step.role else { return sum };
+        response.usage.as_ref().map_or(sum, |usage| sum.plus(usage.tokens))
+    })
 }
 
 /// Adds up what an agent says it has used in all, model by model where it tells them apart.
@@ -56,7 +57,11 @@ impl Family {
     /// Returns what a run used. It is a lower bound also where the agent has counted more than the run and those below it
     /// have on record: it asks the model for what it shows nobody, like the summary of a compaction.
     pub(super) fn used(&self, run: &Run) -> Option<Used> {
-        let used = run.used?;
+        let sum = sum_of_steps(run);
+        let nothing = Used { responses: 0, tokens: Tokens::default(), is_lower_bound: true };
+        let used = run.used.or_else(|| (sum != Tokens::default()).then_some(nothing))?;
+        // What the agent says of a turn may be less than it said of its responses; a sum is never less than its parts.
+        let used = Used { tokens: used.tokens.max(sum), ..used };
         let is_more = run.total.zip(self.found_below(run)).is_some_and(|(total, found)| {
             let total = Tokens { reasoning: found.reasoning, ..total };
             found.max(total) != found

@@ -161,10 +161,7 @@ impl Notes<'_> {
                 .into(),
         );
         let words = self.run.steps.iter().filter(|step| super::step::is_of_words(step)).count() as u64;
-        say(
-            words > 0,
-            format!("{} by the results of calls: no record says where a response ends.", told_apart(words)),
-        );
+        say(words > 0, format!("{} of the agent that no record ties to one response.", count(words, "step")));
         let dangling = self.run.calls.iter().filter(|call| call.result.is_none()).count() as u64;
         say(dangling > 0, format!("{} without a result.", count(dangling, "call")));
         let copied = self.run.steps.iter().filter(|step| step.copied_from.is_some()).count() as u64;
@@ -183,9 +180,4 @@ impl Notes<'_> {
         say(unknown > 0, format!("{} not understood and left out.", count(unknown, "record")));
         notes
     }
-}
-
-fn told_apart(steps: u64) -> String {
-    let verb = if steps == 1 { "is" } else { "are" };
-    format!("{} of the agent {verb} told apart", count(steps, "step"))
 }

@@ -1,5 +1,7 @@
 //! Trajectories of hand-written runs, compared with checked-in documents, and the rules one by one.
 
+mod wild;
+
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
