@@ -1,5 +1,5 @@
-//! How fast files of Claude Code and Codex become drafts, what `steno usage` costs beside ccusage, and how much memory
-//! it takes.
+//! How fast files of Claude Code and Codex become drafts, what `steno usage` costs beside ccusage and
+//! `steno export atif` beside Harbor's converter, and how much memory it takes.
 //!
 //! Prints a table and writes `target/bench/adapters.json`; `docs/benchmarks.md` explains the rows.
 #![expect(
@@ -8,6 +8,7 @@
     reason = "the library is pure; what measures it needs files, programs and a clock"
 )]
 
+mod atif;
 mod memory;
 mod normalise;
 mod samples;
@@ -35,11 +36,14 @@ fn main() -> Outcome<ExitCode> {
         if suite.includes("normalise") {
             normalise::measure(&shared, &corpus, take)?;
         }
+        if suite.includes("ATIF") {
+            atif::measure(&corpus, dir, take)?;
+        }
         if suite.includes("usage") {
             usage::measure(&corpus, dir, take)?;
         }
     } else {
-        skipped("normalise and usage", "there are no samples to measure on");
+        skipped("normalise, ATIF and usage", "there are no samples to measure on");
     }
     if suite.includes("memory") {
         memory::measure(dir, take)?;
