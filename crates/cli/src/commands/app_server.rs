@@ -74,12 +74,16 @@ fn record(
 ) -> Result<JoinHandle<Result<Recorded, Failure>>, Failure> {
     let thread = std::thread::Builder::new().name("steno-record".to_owned());
     let recording = thread.spawn(move || {
-        let mut failed = None;
+        let (mut failed, mut unheard) = (None, 0);
         for said in conversation {
             // What cannot be written is heard to its end all the same, so that nobody's memory fills.
             if failed.is_none() {
                 failed = recorder.hear(said).err();
             }
+            unheard += u64::from(failed.is_some());
+        }
+        if unheard > 0 {
+            warn(&format!("{} handed on and not recorded", count(unheard, "message")));
         }
         let finished = recorder.finish();
         failed.map_or(finished, Err).map_err(connections::failure)

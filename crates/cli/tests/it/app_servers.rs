@@ -206,6 +206,30 @@ fn kills_at_any_moment_leave_what_was_written_and_nothing_twice() {
     assert!(messages as u64 > kills * 10, "{messages} messages, {torn} torn ends");
 }
 
+/// A store that takes nothing more costs the record, which is told, and nobody else anything.
+#[test]
+fn what_cannot_be_recorded_is_handed_on_and_counted() {
+    let steno = Steno::new();
+    let mut command = steno.shell("ulimit -f 8 && exec \"$0\" \"$@\"", &["app-server", "--", "cat"]);
+    command.env("PATH", std::env::var_os("PATH").unwrap_or_default());
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let said = "{\"method\":\"x\",\"params\":{\"threadId\":\"th1\"}}\n".repeat(2000);
+    let mut stdin = child.stdin.take().unwrap();
+    let sending = std::thread::spawn({
+        let said = said.clone();
+        move || stdin.write_all(said.as_bytes())
+    });
+    let output = child.wait_with_output().unwrap();
+    sending.join().unwrap().unwrap();
+    let talk = String::from_utf8(output.stderr).unwrap();
+    assert!(output.stdout == said.as_bytes(), "{} bytes: {talk}", output.stdout.len());
+    assert!(
+        output.status.code() == Some(0) && talk.contains("messages handed on and not recorded"),
+        "{talk}"
+    );
+}
+
 /// What git says at the first turn lies beside the spine, and is what it was.
 #[test]
 fn the_repository_of_a_session_is_kept_beside_it() {

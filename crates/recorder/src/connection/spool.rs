@@ -82,11 +82,11 @@ impl Spool {
     pub(super) fn create(store: &Store, id: Uuid) -> Result<Self, Error> {
         let (spooled, disk) = (Spooled { id }, store.disk());
         let path = spooled.path();
-        let held = || failed(&path)(std::io::ErrorKind::ResourceBusy.into());
+        let held = || unwritten(&path)(std::io::ErrorKind::ResourceBusy.into());
         let guard = spooled.lock(store)?.ok_or_else(held)?;
-        disk.make_dir(&dir()).map_err(failed(&path))?;
-        let file = disk.create(&path).map_err(failed(&path))?;
-        disk.sync_dir(&dir()).map_err(failed(&path))?;
+        disk.make_dir(&dir()).map_err(unwritten(&path))?;
+        let file = disk.create(&path).map_err(unwritten(&path))?;
+        disk.sync_dir(&dir()).map_err(unwritten(&path))?;
         Ok(Self { spooled, path, file, len: 0, _guard: guard })
     }
 
@@ -101,7 +101,7 @@ impl Spool {
         bytes.push(b'\n');
         let mut rest = bytes.as_slice();
         while !rest.is_empty() {
-            let written = self.file.append(rest).map_err(failed(&self.path))?;
+            let written = self.file.append(rest).map_err(unwritten(&self.path))?;
             rest = &rest[written..];
         }
         let offset = self.len;
@@ -110,7 +110,7 @@ impl Spool {
     }
 
     pub(super) fn finish(self) -> Result<(), Error> {
-        self.file.sync().map_err(failed(&self.path))
+        self.file.sync().map_err(unwritten(&self.path))
     }
 }
 
@@ -192,4 +192,9 @@ impl Read for Reading {
 fn failed(path: &StorePath) -> impl Fn(std::io::Error) -> Error + use<> {
     let path = std::path::PathBuf::from(path.as_str());
     move |source| Error::Source { path: path.clone(), source }
+}
+
+fn unwritten(path: &StorePath) -> impl Fn(std::io::Error) -> Error + use<> {
+    let path = std::path::PathBuf::from(path.as_str());
+    move |source| Error::Spool { path: path.clone(), source }
 }

@@ -32,6 +32,15 @@ pub enum Error {
         #[source]
         source: std::io::Error,
     },
+    /// What was said over a connection cannot be written down.
+    #[error("cannot write `{}`", path.display())]
+    Spool {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        #[source]
+        source: std::io::Error,
+    },
     /// The journal says no.
     #[error("cannot write the spine of thread {thread}")]
     Journal {
