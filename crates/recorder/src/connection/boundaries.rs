@@ -1,8 +1,7 @@
 //! What compactions did, looked up in the session files of their threads: the wire has no histories.
 
 use std::collections::HashMap;
-use std::fs::File;
-use std::io::{BufRead, BufReader};
+use std::io::BufReader;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -12,7 +11,7 @@ use steno_model::json::RawJson;
 use steno_model::{SpineType, ThreadId};
 use steno_views::spine::Compacted;
 
-use crate::spines::{Bases, fold_rollout};
+use crate::spines::{Beside, fold_rollout};
 
 /// How long is waited until the agent has written down what it told. Nobody but the record waits for that.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -23,8 +22,8 @@ const LOOK_INTERVAL: Duration = Duration::from_millis(25);
 pub(super) struct Boundaries {
     /// How many there were in each turn.
     seen: HashMap<(ThreadId, String), usize>,
-    /// Where the session files of the connection lie.
-    dirs: Vec<PathBuf>,
+    /// The session files beside those of the connection.
+    beside: Beside,
 }
 
 #[derive(Deserialize)]
@@ -39,13 +38,13 @@ impl Boundaries {
         *nth += 1;
         let nth = *nth;
         if let Some(dir) = compacted.path.as_ref().and_then(|path| Path::new(path).parent())
-            && !self.dirs.iter().any(|known| known == dir)
+            && !self.beside.0.iter().any(|known| known == dir)
         {
-            self.dirs.push(dir.to_owned());
+            self.beside.0.push(dir.to_owned());
         }
         let path = match &compacted.path {
             Some(path) => PathBuf::from(path),
-            None => self.siblings().find(compacted.thread.as_str())?,
+            None => self.beside.find(compacted.thread.as_str())?,
         };
         let begun = Instant::now();
         loop {
@@ -62,7 +61,7 @@ impl Boundaries {
     fn look(&self, path: &Path, turn: &str, nth: usize) -> Option<RawJson> {
         let mut file = BufReader::new(open_regular(path, Links::Refused).ok()?);
         let mut found = Vec::new();
-        let mut bases = self.siblings();
+        let mut bases = self.beside.clone();
         let read = fold_rollout(path, &mut file, &mut bases, &mut |_, made| {
             let is_boundary = made.record_type == SpineType::CompactionBoundary;
             let named: Option<Named> = is_boundary.then(|| made.payload.read().ok()).flatten();
@@ -73,30 +72,5 @@ impl Boundaries {
         });
         read.ok()?;
         (found.len() >= nth).then(|| found.swap_remove(nth - 1))
-    }
-
-    fn siblings(&self) -> Siblings {
-        Siblings(self.dirs.clone())
-    }
-}
-
-/// Session files beside those of the connection.
-struct Siblings(Vec<PathBuf>);
-
-impl Siblings {
-    fn find(&self, thread: &str) -> Option<PathBuf> {
-        let is_its = |path: &PathBuf| {
-            let name = path.file_name().unwrap_or_default().to_string_lossy();
-            name.starts_with("rollout-") && name.ends_with(&format!("-{thread}.jsonl"))
-        };
-        let entries = self.0.iter().filter_map(|dir| std::fs::read_dir(dir).ok()).flatten().flatten();
-        entries.map(|entry| entry.path()).find(is_its)
-    }
-}
-
-impl Bases for Siblings {
-    fn open(&mut self, thread: &str) -> Option<Box<dyn BufRead>> {
-        let file: File = open_regular(&self.find(thread)?, Links::Refused).ok()?;
-        Some(Box::new(BufReader::new(file)))
     }
 }

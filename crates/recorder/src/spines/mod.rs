@@ -3,6 +3,7 @@
 //! Each record says which bytes of its source it was made from. After a crash the source is fed again from its beginning, and
 //! what a spine has already is dropped: each record is written once.
 
+mod beside;
 mod error;
 mod known;
 mod rollout;
@@ -15,6 +16,7 @@ use steno_journal::{ArtifactFile, Journal, KeptArtifact, Level, Rotation, SpineW
 use steno_model::{Evidence, Position, SpineDraft, ThreadId};
 use steno_views::spine::{SpineMade, SpineSource};
 
+pub use beside::Beside;
 pub use error::Error;
 pub use rollout::{Bases, record_rollout};
 pub(crate) use rollout::{each_line, fold_rollout};

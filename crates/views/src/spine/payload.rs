@@ -25,6 +25,11 @@ pub(super) fn session_meta(meta: &str, source: super::SpineSource, base: Option<
     RawJson::parse(&out).unwrap_or_else(|_| RawJson::object(|object| object.json("spine_source", &said)))
 }
 
+/// Takes JSON that was read before.
+pub(super) fn raw(text: &str) -> RawJson {
+    RawJson::parse(text).unwrap_or_else(|_| RawJson::null())
+}
+
 /// An event that came at some turn.
 pub(super) fn event(turn: &Turn, msg: &RawJson, copied_from: Option<&str>) -> RawJson {
     RawJson::object(|object| {

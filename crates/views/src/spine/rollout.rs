@@ -6,7 +6,7 @@ use serde_json::value::RawValue;
 use steno_model::json::{Fields, JsonString, RawJson};
 use steno_model::{Position, SpineType, ThreadId, Timestamp};
 
-use super::payload::{self, Boundary};
+use super::payload::{self, Boundary, raw};
 use super::turns::{Turn, Turns};
 use super::{History, SpineMade, SpineSource};
 use crate::fields::PayloadFields;
@@ -232,11 +232,6 @@ impl RolloutFold {
         let position = Position { generation: 0, offset, part };
         self.made.push(SpineMade { record_type, timestamp, payload, position, length });
     }
-}
-
-/// Reads JSON that was read before.
-fn raw(text: &str) -> RawJson {
-    RawJson::parse(text).unwrap_or_else(|_| RawJson::null())
 }
 
 fn push(history: &mut History, item: &str) {

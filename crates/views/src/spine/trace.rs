@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 use steno_model::json::{Fields, JsonString, ObjectWriter, RawJson};
 use steno_model::{Position, SpineType, ThreadId, Timestamp};
 
-use super::payload::{self, Boundary};
+use super::payload::{self, Boundary, raw};
 use super::turns::Turn;
 use super::{History, SpineMade, SpineSource};
 use crate::fields::PayloadFields;
@@ -235,11 +235,6 @@ fn event(turn: &Turn, msg: &RawJson, is_thread_inferred: bool) -> RawJson {
         object.json("msg", msg);
         object.json("thread_inferred", &RawJson::from(true));
     })
-}
-
-/// Reads JSON that was read before.
-fn raw(text: &str) -> RawJson {
-    RawJson::parse(text).unwrap_or_else(|_| RawJson::null())
 }
 
 #[cfg(test)]

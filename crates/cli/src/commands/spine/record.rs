@@ -10,7 +10,7 @@ use steno_capture::packing::Unpacked;
 use steno_disk::{Links, open_regular};
 use steno_journal::{Journal, Store};
 use steno_model::ThreadId;
-use steno_recorder::spines::{Bases, Error, Written, record_rollout, record_trace};
+use steno_recorder::spines::{Bases, Beside, Error, Written, record_rollout, record_trace};
 use steno_vault::Vault;
 use steno_views::{Lines, count, visible};
 
@@ -57,7 +57,7 @@ fn record(journal: &Journal, source: &str) -> Result<Recorded, Failure> {
     }
     if path.symlink_metadata().is_ok() {
         let mut file = open(path)?;
-        let mut bases = Beside(path.parent().map(Path::to_owned).unwrap_or_default());
+        let mut bases = Beside(path.parent().map(Path::to_owned).into_iter().collect());
         return record_rollout(journal, path, &mut *file, &mut bases).map_err(no_session);
     }
     record_archived(journal, source)
@@ -89,21 +89,6 @@ fn no_session(error: Error) -> Failure {
 fn open(path: &Path) -> Result<Box<dyn BufRead>, Failure> {
     let file: File = open_regular(path, Links::Followed).map_err(|error| cannot("open", path, &error))?;
     Ok(Box::new(BufReader::new(Unpacked::new(file))))
-}
-
-/// Session files of other threads in the same directory.
-struct Beside(PathBuf);
-
-impl Bases for Beside {
-    fn open(&mut self, thread: &str) -> Option<Box<dyn BufRead>> {
-        let is_its = |path: &PathBuf| {
-            let name = path.file_name().unwrap_or_default().to_string_lossy();
-            name.starts_with("rollout-")
-                && name.trim_end_matches(".zst").ends_with(&format!("-{thread}.jsonl"))
-        };
-        let entries = std::fs::read_dir(&self.0).ok()?.flatten();
-        open(&entries.map(|entry| entry.path()).find(is_its)?).ok()
-    }
 }
 
 /// Session files of other threads in the archive.
