@@ -7,7 +7,7 @@ use steno_model::ThreadId;
 use steno_views::count;
 
 use crate::args::SpineLsArgs;
-use crate::failure::{Exit, Failure, Outcome};
+use crate::failure::{Exit, Outcome};
 use crate::output::{Output, size};
 use crate::runs;
 use crate::settings::Settings;
@@ -20,7 +20,7 @@ pub fn run(args: &SpineLsArgs, settings: &Settings, output: &mut Output) -> Outc
         spines.push((thread, look));
     }
     if spines.is_empty() {
-        return Err(Failure::nothing("the store has no spines"));
+        return Err(super::no_spines());
     }
     let width = spines.iter().map(|(thread, _)| thread.as_str().len()).max().unwrap_or(0);
     for (thread, look) in &spines {

@@ -24,6 +24,12 @@ pub fn run(args: &SpineArgs, settings: &Settings, output: &mut Output) -> Outcom
     }
 }
 
+/// Says that there is none, and what makes one.
+fn no_spines() -> Failure {
+    Failure::nothing("the store has no spines")
+        .with_hint("`steno spine record` makes them of Codex's sessions, `steno app-server` while they go on")
+}
+
 /// Finds the thread of the store that somebody means: its id, or the beginning of it.
 fn find_thread(text: &str, store: &Store) -> Result<ThreadId, Failure> {
     const PREFIX_LEN_MIN: usize = 4;

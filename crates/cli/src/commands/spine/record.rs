@@ -21,14 +21,14 @@ use crate::connections;
 use crate::failure::{Exit, Failure, Outcome};
 use crate::output::Output;
 use crate::provider_files::cannot;
-use crate::runs;
+use crate::runs::{self, Found};
 use crate::settings::Settings;
 
 pub fn run(args: &SpineRecordArgs, settings: &Settings, output: &mut Output) -> Outcome {
     let journal = Journal::new(runs::make_store(settings)?, archiving::journal_options(settings));
     let mut failed = 0;
     for source in &args.sources {
-        match record(&journal, source) {
+        match record(&journal, source, settings) {
             Ok(recorded) => tell(&recorded, args.json, output),
             Err(failure) if args.sources.len() == 1 => return Err(failure),
             Err(failure) => {
@@ -45,7 +45,7 @@ pub fn run(args: &SpineRecordArgs, settings: &Settings, output: &mut Output) -> 
 
 type Recorded = (Vec<ThreadId>, Written);
 
-fn record(journal: &Journal, source: &str) -> Result<Recorded, Failure> {
+fn record(journal: &Journal, source: &str, settings: &Settings) -> Result<Recorded, Failure> {
     let path = Path::new(source);
     if path.join("manifest.json").is_file() && path.join("trace.jsonl").is_file() {
         return record_trace(journal, path).map_err(connections::failure);
@@ -60,17 +60,22 @@ fn record(journal: &Journal, source: &str) -> Result<Recorded, Failure> {
         let mut bases = Beside(path.parent().map(Path::to_owned).into_iter().collect());
         return record_rollout(journal, path, &mut *file, &mut bases).map_err(no_session);
     }
-    record_archived(journal, source)
+    record_archived(journal, source, settings)
 }
 
 /// Records what the archive has of a thread.
-fn record_archived(journal: &Journal, source: &str) -> Result<Recorded, Failure> {
+fn record_archived(journal: &Journal, source: &str, settings: &Settings) -> Result<Recorded, Failure> {
     let hint = "name a session file, a trace, or a thread of the archive";
     let none = || {
         Failure::nothing(format!("there is no file `{source}`, and no such thread in the archive"))
             .with_hint(hint)
     };
-    let thread = ThreadId::parse(source).map_err(|_| none())?;
+    // A run of Codex is called what its thread is, and the beginning of that will do.
+    let named = match runs::find_recorded(source, settings) {
+        Ok(Found::Run(run)) => run.to_string(),
+        Ok(Found::File(_)) | Err(_) => source.to_owned(),
+    };
+    let thread = ThreadId::parse(&named).map_err(|_| none())?;
     let mut bases = InArchive { store: journal.store().clone() };
     let (path, text) = bases.read(&thread)?.ok_or_else(none)?;
     record_rollout(journal, &path, &mut text.as_slice(), &mut bases).map_err(no_session)

@@ -43,7 +43,7 @@ pub fn run(args: &SpineValidateArgs, settings: &Settings, output: &mut Output) -
         tell(&name, &report, &repairs, args.json, output);
     }
     if checked == 0 {
-        return Err(Failure::nothing("the store has no spines"));
+        return Err(super::no_spines());
     }
     if invalid > 0 {
         let message = match checked {
