@@ -41,7 +41,7 @@ archive-faults *args:
 api *args:
     scripts/api.sh {{args}}
 
-# Harbor's own validator over what `steno export atif` writes; fetches harbor
+# Harbor's own code over what `steno export atif` and `steno spine distill` write; fetches harbor
 harbor:
     scripts/harbor.sh
 

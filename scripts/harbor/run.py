@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Exports sessions as ATIF, and has Harbor's validator and ours look at every file."""
+"""Exports sessions as ATIF and distills tasks, and has Harbor's own code and ours look at all of them."""
 
 import json
 import os
@@ -74,10 +74,50 @@ def check_faults():
     print(f"faults: ok, {len(FAULTS)} refused by both", flush=True)
 
 
+def loaded(*tasks):
+    """Returns what Harbor's loader makes of directories."""
+    command = [PYTHON, str(ROOT / "scripts/harbor/load_task.py"), *map(str, tasks)]
+    done = subprocess.run(command, capture_output=True, text=True, env={"PYTHONPATH": os.environ["HARBOR_CODE"]})
+    demand(done.returncode == 0, f"Harbor's loader ended with {done.returncode}: {done.stderr[-2000:]}")
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def check_tasks():
+    """Harbor's loader takes every task that we distill, and the trajectory in it."""
+    for name, source in sessions().items():
+        threads = set()
+        for file in sorted(source.rglob("*rollout*.jsonl")):
+            threads |= set(json.loads(steno("spine", "record", "--json", file).splitlines()[-1])["threads"])
+        tasks = []
+        for thread in sorted(threads):
+            out = WORK / "tasks" / name / thread
+            command = [STENO, "--store", str(WORK / "store"), "spine", "distill", thread, "--each-turn", "--json", "-o", out]
+            done = subprocess.run(list(map(str, command)), capture_output=True, text=True, env={"HOME": str(WORK)})
+            demand(done.returncode in (0, 1), f"{thread} ended with {done.returncode}: {done.stderr[-500:]}")
+            told = [json.loads(line) for line in done.stdout.splitlines()]
+            demand(all("refused" in line or "output" in line for line in told), f"{thread}: {told}")
+            tasks += [line for line in told if "output" in line]
+        for task, found in zip(tasks, loaded(*(task["output"] for task in tasks)), strict=True):
+            demand(found["valid"], f"Harbor refuses {task['output']}")
+            words = (pathlib.Path(task["output"]) / "instruction.md").read_text()
+            demand(found["name"] == f"steno/{task['name']}" and found["instruction"] == words, f"{task} is read as {found}")
+            if task["trajectory"]:
+                accepted, words = harbors_words(pathlib.Path(task["output"]) / "trajectory.json")
+                demand(accepted, f"Harbor refuses what came before {task['output']}:\n{words[-2000:]}")
+        before = sum(task["trajectory"] for task in tasks)
+        print(f"tasks of {name}: ok, {len(tasks)} from {len(threads)} threads, {before} with what came before", flush=True)
+    samples = list((WORK / "tasks/samples").rglob("task.toml"))
+    demand(samples, "no task was made of our samples")
+    (samples[0].parent / "tests/test.sh").unlink()
+    demand(not loaded(samples[0].parent)[0]["valid"], "Harbor takes a task without a check")
+    print("tasks: ok, one without a check is refused", flush=True)
+
+
 def main():
     try:
         check_exports()
         check_faults()
+        check_tasks()
     except Violation as violation:
         print(f"harbor: FAILED: {violation}", file=sys.stderr)
         return 1

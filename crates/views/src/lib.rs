@@ -43,6 +43,7 @@ pub mod atif;
 pub mod conversation;
 mod fields;
 pub mod gist;
+pub mod harbor;
 pub mod receipt;
 pub mod records;
 pub mod spine;

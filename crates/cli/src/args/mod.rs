@@ -20,7 +20,9 @@ pub use receipt::{
     ReceiptArgs, ReceiptDo, ReceiptExportArgs, ReceiptFormat, ReceiptLsArgs, ReceiptTurnArgs,
     ReceiptVerifyArgs,
 };
-pub use spine::{SpineArgs, SpineBundleArgs, SpineDo, SpineLsArgs, SpineRecordArgs, SpineValidateArgs};
+pub use spine::{
+    SpineArgs, SpineBundleArgs, SpineDistillArgs, SpineDo, SpineLsArgs, SpineRecordArgs, SpineValidateArgs,
+};
 
 /// The flight recorder for AI agents
 ///

@@ -2,7 +2,9 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Subcommand};
+use clap::builder::PossibleValuesParser;
+use clap::{ArgGroup, Args, Subcommand};
+use steno_views::harbor::{Concern, Span};
 
 #[derive(Args, Debug)]
 pub struct SpineArgs {
@@ -32,6 +34,15 @@ pub enum SpineDo {
     /// The same spine always gives the same bytes. Nothing is ever written over. Shell snapshots, which hold secrets, are
     /// left out unless asked for; what is left out is said, and stands in `bundle.json`.
     Bundle(SpineBundleArgs),
+    /// Distill turns of a session into Harbor tasks
+    ///
+    /// The instruction is what the user said; the environment the recorded commit with the recorded changes; the check a
+    /// command of the session that was seen to succeed behind the last change, tests before builds before linters, or else
+    /// whether the recorded changes are there. Nothing is guessed: what the record does not have is said in `task.toml`, or
+    /// the window is refused with the reason. The same bundle always gives the same bytes. `docs/harbor.md` has the rules.
+    ///
+    /// A window that was asked for and is refused makes the exit code 1; with `--each-turn` only if nothing is left.
+    Distill(SpineDistillArgs),
 }
 
 #[derive(Args, Debug)]
@@ -78,4 +89,81 @@ pub struct SpineBundleArgs {
     /// Print one JSON object
     #[arg(long)]
     pub json: bool,
+}
+
+#[derive(Args, Debug)]
+#[command(group(ArgGroup::new("window").required(true).multiple(false).args(["turns", "seqs", "each_turn", "list"])))]
+pub struct SpineDistillArgs {
+    /// A bundle (directory, `.tar.zst` or `.tar`), a directory of segments, or a thread of the store
+    #[arg(required = true, value_name = "BUNDLE")]
+    pub bundles: Vec<String>,
+    /// The turns of a task: `3`, `2..4` (both included), `2..` or `..4`; may be given again, for a task each
+    #[arg(long, value_name = "A..B", value_parser = turns)]
+    pub turns: Vec<Span>,
+    /// The records of a task, by their numbers; they have to be those of whole turns
+    #[arg(long = "seq", value_name = "M..N", value_parser = seqs)]
+    pub seqs: Vec<Span>,
+    /// Make a task of each turn that can be one
+    #[arg(long)]
+    pub each_turn: bool,
+    /// Show the turns, and what each of them would become; nothing is written
+    #[arg(long)]
+    pub list: bool,
+    /// Where to: the task's own directory, or, of several, the directory that they will lie in
+    #[arg(long, short, value_name = "DIR", required_unless_present = "list", conflicts_with = "list")]
+    pub output: Option<PathBuf>,
+    /// Take the repository from here, and put the recorded commit into the task [default: it is fetched from the recorded
+    /// address when the task is built]
+    #[arg(long, value_name = "DIR")]
+    pub repo: Option<PathBuf>,
+    /// Where the repository lay in the session, if not where the record says
+    #[arg(long, value_name = "PATH")]
+    pub root: Option<String>,
+    /// The image to begin with: what a session ran in is not recorded [default: debian:bookworm-slim]
+    #[arg(long, value_name = "IMAGE", value_parser = image)]
+    pub image: Option<String>,
+    /// Make a task of a doubtful window all the same, with a label; may be given again
+    #[arg(long, value_name = "CONCERN", value_parser = PossibleValuesParser::new(Concern::ALL.map(Concern::as_str)))]
+    pub allow: Vec<String>,
+    /// Leave out `trajectory.json`, what came before: agents that cannot begin with one refuse the task
+    #[arg(long)]
+    pub no_trajectory: bool,
+    /// Print one JSON object a window
+    #[arg(long)]
+    pub json: bool,
+}
+
+fn turns(text: &str) -> Result<Span, String> {
+    let (first, last) = range(text)?;
+    let number = |number: u64| u32::try_from(number).map_err(|_| "there are not so many turns".to_owned());
+    Ok(Span::Turns(number(first)?, last.map_or(Ok(u32::MAX), number)?))
+}
+
+fn seqs(text: &str) -> Result<Span, String> {
+    let (first, last) = range(text)?;
+    Ok(Span::Seqs(first, last.unwrap_or(u64::MAX)))
+}
+
+/// Reads `A`, `A..B`, `A..` or `..B`; numbers begin with 1.
+fn range(text: &str) -> Result<(u64, Option<u64>), String> {
+    let number = |text: &str| text.parse::<u64>().ok().filter(|number| *number > 0);
+    let wrong = || "give a number from 1, or two of them: `2..4`".to_owned();
+    let Some((first, last)) = text.split_once("..") else {
+        let only = number(text).ok_or_else(wrong)?;
+        return Ok((only, Some(only)));
+    };
+    let first = if first.is_empty() { 1 } else { number(first).ok_or_else(wrong)? };
+    let last = if last.is_empty() { None } else { Some(number(last).ok_or_else(wrong)?) };
+    match last {
+        Some(last) if last < first => Err("the second number is smaller than the first".to_owned()),
+        _ => Ok((first, last)),
+    }
+}
+
+/// Takes the name of an image, and nothing that would be more than that in a Dockerfile.
+fn image(text: &str) -> Result<String, String> {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-/:@".contains(&byte);
+    let is_image =
+        text.starts_with(|first: char| first.is_ascii_alphanumeric()) && text.bytes().all(is_plain);
+    if is_image { Ok(text.to_owned()) } else { Err("this is no name of an image".to_owned()) }
 }

@@ -8,6 +8,7 @@ mod app_servers;
 mod archiving;
 mod conversations;
 mod copies;
+mod distilling;
 mod documents;
 mod errors;
 mod escapes;

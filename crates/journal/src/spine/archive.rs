@@ -21,7 +21,7 @@ const NAME_BYTES_MAX: usize = 400;
 pub fn validate_archive(from: impl Read) -> Report {
     let mut reading = Reading {
         validator: Validator::new(Layout::Bundle, Known::default()),
-        top: None,
+        names: Names::default(),
         entries: 0,
         bytes: 0,
     };
@@ -51,8 +51,7 @@ pub fn validate_archive(from: impl Read) -> Report {
 
 struct Reading {
     validator: Validator,
-    /// The directory that everything lies in, once the first entry has shown whether there is one.
-    top: Option<String>,
+    names: Names,
     entries: u64,
     bytes: u64,
 }
@@ -68,7 +67,7 @@ impl Reading {
             return Ok(false);
         }
         let shown = String::from_utf8_lossy(&entry.name).into_owned();
-        let name = match self.name_of(entry) {
+        let name = match self.names.of(entry) {
             Ok(name) => name,
             Err(words) => {
                 self.validator.findings.add(Rule::FileName, Place::file(&shown), words);
@@ -91,9 +90,18 @@ impl Reading {
         }
         Ok(true)
     }
+}
 
+/// The names of an archive's entries.
+#[derive(Default)]
+pub(super) struct Names {
+    /// The directory that everything lies in, once the first entry has shown whether there is one.
+    top: Option<String>,
+}
+
+impl Names {
     /// Returns an entry's name below the bundle; nothing for the bundle's own directory.
-    fn name_of(&mut self, entry: &Entry) -> Result<Option<String>, &'static str> {
+    pub(super) fn of(&mut self, entry: &Entry) -> Result<Option<String>, &'static str> {
         if entry.name.len() > NAME_BYTES_MAX {
             return Err("its name is too long");
         }

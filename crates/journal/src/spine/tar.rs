@@ -36,34 +36,57 @@ impl<W: Write> TarWriter<W> {
     /// What the writer says, or [`io::ErrorKind::InvalidInput`] for a length that a header cannot hold, or when the file
     /// before is not whole.
     pub fn begin(&mut self, name: &str, size_bytes: u64) -> io::Result<()> {
+        self.entry(Header { name, link: "", flag: b'0', mode: "0000644" }, size_bytes)
+    }
+
+    /// Begins a file that is a program.
+    ///
+    /// # Errors
+    /// As [`TarWriter::begin`].
+    pub fn begin_program(&mut self, name: &str, size_bytes: u64) -> io::Result<()> {
+        self.entry(Header { name, link: "", flag: b'0', mode: "0000755" }, size_bytes)
+    }
+
+    /// Writes a symbolic link.
+    ///
+    /// # Errors
+    /// As [`TarWriter::begin`].
+    pub fn link(&mut self, name: &str, target: &str) -> io::Result<()> {
+        self.entry(Header { name, link: target, flag: b'2', mode: "0000777" }, 0)
+    }
+
+    fn entry(&mut self, header: Header<'_>, size_bytes: u64) -> io::Result<()> {
         if size_bytes > FILE_BYTES_MAX {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "a file that is longer than tar holds"));
         }
-        if name.len() <= NAME_BYTES_MAX {
-            return self.header(name, b'0', size_bytes);
+        // A header of the kind that POSIX has for what is too long, with it inside; what follows has what fits.
+        let long = [("path", header.name), ("linkpath", header.link)].into_iter();
+        let pax: String = long
+            .filter(|(_, text)| text.len() > NAME_BYTES_MAX)
+            .map(|(field, text)| pax_line(field, text))
+            .collect();
+        if !pax.is_empty() {
+            self.header(&Header { name: "name", link: "", flag: b'x', mode: "0000644" }, pax.len() as u64)?;
+            self.write_all(pax.as_bytes())?;
         }
-        // A header of the kind that POSIX has for this, with the name in it; what follows has what fits of the name.
-        let pax = pax_line("path", name);
-        self.header("name", b'x', pax.len() as u64)?;
-        self.write_all(pax.as_bytes())?;
-        let fits = (0..=NAME_BYTES_MAX).rev().find(|at| name.is_char_boundary(*at)).unwrap_or(0);
-        self.header(&name[..fits], b'0', size_bytes)
+        self.header(&header, size_bytes)
     }
 
-    fn header(&mut self, name: &str, flag: u8, size_bytes: u64) -> io::Result<()> {
+    fn header(&mut self, of: &Header<'_>, size_bytes: u64) -> io::Result<()> {
         self.end_file()?;
         let mut header = [0_u8; BLOCK_BYTES];
         let mut put = |at: usize, text: &str| header[at..at + text.len()].copy_from_slice(text.as_bytes());
-        put(0, name);
-        put(100, "0000644\0");
+        put(0, what_fits(of.name));
+        put(100, of.mode);
         put(108, "0000000\0");
         put(116, "0000000\0");
         put(124, &format!("{size_bytes:011o}\0"));
         put(136, "00000000000\0");
         put(148, "        ");
+        put(157, what_fits(of.link));
         put(257, "ustar\0");
         put(263, "00");
-        header[156] = flag;
+        header[156] = of.flag;
         let sum = checksum(&header);
         header[148..156].copy_from_slice(format!("{sum:06o}\0 ").as_bytes());
         self.into.write_all(&header)?;
@@ -105,6 +128,21 @@ impl<W: Write> Write for TarWriter<W> {
     fn flush(&mut self) -> io::Result<()> {
         self.into.flush()
     }
+}
+
+/// What a header says beside the length.
+struct Header<'a> {
+    name: &'a str,
+    /// Where a link leads.
+    link: &'a str,
+    flag: u8,
+    mode: &'static str,
+}
+
+/// Returns as much of a name as a header has room for.
+fn what_fits(name: &str) -> &str {
+    let end = (0..=NAME_BYTES_MAX).rev().find(|at| name.is_char_boundary(*at)).unwrap_or(0);
+    &name[..end.min(name.len())]
 }
 
 /// What an entry of an archive is.

@@ -74,6 +74,11 @@ impl Report {
         segments.map(|(_, found)| found.file.as_str())
     }
 
+    /// Returns the SHA-256 of each sealed segment, in order, as its meta file says it.
+    pub fn sealed_sha256(&self) -> impl Iterator<Item = &str> {
+        self.parts.metas.values().filter_map(|found| Some(found.meta.as_ref()?.sha256.as_str()))
+    }
+
     /// Tells whether no rule is broken in a way that counts.
     #[must_use]
     pub fn is_valid(&self) -> bool {

@@ -9,6 +9,7 @@ mod payload;
 mod rollout;
 mod trace;
 mod turns;
+mod unfold;
 
 use steno_model::json::RawJson;
 use steno_model::{Position, SpineType, Timestamp};
@@ -17,6 +18,7 @@ pub use app_server::{Around, Captured, Compacted, ConnectionFold, Withholding};
 pub use history::History;
 pub use rollout::{Base, RolloutFold};
 pub use trace::{Payloads, TraceFold};
+pub use unfold::Unfolding;
 
 /// What a spine is made from, as its `session_meta` says it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,6 +40,12 @@ impl SpineSource {
             Self::RolloutTrace => "rollout_trace",
             Self::AppServer => "app_server",
         }
+    }
+
+    /// Finds the one of a name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        [Self::Rollout, Self::RolloutTrace, Self::AppServer].into_iter().find(|source| source.name() == name)
     }
 
     /// Returns what such a source cannot carry: what is not in the spine was not seen, and may have happened.

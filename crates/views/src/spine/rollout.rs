@@ -241,7 +241,7 @@ fn push(history: &mut History, item: &str) {
 }
 
 /// Returns an object without one of its fields.
-fn without(object: &str, name: &str) -> RawJson {
+pub(super) fn without(object: &str, name: &str) -> RawJson {
     let Ok(fields) = Fields::parse(object) else { return RawJson::null() };
     let kept = fields.iter().filter(|(key, _)| !key.is(name));
     let kept = kept.map(|(key, value)| (JsonString::from_text(&key.text()), RawJson::from_raw(value)));

@@ -107,14 +107,7 @@ impl BundleOutput {
             return Err(Failure::could_not("what was written is not valid, and was taken away again")
                 .with_hint("`steno spine validate` checks the spine itself"));
         }
-        let named = rustix::fs::renameat_with(CWD, &temporary, CWD, &path, RenameFlags::NOREPLACE);
-        named.map_err(|error| match error {
-            rustix::io::Errno::EXIST => in_the_way(&path),
-            error => cannot("name", &path, &error.into()),
-        })?;
-        let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        let synced = File::open(dir).and_then(|dir| dir.sync_all());
-        synced.map_err(|error| cannot("sync the directory of", &path, &error))?;
+        give_name(&temporary, &path)?;
         Ok(report)
     }
 
@@ -124,12 +117,24 @@ impl BundleOutput {
     }
 }
 
+/// Gives something that is whole the name that it was made for, unless there is something of that name.
+pub fn give_name(temporary: &Path, path: &Path) -> Result<(), Failure> {
+    let named = rustix::fs::renameat_with(CWD, temporary, CWD, path, RenameFlags::NOREPLACE);
+    named.map_err(|error| match error {
+        rustix::io::Errno::EXIST => in_the_way(path),
+        error => cannot("name", path, &error.into()),
+    })?;
+    let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let synced = File::open(dir).and_then(|dir| dir.sync_all());
+    synced.map_err(|error| cannot("sync the directory of", path, &error))
+}
+
 pub fn in_the_way(path: &Path) -> Failure {
     Failure::nothing(format!("`{}` is there; nothing was written", path.display()))
         .with_hint("give a name with `-o` that nothing has")
 }
 
-fn discard(temporary: &Path) {
+pub fn discard(temporary: &Path) {
     // Best effort: what stays has a name that nobody takes for a bundle.
     let removed = if temporary.is_dir() { fs::remove_dir_all(temporary) } else { fs::remove_file(temporary) };
     removed.ok();

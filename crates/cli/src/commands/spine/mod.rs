@@ -2,9 +2,11 @@
 
 mod bundle;
 mod bundle_output;
+mod distill;
 mod ls;
 mod record;
 mod rollouts;
+mod target;
 mod validate;
 
 use steno_journal::Store;
@@ -21,6 +23,7 @@ pub fn run(args: &SpineArgs, settings: &Settings, output: &mut Output) -> Outcom
         SpineDo::Record(args) => record::run(args, settings, output),
         SpineDo::Validate(args) => validate::run(args, settings, output),
         SpineDo::Bundle(args) => bundle::run(args, settings, output),
+        SpineDo::Distill(args) => distill::run(args, settings, output),
     }
 }
 

@@ -1,36 +1,21 @@
 //! `steno spine validate`: checks spines and bundles, and with `--repair` seals what a crash left open.
 
-use std::cell::Cell;
-use std::fs::File;
-use std::io::{self, Read};
-use std::path::{Path, PathBuf};
-use std::rc::Rc;
+use std::path::Path;
 
 use anstyle::{AnsiColor, Style};
 use serde_json::json;
-use steno_capture::packing::Unpacked;
-use steno_disk::{Links, RealDisk, open_regular};
 use steno_journal::{
     Finding, Journal, Options, Repair, Report, Severity, Store, repair_directory, validate_archive,
     validate_directory, validate_spine,
 };
-use steno_model::ThreadId;
 use steno_views::{Lines, count, visible};
 
-use super::find_thread;
+use super::target::{Target, open_archive, open_directory};
 use crate::args::SpineValidateArgs;
 use crate::failure::{Exit, Failure, Outcome};
 use crate::output::{Output, size};
-use crate::provider_files::cannot;
 use crate::runs;
 use crate::settings::Settings;
-
-/// What is checked.
-enum Target {
-    Thread(ThreadId),
-    Directory(PathBuf),
-    Archive(PathBuf),
-}
 
 pub fn run(args: &SpineValidateArgs, settings: &Settings, output: &mut Output) -> Outcome {
     let (mut checked, mut invalid) = (0, 0);
@@ -62,31 +47,10 @@ fn targets(args: &SpineValidateArgs, settings: &Settings) -> Result<Vec<Target>,
         let threads = runs::need_store(settings)?.spines()?;
         return Ok(threads.into_iter().map(Target::Thread).collect());
     };
-    let path = Path::new(text);
-    let about = match path.metadata() {
-        Ok(about) => about,
-        Err(_) if ThreadId::parse(text).is_ok() => {
-            let store = runs::need_store(settings)?;
-            return Ok(vec![Target::Thread(find_thread(text, &store)?)]);
-        }
-        Err(error) => return Err(cannot("read", path, &error)),
-    };
-    if !about.is_dir() {
-        return Ok(vec![Target::Archive(path.to_owned())]);
-    }
-    // A spine of the store has a lock, and numbers that were all given by us.
-    Ok(vec![of_store(path, settings).map_or_else(|| Target::Directory(path.to_owned()), Target::Thread)])
+    Ok(vec![Target::find(text, settings)?])
 }
 
-/// Returns the thread whose spine of the store a path leads to.
-fn of_store(path: &Path, settings: &Settings) -> Option<ThreadId> {
-    let path = path.canonicalize().ok()?;
-    let spines = settings.store.value.join("spine").canonicalize().ok()?;
-    let name = path.strip_prefix(spines).ok()?.to_str()?;
-    ThreadId::parse(name).ok()
-}
-
-fn validate(target: &Target, settings: &Settings) -> Result<Report, Failure> {
+pub(super) fn validate(target: &Target, settings: &Settings) -> Result<Report, Failure> {
     match target {
         Target::Thread(thread) => Ok(validate_spine(&runs::need_store(settings)?, thread)?),
         Target::Directory(path) => Ok(validate_directory(&open_directory(path)?)?),
@@ -96,8 +60,7 @@ fn validate(target: &Target, settings: &Settings) -> Result<Report, Failure> {
 
 /// Checks an archive in a file, compressed or not.
 pub(super) fn validate_file(path: &Path) -> Result<Report, Failure> {
-    let file = open_regular(path, Links::Followed).map_err(|error| cannot("read", path, &error))?;
-    Ok(validate_archive(Bounded::of(file)))
+    Ok(validate_archive(open_archive(path)?))
 }
 
 fn repair(target: &Target, settings: &Settings) -> Result<(Report, Vec<Repair>), Failure> {
@@ -115,20 +78,6 @@ fn repair(target: &Target, settings: &Settings) -> Result<(Report, Vec<Repair>),
     // What was found before is no longer so.
     let now = if repairs.is_empty() { report } else { validate(target, settings)? };
     Ok((now, repairs))
-}
-
-fn open_directory(path: &Path) -> Result<RealDisk, Failure> {
-    let opened = RealDisk::open(path).and_then(|disk| disk.ok_or_else(|| io::ErrorKind::NotFound.into()));
-    opened.map_err(|error| cannot("open", path, &error))
-}
-
-impl Target {
-    fn name(&self) -> String {
-        match self {
-            Self::Thread(thread) => thread.to_string(),
-            Self::Directory(path) | Self::Archive(path) => path.display().to_string(),
-        }
-    }
 }
 
 fn tell(name: &str, report: &Report, repairs: &[Repair], as_json: bool, output: &mut Output) {
@@ -235,48 +184,4 @@ fn verdict_json(name: &str, report: &Report) -> String {
         "infos": report.infos,
     })
     .to_string()
-}
-
-/// Reads an archive, compressed or not, and stops where it unpacks to more than there can be behind it: a few bytes of a
-/// bomb are as long as anybody likes.
-struct Bounded {
-    bytes: Unpacked<Counted>,
-    read: Rc<Cell<u64>>,
-    given: u64,
-}
-
-/// How much anything may unpack to, and how many times as much as there is of it beyond that.
-const UNPACKED_BYTES_FREE: u64 = 64 * 1024 * 1024;
-const UNPACKED_TIMES_MAX: u64 = 2_000;
-
-impl Bounded {
-    fn of(file: File) -> Self {
-        let read = Rc::new(Cell::new(0));
-        Self { bytes: Unpacked::new(Counted { file, read: Rc::clone(&read) }), read, given: 0 }
-    }
-}
-
-impl Read for Bounded {
-    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        let given = self.bytes.read(into)?;
-        self.given += given as u64;
-        if self.given > UNPACKED_BYTES_FREE + self.read.get().saturating_mul(UNPACKED_TIMES_MAX) {
-            let words = format!("it unpacks to more than {UNPACKED_TIMES_MAX} times what there is of it");
-            return Err(io::Error::new(io::ErrorKind::FileTooLarge, words));
-        }
-        Ok(given)
-    }
-}
-
-struct Counted {
-    file: File,
-    read: Rc<Cell<u64>>,
-}
-
-impl Read for Counted {
-    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        let read = self.file.read(into)?;
-        self.read.set(self.read.get() + read as u64);
-        Ok(read)
-    }
 }

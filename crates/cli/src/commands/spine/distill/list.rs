@@ -1,0 +1,156 @@
+//! What `steno spine distill` says of windows: what they became, or would, or why not.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use serde_json::{Value, json};
+use steno_views::harbor::{Check, Concern, Plan, Rank, Refusal, Session, Span, TaskFile, Turn, Wish};
+use steno_views::{Lines, count, cut, visible};
+
+use super::recorded::Recorded;
+use crate::args::SpineDistillArgs;
+use crate::output::{Output, size};
+
+/// How much of a turn's first words is shown.
+const WORDS_LEN: usize = 48;
+
+/// Shows every turn of a session, and what it would become.
+pub fn show(recorded: &Recorded, wish: &Wish, as_json: bool, output: &mut Output) {
+    let session = &recorded.session;
+    if !as_json {
+        output.line(&format!("{}  {}", session.thread, count(session.turns.len() as u64, "turn")));
+    }
+    let mut hints = BTreeSet::new();
+    for turn in &session.turns {
+        let plan = Plan::make(session, Span::Turns(turn.number, turn.number), wish.clone());
+        if as_json {
+            output.json_line(&turn_json(session, turn, &plan).to_string());
+        } else {
+            output.line(&visible(&turn_line(turn, &plan), Lines::Escape));
+        }
+        hints.extend(plan.err().and_then(|refusal| refusal.hint));
+    }
+    for hint in hints.iter().filter(|_| !as_json) {
+        output.line(&format!("hint: {hint}"));
+    }
+}
+
+fn turn_line(turn: &Turn, plan: &Result<Plan<'_>, Refusal>) -> String {
+    let words = turn.words.first().and_then(|words| words.lines().next()).unwrap_or_default();
+    let words = cut(words, WORDS_LEN);
+    let verdict = match plan {
+        Ok(plan) => format!("a task, checked by {}", check_words(&plan.check)),
+        Err(refusal) => format!("none: {}", refusal.why),
+    };
+    format!("{:>4}  {words:WORDS_LEN$}  {verdict}", turn.number)
+}
+
+fn turn_json(session: &Session, turn: &Turn, plan: &Result<Plan<'_>, Refusal>) -> Value {
+    let mut object = json!({
+        "thread_id": session.thread.as_str(),
+        "turn": turn.number,
+        "turn_id": turn.id,
+        "seqs": [turn.seqs.0, turn.seqs.1],
+        "words": turn.words,
+        "calls": turn.calls.len(),
+        "task": plan.is_ok(),
+    });
+    match plan {
+        Ok(plan) => {
+            object["check"] = json!(check_kind(&plan.check));
+            object["solution"] = json!(plan.solution.is_ok());
+        }
+        Err(refusal) => {
+            object["refused"] = json!(refusal.why);
+            object["concern"] = json!(refusal.concern.map(Concern::as_str));
+            object["hint"] = json!(refusal.hint);
+        }
+    }
+    object
+}
+
+/// Says what became of a window.
+pub fn made(plan: &Plan<'_>, path: &Path, files: &[TaskFile], as_json: bool, output: &mut Output) {
+    let (first, last) = (&plan.turns[0], &plan.turns[plan.turns.len() - 1]);
+    let bytes: usize = files.iter().map(|file| file.bytes.len()).sum();
+    if as_json {
+        let object = json!({
+            "output": path.to_string_lossy(),
+            "name": plan.name(),
+            "thread_id": plan.session.thread.as_str(),
+            "turns": [first.number, last.number],
+            "seqs": [first.seqs.0, last.seqs.1],
+            "check": check_kind(&plan.check),
+            "solution": plan.solution.is_ok(),
+            "trajectory": files.iter().any(|file| file.path == "trajectory.json"),
+            "labels": plan.labels.iter().map(|(label, _)| label.as_str()).collect::<Vec<_>>(),
+            "files": files.len(),
+            "bytes": bytes,
+        });
+        return output.json_line(&object.to_string());
+    }
+    let solution = if plan.solution.is_ok() { "with its solution" } else { "without a solution" };
+    let line = format!(
+        "distilled  {}  checked by {}, {solution}, {} ({}) in `{}`",
+        plan.name(),
+        check_words(&plan.check),
+        count(files.len() as u64, "file"),
+        size(bytes as u64),
+        path.display()
+    );
+    output.line(&visible(&line, Lines::Escape));
+}
+
+/// Says why a window became nothing.
+pub fn refused(
+    session: &Session,
+    span: Span,
+    refusal: &Refusal,
+    args: &SpineDistillArgs,
+    output: &mut Output,
+) {
+    let window = match span {
+        Span::Turns(first, last) if first == last => format!("turn {first}"),
+        Span::Turns(first, u32::MAX) => format!("turns {first} to the last"),
+        Span::Turns(first, last) => format!("turns {first} to {last}"),
+        Span::Seqs(first, last) => format!("records {first} to {last}"),
+    };
+    if args.json {
+        let object = json!({
+            "thread_id": session.thread.as_str(),
+            "window": window,
+            "refused": refusal.why,
+            "concern": refusal.concern.map(Concern::as_str),
+        });
+        return output.json_line(&object.to_string());
+    }
+    // Of the only window, the command's own failure says it.
+    if args.each_turn || args.bundles.len() + args.turns.len() + args.seqs.len() > 2 {
+        let line = format!("refused    {} {window}: {}", session.thread, refusal.why);
+        output.line(&visible(&line, Lines::Escape));
+    }
+}
+
+fn check_kind(check: &Check) -> &'static str {
+    match check {
+        Check::Command(chosen) => chosen.rank.as_str(),
+        Check::Patches(_) => "patches",
+        Check::Diff(_) => "diff",
+    }
+}
+
+fn check_words(check: &Check) -> String {
+    match check {
+        Check::Command(chosen) => {
+            let kind = match chosen.rank {
+                Rank::TestRunner => "its tests",
+                Rank::Build => "its build",
+                Rank::Linter => "its linter",
+                Rank::Other => "its own check",
+            };
+            format!("{kind} `{}`", cut(&chosen.script, WORDS_LEN))
+        }
+        Check::Patches(_) => "whether the recorded changes are there".to_owned(),
+        Check::Diff(_) => "how the working tree differs".to_owned(),
+    }
+}

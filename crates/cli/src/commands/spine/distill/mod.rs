@@ -1,0 +1,202 @@
+//! `steno spine distill`: windows of a recorded session as Harbor tasks.
+
+mod list;
+mod output;
+mod recorded;
+mod repository;
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use steno_views::harbor::{Check, Concern, Given, Plan, Refusal, Session, Span, TaskFile, Wish};
+use steno_views::{Lines, count, visible};
+
+use self::recorded::Recorded;
+use self::repository::Snapshot;
+use super::bundle_output::in_the_way;
+use super::target::Target;
+use crate::args::SpineDistillArgs;
+use crate::failure::{Exit, Failure, Outcome};
+use crate::output::Output;
+use crate::settings::Settings;
+
+pub fn run(args: &SpineDistillArgs, settings: &Settings, output: &mut Output) -> Outcome {
+    let mut done = Done::default();
+    let is_one = args.bundles.len() == 1 && args.turns.len() + args.seqs.len() == 1;
+    let into = args.output.as_deref().map(|path| Into { path, is_one });
+    if let Some(into) = &into {
+        into.check()?;
+    }
+    for name in &args.bundles {
+        let read = Target::find(name, settings).and_then(|target| Recorded::read(&target, settings));
+        let recorded = match read {
+            Ok(recorded) => recorded,
+            Err(failure) if args.bundles.len() == 1 => return Err(failure),
+            Err(failure) => {
+                tracing::warn!("{}", visible(&failure.message, Lines::Escape));
+                done.unread += 1;
+                continue;
+            }
+        };
+        match &into {
+            None => list::show(&recorded, &wish(args), args.json, output),
+            Some(into) => Distilling { args, recorded: &recorded, into }.windows(&mut done, output)?,
+        }
+    }
+    done.outcome(args)
+}
+
+/// What came of all windows.
+#[derive(Default)]
+struct Done {
+    made: u64,
+    refused: u64,
+    unread: u64,
+    last: Option<Refusal>,
+}
+
+impl Done {
+    fn outcome(self, args: &SpineDistillArgs) -> Outcome {
+        if self.unread > 0 {
+            let bundles = count(args.bundles.len() as u64, "bundle");
+            return Err(Failure::could_not(format!("{} of {bundles} could not be read", self.unread)));
+        }
+        match self.last {
+            Some(refusal) if self.refused == 1 && self.made == 0 => {
+                let failure = Failure::nothing(format!("no task was made: {}", refusal.why));
+                Err(match refusal.hint {
+                    Some(hint) => failure.with_hint(hint),
+                    None => failure,
+                })
+            }
+            Some(_) if !args.each_turn || self.made == 0 => {
+                let all = count(self.made + self.refused, "window");
+                Err(Failure::nothing(format!("{} of {all} became no task", self.refused))
+                    .with_hint("`--list` says what each turn would become"))
+            }
+            Some(_) | None => Ok(Exit::Done),
+        }
+    }
+}
+
+/// Where tasks go.
+struct Into<'a> {
+    path: &'a Path,
+    /// Whether it is the place of the only task, and not of several.
+    is_one: bool,
+}
+
+impl Into<'_> {
+    fn check(&self) -> Result<(), Failure> {
+        if self.is_one && self.path.symlink_metadata().is_ok() {
+            return Err(in_the_way(self.path));
+        }
+        Ok(())
+    }
+
+    fn of(&self, name: &str) -> PathBuf {
+        if self.is_one { self.path.to_owned() } else { self.path.join(name) }
+    }
+}
+
+struct Distilling<'a> {
+    args: &'a SpineDistillArgs,
+    recorded: &'a Recorded,
+    into: &'a Into<'a>,
+}
+
+impl Distilling<'_> {
+    fn windows(&self, done: &mut Done, output: &mut Output) -> Result<(), Failure> {
+        for span in spans(self.args, &self.recorded.session) {
+            match self.window(span, output)? {
+                Ok(()) => done.made += 1,
+                Err(refusal) => {
+                    list::refused(&self.recorded.session, span, &refusal, self.args, output);
+                    done.refused += 1;
+                    done.last = Some(refusal);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn window(&self, span: Span, output: &mut Output) -> Result<Result<(), Refusal>, Failure> {
+        let mut plan = match Plan::make(&self.recorded.session, span, wish(self.args)) {
+            Ok(plan) => plan,
+            Err(refusal) => return Ok(Err(refusal)),
+        };
+        let path = self.into.of(&plan.name());
+        if path.symlink_metadata().is_ok() {
+            return Err(in_the_way(&path));
+        }
+        let files = match self.files(&mut plan, &path)? {
+            Ok(files) => files,
+            Err(refusal) => return Ok(Err(refusal)),
+        };
+        output::write(&path, &files)?;
+        list::made(&plan, &path, &files, self.args.json, output);
+        self.warn(&plan);
+        Ok(Ok(()))
+    }
+
+    fn files(&self, plan: &mut Plan<'_>, path: &Path) -> Result<Result<Vec<TaskFile>, Refusal>, Failure> {
+        let artifact =
+            |diff: &steno_views::harbor::Diff| self.recorded.artifacts.read(&diff.path, &diff.sha256);
+        let before = match self.args.no_trajectory {
+            true => Err("it was not wanted".to_owned()),
+            false => self.recorded.before(&plan.turns[0]),
+        };
+        let segments = self.recorded.segments.clone();
+        let mut given = Given { artifact: &artifact, snapshot: None, before, segments };
+        if let Some(repository) = &self.args.repo {
+            let snapshot = match Snapshot::read(repository, &plan.start.commit) {
+                Ok(snapshot) => snapshot,
+                Err(refusal) => return Ok(Err(refusal)),
+            };
+            for submodule in snapshot.submodules() {
+                plan.start
+                    .doubts
+                    .push(format!("`{submodule}` is a repository of its own, and not part of it"));
+            }
+            let dir = output::beside(path, "try")?;
+            if let Err(refusal) = snapshot.try_out(plan, &given, &dir)? {
+                return Ok(Err(refusal));
+            }
+            given.snapshot = Some(snapshot.to_tar()?);
+        }
+        Ok(plan.files(&given))
+    }
+
+    /// Says what is not sure about a task.
+    fn warn(&self, plan: &Plan<'_>) {
+        let name = plan.name();
+        for doubt in &plan.start.doubts {
+            tracing::warn!("{name}: {}", visible(doubt, Lines::Escape));
+        }
+        if let (None, Check::Command(chosen)) = (&self.args.image, &plan.check) {
+            let script = visible(&chosen.script, Lines::Escape);
+            tracing::warn!(
+                "{name}: what the session ran in is not recorded; the image has to have what `{script}` needs (`--image`)"
+            );
+        }
+        if let Err(why) = &plan.solution {
+            tracing::warn!("{name}: it has no solution: {}", visible(why, Lines::Escape));
+        }
+    }
+}
+
+fn wish(args: &SpineDistillArgs) -> Wish {
+    Wish {
+        allowed: args.allow.iter().filter_map(|word| Concern::named(word)).collect::<BTreeSet<_>>(),
+        root: args.root.clone(),
+        has_repository: args.repo.is_some(),
+        image: args.image.clone(),
+    }
+}
+
+fn spans(args: &SpineDistillArgs, session: &Session) -> Vec<Span> {
+    if args.each_turn {
+        return session.turns.iter().map(|turn| Span::Turns(turn.number, turn.number)).collect();
+    }
+    args.turns.iter().chain(&args.seqs).copied().collect()
+}

@@ -1,0 +1,45 @@
+//! Writes a task: under another name until it is whole, and never over anything.
+
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+
+use steno_views::harbor::TaskFile;
+
+use super::super::bundle_output::{discard, give_name};
+use crate::failure::Failure;
+use crate::provider_files::cannot;
+
+/// Returns a path beside another that nobody else uses.
+pub fn beside(path: &Path, what: &str) -> Result<PathBuf, Failure> {
+    let path = std::path::absolute(path).map_err(|error| cannot("find", path, &error))?;
+    let name = path.file_name().ok_or_else(|| Failure::usage("the output has no name"))?.to_string_lossy();
+    let dir = path.parent().unwrap_or(Path::new("/"));
+    fs::create_dir_all(dir).map_err(|error| cannot("make the directory", dir, &error))?;
+    Ok(path.with_file_name(format!(".{name}.steno-{}-{what}", std::process::id())))
+}
+
+/// Writes the files of a task into a directory of their own.
+pub fn write(path: &Path, files: &[TaskFile]) -> Result<(), Failure> {
+    let temporary = beside(path, "task")?;
+    let written = write_all(&temporary, files).map_err(|error| cannot("write", &temporary, &error));
+    let named = written.and_then(|()| give_name(&temporary, path));
+    if named.is_err() {
+        discard(&temporary);
+    }
+    named
+}
+
+fn write_all(dir: &Path, files: &[TaskFile]) -> io::Result<()> {
+    fs::create_dir(dir)?;
+    for file in files {
+        let path = dir.join(&file.path);
+        fs::create_dir_all(path.parent().unwrap_or(dir))?;
+        let mode = if file.is_executable { 0o755 } else { 0o644 };
+        let mut made = OpenOptions::new().write(true).create_new(true).mode(mode).open(&path)?;
+        made.write_all(&file.bytes)?;
+        made.sync_all()?;
+    }
+    Ok(())
+}

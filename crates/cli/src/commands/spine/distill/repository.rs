@@ -1,0 +1,121 @@
+//! The repository of a task, when it is at hand: as an archive, and to try whether what was changed can be changed again.
+
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::{OpenOptionsExt as _, symlink};
+use std::path::Path;
+
+use steno_capture::git::{self, CommittedFile, CommittedKind};
+use steno_journal::TarWriter;
+use steno_views::harbor::{Check, Given, Plan, Refusal, Solution};
+
+use super::super::bundle_output::discard;
+use crate::failure::Failure;
+use crate::provider_files::cannot;
+
+/// The files of a commit.
+pub struct Snapshot {
+    files: Vec<CommittedFile>,
+}
+
+impl Snapshot {
+    /// Reads a commit of a repository.
+    pub fn read(repository: &Path, commit: &str) -> Result<Self, Refusal> {
+        let refused = |why: String| Refusal { why, concern: None, hint: None };
+        let files = git::committed(repository, commit).map_err(refused)?;
+        let is_odd = |part: &str| matches!(part, "" | "." | "..") || part.eq_ignore_ascii_case(".git");
+        match files.iter().find(|file| file.path.split('/').any(is_odd)) {
+            Some(odd) => Err(refused(format!("commit {commit} has a file of the name `{}`", odd.path))),
+            None => Ok(Self { files }),
+        }
+    }
+
+    /// Puts the files into an archive that is always the same.
+    pub fn to_tar(&self) -> io::Result<Vec<u8>> {
+        let mut tar = TarWriter::new(Vec::new());
+        for CommittedFile { path, kind, bytes } in &self.files {
+            let size = bytes.len() as u64;
+            match kind {
+                CommittedKind::Plain => tar.begin(path, size)?,
+                CommittedKind::Program => tar.begin_program(path, size)?,
+                CommittedKind::Link => tar.link(path, &String::from_utf8_lossy(bytes))?,
+                CommittedKind::Submodule => continue,
+            }
+            if *kind != CommittedKind::Link {
+                tar.write_all(bytes)?;
+            }
+        }
+        tar.finish()
+    }
+
+    /// Returns the paths of other repositories in it, which a commit does not hold.
+    pub fn submodules(&self) -> impl Iterator<Item = &str> {
+        let is_one = |file: &&CommittedFile| file.kind == CommittedKind::Submodule;
+        self.files.iter().filter(is_one).map(|file| file.path.as_str())
+    }
+
+    /// Tries what a plan says, in a directory that is taken away again: a solution that cannot be applied is taken out of
+    /// it, and what cannot be begun with or checked is refused.
+    pub fn try_out(
+        &self,
+        plan: &mut Plan<'_>,
+        given: &Given<'_>,
+        dir: &Path,
+    ) -> Result<Result<(), Refusal>, Failure> {
+        let written = self.write_to(dir).map_err(|error| cannot("write", dir, &error));
+        let tried = written.map(|()| tried(plan, given, dir));
+        discard(dir);
+        tried
+    }
+
+    fn write_to(&self, dir: &Path) -> io::Result<()> {
+        fs::create_dir(dir)?;
+        // Links last, so that nothing is written through one.
+        let is_link = |file: &&CommittedFile| file.kind == CommittedKind::Link;
+        for file in self.files.iter().filter(|file| !is_link(file)).chain(self.files.iter().filter(is_link)) {
+            let path = dir.join(&file.path);
+            fs::create_dir_all(path.parent().unwrap_or(dir))?;
+            match file.kind {
+                CommittedKind::Submodule => fs::create_dir(&path)?,
+                CommittedKind::Link => symlink(String::from_utf8_lossy(&file.bytes).as_ref(), &path)?,
+                CommittedKind::Plain | CommittedKind::Program => {
+                    let mode = if file.kind == CommittedKind::Program { 0o755 } else { 0o644 };
+                    let made = OpenOptions::new().write(true).create_new(true).mode(mode).open(&path);
+                    made?.write_all(&file.bytes)?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn tried(plan: &mut Plan<'_>, given: &Given<'_>, dir: &Path) -> Result<(), Refusal> {
+    let refused = |why: String| Refusal { why, concern: None, hint: None };
+    let fetch = |diff| (given.artifact)(diff).unwrap_or_default();
+    let begun = plan.start.diff.as_ref().map(fetch).unwrap_or_default();
+    let starts = [begun.clone()]
+        .into_iter()
+        .chain(plan.start.patches.iter().map(|patch| patch.text.clone().into_bytes()));
+    for patch in starts {
+        git::apply(dir, &patch, git::Way::Forward)
+            .map_err(|why| refused(format!("what was changed before it does not fit the commit: {why}")))?;
+    }
+    let patches = match (&plan.solution, &plan.check) {
+        (Ok(Solution::Patches(patches)), _) | (_, Check::Patches(patches)) => {
+            patches.iter().map(|patch| (git::Way::Forward, patch.text.clone().into_bytes())).collect()
+        }
+        (Ok(Solution::Diff(diff)), _) => vec![(git::Way::Back, begun), (git::Way::Forward, fetch(diff))],
+        (Err(_), Check::Command(_) | Check::Diff(_)) => Vec::new(),
+    };
+    for (way, patch) in patches {
+        if let Err(why) = git::apply(dir, &patch, way) {
+            let why = format!("the recorded changes do not fit what it begins with: {why}");
+            if matches!(plan.check, Check::Patches(_)) {
+                return Err(refused(why));
+            }
+            plan.solution = Err(why);
+            return Ok(());
+        }
+    }
+    Ok(())
+}

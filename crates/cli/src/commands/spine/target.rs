@@ -1,0 +1,114 @@
+//! Spines as arguments name them: of the store, in a directory, in an archive.
+
+use std::cell::Cell;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+use steno_capture::packing::Unpacked;
+use steno_disk::{Links, RealDisk, open_regular};
+use steno_model::ThreadId;
+
+use super::find_thread;
+use crate::failure::Failure;
+use crate::provider_files::cannot;
+use crate::runs;
+use crate::settings::Settings;
+
+/// A spine, wherever it lies.
+pub(super) enum Target {
+    Thread(ThreadId),
+    Directory(PathBuf),
+    Archive(PathBuf),
+}
+
+impl Target {
+    /// Finds what somebody means: a directory, an archive, or a thread of the store.
+    pub(super) fn find(text: &str, settings: &Settings) -> Result<Self, Failure> {
+        let path = Path::new(text);
+        let about = match path.metadata() {
+            Ok(about) => about,
+            Err(_) if ThreadId::parse(text).is_ok() => {
+                let store = runs::need_store(settings)?;
+                return Ok(Self::Thread(find_thread(text, &store)?));
+            }
+            Err(error) => return Err(cannot("read", path, &error)),
+        };
+        if !about.is_dir() {
+            return Ok(Self::Archive(path.to_owned()));
+        }
+        // A spine of the store has a lock, and numbers that were all given by us.
+        Ok(of_store(path, settings).map_or_else(|| Self::Directory(path.to_owned()), Self::Thread))
+    }
+
+    pub(super) fn name(&self) -> String {
+        match self {
+            Self::Thread(thread) => thread.to_string(),
+            Self::Directory(path) | Self::Archive(path) => path.display().to_string(),
+        }
+    }
+}
+
+/// Returns the thread whose spine of the store a path leads to.
+fn of_store(path: &Path, settings: &Settings) -> Option<ThreadId> {
+    let path = path.canonicalize().ok()?;
+    let spines = settings.store.value.join("spine").canonicalize().ok()?;
+    let name = path.strip_prefix(spines).ok()?.to_str()?;
+    ThreadId::parse(name).ok()
+}
+
+pub(super) fn open_directory(path: &Path) -> Result<RealDisk, Failure> {
+    let opened = RealDisk::open(path).and_then(|disk| disk.ok_or_else(|| io::ErrorKind::NotFound.into()));
+    opened.map_err(|error| cannot("open", path, &error))
+}
+
+/// Opens an archive in a file, compressed or not.
+pub(super) fn open_archive(path: &Path) -> Result<Bounded, Failure> {
+    let file = open_regular(path, Links::Followed).map_err(|error| cannot("read", path, &error))?;
+    Ok(Bounded::of(file))
+}
+
+/// Reads an archive, compressed or not, and stops where it unpacks to more than there can be behind it: a few bytes of a
+/// bomb are as long as anybody likes.
+pub(super) struct Bounded {
+    bytes: Unpacked<Counted>,
+    read: Rc<Cell<u64>>,
+    given: u64,
+}
+
+/// How much anything may unpack to, and how many times as much as there is of it beyond that.
+const UNPACKED_BYTES_FREE: u64 = 64 * 1024 * 1024;
+const UNPACKED_TIMES_MAX: u64 = 2_000;
+
+impl Bounded {
+    fn of(file: File) -> Self {
+        let read = Rc::new(Cell::new(0));
+        Self { bytes: Unpacked::new(Counted { file, read: Rc::clone(&read) }), read, given: 0 }
+    }
+}
+
+impl Read for Bounded {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let given = self.bytes.read(into)?;
+        self.given += given as u64;
+        if self.given > UNPACKED_BYTES_FREE + self.read.get().saturating_mul(UNPACKED_TIMES_MAX) {
+            let words = format!("it unpacks to more than {UNPACKED_TIMES_MAX} times what there is of it");
+            return Err(io::Error::new(io::ErrorKind::FileTooLarge, words));
+        }
+        Ok(given)
+    }
+}
+
+struct Counted {
+    file: File,
+    read: Rc<Cell<u64>>,
+}
+
+impl Read for Counted {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let read = self.file.read(into)?;
+        self.read.set(self.read.get() + read as u64);
+        Ok(read)
+    }
+}

@@ -1,0 +1,348 @@
+//! `steno spine distill`: tasks that work, made from what was recorded and from nothing else.
+
+mod kit;
+
+use std::fs;
+use std::path::Path;
+
+use serde_json::{Value, json};
+use steno_testkit::{needs, tool};
+
+use self::kit::{Repo, Session, TEST, distilled, git, mended, tree, works};
+use crate::kit::Steno;
+
+fn toml(task: &Path) -> Value {
+    let text = fs::read_to_string(task.join("task.toml")).unwrap();
+    serde_json::to_value(toml::from_str::<toml::Table>(&text).unwrap()).unwrap()
+}
+
+/// The reason why a window is refused, which leaves nothing behind.
+#[track_caller]
+fn refused(steno: &Steno, args: &[&str], want: &str) {
+    let out = steno.dir.path().join("refused");
+    let args = [&["spine", "distill"], args, &["-o", out.to_str().unwrap()]].concat();
+    let said = steno.run(&args);
+    assert_eq!(said.code, 1, "{said:?}");
+    assert!(said.err.contains(want), "{want}: {said:?}");
+    assert!(!out.exists());
+    let left = fs::read_dir(steno.dir.path()).unwrap().flatten();
+    assert!(left.into_iter().all(|entry| !entry.file_name().to_string_lossy().starts_with('.')));
+}
+
+#[test]
+fn the_best_command_that_was_seen_to_succeed_checks_a_task_and_the_choice_is_recorded() {
+    needs!(tool("git"), "git is absent");
+    needs!(tool("python3"), "python3 is absent");
+    let steno = Steno::new();
+    let repo = Repo::new(&steno);
+    let mut session = Session::new(&repo);
+    session
+        .asks("Make `add` add.\n\nAnd test it.")
+        .changes(&json!({"test_calc.py": {"type": "add", "content": TEST}}));
+    session.runs("python3 -m unittest -q test_calc", 1).runs("git status", 0).changes(&mended());
+    session.runs("python3 -m unittest -q test_calc 2>&1 | tail -1", 0).runs("./check.sh", 0);
+    session.runs("python3 -m unittest -q test_calc", 0).runs("ls", 0).ends();
+    let bundle = session.bundled(&steno, "b.tar.zst");
+    let task = steno.dir.path().join("task");
+    let said =
+        distilled(&steno, &[&bundle, "--turns", "1", "--repo", repo.path(), "-o", task.to_str().unwrap()]);
+    assert!(
+        said.out.contains("checked by its tests `python3 -m unittest -q test_calc`, without a solution"),
+        "{said:?}"
+    );
+    assert_eq!(fs::read_to_string(task.join("instruction.md")).unwrap(), "Make `add` add.\n\nAnd test it.\n");
+    let steno_table = &toml(&task)["metadata"]["steno"];
+    assert_eq!(steno_table["verification"]["kind"], "test_runner");
+    assert_eq!(steno_table["verification"]["call"], "call_7");
+    assert_eq!(steno_table["verification"]["failed_before"], true);
+    let passed: Vec<(&str, &str)> = steno_table["verification"]["passed_over"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|passed| (passed["call"].as_str().unwrap(), passed["why"].as_str().unwrap()))
+        .collect();
+    assert_eq!(
+        passed,
+        [
+            ("call_3", "a file was changed behind it"),
+            ("call_5", "its exit code is that of `tail`"),
+            ("call_6", "call_7 ranks before it or came later"),
+            ("call_8", "it checks nothing"),
+        ]
+    );
+    assert_eq!(steno_table["repository"]["commit"], repo.commit.as_str());
+    assert_eq!(steno_table["thread"], "0199c2a4-0000-7000-8000-000000000001");
+    assert_eq!(steno_table["turn_ids"], json!(["turn-id-1"]));
+    assert_eq!(steno_table["calls"].as_array().unwrap().len(), 8);
+    // `./check.sh` may have changed something, and so nothing vouches for the patches alone.
+    assert_eq!(steno_table["solution"]["kind"], "none");
+    assert!(!task.join("solution").exists());
+}
+
+#[test]
+fn a_task_works_without_docker_and_is_always_the_same() {
+    needs!(tool("git"), "git is absent");
+    needs!(tool("python3"), "python3 is absent");
+    let steno = Steno::new();
+    let repo = Repo::new(&steno);
+    let mut session = Session::new(&repo);
+    session.asks("Make `add` add.").changes(&json!({"test_calc.py": {"type": "add", "content": TEST}}));
+    session
+        .runs("python3 -m unittest -q test_calc", 1)
+        .changes(&mended())
+        .runs("python3 -m unittest -q test_calc", 0)
+        .ends();
+    session
+        .asks("Now `mul`, please.")
+        .changes(&json!({"mul.py": {"type": "add", "content": "def mul(a, b):\n    return a * b"}}));
+    session.runs("python3 -c 'import mul; assert mul.mul(2, 3) == 6'", 0).ends();
+    let archive = session.bundled(&steno, "b.tar.zst");
+    let directory = session.bundled(&steno, "b");
+    let path = |name: &str| steno.dir.path().join(name);
+    let distill = |bundle: &str, turns: &str, name: &str| {
+        distilled(
+            &steno,
+            &[bundle, "--turns", turns, "--repo", repo.path(), "-o", path(name).to_str().unwrap()],
+        );
+        path(name)
+    };
+    let first = distill(&archive, "1", "first");
+    works(&first, &path("first-dir"));
+    // What it was taken from is not changed, and neither is what somebody does there a part of the task.
+    assert_eq!(git(&repo.dir, &["status", "--short"]), "");
+    fs::write(repo.dir.join("calc.py"), "changed").unwrap();
+    assert_eq!(tree(&first), tree(&distill(&directory, "1", "again")));
+    fs::write(repo.dir.join("calc.py"), kit::CALC).unwrap();
+    assert!(!first.join("trajectory.json").exists());
+
+    let second = distill(&archive, "2..", "second");
+    works(&second, &path("second-dir"));
+    assert_eq!(fs::read_to_string(path("second-dir/calc.py")).unwrap(), kit::CALC.replace('-', "+"));
+    assert_eq!(fs::read_to_string(second.join("instruction.md")).unwrap(), "Now `mul`, please.\n");
+    let trajectory = second.join("trajectory.json");
+    let said = steno.run(&["export", "check", trajectory.to_str().unwrap()]);
+    assert_eq!(said.code, 0, "{said:?}");
+    let text = fs::read_to_string(&trajectory).unwrap();
+    assert!(text.contains("Make `add` add.") && !text.contains("mul"), "{text}");
+
+    let both = distill(&archive, "1..2", "both");
+    works(&both, &path("both-dir"));
+    assert_eq!(
+        fs::read_to_string(both.join("instruction.md")).unwrap(),
+        "Make `add` add.\n\nNow `mul`, please.\n"
+    );
+    let seqs = toml(&both)["metadata"]["steno"]["seqs"].clone();
+    let range = format!("{}..{}", seqs[0], seqs[1]);
+    let by_seq = path("by-seq");
+    distilled(&steno, &[&archive, "--seq", &range, "--repo", repo.path(), "-o", by_seq.to_str().unwrap()]);
+    assert_eq!(tree(&both), tree(&by_seq));
+    refused(
+        &steno,
+        &[&archive, "--seq", &format!("{}..{}", seqs[0].as_u64().unwrap() + 1, seqs[1])],
+        "only some of them are meant",
+    );
+}
+
+#[test]
+fn without_a_verification_the_changes_themselves_are_checked() {
+    needs!(tool("git"), "git is absent");
+    let steno = Steno::new();
+    let repo = Repo::new(&steno);
+    let mut session = Session::new(&repo);
+    let moved = json!({"calc.py": {"type": "update", "unified_diff": "@@ -1,2 +1,2 @@\n def add(a, b):\n-    return a + b\n+    return b + a\n", "move_path": repo.dir.join("sum up.py")}});
+    let others = json!({"check.sh": {"type": "delete", "content": "#!/bin/sh\ngrep -q 'a + b' calc.py\n"}, "empty": {"type": "add", "content": ""}, "deep/no newline": {"type": "add", "content": "x"}});
+    session
+        .asks("Tidy up.")
+        .changes(&mended())
+        .changes(&moved)
+        .changes(&others)
+        .runs("cat calc.py", 0)
+        .ends();
+    let bundle = session.bundled(&steno, "b");
+    let task = steno.dir.path().join("task");
+    distilled(&steno, &[&bundle, "--turns", "1", "--repo", repo.path(), "-o", task.to_str().unwrap()]);
+    assert_eq!(toml(&task)["metadata"]["steno"]["verification"]["kind"], "patches");
+    let dir = steno.dir.path().join("dir");
+    works(&task, &dir);
+    // Half of it is not enough.
+    fs::write(dir.join("deep/no newline"), "y").unwrap();
+    assert!(!kit::runs(&task, "tests/test.sh", &dir));
+}
+
+#[test]
+fn what_the_record_does_not_have_is_refused_with_the_reason() {
+    needs!(tool("git"), "git is absent");
+    let steno = Steno::new();
+    let repo = Repo::new(&steno);
+    let git = |url: &str| json!({"commit_hash": repo.commit, "repository_url": url});
+    let done = |git: &Value, more: &Value| {
+        let mut session = Session::with(repo.path(), git, more);
+        session.asks("Mend it.").changes(&mended()).runs("cargo test", 0).ends();
+        session
+    };
+    let good = git("https://example.com/a.git");
+    let mut cases = 0;
+    let mut check = |session: &Session, args: &[&str], want: &str| {
+        cases += 1;
+        let bundle = session.bundled(&steno, &format!("b{cases}"));
+        refused(&steno, &[&[bundle.as_str(), "--turns", "1"], args].concat(), want);
+    };
+    check(
+        &done(&json!({"repository_url": "https://example.com/a.git"}), &json!({})),
+        &[],
+        "no commit is recorded",
+    );
+    check(&done(&json!({"commit_hash": "--upload-pack=x"}), &json!({})), &[], "no commit is recorded");
+    check(
+        &done(&json!({"commit_hash": repo.commit}), &json!({})),
+        &[],
+        "`--repo DIR` takes it from a directory",
+    );
+    for url in ["/srv/a.git", "file:///srv/a.git", "ext::sh -c x", "-u", "https://a/$(x)", "https://a/b c"] {
+        check(&done(&git(url), &json!({})), &[], "nobody else can fetch the repository");
+    }
+    let parent = json!({"parent_thread_id": "0199c2a4-0000-7000-8000-000000000009"});
+    check(&done(&good, &parent), &[], "its prompts are a model's words");
+    let other = "0".repeat(40);
+    check(&done(&json!({"commit_hash": other}), &json!({})), &["--repo", repo.path()], "has no commit 0000");
+    let mut odd = done(&good, &json!({}));
+    odd.asks("Wrong.")
+        .changes(
+            &json!({"calc.py": {"type": "update", "unified_diff": "@@ -1 +1 @@\n-nothing\n+like this\n"}}),
+        )
+        .ends();
+    let bundle = odd.bundled(&steno, "odd");
+    refused(
+        &steno,
+        &[&bundle, "--turns", "2", "--repo", repo.path()],
+        "the recorded changes do not fit what it begins with",
+    );
+    refused(&steno, &[&bundle, "--turns", "3"], "the session has 2 turns");
+    refused(&steno, &[&bundle, "--seq", "1..2"], "no turn lies between these records");
+}
+
+#[test]
+fn doubtful_windows_are_refused_or_labelled() {
+    needs!(tool("git"), "git is absent");
+    let steno = Steno::new();
+    let repo = Repo::new(&steno);
+    let mut cases = 0;
+    let mut check = |concern: &str, make: &dyn Fn(&mut Session)| {
+        cases += 1;
+        let mut session = Session::new(&repo);
+        session.asks("Mend it.").changes(&mended()).runs("cargo test", 0);
+        make(&mut session);
+        let bundle = session.bundled(&steno, &format!("b{cases}"));
+        refused(
+            &steno,
+            &[&bundle, "--turns", "1"],
+            &format!("`--allow {concern}` makes a task of it all the same"),
+        );
+        let task = steno.dir.path().join(format!("task{cases}"));
+        distilled(&steno, &[&bundle, "--turns", "1", "--allow", concern, "-o", task.to_str().unwrap()]);
+        let steno_table = &toml(&task)["metadata"]["steno"];
+        assert_eq!(steno_table["labels"][0]["label"], concern);
+        assert_eq!(steno_table["policy"]["allowed"], json!([concern]));
+    };
+    check("failed-turn", &|session| {
+        session.line(
+            "event_msg",
+            json!({"type": "turn_aborted", "turn_id": "turn-id-1", "reason": "interrupted"}),
+        );
+    });
+    check("open-turn", &|_| {});
+    check("open-call", &|session| {
+        session.line(
+            "response_item",
+            json!({"type": "function_call", "name": "view_image", "arguments": "{}", "call_id": "open"}),
+        );
+        session.ends();
+    });
+    check("denied-approval", &|session| {
+        session.line(
+            "response_item",
+            json!({"type": "custom_tool_call", "call_id": "no", "name": "apply_patch", "input": ""}),
+        );
+        session.item(json!({"type": "FileChange", "id": "no", "changes": {}, "status": "declined"}));
+        session.ends();
+    });
+    check("compaction", &|session| {
+        session.line("compacted", json!({"message": "S", "replacement_history": []}));
+        session.ends();
+    });
+    check("media", &|session| {
+        session.item(json!({"type": "UserMessage", "id": "u", "content": [{"type": "image", "image_url": "data:image/png;base64,AAAA"}]}));
+        session.ends();
+    });
+    check("user-input", &|session| {
+        session.line("response_item", json!({"type": "function_call", "name": "request_user_input", "arguments": "{}", "call_id": "ask"}));
+        session
+            .line("response_item", json!({"type": "function_call_output", "call_id": "ask", "output": "{}"}));
+        session.ends();
+    });
+}
+
+#[test]
+fn several_windows_become_tasks_beside_each_other_and_the_rest_is_told() {
+    needs!(tool("git"), "git is absent");
+    let steno = Steno::new();
+    let repo = Repo::new(&steno);
+    let mut session = Session::new(&repo);
+    session.asks("Mend it.").changes(&mended()).runs("cargo test", 0).ends();
+    session.asks("Thanks.").ends();
+    session.asks("Once more.").changes(&json!({"a": {"type": "add", "content": "b\n"}})).ends();
+    let bundle = session.bundled(&steno, "b");
+    let out = steno.dir.path().join("out");
+    let out_text = out.to_str().unwrap();
+    let said = distilled(&steno, &[&bundle, "--each-turn", "-o", out_text, "--json"]);
+    let told: Vec<Value> = said.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(told.len(), 3);
+    assert_eq!(told[0]["check"], "test_runner");
+    assert_eq!(told[1]["refused"], "nothing that was changed in it is recorded");
+    assert_eq!(told[2]["check"], "patches");
+    let names: Vec<String> = fs::read_dir(&out)
+        .unwrap()
+        .flatten()
+        .map(|entry| entry.file_name().to_string_lossy().into_owned())
+        .collect();
+    assert_eq!(names.len(), 2, "{names:?}");
+    // Nothing is written over, and a window that was asked for is not passed over in silence.
+    let said = steno.run(&["spine", "distill", &bundle, "--each-turn", "-o", out_text]);
+    assert!(said.code == 1 && said.err.contains("nothing was written"), "{said:?}");
+    let other = steno.dir.path().join("other");
+    let said = steno.run(&[
+        "spine",
+        "distill",
+        &bundle,
+        "--turns",
+        "1",
+        "--turns",
+        "2",
+        "-o",
+        other.to_str().unwrap(),
+    ]);
+    assert!(said.code == 1 && said.err.contains("1 of 2 windows became no task"), "{said:?}");
+    assert_eq!(fs::read_dir(&other).unwrap().count(), 1);
+    let said = steno.run(&["spine", "distill", &bundle, "--list"]);
+    assert!(said.code == 0 && said.out.lines().count() == 4, "{said:?}");
+    assert!(said.out.contains("a task, checked by its tests `cargo test`"), "{said:?}");
+}
+
+#[test]
+fn wrong_use_is_told() {
+    let steno = Steno::new();
+    for (args, want) in [
+        (&["b", "-o", "x"][..], "--turns"),
+        (&["b", "--turns", "0", "-o", "x"], "a number from 1"),
+        (&["b", "--turns", "3..2", "-o", "x"], "smaller than the first"),
+        (&["b", "--turns", "1"], "--output"),
+        (&["b", "--turns", "1", "-o", "x", "--image", "a\nRUN x"], "no name of an image"),
+        (&["b", "--turns", "1", "-o", "x", "--allow", "everything"], "possible values"),
+        (&["b", "--turns", "1", "--each-turn", "-o", "x"], "cannot be used with"),
+    ] {
+        let said = steno.run(&[&["spine", "distill"], args].concat());
+        assert!(said.code == 2 && said.err.contains(want), "{args:?}: {said:?}");
+    }
+    let said = steno.run(&["spine", "distill", "./nothing", "--list"]);
+    assert!(said.code == 3, "{said:?}");
+}

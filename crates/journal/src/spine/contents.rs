@@ -1,0 +1,155 @@
+//! Reads what a spine holds, wherever it lies: in a store, in a directory, in an archive that is never unpacked.
+//!
+//! Whoever reads has it checked first; what is broken all the same, since it has changed in between, is left out or an error.
+
+use std::collections::BTreeMap;
+use std::io::{self, Read};
+use std::sync::Arc;
+
+use sha2::{Digest as _, Sha256};
+use steno_disk::{Disk, StorePath, read_full};
+use steno_model::SpineRecord;
+
+use super::archive::Names;
+use super::artifact::{ARTIFACT_BYTES_MAX, DIR as ARTIFACTS};
+use super::directory::layout_of;
+use super::reader::SpineReader;
+use super::tar::{Kind, TarReader};
+use super::validator::Layout;
+use crate::error::Error;
+use crate::names::SegmentName;
+use crate::seal::hex;
+
+/// How much of an archive is kept until its turn comes: segments that stand before earlier ones, and artifacts.
+const KEPT_BYTES_MAX: u64 = 512 * 1024 * 1024;
+
+/// The artifacts of a spine.
+pub struct Artifacts(Kept);
+
+enum Kept {
+    /// Below a directory.
+    On(Arc<dyn Disk>, StorePath),
+    /// By their names.
+    Here(BTreeMap<String, Vec<u8>>),
+}
+
+impl Artifacts {
+    /// Returns the bytes of an artifact as a record names it, if they are there and are what the record says.
+    #[must_use]
+    pub fn read(&self, path: &str, sha256: &str) -> Option<Vec<u8>> {
+        let name = path.strip_prefix(ARTIFACTS)?.strip_prefix('/')?;
+        let bytes = match &self.0 {
+            Kept::Here(kept) => kept.get(name)?.clone(),
+            Kept::On(disk, root) => {
+                let file = disk.open_read(&root.below(ARTIFACTS).below(name)).ok()??;
+                let size = file.identity().ok()?.size_bytes;
+                let size = usize::try_from(size).ok().filter(|size| *size <= ARTIFACT_BYTES_MAX)?;
+                let mut bytes = vec![0; size];
+                let read = read_full(&*file, &mut bytes, 0).ok()?;
+                bytes.truncate(read);
+                bytes
+            }
+        };
+        let mut hash = Sha256::new();
+        hash.update(&bytes);
+        (hex(&hash) == sha256).then_some(bytes)
+    }
+}
+
+/// Reads the spine in a directory: segments, or a bundle.
+///
+/// # Errors
+/// [`Error::Damaged`] with the place, or what the system says.
+pub fn read_directory(disk: Arc<dyn Disk>, each: &mut dyn FnMut(SpineRecord)) -> Result<Artifacts, Error> {
+    let root = StorePath::root();
+    let records = match layout_of(&*disk)? {
+        Layout::Spine => root.clone(),
+        Layout::Bundle => root.below("spine"),
+    };
+    read_records(disk, root, records, each)
+}
+
+/// Reads the spine of a store.
+///
+/// # Errors
+/// As [`read_directory`].
+pub fn read_spine(
+    store: &crate::store::Store,
+    thread: &steno_model::ThreadId,
+    each: &mut dyn FnMut(SpineRecord),
+) -> Result<Artifacts, Error> {
+    let root = StorePath::spine_of(thread);
+    read_records(Arc::clone(store.disk()), root.clone(), root, each)
+}
+
+fn read_records(
+    disk: Arc<dyn Disk>,
+    root: StorePath,
+    records: StorePath,
+    each: &mut dyn FnMut(SpineRecord),
+) -> Result<Artifacts, Error> {
+    let mut reader = SpineReader::new(Arc::clone(&disk), records);
+    while let Some(record) = reader.read_next()? {
+        each(record);
+    }
+    Ok(Artifacts(Kept::On(disk, root)))
+}
+
+/// Reads a bundle in a tar archive, given uncompressed. Segments may stand in any order.
+///
+/// # Errors
+/// [`io::ErrorKind::InvalidData`] for what is no bundle, [`io::ErrorKind::OutOfMemory`] when too much of it would have to
+/// be kept, or what the reader says.
+pub fn read_archive(from: impl Read, each: &mut dyn FnMut(SpineRecord)) -> io::Result<Artifacts> {
+    let (mut tar, mut names) = (TarReader::new(from), Names::default());
+    let mut waiting = BTreeMap::<u32, Vec<u8>>::new();
+    let mut artifacts = BTreeMap::new();
+    let (mut next, mut kept_bytes) = (0, 0);
+    while let Some(entry) = tar.next()? {
+        let name = names.of(&entry).ok().flatten().filter(|_| entry.kind == Kind::File);
+        let segment =
+            name.as_deref().and_then(|name| match SegmentName::parse(name.strip_prefix("spine/")?) {
+                Some(SegmentName::Records(index)) => Some(index.0),
+                Some(SegmentName::Meta(_)) | None => None,
+            });
+        let artifact = name.as_deref().and_then(|name| name.strip_prefix(ARTIFACTS)?.strip_prefix('/'));
+        let is_wanted =
+            segment.is_some() || artifact.is_some() && entry.size_bytes <= ARTIFACT_BYTES_MAX as u64;
+        if is_wanted {
+            kept_bytes += entry.size_bytes;
+        }
+        if kept_bytes > KEPT_BYTES_MAX {
+            return Err(io::Error::new(
+                io::ErrorKind::OutOfMemory,
+                "too much of it would have to be kept in memory",
+            ));
+        }
+        let mut bytes = Vec::new();
+        tar.content(&entry, |piece| {
+            if is_wanted {
+                bytes.extend_from_slice(piece);
+            }
+        })?;
+        if let Some(index) = segment {
+            waiting.insert(index, bytes);
+        } else if let Some(artifact) = artifact.filter(|_| is_wanted) {
+            artifacts.insert(artifact.to_owned(), bytes);
+        }
+        while let Some(segment) = waiting.remove(&next) {
+            kept_bytes -= segment.len() as u64;
+            records(&segment, each)?;
+            next += 1;
+        }
+    }
+    Ok(Artifacts(Kept::Here(artifacts)))
+}
+
+fn records(segment: &[u8], each: &mut dyn FnMut(SpineRecord)) -> io::Result<()> {
+    let lines = segment.split_inclusive(|byte| *byte == b'\n').filter_map(|line| line.strip_suffix(b"\n"));
+    for line in lines {
+        let record =
+            SpineRecord::parse(line).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
+        each(record);
+    }
+    Ok(())
+}

@@ -1,0 +1,128 @@
+//! Which command of a window shows that its work was done.
+
+use super::command::{Effect, Rank};
+use super::place::Place;
+use super::turn::{Call, Turn};
+
+/// A command that is a verification.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Chosen {
+    /// The call.
+    pub call: String,
+    /// What a shell was given.
+    pub script: String,
+    /// The shell, where it is recorded.
+    pub shell: Option<String>,
+    /// Where it ran, relative to the repository; empty for its top.
+    pub dir: String,
+    /// How good it is.
+    pub rank: Rank,
+    /// Whether the same command failed before the last change: then it has seen the difference.
+    pub failed_before: bool,
+}
+
+/// A command that ended with 0 and was not chosen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PassedOver {
+    /// The call.
+    pub call: String,
+    /// Why.
+    pub why: String,
+}
+
+/// Chooses the best: by rank, then one that failed before, then the last.
+///
+/// Only what ran behind the last change of a file and ended with 0 can be one.
+pub(super) fn choose(before: &[Turn], turns: &[Turn], place: &Place) -> (Option<Chosen>, Vec<PassedOver>) {
+    let calls = || turns.iter().flat_map(|turn| turn.calls.iter().map(move |call| (turn, call)));
+    let changed_at = calls()
+        .filter(|(_, call)| changes_files(call))
+        .filter_map(|(_, call)| Some(call.result.as_ref()?.seq));
+    let changed_at = changed_at.max().unwrap_or(0);
+    let earlier: Vec<&Call> =
+        before.iter().flat_map(|turn| &turn.calls).chain(calls().map(|(_, call)| call)).collect();
+    let (mut best, mut passed_over) = (None::<Chosen>, Vec::new());
+    for (turn, call) in calls() {
+        let (Some(command), Some(result)) = (&call.command, &call.result) else { continue };
+        if result.exit_code != Some(0) {
+            continue;
+        }
+        let judged = if result.seq < changed_at {
+            Err("a file was changed behind it".to_owned())
+        } else {
+            command.judge().rank.and_then(|rank| Ok((rank, place.of_command(turn, command)?)))
+        };
+        let (rank, dir) = match judged {
+            Ok(found) => found,
+            Err(why) => {
+                passed_over.push(PassedOver { call: call.id.clone(), why });
+                continue;
+            }
+        };
+        let is_same = |other: &&&Call| other.command.as_ref().is_some_and(|it| it.script == command.script);
+        let failed = |other: &&Call| {
+            let result = other.result.as_ref();
+            result.is_some_and(|it| it.seq < changed_at && it.exit_code.is_some_and(|code| code != 0))
+        };
+        let chosen = Chosen {
+            call: call.id.clone(),
+            script: command.script.clone(),
+            shell: command.shell.clone(),
+            dir,
+            rank,
+            failed_before: earlier.iter().filter(is_same).any(failed),
+        };
+        let key = |chosen: &Chosen| (chosen.rank, chosen.failed_before);
+        let loser = match best.take() {
+            Some(kept) if key(&kept) > key(&chosen) => {
+                best = Some(kept);
+                chosen
+            }
+            Some(kept) => {
+                best = Some(chosen);
+                kept
+            }
+            None => {
+                best = Some(chosen);
+                continue;
+            }
+        };
+        let winner = best.as_ref().map_or("", |best| best.call.as_str());
+        let why = format!("{} ranks before it or came later", winner);
+        passed_over.push(PassedOver { call: loser.call, why });
+    }
+    (best, passed_over)
+}
+
+/// Tells whether a call has changed files, by what it says itself.
+pub(super) fn changes_files(call: &Call) -> bool {
+    call.result.as_ref().is_some_and(|result| result.outcome == "ok" && result.changes.is_some())
+}
+
+/// Tells whether a call may have changed files in a way that is not recorded.
+pub(super) fn may_change_files(call: &Call) -> bool {
+    let Some(result) = &call.result else { return true };
+    if result.changes.is_some() {
+        return result.outcome != "ok";
+    }
+    match (&call.command, call.class.as_str()) {
+        (Some(command), _) => command.judge().effect != Effect::None,
+        // A change of files that was refused has none, and one that failed may have some.
+        (None, "file_change") => result.outcome != "denied",
+        (None, "command" | "mcp" | "agent") => true,
+        (None, _) => !READING_TOOLS.contains(&call.name.as_str()),
+    }
+}
+
+/// Tools of agents that change no files.
+const READING_TOOLS: [&str; 9] = [
+    "request_user_input",
+    "tool_search",
+    "update_plan",
+    "view_image",
+    "web_search",
+    "web_search_call",
+    "get_goal",
+    "list_mcp_resources",
+    "read_mcp_resource",
+];

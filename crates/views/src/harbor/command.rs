@@ -1,0 +1,219 @@
+//! Commands of a session: what was run, where, and what it says that one of them ended with 0.
+
+use super::programs::{Does, does};
+use super::session::plain_path;
+use super::shell::{Joint, Simple, quoted, split};
+use crate::fields::PayloadFields;
+
+/// A command that an agent ran.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Command {
+    /// What a shell was given.
+    pub script: String,
+    /// The shell, where it is recorded.
+    pub shell: Option<String>,
+    /// Where it ran, where it is recorded.
+    pub cwd: Option<String>,
+}
+
+/// How good a verification is. The better one is the greater.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Rank {
+    /// A command that is none of the others.
+    Other,
+    /// It checks how code is written.
+    Linter,
+    /// It builds.
+    Build,
+    /// It runs tests.
+    TestRunner,
+}
+
+impl Rank {
+    /// Returns its word.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Other => "other",
+            Self::Linter => "linter",
+            Self::Build => "build",
+            Self::TestRunner => "test_runner",
+        }
+    }
+}
+
+/// What a command may do to files that matter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Effect {
+    /// It looks or checks.
+    None,
+    /// Nobody knows.
+    Unknown,
+    /// It changes them.
+    Writes,
+}
+
+/// What is to be thought of a command that ended with 0.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Judged {
+    /// Which verification it is, or why it is none.
+    pub(super) rank: Result<Rank, String>,
+    pub(super) effect: Effect,
+}
+
+impl Command {
+    /// Reads the input of a call that runs a command.
+    pub(super) fn of_input(input: &str) -> Option<Self> {
+        let fields = PayloadFields::parse(input);
+        let cwd = fields.text("workdir").or_else(|| fields.text("cwd")).filter(|cwd| !cwd.is_empty());
+        let cwd = cwd.map(|cwd| plain_path(&cwd));
+        let given = fields.text("shell").map(std::borrow::Cow::into_owned);
+        if let Some(script) = fields.text("cmd") {
+            return Some(Self { script: script.into_owned(), shell: given, cwd });
+        }
+        let words = match fields.text("command") {
+            Some(line) => match unwrapped_line(&line) {
+                Some((shell, script)) => return Some(Self { script, shell: Some(shell), cwd }),
+                None => return Some(Self { script: line.into_owned(), shell: given, cwd }),
+            },
+            None => fields.items("command"),
+        };
+        let words: Vec<String> =
+            words.iter().filter_map(|word| serde_json::from_str(word.get()).ok()).collect();
+        let (shell, script) = match unwrapped(&words) {
+            Some((shell, script)) => (Some(shell), script),
+            None => (None, words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ")),
+        };
+        (!script.is_empty()).then_some(Self { script, shell, cwd })
+    }
+
+    /// Judges what it says that the command ended with 0.
+    pub(super) fn judge(&self) -> Judged {
+        let Some(simple) = split(&self.script) else {
+            let why = "it is more than simple commands".to_owned();
+            return Judged { rank: Err(why), effect: Effect::Unknown };
+        };
+        let effect = simple.iter().map(effect_of).max().unwrap_or(Effect::Unknown);
+        if effect == Effect::Writes {
+            return Judged { rank: Err("it changes files itself".to_owned()), effect };
+        }
+        Judged { rank: rank_of(&simple), effect }
+    }
+}
+
+fn effect_of(simple: &Simple) -> Effect {
+    match does(&simple.words) {
+        _ if simple.writes_file => Effect::Writes,
+        Does::Writes => Effect::Writes,
+        Does::Other => Effect::Unknown,
+        Does::Reads | Does::Lints | Does::Builds | Does::Tests => Effect::None,
+    }
+}
+
+/// Finds the best of the commands that must have ended with 0 when all of it did.
+fn rank_of(simple: &[Simple]) -> Result<Rank, String> {
+    let is_set = |flags: &[&str]| {
+        simple.iter().any(|simple| {
+            simple.words.first().is_some_and(|word| word == "set")
+                && simple.words.iter().any(|word| flags.contains(&word.as_str()))
+        })
+    };
+    let fails_early = is_set(&["-e", "-eu", "-ex", "-euo", "-exo", "-euxo"]);
+    let fails_in_pipes = is_set(&["pipefail"]);
+    // Without `set -e` only the last list counts.
+    let from = match simple.iter().rposition(|simple| simple.joint == Joint::After) {
+        Some(last) if !fails_early => last,
+        _ => 0,
+    };
+    let counted = &simple[from..];
+    if counted.iter().any(|simple| simple.joint == Joint::Or) {
+        return Err("it goes on when something fails".to_owned());
+    }
+    let is_last_of_pipe = |at: usize| counted.get(at + 1).is_none_or(|next| next.joint != Joint::Pipe);
+    let proven = counted.iter().enumerate().filter(|(at, _)| fails_in_pipes || is_last_of_pipe(*at));
+    let best = proven.filter_map(|(_, simple)| match does(&simple.words) {
+        Does::Tests => Some(Rank::TestRunner),
+        Does::Builds => Some(Rank::Build),
+        Does::Lints => Some(Rank::Linter),
+        Does::Other => Some(Rank::Other),
+        Does::Reads | Does::Writes => None,
+    });
+    let last = counted.last().and_then(|simple| simple.words.first()).map_or("", String::as_str);
+    best.max().ok_or_else(|| match counted.iter().any(|simple| simple.joint == Joint::Pipe) {
+        true => format!("its exit code is that of `{last}`"),
+        false => "it checks nothing".to_owned(),
+    })
+}
+
+/// Takes the script out of `bash -lc SCRIPT`.
+fn unwrapped(words: &[String]) -> Option<(String, String)> {
+    let [shell, flag, script] = words else { return None };
+    let name = shell.rsplit('/').next().unwrap_or(shell);
+    let is_shell = matches!(name, "bash" | "sh" | "zsh" | "dash" | "ksh" | "fish");
+    (is_shell && matches!(flag.as_str(), "-c" | "-lc")).then(|| (name.to_owned(), script.clone()))
+}
+
+fn unwrapped_line(line: &str) -> Option<(String, String)> {
+    match split(line)?.as_slice() {
+        [only] if !only.writes_file => unwrapped(&only.words),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn judge(script: &str) -> Judged {
+        Command { script: script.to_owned(), shell: None, cwd: None }.judge()
+    }
+
+    #[test]
+    fn an_exit_code_says_what_the_last_of_a_script_says() {
+        for (script, want) in [
+            ("cargo test", Ok(Rank::TestRunner)),
+            ("cd x && cargo build && cargo test", Ok(Rank::TestRunner)),
+            ("cargo test; cargo build", Ok(Rank::Build)),
+            ("cargo test; echo done", Err("it checks nothing")),
+            ("set -e; cargo test; echo done", Ok(Rank::TestRunner)),
+            ("cargo test 2>&1 | tail -5", Err("its exit code is that of `tail`")),
+            ("set -o pipefail; cargo test | tail -5", Ok(Rank::TestRunner)),
+            ("cargo test || true", Err("it goes on when something fails")),
+            ("sed -i s/a/b/ x && cargo test", Err("it changes files itself")),
+            ("cargo test > out.txt", Err("it changes files itself")),
+            ("git status", Err("it checks nothing")),
+            ("python3 -c 'assert 1'", Ok(Rank::Other)),
+            ("python3 - <<X\nX", Err("it is more than simple commands")),
+            ("cargo clippy && ./x", Ok(Rank::Linter)),
+        ] {
+            assert_eq!(judge(script).rank, want.map_err(str::to_owned), "{script}");
+        }
+    }
+
+    #[test]
+    fn what_a_command_may_change_is_known_or_said_to_be_unknown() {
+        for (script, want) in [
+            ("ls && cargo test", Effect::None),
+            ("./x", Effect::Unknown),
+            ("cat <<X\nX", Effect::Unknown),
+            ("echo a > b", Effect::Writes),
+            ("./x && rm y", Effect::Writes),
+        ] {
+            assert_eq!(judge(script).effect, want, "{script}");
+        }
+    }
+
+    #[test]
+    fn commands_are_read_from_every_form_of_input() {
+        let read = |input: &str| Command::of_input(input).unwrap();
+        let want = Command { script: "cargo test".to_owned(), shell: None, cwd: Some("/w".to_owned()) };
+        assert_eq!(read(r#"{"cmd":"cargo test","workdir":"/w"}"#), want);
+        assert_eq!(read(r#"{"command":["cargo","test"],"cwd":"file:///w"}"#), want);
+        let bash = Command { shell: Some("bash".to_owned()), ..want };
+        assert_eq!(read(r#"{"command":["/bin/bash","-lc","cargo test"],"workdir":"/w"}"#), bash);
+        assert_eq!(read(r#"{"command":"/bin/bash -lc 'cargo test'","cwd":"/w"}"#), bash);
+        assert_eq!(read(r#"{"command":["a","b c"]}"#).script, "a 'b c'");
+        assert_eq!(Command::of_input("{}"), None);
+        assert_eq!(Command::of_input("\"x\""), None);
+    }
+}

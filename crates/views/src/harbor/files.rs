@@ -1,0 +1,218 @@
+//! The files of a task, from a plan: the same plan gives the same bytes.
+
+use super::command::Rank;
+use super::patch::Patch;
+use super::plan::{Check, Plan, Solution};
+use super::session::Diff;
+use super::shell::quoted;
+use super::window::Refusal;
+use super::{IMAGE, provenance};
+
+/// A file of a task.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TaskFile {
+    /// Its path in the task.
+    pub path: String,
+    /// What it holds.
+    pub bytes: Vec<u8>,
+    /// Whether it is a program.
+    pub is_executable: bool,
+}
+
+/// What a plan needs from outside to become files.
+pub struct Given<'a> {
+    /// Returns the bytes of an artifact.
+    pub artifact: &'a dyn Fn(&Diff) -> Option<Vec<u8>>,
+    /// The repository at the commit, as a tar archive, if it is at hand.
+    pub snapshot: Option<Vec<u8>>,
+    /// What came before as a trajectory, or why there is none.
+    pub before: Result<String, String>,
+    /// The SHA-256 of each segment of the spine.
+    pub segments: Vec<String>,
+}
+
+impl Plan<'_> {
+    /// Writes the files, in the order of their paths.
+    ///
+    /// # Errors
+    /// That an artifact is not there.
+    pub fn files(&self, given: &Given<'_>) -> Result<Vec<TaskFile>, Refusal> {
+        let mut files = Files(Vec::new());
+        files.text("instruction.md", self.instruction());
+        let begun = match &self.start.diff {
+            Some(diff) => fetch(given, diff)?,
+            None => Vec::new(),
+        };
+        self.environment(given, &begun, &mut files);
+        self.tests(given, &mut files)?;
+        self.solution(given, begun, &mut files)?;
+        if let Ok(trajectory) = &given.before {
+            files.text("trajectory.json", format!("{trajectory}\n"));
+        }
+        files.text("task.toml", provenance::task_toml(self, given));
+        let mut files = files.0;
+        files.sort_by(|one, other| one.path.cmp(&other.path));
+        Ok(files)
+    }
+
+    fn instruction(&self) -> String {
+        let words = self.turns.iter().flat_map(|turn| &turn.words);
+        let words: Vec<&str> = words.map(|words| words.trim_end_matches('\n')).collect();
+        words.join("\n\n") + "\n"
+    }
+
+    fn environment(&self, given: &Given<'_>, begun: &[u8], files: &mut Files) {
+        let mut dockerfile = match &self.wish.image {
+            Some(image) => format!("FROM {image}\n"),
+            None => format!(
+                "# The record does not say what the session ran in: `--image` names another.\nFROM {IMAGE}\n"
+            ),
+        };
+        dockerfile.push_str(
+            "RUN command -v git >/dev/null || (apt-get update && apt-get install -y --no-install-recommends ca-certificates git)\n",
+        );
+        dockerfile.push_str(&format!("WORKDIR {}\n", self.place.dir()));
+        let commit = &self.start.commit;
+        if let Some(snapshot) = &given.snapshot {
+            files.bytes("environment/repo.tar", snapshot.clone());
+            dockerfile.push_str("ADD repo.tar ./\n");
+            dockerfile.push_str("RUN git init -q && git add -A --force && ");
+            let who = "git -c user.name=steno -c user.email=steno@localhost -c commit.gpgsign=false";
+            dockerfile.push_str(&format!("{who} commit -q --allow-empty -m {commit}\n"));
+        } else if let Some(url) = &self.start.url {
+            dockerfile.push_str(&format!(
+                "RUN git clone -q -- {} . && git checkout -q --detach {commit}\n",
+                quoted(url)
+            ));
+        }
+        if !begun.is_empty() {
+            files.bytes("environment/start.patch", begun.to_vec());
+            dockerfile.push_str(&applied("start.patch"));
+        }
+        for (name, patch) in numbered("before", &self.start.patches) {
+            files.text(&format!("environment/{name}"), patch.text.clone());
+            dockerfile.push_str(&applied(&name));
+        }
+        files.text("environment/Dockerfile", dockerfile);
+    }
+
+    fn tests(&self, given: &Given<'_>, files: &mut Files) -> Result<(), Refusal> {
+        let check = match &self.check {
+            Check::Command(chosen) => {
+                let shell = chosen.shell.as_deref().unwrap_or("bash");
+                let run = format!("{shell} -c {}", quoted(&chosen.script));
+                let run = match chosen.dir.as_str() {
+                    "" => run,
+                    dir => format!("cd {} && {run}", quoted(dir)),
+                };
+                let kind = match chosen.rank {
+                    Rank::TestRunner => "The tests",
+                    Rank::Build => "The build",
+                    Rank::Linter => "The linter",
+                    Rank::Other => "The command",
+                };
+                format!(
+                    "# {kind} that the session ran behind its last change, and that ended with 0.\n({run})\n"
+                )
+            }
+            Check::Patches(patches) => {
+                for (name, patch) in numbered("expected", patches) {
+                    files.text(&format!("tests/{name}"), patch.text.clone());
+                }
+                undo_all(patches)
+            }
+            Check::Diff(diff) => {
+                files.bytes("tests/expected.patch", fetch(given, diff)?);
+                "# Whether the working tree differs from the commit as it did when the session was done.\n\
+                 git apply --reverse --check --whitespace=nowarn \"$here/expected.patch\"\n"
+                    .to_owned()
+            }
+        };
+        let script = format!(
+            "#!/bin/sh\nhere=$(cd \"$(dirname \"$0\")\" && pwd)\n{check}status=$?\n\
+             if [ -d /logs/verifier ]; then\n  \
+             if [ \"$status\" -eq 0 ]; then echo 1; else echo 0; fi > /logs/verifier/reward.txt\nfi\nexit \"$status\"\n"
+        );
+        files.program("tests/test.sh", script);
+        Ok(())
+    }
+
+    fn solution(&self, given: &Given<'_>, begun: Vec<u8>, files: &mut Files) -> Result<(), Refusal> {
+        let Ok(solution) = &self.solution else { return Ok(()) };
+        let mut script = "#!/bin/sh\n# What the session itself changed.\nset -e\nhere=$(cd \"$(dirname \"$0\")\" && pwd)\n".to_owned();
+        let apply = |how: &str, name: &str| format!("git apply{how} --whitespace=nowarn \"$here/{name}\"\n");
+        match solution {
+            Solution::Patches(patches) => {
+                for (name, patch) in numbered("change", patches) {
+                    files.text(&format!("solution/{name}"), patch.text.clone());
+                    script.push_str(&apply("", &name));
+                }
+            }
+            Solution::Diff(diff) => {
+                if !begun.is_empty() {
+                    files.bytes("solution/start.patch", begun);
+                    script.push_str(&apply(" --reverse", "start.patch"));
+                }
+                let end = fetch(given, diff)?;
+                if !end.is_empty() {
+                    files.bytes("solution/end.patch", end);
+                    script.push_str(&apply("", "end.patch"));
+                }
+            }
+        }
+        files.program("solution/solve.sh", script);
+        Ok(())
+    }
+}
+
+fn fetch(given: &Given<'_>, diff: &Diff) -> Result<Vec<u8>, Refusal> {
+    (given.artifact)(diff)
+        .ok_or_else(|| Refusal::new(format!("the artifact `{}` is not in the bundle", diff.path)))
+}
+
+fn numbered<'a>(kind: &str, patches: &'a [Patch]) -> impl Iterator<Item = (String, &'a Patch)> {
+    patches.iter().enumerate().map(move |(at, patch)| (format!("{kind}-{:04}.patch", at + 1), patch))
+}
+
+/// The steps that apply a patch while an image is built.
+fn applied(name: &str) -> String {
+    format!(
+        "COPY {name} .steno-{name}\nRUN git apply --whitespace=nowarn .steno-{name} && rm .steno-{name}\n"
+    )
+}
+
+/// A check that takes back what was changed, in a copy: it can only be taken back if it is there.
+fn undo_all(patches: &[Patch]) -> String {
+    let mut files: Vec<&String> = patches.iter().flat_map(|patch| &patch.files).collect();
+    files.sort_unstable();
+    files.dedup();
+    let mut script = "# Whether the changes of the session are there: in a copy they can be taken back.\n\
+        work=$(mktemp -d) && trap 'rm -rf \"$work\"' EXIT\n\
+        keep() {\n  if [ -e \"$1\" ] || [ -L \"$1\" ]; then mkdir -p \"$work/$(dirname \"$1\")\" && cp -pP \"$1\" \"$work/$1\"; fi\n}\n"
+        .to_owned();
+    for file in files {
+        script.push_str(&format!("keep {}\n", quoted(&format!("./{file}"))));
+    }
+    script.push_str("export GIT_CEILING_DIRECTORIES=\"${work%/*}\"\n(cd \"$work\"");
+    for (name, _) in numbered("expected", patches).collect::<Vec<_>>().into_iter().rev() {
+        script.push_str(&format!(" &&\n  git apply --reverse --whitespace=nowarn \"$here/{name}\""));
+    }
+    script.push_str(")\n");
+    script
+}
+
+struct Files(Vec<TaskFile>);
+
+impl Files {
+    fn bytes(&mut self, path: &str, bytes: Vec<u8>) {
+        self.0.push(TaskFile { path: path.to_owned(), bytes, is_executable: false });
+    }
+
+    fn text(&mut self, path: &str, text: String) {
+        self.bytes(path, text.into_bytes());
+    }
+
+    fn program(&mut self, path: &str, text: String) {
+        self.0.push(TaskFile { path: path.to_owned(), bytes: text.into_bytes(), is_executable: true });
+    }
+}

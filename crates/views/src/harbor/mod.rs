@@ -1,0 +1,44 @@
+//! Windows of a recorded session as Harbor tasks.
+//!
+//! [`SessionBuilder`] puts a session together, [`Plan::make`] says what a window of it becomes, or why nothing, and
+//! [`Plan::files`] writes the task. `docs/harbor.md` says what comes from where. Nothing is guessed: what the record does
+//! not have is asked for, left out with the reason, or makes the window be refused.
+
+mod choose;
+mod command;
+mod files;
+mod patch;
+mod place;
+mod plan;
+mod programs;
+mod provenance;
+mod session;
+mod shell;
+#[cfg(test)]
+mod tests;
+mod turn;
+mod window;
+
+pub use choose::{Chosen, PassedOver};
+pub use command::{Command, Rank};
+pub use files::{Given, TaskFile};
+pub use patch::Patch;
+pub use place::Place;
+pub use plan::{Check, Plan, Solution, Start, Wish};
+pub use session::{Diff, Repository, Session, SessionBuilder};
+pub use turn::{Approval, Call, CallResult, Turn, TurnEnd};
+pub use window::{Concern, Refusal, Span};
+
+/// The image that a task begins with when nobody names one.
+const IMAGE: &str = "debian:bookworm-slim";
+
+/// The version of the rules in `docs/harbor.md`.
+const RULES: &str = "steno-distill/1";
+
+impl Plan<'_> {
+    /// Returns the name of the task, by which tasks of one session are told apart.
+    #[must_use]
+    pub fn name(&self) -> String {
+        provenance::name(self)
+    }
+}

@@ -1,0 +1,262 @@
+//! What a task will be made of: where it begins, what checks it, what solves it. Each part says why it is as it is.
+
+use std::collections::BTreeSet;
+
+use super::choose::{Chosen, PassedOver, changes_files, choose, may_change_files};
+use super::patch::Patch;
+use super::place::Place;
+use super::session::{Diff, Session};
+use super::turn::{Call, Turn};
+use super::window::{self, Concern, Refusal, Span};
+use crate::words::count;
+
+/// What the user of a plan wants beside the window.
+#[derive(Clone, Debug, Default)]
+pub struct Wish {
+    /// What is allowed, and then labelled.
+    pub allowed: BTreeSet<Concern>,
+    /// Where the repository lay, if somebody knows better than the record.
+    pub root: Option<String>,
+    /// Whether the repository is at hand, so that nobody has to fetch it.
+    pub has_repository: bool,
+    /// The image to begin with.
+    pub image: Option<String>,
+}
+
+/// A task before its files are written.
+#[derive(Debug)]
+pub struct Plan<'a> {
+    /// The session.
+    pub session: &'a Session,
+    /// The turns of the window.
+    pub turns: &'a [Turn],
+    /// Where it worked.
+    pub place: Place,
+    /// What is doubtful and allowed.
+    pub labels: Vec<(Concern, String)>,
+    /// Where it begins.
+    pub start: Start,
+    /// What checks it.
+    pub check: Check,
+    /// The commands that ended with 0 and do not check it.
+    pub passed_over: Vec<PassedOver>,
+    /// What solves it, or why nothing does.
+    pub solution: Result<Solution, String>,
+    /// The wish.
+    pub wish: Wish,
+}
+
+/// Where a task begins.
+#[derive(Debug)]
+pub struct Start {
+    /// The commit.
+    pub commit: String,
+    /// Where others fetch it from; nothing when it is at hand.
+    pub url: Option<String>,
+    /// How the working tree differed from the commit.
+    pub diff: Option<Diff>,
+    /// What was changed since, in turns before the window.
+    pub patches: Vec<Patch>,
+    /// What is not known of it, in words.
+    pub doubts: Vec<String>,
+}
+
+/// What checks a task.
+#[derive(Debug)]
+pub enum Check {
+    /// A command of the session.
+    Command(Chosen),
+    /// Whether these changes are there.
+    Patches(Vec<Patch>),
+    /// Whether the working tree differs from the commit as it did then.
+    Diff(Diff),
+}
+
+/// What solves a task.
+#[derive(Debug)]
+pub enum Solution {
+    /// What was changed, call by call.
+    Patches(Vec<Patch>),
+    /// How the working tree differed at the end, instead of how it differed at the beginning.
+    Diff(Diff),
+}
+
+impl<'a> Plan<'a> {
+    /// Plans a task.
+    ///
+    /// # Errors
+    /// Why the window cannot become one.
+    pub fn make(session: &'a Session, span: Span, wish: Wish) -> Result<Self, Refusal> {
+        let turns = span.turns(session)?;
+        window::check(session, turns)?;
+        let labels = window::concerns(session, turns);
+        if let Some((concern, why)) = labels.iter().find(|(concern, _)| !wish.allowed.contains(concern)) {
+            let hint =
+                format!("`--allow {}` makes a task of it all the same, and labels it", concern.as_str());
+            return Err(Refusal { why: why.clone(), concern: Some(*concern), hint: Some(hint) });
+        }
+        let place = Place::of(session, wish.root.as_deref())?;
+        let before = &session.turns[..turns[0].number as usize - 1];
+        let start = Start::of(session, before, turns, &place, &wish)?;
+        let window = Changed::of(turns, &place);
+        let end = end_diff(session, turns, &start);
+        let (chosen, passed_over) = choose(before, turns, &place);
+        let is_changed = !window.patches.is_empty() || window.trouble.is_some() || end.is_some();
+        if !is_changed {
+            return Err(Refusal::new("nothing that was changed in it is recorded"));
+        }
+        let verifies = chosen.as_ref().map(|chosen| chosen.call.clone());
+        let check = match (chosen, &end) {
+            (Some(chosen), _) => Check::Command(chosen),
+            (None, _) if !window.patches.is_empty() => Check::Patches(window.patches.clone()),
+            (None, Some(end)) => Check::Diff(end.clone()),
+            (None, None) => {
+                let trouble = window.trouble.unwrap_or_default();
+                let why = format!(
+                    "no verification was seen to succeed, and what was changed is not known: {trouble}"
+                );
+                return Err(Refusal::new(why));
+            }
+        };
+        let solution = window.solution(turns, verifies.as_deref(), end);
+        Ok(Self { session, turns, place, labels, start, check, passed_over, solution, wish })
+    }
+}
+
+impl Start {
+    fn of(
+        session: &Session,
+        before: &[Turn],
+        turns: &[Turn],
+        place: &Place,
+        wish: &Wish,
+    ) -> Result<Self, Refusal> {
+        let repository = &session.repository;
+        let first_call = turns.iter().flat_map(|turn| &turn.calls).map(|call| call.seq).next();
+        let limit = first_call.unwrap_or(turns[0].seqs.1);
+        let diff = repository.diffs.iter().rfind(|diff| diff.seq <= limit).cloned();
+        let recorded = diff.as_ref().map(|diff| &diff.base).or(repository.commit.as_ref());
+        let Some(commit) = recorded.filter(|commit| is_commit(commit)).cloned() else {
+            return Err(Refusal::new("no commit is recorded that it began with"));
+        };
+        let url = repository.url.clone().filter(|_| !wish.has_repository);
+        match &url {
+            Some(url) if is_address(url) => {}
+            _ if wish.has_repository => {}
+            Some(url) => {
+                let why = format!("nobody else can fetch the repository from `{url}`");
+                return Err(Refusal::new(why).with_hint("`--repo DIR` takes it from a directory"));
+            }
+            None => {
+                let why = "the record does not say where the repository comes from";
+                return Err(Refusal::new(why).with_hint("`--repo DIR` takes it from a directory"));
+            }
+        }
+        let since = diff.as_ref().map_or(0, |diff| diff.seq);
+        let is_later = |call: &&Call| call.result.as_ref().is_none_or(|result| result.seq > since);
+        let (mut patches, mut doubts) = (Vec::new(), Vec::new());
+        let mut unknown = 0;
+        for turn in before {
+            for call in turn.calls.iter().filter(is_later) {
+                match patch_of(call, turn, place) {
+                    Some(Ok(patch)) => patches.push(patch),
+                    Some(Err(why)) => {
+                        let why = format!("turn {} changed files before it: {why}", turn.number);
+                        return Err(Refusal::new(why));
+                    }
+                    None => unknown += u64::from(may_change_files(call)),
+                }
+            }
+        }
+        if unknown > 0 {
+            let calls = count(unknown, "call");
+            doubts.push(format!(
+                "{calls} before the window may have changed files in a way that is not recorded"
+            ));
+        }
+        if diff.is_none() {
+            doubts.push("whether the working tree differed from the commit is not recorded".to_owned());
+        }
+        if let Some(base) = session.base.as_ref().filter(|_| before.is_empty()) {
+            doubts.push(format!("the session goes on from thread {base}, whose work is not part of it"));
+        }
+        Ok(Self { commit, url, diff, patches, doubts })
+    }
+}
+
+/// What a window has changed.
+struct Changed {
+    patches: Vec<Patch>,
+    /// Why not all changes are patches.
+    trouble: Option<String>,
+}
+
+impl Changed {
+    fn of(turns: &[Turn], place: &Place) -> Self {
+        let mut changed = Self { patches: Vec::new(), trouble: None };
+        for (turn, call) in turns.iter().flat_map(|turn| turn.calls.iter().map(move |call| (turn, call))) {
+            match patch_of(call, turn, place) {
+                Some(Ok(patch)) => changed.patches.push(patch),
+                Some(Err(why)) => changed.trouble = Some(format!("call {}: {why}", call.id)),
+                None => {}
+            }
+        }
+        if changed.trouble.is_some() {
+            // Some without the others would be another change.
+            changed.patches.clear();
+        }
+        changed
+    }
+
+    fn solution(self, turns: &[Turn], verifies: Option<&str>, end: Option<Diff>) -> Result<Solution, String> {
+        let others =
+            turns.iter().flat_map(|turn| &turn.calls).filter(|call| Some(call.id.as_str()) != verifies);
+        let doubtful = others.into_iter().find(|call| !changes_files(call) && may_change_files(call));
+        let subagents: u64 = turns.iter().map(|turn| turn.subagents).sum();
+        let trouble = if let Some(trouble) = self.trouble {
+            trouble
+        } else if let Some(call) = doubtful {
+            format!("call {} may have changed files in a way that is not recorded", call.id)
+        } else if subagents > 0 {
+            "subagents worked, whose changes are in other spines".to_owned()
+        } else if self.patches.is_empty() {
+            "no change is recorded as a patch".to_owned()
+        } else {
+            return Ok(Solution::Patches(self.patches));
+        };
+        end.map(Solution::Diff).ok_or(trouble)
+    }
+}
+
+/// Returns what a call changed, if it has.
+fn patch_of(call: &Call, turn: &Turn, place: &Place) -> Option<Result<Patch, String>> {
+    let changes = call.result.as_ref()?.changes.as_ref().filter(|_| changes_files(call))?;
+    Some(Patch::of(&call.id, changes, &place.root, &place.of_turn(turn)))
+}
+
+/// Finds how the working tree differed when the window was over, if that can be held against how it began.
+fn end_diff(session: &Session, turns: &[Turn], start: &Start) -> Option<Diff> {
+    let begun = start.diff.as_ref().filter(|_| start.patches.is_empty() && start.doubts.is_empty())?;
+    let last = turns.last()?;
+    let results = last.calls.iter().filter_map(|call| Some(call.result.as_ref()?.seq));
+    let from = results.max().unwrap_or(0).max(last.seqs.0);
+    let after = session.turns.get(last.number as usize);
+    let until = after.map_or(u64::MAX, |turn| turn.calls.first().map_or(turn.seqs.1, |call| call.seq));
+    let is_end = |diff: &&Diff| (from..=until).contains(&diff.seq) && diff.base == begun.base;
+    session.repository.diffs.iter().find(is_end).filter(|diff| diff.sha256 != begun.sha256).cloned()
+}
+
+fn is_commit(text: &str) -> bool {
+    matches!(text.len(), 40 | 64) && text.bytes().all(|byte| byte.is_ascii_hexdigit())
+}
+
+/// Tells whether an address is one that others can fetch from, and that a shell takes as it is.
+fn is_address(url: &str) -> bool {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~:/@%+=,".contains(&byte);
+    let has_scheme = ["https://", "http://", "ssh://", "git://"].iter().any(|scheme| url.starts_with(scheme));
+    let is_short = !url.contains("://")
+        && url
+            .split_once(':')
+            .is_some_and(|(host, _)| host.contains('.') && !host.contains('/') && !host.starts_with('-'));
+    (has_scheme || is_short) && url.bytes().all(is_plain)
+}

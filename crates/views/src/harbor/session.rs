@@ -1,0 +1,197 @@
+//! A session as windows are cut from it: its turns, and what is known of where it worked.
+//!
+//! Two streams make it: the records of a spine, which have what lies around the session, and the events that an adapter
+//! makes of them, which have what was said and done.
+
+use steno_model::json::RawJson;
+use steno_model::{EventType, ExchangeEvent, RunId, SpineRecord, SpineType, ThreadId, Word};
+
+use super::turn::{Turn, Turns};
+use crate::fields::PayloadFields;
+use crate::spine::SpineSource;
+
+/// What is known of a session.
+#[derive(Debug)]
+pub struct Session {
+    /// The thread.
+    pub thread: ThreadId,
+    /// What its spine was made from.
+    pub source: Option<SpineSource>,
+    /// The agent's version, as the session says.
+    pub version: Option<String>,
+    /// Where the session worked.
+    pub cwd: Option<String>,
+    /// The thread that began this one; then its prompts are another model's words.
+    pub parent: Option<String>,
+    /// The thread whose history this one goes on with.
+    pub base: Option<String>,
+    /// The repository.
+    pub repository: Repository,
+    /// The turns, in order.
+    pub turns: Vec<Turn>,
+    /// How often the history was replaced, each with the number of its record.
+    pub compactions: Vec<u64>,
+}
+
+/// A repository, as records tell of it.
+#[derive(Debug, Default)]
+pub struct Repository {
+    /// Its top directory.
+    pub root: Option<String>,
+    /// Whether the root is only where the session worked.
+    pub root_is_cwd: bool,
+    /// What was checked out when the session began.
+    pub commit: Option<String>,
+    /// Where it comes from.
+    pub url: Option<String>,
+    /// How the working tree differed from a commit, each time somebody looked.
+    pub diffs: Vec<Diff>,
+}
+
+/// How a working tree differed from a commit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Diff {
+    /// The number of the record.
+    pub seq: u64,
+    /// The commit.
+    pub base: String,
+    /// The artifact.
+    pub path: String,
+    /// Its SHA-256.
+    pub sha256: String,
+}
+
+/// Puts a session together.
+#[derive(Debug)]
+pub struct SessionBuilder {
+    session: Session,
+    turns: Turns,
+    run: Option<RunId>,
+}
+
+impl SessionBuilder {
+    /// Begins with a thread.
+    #[must_use]
+    pub fn new(thread: ThreadId) -> Self {
+        let session = Session {
+            thread,
+            source: None,
+            version: None,
+            cwd: None,
+            parent: None,
+            base: None,
+            repository: Repository::default(),
+            turns: Vec::new(),
+            compactions: Vec::new(),
+        };
+        Self { session, turns: Turns::default(), run: None }
+    }
+
+    /// Takes the next record of the spine.
+    pub fn record(&mut self, record: &SpineRecord) {
+        let Word::Known(record_type) = record.record_type else { return };
+        let fields = PayloadFields::parse(record.payload.as_str());
+        match record_type {
+            SpineType::SessionMeta => self.meta(&fields),
+            SpineType::ArtifactRef => self.artifact(&fields, record.seq.get()),
+            SpineType::CompactionBoundary => self.session.compactions.push(record.seq.get()),
+            SpineType::TurnContext | SpineType::Event | SpineType::Submission | SpineType::Bridge => {}
+        }
+        if fields.is_true("turn_id_inferred") {
+            self.turns.ids_are_inferred();
+        }
+    }
+
+    fn meta(&mut self, fields: &PayloadFields<'_>) {
+        let session = &mut self.session;
+        let kind = fields.object("spine_source").text("kind");
+        session.source = kind.and_then(|name| SpineSource::named(&name)).or(session.source);
+        let text = |name: &str| fields.text(name).map(std::borrow::Cow::into_owned);
+        session.version = session.version.take().or_else(|| text("cli_version"));
+        session.cwd = session.cwd.take().or_else(|| text("cwd").map(|cwd| plain_path(&cwd)));
+        let spawned = fields.object("source").object("subagent").object("thread_spawn");
+        let parent =
+            text("parent_thread_id").or_else(|| Some(spawned.text("parent_thread_id")?.into_owned()));
+        session.parent = session.parent.take().or(parent);
+        let base = fields.object("history_base").text("thread_id").map(std::borrow::Cow::into_owned);
+        session.base = session.base.take().or(base);
+    }
+
+    fn artifact(&mut self, fields: &PayloadFields<'_>, seq: u64) {
+        let repository = &mut self.session.repository;
+        let text =
+            |name: &str| fields.text(name).map(std::borrow::Cow::into_owned).filter(|text| !text.is_empty());
+        match fields.text("kind").as_deref() {
+            Some("git_info") if repository.commit.is_none() => {
+                let git = fields.object("git");
+                let inside = |name: &str| git.text(name).map(std::borrow::Cow::into_owned);
+                repository.root = text("repo_root").map(|root| plain_path(&root));
+                repository.root_is_cwd = fields.is_true("repo_root_is_cwd");
+                repository.commit = inside("commit_hash");
+                repository.url = inside("repository_url");
+            }
+            Some("git_diff") => {
+                let diff = text("base_sha").zip(text("artifact_path")).zip(text("sha256"));
+                if let Some(((base, path), sha256)) = diff {
+                    repository.diffs.push(Diff { seq, base, path, sha256 });
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Takes the next event that was made of the record with a number.
+    pub fn event(&mut self, event: &ExchangeEvent, seq: u64) {
+        let Word::Known(event_type) = event.event_type else { return };
+        let fields = PayloadFields::of(event);
+        let is_turn =
+            event_type == EventType::StepStarted && fields.text("kind").is_some_and(|kind| kind == "turn");
+        if self.run.is_none() && is_turn {
+            self.run = Some(event.run_id);
+        }
+        if self.run == Some(event.run_id) {
+            self.turns.event(event_type, &fields, seq);
+        }
+    }
+
+    /// Returns the session, whose last record has a number.
+    #[must_use]
+    pub fn finish(self, last_seq: u64) -> (Session, Option<RunId>) {
+        let mut session = self.session;
+        session.turns = self.turns.finish(last_seq);
+        (session, self.run)
+    }
+}
+
+impl Session {
+    /// Returns what a turn was allowed to do, as it says: policies of approval and of the sandbox.
+    #[must_use]
+    pub(super) fn policy(turn: &Turn) -> Vec<(&'static str, String)> {
+        let settings = turn.settings.as_ref().map_or("null", RawJson::as_str);
+        let fields = PayloadFields::parse(settings);
+        let plain = |name: &str| fields.text(name).map(std::borrow::Cow::into_owned);
+        let found = |name: &'static str| {
+            let said = plain(name).or_else(|| fields.json_text(name).map(str::to_owned))?;
+            (said != "null").then_some((name, said))
+        };
+        ["approval_policy", "sandbox_policy"].into_iter().filter_map(found).collect()
+    }
+}
+
+/// Takes a path out of an address of a file.
+pub(super) fn plain_path(text: &str) -> String {
+    let path = text.strip_prefix("file://").filter(|rest| rest.starts_with('/'));
+    path.map_or_else(|| text.to_owned(), percent_decoded)
+}
+
+fn percent_decoded(text: &str) -> String {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((first, after)) = rest.split_first() {
+        let code = after.get(..2).and_then(|hex| std::str::from_utf8(hex).ok());
+        let code = code.and_then(|hex| u8::from_str_radix(hex, 16).ok()).filter(|_| *first == b'%');
+        bytes.push(code.unwrap_or(*first));
+        rest = if code.is_some() { &after[2..] } else { after };
+    }
+    String::from_utf8(bytes).unwrap_or_else(|_| text.to_owned())
+}

@@ -1,0 +1,257 @@
+//! As much of a shell's grammar as it takes to know what an exit code of 0 says: simple commands, and how they hang together.
+
+/// How a simple command hangs on what stands before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Joint {
+    /// It is the first, or comes after whatever came of the others: `;` or a new line.
+    After,
+    /// It runs if the one before succeeded: `&&`.
+    And,
+    /// It runs if the one before failed: `||`.
+    Or,
+    /// It reads what the one before says: `|`.
+    Pipe,
+}
+
+/// A simple command.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Simple {
+    pub(super) joint: Joint,
+    pub(super) words: Vec<String>,
+    /// Whether what it says goes to a file.
+    pub(super) writes_file: bool,
+}
+
+/// Words that begin something that is no simple command.
+const KEYWORDS: [&str; 13] =
+    ["if", "for", "while", "until", "case", "select", "function", "{", "}", "!", "then", "do", "coproc"];
+
+/// Takes a script apart; nothing when it is more than simple commands.
+pub(super) fn split(script: &str) -> Option<Vec<Simple>> {
+    let mut reading = Reading::default();
+    let mut rest = script.chars().peekable();
+    while let Some(letter) = rest.next() {
+        match letter {
+            '\'' => {
+                reading.word.get_or_insert_default();
+                loop {
+                    match rest.next()? {
+                        '\'' => break,
+                        inside => reading.push(inside),
+                    }
+                }
+            }
+            '"' => {
+                reading.word.get_or_insert_default();
+                loop {
+                    match rest.next()? {
+                        '"' => break,
+                        '`' => return None,
+                        '$' if rest.peek() == Some(&'(') => return None,
+                        '\\' => match rest.next()? {
+                            inside @ ('"' | '\\' | '$' | '`') => reading.push(inside),
+                            '\n' => {}
+                            other => {
+                                reading.push('\\');
+                                reading.push(other);
+                            }
+                        },
+                        inside => reading.push(inside),
+                    }
+                }
+            }
+            '\\' => match rest.next()? {
+                '\n' => {}
+                inside => reading.push(inside),
+            },
+            ' ' | '\t' => reading.end_word(),
+            '\n' | ';' => reading.end_command(Joint::After),
+            '#' if reading.word.is_none() => while rest.next_if(|inside| *inside != '\n').is_some() {},
+            '&' if rest.next_if_eq(&'&').is_some() => reading.end_command(Joint::And),
+            '&' if rest.peek() == Some(&'>') => {}
+            '|' if rest.next_if_eq(&'|').is_some() => reading.end_command(Joint::Or),
+            '|' => {
+                rest.next_if_eq(&'&');
+                reading.end_command(Joint::Pipe);
+            }
+            '>' => {
+                rest.next_if(|next| matches!(next, '>' | '|'));
+                reading.redirect(Target::Output);
+                if rest.next_if_eq(&'&').is_some() {
+                    reading.push('&');
+                }
+            }
+            '<' if rest.peek().is_some_and(|next| matches!(next, '<' | '(')) => return None,
+            '<' => reading.redirect(Target::Input),
+            '&' | '(' | ')' | '`' => return None,
+            '$' if rest.peek() == Some(&'(') => return None,
+            other => reading.push(other),
+        }
+    }
+    reading.finish()
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Target {
+    Input,
+    Output,
+}
+
+#[derive(Default)]
+struct Reading {
+    done: Vec<Simple>,
+    words: Vec<String>,
+    word: Option<String>,
+    target: Option<Target>,
+    writes_file: bool,
+    joint: Option<Joint>,
+    is_broken: bool,
+}
+
+impl Reading {
+    fn push(&mut self, letter: char) {
+        self.word.get_or_insert_default().push(letter);
+    }
+
+    /// What comes next names a file, and not a word of the command; the number before it is no word either.
+    fn redirect(&mut self, target: Target) {
+        if self.word.as_ref().is_some_and(|word| word.bytes().all(|byte| byte.is_ascii_digit())) {
+            self.word = None;
+        }
+        self.end_word();
+        self.target = Some(target);
+    }
+
+    fn end_word(&mut self) {
+        let Some(word) = self.word.take() else { return };
+        match self.target.take() {
+            Some(Target::Output) => {
+                let is_nowhere = word == "/dev/null" || word == "/dev/stderr" || word.starts_with('&');
+                self.writes_file |= !is_nowhere;
+            }
+            Some(Target::Input) => {}
+            None => self.words.push(word),
+        }
+    }
+
+    fn end_command(&mut self, next: Joint) {
+        self.end_word();
+        self.is_broken |= self.target.take().is_some();
+        let words = std::mem::take(&mut self.words);
+        let writes_file = std::mem::take(&mut self.writes_file);
+        if words.is_empty() {
+            // A blank line, or a `;` at the end of one, ends nothing.
+            let is_nothing = next == Joint::After && self.joint.is_none_or(|joint| joint == Joint::After);
+            self.is_broken |= !is_nothing || writes_file;
+            return;
+        }
+        self.is_broken |= KEYWORDS.contains(&words[0].as_str());
+        let joint = self.joint.replace(next).unwrap_or(Joint::After);
+        self.done.push(Simple { joint, words, writes_file });
+    }
+
+    fn finish(mut self) -> Option<Vec<Simple>> {
+        let is_waiting = self.word.is_none() && self.words.is_empty();
+        let hangs = is_waiting && self.joint.is_some_and(|joint| joint != Joint::After);
+        self.end_command(Joint::After);
+        (!self.is_broken && !hangs && !self.done.is_empty()).then_some(self.done)
+    }
+}
+
+/// Quotes a word for a shell, if it has to be.
+pub(super) fn quoted(word: &str) -> String {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-./=:,@%+".contains(&byte);
+    if !word.is_empty() && word.bytes().all(is_plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(script: &str, want: &[(Joint, &[&str])]) {
+        let found = split(script).unwrap_or_else(|| panic!("{script}: not taken apart"));
+        let found: Vec<(Joint, Vec<&str>)> = found
+            .iter()
+            .map(|simple| (simple.joint, simple.words.iter().map(String::as_str).collect()))
+            .collect();
+        let want: Vec<(Joint, Vec<&str>)> =
+            want.iter().map(|(joint, words)| (*joint, words.to_vec())).collect();
+        assert_eq!(found, want, "{script}");
+    }
+
+    #[test]
+    fn simple_commands_are_taken_apart() {
+        use Joint::{After, And, Or, Pipe};
+        check("cargo test", &[(After, &["cargo", "test"])]);
+        check("cd 'a b' && cargo test;", &[(After, &["cd", "a b"]), (And, &["cargo", "test"])]);
+        check(
+            "a | b |& c || d\n\ne # f",
+            &[(After, &["a"]), (Pipe, &["b"]), (Pipe, &["c"]), (Or, &["d"]), (After, &["e"])],
+        );
+        check(r#"x "a \"b\" \n" c\ d ''"#, &[(After, &["x", r#"a "b" \n"#, "c d", ""])]);
+        check("a \\\n b", &[(After, &["a", "b"])]);
+        check(
+            "python3 -c 'import a; assert a.b == 1'",
+            &[(After, &["python3", "-c", "import a; assert a.b == 1"])],
+        );
+    }
+
+    #[test]
+    fn redirections_are_no_words_and_tell_where_to() {
+        for (script, writes) in [
+            ("a 2>&1", false),
+            ("a >/dev/null 2>&1", false),
+            ("a &> /dev/null", false),
+            ("a > out.txt", true),
+            ("a >> out.txt b", true),
+            ("a < in.txt", false),
+            ("echo 2 > x", true),
+        ] {
+            let found = split(script).unwrap_or_else(|| panic!("{script}"));
+            assert_eq!(found[0].writes_file, writes, "{script}");
+            assert!(
+                found[0].words.iter().all(|word| !word.contains("txt") && !word.contains("null")),
+                "{script}"
+            );
+        }
+        assert_eq!(split("a 2>&1").unwrap()[0].words, ["a"]);
+    }
+
+    #[test]
+    fn what_is_more_than_simple_commands_is_left_alone() {
+        for script in [
+            "if a; then b; fi",
+            "for i in 1; do a; done",
+            "(a)",
+            "a $(b)",
+            "a `b`",
+            "a \"$(b)\"",
+            "a &",
+            "cat <<X\nX",
+            "{ a; }",
+            "! a",
+            "a 'b",
+            "a &&",
+            "a | ",
+            "&& a",
+            "",
+            "  ",
+            "diff <(a) <(b)",
+            "a >",
+            "a \\",
+        ] {
+            assert_eq!(split(script), None, "{script}");
+        }
+    }
+
+    #[test]
+    fn a_quoted_word_is_read_as_it_was() {
+        for word in ["a", "a b", "it's", "", "$x", "a\nb", "`b`", "\\"] {
+            assert_eq!(split(&format!("x {}", quoted(word))).unwrap()[0].words[1], word);
+        }
+    }
+}

@@ -1,0 +1,220 @@
+//! Windows: which turns of a session are meant, and whether they can become a task.
+
+use super::session::Session;
+use super::turn::{Approval, Turn, TurnEnd};
+use crate::spine::SpineSource;
+use crate::words::count;
+
+/// Which part of a session is meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Span {
+    /// Turns by their numbers, both ends included.
+    Turns(u32, u32),
+    /// Records by their numbers, both ends included.
+    Seqs(u64, u64),
+}
+
+/// Something about a window that makes a task of it doubtful. It is refused, or allowed and labelled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Concern {
+    /// A turn failed or was interrupted.
+    FailedTurn,
+    /// Nothing says that a turn has ended.
+    OpenTurn,
+    /// A call has no result.
+    OpenCall,
+    /// Nobody has answered whether something may be done.
+    OpenApproval,
+    /// Somebody has forbidden something.
+    DeniedApproval,
+    /// The history was replaced by a summary.
+    Compaction,
+    /// The user was asked something, and the answer is no part of the prompts.
+    UserInput,
+    /// The user gave pictures or files.
+    Media,
+    /// Subagents worked, whose spines are elsewhere.
+    Subagents,
+    /// Turns were counted by us, since the source does not name them.
+    InferredTurns,
+}
+
+impl Concern {
+    /// All of them.
+    pub const ALL: [Self; 10] = [
+        Self::FailedTurn,
+        Self::OpenTurn,
+        Self::OpenCall,
+        Self::OpenApproval,
+        Self::DeniedApproval,
+        Self::Compaction,
+        Self::UserInput,
+        Self::Media,
+        Self::Subagents,
+        Self::InferredTurns,
+    ];
+
+    /// Returns its word.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::FailedTurn => "failed-turn",
+            Self::OpenTurn => "open-turn",
+            Self::OpenCall => "open-call",
+            Self::OpenApproval => "open-approval",
+            Self::DeniedApproval => "denied-approval",
+            Self::Compaction => "compaction",
+            Self::UserInput => "user-input",
+            Self::Media => "media",
+            Self::Subagents => "subagents",
+            Self::InferredTurns => "inferred-turns",
+        }
+    }
+
+    /// Finds the one with a word.
+    #[must_use]
+    pub fn named(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|concern| concern.as_str() == word)
+    }
+}
+
+/// Why a window does not become a task.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// Why, in words.
+    pub why: String,
+    /// What would have to be allowed for it, if that is all.
+    pub concern: Option<Concern>,
+    /// What can be done about it.
+    pub hint: Option<String>,
+}
+
+impl Refusal {
+    pub(super) fn new(why: impl Into<String>) -> Self {
+        Self { why: why.into(), concern: None, hint: None }
+    }
+
+    pub(super) fn with_hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+}
+
+impl Span {
+    /// Finds the turns of a session that are meant.
+    pub(super) fn turns<'a>(&self, session: &'a Session) -> Result<&'a [Turn], Refusal> {
+        let all = &session.turns;
+        let has = || format!("the session has {}", count(all.len() as u64, "turn"));
+        match *self {
+            Self::Turns(first, last) => {
+                let from = usize::try_from(first).ok().and_then(|first| first.checked_sub(1));
+                let to = usize::try_from(last).ok().map(|last| last.min(all.len()));
+                from.zip(to)
+                    .and_then(|(from, to)| all.get(from..to))
+                    .filter(|turns| !turns.is_empty() && (last == u32::MAX || last as usize <= all.len()))
+                    .ok_or_else(|| Refusal::new(has()))
+            }
+            Self::Seqs(first, last) => {
+                let is_in = |turn: &&Turn| turn.seqs.0 >= first && turn.seqs.1 <= last;
+                let cut = all.iter().find(|turn| turn.seqs.0 <= last && turn.seqs.1 >= first && !is_in(turn));
+                if let Some(turn) = cut {
+                    let (from, to) = turn.seqs;
+                    let why = format!(
+                        "turn {} has the records {from} to {to}, and only some of them are meant",
+                        turn.number
+                    );
+                    return Err(Refusal::new(why).with_hint("a window has whole turns"));
+                }
+                let from = all.iter().position(|turn| is_in(&turn));
+                let from = from.ok_or_else(|| Refusal::new("no turn lies between these records"))?;
+                let len = all[from..].iter().take_while(|turn| is_in(turn)).count();
+                Ok(&all[from..from + len])
+            }
+        }
+    }
+}
+
+/// Checks what no option can allow.
+pub(super) fn check(session: &Session, turns: &[Turn]) -> Result<(), Refusal> {
+    if session.source == Some(SpineSource::RolloutTrace) {
+        let why = "a rollout trace does not tell the user's words from what the agent put beside them";
+        return Err(Refusal::new(why).with_hint("record the session file: `steno spine record`"));
+    }
+    if let Some(parent) = &session.parent {
+        let why = format!("thread {parent} began this one, so that its prompts are a model's words");
+        return Err(Refusal::new(why).with_hint("distill the thread that the user spoke to"));
+    }
+    if turns.iter().all(|turn| turn.words.iter().all(|words| words.trim().is_empty())) {
+        return Err(Refusal::new("the user said nothing in it"));
+    }
+    let first = turns.iter().flat_map(|turn| &turn.words).next();
+    if first.and_then(|words| words.lines().next()).is_some_and(is_stripped) {
+        return Err(Refusal::new(
+            "Harbor takes the user's first line for a mark of its own, and leaves it out",
+        ));
+    }
+    Ok(())
+}
+
+/// Tells whether Harbor leaves a line out when it stands first: a comment with the word `canary`.
+fn is_stripped(line: &str) -> bool {
+    let line = line.trim_end();
+    let is_comment = line.starts_with('#') || line.starts_with("<!--") && line.ends_with("-->");
+    is_comment && line.to_lowercase().contains("canary")
+}
+
+/// Finds what is doubtful about a window, each with words.
+pub(super) fn concerns(session: &Session, turns: &[Turn]) -> Vec<(Concern, String)> {
+    let mut found = Vec::new();
+    for turn in turns {
+        let number = turn.number;
+        let mut add = |concern, words: String| found.push((concern, format!("turn {number} {words}")));
+        match &turn.end {
+            TurnEnd::Done => {}
+            TurnEnd::Failed(error) => add(Concern::FailedTurn, format!("failed: {error}")),
+            TurnEnd::Open => add(Concern::OpenTurn, "has no end".to_owned()),
+        }
+        for call in &turn.calls {
+            match call.approval {
+                Some(Approval::Open) => {
+                    add(Concern::OpenApproval, format!("hangs on an approval (call {})", call.id));
+                }
+                Some(Approval::Denied) => {
+                    add(Concern::DeniedApproval, format!("was denied something (call {})", call.id));
+                }
+                Some(Approval::Allowed) | None => {}
+            }
+            if call.approval != Some(Approval::Denied)
+                && call.result.as_ref().is_some_and(|it| it.outcome == "denied")
+            {
+                add(Concern::DeniedApproval, format!("was denied something (call {})", call.id));
+            }
+            if call.result.is_none() && call.approval != Some(Approval::Open) {
+                add(Concern::OpenCall, format!("has a call without a result ({})", call.id));
+            }
+        }
+        let (first, last) = turn.seqs;
+        if turn.is_compacted || session.compactions.iter().any(|seq| (first..=last).contains(seq)) {
+            add(Concern::Compaction, "crosses a compaction".to_owned());
+        }
+        if turn.questions > 0 {
+            let asked = count(turn.questions, "question");
+            add(Concern::UserInput, format!("asked the user {asked}, and the answer is no prompt"));
+        }
+        if turn.media > 0 {
+            let given = if turn.media == 1 { "a picture or file" } else { "pictures or files" };
+            add(Concern::Media, format!("has {given} of the user's, which words do not carry"));
+        }
+        if turn.subagents > 0 {
+            let worked = count(turn.subagents, "subagent");
+            add(Concern::Subagents, format!("had {worked} work, which is in another spine"));
+        }
+        if turn.is_inferred {
+            add(
+                Concern::InferredTurns,
+                "was counted by its prompt, since the source names no turns".to_owned(),
+            );
+        }
+    }
+    found
+}
