@@ -375,7 +375,7 @@ fn recover(
 }
 
 /// Moves a torn tail aside and notes it.
-fn set_aside(
+pub(crate) fn set_aside(
     disk: &dyn Disk,
     thread: &ThreadId,
     path: &StorePath,
@@ -390,7 +390,7 @@ fn set_aside(
 }
 
 /// Makes sure that no segment stands beyond one that is missing or empty: going on there would mix two histories.
-fn check_none_after(disk: &dyn Disk, thread: &ThreadId, index: SegmentIndex) -> Result<(), Error> {
+pub(crate) fn check_none_after(disk: &dyn Disk, thread: &ThreadId, index: SegmentIndex) -> Result<(), Error> {
     let dir = StorePath::spine_of(thread);
     let names = disk.list(&dir).map_err(|source| Error::io("list", &dir, source))?;
     let later = names.iter().filter_map(|name| SegmentName::parse(name)).any(|name| match name {

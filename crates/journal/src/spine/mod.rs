@@ -1,5 +1,6 @@
 //! Spines beyond their writer: artifacts beside them, reading them back, checking and mending them, bundles of them.
 
+mod again;
 mod agreement;
 mod archive;
 pub(crate) mod artifact;

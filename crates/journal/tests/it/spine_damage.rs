@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use steno_disk::{Disk as _, RealDisk};
 use steno_journal::{
-    Level, Report, Rule, Severity, Snapshots, Store, validate_archive, validate_directory, validate_spine,
+    Error, Level, Report, Rule, Severity, Snapshots, Store, validate_archive, validate_directory,
+    validate_spine,
 };
 use steno_model::limits::LINE_BYTES_MAX;
 use steno_testkit::sim_disk::{Death, SimDisk};
@@ -265,4 +266,46 @@ fn an_archive_cut_or_changed_anywhere_is_found() {
     };
     assert!(unnoticed.iter().all(|at| is_free(*at)), "{unnoticed:?}");
     assert!(unnoticed.len() * 3 < bytes.len() / 7, "{} of {}", unnoticed.len(), bytes.len() / 7);
+}
+
+/// What a power cut loses in the middle of an unsealed end can be made again by whoever has what it was made from.
+#[test]
+fn a_damaged_unsealed_end_is_set_aside_for_whoever_makes_it_again() {
+    let disk = spine_on_disk();
+    let journal = journal_on(&disk).unwrap();
+    let spine = journal.spine(&thread(), SMALL).unwrap();
+    let payload = r#"{"id":"u1","msg":{"type":"x"}}"#;
+    for _ in 0..3 {
+        spine.record(&draft(steno_model::SpineType::Event, payload), Level::Written).unwrap();
+    }
+    let disk = disk.die(Death::Kill);
+    drop(spine);
+    let path = steno_disk::StorePath::spine_of(&thread()).below(records(3));
+    let good = disk.content(&path).unwrap();
+    let first = good.iter().position(|byte| *byte == b'\n').unwrap() + 1;
+    let mut bytes = good.clone();
+    bytes[first..first + 40].fill(0);
+    disk.tamper(&path, &bytes);
+    let journal = journal_on(&disk).unwrap();
+    assert!(matches!(journal.spine(&thread(), SMALL), Err(Error::Damaged { .. })));
+    let spine = journal.spine_to_make_again(&thread(), SMALL).unwrap();
+    assert_eq!(disk.content(&path).unwrap(), good[..first]);
+    let aside = disk.snapshot().into_iter().find(|(name, _)| name.contains(".torn-")).unwrap();
+    assert!(aside.1 == bytes[first..], "nothing is deleted");
+    let seq = spine.record(&draft(steno_model::SpineType::Event, payload), Level::Synced).unwrap();
+    assert_eq!(seq.get(), 10, "it goes on behind the last good record");
+    spine.close().unwrap();
+    assert!(validate_store(&disk).is_valid());
+    // A segment that a meta file vouches for is damaged, and stays so.
+    disk.delete(&steno_disk::StorePath::spine_of(&thread()).below(meta(1)));
+    disk.tamper(&steno_disk::StorePath::spine_of(&thread()).below(records(1)), b"nothing\ngood\n");
+    let before = disk.snapshot();
+    assert!(matches!(
+        journal_on(&disk).unwrap().spine_to_make_again(&thread(), SMALL),
+        Err(Error::Damaged { .. })
+    ));
+    let without_locks = |files: Vec<(String, Vec<u8>)>| {
+        files.into_iter().filter(|(name, _)| !name.starts_with("locks/")).collect::<Vec<_>>()
+    };
+    assert_eq!(without_locks(disk.snapshot()), without_locks(before));
 }
