@@ -27,7 +27,8 @@ impl<'a> Message<'a> {
     pub(crate) fn read(text: &'a str) -> Result<Self, NoObject> {
         let envelope: Envelope<'a> = parse(text)?;
         let lane = match envelope.direction.text().as_deref() {
-            Some("s2c" | "out" | "server->client") => Lane::FromAgent,
+            // Our own recorder tells what it could not write down, as a notice of its own.
+            Some("s2c" | "out" | "server->client" | "recorder") => Lane::FromAgent,
             Some("c2s" | "in" | "client->server") => Lane::ToAgent,
             Some(_) | None => return Err(NoObject),
         };

@@ -71,7 +71,7 @@ pub(super) const BOOKKEEPING: [&str; 50] = [
 ];
 
 /// Notices that are facts of the session; their method is the fact's name.
-pub(super) const FACTS: [&str; 30] = [
+pub(super) const FACTS: [&str; 31] = [
     "autoApprovalReview/strictReviewRequired",
     "configWarning",
     "deprecationNotice",
@@ -84,6 +84,7 @@ pub(super) const FACTS: [&str; 30] = [
     "modelProvider/authRecoveryCompleted",
     "modelProvider/authRecoveryStarted",
     "process/exited",
+    "steno/missing",
     "thread/archived",
     "thread/closed",
     "thread/deleted",

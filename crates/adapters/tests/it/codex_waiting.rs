@@ -147,3 +147,16 @@ fn what_waits_for_another_thread_goes_to_it_with_its_entry() {
     let entries: Vec<String> = reading.entries.iter().map(|entry| entry.run.to_string()).collect();
     assert_eq!(entries, [runs[1].clone()]);
 }
+
+/// What our own recorder could not write down is told in the run of the first thread.
+#[test]
+fn messages_that_are_missing_from_a_record_are_a_fact() {
+    let missing = r#"{"dir":"recorder","t":1794727400.316,"ticket":2,"msg":{"method":"steno/missing","params":{"first_ticket":2,"last_ticket":4,"messages":3,"reason":"behind"}}}"#;
+    let reading = read_lines(app_server(), &[APP_SERVER, missing]);
+    let told = reading.events.last().unwrap();
+    assert_eq!(
+        (&told["payload"]["kind"], &told["payload"]["name"]),
+        (&"system".into(), &"steno/missing".into())
+    );
+    assert!(told["payload"].to_string().contains(r#""last_ticket":4"#), "{told}");
+}

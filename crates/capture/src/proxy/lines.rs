@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use steno_model::{Lane, Timestamp};
 
-use super::{Chunk, Content};
+use super::{Chunk, Content, Dropped};
 
 /// How long a line may be. What is longer is counted as lost: no message of a protocol is.
 const LINE_BYTES_MAX: usize = 60 * 1024 * 1024;
@@ -28,13 +28,28 @@ pub enum Said {
         /// The line.
         line: Vec<u8>,
     },
-    /// Bytes that were handed on and not kept, with the line that they were a part of.
+    /// Lines that were handed on and not kept, because something of each was not.
     Lost {
         /// Which way they went.
         lane: Lane,
-        /// How many.
+        /// When the end of the last one was read.
+        time: Timestamp,
+        /// How many lines.
+        lines: u64,
+        /// How many bytes they had, with their newlines.
         bytes: u64,
+        /// Why they were not kept.
+        why: Loss,
     },
+}
+
+/// Why a line was not kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Loss {
+    /// Whoever hears it was too far behind.
+    Behind,
+    /// It is longer than any message is.
+    TooLong,
 }
 
 /// Hears a wire, both directions in the order in which they were read.
@@ -55,8 +70,8 @@ pub struct Conversation {
 #[derive(Default)]
 struct Partial {
     line: Vec<u8>,
-    /// How much of it was lost.
-    lost: u64,
+    /// How much of it was lost, and why.
+    lost: Option<(u64, Loss)>,
 }
 
 impl Conversation {
@@ -77,7 +92,7 @@ impl Conversation {
                 self.waiting.fetch_sub(bytes.len(), Ordering::Relaxed);
                 partial.add(lane, &time, &bytes, &mut self.said);
             }
-            Content::Dropped(bytes) => partial.lose(bytes as u64),
+            Content::Dropped(dropped) => partial.drop_lines(lane, &time, dropped, &mut self.said),
             Content::End => {
                 partial.end(lane, &time, &mut self.said);
                 self.has_ended |= lane == Lane::FromAgent;
@@ -123,28 +138,46 @@ impl Partial {
     }
 
     fn grow(&mut self, bytes: &[u8]) {
-        if self.lost > 0 || self.line.len() + bytes.len() > LINE_BYTES_MAX {
-            self.lose(bytes.len() as u64);
+        if self.lost.is_some() || self.line.len() + bytes.len() > LINE_BYTES_MAX {
+            self.lose(bytes.len() as u64, Loss::TooLong);
         } else {
             self.line.extend_from_slice(bytes);
         }
     }
 
-    fn lose(&mut self, bytes: u64) {
-        self.lost += bytes + self.line.len() as u64;
+    /// Gives up the line, with what there is of it.
+    fn lose(&mut self, bytes: u64, why: Loss) {
+        let (before, why) = self.lost.unwrap_or((0, why));
+        self.lost = Some((before + bytes + self.line.len() as u64, why));
         self.line = Vec::new();
+    }
+
+    /// Takes in bytes that were only counted: lines that ended in them are lost, and the one that began there too.
+    fn drop_lines(&mut self, lane: Lane, time: &Timestamp, dropped: Dropped, said: &mut impl Extend<Said>) {
+        let Dropped { bytes, lines, rest_bytes } = dropped;
+        self.lose(bytes - rest_bytes, Loss::Behind);
+        if lines > 0 {
+            let (bytes, why) = self.lost.take().unwrap_or((0, Loss::Behind));
+            said.extend([Said::Lost { lane, time: time.clone(), lines, bytes, why }]);
+        }
+        if rest_bytes > 0 {
+            self.lose(rest_bytes, Loss::Behind);
+        }
     }
 
     /// Ends a line, of which something may be lost, and then all of it is.
     fn finish(&mut self, lane: Lane, time: &Timestamp, newline: u64) -> Said {
+        let time = time.clone();
         match std::mem::take(self) {
-            Self { line, lost: 0 } => Said::Line { lane, time: time.clone(), line },
-            Self { lost, .. } => Said::Lost { lane, bytes: lost + newline },
+            Self { line, lost: None } => Said::Line { lane, time, line },
+            Self { lost: Some((bytes, why)), .. } => {
+                Said::Lost { lane, time, lines: 1, bytes: bytes + newline, why }
+            }
         }
     }
 
     fn end(&mut self, lane: Lane, time: &Timestamp, said: &mut impl Extend<Said>) {
-        if self.lost > 0 || !self.line.is_empty() {
+        if self.lost.is_some() || !self.line.is_empty() {
             said.extend([self.finish(lane, time, 0)]);
         }
     }
@@ -170,7 +203,9 @@ mod tests {
         let said = Conversation::new(receive, Arc::new(AtomicUsize::new(usize::MAX / 2)));
         let shown = |said| match said {
             Said::Line { lane, line, .. } => (lane, String::from_utf8(line).unwrap()),
-            Said::Lost { lane, bytes } => (lane, format!("lost {bytes}")),
+            Said::Lost { lane, lines, bytes, why, .. } => {
+                (lane, format!("{why:?}: {lines} lines, {bytes} bytes"))
+            }
         };
         said.map(shown).collect()
     }
@@ -194,16 +229,32 @@ mod tests {
         assert_eq!(heard, want.map(|(lane, text)| (lane, text.to_owned())));
     }
 
+    #[track_caller]
+    fn check(chunks: &[&str], want: &[&str]) {
+        // What is in angle brackets was only counted.
+        let content = |text: &&str| match text.strip_prefix('<') {
+            Some(dropped) => Content::Dropped(Dropped::of(dropped.as_bytes())),
+            None => bytes(text),
+        };
+        let chunks = (0..).zip(chunks).map(|(ticket, text)| (ticket, ToAgent, content(text)));
+        let last = (1000, ToAgent, Content::End);
+        let heard = heard(chunks.chain([last]).collect());
+        assert_eq!(heard.iter().map(|(_, text)| text.as_str()).collect::<Vec<_>>(), want);
+    }
+
     #[test]
-    fn a_line_of_which_something_is_lost_is_lost_and_the_next_is_not() {
-        let heard = heard(vec![
-            (0, ToAgent, bytes("one\ntw")),
-            (1, ToAgent, Content::Dropped(10)),
-            (2, ToAgent, bytes("o\nthree\n")),
-            (3, ToAgent, bytes("four")),
-            (5, ToAgent, Content::End),
-        ]);
-        let want = [(ToAgent, "one"), (ToAgent, "lost 14"), (ToAgent, "three"), (ToAgent, "four")];
-        assert_eq!(heard, want.map(|(lane, text)| (lane, text.to_owned())));
+    fn lines_of_which_something_is_lost_are_lost_and_counted_and_no_others() {
+        check(
+            &["one\ntw", "<0123456789", "o\nthree\n", "four"],
+            &["one", "Behind: 1 lines, 14 bytes", "three", "four"],
+        );
+        // Two lines end in what was dropped, and a third begins there.
+        check(
+            &["tw", "<o\nthree\nfo", "ur\nfive\n"],
+            &["Behind: 2 lines, 10 bytes", "Behind: 1 lines, 5 bytes", "five"],
+        );
+        // One ends there, and what follows is whole.
+        check(&["one\n", "<two\n", "three\n"], &["one", "Behind: 1 lines, 4 bytes", "three"]);
+        check(&["one\n", "<\n\n", "<tw"], &["one", "Behind: 2 lines, 2 bytes", "Behind: 1 lines, 2 bytes"]);
     }
 }

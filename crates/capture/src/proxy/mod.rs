@@ -11,7 +11,7 @@ use std::sync::mpsc::{Receiver, channel};
 
 use steno_model::{Lane, Timestamp};
 
-pub use lines::{Conversation, Said};
+pub use lines::{Conversation, Loss, Said};
 pub use pump::{Pump, PumpEnd, Tap};
 
 /// How many bytes may wait to be recorded. Beyond that they are handed on and counted, and no more.
@@ -30,10 +30,28 @@ pub struct Chunk {
 pub(crate) enum Content {
     /// The bytes, as they were read.
     Bytes(Vec<u8>),
-    /// So many that were not kept.
-    Dropped(usize),
+    /// What is known of bytes that were not kept.
+    Dropped(Dropped),
     /// The direction has ended.
     End,
+}
+
+/// Bytes that were handed on and only counted.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Dropped {
+    pub(crate) bytes: u64,
+    /// How many lines ended in them.
+    pub(crate) lines: u64,
+    /// How many bytes came behind the last of those ends.
+    pub(crate) rest_bytes: u64,
+}
+
+impl Dropped {
+    fn of(bytes: &[u8]) -> Self {
+        let pieces = bytes.split(|byte| *byte == b'\n');
+        let (count, rest_bytes) = pieces.fold((0, 0), |(count, _), piece| (count + 1, piece.len() as u64));
+        Self { bytes: bytes.len() as u64, lines: count - 1, rest_bytes }
+    }
 }
 
 /// Makes the ends of a wire: one that pumps tell, and one that hears all of it in order.

@@ -7,7 +7,7 @@ use std::sync::mpsc::Sender;
 
 use steno_model::{Lane, Timestamp};
 
-use super::{Chunk, Content, WAITING_BYTES_MAX};
+use super::{Chunk, Content, Dropped, WAITING_BYTES_MAX};
 
 const BUFFER_BYTES: usize = 64 * 1024;
 
@@ -38,7 +38,7 @@ impl Tap {
         let before = self.waiting.fetch_add(bytes.len(), Ordering::Relaxed);
         let content = if before + bytes.len() > WAITING_BYTES_MAX {
             self.waiting.fetch_sub(bytes.len(), Ordering::Relaxed);
-            Content::Dropped(bytes.len())
+            Content::Dropped(Dropped::of(bytes))
         } else {
             Content::Bytes(bytes.to_vec())
         };

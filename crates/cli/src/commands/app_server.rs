@@ -11,7 +11,7 @@ use signal_hook::iterator::{Handle, Signals};
 use steno_capture::proxy::{Conversation, Pump, PumpEnd, tap};
 use steno_journal::Journal;
 use steno_model::Lane;
-use steno_recorder::connection::{ConnectionRecorder, Recorded};
+use steno_recorder::connection::{ConnectionRecorder, Recorded, Unrecorded};
 use steno_views::count;
 
 use crate::archiving::{self, warn};
@@ -20,6 +20,9 @@ use crate::connections;
 use crate::failure::{Exit, Failure, Outcome};
 use crate::runs;
 use crate::settings::Settings;
+
+/// How many gaps of a record are told one by one.
+const GAPS_TOLD_MAX: usize = 10;
 
 pub fn run(args: &AppServerArgs, settings: &Settings) -> Outcome {
     let journal = Journal::new(runs::make_store(settings)?, archiving::journal_options(settings));
@@ -44,13 +47,18 @@ pub fn run(args: &AppServerArgs, settings: &Settings) -> Outcome {
     let status = child.wait()?;
     drop(signals);
     match recording.join() {
-        Ok(Ok(connection)) => {
-            tell(&connection);
-            let settled = connections::settle_one(&journal, settings, spooled, connection.is_left);
-            settled.unwrap_or_else(|failure| warn(&failure.message));
+        Ok((unrecorded, became)) => {
+            tell_of_gaps(&unrecorded);
+            match became {
+                Ok(connection) => {
+                    tell(&connection);
+                    let settled = connections::settle_one(&journal, settings, spooled, connection.is_left);
+                    settled.unwrap_or_else(|failure| warn(&failure.message));
+                }
+                // What was said until then is kept, and tried again below.
+                Err(failure) => warn(&failure.message),
+            }
         }
-        // What was said until then is kept, and tried again below.
-        Ok(Err(failure)) => warn(&failure.message),
         Err(_) => warn("the recording has failed"),
     }
     connections::settle_all(&journal, settings);
@@ -67,26 +75,18 @@ fn start(args: &AppServerArgs) -> Result<Child, Failure> {
     })
 }
 
+/// What a recording leaves: what is not in it, and what became of the rest.
+type Left = (Unrecorded, Result<Recorded, Failure>);
+
 /// Records beside the pumps, which never wait for it.
-fn record(
-    mut recorder: ConnectionRecorder,
-    conversation: Conversation,
-) -> Result<JoinHandle<Result<Recorded, Failure>>, Failure> {
+fn record(mut recorder: ConnectionRecorder, conversation: Conversation) -> Result<JoinHandle<Left>, Failure> {
     let thread = std::thread::Builder::new().name("steno-record".to_owned());
     let recording = thread.spawn(move || {
-        let (mut failed, mut unheard) = (None, 0);
         for said in conversation {
-            // What cannot be written is heard to its end all the same, so that nobody's memory fills.
-            if failed.is_none() {
-                failed = recorder.hear(said).err();
-            }
-            unheard += u64::from(failed.is_some());
+            recorder.hear(said);
         }
-        if unheard > 0 {
-            warn(&format!("{} handed on and not recorded", count(unheard, "message")));
-        }
-        let finished = recorder.finish();
-        failed.map_or(finished, Err).map_err(connections::failure)
+        let (unrecorded, became) = recorder.finish();
+        (unrecorded, became.map_err(connections::failure))
     })?;
     Ok(recording)
 }
@@ -100,8 +100,20 @@ fn tell(recorded: &Recorded) {
     for problem in &recorded.problems {
         warn(problem);
     }
-    if recorded.lost_bytes > 0 {
-        warn(&format!("{} were handed on and not recorded", count(recorded.lost_bytes, "byte")));
+}
+
+/// Tells what was handed on and is not in the record.
+fn tell_of_gaps(unrecorded: &Unrecorded) {
+    for gap in unrecorded.gaps.iter().take(GAPS_TOLD_MAX) {
+        warn(&format!("handed on and not recorded: {gap}"));
+    }
+    let gaps = unrecorded.gaps.len() as u64 + unrecorded.gaps_more;
+    if gaps > 1 {
+        let messages = count(unrecorded.messages, "message");
+        warn(&format!("{messages} handed on and not recorded, in {}", count(gaps, "gap")));
+    }
+    if unrecorded.is_untold {
+        warn("the record ends before the last of them, and could not say so");
     }
 }
 

@@ -2,36 +2,71 @@
 //! and then the spines of its threads.
 //!
 //! The file has both directions, a message a line, and is archived like an agent's own: the events of the connection come
-//! from there. Whatever a crash leaves undone is made from the file again.
+//! from there. Spines are made of what is synced of it and of nothing else. Whatever a crash leaves undone is made from the
+//! file again; what could not be written is counted, and said in the file as soon as something can be.
 
 mod artifacts;
 mod boundaries;
+mod safe;
 mod spool;
 
 use std::collections::HashSet;
-use std::sync::mpsc::{Sender, channel};
+use std::sync::Arc;
 use std::thread::JoinHandle;
 
-use steno_capture::proxy::Said;
+use steno_capture::proxy::{Loss, Said};
 use steno_journal::{Journal, Level};
 use steno_model::json::RawJson;
 use steno_model::{Lane, Position, SpineType, ThreadId, Timestamp};
-use steno_views::spine::{Around, Captured, Compacted, ConnectionFold, SpineMade, SpineSource, Withholding};
+use steno_views::spine::{
+    Around, Captured, Compacted, ConnectionFold, Missing, SpineMade, SpineSource, WhyMissing, Withholding,
+};
 use uuid::Uuid;
 
 use crate::spines::{Error, SourceName, SpineRecorder, Written};
 use artifacts::Snapshots;
 use boundaries::Boundaries;
-use spool::{Line, Spool};
+use safe::{Reached, Safe};
+use spool::{Line, Recording, Spool, Voice};
 pub use spool::{Spooled, connections};
+
+/// How many gaps are told one by one.
+const GAPS_MAX: usize = 100;
 
 /// Records one connection: what was said is written down at once, and spines are made of it beside that.
 pub struct ConnectionRecorder {
     spool: Spool,
     withholding: Withholding,
     tickets: u64,
-    lines: Sender<(Line<'static>, u64, u64)>,
+    reached: Arc<Reached>,
     weaving: JoinHandle<Result<Recorded, Error>>,
+    /// What could not be written, and is not told in the file yet, with when that began.
+    pending: Option<(Missing, Timestamp)>,
+    unrecorded: Unrecorded,
+}
+
+/// What was said over a connection and is not in its record.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Unrecorded {
+    /// How many messages.
+    pub messages: u64,
+    /// Which, as far as that is told one by one.
+    pub gaps: Vec<Missing>,
+    /// How many gaps are not among these.
+    pub gaps_more: u64,
+    /// Whether the record ends with some of it and does not say so.
+    pub is_untold: bool,
+}
+
+impl Unrecorded {
+    fn add(&mut self, missing: Missing) {
+        self.messages += missing.messages();
+        if self.gaps.len() < GAPS_MAX {
+            self.gaps.push(missing);
+        } else {
+            self.gaps_more += 1;
+        }
+    }
 }
 
 /// What became of a connection.
@@ -43,8 +78,8 @@ pub struct Recorded {
     pub written: Written,
     /// How many messages there were.
     pub messages: u64,
-    /// How many bytes were handed on and not kept.
-    pub lost_bytes: u64,
+    /// How many more there were that the record does not have.
+    pub missing: u64,
     /// Why spines are not whole, if they are not. The file of the connection is.
     pub problems: Vec<String>,
     /// Whether some of it may succeed another time.
@@ -76,6 +111,8 @@ struct Weave {
     boundaries: Boundaries,
     /// Threads whose spines cannot be written.
     given_up: HashSet<ThreadId>,
+    /// The last message that is there, or told to be missing.
+    ticket_last: u64,
     recorded: Recorded,
 }
 
@@ -86,18 +123,22 @@ impl ConnectionRecorder {
     /// What the system says of the file.
     pub fn begin(journal: &Journal) -> Result<Self, Error> {
         let spool = Spool::create(journal.store(), Uuid::new_v4())?;
-        let (lines, woven) = channel::<(Line<'static>, u64, u64)>();
-        let (journal, id) = (journal.clone(), spool.spooled().id);
+        let (journal, spooled) = (journal.clone(), spool.spooled());
+        let recording = spooled.read(journal.store())?;
+        let safe = Safe::begin(Arc::clone(journal.store().disk()), spool.path().clone(), spool.file());
+        let reached = Arc::new(Reached::default());
         let thread = std::thread::Builder::new().name("steno-weave".to_owned());
-        let weaving = thread.spawn(move || {
-            let mut weave = Weave { is_live: true, ..Weave::new(&journal, id) };
-            for (line, offset, length) in woven {
-                weave.line(&line, offset, length);
+        let weaving = thread.spawn({
+            let reached = Arc::clone(&reached);
+            move || {
+                let weave = Weave { is_live: true, ..Weave::new(&journal, spooled.id) };
+                weave.live(recording, safe, &reached)
             }
-            weave.finish()
         });
         let weaving = weaving.map_err(|source| Error::Source { path: "a thread".into(), source })?;
-        Ok(Self { spool, withholding: Withholding::default(), tickets: 0, lines, weaving })
+        let withholding = Withholding::default();
+        let unrecorded = Unrecorded::default();
+        Ok(Self { spool, withholding, tickets: 0, reached, weaving, pending: None, unrecorded })
     }
 
     /// Returns what is being recorded.
@@ -106,42 +147,77 @@ impl ConnectionRecorder {
         self.spool.spooled()
     }
 
-    /// Records what was said.
-    ///
-    /// # Errors
-    /// What the system says of the file. What cannot be made of it is among the problems at the end.
-    pub fn hear(&mut self, said: Said) -> Result<(), Error> {
-        self.tickets += 1;
-        let ticket = self.tickets;
-        let line = match said {
-            Said::Line { lane, time, line } => {
-                let kept = self.withholding.kept(lane, &line);
-                let message = kept.map_or(line, |kept| kept.as_str().as_bytes().to_vec());
-                Line { lane, time, ticket, message: Ok(message.into()) }
-            }
-            Said::Lost { lane, bytes } => {
-                let time = Timestamp::from_instant(jiff::Timestamp::now());
-                Line { lane, time, ticket, message: Err(bytes) }
-            }
-        };
-        let (offset, length) = self.spool.append(&line)?;
-        // It ends only with us, or by a mistake of ours: then the file has all of it.
-        self.lines.send((line, offset, length)).ok();
-        Ok(())
+    /// Returns how many bytes of the file would survive a power cut.
+    #[must_use]
+    pub fn safe_bytes(&self) -> u64 {
+        self.reached.safe()
     }
 
-    /// Ends the recording.
+    /// Records what was said. What cannot be written is counted, and the next message is tried again.
+    pub fn hear(&mut self, said: Said) {
+        let first = self.tickets + 1;
+        match said {
+            Said::Line { lane, time, line } => {
+                self.tickets += 1;
+                let passed = self.withholding.pass(lane, &line);
+                let lost = Missing::of(lane, first, 1, line.len() as u64 + 1, WhyMissing::NotWritten);
+                let bytes = passed.kept.map_or(line, |kept| kept.as_str().as_bytes().to_vec());
+                let said = Voice::Message { lane, bytes: bytes.into() };
+                self.write(Line { time, ticket: first, said }, &lost, passed.is_weighty);
+            }
+            Said::Lost { lane, time, lines, bytes, why } => {
+                self.tickets += lines;
+                let why = match why {
+                    Loss::Behind => WhyMissing::Behind,
+                    Loss::TooLong => WhyMissing::TooLong,
+                };
+                let missing = Missing::of(lane, first, lines, bytes, why);
+                self.write(Line::missing(time, missing.clone()), &missing, true);
+            }
+        }
+    }
+
+    /// Writes a line, behind one for what could not be written before it. If that fails, what it would have said, or
+    /// said to be missing, is missing.
+    fn write(&mut self, line: Line<'static>, lost: &Missing, is_weighty: bool) {
+        let time = line.time.clone();
+        let told = matches!(line.said, Voice::Missing(_)).then(|| lost.clone());
+        let before = self.pending.clone().map(|(missing, since)| Line::missing(since, missing));
+        let lines: Vec<Line<'_>> = before.into_iter().chain([line]).collect();
+        match self.spool.append(&lines) {
+            Ok(len) => {
+                let pending = self.pending.take().map(|(missing, _)| missing);
+                pending.into_iter().chain(told).for_each(|missing| self.unrecorded.add(missing));
+                self.reached.tell(len, is_weighty);
+            }
+            Err(error) => {
+                if let Some((missing, _)) = &mut self.pending {
+                    missing.go_on(lost);
+                } else {
+                    let error = Some(error.to_string());
+                    self.pending =
+                        Some((Missing { why: WhyMissing::NotWritten, error, ..lost.clone() }, time));
+                }
+            }
+        }
+    }
+
+    /// Ends the recording. Returns what is not in the record, and what became of the rest.
     ///
     /// # Errors
     /// What the system says of the file, or the journal of the spines.
-    pub fn finish(self) -> Result<Recorded, Error> {
-        let synced = self.spool.finish();
-        drop(self.lines);
-        let woven = self.weaving.join();
+    pub fn finish(mut self) -> (Unrecorded, Result<Recorded, Error>) {
+        if let Some((missing, since)) = self.pending.take() {
+            match self.spool.append(&[Line::missing(since, missing.clone())]) {
+                Ok(len) => self.reached.tell(len, true),
+                Err(_) => self.unrecorded.is_untold = true,
+            }
+            self.unrecorded.add(missing);
+        }
+        self.reached.close();
         let failed = || std::io::Error::other("what makes spines of it has failed");
-        let woven =
-            woven.unwrap_or_else(|_| Err(Error::Source { path: "the connection".into(), source: failed() }));
-        synced.and(woven)
+        let failed = |_| Err(Error::Source { path: "the connection".into(), source: failed() });
+        (self.unrecorded, self.weaving.join().unwrap_or_else(failed))
     }
 }
 
@@ -151,7 +227,11 @@ impl ConnectionRecorder {
 /// What the file, or the journal, says.
 pub fn weave_again(journal: &Journal, spooled: &Spooled) -> Result<Recorded, Error> {
     let mut weave = Weave::new(journal, spooled.id);
-    spooled.each(journal.store(), &mut |line, offset, length| weave.line(line, offset, length))?;
+    let mut recording = spooled.read(journal.store())?;
+    let end = recording.len()?;
+    // Whoever wrote it may have died before it was safe.
+    Safe::doubt(Arc::clone(journal.store().disk()), spooled.path())?.reach(end)?;
+    recording.each(end, &mut |line, offset, length| weave.line(line, offset, length))?;
     weave.finish()
 }
 
@@ -167,21 +247,68 @@ impl Weave {
             spines: SpineRecorder::new(journal.clone(), source, Level::Written),
             boundaries: Boundaries::default(),
             given_up: HashSet::new(),
+            ticket_last: 0,
             recorded: Recorded::default(),
         }
     }
 
-    fn line(&mut self, line: &Line<'_>, offset: u64, length: u64) {
-        self.recorded.messages += 1;
-        let message = match &line.message {
-            Ok(message) => message,
-            Err(bytes) => {
-                self.recorded.lost_bytes += bytes;
-                return;
+    /// Makes spines of a file while it is written, of what is safe of it.
+    fn live(
+        mut self,
+        mut recording: Recording,
+        mut safe: Safe,
+        reached: &Reached,
+    ) -> Result<Recorded, Error> {
+        loop {
+            let (len, is_all) = reached.wait(safe.len());
+            match safe.reach(len) {
+                Ok(()) => {
+                    reached.tell_safe(len);
+                    recording.each(len, &mut |line, offset, length| self.line(line, offset, length))?;
+                }
+                Err(error) if is_all => return self.leave(&error),
+                Err(_) => reached.pause(),
             }
-        };
-        let Line { lane, time, ticket, .. } = line;
-        let captured = Captured { lane: *lane, ticket: *ticket, time, offset, line: message };
+            if is_all && safe.len() == len {
+                return self.finish();
+            }
+        }
+    }
+
+    /// Ends before the end of the file; what waits in memory waits on, and is made from the file another time.
+    fn leave(mut self, error: &Error) -> Result<Recorded, Error> {
+        self.recorded.is_left = true;
+        self.recorded.problems.push(steno_views::with_causes(error));
+        (self.recorded.threads, self.recorded.written) = self.spines.close()?;
+        Ok(self.recorded)
+    }
+
+    fn line(&mut self, line: &Line<'_>, offset: u64, length: u64) {
+        let Line { time, ticket, said } = line;
+        if *ticket > self.ticket_last + 1 {
+            let missing = Missing::between(self.ticket_last + 1, ticket - 1);
+            self.missing(&missing, time, offset, length);
+        }
+        match said {
+            Voice::Message { lane, bytes } => {
+                self.ticket_last = self.ticket_last.max(*ticket);
+                let captured = Captured { lane: *lane, ticket: *ticket, time, offset, line: bytes };
+                self.message(captured, length);
+            }
+            Voice::Missing(missing) => self.missing(missing, time, offset, length),
+        }
+    }
+
+    fn missing(&mut self, missing: &Missing, time: &Timestamp, offset: u64, length: u64) {
+        self.ticket_last = self.ticket_last.max(missing.ticket_last);
+        self.recorded.missing += missing.messages();
+        let made = self.fold.missing(missing, time, offset);
+        self.write(made, length);
+    }
+
+    fn message(&mut self, captured: Captured<'_>, length: u64) {
+        self.recorded.messages += 1;
+        let (time, offset) = (captured.time, captured.offset);
         let made = self.fold.message(captured);
         let parts = made.iter().map(|(_, made)| made.position.part + 1).max().unwrap_or(0);
         self.write(made, length);

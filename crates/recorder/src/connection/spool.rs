@@ -1,48 +1,78 @@
-//! The file of a connection: both directions, a message a line, each with its direction, time and number.
+//! The file of a connection: both directions, a message a line, each with its direction, time and number. What could
+//! not be written has a line too, as soon as one can be.
 
 use std::borrow::Cow;
 use std::io::{BufReader, Read};
 use std::sync::Arc;
 
-use steno_disk::{DiskFile, LockGuard, StorePath};
+use steno_disk::{DiskFile, LockGuard, StorePath, append_all};
 use steno_journal::Store;
 use steno_model::json::{Fields, JsonString, ObjectWriter, RawJson};
 use steno_model::{Lane, Timestamp};
+use steno_views::spine::Missing;
 use uuid::Uuid;
 
 use super::direction;
 use crate::spines::{Error, each_line};
 
-/// A message, or what is known of one that was lost.
+/// Something that was said, or that the record says of itself.
 pub(super) struct Line<'a> {
-    pub(super) lane: Lane,
     pub(super) time: Timestamp,
+    /// Its number over both directions; of messages that are missing, that of the first.
     pub(super) ticket: u64,
-    /// What was said, or how many bytes were not kept.
-    pub(super) message: Result<Cow<'a, [u8]>, u64>,
+    pub(super) said: Voice<'a>,
 }
 
+/// Who said what.
+pub(super) enum Voice<'a> {
+    /// One of the two sides.
+    Message { lane: Lane, bytes: Cow<'a, [u8]> },
+    /// The recorder, of messages that it could not write down.
+    Missing(Missing),
+}
+
+/// Whose words a line has that neither side said, and what they are called.
+const RECORDER: &str = "recorder";
+const MISSING: &str = "steno/missing";
+
 impl Line<'_> {
+    pub(super) fn missing(time: Timestamp, missing: Missing) -> Line<'static> {
+        Line { time, ticket: missing.ticket_first, said: Voice::Missing(missing) }
+    }
+
     fn to_json(&self) -> RawJson {
-        let message = self.message.as_ref().map(|bytes| {
-            let text = std::str::from_utf8(bytes).ok();
-            text.and_then(|text| RawJson::parse(text).ok().filter(|_| Fields::parse(text).is_ok()))
-        });
         RawJson::object(|object: &mut ObjectWriter<'_>| {
-            object.word("dir", direction(self.lane));
+            let dir = match &self.said {
+                Voice::Message { lane, .. } => direction(*lane),
+                Voice::Missing(_) => RECORDER,
+            };
+            object.word("dir", dir);
             let unix_ms = self.time.instant().map_or(0, jiff::Timestamp::as_millisecond);
             let seconds = format!("{}.{:03}", unix_ms.div_euclid(1000), unix_ms.rem_euclid(1000));
             object.optional("t", RawJson::parse(&seconds).ok().as_ref(), ObjectWriter::json);
             object.number("ticket", self.ticket);
-            match (&self.message, message) {
-                (_, Ok(Some(message))) => object.json("msg", &message),
-                (Ok(bytes), _) => {
-                    object.string("text", &JsonString::from_text(&String::from_utf8_lossy(bytes)));
-                }
-                (Err(bytes), _) => object.number("lost_bytes", *bytes),
+            match &self.said {
+                Voice::Message { bytes, .. } => match message(bytes) {
+                    Some(message) => object.json("msg", &message),
+                    None => object.string("text", &JsonString::from_text(&String::from_utf8_lossy(bytes))),
+                },
+                Voice::Missing(missing) => object.json("msg", &said_of(missing)),
             }
         })
     }
+}
+
+/// Returns a message as it came, if it is an object.
+fn message(bytes: &[u8]) -> Option<RawJson> {
+    let text = std::str::from_utf8(bytes).ok()?;
+    RawJson::parse(text).ok().filter(|_| Fields::parse(text).is_ok())
+}
+
+fn said_of(missing: &Missing) -> RawJson {
+    RawJson::object(|object| {
+        object.word("method", MISSING);
+        object.json("params", &RawJson::object(|params| missing.write(params)));
+    })
 }
 
 /// The file, being written.
@@ -50,7 +80,10 @@ pub(super) struct Spool {
     spooled: Spooled,
     path: StorePath,
     file: Arc<dyn DiskFile>,
+    /// How long the file is as far as lines go that are whole.
     len: u64,
+    /// Whether something may stand behind them that a failed write has left.
+    has_rest: bool,
     _guard: Box<dyn LockGuard>,
 }
 
@@ -87,30 +120,44 @@ impl Spool {
         disk.make_dir(&dir()).map_err(unwritten(&path))?;
         let file = disk.create(&path).map_err(unwritten(&path))?;
         disk.sync_dir(&dir()).map_err(unwritten(&path))?;
-        Ok(Self { spooled, path, file, len: 0, _guard: guard })
+        Ok(Self { spooled, path, file, len: 0, has_rest: false, _guard: guard })
     }
 
     pub(super) fn spooled(&self) -> Spooled {
         self.spooled
     }
 
-    /// Appends a line, and returns where it begins and how long it is.
-    pub(super) fn append(&mut self, line: &Line<'_>) -> Result<(u64, u64), Error> {
-        let json = line.to_json();
-        let mut bytes = json.as_str().as_bytes().to_vec();
-        bytes.push(b'\n');
-        let mut rest = bytes.as_slice();
-        while !rest.is_empty() {
-            let written = self.file.append(rest).map_err(unwritten(&self.path))?;
-            rest = &rest[written..];
+    /// Appends lines, all of them or none, and returns how long the file is then.
+    ///
+    /// # Errors
+    /// What the system says. Another time it may succeed.
+    pub(super) fn append(&mut self, lines: &[Line<'_>]) -> std::io::Result<u64> {
+        let mut bytes = Vec::new();
+        for line in lines {
+            bytes.extend_from_slice(line.to_json().as_str().as_bytes());
+            bytes.push(b'\n');
         }
-        let offset = self.len;
+        // Half a line would spoil the one behind it.
+        if self.has_rest {
+            self.file.truncate(self.len)?;
+            self.has_rest = false;
+        }
+        if let Err(error) = append_all(&*self.file, &bytes) {
+            self.has_rest = self.file.truncate(self.len).is_err();
+            return Err(error);
+        }
         self.len += bytes.len() as u64;
-        Ok((offset, bytes.len() as u64 - 1))
+        Ok(self.len)
     }
 
-    pub(super) fn finish(self) -> Result<(), Error> {
-        self.file.sync().map_err(unwritten(&self.path))
+    /// Returns where it lies.
+    pub(super) fn path(&self) -> &StorePath {
+        &self.path
+    }
+
+    /// Returns the file, to sync it.
+    pub(super) fn file(&self) -> Arc<dyn DiskFile> {
+        Arc::clone(&self.file)
     }
 }
 
@@ -139,19 +186,41 @@ impl Spooled {
         store.disk().remove(&path).and_then(|()| store.disk().sync_dir(&dir())).map_err(failed(&path))
     }
 
-    /// Hands out what was said.
-    pub(super) fn each(self, store: &Store, hear: &mut dyn FnMut(&Line<'_>, u64, u64)) -> Result<(), Error> {
+    /// Opens what was said.
+    pub(super) fn read(self, store: &Store) -> Result<Recording, Error> {
         let path = self.path();
         let file = store.disk().open_read(&path).map_err(failed(&path))?;
         let missing = || failed(&path)(std::io::ErrorKind::NotFound.into());
-        let reading = Reading { file: file.ok_or_else(missing)?, offset: 0 };
-        let host = std::path::PathBuf::from(path.as_str());
+        Ok(Recording { file: file.ok_or_else(missing)?, path, offset: 0 })
+    }
+}
+
+/// What was said, being read.
+pub(super) struct Recording {
+    file: Arc<dyn DiskFile>,
+    path: StorePath,
+    offset: u64,
+}
+
+impl Recording {
+    /// Returns how long the file is now.
+    pub(super) fn len(&self) -> Result<u64, Error> {
+        Ok(self.file.identity().map_err(failed(&self.path))?.size_bytes)
+    }
+
+    /// Hands out the lines up to some byte that have not been handed out, with where each begins and how long it is.
+    pub(super) fn each(&mut self, end: u64, hear: &mut dyn FnMut(&Line<'_>, u64, u64)) -> Result<(), Error> {
+        let begin = self.offset;
+        let reading = Reading { file: Arc::clone(&self.file), offset: begin }.take(end - begin);
+        let host = std::path::PathBuf::from(self.path.as_str());
         each_line(&host, &mut BufReader::new(reading), None, &mut |offset, line| {
             if let Some(read) = read(line) {
-                hear(&read, offset, line.len() as u64);
+                hear(&read, begin + offset, line.len() as u64);
             }
             Ok(())
-        })
+        })?;
+        self.offset = end;
+        Ok(())
     }
 }
 
@@ -159,20 +228,22 @@ impl Spooled {
 fn read(bytes: &[u8]) -> Option<Line<'_>> {
     let text = std::str::from_utf8(bytes).ok()?;
     let mut fields = Fields::parse(text).ok()?;
-    let lane = match &*fields.take_string("dir").ok()??.to_text() {
-        "c2s" => Lane::ToAgent,
-        "s2c" => Lane::FromAgent,
-        _ => return None,
-    };
+    let dir = fields.take_string("dir").ok()??.to_text().into_owned();
+    let lane = [Lane::ToAgent, Lane::FromAgent].into_iter().find(|lane| direction(*lane) == dir);
     let seconds = fields.take("t").ok()??.get().parse().ok()?;
     let time = Timestamp::from_unix_seconds(seconds)?;
     let ticket = fields.take("ticket").ok()??.get().parse().ok()?;
-    let message = match (fields.take("msg").ok()?, fields.take_string("text").ok()?) {
-        (Some(message), _) => Ok(message.get().as_bytes().into()),
-        (None, Some(text)) => Ok(text.to_text().into_owned().into_bytes().into()),
-        (None, None) => Err(fields.take("lost_bytes").ok()??.get().parse().ok()?),
+    let said = match (lane, fields.take("msg").ok()?, fields.take_string("text").ok()?) {
+        (Some(lane), Some(message), _) => Voice::Message { lane, bytes: message.get().as_bytes().into() },
+        (Some(lane), None, Some(text)) => {
+            Voice::Message { lane, bytes: text.to_text().into_owned().into_bytes().into() }
+        }
+        (None, Some(said), _) if dir == RECORDER => {
+            Voice::Missing(Missing::read(Fields::parse(said.get()).ok()?.take("params").ok()??.get())?)
+        }
+        (Some(_) | None, _, _) => return None,
     };
-    Some(Line { lane, time, ticket, message })
+    Some(Line { time, ticket, said })
 }
 
 /// A file of the store, read from its beginning on.
@@ -189,12 +260,12 @@ impl Read for Reading {
     }
 }
 
-fn failed(path: &StorePath) -> impl Fn(std::io::Error) -> Error + use<> {
+pub(super) fn failed(path: &StorePath) -> impl Fn(std::io::Error) -> Error + use<> {
     let path = std::path::PathBuf::from(path.as_str());
     move |source| Error::Source { path: path.clone(), source }
 }
 
-fn unwritten(path: &StorePath) -> impl Fn(std::io::Error) -> Error + use<> {
+pub(super) fn unwritten(path: &StorePath) -> impl Fn(std::io::Error) -> Error + use<> {
     let path = std::path::PathBuf::from(path.as_str());
     move |source| Error::Spool { path: path.clone(), source }
 }

@@ -85,7 +85,7 @@ impl SpineRecorder {
         let spine = match self.spines.entry(thread.clone()) {
             Entry::Occupied(entry) => entry.into_mut(),
             Entry::Vacant(entry) => {
-                let writer = self.journal.spine(thread, Rotation::default()).map_err(failed)?;
+                let writer = self.journal.spine_to_make_again(thread, Rotation::default()).map_err(failed)?;
                 let last = known::last_position(self.journal.store(), thread, &self.source)?;
                 entry.insert(Spine { writer, last })
             }

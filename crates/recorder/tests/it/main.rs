@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that meets an error has failed")]
 
 mod bench;
+mod connections;
 mod dying;
 mod following;
 mod forgetting;

@@ -3,18 +3,20 @@
 
 mod bridges;
 mod message;
+mod missing;
 mod settings;
 mod withholding;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use steno_model::json::{JsonString, ObjectWriter, RawJson};
 use steno_model::{Lane, Position, SpineType, ThreadId, Timestamp};
 
 use self::bridges::{Bridges, Link};
 use self::message::{Kind, Message};
+pub use self::missing::{Missing, WhyMissing};
 use self::settings::Settings;
-pub use self::withholding::Withholding;
+pub use self::withholding::{Passed, Withholding};
 use super::payload;
 use super::turns::Turn;
 use super::{SpineMade, SpineSource};
@@ -81,6 +83,9 @@ pub struct ConnectionFold {
     bridges: Bridges,
     waiting: Vec<SpineMade>,
     waiting_bytes: usize,
+    /// Whose spines have something, and in which order they began.
+    written: HashSet<ThreadId>,
+    written_in_order: Vec<ThreadId>,
     compacted: Vec<Compacted>,
     around: Vec<Around>,
     made: Vec<(ThreadId, SpineMade)>,
@@ -116,6 +121,8 @@ impl ConnectionFold {
             bridges: Bridges::default(),
             waiting: Vec::new(),
             waiting_bytes: 0,
+            written: HashSet::new(),
+            written_in_order: Vec::new(),
             compacted: Vec::new(),
             around: Vec::new(),
             made: Vec::new(),
@@ -126,7 +133,7 @@ impl ConnectionFold {
     /// Takes a message in, and returns what it becomes, each for its thread.
     pub fn message(&mut self, captured: Captured<'_>) -> Vec<(ThreadId, SpineMade)> {
         let Captured { lane, ticket, time, offset, line } = captured;
-        self.at = Some(At { time: time.clone(), offset, length: line.len() as u64, parts: 0 });
+        self.begin_at(time, offset, line.len() as u64);
         let text = std::str::from_utf8(line).ok();
         if let Some(message) = text.and_then(|text| Message::read(lane, text)) {
             self.read(&message, ticket);
@@ -135,6 +142,31 @@ impl ConnectionFold {
             self.keep(None, lane, record);
         }
         std::mem::take(&mut self.made)
+    }
+
+    /// Takes in that messages are missing right before what stands at an offset, or that it says so itself. Every thread
+    /// that there is may have lost some of them, so that all of their spines say it.
+    pub fn missing(
+        &mut self,
+        missing: &Missing,
+        time: &Timestamp,
+        offset: u64,
+    ) -> Vec<(ThreadId, SpineMade)> {
+        self.begin_at(time, offset, 0);
+        if self.written.is_empty() {
+            self.keep(None, Lane::FromAgent, missing.event());
+        }
+        for thread in self.written_in_order.clone() {
+            self.make(&thread, SpineType::Event, missing.event());
+        }
+        std::mem::take(&mut self.made)
+    }
+
+    /// Goes to a place of the record. What was made there before counts among its parts.
+    fn begin_at(&mut self, time: &Timestamp, offset: u64, length: u64) {
+        let here = self.at.as_ref().filter(|at| at.offset == offset);
+        let parts = here.map_or(0, |at| at.parts);
+        self.at = Some(At { time: time.clone(), offset, length, parts });
     }
 
     /// Returns which compactions were told since the last call.
@@ -316,6 +348,9 @@ impl ConnectionFold {
     /// The first thread is known: what waited for it comes first.
     fn begin(&mut self, root: ThreadId) {
         let waiting = std::mem::take(&mut self.waiting);
+        if !waiting.is_empty() {
+            self.wrote(&root);
+        }
         self.made.extend(waiting.into_iter().map(|made| (root.clone(), made)));
         self.root = Some(root);
     }
@@ -341,7 +376,15 @@ impl ConnectionFold {
 
     fn make(&mut self, thread: &ThreadId, record_type: SpineType, payload: RawJson) {
         if let Some(made) = self.next(record_type, payload) {
+            self.wrote(thread);
             self.made.push((thread.clone(), made));
+        }
+    }
+
+    fn wrote(&mut self, thread: &ThreadId) {
+        if !self.written.contains(thread) {
+            self.written.insert(thread.clone());
+            self.written_in_order.push(thread.clone());
         }
     }
 
@@ -489,6 +532,28 @@ mod tests {
         assert!(
             bridges(&lines)[0].2.ends_with(r#""user_input_response":{"answers":{"q":{"answers":["Red"]}}}}"#)
         );
+    }
+
+    #[test]
+    fn every_spine_says_which_messages_are_missing_and_where() {
+        let mut folded = connection();
+        let time = Timestamp::parse("2026-05-01T10:00:00.000Z").unwrap();
+        let missing = Missing::between(3, 4);
+        // Before there is a thread it waits for the first one, like everything else.
+        assert_eq!(folded.missing(&missing, &time, 7).len(), 0);
+        let records = fold(&mut folded, &BEGIN.into_iter().chain([CHILD[2], CHILD[3]]).collect::<Vec<_>>());
+        let is_missing = |payload: &String| payload.contains(r#""msg":{"type":"missing""#);
+        assert_eq!(records.iter().filter(|(.., payload)| is_missing(payload)).count(), 1);
+        let made = folded.missing(&missing, &time, 9000);
+        let threads: Vec<&str> = made.iter().map(|(thread, _)| thread.as_str()).collect();
+        assert_eq!(threads, ["p", "c"]);
+        let want = r#"{"id":"","msg":{"type":"missing","first_ticket":3,"last_ticket":4,"messages":2,"reason":"unknown"}}"#;
+        assert!(made.iter().all(|(_, made)| made.payload.as_str() == want), "{made:?}");
+        // What stands at the same place comes behind it.
+        let line = br#"{"method":"warning","params":{"threadId":"p"}}"#;
+        let next =
+            folded.message(Captured { lane: Lane::FromAgent, ticket: 5, time: &time, offset: 9000, line });
+        assert!(next[0].1.position > made[1].1.position, "{next:?}");
     }
 
     #[test]

@@ -8,6 +8,18 @@ use steno_model::json::RawJson;
 use super::message::{Kind, Message};
 use super::other;
 
+/// What the server says unasked and others depend on.
+const WEIGHTY_NOTICES: [&str; 3] = ["thread/started", "turn/started", "turn/completed"];
+
+/// What is known of a message before it is recorded.
+#[derive(Debug, Default)]
+pub struct Passed {
+    /// What is kept of it, where that is not the message itself.
+    pub kept: Option<RawJson>,
+    /// Whether something depends on it: what a client says, answers, questions, beginnings and ends of turns.
+    pub is_weighty: bool,
+}
+
 /// Knows which messages of a connection hold secrets.
 #[derive(Debug, Default)]
 pub struct Withholding {
@@ -16,9 +28,18 @@ pub struct Withholding {
 }
 
 impl Withholding {
-    /// Returns what is kept of a message, where that is not the message itself.
-    pub fn kept(&mut self, lane: Lane, said: &[u8]) -> Option<RawJson> {
-        let message = Message::read(lane, std::str::from_utf8(said).ok()?)?;
+    /// Takes note of a message that passes.
+    pub fn pass(&mut self, lane: Lane, said: &[u8]) -> Passed {
+        let Some(message) = std::str::from_utf8(said).ok().and_then(|said| Message::read(lane, said)) else {
+            return Passed::default();
+        };
+        let is_notice = message.kind == Kind::Notification && lane == Lane::FromAgent;
+        let is_weighty = !is_notice || WEIGHTY_NOTICES.contains(&&*message.method);
+        Passed { kept: self.kept(&message), is_weighty }
+    }
+
+    fn kept(&mut self, message: &Message<'_>) -> Option<RawJson> {
+        let lane = message.lane;
         let is_secret = match (message.kind, message.id) {
             (Kind::Response | Kind::Error, Some(id)) => self.asked.remove(&(other(lane), id.to_owned())),
             (Kind::Response | Kind::Error, None) => false,
@@ -41,8 +62,9 @@ mod tests {
     #[test]
     fn a_secret_and_what_answers_it_are_withheld() {
         let mut withholding = Withholding::default();
-        let mut kept =
-            |lane, text: &str| withholding.kept(lane, text.as_bytes()).map(|kept| kept.as_str().to_owned());
+        let mut kept = |lane, text: &str| {
+            withholding.pass(lane, text.as_bytes()).kept.map(|kept| kept.as_str().to_owned())
+        };
         let asked = r#"{"method":"attestation/generate","id":4,"params":{"x":"secret"}}"#;
         let withheld = kept(Lane::FromAgent, asked).unwrap();
         assert_eq!(withheld, r#"{"method":"attestation/generate","id":4,"withheld":true,"bytes":64}"#);
@@ -52,5 +74,21 @@ mod tests {
         let answer = kept(Lane::ToAgent, r#"{"id":4,"result":{"token":"secret"}}"#).unwrap();
         assert_eq!(answer, r#"{"id":4,"withheld":true,"bytes":36}"#);
         assert_eq!(kept(Lane::ToAgent, r#"{"id":4,"result":{"token":"public"}}"#), None);
+    }
+
+    #[test]
+    fn pieces_of_what_comes_whole_are_not_weighty() {
+        let mut withholding = Withholding::default();
+        for (lane, text, is_weighty) in [
+            (Lane::ToAgent, r#"{"method":"initialized"}"#, true),
+            (Lane::ToAgent, r#"{"id":0,"result":{"decision":"accept"}}"#, true),
+            (Lane::FromAgent, r#"{"id":1,"result":{}}"#, true),
+            (Lane::FromAgent, r#"{"method":"item/fileChange/requestApproval","id":0,"params":{}}"#, true),
+            (Lane::FromAgent, r#"{"method":"turn/completed","params":{}}"#, true),
+            (Lane::FromAgent, r#"{"method":"item/agentMessage/delta","params":{}}"#, false),
+            (Lane::FromAgent, "no JSON", false),
+        ] {
+            assert_eq!(withholding.pass(lane, text.as_bytes()).is_weighty, is_weighty, "{text}");
+        }
     }
 }

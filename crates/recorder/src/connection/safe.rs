@@ -1,0 +1,144 @@
+//! How much of a connection's file would survive a power cut, and how far it has been written.
+
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use steno_disk::{Disk, DiskFile, StorePath, overwrite_all, read_full, sync_dir, sync_file};
+
+use super::spool::unwritten;
+use crate::spines::Error;
+
+/// How long what nothing depends on may wait, so that one sync serves more of it.
+const PATIENCE: Duration = Duration::from_millis(200);
+/// How much waits at most.
+const WAITING_BYTES_MAX: u64 = 1024 * 1024;
+/// How long after a failed sync another one is tried.
+const RETRY: Duration = Duration::from_secs(1);
+
+/// Tells whoever reads the file how far it is written.
+#[derive(Default)]
+pub(super) struct Reached {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Clone, Copy, Default)]
+struct State {
+    len: u64,
+    /// Up to where something depends on it.
+    weighty: u64,
+    /// Up to where it would survive a power cut.
+    safe: u64,
+    is_closed: bool,
+}
+
+impl Reached {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Says that the file is so long now.
+    pub(super) fn tell(&self, len: u64, is_weighty: bool) {
+        let mut state = self.state();
+        state.len = len;
+        if is_weighty {
+            state.weighty = len;
+        }
+        drop(state);
+        self.changed.notify_one();
+    }
+
+    /// Says that nothing more comes.
+    pub(super) fn close(&self) {
+        self.state().is_closed = true;
+        self.changed.notify_one();
+    }
+
+    /// Waits until the file is longer than what was done, and returns how long it is, and whether that is all.
+    pub(super) fn wait(&self, done: u64) -> (u64, bool) {
+        let ignore = PoisonError::into_inner;
+        let state = self.changed.wait_while(self.state(), |state| !state.is_closed && state.len <= done);
+        let may_wait = |state: &mut State| {
+            !state.is_closed && state.weighty <= done && state.len - done < WAITING_BYTES_MAX
+        };
+        let waited = self.changed.wait_timeout_while(state.unwrap_or_else(ignore), PATIENCE, may_wait);
+        let (state, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        (state.len, state.is_closed)
+    }
+
+    /// Says that the file is safe so far.
+    pub(super) fn tell_safe(&self, len: u64) {
+        self.state().safe = len;
+    }
+
+    /// Returns how far the file is safe.
+    pub(super) fn safe(&self) -> u64 {
+        self.state().safe
+    }
+
+    /// Waits a while, unless nothing more comes.
+    pub(super) fn pause(&self) {
+        drop(self.changed.wait_timeout_while(self.state(), RETRY, |state| !state.is_closed));
+    }
+}
+
+/// The part of the file that would survive a power cut.
+pub(super) struct Safe {
+    disk: Arc<dyn Disk>,
+    path: StorePath,
+    file: Arc<dyn DiskFile>,
+    len: u64,
+    /// Whether reading the rest proves nothing: after a failed sync the system may hold what the disk does not.
+    is_in_doubt: bool,
+}
+
+impl Safe {
+    /// Begins with a file that this process has made.
+    pub(super) fn begin(disk: Arc<dyn Disk>, path: StorePath, file: Arc<dyn DiskFile>) -> Self {
+        Self { disk, path, file, len: 0, is_in_doubt: false }
+    }
+
+    /// Begins with a file that another process has left.
+    pub(super) fn doubt(disk: Arc<dyn Disk>, path: StorePath) -> Result<Self, Error> {
+        let file = disk.open_append(&path).map_err(unwritten(&path))?;
+        Ok(Self { disk, path, file, len: 0, is_in_doubt: true })
+    }
+
+    /// Returns how long it is.
+    pub(super) fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// Makes the file safe up to some byte.
+    ///
+    /// # Errors
+    /// What the system says. Another time it may succeed.
+    pub(super) fn reach(&mut self, len: u64) -> Result<(), Error> {
+        let synced = self.write_again(len).and_then(|()| sync_file(&*self.file));
+        self.is_in_doubt = synced.is_err();
+        synced.map_err(unwritten(&self.path))?;
+        self.len = len;
+        Ok(())
+    }
+
+    /// Writes what is in doubt over itself, so that the next sync gives the disk what reading showed.
+    fn write_again(&self, len: u64) -> std::io::Result<()> {
+        const PIECE_BYTES: usize = 1024 * 1024;
+        if !self.is_in_doubt {
+            return Ok(());
+        }
+        let read = self.disk.open_read(&self.path)?.ok_or(std::io::ErrorKind::NotFound)?;
+        let file = self.disk.open_overwrite(&self.path)?;
+        let (mut offset, mut piece) = (self.len, vec![0; PIECE_BYTES]);
+        while offset < len {
+            let wanted = usize::try_from(len - offset).unwrap_or(PIECE_BYTES).min(PIECE_BYTES);
+            let found = read_full(&*read, &mut piece[..wanted], offset)?;
+            if found == 0 {
+                return Err(std::io::ErrorKind::UnexpectedEof.into());
+            }
+            overwrite_all(&*file, &piece[..found], offset)?;
+            offset += found as u64;
+        }
+        sync_dir(&*self.disk, &self.path.dir())
+    }
+}

@@ -1,0 +1,270 @@
+//! Connections on disks that fill up, fail and lose power: what is missing is said, and the rest is there once.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::Value;
+use steno_capture::proxy::{Loss, Said};
+use steno_disk::{Disk as _, StorePath};
+use steno_journal::{Journal, Options, Store, validate_spine};
+use steno_model::{Lane, ThreadId, Timestamp};
+use steno_recorder::connection::{ConnectionRecorder, Recorded, Spooled, connections, weave_again};
+use steno_testkit::sim_disk::{Call, Death, Fault, SimDisk};
+
+const EIO: i32 = 5;
+
+fn journal(disk: &SimDisk) -> Journal {
+    Journal::new(Store::create(Arc::new(disk.clone())).unwrap(), Options::default())
+}
+
+/// What was said: `>` to the agent, `<` from it.
+fn said(text: &str) -> Said {
+    let lane = if text.starts_with('>') { Lane::ToAgent } else { Lane::FromAgent };
+    let time = Timestamp::parse("2026-05-01T10:00:00.000Z").unwrap();
+    Said::Line { lane, time, line: text.as_bytes()[1..].to_vec() }
+}
+
+fn spooled(disk: &SimDisk) -> Vec<Spooled> {
+    connections(journal(disk).store()).unwrap()
+}
+
+/// The lines of a connection's file that are whole.
+fn lines(disk: &SimDisk, spooled: Spooled) -> Vec<Value> {
+    let bytes = disk.content(&spooled.path()).unwrap_or_default();
+    let end = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+    bytes[..end].split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok()).collect()
+}
+
+/// The tickets of the messages that a connection's file has.
+fn tickets(lines: &[Value]) -> Vec<u64> {
+    let said = lines.iter().filter(|line| line["dir"] != "recorder");
+    said.map(|line| line["ticket"].as_u64().unwrap()).collect()
+}
+
+/// The records of each thread, which are valid.
+fn spines(disk: &SimDisk) -> BTreeMap<String, Vec<Value>> {
+    let mut spines = BTreeMap::new();
+    for thread in disk.list(&StorePath::spine()).unwrap() {
+        let dir = StorePath::spine_of(&ThreadId::parse(&thread).unwrap());
+        let report = validate_spine(journal(disk).store(), &ThreadId::parse(&thread).unwrap()).unwrap();
+        assert!(report.is_valid(), "{thread}: {:?}", report.findings);
+        let segments = (0..).map(|index| disk.content(&dir.below(format!("segment-{index:03}.jsonl"))));
+        let text = segments.map_while(|bytes| bytes).flatten().collect::<Vec<u8>>();
+        let records = text.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
+        spines.insert(thread, records.map(|line| serde_json::from_slice(line).unwrap()).collect());
+    }
+    spines
+}
+
+/// The tickets of the messages in all spines, sorted.
+fn woven(spines: &BTreeMap<String, Vec<Value>>) -> Vec<u64> {
+    let records = spines.values().flatten();
+    let mut tickets: Vec<u64> =
+        records.filter_map(|record| record["payload"]["rpc"]["ticket"].as_u64()).collect();
+    tickets.sort_unstable();
+    tickets
+}
+
+/// What a spine says is missing.
+fn missing(records: &[Value]) -> Vec<Value> {
+    let said = records.iter().map(|record| &record["payload"]["msg"]);
+    said.filter(|said| said["type"] == "missing").cloned().collect()
+}
+
+const START: [&str; 3] = [
+    r#">{"method":"initialize","id":1,"params":{"clientInfo":{"name":"editor"}}}"#,
+    r#">{"method":"thread/start","id":2,"params":{}}"#,
+    r#"<{"id":2,"result":{"thread":{"id":"th1","cwd":"/nowhere"},"model":"m"}}"#,
+];
+const NOTICE: &str =
+    r#"<{"method":"configWarning","params":{"summary":"something to be said at some length"}}"#;
+
+#[test]
+fn a_full_disk_costs_what_did_not_fit_and_the_record_says_what_that_is() {
+    let disk = SimDisk::new(1);
+    let journal = journal(&disk);
+    let mut recorder = ConnectionRecorder::begin(&journal).unwrap();
+    let spooled = recorder.spooled();
+    recorder.hear(said(NOTICE));
+    let used: usize = disk.snapshot().iter().map(|(_, bytes)| bytes.len()).sum();
+    // There is room for a piece of the next line, and it stays there, because the file cannot be cut either.
+    disk.set_room(Some(used as u64 + 30));
+    disk.plan(Fault::Fail { kind: Call::Truncate, nth: 1, error: EIO });
+    recorder.hear(said(NOTICE));
+    assert_eq!(disk.fired(), 1);
+    assert_ne!(disk.content(&spooled.path()).unwrap().last(), Some(&b'\n'), "half a line");
+    recorder.hear(said(START[0]));
+    recorder.hear(said(NOTICE));
+    assert_eq!(disk.content(&spooled.path()).unwrap().last(), Some(&b'\n'));
+    disk.set_room(None);
+    for line in [START[1], START[2], NOTICE] {
+        recorder.hear(said(line));
+    }
+    let (unrecorded, became) = recorder.finish();
+    let bytes = (2 * NOTICE.len() + START[0].len()) as u64;
+    let told = &unrecorded.gaps[0];
+    assert_eq!((unrecorded.messages, unrecorded.gaps.len(), unrecorded.is_untold), (3, 1, false));
+    assert_eq!((told.ticket_first, told.ticket_last, told.bytes, told.counts), (2, 4, bytes, Some((1, 2))));
+    assert!(told.to_string().starts_with("3 messages (tickets 2 to 4): "), "{told}");
+    let Recorded { messages, missing: many, is_left, .. } = became.unwrap();
+    assert_eq!((messages, many, is_left), (4, 3, false));
+
+    let lines = lines(&disk, spooled);
+    assert_eq!((tickets(&lines), lines[1]["dir"].as_str()), (vec![1, 5, 6, 7], Some("recorder")));
+    let params = &lines[1]["msg"]["params"];
+    assert_eq!(params["reason"], "not_written");
+    let spines = spines(&disk);
+    assert_eq!(woven(&spines), [1, 5, 6, 7]);
+    let [gap] = &missing(&spines["th1"])[..] else { panic!("{spines:?}") };
+    assert_eq!((&gap["first_ticket"], &gap["last_ticket"]), (&Value::from(2), &Value::from(4)));
+    assert_eq!((&gap["messages"], &gap["error"]), (&Value::from(3), &params["error"]));
+}
+
+#[test]
+fn a_gap_that_cannot_be_told_at_the_end_is_told_to_whoever_asked() {
+    let disk = SimDisk::new(1);
+    let journal = journal(&disk);
+    let mut recorder = ConnectionRecorder::begin(&journal).unwrap();
+    for line in START {
+        recorder.hear(said(line));
+    }
+    disk.set_room(Some(1));
+    recorder.hear(said(NOTICE));
+    let (unrecorded, _) = recorder.finish();
+    assert_eq!((unrecorded.messages, unrecorded.is_untold), (1, true));
+    disk.set_room(None);
+    let spooled = spooled(&disk)[0];
+    weave_again(&journal, &spooled).unwrap();
+    assert_eq!(woven(&spines(&disk)), tickets(&lines(&disk, spooled)));
+}
+
+#[test]
+fn what_nobody_took_in_has_its_tickets_and_every_thread_says_so() {
+    let disk = SimDisk::new(1);
+    let journal = journal(&disk);
+    let mut recorder = ConnectionRecorder::begin(&journal).unwrap();
+    for line in START {
+        recorder.hear(said(line));
+    }
+    recorder.hear(said(r#"<{"method":"turn/started","params":{"threadId":"th2","turn":{"id":"u"}}}"#));
+    let time = Timestamp::parse("2026-05-01T10:00:00.000Z").unwrap();
+    recorder.hear(Said::Lost { lane: Lane::FromAgent, time, lines: 3, bytes: 900, why: Loss::Behind });
+    recorder.hear(said(NOTICE));
+    let (unrecorded, became) = recorder.finish();
+    assert_eq!((unrecorded.messages, became.unwrap().missing), (3, 3));
+    let spines = spines(&disk);
+    assert_eq!(woven(&spines), [1, 2, 3, 4, 8]);
+    let want = serde_json::json!({"type":"missing","first_ticket":5,"last_ticket":7,"messages":3,"c2s":0,"s2c":3,"bytes":900,"reason":"behind"});
+    for thread in ["th1", "th2"] {
+        assert_eq!(missing(&spines[thread]), std::slice::from_ref(&want));
+    }
+}
+
+/// A conversation of two threads, with answers and pieces of answers.
+fn talk() -> Vec<String> {
+    let mut talk: Vec<String> = START.map(str::to_owned).to_vec();
+    for number in 0..12 {
+        talk.push(match number % 4 {
+            0 => format!(r#">{{"method":"turn/start","id":{},"params":{{"threadId":"th1"}}}}"#, 10 + number),
+            1 => format!(r#"<{{"id":{},"result":{{"turn":{{"id":"u{number}"}}}}}}"#, 9 + number),
+            2 => format!(
+                r#"<{{"method":"item/agentMessage/delta","params":{{"threadId":"th1","delta":"{}"}}}}"#,
+                "x".repeat(600)
+            ),
+            _ => r#"<{"method":"turn/completed","params":{"threadId":"th2","turn":{"id":"c"}}}"#.to_owned(),
+        });
+    }
+    talk
+}
+
+/// Records a conversation as far as the disk goes. Returns how many bytes of the file were said to be safe.
+fn record(disk: &SimDisk) -> Option<u64> {
+    let journal = Journal::new(Store::create(Arc::new(disk.clone())).ok()?, Options::default());
+    let mut recorder = ConnectionRecorder::begin(&journal).ok()?;
+    for line in talk() {
+        let before = recorder.safe_bytes();
+        recorder.hear(said(&line));
+        // Now and then whoever syncs gets a moment, so that calls come in many orders.
+        if line.contains("turn/completed") {
+            (0..200).take_while(|_| recorder.safe_bytes() == before).for_each(|_| std::thread::yield_now());
+        }
+    }
+    let safe = recorder.safe_bytes();
+    drop(recorder.finish());
+    Some(safe)
+}
+
+/// Dies inside of each call to the disk in turn, and makes the spines again.
+fn check_deaths(death: Death, seeds: u64) {
+    let calm = SimDisk::new(1);
+    record(&calm).unwrap();
+    assert_eq!(woven(&spines(&calm)), (1..=15).collect::<Vec<_>>());
+    let (mut fired, mut kept) = (0, 0);
+    for seed in 0..seeds {
+        for call in 1..=calm.calls() {
+            let disk = SimDisk::new(seed * 1000 + call);
+            disk.plan(Fault::DieAt { call });
+            let safe = usize::try_from(record(&disk).unwrap_or(0)).unwrap();
+            fired += disk.fired();
+            let before: Vec<Vec<u8>> = disk
+                .snapshot()
+                .into_iter()
+                .filter(|(path, _)| path.starts_with("connections/"))
+                .map(|(_, bytes)| bytes)
+                .collect();
+            let disk = disk.die(death);
+            let found = spooled(&disk);
+            for spooled in &found {
+                let bytes = disk.content(&spooled.path()).unwrap();
+                assert!(bytes.get(..safe) == Some(&before[0][..safe]), "call {call}: {safe} bytes were safe");
+                let _guard = spooled.lock(journal(&disk).store()).unwrap().unwrap();
+                weave_again(&journal(&disk), spooled)
+                    .unwrap_or_else(|error| panic!("call {call}: {error:?}"));
+            }
+            let want = found.first().map(|spooled| tickets(&lines(&disk, *spooled))).unwrap_or_default();
+            let first = spines(&disk);
+            assert_eq!(woven(&first), want, "call {call}, seed {seed}, {death:?}");
+            kept += want.len();
+            // Once more changes nothing.
+            for spooled in &found {
+                assert_eq!(weave_again(&journal(&disk), spooled).unwrap().written.records, 0);
+            }
+            assert_eq!(spines(&disk), first);
+        }
+    }
+    assert!(fired > 30 * seeds && kept > 100, "{fired} deaths, {kept} messages kept");
+}
+
+#[test]
+fn a_kill_at_any_call_to_the_disk_leaves_what_was_written_once() {
+    check_deaths(Death::Kill, 1);
+}
+
+#[test]
+fn a_power_cut_at_any_call_to_the_disk_leaves_what_was_synced_once_and_no_spine_knows_more() {
+    check_deaths(Death::PowerCut, 8);
+}
+
+/// A sync that fails proves nothing, nor does the next one: what it was about is written again.
+#[test]
+fn after_a_failed_sync_what_was_said_is_safe_all_the_same() {
+    let calm = SimDisk::new(1);
+    record(&calm).unwrap();
+    let mut fired = 0;
+    for nth in 1..20 {
+        let disk = SimDisk::new(nth);
+        disk.plan(Fault::Fail { kind: Call::Sync, nth, error: EIO });
+        if record(&disk).is_none() {
+            continue;
+        }
+        fired += disk.fired();
+        let disk = disk.die(Death::Kill);
+        for spooled in spooled(&disk) {
+            weave_again(&journal(&disk), &spooled).unwrap();
+        }
+        let disk = disk.die(Death::PowerCut);
+        assert_eq!(woven(&spines(&disk)), (1..=15).collect::<Vec<_>>(), "sync {nth}");
+        assert_eq!(tickets(&lines(&disk, spooled(&disk)[0])), (1..=15).collect::<Vec<_>>(), "sync {nth}");
+    }
+    assert!(fired > 5, "{fired}");
+}
