@@ -72,6 +72,11 @@ impl<'a> Message<'a> {
         .next()
     }
 
+    /// Tells whether the server says it by itself: a notice or a request, about what there is.
+    pub(super) fn is_of_server(&self) -> bool {
+        self.lane == Lane::FromAgent && matches!(self.kind, Kind::Request | Kind::Notification)
+    }
+
     /// Returns the turn that it names.
     pub(super) fn turn(&self) -> Option<Cow<'a, str>> {
         let named = [

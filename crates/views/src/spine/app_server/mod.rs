@@ -1,5 +1,6 @@
 //! A connection to `codex app-server` as spines, one for each of its threads: `docs/adapters/codex-spine.md` says what
-//! becomes what. Every message of either side is one record; messages of no thread belong to the first one.
+//! becomes what. Every message of either side is one record; messages of no thread that the server knows belong to the
+//! first one.
 
 mod bridges;
 mod message;
@@ -78,7 +79,9 @@ pub struct ConnectionFold {
     root: Option<ThreadId>,
     originator: Option<RawJson>,
     threads: HashMap<ThreadId, Thread>,
-    /// Method and thread of requests without an answer, by direction and id.
+    /// Threads that the server has named as its own: a client may name any.
+    confirmed: HashSet<ThreadId>,
+    /// Method and thread, as it is named there, of requests without an answer, by direction and id.
     requests: HashMap<(Lane, String), (String, Option<ThreadId>)>,
     bridges: Bridges,
     waiting: Vec<SpineMade>,
@@ -117,6 +120,7 @@ impl ConnectionFold {
             root: None,
             originator: None,
             threads: HashMap::new(),
+            confirmed: HashSet::new(),
             requests: HashMap::new(),
             bridges: Bridges::default(),
             waiting: Vec::new(),
@@ -192,16 +196,21 @@ impl ConnectionFold {
         let answered = self.answered(message);
         let method = answered.as_ref().map_or(&*message.method, |(method, _)| method).to_owned();
         let named = message.thread().and_then(|id| ThreadId::parse(&id).ok());
-        let thread = named.or_else(|| answered.and_then(|(_, thread)| thread));
         if method == "initialize" && message.kind == Kind::Request {
             self.originator = message.params.object("clientInfo").json("name");
         }
-        let is_loaded = message.kind == Kind::Response
+        let is_loaded = message.lane == Lane::FromAgent
+            && message.kind == Kind::Response
             && ["thread/start", "thread/resume", "thread/fork"].contains(&method.as_str());
+        if let Some(thread) = named.as_ref().filter(|_| is_loaded || message.is_of_server()) {
+            self.confirmed.insert(thread.clone());
+        }
+        self.note(named.as_ref(), message);
+        let candidates = [named, answered.and_then(|(_, thread)| thread)];
+        let thread = candidates.into_iter().flatten().find(|thread| self.confirmed.contains(thread));
         if let Some(thread) = thread.as_ref().filter(|_| is_loaded) {
             self.loaded(thread, message);
         }
-        self.note(thread.as_ref(), message);
         let id = record_id(message);
         let said = RawJson::parse(message.text).unwrap_or_else(|_| RawJson::null());
         let record = rpc(message.lane, &id, &said, message.kind, ticket);
@@ -300,6 +309,7 @@ impl ConnectionFold {
 
     fn child(&mut self, child: &str, link: &Link) {
         let Ok(thread) = ThreadId::parse(child) else { return };
+        self.confirmed.insert(thread.clone());
         let meta = RawJson::object(|object| {
             object.string("id", &JsonString::from_text(child));
             object.string("parent_thread_id", &JsonString::from_text(&link.parent));
@@ -532,6 +542,63 @@ mod tests {
         assert!(
             bridges(&lines)[0].2.ends_with(r#""user_input_response":{"answers":{"q":{"answers":["Red"]}}}}"#)
         );
+    }
+
+    /// The spine that each message is in, in the order of their tickets.
+    fn places(lines: &[&str]) -> Vec<String> {
+        let records = fold(&mut connection(), lines);
+        let mut places: Vec<(u64, String)> = Vec::new();
+        for (thread, _, payload) in records {
+            let ticket = payload.split(r#""ticket":"#).nth(1).and_then(|rest| rest.strip_suffix("}}"));
+            places.extend(ticket.map(|ticket| (ticket.parse().unwrap(), thread)));
+        }
+        places.sort();
+        assert!(places.iter().zip(1..).all(|((ticket, _), want)| *ticket == want), "{places:?}");
+        assert_eq!(places.len(), lines.len(), "each message is one record");
+        places.into_iter().map(|(_, thread)| thread).collect()
+    }
+
+    #[test]
+    fn a_thread_that_only_the_client_names_has_no_spine() {
+        let more = [
+            r#">{"method":"turn/start","id":3,"params":{"threadId":"typo"}}"#,
+            r#"<{"error":{"code":-32600,"message":"thread not found"},"id":3}"#,
+            r#">{"method":"thread/read","id":4,"params":{"threadId":"archived"}}"#,
+            r#"<{"id":4,"result":{"thread":{"id":"archived","turns":[]}}}"#,
+            r#">{"method":"thread/resume","id":5,"params":{"threadId":"gone"}}"#,
+            r#"<{"error":{"code":-32600},"id":5}"#,
+            r#">{"method":"x","params":{"threadId":"typo"}}"#,
+        ];
+        let lines: Vec<&str> = BEGIN.into_iter().chain(more).collect();
+        assert!(places(&lines).iter().all(|thread| thread == "p"));
+        // Without any thread they are the connection's own.
+        assert!(
+            places(&[&BEGIN[..2], &["<{}"], &more[4..]].concat()[..])
+                .iter()
+                .all(|thread| thread == "connection")
+        );
+    }
+
+    #[test]
+    fn a_thread_that_the_server_names_has_one_from_then_on() {
+        let more = [
+            r#">{"method":"thread/resume","id":5,"params":{"threadId":"r"}}"#,
+            // Said before the answer came.
+            r#">{"method":"turn/start","id":6,"params":{"threadId":"r","model":"m9"}}"#,
+            r#"<{"id":5,"result":{"thread":{"id":"r"},"model":"m"}}"#,
+            r#"<{"id":6,"result":{"turn":{"id":"u"}}}"#,
+            r#"<{"method":"turn/started","params":{"threadId":"k","turn":{"id":"u"}}}"#,
+            r#">{"method":"turn/interrupt","id":7,"params":{"threadId":"k"}}"#,
+            r#"<{"error":{"code":1},"id":7}"#,
+        ];
+        let lines: Vec<&str> = BEGIN.into_iter().chain(more).collect();
+        assert_eq!(places(&lines)[4..], ["p", "p", "r", "r", "k", "k", "k"]);
+        // What waited for the first thread is in its spine, whoever named it before.
+        let lines: Vec<&str> = BEGIN[..2].iter().chain(&more[..4]).copied().collect();
+        assert!(places(&lines).iter().all(|thread| thread == "r"));
+        let child = r#">{"method":"turn/steer","id":8,"params":{"threadId":"c"}}"#;
+        let lines: Vec<&str> = BEGIN.into_iter().chain([child, CHILD[2], child]).collect();
+        assert_eq!(places(&lines)[4..], ["p", "p", "c"]);
     }
 
     #[test]
