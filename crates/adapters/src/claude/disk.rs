@@ -366,16 +366,21 @@ fn belong(agent: &mut Agent, line: &Line<'_>, named_late: Option<&str>, emit: &m
     let is_of_session =
         |session: &str| named_late == Some(session) || run_id_of(PROVIDER, session) == agent.run.id;
     let is_own = agent.run.parent.is_some() || session.as_deref().is_none_or(is_of_session);
-    let copied = line.forked_from.map(|from| (from.session_id.string(), from.uuid.string()));
-    let other = (!is_own).then(|| (line.session_id.string(), line.uuid.string()));
-    if let Some((session, uuid)) = copied.or(other) {
-        emit.mark(
-            "copied_from",
-            RawJson::object(|object| {
-                object.optional("session_id", session.as_ref(), steno_model::json::ObjectWriter::string);
-                object.optional("id", uuid.as_ref(), steno_model::json::ObjectWriter::string);
-            }),
-        );
+    let copied = line.forked_from.map(|from| (from.session_id, from.uuid));
+    let other = (!is_own).then_some((line.session_id, line.uuid));
+    if let Some((from, uuid)) = copied.or(other) {
+        let agent_id = line.agent_id.text().filter(|_| agent.run.parent.is_some());
+        emit.set_copied_from(from.text().map(|from| match agent_id {
+            Some(agent_id) => derived_run_id(&[PROVIDER, &from, &agent_id]),
+            None => run_id_of(PROVIDER, &from),
+        }));
+        // A name that is no UUID cannot be told from the run's.
+        let name = from.string().filter(|name| RunId::parse(&name.to_text()).is_err());
+        for (field, value) in [("copied_session", name), ("copied_id", uuid.string())] {
+            if let Some(value) = value {
+                emit.mark(field, value.to_json());
+            }
+        }
     }
     // A subagent that was called in a line that was copied is the other session's.
     let called_in = line.forked_from.and_then(|from| from.session_id.text()).or(session);

@@ -91,10 +91,12 @@ fn a_file_is_the_session_that_its_name_says_and_copied_records_say_where_from() 
     let forked = r#"{"type":"user","uuid":"q","sessionId":"0f000000-0000-4000-8000-00000000000a","forkedFrom":{"sessionId":"old","messageUuid":"o"},"message":{"content":"Two."}}"#;
     let own = r#"{"type":"user","uuid":"r","sessionId":"0f000000-0000-4000-8000-00000000000a","message":{"content":"Three."}}"#;
     let reading = disk(name, &[PROMPT, forked, own]);
-    let copied: Vec<&Value> = reading.of_type("message.user").map(|event| &event["copied_from"]).collect();
-    let by_session = serde_json::json!({"session_id": SESSION, "id": "p"});
-    let by_fork = serde_json::json!({"session_id": "old", "id": "o"});
-    assert_eq!(copied, [&by_session, &by_fork, &Value::Null]);
+    let copied =
+        |name: &str| reading.of_type("message.user").map(|event| event[name].clone()).collect::<Vec<_>>();
+    // The run of a session is called as the session is, or after it.
+    let old = disk("x.jsonl", &[&forked.replace("0f000000-0000-4000-8000-00000000000a", "old")]).runs();
+    assert_eq!(copied("copied_from"), [SESSION.into(), old[0].as_str().into(), Value::Null]);
+    assert_eq!(copied("copied_id"), ["p".into(), "o".into(), Value::Null]);
     assert_eq!(reading.runs(), ["0f000000-0000-4000-8000-00000000000a"]);
     // The run itself is no copy, and neither is the end of a turn of its own.
     let reading = disk(name, &[own, forked, &forked.replace("\"q\"", "\"q2\"")]);

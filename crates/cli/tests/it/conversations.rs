@@ -95,3 +95,28 @@ fn what_cannot_be_shown_is_said() {
     let said = steno.run(&["show", "d"]);
     assert!(said.code == 3 && said.out.contains("Build it."), "{said:?}");
 }
+
+/// Who has said it first is told of what an agent's fork has copied.
+#[test]
+fn what_a_fork_has_copied_says_which_run_it_is_from() {
+    let steno = Steno::new();
+    let own = "0f000000-0000-4000-8000-00000000000a";
+    let line = |uuid: &str, more: &str, words: &str| {
+        format!(
+            r#"{{"type":"user","uuid":"{uuid}","sessionId":"{own}","timestamp":"{TIME}"{more},"message":{{"role":"user","content":"{words}"}}}}"#
+        )
+    };
+    let forked = format!(r#","forkedFrom":{{"sessionId":"{RUN}","messageUuid":"o"}}"#);
+    let lines = [line("p", &forked, "Once."), line("q", "", "Again.")].join("\n") + "\n";
+    let file = steno.dir.path().join(format!("{own}.jsonl"));
+    std::fs::write(&file, lines).unwrap();
+    let said = steno.run(&["show", file.to_str().unwrap()]);
+    assert_eq!(said.code, 0, "{said:?}");
+    let copied: Vec<&str> = said.out.lines().filter(|line| line.contains("copied from run ")).collect();
+    assert!(copied.len() == 1 && copied[0].ends_with(&format!("copied from run {RUN}")), "{}", said.out);
+    let turns = &steno.run(&["show", file.to_str().unwrap(), "--json"]).json()[0]["turns"];
+    assert_eq!(
+        (&turns[0]["items"][0]["copied_from"], &turns[1]["items"][0]["copied_from"]),
+        (&json!(RUN), &json!(null))
+    );
+}

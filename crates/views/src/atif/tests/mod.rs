@@ -226,7 +226,7 @@ fn what_is_copied_is_counted_where_it_is_from() {
         let payload = json!({"role": "assistant", "blocks": [text("a")], "response": response, "usage": usage, "usage_scope": "response", "final": true});
         json!({"seq": seq, "run_id": RUN, "type": "message.assistant", "path": "", "iteration": 0, "timestamp": "", "payload": payload, "copied_from": from})
     };
-    // Codex names a run, Claude a session and a record of it.
+    // Our adapters name a run; a writer that names a session is understood too.
     let session = json!({"session_id": "s", "id": "r"});
     let lines = [line(1, &json!(RUN), "a"), line(2, &session, "b"), line(3, &Value::Null, "c")];
     let lines: Vec<String> = lines.iter().map(Value::to_string).collect();
