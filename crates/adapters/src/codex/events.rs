@@ -101,6 +101,8 @@ pub(super) fn event_msg(session: &mut Session, event: &Payload<'_>, emit: &mut E
     let kind = event.kind.text().unwrap_or_default();
     let mut is_odd = false;
     match &*kind {
+        // A child's turn, told in the file of the thread that it works for, as that of a review is.
+        "task_started" | "turn_started" if is_childs(session, event) => return Read::Bookkeeping,
         "task_started" | "turn_started" => {
             session.announce_turn(event.turn_id.string(), emit);
             is_odd = !is_text(event.turn_id);
@@ -137,6 +139,11 @@ pub(super) fn event_msg(session: &mut Session, event: &Payload<'_>, emit: &mut E
 
 fn shown(words: Words, text: Option<JsonString>) -> Shown {
     Shown { words, id: None, text: text.unwrap_or_else(|| "".into()) }
+}
+
+fn is_childs(session: &Session, event: &Payload<'_>) -> bool {
+    let parent = event.attribution.and_then(|from| from.parent_turn_id.text());
+    parent.is_some_and(|parent| session.has_turn(&parent))
 }
 
 fn turn_ended(session: &mut Session, kind: &str, event: &Payload<'_>, emit: &mut Emit<'_>) {
@@ -185,6 +192,7 @@ fn user_message(session: &mut Session, event: &Payload<'_>, emit: &mut Emit<'_>)
 fn item_completed(session: &mut Session, event: &Payload<'_>, emit: &mut Emit<'_>) -> Read {
     let item = event.item.and_then(object::<Item<'_>>).unwrap_or_default();
     let spelled = type_of(&item);
+    session.name_turn(event.thread_id.text().as_deref(), event.turn_id.string(), emit);
     let is_odd = match kind_of(&spelled) {
         Kind::UserMessage => {
             let message = item.content.map(prompt::sent).unwrap_or_default();

@@ -90,7 +90,7 @@ mod tests {
         let event = |kind: &str| format!(r#"{{"type":"event_msg","payload":{{"type":"{kind}"}}}}"#);
         let notice = |kind: &str| format!(r#"{{"method":"{kind}","params":{{"threadId":"t1"}}}}"#);
         check(rollout(source()), META, &lines(&rollout::BOOKKEEPING, record), (2, 0));
-        check(rollout(source()), META, &lines(&rollout::FACTS, record), (0, 2));
+        check(rollout(source()), META, &lines(&rollout::FACTS, record), (0, 4));
         check(rollout(source()), META, &lines(&events::TWINS, event), (0, 0));
         check(rollout(source()), META, &lines(&events::BOOKKEEPING, event), (44, 0));
         check(rollout(source()), META, &lines(&events::FACTS, event), (0, 18));

@@ -13,7 +13,9 @@ use super::notes::{Note, Waiting};
 use super::responses::response_item;
 use super::session::{Session, thread_run};
 use super::usage::{Start, Totals};
-use super::wire::{Compacted, Line, RareLine, SessionMeta, SourceField, TokenUsageRecord, TurnContext};
+use super::wire::{
+    Compacted, Line, RareLine, Retained, SessionMeta, SourceField, TokenUsageRecord, TurnContext,
+};
 use super::{ADAPTER, ENTRY_ADAPTER, PROVIDER};
 use crate::adapter::{Mapper, Read, Record, Source};
 use crate::emit::{About, Emit, push, string};
@@ -34,7 +36,8 @@ static ABOUT: About = About {
 pub(super) const BOOKKEEPING: [&str; 2] = ["inter_agent_communication_metadata", "world_state"];
 
 /// Records that are facts of the session; their type is the fact's name.
-pub(super) const FACTS: [&str; 2] = ["inter_agent_communication", "security_risk_score"];
+pub(super) const FACTS: [&str; 4] =
+    ["dynamic_tools_updated", "inter_agent_communication", "realtime_item", "security_risk_score"];
 
 /// How long after a fork was made its own records begin, at the soonest, where no turn has an id to tell by.
 const COPYING_MS_MAX: i64 = 1000;
@@ -190,8 +193,9 @@ impl Rollout {
             let (from, since_ms) = (thread_run(&parent), thread.as_deref().and_then(made_ms));
             self.copying = Some(Copying { from, since_ms, until_ordinal: Some(until), has_turn_ids: false });
         }
+        let session = self.session.insert(Session::new(run, start));
+        session.thread.clone_from(&thread);
         self.thread = thread;
-        self.session = Some(Session::new(run, start));
     }
 
     fn session_start(&self, emit: &mut Emit<'_>) {
@@ -304,6 +308,7 @@ fn rare(session: &mut Session, kind: &str, text: &str, emit: &mut Emit<'_>) -> R
     let is_read = match kind {
         "turn_context" => turn_context(session, payload, emit),
         "compacted" => compacted(session, payload, emit),
+        "retained_context" => retained(session, payload, emit),
         "token_usage_record" => {
             let record: TokenUsageRecord<'_> = object(payload).unwrap_or_default();
             let exact = record.response_id.string().zip(record.usage.json());
@@ -360,6 +365,18 @@ fn compacted(session: &mut Session, payload: &RawValue, emit: &mut Emit<'_>) -> 
     session.compactions += 1;
     session.compaction(summary.as_ref().map(JsonString::to_json), extra, emit);
     compacted.message.is_some() && is_text(compacted.message)
+}
+
+/// What stays in the context whatever is compacted: an answer of the user's to a question of the model, or a fact. False
+/// when it does not say what it is.
+fn retained(session: &mut Session, payload: &RawValue, emit: &mut Emit<'_>) -> bool {
+    let retained: Retained<'_> = object(payload).unwrap_or_default();
+    let Some(kind) = retained.kind.string() else { return false };
+    match retained.call_id.string().filter(|_| retained.kind.is("verified_answer")) {
+        Some(call) => session.answered(&kind, &call, RawJson::from_raw(payload), emit),
+        None => session.fact("retained_context", Some(RawJson::from_raw(payload)), emit),
+    }
+    true
 }
 
 fn parent_of(meta: &SessionMeta<'_>) -> Option<String> {

@@ -28,6 +28,10 @@ pub(super) struct Session {
     pub(super) run: Run,
     /// A turn that has begun, whose settings are still to come.
     waiting: Option<TurnAnnounced>,
+    /// The thread that the file is of, if it says so.
+    pub(super) thread: Option<String>,
+    /// The ids of its turns so far.
+    turn_ids: HashSet<String>,
     /// Whether turns are recorded as such; before 0.107 they begin with a prompt.
     pub(super) has_turn_records: bool,
     /// The settings that were told last.
@@ -60,6 +64,8 @@ impl Session {
         Self {
             run,
             waiting: None,
+            thread: None,
+            turn_ids: HashSet::new(),
             has_turn_records: false,
             settings: None,
             model: None,
@@ -117,6 +123,7 @@ impl Session {
     /// Notes that a turn has begun. It is written with its settings, or with the first thing that happens in it.
     pub(super) fn announce_turn(&mut self, id: Option<JsonString>, emit: &mut Emit<'_>) {
         self.has_turn_records = true;
+        self.turn_ids.extend(id.as_ref().map(|id| id.to_text().into_owned()));
         let is_written = self.tie_up(emit) | self.open_turn(emit);
         self.twins.end_prompts();
         let mut wait = Wait::new(self.copied_from, emit);
@@ -125,6 +132,23 @@ impl Session {
         }
         self.waiting = Some(TurnAnnounced { id, wait });
         self.is_quiet = true;
+    }
+
+    /// Tells whether a turn is one of the file's own.
+    pub(super) fn has_turn(&self, id: &str) -> bool {
+        self.turn_ids.contains(id)
+    }
+
+    /// Begins a turn that nothing has announced, as that of a review, with the first record of this thread that names it.
+    pub(super) fn name_turn(&mut self, thread: Option<&str>, id: Option<JsonString>, emit: &mut Emit<'_>) {
+        let is_own = thread.is_some() && thread == self.thread.as_deref();
+        let Some(id) = id.filter(|id| is_own && !self.turn_ids.contains(&*id.to_text())) else { return };
+        self.has_turn_records = true;
+        self.turn_ids.insert(id.to_text().into_owned());
+        self.tie_up(emit);
+        self.open_turn(emit);
+        self.twins.end_prompts();
+        emit.begin_turn(&mut self.run, Some(&id), None);
     }
 
     /// Writes the beginning of a turn that was announced, if there is one; tells whether it stands at the record at
@@ -334,6 +358,23 @@ impl Session {
         self.overtake();
         emit.system(&self.run, name, result);
         emit.entry(&self.run, EntryType::SystemEvent, Some(name));
+    }
+
+    /// Writes what the user has answered to a call that asked.
+    pub(super) fn answered(
+        &mut self,
+        name: &JsonString,
+        call: &JsonString,
+        told: RawJson,
+        emit: &mut Emit<'_>,
+    ) {
+        self.open_turn(emit);
+        let mut extra = Extra::default();
+        push(&mut extra, "tool_call_id", Some(call.to_json()));
+        let payload =
+            StepPayload { result: Some(told), extra, ..StepPayload::new(name.clone(), "user_input") };
+        emit.step_completed(&self.run, &self.run.turns.path_of("user_input"), payload);
+        emit.entry(&self.run, EntryType::SystemEvent, Some("user_input_resolved"));
     }
 
     /// Writes what failed.

@@ -21,7 +21,7 @@ pub(super) struct Wait {
 impl Wait {
     /// Keeps the record that is being read.
     pub(super) fn new(copied_from: Option<RunId>, emit: &Emit<'_>) -> Self {
-        Self { held: emit.hold(), copied_from, is_overtaken: false }
+        Self { held: emit.hold(), copied_from, is_overtaken: emit.has_written() }
     }
 
     /// Takes note that something was written that stands at or after it.

@@ -98,6 +98,8 @@ wire! {
         revised_prompt: "revised_prompt",
         passthrough: "internal_chat_message_metadata_passthrough" => Passthrough,
         turn_id: "turn_id",
+        thread_id: "thread_id",
+        attribution: "turn_attribution" => Attribution,
         message: "message",
         text: "text",
         images: "images",
@@ -129,6 +131,16 @@ wire! {
         tool: "tool",
         path: "path",
     }
+}
+
+wire! {
+    /// What stays in the context.
+    pub(super) struct Retained { kind: "type", call_id: "call_id", }
+}
+
+wire! {
+    /// Where a turn comes from.
+    pub(super) struct Attribution { parent_turn_id: "parent_turn_id", }
 }
 
 wire! {

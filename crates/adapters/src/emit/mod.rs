@@ -61,6 +61,11 @@ impl<'a> Emit<'a> {
         self.about = about;
     }
 
+    /// Tells whether the record has given an event already.
+    pub(crate) fn has_written(&self) -> bool {
+        self.part > 0
+    }
+
     /// Keeps the record for later.
     pub(crate) fn hold(&self) -> Held {
         Held {

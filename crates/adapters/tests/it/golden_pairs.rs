@@ -17,7 +17,7 @@ fn hand_made_sessions_of_claude_give_their_events() {
 
 #[test]
 fn hand_made_sessions_of_codex_give_their_events() {
-    check("codex", 21, codex_pieces);
+    check("codex", 22, codex_pieces);
 }
 
 /// Reads every session of a provider and compares what came out.
