@@ -25,7 +25,8 @@ pub(super) fn last_position(
         let evidence = record.extra.get("evidence").and_then(Evidence::read);
         let Some(Evidence { source: has, position, .. }) = evidence else { continue };
         let has = has.to_text();
-        if !source.goes_on_from(&has) {
+        // What stands behind records of the source itself has gone on from them.
+        if last.is_none() && !source.goes_on_from(&has) {
             let (has, wanted) = (has.into_owned(), source.text.clone());
             return Err(Error::OtherSource { thread: thread.clone(), has, wanted });
         }

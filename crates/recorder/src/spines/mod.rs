@@ -27,19 +27,30 @@ pub use trace::record_trace;
 pub struct SourceName {
     kind: SpineSource,
     text: String,
+    /// Whether a thread goes on in it that others of its kind have begun.
+    is_further: bool,
 }
 
 impl SourceName {
     /// Names a source of a kind.
     #[must_use]
     pub fn new(kind: SpineSource, id: &str) -> Self {
-        Self { kind, text: format!("{}:{id}", kind.name()) }
+        // Connections come one after the other.
+        let is_further = kind == SpineSource::AppServer;
+        Self { kind, text: format!("{}:{id}", kind.name()), is_further }
     }
 
-    /// Tells whether another source may go on with the same spine: connections come one after the other.
+    /// Names a session file of a thread. Where turns are taken back, the thread goes on in another file, which has a name
+    /// of its own behind the thread's.
+    fn of_rollout(name: &str, thread: &ThreadId) -> Self {
+        let is_further = name.contains(&format!("-{thread}_"));
+        Self { is_further, ..Self::new(SpineSource::Rollout, name) }
+    }
+
+    /// Tells whether it may go on with a spine that another source has begun.
     fn goes_on_from(&self, other: &str) -> bool {
         let kind_of_other = other.split(':').next().unwrap_or_default();
-        self.text == other || self.kind == SpineSource::AppServer && kind_of_other == self.kind.name()
+        self.text == other || self.is_further && kind_of_other == self.kind.name()
     }
 }
 

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use steno_journal::{Journal, Level};
 use steno_model::ThreadId;
-use steno_views::spine::{Base, History, RolloutFold, SpineMade, SpineSource};
+use steno_views::spine::{Base, History, RolloutFold, SpineMade};
 
 use super::{Error, SourceName, SpineRecorder, Written};
 
@@ -31,7 +31,7 @@ pub fn record_rollout(
     let mut recorder: Option<SpineRecorder> = None;
     fold_rollout(path, file, bases, &mut |thread, made| {
         let recorder = recorder.get_or_insert_with(|| {
-            let source = SourceName::new(SpineSource::Rollout, &file_name(path, thread));
+            let source = SourceName::of_rollout(&file_name(path, thread), thread);
             SpineRecorder::new(journal.clone(), source, Level::Written)
         });
         recorder.write(thread, made)

@@ -88,6 +88,26 @@ fn another_source_of_the_same_thread_is_refused() {
     assert!(matches!(record(&disk, "rollout-z.jsonl", "{}\n"), Err(Error::NoThread { .. })));
 }
 
+#[test]
+fn a_thread_whose_turns_were_taken_back_goes_on_in_another_file_and_is_one_spine() {
+    let (first, second) = ("rollout-x-t1.jsonl", "rollout-y-t1_u2.jsonl");
+    let disk = SimDisk::new(1);
+    assert_eq!(record(&disk, first, &session(3)).unwrap().records, 4);
+    assert_eq!(record(&disk, second, &session(5)).unwrap().records, 6);
+    // Either of them again has nothing new.
+    for (name, lines) in [(first, 3), (second, 5), (first, 3)] {
+        assert_eq!(record(&disk, name, &session(lines)).unwrap().records, 0, "{name}");
+    }
+    assert_eq!(records(&disk, "t1").len(), 10);
+    // What was there before cannot come behind it, nor can a file that tells all of it again.
+    let disk = SimDisk::new(2);
+    record(&disk, second, &session(5)).unwrap();
+    for name in [first, "rollout-z-t1.jsonl"] {
+        let other = record(&disk, name, &session(3));
+        assert!(matches!(other, Err(Error::OtherSource { .. })), "{name}: {other:?}");
+    }
+}
+
 /// Dies inside of each call to the disk in turn, and goes on.
 #[test]
 fn a_crash_anywhere_loses_nothing_and_says_nothing_twice() {
