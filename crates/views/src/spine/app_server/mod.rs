@@ -5,12 +5,13 @@
 mod bridges;
 mod message;
 mod missing;
+mod session;
 mod settings;
 mod withholding;
 
 use std::collections::{HashMap, HashSet};
 
-use steno_model::json::{JsonString, ObjectWriter, RawJson};
+use steno_model::json::{JsonString, RawJson};
 use steno_model::{Lane, Position, SpineType, ThreadId, Timestamp};
 
 use self::bridges::{Bridges, Link};
@@ -21,6 +22,7 @@ pub use self::withholding::{Passed, Withholding};
 use super::payload;
 use super::turns::Turn;
 use super::{SpineMade, SpineSource};
+use crate::fields::PayloadFields;
 
 /// How many messages wait for the first thread, and how many bytes of them.
 const WAITING_MAX: usize = 1000;
@@ -199,9 +201,9 @@ impl ConnectionFold {
         if method == "initialize" && message.kind == Kind::Request {
             self.originator = message.params.object("clientInfo").json("name");
         }
-        let is_loaded = message.lane == Lane::FromAgent
-            && message.kind == Kind::Response
-            && ["thread/start", "thread/resume", "thread/fork"].contains(&method.as_str());
+        let is_answer = message.lane == Lane::FromAgent && message.kind == Kind::Response;
+        let is_loaded =
+            is_answer && ["thread/start", "thread/resume", "thread/fork"].contains(&method.as_str());
         if let Some(thread) = named.as_ref().filter(|_| is_loaded || message.is_of_server()) {
             self.confirmed.insert(thread.clone());
         }
@@ -210,6 +212,8 @@ impl ConnectionFold {
         let thread = candidates.into_iter().flatten().find(|thread| self.confirmed.contains(thread));
         if let Some(thread) = thread.as_ref().filter(|_| is_loaded) {
             self.loaded(thread, message);
+        } else if let Some(thread) = thread.as_ref().filter(|_| is_answer && method == "thread/revert") {
+            self.moved(thread, message);
         }
         let id = record_id(message);
         let said = RawJson::parse(message.text).unwrap_or_else(|_| RawJson::null());
@@ -254,28 +258,19 @@ impl ConnectionFold {
         let said = message.result.object("thread");
         let known = self.threads.entry(thread.clone()).or_default();
         known.settings.take(message);
-        known.path = said.text("path").map(std::borrow::Cow::into_owned);
+        known.path = path_in(&said);
         known.cwd = said.text("cwd").map(std::borrow::Cow::into_owned);
-        let meta = RawJson::object(|object| {
-            object.string("id", &JsonString::from_text(thread.as_str()));
-            for (name, wire) in [
-                ("timestamp", "createdAt"),
-                ("cwd", "cwd"),
-                ("cli_version", "cliVersion"),
-                ("source", "source"),
-                ("model_provider", "modelProvider"),
-                ("forked_from_id", "forkedFromId"),
-                ("parent_thread_id", "parentThreadId"),
-                ("rollout_path", "path"),
-                ("git", "gitInfo"),
-            ] {
-                let value = said.json(wire).filter(|value| !value.is_null());
-                object.optional(name, value.as_ref(), ObjectWriter::json);
-            }
-            object.optional("originator", self.originator.as_ref(), ObjectWriter::json);
-        });
+        let meta = session::loaded(thread, &said, self.originator.as_ref());
         let payload = payload::session_meta(meta.as_str(), SpineSource::AppServer, None);
         self.make(thread, SpineType::SessionMeta, payload);
+    }
+
+    /// Turns were taken back: the thread goes on in another session file.
+    fn moved(&mut self, thread: &ThreadId, message: &Message<'_>) {
+        let path = path_in(&message.result.object("thread"));
+        if let Some(known) = self.threads.get_mut(thread).filter(|_| path.is_some()) {
+            known.path = path;
+        }
     }
 
     /// Makes what follows from a message.
@@ -310,12 +305,7 @@ impl ConnectionFold {
     fn child(&mut self, child: &str, link: &Link) {
         let Ok(thread) = ThreadId::parse(child) else { return };
         self.confirmed.insert(thread.clone());
-        let meta = RawJson::object(|object| {
-            object.string("id", &JsonString::from_text(child));
-            object.string("parent_thread_id", &JsonString::from_text(&link.parent));
-            object.word("thread_source", "subagent");
-            object.optional("originator", self.originator.as_ref(), ObjectWriter::json);
-        });
+        let meta = session::child(child, &link.parent, self.originator.as_ref());
         let payload = payload::session_meta(meta.as_str(), SpineSource::AppServer, None);
         self.make(&thread, SpineType::SessionMeta, payload);
     }
@@ -404,6 +394,11 @@ impl ConnectionFold {
         at.parts += 1;
         Some(SpineMade { record_type, timestamp: at.time.clone(), payload, position, length: at.length })
     }
+}
+
+/// Returns where a thread's session file lies.
+fn path_in(thread: &PayloadFields<'_>) -> Option<String> {
+    thread.text("path").map(std::borrow::Cow::into_owned)
 }
 
 /// Returns the other direction.
@@ -633,7 +628,15 @@ mod tests {
             turn: "u9".to_owned(),
             path: Some("/r.jsonl".to_owned()),
         };
-        assert_eq!((folded.compacted(), folded.compacted()), (vec![want], Vec::new()));
+        assert_eq!((folded.compacted(), folded.compacted()), (vec![want.clone()], Vec::new()));
+        // Where turns were taken back, the thread goes on elsewhere.
+        let revert = [
+            r#">{"method":"thread/revert","id":8,"params":{"threadId":"p","beforeTurnId":"u7"}}"#,
+            r#"<{"id":8,"result":{"thread":{"id":"p","path":"/r_2.jsonl"}}}"#,
+            done,
+        ];
+        fold(&mut folded, &revert);
+        assert_eq!(folded.compacted(), [Compacted { path: Some("/r_2.jsonl".to_owned()), ..want }]);
         let records = fold(&mut connection(), &BEGIN[..2]);
         assert_eq!(records.len(), 2);
         assert!(records.iter().all(|(thread, ..)| thread == "connection"));
