@@ -53,7 +53,7 @@ impl SpineSource {
     pub fn cannot_carry(self) -> &'static [&'static str] {
         match self {
             Self::Rollout => &[
-                "submissions",
+                "submissions and their answers",
                 "approval requests and answers",
                 "who answered",
                 "user input requests",
@@ -67,7 +67,7 @@ impl SpineSource {
                 "the shell's environment",
             ],
             Self::RolloutTrace => &[
-                "submissions",
+                "submissions and their answers",
                 "approval requests and answers",
                 "who answered",
                 "user input requests",
@@ -83,6 +83,12 @@ impl SpineSource {
                 "what the model was asked and answered, word for word",
                 "calls of tools that the agent refused by itself",
                 "the work of a review inside of a turn",
+                "how commands end that outlive their turn",
+                "the settings of a child's turns",
+                "the names of children",
+                "what a patch has printed",
+                "which response has used which tokens",
+                "what the agent notes for itself",
                 "secrets of the account, which are withheld",
             ],
         }

@@ -288,7 +288,7 @@ mod tests {
                 SpineType::Event
             ]
         );
-        assert!(records[0].1.starts_with(r#"{"id":"t1","cwd":"/w","git":{"commit_hash":"c0","n":1e400},"spine_source":{"kind":"rollout","adapter":"spine/1","cannot_carry":["submissions","#));
+        assert!(records[0].1.starts_with(r#"{"id":"t1","cwd":"/w","git":{"commit_hash":"c0","n":1e400},"spine_source":{"kind":"rollout","adapter":"spine/1","cannot_carry":["submissions and their answers","#));
         assert_eq!(
             records[1].1,
             r#"{"kind":"git_info","repo_root":"/w","repo_root_is_cwd":true,"git":{"commit_hash":"c0","n":1e400}}"#
