@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Runs real agents (Claude Code and Codex, with a scripted model and no network) beside `steno watch`, and holds the
 # store to what the model said and to what a fresh `steno import` makes of the same files: while the agents work,
-# through kills of `watch`, and after their files were deleted and given back. With arguments, runs only the claims
-# whose names contain one of them. The claims are in scripts/e2e; the rig that runs the agents is a shared file.
+# through kills of `watch`, and after their files were deleted and given back. Then puts `steno app-server` between a
+# client and Codex, and holds the spines to the bytes that passed and to Codex's session files. With arguments, runs only
+# the claims whose names contain one of them. The claims are in scripts/e2e; the rig that runs the agents is a shared file.
 #
 # Needs root, for namespaces, and npm, which fetches the agents. If STENO_E2E_AGENTS names a directory below /tmp,
 # they are kept there for the next time.

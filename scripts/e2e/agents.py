@@ -52,7 +52,7 @@ class Agent:
         else:
             command += ["exec", "--json", "--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox"]
             command += [*(["resume", session] if session else []), prompt]
-        return Job(self, name, command, keep=session is not None)
+        return Job(self, name, command, {"KEEP": "1"} if session else {})
 
     def files(self):
         """The files of all sessions, by their path in the home, with their bytes."""
@@ -82,15 +82,19 @@ AGENTS = [
 class Job:
     """One run of an agent."""
 
-    def __init__(self, agent, name, command, keep=False):
+    def __init__(self, agent, name, command, env=None):
         self.agent = agent
         self.logs = WORK / "logs" / f"{agent.name}-{name}"
         self.said = WORK / f"said-{agent.name}-{name}"
-        env = {**ENV, "KEEP": "1"} if keep else ENV
         with self.said.open("wb") as said:
             # A session of its own, so that the whole sandbox can be ended with it.
             self.process = subprocess.Popen(
-                command, env=env, stdin=subprocess.DEVNULL, stdout=said, stderr=said, start_new_session=True
+                command,
+                env={**ENV, **(env or {})},
+                stdin=subprocess.DEVNULL,
+                stdout=said,
+                stderr=said,
+                start_new_session=True,
             )
         ended_with_us(self.process, end_group)
 

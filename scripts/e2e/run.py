@@ -5,6 +5,7 @@ import time
 import traceback
 
 import claims
+import connections
 from agents import AGENTS, WORK, write_scenarios
 from ending import end_children, end_when_stopped
 from promises import Violation
@@ -18,6 +19,8 @@ CLAIMS = [
     claims.shared,
     claims.taken_over,
 ]
+# Of Codex alone.
+CODEX_CLAIMS = [connections.connected, connections.bridged]
 
 
 def check(claim, agent):
@@ -38,8 +41,10 @@ def main():
     end_when_stopped()
     (WORK / "nobody").mkdir()
     write_scenarios()
+    connections.set_up()
     wanted, failed = sys.argv[1:], 0
-    pairs = [(f"{claim.__name__}_{agent.name}", claim, agent) for claim in CLAIMS for agent in AGENTS]
+    pairs = [(claim, agent) for claim in CLAIMS for agent in AGENTS] + [(claim, AGENTS[1]) for claim in CODEX_CLAIMS]
+    pairs = [(f"{claim.__name__}_{agent.name}", claim, agent) for claim, agent in pairs]
     pairs = [pair for pair in pairs if not wanted or any(part in pair[0] for part in wanted)]
     began = time.monotonic()
     for name, claim, agent in pairs:
