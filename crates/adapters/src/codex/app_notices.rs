@@ -1,5 +1,7 @@
 //! What the app-server tells its client: turns, items, totals, and everything that happens beside them.
 
+use std::borrow::Cow;
+
 use serde_json::value::RawValue;
 use steno_model::json::{JsonString, ObjectWriter, RawJson};
 use steno_model::{EntryType, StepPayload};
@@ -225,6 +227,10 @@ fn item(
     let is_completed = method == "item/completed";
     let spelled = type_of(item);
     let mut is_odd = false;
+    if let Some(thread) = started_agent(item) {
+        // It may speak before the item is complete.
+        app.parents.insert(thread.into_owned(), owner.to_owned());
+    }
     match kind_of(&spelled) {
         Kind::Tool(tool) => is_odd = !tool_item(app, owner, (item, tool, is_completed), detail, emit),
         Kind::Compaction if is_completed => app.conversation(owner, emit).end_compaction(detail, emit),
@@ -249,7 +255,7 @@ fn item(
         Kind::Reasoning => is_odd = !thought(app, owner, item, detail, emit),
         Kind::SubagentActivity => {
             let conversation = app.conversation(owner, emit);
-            if let Some(thread) = item.agent_thread_id_camel.text().filter(|_| item.activity.is("started")) {
+            if let Some(thread) = started_agent(item) {
                 conversation.thread.begin_child(&thread, None, emit);
             }
             emit.system(&conversation.thread.run, "sub_agent_activity", RawJson::parse(detail).ok());
@@ -259,6 +265,11 @@ fn item(
         Kind::Warning => said_fact(app, owner, "warning", detail, emit),
     }
     if is_odd { app.unknown(Some(owner), &format!("item.{spelled}"), emit) } else { Read::Understood }
+}
+
+/// Returns the subagent that an item says was started.
+fn started_agent<'a>(item: &Item<'a>) -> Option<Cow<'a, str>> {
+    item.agent_thread_id_camel.text().filter(|_| item.activity.is("started"))
 }
 
 fn said_fact(app: &mut AppServer, owner: &str, name: &str, detail: &str, emit: &mut Emit<'_>) {

@@ -208,18 +208,30 @@ fn an_interrupted_command_stays_open() {
 
 #[test]
 fn a_subagent_is_a_run_of_its_own_whose_parent_is_known_from_its_first_event() {
-    let spawn = |moment: &str, receivers: &str| {
+    let item = |moment: &str, item: &str| {
+        format!(r#"{{"method":"item/{moment}","params":{{"threadId":"t1","item":{{{item}}}}}}}"#)
+    };
+    let call = |receivers: &str| {
         format!(
-            r#"{{"method":"item/{moment}","params":{{"threadId":"t1","item":{{"type":"collabAgentToolCall","id":"c1","tool":"spawnAgent","prompt":"Count","receiverThreadIds":{receivers},"status":"completed"}}}}}}"#
+            r#""type":"collabAgentToolCall","id":"c1","tool":"spawnAgent","prompt":"Count","receiverThreadIds":{receivers},"status":"completed""#
         )
     };
+    check_child(&item("started", &call("[]")), &item("completed", &call(r#"["t2"]"#)));
+    // The second kind of subagents has no such call.
+    let activity = r#""type":"subAgentActivity","id":"c1","kind":"started","agentThreadId":"t2","agentPath":"/root/kid""#;
+    check_child(&item("started", activity), &item("completed", activity));
+}
+
+/// Reads what a subagent says between the beginning and the end of the item that made it.
+#[track_caller]
+fn check_child(begins: &str, ends: &str) {
     let lines = [
         START[0],
         START[1],
-        &spawn("started", "[]"),
+        begins,
         r#"{"method":"warning","params":{"threadId":"t2","message":"careful"}}"#,
         r#"{"method":"turn/started","params":{"threadId":"t2","turn":{"id":"u2"}}}"#,
-        &spawn("completed", r#"["t2"]"#),
+        ends,
     ];
     let made = app_server(&lines);
     let of_child: Vec<&Value> =
