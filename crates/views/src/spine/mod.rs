@@ -65,6 +65,7 @@ impl SpineSource {
                 "the prompt and the request of a compaction",
                 "changes in the working tree",
                 "the shell's environment",
+                "the settings of turns in which the model is not asked",
             ],
             Self::RolloutTrace => &[
                 "submissions and their answers",

@@ -299,6 +299,11 @@ impl ConnectionFold {
             self.around.push(Around::Begins { thread: thread.clone(), cwd });
         }
         let turn = Turn { id: message.turn().unwrap_or_default().into_owned(), is_inferred: false };
+        // A turn within another is a review's, whose settings are its own and not told.
+        let within = message.params.object("turn").text("rootTurnId");
+        if within.is_some_and(|within| within != turn.id) {
+            return;
+        }
         self.make(thread, SpineType::TurnContext, payload::turn_context(&turn, &context));
     }
 
@@ -466,7 +471,8 @@ mod tests {
     fn every_message_is_one_record_of_some_thread() {
         let more = [
             r#">{"method":"turn/start","id":3,"params":{"threadId":"p","model":"m2","n":1e400}}"#,
-            r#"<{"method":"turn/started","params":{"threadId":"p","turn":{"id":"u1"}}}"#,
+            r#"<{"method":"turn/started","params":{"threadId":"p","turn":{"id":"u1","rootTurnId":"u1"}}}"#,
+            r#"<{"method":"turn/started","params":{"threadId":"p","turn":{"id":"u2","rootTurnId":"u1"}}}"#,
             r#"<{"method":"configWarning","params":{}}"#,
             "<no JSON",
         ];
@@ -474,9 +480,11 @@ mod tests {
         let records = fold(&mut connection(), &lines);
         assert!(records.iter().all(|(thread, ..)| thread == "p"));
         let said = |record_type: SpineType| records.iter().filter(move |(_, kind, _)| *kind == record_type);
-        assert_eq!((said(SpineType::Submission).count(), said(SpineType::Event).count()), (3, 5));
+        assert_eq!((said(SpineType::Submission).count(), said(SpineType::Event).count()), (3, 6));
         let meta = &said(SpineType::SessionMeta).next().unwrap().2;
         assert!(meta.starts_with(r#"{"id":"p","cwd":"/w","rollout_path":"/r.jsonl","originator":"editor","spine_source":{"kind":"app_server","#), "{meta}");
+        // Of a turn within another the settings are not known.
+        assert_eq!(said(SpineType::TurnContext).count(), 1);
         assert_eq!(
             said(SpineType::TurnContext).next().unwrap().2,
             r#"{"turn_id":"u1","context":{"approval_policy":"untrusted","model":"m2"}}"#
