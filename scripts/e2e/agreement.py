@@ -49,10 +49,16 @@ WIRE_ONLY = {
 DISK_ONLY = {
     "what the model was asked and answered, word for word": {"raw_response_item"},
     "which response has used which tokens": {"token_usage_record"},
-    "what the agent notes for itself": {"retained_context", "thread_settings_applied", "world_state"},
+    "what the agent notes for itself": {
+        "inter_agent_communication_metadata",
+        "retained_context",
+        "thread_settings_applied",
+        "world_state",
+    },
 }
-# What is left out below, and how a connection says so.
-LEFT_OUT = {"the settings of a child's turns", "how commands end that outlive their turn"}
+# What is left out below, and how a connection and a session file say so.
+TOLD_LEFT_OUT = {"the settings of a child's turns", "how commands end that outlive their turn"}
+WRITTEN_LEFT_OUT = {"the settings of turns in which the model is not asked"}
 # What is held together below.
 WIRE_BOTH = {"item/completed", "thread/settings/updated", "thread/tokenUsage/updated", "turn/completed", "turn/started"}
 DISK_BOTH = {"compacted", "item_completed", "task_complete", "task_started", "token_count", "turn_aborted"}
@@ -159,12 +165,22 @@ ITEMS = {
         "agentsStates": ("agents_states", states_told, states_written),
     },
     "contextCompaction": {},
+    "subAgentActivity": {
+        "kind": ("kind", snake, same),
+        "agentThreadId": ("agent_thread_id", same, same),
+        "agentPath": ("agent_path", same, same),
+        "model": ("model", same, same),
+        "reasoningEffort": ("reasoning_effort", same, same),
+    },
+    "enteredReviewMode": {"review": ("user_facing_hint", same, same)},
+    "exitedReviewMode": {"review": ("review_output", same, lambda output: output["overall_explanation"])},
 }
 # What only a session file has of an item, and how a connection says so.
 ITEM_DISK_ONLY = {
     "receiver_agents": "the names of children",
     "stdout": "what a patch has printed",
     "stderr": "what a patch has printed",
+    "target": "the work of a review inside of a turn",
 }
 
 
@@ -198,12 +214,19 @@ class Written:
 
     def __init__(self, records):
         self.turns, self.ends, self.items, self.tokens = [], {}, defaultdict(list), defaultdict(list)
-        self.calls = set()
+        # A review is a turn of another thread, within one of this one, which is all that the wire names.
+        self.calls, self.within, seen = set(), {}, set()
         for event in of_type(records, "event"):
+            # The beginning of a child's file may be its parent's.
+            if "copied_from" in event:
+                continue
             msg = event["msg"]
             kind = msg["type"]
             if kind == "task_started":
                 self.turns.append((msg["turn_id"], msg["root_turn_id"], msg["started_at"]))
+                by = (msg.get("turn_attribution") or {}).get("parent_turn_id")
+                if by in seen:
+                    self.within[msg["turn_id"]] = by
             elif kind in ("task_complete", "turn_aborted"):
                 status = "completed" if kind == "task_complete" else msg["reason"]
                 self.ends[msg["turn_id"]] = (status, msg["completed_at"], msg["duration_ms"])
@@ -214,7 +237,8 @@ class Written:
                 self.calls.add(msg["item"]["call_id"])
             elif kind == "item_completed":
                 item = {**msg["item"], "started": msg["started_at_ms"], "completed": msg["completed_at_ms"]}
-                self.items[item["type"]].append((msg["turn_id"], item))
+                seen.add(msg["turn_id"])
+                self.items[item["type"]].append((self.within.get(msg["turn_id"], msg["turn_id"]), item))
 
 
 def check_thread(thread, live, file):
@@ -236,7 +260,8 @@ def check_thread(thread, live, file):
         agree(kind, *rows, len(rows[0]))
     boundaries = [of_type(records, "compaction_boundary") for records in (live, file)]
     agree("compactions", *boundaries, len(boundaries[0]))
-    agree("settings of turns", *settings(live, file), len(of_type(live, "turn_context")))
+    contexts = settings(live, file, told.tokens)
+    agree("settings of turns", *contexts, len(contexts[0]))
     agree("sessions", *metas(live, file), 1)
     compared["child links"] += "parent_thread_id" in of_type(live, "session_meta")[0]
     compared["forks"] += "forked_from_id" in of_type(live, "session_meta")[0]
@@ -297,11 +322,11 @@ def made(alike, value):
     return None if value is None else alike(value)
 
 
-def settings(live, file):
-    """What was in force in each turn of a thread, unless it is a child."""
+def settings(live, file, asked):
+    """What was in force in each turn of a thread, unless it is a child, in which the model was asked."""
     sides = []
     for records in (live, file):
-        contexts = of_type(records, "turn_context")
+        contexts = [each for each in of_type(records, "turn_context") if each["turn_id"] in asked]
         rows = [(each["turn_id"], {name: each["context"][name] for name in SETTINGS}) for each in contexts]
         for _, row in rows:
             row["sandbox_policy"] = snake(row["sandbox_policy"]["type"])
@@ -324,12 +349,12 @@ def metas(live, file):
 def check_rest(thread, live, file):
     """Whatever is not compared is something that the other source says it cannot carry."""
     told, written = (of_type(records, "session_meta")[0]["spine_source"]["cannot_carry"] for records in (live, file))
-    unlisted = WIRE_ONLY.keys() - set(written)
-    unlisted |= {*DISK_ONLY, *ITEM_DISK_ONLY.values(), *LEFT_OUT} - set(told)
+    unlisted = {*WIRE_ONLY, *WRITTEN_LEFT_OUT} - set(written)
+    unlisted |= {*DISK_ONLY, *ITEM_DISK_ONLY.values(), *TOLD_LEFT_OUT} - set(told)
     demand(not unlisted, f"{thread}: not among what cannot be carried: {unlisted}")
     known = WIRE_BOTH.union(*WIRE_ONLY.values())
     methods = {event["msg"]["method"] for event in of_type(live, "event") if "method" in event["msg"]}
     demand(methods <= known, f"{thread}: nobody knows whether a session file has {methods - known}")
     known = DISK_BOTH.union(*DISK_ONLY.values())
-    types = {event["msg"]["type"] for event in of_type(file, "event")}
+    types = {event["msg"]["type"] for event in of_type(file, "event") if "copied_from" not in event}
     demand(types <= known, f"{thread}: nobody knows whether a connection has {types - known}")

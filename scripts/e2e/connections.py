@@ -50,8 +50,14 @@ QUESTION = {
     "question": "Which color?",
     "options": [{"label": "Red (Recommended)", "description": "warm"}, {"label": "Blue", "description": "cold"}],
 }
+REVIEW = {
+    "findings": [],
+    "overall_correctness": "patch is correct",
+    "overall_explanation": "It is fine.",
+    "overall_confidence_score": 0.9,
+}
 CHILD_ID = '{{match:agent_id[\\\\":\\s]+([0-9a-f-]{36})}}'
-# What the model says to our own client: a child asks for commands and for a patch, and is refused one of them.
+# What the model says to our own client: children ask for commands and for patches, and one is refused.
 SCENARIOS = {
     "e2e_parent": [
         [
@@ -73,6 +79,20 @@ SCENARIOS = {
         [call("exec_command", cmd="touch refused.txt")],
         [call("exec_command", cmd="touch again.txt")],
         [{"text": "Counted.", "phase": "final_answer"}],
+    ],
+    "e2e_other": [
+        [call("spawn_agent", "collaboration", task_name="kid", message="[[scenario:e2e_kid]] Do it.")],
+        [call("wait_agent", "collaboration", timeout_ms=30000)],
+        [{"text": "Delegated.", "phase": "final_answer"}],
+    ],
+    "e2e_kid": [
+        [call("exec_command", cmd="touch kid.txt")],
+        [patch("*** Add File: kid.py\n+print('kid')\n")],
+        [{"text": "Done.", "phase": "final_answer"}],
+    ],
+    "e2e_review": [
+        [call("exec_command", cmd="git diff --stat HEAD")],
+        [{"text": json.dumps(REVIEW), "phase": "final_answer"}],
     ],
     "e2e_ask": [[call("request_user_input", questions=[QUESTION])], [{"text": "Red it is.", "phase": "final_answer"}]],
 }
@@ -130,7 +150,7 @@ class Connection:
     def _agree(self, live, files, more):
         """Holds each spine to that of its session files, in another store."""
         other = Store(f"{self.store.path.name}-files")
-        other.run("spine", "record", *(str(file.path) for file in files.files))
+        other.run("spine", "record", *(str(file.path) for file in files.files if file.thread in live))
         check_valid(other)
         written = spines(other)
         demand(
@@ -157,14 +177,15 @@ def connected(agent):
 
 
 def bridged(agent):
-    """Our own session, in a repository: more approvals of a child, a question, a secret, an error, compactions by the
-    provider, turns taken back."""
+    """Our own session, in a repository: two threads, more approvals of children, a question, a secret, an error,
+    compactions by the provider, turns taken back, a review, an interrupt."""
     # A provider of this name compacts by itself.
     connection = Connection(agent, "bridged", "-c", 'model_providers.scripted.name="OpenAI"')
     before = connection.dir / "before"
     client = [PYTHON, str(WORK / "client.py"), str(connection.server), str(WORK / "scratch" / agent.name), str(before)]
     Job(agent, "bridged", [str(RIG), "run", str(WORK), agent.name, "bridged", *client], {"NOBIN": "1"}).end()
-    figures = connection.check({"exec_approval", "patch_approval"}, {"remote"})
+    more = ["items subAgentActivity", "items enteredReviewMode", "items exitedReviewMode"]
+    figures = connection.check({"exec_approval", "patch_approval"}, {"remote"}, more)
     figures.append(check_secret(connection))
     figures.append(check_artifacts(connection, before))
     return "; ".join(figures)

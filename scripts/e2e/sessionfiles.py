@@ -33,7 +33,8 @@ class SessionFiles:
         return [file for file in self.files if file.thread == thread]
 
     def threads(self):
-        return {file.thread for file in self.files}
+        """All threads but those of reviews, whose work the wire shows inside of a turn of another thread."""
+        return {file.thread for file in self.files if file.meta["source"] != {"subagent": "review"}}
 
     def compactions(self, thread):
         """What every compaction of a thread did: turn, kind, and the history before and after it."""

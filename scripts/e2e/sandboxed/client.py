@@ -1,6 +1,7 @@
-"""A client of `codex app-server` that has a child ask for approvals, answers questions, makes mistakes, gives a secret
-away, compacts, and takes turns back, in a repository with changes. Its arguments are the server, the directory to work
-in, and where to leave a copy of that as it was at first. It ends with 0 if everything went as it was meant to."""
+"""A client of `codex app-server` that has children ask for approvals, answers questions, makes a mistake, gives a
+secret away, compacts, takes turns back, reviews and interrupts, in a repository with changes. Its arguments are the
+server, the directory to work in, and where to leave a copy of that as it was at first. It ends with 0 if everything
+went as it was meant to."""
 
 import json
 import queue
@@ -52,9 +53,13 @@ class Server:
             sys.exit(f"{method} was answered by {said}")
         return said.get("result")
 
+    def begin(self, cwd, **more):
+        """Starts a thread that asks for everything."""
+        settings = {"approvalPolicy": "untrusted", "sandbox": "workspace-write", **more}
+        return self.call("thread/start", cwd=cwd, **settings)["thread"]["id"]
+
     def turn(self, thread, text, **settings):
-        input = [{"type": "text", "text": text, "text_elements": []}]
-        return self.finish(thread, "turn/start", input=input, **settings)
+        return self.finish(thread, "turn/start", input=words(text), **settings)
 
     def finish(self, thread, method, **params):
         """Begins something that takes a turn, and waits for the end of it."""
@@ -115,8 +120,14 @@ def main():
     server.send({"method": "initialized"})
     server.call("account/login/start", type="apiKey", apiKey="sk-e2e-secret-0123456789")
     server.call("no/such/method", is_fine=False)
-    started = server.call("thread/start", cwd=cwd, approvalPolicy="untrusted", sandbox="workspace-write")
-    thread = started["thread"]["id"]
+    delegate_and_compact(server, cwd)
+    delegate_and_interrupt(server, cwd)
+    server.end()
+
+
+def delegate_and_compact(server, cwd):
+    """A thread whose child asks for much, that compacts, and that takes turns back."""
+    thread = server.begin(cwd)
     server.turn(thread, "[[scenario:e2e_parent]] Delegate it. ü你😀")
     server.turn(thread, "[[scenario:e2e_ask]] Ask me.", collaborationMode=PLAN)
     server.finish(thread, "thread/compact/start")
@@ -127,7 +138,30 @@ def main():
     server.call("thread/revert", threadId=thread, beforeTurnId=taken_back)
     server.turn(thread, "[[scenario:hello]] After it was taken back.")
     server.finish(thread, "thread/compact/start")
-    server.end()
+
+
+def delegate_and_interrupt(server, cwd):
+    """A thread with a child of the second kind, a review, a command of the user's own, and an interrupt."""
+    thread = server.begin(cwd, config={"features.multi_agent_v2": True})
+    server.turn(thread, "[[scenario:e2e_other]] Delegate it too.")
+    target = {"type": "custom", "instructions": "[[scenario:e2e_review]] Review it."}
+    server.finish(thread, "review/start", target=target, delivery="inline")
+    server.finish(thread, "thread/shellCommand", command="echo of the user")
+    everything = {"approvalPolicy": "never", "sandboxPolicy": {"type": "dangerFullAccess"}}
+    server.call("turn/start", threadId=thread, input=words("[[scenario:codex_slow]] Sleep."), **everything)
+    begun = server.wait_for(is_command, "command")["params"]["turnId"]
+    server.call("turn/steer", threadId=thread, expectedTurnId=begun, input=words("Hurry."))
+    server.call("turn/interrupt", threadId=thread, turnId=begun)
+    server.wait_for(lambda message: message.get("method") == "turn/completed", "end of what was interrupted")
+    server.turn(thread, "[[scenario:hello]] Thanks.")
+
+
+def is_command(message):
+    return message.get("method") == "item/started" and message["params"]["item"]["type"] == "commandExecution"
+
+
+def words(text):
+    return [{"type": "text", "text": text, "text_elements": []}]
 
 
 if __name__ == "__main__":
