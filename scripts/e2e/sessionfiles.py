@@ -1,6 +1,7 @@
 """Codex's session files, and the histories that they tell, put together without `steno`."""
 
 import json
+import re
 
 from promises import demand
 
@@ -66,7 +67,7 @@ class SessionFiles:
         base = file.meta.get("history_base")
         if not base:
             return []
-        end = base["end_ordinal_exclusive"]
-        others = [each for each in self.of(base["thread_id"]) if each is not file and each.lines[0]["ordinal"] < end]
-        demand(others, f"{file.path.name} goes on from {base['thread_id']}, which is not there")
-        return self._fold(others[-1], end)[0]
+        # The file of a thread, or one that a thread goes on in, which has an id of its own.
+        others = [each for each in self.files if re.search(f"[-_]{base['thread_id']}$", each.path.stem)]
+        demand(len(others) == 1, f"{file.path.name} goes on from {base['thread_id']}: {others}")
+        return self._fold(others[0], base["end_ordinal_exclusive"])[0]

@@ -137,6 +137,10 @@ def delegate_and_compact(server, cwd):
     server.turn(thread, "[[scenario:hello]] After another.")
     server.call("thread/revert", threadId=thread, beforeTurnId=taken_back)
     server.turn(thread, "[[scenario:hello]] After it was taken back.")
+    taken_back = server.turn(thread, "[[scenario:hello]] Never mind again.")
+    server.finish(thread, "thread/compact/start")
+    server.call("thread/revert", threadId=thread, beforeTurnId=taken_back)
+    server.turn(thread, "[[scenario:hello]] After that was taken back.")
     server.finish(thread, "thread/compact/start")
 
 

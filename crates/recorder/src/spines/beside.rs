@@ -13,13 +13,14 @@ use super::Bases;
 pub struct Beside(pub Vec<PathBuf>);
 
 impl Beside {
-    /// Returns where the file of a thread lies.
+    /// Returns where the file of a thread lies, or one that a thread goes on in, by the id of its own that it has then.
     #[must_use]
-    pub fn find(&self, thread: &str) -> Option<PathBuf> {
-        let end = format!("-{thread}.jsonl");
+    pub fn find(&self, id: &str) -> Option<PathBuf> {
         let is_its = |path: &PathBuf| {
             let name = path.file_name().unwrap_or_default().to_string_lossy();
-            name.starts_with("rollout-") && name.trim_end_matches(".zst").ends_with(&end)
+            let rest =
+                name.trim_end_matches(".zst").strip_suffix(".jsonl").and_then(|name| name.strip_suffix(id));
+            name.starts_with("rollout-") && rest.is_some_and(|rest| rest.ends_with(['-', '_']))
         };
         let entries = self.0.iter().filter_map(|dir| std::fs::read_dir(dir).ok()).flatten().flatten();
         entries.map(|entry| entry.path()).find(is_its)
@@ -30,5 +31,24 @@ impl Bases for Beside {
     fn open(&mut self, thread: &str) -> Option<Box<dyn BufRead>> {
         let file = open_regular(&self.find(thread)?, Links::Refused).ok()?;
         Some(Box::new(BufReader::new(Unpacked::new(file))))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_found_by_its_thread_or_by_an_id_of_its_own() {
+        let dir = tempfile::tempdir().unwrap();
+        let names =
+            ["rollout-x-t1.jsonl", "rollout-y-t1_u2.jsonl", "rollout-y-t3.jsonl.zst", "other-t4.jsonl"];
+        for name in names {
+            std::fs::write(dir.path().join(name), "").unwrap();
+        }
+        let beside = Beside(vec![dir.path().to_owned()]);
+        let found = |id| beside.find(id).map(|path| path.file_name().unwrap().to_string_lossy().into_owned());
+        assert_eq!(["t1", "u2", "t3"].map(found), [0, 1, 2].map(|at| Some(names[at].to_owned())));
+        assert_eq!(["t4", "1", "t1_u3"].map(found), [None, None, None]);
     }
 }
