@@ -169,8 +169,8 @@ pub enum Command {
     Ls(LsArgs),
     /// Check runs from the first byte to the last: lines, numbers, seals; and all evidence
     ///
-    /// Without a run, every pack, manifest and tail of the evidence is checked too: damage is told with the sessions it
-    /// touches, and the rest stays readable.
+    /// Without a run, all trace spines are checked too, and every pack, manifest and tail of the evidence: damage is told
+    /// with the threads and sessions it touches, and the rest stays readable.
     ///
     /// A transcript that was cut after a whole line, with its seals deleted or cut too, is good in itself. Only
     /// seals that were kept elsewhere show that, with `--expect`.
@@ -383,13 +383,13 @@ pub struct LsArgs {
 
 #[derive(Args, Debug)]
 pub struct VerifyArgs {
-    /// Runs (UUID or the beginning of it) or transcript files; all runs of the store when none is given
+    /// Runs (UUID or the beginning of it) or transcript files; all runs, spines and evidence of the store when none is given
     #[arg(value_name = "RUN")]
     pub runs: Vec<String>,
     /// Compare with seals that were kept elsewhere, one a line; says which runs the file does not name
     #[arg(long, value_name = "FILE")]
     pub expect: Option<PathBuf>,
-    /// Print one JSON object a run
+    /// Print one JSON object a line: runs, spines, evidence
     #[arg(long)]
     pub json: bool,
 }

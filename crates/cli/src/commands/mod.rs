@@ -30,5 +30,6 @@ mod turn_lines;
 pub mod up;
 pub mod usage;
 pub mod verify;
+mod verify_spines;
 mod verify_vault;
 pub mod watch;

@@ -1,4 +1,4 @@
-//! `steno verify`: checks runs from the first byte to the last.
+//! `steno verify`: checks runs, spines and evidence from the first byte to the last.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -11,6 +11,7 @@ use steno_journal::{Checked, Ending, Error as JournalError, Seal, check_file, ch
 use steno_model::RunId;
 use steno_views::{Lines, count, visible, with_causes};
 
+use super::verify_spines::verify_spines;
 use super::verify_vault::verify_vault;
 use crate::args::VerifyArgs;
 use crate::failure::{Exit, Failure, Outcome};
@@ -33,19 +34,65 @@ struct Finding {
     held: bool,
 }
 
+/// How many were checked, and how it went.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    pub good: u64,
+    pub bad: u64,
+}
+
+impl Tally {
+    pub fn add(&mut self, is_good: bool) {
+        if is_good { self.good += 1 } else { self.bad += 1 }
+    }
+
+    fn all(self) -> u64 {
+        self.good + self.bad
+    }
+}
+
 pub fn run(args: &VerifyArgs, settings: &Settings, output: &mut Output) -> Outcome {
+    let transcripts = verify_runs(args, settings, output)?;
+    let (spines, evidence) = match runs::open_store(settings)? {
+        Some(store) if args.runs.is_empty() && !output.is_broken() => {
+            (verify_spines(&store, args.json, output)?, verify_vault(&store, args.json, output)?)
+        }
+        Some(_) | None => Default::default(),
+    };
+    if transcripts.all() + spines.all() + evidence.all() == 0 {
+        return Err(Failure::nothing("there is nothing to verify").with_hint("`steno ls` lists the runs"));
+    }
+    let mut failed = Vec::new();
+    for (tally, noun) in [(transcripts, "transcript"), (spines, "spine")] {
+        if tally.bad > 0 {
+            failed.push(format!("{} of {}", tally.bad, count(tally.all(), noun)));
+        }
+    }
+    if evidence.bad > 0 {
+        failed.push(format!("{} in the evidence", count(evidence.bad, "thing")));
+    }
+    if failed.is_empty() {
+        return Ok(Exit::Done);
+    }
+    let hint = match (transcripts.bad, spines.bad) {
+        (1.., _) => "nothing was changed; `steno events RUN` reads what is good",
+        (0, 1..) => "nothing was changed; `steno spine validate THREAD` says all that is wrong with one",
+        (0, 0) => {
+            "nothing was changed; what it touches cannot be restored, everything else can; files that agents still have are kept anew by `steno up`"
+        }
+    };
+    Err(Failure::nothing(format!("{} failed the check", failed.join(" and "))).with_hint(hint))
+}
+
+fn verify_runs(args: &VerifyArgs, settings: &Settings, output: &mut Output) -> Result<Tally, Failure> {
     let expected = args.expect.as_deref().map(read_expected).transpose()?;
     let wanted = wanted(args, settings, expected.as_ref())?;
     let progress = progress(wanted.len());
-    let (mut good, mut bad, mut unnamed) = (0_u64, 0_u64, 0_u64);
+    let (mut tally, mut unnamed) = (Tally::default(), 0_u64);
     for one in wanted {
         let finding = check(&one, expected.as_ref(), settings)?;
         progress.inc(1);
-        if finding.outcome.is_ok() {
-            good += 1;
-        } else {
-            bad += 1;
-        }
+        tally.add(finding.outcome.is_ok());
         unnamed += u64::from(finding.is_unnamed());
         progress.suspend(|| {
             let line = if args.json { finding.json() } else { finding.human() };
@@ -61,28 +108,10 @@ pub fn run(args: &VerifyArgs, settings: &Settings, output: &mut Output) -> Outco
         let file = visible(&file, Lines::Escape);
         tracing::warn!(
             "`{file}` has no seal of {unnamed} of {}; that they were not cut is not checked",
-            count(good + bad, "transcript")
+            count(tally.all(), "transcript")
         );
     }
-    let damaged = match runs::open_store(settings)? {
-        Some(store) if args.runs.is_empty() => verify_vault(&store, args.json, output)?,
-        Some(_) | None => 0,
-    };
-    if damaged > 0 && bad == 0 {
-        let message = format!("{} in the evidence failed the check", count(damaged, "thing"));
-        return Err(Failure::nothing(message)
-            .with_hint("nothing was changed; what it touches cannot be restored, everything else can; files that agents still have are kept anew by `steno up`"));
-    }
-    if good + bad == 0 {
-        return Err(Failure::nothing("there is nothing to verify").with_hint("`steno ls` lists the runs"));
-    }
-    if bad > 0 {
-        let message = format!("{} of {} failed the check", bad, count(good + bad, "transcript"));
-        return Err(
-            Failure::nothing(message).with_hint("nothing was changed; `steno events RUN` reads what is good")
-        );
-    }
-    Ok(Exit::Done)
+    Ok(tally)
 }
 
 /// Returns what is to be checked: what was asked for, else every run of the store and every run expected in it.

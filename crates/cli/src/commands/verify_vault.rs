@@ -8,11 +8,13 @@ use steno_journal::Store;
 use steno_vault::{Finding, Touched, Vault, Verified};
 use steno_views::{Lines, count, visible, with_causes};
 
+use super::verify::Tally;
 use crate::failure::Failure;
 use crate::output::{Output, size};
 
-/// Checks the vault of a store; returns how many things are wrong. A store without a vault has nothing to check.
-pub fn verify_vault(store: &Store, as_json: bool, output: &mut Output) -> Result<u64, Failure> {
+/// Checks the vault of a store; returns how many files there are and how many things are wrong. A store without a vault has
+/// nothing to check.
+pub fn verify_vault(store: &Store, as_json: bool, output: &mut Output) -> Result<Tally, Failure> {
     let vault = Vault::open(Arc::clone(store.disk()));
     let bar = ProgressBar::with_draw_target(Some(0), ProgressDrawTarget::stderr());
     let style = ProgressStyle::with_template("{bar:30} {bytes}/{total_bytes} of evidence");
@@ -23,7 +25,7 @@ pub fn verify_vault(store: &Store, as_json: bool, output: &mut Output) -> Result
     })?;
     bar.finish_and_clear();
     if verified.sources == 0 && verified.packs == 0 && verified.findings.is_empty() {
-        return Ok(0);
+        return Ok(Tally::default());
     }
     for finding in &verified.findings {
         if as_json { output.json_line(&finding_json(finding)) } else { print_finding(finding, output) }
@@ -33,7 +35,7 @@ pub fn verify_vault(store: &Store, as_json: bool, output: &mut Output) -> Result
     } else {
         print_summary(&verified, output);
     }
-    Ok(verified.findings.len() as u64)
+    Ok(Tally { good: verified.sources as u64, bad: verified.findings.len() as u64 })
 }
 
 fn print_finding(finding: &Finding, output: &mut Output) {

@@ -34,4 +34,5 @@ mod strange_files;
 mod trees;
 mod usage;
 mod verifying;
+mod verifying_spines;
 mod watching;

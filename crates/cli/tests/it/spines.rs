@@ -11,22 +11,22 @@ use steno_model::{SpineDraft, SpineType, ThreadId, Timestamp};
 
 use crate::kit::{Said, Steno, TIME, json};
 
-const THREAD: &str = "0199aaaa-0000-7000-8000-000000000001";
+pub const THREAD: &str = "0199aaaa-0000-7000-8000-000000000001";
 const SMALL: Rotation = Rotation { bytes_max: 100_000, records_max: 2 };
-const KEY: &str = "sk-dummy-scripted";
+pub const KEY: &str = "sk-dummy-scripted";
 const ROLLOUT: &str = concat!(
     r#"{"timestamp":"2026-01-31T08:15:24.123Z","type":"session_meta","payload":{"id":"0199aaaa-0000-7000-8000-000000000001","#,
     r#""timestamp":"2026-01-31T08:15:24.123Z","cwd":"/p","originator":"codex_exec","cli_version":"0.166.0","source":"exec"}}"#,
     "\n"
 );
 
-fn draft(record_type: SpineType, payload: &str) -> SpineDraft {
+pub fn draft(record_type: SpineType, payload: &str) -> SpineDraft {
     let payload = RawJson::parse(payload).unwrap();
     SpineDraft::new(record_type, Timestamp::parse(TIME).unwrap(), payload).unwrap()
 }
 
 /// Opens the spine of the thread in the store, and writes three records with two artifacts.
-fn write(steno: &Steno) -> SpineWriter {
+pub fn write(steno: &Steno) -> SpineWriter {
     let store = Store::create(Arc::new(RealDisk::create(&steno.store()).unwrap())).unwrap();
     let spine =
         Journal::new(store, Options::default()).spine(&ThreadId::parse(THREAD).unwrap(), SMALL).unwrap();
@@ -45,18 +45,18 @@ fn write(steno: &Steno) -> SpineWriter {
     spine
 }
 
-fn with_spine() -> Steno {
+pub fn with_spine() -> Steno {
     let steno = Steno::new();
     write(&steno).close().unwrap();
     steno
 }
 
-fn spine_dir(steno: &Steno) -> PathBuf {
+pub fn spine_dir(steno: &Steno) -> PathBuf {
     steno.store().join("spine").join(THREAD)
 }
 
 /// Puts a rollout of the thread into the archive, compressed as Codex leaves old ones.
-fn archive_rollout(steno: &Steno) -> PathBuf {
+pub fn archive_rollout(steno: &Steno) -> PathBuf {
     let dir = steno.dir.path().join(".codex/sessions/2026/01/31");
     fs::create_dir_all(&dir).unwrap();
     let path = dir.join(format!("rollout-2026-01-31T08-15-24-{THREAD}.jsonl.zst"));
@@ -70,7 +70,7 @@ fn archive_rollout(steno: &Steno) -> PathBuf {
 }
 
 #[track_caller]
-fn check(said: &Said, code: i32, words: &[&str]) {
+pub fn check(said: &Said, code: i32, words: &[&str]) {
     assert_eq!(said.code, code, "{}{}", said.out, said.err);
     for word in words {
         assert!(said.out.contains(word) || said.err.contains(word), "`{word}` in {}{}", said.out, said.err);
@@ -174,7 +174,7 @@ fn a_spine_that_is_being_written_is_just_not_finished() {
     drop(spine);
 }
 
-fn files_below(dir: &Path) -> Vec<String> {
+pub fn files_below(dir: &Path) -> Vec<String> {
     let mut names = Vec::new();
     for item in fs::read_dir(dir).unwrap().map(Result::unwrap) {
         let name = item.file_name().into_string().unwrap();

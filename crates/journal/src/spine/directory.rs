@@ -63,12 +63,13 @@ impl<'a> Walk<'a> {
     }
 
     fn spine(mut self) -> Result<Report, Error> {
-        for name in self.names("")? {
-            match name.as_str() {
-                ARTIFACTS => self.files_in(ARTIFACTS)?,
-                _ => self.file(&name)?,
-            }
+        let names = self.names("")?;
+        for name in names.iter().filter(|name| *name != ARTIFACTS) {
+            self.file(name)?;
         }
+        // Looked for after the records, wherever it stands in the list: while somebody writes, an artifact is there before
+        // the record that names it, and need not have been before that was read.
+        self.files_in(ARTIFACTS)?;
         Ok(self.validator.finish())
     }
 

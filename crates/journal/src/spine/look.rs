@@ -24,7 +24,7 @@ pub struct SpineLook {
     pub state: SpineState,
 }
 
-/// How a spine stands, as far as a quick look shows.
+/// How a spine stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SpineState {
     /// Somebody writes to it.
@@ -33,7 +33,7 @@ pub enum SpineState {
     Sealed,
     /// A crash left something open.
     Unsealed,
-    /// A meta file cannot be read, or fits no segment, or a segment is missing.
+    /// It is not valid; a quick look sees that a meta file cannot be read or fits no segment, or a segment is missing.
     Damaged,
 }
 

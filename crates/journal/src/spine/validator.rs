@@ -11,6 +11,7 @@ use super::agreement;
 use super::artifact::{DIR as ARTIFACTS, Refs, is_plain_name};
 use super::bundle_json::{self, BUNDLE_JSON, BUNDLE_JSON_BYTES_MAX, BundleJson};
 use super::finding::{Finding, Findings, Place, Rule, Severity};
+use super::look::SpineState;
 use super::segment_check::{Noticed, Segment, SegmentCheck};
 use crate::names::SegmentName;
 use crate::seal::hex;
@@ -62,16 +63,47 @@ pub struct Report {
     pub warnings: u64,
     /// How many things worth knowing.
     pub infos: u64,
+    /// Whether somebody was writing to it, as its lock says.
+    pub is_held: bool,
     pub(super) parts: Parts,
 }
 
 impl Report {
     /// Returns the segments that have something in them and no meta file.
     pub fn unsealed(&self) -> impl Iterator<Item = &str> {
+        self.open_segments().map(|segment| segment.file.as_str())
+    }
+
+    /// Returns how many bytes no meta file vouches for, a torn end included.
+    #[must_use]
+    pub fn unsealed_bytes(&self) -> u64 {
+        self.open_segments().map(|segment| segment.bytes).sum()
+    }
+
+    /// Returns how many bytes a crash has left that were never a record.
+    #[must_use]
+    pub fn torn_bytes(&self) -> u64 {
+        let of_writer = self.parts.segments.keys().next_back().filter(|_| self.is_held);
+        let left = self.parts.segments.iter().filter(|(index, _)| Some(*index) != of_writer);
+        left.filter_map(|(_, segment)| segment.torn).map(|torn| torn.len).sum()
+    }
+
+    fn open_segments(&self) -> impl Iterator<Item = &Segment> {
         let is_open = |index: &u32| !self.parts.metas.contains_key(index);
         let segments =
             self.parts.segments.iter().filter(move |(index, found)| is_open(index) && found.bytes > 0);
-        segments.map(|(_, found)| found.file.as_str())
+        segments.map(|(_, found)| found)
+    }
+
+    /// Returns how the spine stands, now that all of it was read.
+    #[must_use]
+    pub fn state(&self) -> SpineState {
+        match (self.is_valid(), self.is_held, self.unsealed().next()) {
+            (false, ..) => SpineState::Damaged,
+            (true, true, _) => SpineState::Recording,
+            (true, false, Some(_)) => SpineState::Unsealed,
+            (true, false, None) => SpineState::Sealed,
+        }
     }
 
     /// Returns the SHA-256 of each sealed segment, in order, as its meta file says it.
@@ -308,6 +340,7 @@ impl Validator {
             errors,
             warnings,
             infos,
+            is_held: self.known.is_held,
             parts,
         }
     }

@@ -1,6 +1,6 @@
 //! Artifacts beside a spine: whole or not there, named by what they hold, never written over; and reading a spine back.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use steno_disk::StorePath;
 use steno_journal::{
@@ -12,6 +12,7 @@ use steno_testkit::sim_disk::{Call, Death, Fault, SimDisk};
 
 use crate::kit::journal_on;
 use crate::spine_kit::{PATCH, SMALL, draft, records, sha256, spine_on_disk, thread};
+use crate::watched_disk::{Doing, WatchedDisk};
 
 fn dir() -> StorePath {
     StorePath::spine_of(&thread())
@@ -186,4 +187,31 @@ fn a_quick_look_says_how_a_spine_stands() {
     assert_eq!(look(), good);
     disk.delete(&dir().below(records(1)));
     assert_eq!(look().state, SpineState::Damaged);
+}
+
+/// What is kept while a spine is checked is there by the time its record is read.
+#[test]
+fn an_artifact_that_comes_while_a_spine_is_checked_is_not_missed() {
+    let disk = SimDisk::new(1);
+    let spine = journal_on(&disk).unwrap().spine(&thread(), SMALL).unwrap();
+    for _ in 0..=SMALL.records_max {
+        spine.record(&draft(SpineType::SessionMeta, r#"{"id":"thread_123"}"#), Level::Synced).unwrap();
+    }
+    let watched = WatchedDisk::new(&disk);
+    let spine = Mutex::new(Some(spine));
+    watched.set_hook(move |doing, path| {
+        // The next segment is read after this one.
+        let is_segment = doing == Doing::Look && path.as_str().ends_with("segment-000.jsonl");
+        if let Some(spine) = spine.lock().unwrap().take_if(|_| is_segment) {
+            let kept = spine.keep_artifact(ArtifactFile::GitDiff, PATCH).unwrap();
+            let payload = format!(
+                r#"{{"kind":"git_diff","base_sha":"abc","artifact_path":"{}","sha256":"{}"}}"#,
+                kept.artifact_path, kept.sha256
+            );
+            spine.record(&draft(SpineType::ArtifactRef, &payload), Level::Synced).unwrap();
+        }
+        Ok(())
+    });
+    let report = validate_spine(&Store::open(Arc::new(watched)).unwrap(), &thread()).unwrap();
+    assert_eq!((report.errors, report.records), (0, SMALL.records_max + 2), "{:?}", report.findings);
 }

@@ -1,0 +1,138 @@
+//! `steno verify` and the spines of the store: damage is found and named, what a crash left is told and is none.
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use crate::kit::{RUN, Said, Steno};
+use crate::spines::{THREAD, check, spine_dir, with_spine, write};
+
+/// Verifies and makes sure that nothing was changed by it, not even a time.
+#[track_caller]
+fn verify(steno: &Steno, args: &[&str]) -> Said {
+    let before = steno.look();
+    let said = steno.run(&[&["verify"], args].concat());
+    steno.assert_unchanged(&before, &format!("verify {args:?}"));
+    said
+}
+
+#[track_caller]
+fn verify_json(steno: &Steno) -> (i32, Value) {
+    let said = verify(steno, &["--json"]);
+    let [spine] = &said.json()[..] else { panic!("{said:?}") };
+    (said.code, spine.clone())
+}
+
+#[test]
+fn a_good_spine_is_good_also_in_a_store_without_runs() {
+    let steno = with_spine();
+    check(&verify(&steno, &[]), 0, &[&format!("ok       spine {THREAD}  3 records, 2 segments"), ", sealed"]);
+    let segment =
+        |index| fs::metadata(spine_dir(&steno).join(format!("segment-00{index}.jsonl"))).unwrap().len();
+    let want = json!({ "kind": "spine", "thread_id": THREAD, "ok": true, "state": "sealed", "segments": 2, "sealed": 2,
+        "records": 3, "bytes": segment(0) + segment(1), "unsealed_bytes": 0, "torn_bytes": 0, "errors": 0, "warnings": 0,
+        "error": null, "rule": null, "file": null, "offset": null });
+    assert_eq!(verify_json(&steno), (0, want));
+    // Whoever asks for a run gets that run.
+    steno.record(&[r#"{"type":"run.started"}"#]);
+    assert!(!verify(&steno, &[RUN]).out.contains("spine"));
+    assert_eq!(verify(&steno, &[]).out.lines().count(), 2);
+}
+
+#[test]
+fn a_flipped_byte_of_a_segment_a_meta_file_or_an_artifact_is_found() {
+    let steno = with_spine();
+    let dir = spine_dir(&steno);
+    let mut files: Vec<_> = ["segment-000.jsonl", "segment-001.jsonl", "segment-001.meta.json"]
+        .map(|name| dir.join(name))
+        .into_iter()
+        .chain(fs::read_dir(dir.join("artifacts")).unwrap().map(|entry| entry.unwrap().path()))
+        .collect();
+    files.sort();
+    assert_eq!(files.len(), 5, "{files:?}");
+    for path in files {
+        let bytes = fs::read(&path).unwrap();
+        // Of a meta file, the hash: its times vouch for nothing.
+        let text = String::from_utf8_lossy(&bytes).into_owned();
+        let places = match text.find("\"sha256\":\"").filter(|_| text.contains("record_count")) {
+            Some(hash) => vec![hash + 10, hash + 73],
+            None => vec![0, bytes.len() / 2, bytes.len() - 1],
+        };
+        for at in places {
+            let mut changed = bytes.clone();
+            changed[at] ^= 1;
+            fs::write(&path, &changed).unwrap();
+            let said = verify(&steno, &[]);
+            check(
+                &said,
+                1,
+                &["DAMAGED  spine", THREAD, "1 of 1 spine failed the check", "steno spine validate"],
+            );
+            let (code, spine) = verify_json(&steno);
+            assert_eq!(
+                (code, &spine["ok"], &spine["state"]),
+                (1, &json!(false), &json!("damaged")),
+                "{path:?}"
+            );
+            assert!(spine["error"].is_string() && spine["file"].is_string(), "{spine}");
+        }
+        fs::write(&path, &bytes).unwrap();
+    }
+    check(&verify(&steno, &[]), 0, &["ok  "]);
+}
+
+#[test]
+fn damage_to_a_spine_and_to_a_run_is_told_of_both() {
+    let steno = with_spine();
+    steno.record(&[r#"{"type":"run.started"}"#]);
+    let said = steno.run(&["ls", "--json"]);
+    let run = said.json()[0]["run_id"].as_str().unwrap().to_owned();
+    fs::write(steno.transcript(&run), "garbage\n{}\n").unwrap();
+    fs::remove_file(spine_dir(&steno).join("segment-000.jsonl")).unwrap();
+    let said = verify(&steno, &[]);
+    check(
+        &said,
+        1,
+        &["1 of 1 transcript and 1 of 1 spine failed the check", "segment.missing", "more error"],
+    );
+}
+
+#[test]
+fn a_spine_whose_directory_is_a_file_takes_nothing_from_the_others() {
+    let steno = with_spine();
+    fs::write(steno.store().join("spine/0000"), "not a directory").unwrap();
+    let said = verify(&steno, &[]);
+    check(&said, 1, &["DAMAGED  spine 0000", &format!("ok       spine {THREAD}"), "1 of 2 spines"]);
+    let said = verify(&steno, &["--json"]).json();
+    assert_eq!((&said[0]["ok"], &said[0]["state"]), (&json!(false), &json!("damaged")));
+}
+
+#[test]
+fn what_a_crash_left_is_told_with_what_mends_it_and_is_no_damage() {
+    let steno = with_spine();
+    let dir = spine_dir(&steno);
+    fs::remove_file(dir.join("segment-001.meta.json")).unwrap();
+    let whole = fs::read(dir.join("segment-001.jsonl")).unwrap();
+    let repair = format!("`steno spine validate {THREAD} --repair` seals it");
+    check(&verify(&steno, &[]), 0, &["ok   ", "unsealed", &repair]);
+    fs::write(dir.join("segment-001.jsonl"), [&whole[..], b"{\"schema"].concat()).unwrap();
+    check(&verify(&steno, &[]), 0, &["and a torn end of 8 B that was never acknowledged", &repair]);
+    let (code, spine) = verify_json(&steno);
+    let told = [&spine["state"], &spine["unsealed_bytes"], &spine["torn_bytes"]].map(Value::clone);
+    assert_eq!((code, told), (0, [json!("unsealed"), json!(whole.len() + 8), json!(8)]));
+    assert_eq!(steno.run(&["spine", "validate", THREAD, "--repair"]).code, 0);
+    check(&verify(&steno, &[]), 0, &[", sealed"]);
+}
+
+#[test]
+fn a_spine_that_is_being_written_is_being_recorded() {
+    let steno = Steno::new();
+    let spine = write(&steno);
+    let said = verify(&steno, &[]);
+    check(&said, 0, &["3 records", "being recorded"]);
+    assert!(!said.out.contains("--repair"), "{}", said.out);
+    let (code, told) = verify_json(&steno);
+    assert_eq!((code, &told["state"], &told["torn_bytes"]), (0, &json!("recording"), &json!(0)));
+    spine.close().unwrap();
+    check(&verify(&steno, &[]), 0, &[", sealed"]);
+}
