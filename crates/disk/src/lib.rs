@@ -92,6 +92,13 @@ pub trait Disk: Send + Sync {
     /// What the system says.
     fn remove(&self, path: &StorePath) -> io::Result<()>;
 
+    /// Deletes an empty directory; one that is not there is fine. Until the one that it lies in is synced a power cut may
+    /// bring it back.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::DirectoryNotEmpty`] when something is in it; else what the system says.
+    fn remove_dir(&self, dir: &StorePath) -> io::Result<()>;
+
     /// Makes the names in a directory survive a power cut.
     ///
     /// # Errors

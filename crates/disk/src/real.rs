@@ -271,6 +271,13 @@ impl Disk for RealDisk {
         }
     }
 
+    fn remove_dir(&self, dir: &StorePath) -> io::Result<()> {
+        match fs::unlinkat(self.open_dir(&dir.dir())?, dir.file_name(), AtFlags::REMOVEDIR) {
+            Ok(()) | Err(Errno::NOENT) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
     fn sync_dir(&self, dir: &StorePath) -> io::Result<()> {
         Ok(fs::fsync(self.open_dir(dir)?)?)
     }

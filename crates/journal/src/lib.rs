@@ -150,6 +150,7 @@ pub use note::{Note, Noted, NotesOf, read_notes};
 pub use reader::{Reader, Recorded};
 pub use recorder::{Journal, Options, Recorder};
 pub use recovery::{Inspection, apply, inspect};
+pub use remove::HeldSpine;
 pub use scan::Ending;
 pub use seal::{Seal, read_seals};
 pub use segment::{Rotation, SegmentMeta, SpineWriter, read_meta};

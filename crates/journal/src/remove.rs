@@ -1,16 +1,110 @@
-//! Takes a run away: for good, with everything beside it, or aside, to be written anew. Its lock stays, so that nobody
-//! can hold two.
+//! Takes a run or a spine away: for good, with everything beside it, or a run aside, to be written anew. Locks stay, so
+//! that nobody can hold two.
 
-use steno_disk::{StorePath, sync_dir};
-use steno_model::RunId;
+use std::sync::Arc;
+
+use steno_disk::{Disk, StorePath, sync_dir};
+use steno_model::{RunId, ThreadId};
 
 use crate::error::Error;
 use crate::lease::Lease;
-use crate::names::RunFile;
+use crate::names::{RunFile, SegmentName};
 use crate::seal::read_seals;
+use crate::spine::artifact::DIR as ARTIFACTS;
 use crate::store::Store;
 
+/// A spine that nobody else writes while this is there.
+pub struct HeldSpine {
+    disk: Arc<dyn Disk>,
+    thread: ThreadId,
+    _lease: Lease,
+}
+
+impl HeldSpine {
+    /// Returns the thread.
+    #[must_use]
+    pub fn thread(&self) -> &ThreadId {
+        &self.thread
+    }
+
+    /// Deletes the spine with its artifacts, notes and what was set aside of it. One that is not there is fine.
+    ///
+    /// The last segment goes first: what a kill leaves is a shorter spine.
+    ///
+    /// # Errors
+    /// What the system says; some of the files may be gone then, and doing it again goes on.
+    pub fn remove(&self) -> Result<(), Error> {
+        let disk = &*self.disk;
+        let dir = StorePath::spine_of(&self.thread);
+        let artifacts = dir.below(ARTIFACTS);
+        let remove_all = |dir: &StorePath, names: Vec<String>| {
+            for name in names {
+                let path = dir.below(name);
+                disk.remove(&path).map_err(|source| Error::io("delete", &path, source))?;
+            }
+            sync_dir(disk, dir).map_err(|source| Error::io("sync the directory of", dir, source))
+        };
+        let mut names = list(disk, &dir)?;
+        if names.is_empty() && !list(disk, &StorePath::spine())?.contains(&self.thread.to_string()) {
+            return Ok(());
+        }
+        let has_artifacts = names.iter().any(|name| name == ARTIFACTS);
+        names.retain(|name| name != ARTIFACTS);
+        names.sort_by_key(|name| match SegmentName::parse(name) {
+            Some(SegmentName::Meta(index)) => (u32::MAX - index.0, 0),
+            Some(SegmentName::Records(index)) => (u32::MAX - index.0, 1),
+            None => (u32::MAX, 2),
+        });
+        remove_all(&dir, names)?;
+        let remove_dir =
+            |dir: &StorePath| disk.remove_dir(dir).map_err(|source| Error::io("delete", dir, source));
+        if has_artifacts {
+            remove_all(&artifacts, list(disk, &artifacts)?)?;
+            remove_dir(&artifacts)?;
+        }
+        remove_dir(&dir)?;
+        let spines = StorePath::spine();
+        sync_dir(disk, &spines).map_err(|source| Error::io("sync the directory of", &spines, source))
+    }
+}
+
+fn list(disk: &dyn Disk, dir: &StorePath) -> Result<Vec<String>, Error> {
+    disk.list(dir).map_err(|source| Error::io("list", dir, source))
+}
+
+fn size_of(disk: &dyn Disk, thread: &ThreadId) -> Result<u64, Error> {
+    let dir = StorePath::spine_of(thread);
+    let artifacts = dir.below(ARTIFACTS);
+    let mut bytes = 0;
+    for dir in [dir, artifacts] {
+        for name in list(disk, &dir)?.iter().filter(|name| *name != ARTIFACTS) {
+            let path = dir.below(name);
+            let found = disk.identity(&path).map_err(|source| Error::io("look at", &path, source))?;
+            bytes += found.map_or(0, |found| found.size_bytes);
+        }
+    }
+    Ok(bytes)
+}
+
 impl Store {
+    /// Takes the lock of a spine, so that nobody else writes it.
+    ///
+    /// # Errors
+    /// [`Error::Held`] when somebody writes to it, or what the system says.
+    pub fn hold_spine(&self, thread: &ThreadId, now: jiff::Timestamp) -> Result<HeldSpine, Error> {
+        let disk = Arc::clone(self.disk());
+        let lease = Lease::take(&*disk, &StorePath::spine_lock(thread), now)?;
+        Ok(HeldSpine { disk, thread: thread.clone(), _lease: lease })
+    }
+
+    /// Returns how many bytes the files of a spine have, artifacts and what was set aside included.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn spine_bytes(&self, thread: &ThreadId) -> Result<u64, Error> {
+        size_of(&**self.disk(), thread)
+    }
+
     /// Deletes a run's transcript with its seals, notes and what was set aside of it; returns how many bytes that were.
     /// A run that is not there is fine.
     ///
@@ -20,16 +114,20 @@ impl Store {
         let disk = &**self.disk();
         let _lease = Lease::take(disk, &RunFile::Lock(run).path(), now)?;
         let dir = StorePath::transcripts();
-        let names = disk.list(&dir).map_err(|source| Error::io("list", &dir, source))?;
+        let transcript = RunFile::Transcript(run).path();
         let prefix = format!("{run}.");
+        let beside = list(disk, &dir)?.into_iter().filter(|name| name.starts_with(&prefix));
+        let beside = beside.map(|name| dir.below(name)).filter(|path| *path != transcript);
         let mut bytes = 0;
-        for name in names.iter().filter(|name| name.starts_with(&prefix)) {
-            let path = dir.below(name);
-            let found = disk.identity(&path).map_err(|source| Error::io("look at", &path, source))?;
-            bytes += found.map_or(0, |found| found.size_bytes);
-            disk.remove(&path).map_err(|source| Error::io("delete", &path, source))?;
+        // The transcript goes last: as long as it is there, the run is found by whoever deletes it again.
+        for paths in [beside.collect(), vec![transcript.clone()]] {
+            for path in paths {
+                let found = disk.identity(&path).map_err(|source| Error::io("look at", &path, source))?;
+                bytes += found.map_or(0, |found| found.size_bytes);
+                disk.remove(&path).map_err(|source| Error::io("delete", &path, source))?;
+            }
+            sync_dir(disk, &dir).map_err(|source| Error::io("sync the directory of", &dir, source))?;
         }
-        sync_dir(disk, &dir).map_err(|source| Error::io("sync the directory of", &dir, source))?;
         Ok(bytes)
     }
 

@@ -99,10 +99,11 @@ impl Journal {
     /// [`Error::Held`], [`Error::Damaged`], or what the system says.
     pub fn spine(&self, thread: &ThreadId, rotation: Rotation) -> Result<SpineWriter, Error> {
         let disk = self.store.disk();
+        // The lock before the directory, which whoever has the spine forgotten takes away.
+        let lease = Lease::take(&**disk, &StorePath::spine_lock(thread), (self.options.clock)())?;
         for dir in [StorePath::spine(), StorePath::spine_of(thread)] {
             disk.make_dir(&dir).map_err(|source| Error::io("make", &dir, source))?;
         }
-        let lease = Lease::take(&**disk, &StorePath::spine_lock(thread), (self.options.clock)())?;
         let (index_next, seq_last) = recover(&**disk, thread, (self.options.clock)())?;
         let epoch = lease.epoch;
         let state = Mutex::new(State {
@@ -197,6 +198,12 @@ impl SpineWriter {
                 tracing::warn!(thread = %self.thread, %error, count, "refusals could not be noted yet");
             }
         }
+    }
+
+    /// Returns the number of the last record; `None` when there is none yet.
+    #[must_use]
+    pub fn seq_last(&self) -> Option<Seq> {
+        lock(&self.state).seq_last
     }
 
     /// Seals the open segment and gives the lock back. Doing it again does nothing.

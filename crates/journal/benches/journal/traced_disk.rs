@@ -125,6 +125,10 @@ impl Disk for TracedDisk {
         self.real.remove(path)
     }
 
+    fn remove_dir(&self, dir: &StorePath) -> io::Result<()> {
+        self.real.remove_dir(dir)
+    }
+
     fn rename(&self, from: &StorePath, to: &StorePath) -> io::Result<()> {
         self.real.rename(from, to)
     }

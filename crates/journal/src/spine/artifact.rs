@@ -15,7 +15,7 @@ use crate::seal::hex;
 pub const ARTIFACT_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 /// The directory of artifacts, below a spine's or a bundle's.
-pub(super) const DIR: &str = "artifacts";
+pub(crate) const DIR: &str = "artifacts";
 
 /// How many files records may refer to.
 const REFS_MAX: usize = 100_000;

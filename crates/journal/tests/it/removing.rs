@@ -1,10 +1,15 @@
-//! A run that is deleted is gone with everything beside it, and nothing of others is.
+//! A run or a spine that is deleted is gone with everything beside it, and nothing of others is.
 
-use steno_journal::{Error, Level, RunFile};
+use std::sync::Arc;
+
+use steno_disk::StorePath;
+use steno_journal::{Error, Level, RunFile, Store, validate_spine};
+use steno_model::{Seq, SpineType, ThreadId};
 use steno_testkit::sample::{run_id, run_started};
-use steno_testkit::sim_disk::{Death, SimDisk};
+use steno_testkit::sim_disk::{Death, Fault, SimDisk};
 
 use crate::kit::{clock, journal_on};
+use crate::spine_kit::{SMALL, draft, spine_on_disk, thread};
 
 fn names(disk: &SimDisk) -> Vec<String> {
     let all = disk.snapshot().into_iter().map(|(name, _)| name);
@@ -41,4 +46,108 @@ fn a_run_that_is_being_written_is_not_deleted() {
     recorder.close().unwrap();
     journal.store().remove_run(run_id(1), clock()).unwrap();
     assert_eq!(journal.store().remove_run(run_id(1), clock()).unwrap(), 0);
+}
+
+/// A run that is not wholly deleted can be found and deleted again, whenever its end came.
+#[test]
+fn a_death_inside_every_call_leaves_a_run_that_is_found_or_nothing_of_it() {
+    let filled = || {
+        let disk = SimDisk::new(1);
+        let recorder = journal_on(&disk).unwrap().record(run_id(1)).unwrap();
+        recorder.record(run_started(), Level::Synced).unwrap();
+        recorder.note_dropped(1, "for a test").unwrap();
+        recorder.close().unwrap();
+        disk.tamper(&RunFile::Transcript(run_id(1)).path().torn(7, "0123456789abcdef"), b"torn");
+        disk
+    };
+    let mut fired = 0;
+    for call in 1.. {
+        let mut was_there = 0;
+        for death in [Death::Kill, Death::PowerCut] {
+            let disk = filled();
+            let store = Store::open(Arc::new(disk.clone())).unwrap();
+            disk.plan(Fault::DieAt { call });
+            store.remove_run(run_id(1), clock()).ok();
+            if disk.fired() == 0 {
+                continue;
+            }
+            fired += 1;
+            let disk = disk.die(death);
+            let store = Store::open(Arc::new(disk.clone())).unwrap();
+            was_there += 1;
+            if store.runs().unwrap().is_empty() {
+                assert_eq!(names(&disk), [""; 0], "{death:?} at call {call}");
+            } else {
+                store.remove_run(run_id(1), clock()).unwrap();
+                assert_eq!(names(&disk.die(Death::PowerCut)), [""; 0], "{death:?} at call {call}");
+            }
+        }
+        if was_there == 0 {
+            break;
+        }
+    }
+    assert!(fired > 10, "{fired}");
+}
+
+#[test]
+fn a_spine_is_deleted_with_everything_beside_it_and_stays_deleted() {
+    let disk = spine_on_disk();
+    let journal = journal_on(&disk).unwrap();
+    let other = ThreadId::parse("thread_1234").unwrap();
+    journal
+        .spine(&other, SMALL)
+        .unwrap()
+        .record(&draft(SpineType::SessionMeta, "{}"), Level::Synced)
+        .unwrap();
+    let dir = StorePath::spine_of(&thread());
+    disk.tamper(&dir.below("notes.jsonl"), b"{}\n");
+    disk.tamper(&dir.below("segment-001.jsonl.torn-7-0123456789abcdef"), b"torn");
+    disk.tamper(&dir.below("artifacts/git_diff-x.patch.tmp-1-0123456789abcdef"), b"half");
+    let store = journal.store();
+    let bytes: usize = disk
+        .snapshot()
+        .iter()
+        .filter(|(name, _)| name.starts_with("spine/thread_123/"))
+        .map(|(_, bytes)| bytes.len())
+        .sum();
+    assert_eq!(store.spine_bytes(&thread()).unwrap(), bytes as u64);
+    let held = store.hold_spine(&thread(), clock()).unwrap();
+    assert!(matches!(journal.spine(&thread(), SMALL), Err(Error::Held { .. })));
+    held.remove().unwrap();
+    // Once more is fine.
+    held.remove().unwrap();
+    drop(held);
+    assert_eq!(store.spines().unwrap(), std::slice::from_ref(&other));
+    let disk = disk.die(Death::PowerCut);
+    let left: Vec<_> =
+        disk.snapshot().into_iter().map(|(name, _)| name).filter(|name| name.starts_with("spine/")).collect();
+    assert!(!left.is_empty() && left.iter().all(|name| name.starts_with("spine/thread_1234/")), "{left:?}");
+    // Who begins it anew begins with the first record.
+    let again = journal_on(&disk).unwrap().spine(&thread(), SMALL).unwrap();
+    assert_eq!(again.seq_last(), None);
+    again.record(&draft(SpineType::SessionMeta, "{}"), Level::Synced).unwrap();
+    assert_eq!(again.seq_last().map(Seq::get), Some(1));
+}
+
+/// The last segment goes first, so that a kill leaves a shorter spine and no damaged one.
+#[test]
+fn a_kill_inside_every_call_of_deleting_a_spine_leaves_a_shorter_one() {
+    let mut lengths = std::collections::BTreeSet::new();
+    for call in 1.. {
+        let disk = spine_on_disk();
+        let store = Store::open(Arc::new(disk.clone())).unwrap();
+        disk.plan(Fault::DieAt { call });
+        store.hold_spine(&thread(), clock()).and_then(|held| held.remove()).ok();
+        if disk.fired() == 0 {
+            break;
+        }
+        let disk = disk.die(Death::Kill);
+        let store = Store::open(Arc::new(disk.clone())).unwrap();
+        let report = validate_spine(&store, &thread()).unwrap();
+        assert!(report.is_valid(), "call {call}: {:?}", report.findings);
+        lengths.insert(report.records);
+        store.hold_spine(&thread(), clock()).unwrap().remove().unwrap();
+        assert_eq!(store.spines().unwrap(), [], "call {call}");
+    }
+    assert_eq!(lengths.into_iter().collect::<Vec<_>>(), [0, 3, 6, 8]);
 }

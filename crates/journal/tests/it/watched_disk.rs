@@ -92,6 +92,10 @@ impl Disk for WatchedDisk {
         self.disk.remove(path)
     }
 
+    fn remove_dir(&self, dir: &StorePath) -> io::Result<()> {
+        self.disk.remove_dir(dir)
+    }
+
     fn rename(&self, from: &StorePath, to: &StorePath) -> io::Result<()> {
         self.disk.rename(from, to)
     }

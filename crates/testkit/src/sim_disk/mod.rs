@@ -176,6 +176,12 @@ impl Disk for SimDisk {
         Ok(())
     }
 
+    fn remove_dir(&self, dir: &StorePath) -> io::Result<()> {
+        let mut world = self.world();
+        world.begin(self.process, Call::Remove)?;
+        world.remove_dir(dir.as_str())
+    }
+
     fn rename(&self, from: &StorePath, to: &StorePath) -> io::Result<()> {
         let mut world = self.world();
         world.begin(self.process, Call::Rename)?;

@@ -27,7 +27,7 @@ pub enum Call {
     SyncDir,
     /// A file is renamed.
     Rename,
-    /// A file is deleted.
+    /// A file or a directory is deleted.
     Remove,
     /// A file is opened to read. That changes nothing, and is not counted among the calls.
     OpenRead,
@@ -269,6 +269,15 @@ impl World {
             self.inodes[inode].links -= 1;
             self.change_name(NameChange::Unlink { path: path.to_owned() });
         }
+    }
+
+    /// Takes a directory away. A power cut does not bring it back: that would be an empty one, which is harmless.
+    pub(super) fn remove_dir(&mut self, dir: &str) -> io::Result<()> {
+        if !self.list(dir).is_empty() {
+            return Err(io::ErrorKind::DirectoryNotEmpty.into());
+        }
+        self.dirs.remove(dir);
+        Ok(())
     }
 
     fn change_name(&mut self, change: NameChange) {
