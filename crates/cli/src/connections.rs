@@ -1,13 +1,15 @@
 //! Connections that were recorded, on their way into the archive: their bytes to the vault, their events to runs.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use steno_journal::Journal;
 use steno_recorder::archive::{
     Archive, ArchiveOptions, Error as ArchiveError, Outcome, Places, Progress, ToArchive,
 };
 use steno_recorder::connection::{Spooled, connections, weave_again};
-use steno_recorder::spines;
+use steno_recorder::{forgetting, spines};
+use steno_vault::Vault;
 use steno_views::with_causes;
 
 use crate::archiving::{self, warn};
@@ -30,6 +32,11 @@ pub fn settle_all(journal: &Journal, settings: &Settings) {
 fn settle_left(journal: &Journal, settings: &Settings, spooled: Spooled) -> Result<(), Failure> {
     // One that is being recorded is settled by whoever does that.
     let Some(_guard) = spooled.lock(journal.store()).map_err(failure)? else { return Ok(()) };
+    let vault = Vault::open(Arc::clone(journal.store().disk()));
+    let store_dir = settings.store.value.canonicalize()?;
+    if forgetting::is_connection_forgotten(&vault, &store_dir, spooled).map_err(not_forgotten)? {
+        return spooled.remove(journal.store()).map_err(failure);
+    }
     let recorded = weave_again(journal, &spooled).map_err(failure)?;
     recorded.problems.iter().for_each(|problem| warn(problem));
     settle_one(journal, settings, spooled, recorded.is_left)
@@ -78,6 +85,28 @@ impl Progress for Passed {
 /// Returns what ends a command when a connection or a spine cannot be recorded.
 #[expect(clippy::needless_pass_by_value, reason = "it stands where errors are mapped")]
 pub fn failure(error: spines::Error) -> Failure {
-    let exit = if error.is_held() { Exit::Held } else { Exit::Could };
+    let is_forgotten = matches!(error, spines::Error::Forgotten { .. });
+    let exit = match (is_forgotten, error.is_held()) {
+        (true, _) => Exit::Found,
+        (false, true) => Exit::Held,
+        (false, false) => Exit::Could,
+    };
     Failure { exit, message: with_causes(&error), hint: None }
+}
+
+/// Returns what ends a command when something cannot be forgotten.
+pub fn not_forgotten(error: forgetting::Error) -> Failure {
+    let is_held = error.is_held();
+    let failure = match error {
+        forgetting::Error::SpineHeld { .. } | forgetting::Error::ConnectionHeld { .. } => {
+            let hint =
+                "nothing was forgotten; try again when `steno app-server` or `steno spine record` has ended";
+            return Failure { exit: Exit::Held, message: with_causes(&error), hint: Some(hint.to_owned()) };
+        }
+        forgetting::Error::Connection { .. } => Failure::could_not(with_causes(&error)),
+        forgetting::Error::Vault(error) => error.into(),
+        forgetting::Error::Journal(error) => error.into(),
+    };
+    let hint = "`steno pause` makes whoever records let go; `steno resume` afterwards";
+    if is_held { failure.with_hint(hint) } else { failure }
 }

@@ -72,4 +72,5 @@
 pub mod archive;
 pub mod connection;
 pub mod entries;
+pub mod forgetting;
 pub mod spines;

@@ -6,6 +6,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use steno_disk::{Disk, Identity, LockGuard, StorePath, sync_dir};
+use steno_model::ThreadId;
 
 use crate::error::Error;
 use crate::gate::Alone;
@@ -13,11 +14,20 @@ use crate::ids::SourceId;
 use crate::names::{self, VaultFile};
 use crate::sweep::{self, Swept};
 use crate::tail_file;
-use crate::tombstones::{Tombstone, Tombstones};
+use crate::tombstones::{SpineTombstone, Tombstone, Tombstones};
 use crate::vault::Vault;
 
 /// How often one tries to be alone before the sweep is left to somebody else.
 const ALONE_TRIES: usize = 50;
+
+/// What is to be forgotten, all of it or nothing.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ToForget<'a> {
+    /// The sources.
+    pub sources: &'a [SourceId],
+    /// The threads whose spines go. Their files are for the caller to delete, who holds their locks.
+    pub spines: &'a [ThreadId],
+}
 
 /// What forgetting came to.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -65,8 +75,19 @@ impl Vault {
     /// then. [`Error::Busy`] when others forget something just now. After any other error, of a damaged manifest for
     /// one, sources that have a tombstone are gone, and the next sweep completes it.
     pub fn forget(&self, sources: &[SourceId], why: &str, now: &str) -> Result<Forgotten, Error> {
-        let _changing =
-            self.lock_tombstones(ALONE_TRIES)?.ok_or_else(|| Error::Busy { path: lock_path() })?;
+        self.forget_all(ToForget { sources, spines: &[] }, why, now)
+    }
+
+    /// Deletes sources for good like [`Vault::forget`], and puts the tombstones of spines in place with theirs: whatever
+    /// happens then, all of it is forgotten. [`Vault::spines_swept`] is to be told when the spines are gone.
+    ///
+    /// # Errors
+    /// As [`Vault::forget`].
+    pub fn forget_all(&self, what: ToForget<'_>, why: &str, now: &str) -> Result<Forgotten, Error> {
+        let ToForget { sources, spines } = what;
+        let _changing = self.change_tombstones()?;
+        let root = names::root();
+        self.disk().make_dir(&root).map_err(Error::io("make", &root))?;
         let mut tombstones = Tombstones::read(&**self.disk())?;
         let mut locks = Vec::new();
         for source in sources {
@@ -75,8 +96,16 @@ impl Vault {
                 tombstones.all.push(self.tombstone(*source, why, now)?);
             }
         }
+        for thread in spines {
+            tombstones.add_spine(thread, why, now);
+        }
         tombstones.write(&**self.disk())?;
-        let swept = self.sweep_pending(&mut tombstones, ALONE_TRIES)?;
+        let is_nothing = sources.is_empty() && tombstones.pending().next().is_none();
+        let swept = if is_nothing {
+            Some(Swept::default())
+        } else {
+            self.sweep_pending(&mut tombstones, ALONE_TRIES)?
+        };
         let of =
             |source: &SourceId| tombstones.all.iter().find(|tombstone| tombstone.source == *source).cloned();
         Ok(Forgotten { tombstones: sources.iter().filter_map(of).collect(), swept })
@@ -112,6 +141,42 @@ impl Vault {
     /// As [`Vault::tombstones`].
     pub fn is_forgotten(&self, source: SourceId) -> Result<bool, Error> {
         Ok(self.forgotten()?.all.iter().any(|tombstone| tombstone.source == source))
+    }
+
+    /// Lists the spines that were forgotten.
+    ///
+    /// # Errors
+    /// As [`Vault::tombstones`].
+    pub fn spine_tombstones(&self) -> Result<Vec<SpineTombstone>, Error> {
+        Ok(self.forgotten()?.spines.clone())
+    }
+
+    /// Takes word that nothing is left of spines that were forgotten.
+    ///
+    /// # Errors
+    /// [`Error::Busy`] when others forget something just now, or as [`Vault::tombstones`].
+    pub fn spines_swept(&self, threads: &[ThreadId]) -> Result<(), Error> {
+        let _changing = self.change_tombstones()?;
+        let mut tombstones = Tombstones::read(&**self.disk())?;
+        for tombstone in tombstones.spines.iter_mut().filter(|tombstone| threads.contains(&tombstone.thread))
+        {
+            tombstone.is_swept = true;
+        }
+        tombstones.write(&**self.disk())
+    }
+
+    /// Puts the tombstones in place once more. Whoever wrote them may have died, or failed, before they were safe, and
+    /// nothing is deleted for their sake alone.
+    ///
+    /// # Errors
+    /// As [`Vault::spines_swept`].
+    pub fn make_tombstones_safe(&self) -> Result<(), Error> {
+        let _changing = self.change_tombstones()?;
+        Tombstones::read(&**self.disk())?.write(&**self.disk())
+    }
+
+    fn change_tombstones(&self) -> Result<Box<dyn LockGuard>, Error> {
+        self.lock_tombstones(ALONE_TRIES)?.ok_or_else(|| Error::Busy { path: lock_path() })
     }
 
     fn lock_tombstones(&self, tries: usize) -> Result<Option<Box<dyn LockGuard>>, Error> {

@@ -46,7 +46,7 @@
 //!   when there is enough of it.
 //! - **Order of writing.** Chunk, sync, manifest, sync. So no manifest names what a power cut can take.
 //! - **Forgetting.** A tombstone is written, then everything is deleted that nothing else uses. Whoever opens the vault next
-//!   completes what was cut short.
+//!   completes what was cut short. Tombstones of spines lie among them, so that a session is forgotten in one step.
 //!
 //! # Where to look
 //! `writer` is the way in and `vault` the way out. Between them: `cut` finds boundaries and likeness, `codec` compresses,
@@ -82,7 +82,7 @@ mod verify;
 mod writer;
 
 pub use error::Error;
-pub use forget::Forgotten;
+pub use forget::{Forgotten, ToForget};
 pub use ids::{ChunkHash, PackId, SourceId};
 pub use limits::Limits;
 pub use manifest::{Adapted, ChunkRef, Generation, HostPath, Manifest, SourceInfo};
@@ -90,7 +90,7 @@ pub use names::VaultFile;
 pub use restore::{RestoreError, Standing, is_being_restored};
 pub use role::Role;
 pub use sweep::Swept;
-pub use tombstones::Tombstone;
+pub use tombstones::{SpineTombstone, Tombstone};
 pub use usage::{SourceUsage, Usage};
 pub use vault::Vault;
 pub use verify::{Finding, Progress, Touched, Verified};

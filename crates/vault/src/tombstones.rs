@@ -1,7 +1,9 @@
 //! What was forgotten: a line for each source that says that it was here, and nothing of what was in it.
 
-use serde::{Deserialize, Serialize};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use steno_disk::{Disk, replace_file};
+use steno_model::ThreadId;
 
 use crate::checked::{read_lines, write_line};
 use crate::error::Error;
@@ -14,8 +16,8 @@ use crate::vault::Vault;
 
 /// The version of the file that we write.
 const VERSION: u32 = 1;
-/// What lines of the kind that counts begin with.
-const KNOWN_KIND: &str = "{\"forgotten\":";
+/// What lines of the kinds that count begin with.
+const KNOWN_KINDS: [&str; 2] = ["{\"forgotten\":", "{\"forgotten_spine\":"];
 
 /// That a source was forgotten.
 ///
@@ -47,17 +49,43 @@ pub struct Tombstone {
     pub is_swept: bool,
 }
 
+/// That the spine of a thread was forgotten. Its files are not the vault's; whoever deletes them says when they are gone.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SpineTombstone {
+    /// The thread.
+    #[serde(serialize_with = "write_thread", deserialize_with = "read_thread")]
+    pub thread: ThreadId,
+    /// When it was forgotten, the last time.
+    pub time: String,
+    /// Why, in the words of whoever asked for it.
+    pub why: String,
+    /// Whether nothing of it is left. What came later was begun anew.
+    #[serde(rename = "swept")]
+    pub is_swept: bool,
+}
+
+fn write_thread<S: Serializer>(thread: &ThreadId, out: S) -> Result<S::Ok, S::Error> {
+    out.serialize_str(thread.as_str())
+}
+
+/// Reads a thread's id, which names a directory and so is not just any string.
+fn read_thread<'de, D: Deserializer<'de>>(from: D) -> Result<ThreadId, D::Error> {
+    ThreadId::parse(&String::deserialize(from)?).map_err(D::Error::custom)
+}
+
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Line {
     Tombstones { version: u32 },
     Forgotten(Tombstone),
+    ForgottenSpine(SpineTombstone),
 }
 
 /// All tombstones of a vault.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Tombstones {
     pub(crate) all: Vec<Tombstone>,
+    pub(crate) spines: Vec<SpineTombstone>,
     /// Lines of kinds that we do not know, kept as they are.
     unknown: Vec<String>,
 }
@@ -97,8 +125,9 @@ impl Tombstones {
                 }
                 Ok(Line::Tombstones { .. }) => {}
                 Ok(Line::Forgotten(tombstone)) => tombstones.all.push(tombstone),
+                Ok(Line::ForgottenSpine(tombstone)) => tombstones.spines.push(tombstone),
                 // Taken for a kind that we do not know, it would let the source be recorded again.
-                Err(_) if text.starts_with(KNOWN_KIND) => {
+                Err(_) if KNOWN_KINDS.iter().any(|kind| text.starts_with(kind)) => {
                     return Err(damaged(offset, "a line does not have the fields of its kind"));
                 }
                 Err(_) => tombstones.unknown.push(text),
@@ -117,6 +146,7 @@ impl Tombstones {
         let path = VaultFile::Tombstones.path();
         let mut text = String::new();
         let lines = self.all.iter().cloned().map(Line::Forgotten);
+        let lines = lines.chain(self.spines.iter().cloned().map(Line::ForgottenSpine));
         for line in std::iter::once(Line::Tombstones { version: VERSION }).chain(lines) {
             let object = serde_json::to_string(&line).expect("our own lines are strings and numbers");
             write_line(&object, &mut text);
@@ -125,6 +155,13 @@ impl Tombstones {
             write_line(object, &mut text);
         }
         replace_file(disk, &path, text.as_bytes()).map_err(Error::io("write", &path))
+    }
+
+    /// Adds the tombstone of a spine, or makes that of one that was forgotten before the newest.
+    pub(crate) fn add_spine(&mut self, thread: &ThreadId, why: &str, time: &str) {
+        self.spines.retain(|tombstone| tombstone.thread != *thread);
+        let (thread, time, why) = (thread.clone(), time.to_owned(), why.to_owned());
+        self.spines.push(SpineTombstone { thread, time, why, is_swept: false });
     }
 
     /// Returns the sources of which something may still be there.
@@ -192,5 +229,16 @@ mod tests {
         let without_rest = format!(r#"{{"forgotten":{{"source":"{id}"}}}}"#);
         assert!(matches!(read(&without_rest), Err(Error::Damaged { .. })));
         assert!(read(r#"{"remembered":{}}"#).unwrap().all.is_empty());
+        let spine = |thread: &str| {
+            read(&format!(
+                r#"{{"forgotten_spine":{{"thread":"{thread}","time":"t","why":"w","swept":true}}}}"#
+            ))
+        };
+        let thread = ThreadId::parse("t-1").unwrap();
+        let want = SpineTombstone { thread, time: "t".into(), why: "w".into(), is_swept: true };
+        assert_eq!(spine("t-1").unwrap().spines, [want]);
+        for thread in ["", "../transcripts", "a/b"] {
+            assert!(matches!(spine(thread), Err(Error::Damaged { .. })), "{thread}");
+        }
     }
 }

@@ -65,7 +65,8 @@ pub struct WatchArgs {
     override_usage = "steno forget [OPTIONS] <RUN>\n       steno forget [OPTIONS] --project <PROJECT>\n       steno forget [OPTIONS] --older-than <TIME>"
 )]
 pub struct ForgetArgs {
-    /// A run's UUID or the beginning of it, a session as its agent names it, or a file: its session with its subagents
+    /// A run's UUID or the beginning of it, a session as its agent names it, or a file: its session with its subagents. Or
+    /// a thread that has a trace spine alone
     #[arg(required_unless_present_any = ["project", "older_than"])]
     pub run: Option<String>,
     /// All sessions of a project, by its directory or as its agent names it; `*` stands for anything
@@ -80,7 +81,7 @@ pub struct ForgetArgs {
     /// Show what would go, and change nothing
     #[arg(long)]
     pub dry_run: bool,
-    /// Print one JSON object a line: sources and runs that go
+    /// Print one JSON object a line: sources, runs and spines that go
     #[arg(long)]
     pub json: bool,
 }

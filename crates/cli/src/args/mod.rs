@@ -105,8 +105,9 @@ pub enum Command {
     Restore(RestoreArgs),
     /// Delete sessions from the archive for good, after showing what goes
     ///
-    /// Their files' bytes that nothing else uses, their transcripts, and what is derived from them. A tombstone stays, so
-    /// that they are not archived again while the agent still has them; the agent's own files are left alone.
+    /// Their files' bytes that nothing else uses, their transcripts, the trace spines of their threads, and what is derived
+    /// from them. A tombstone stays, so that they are not archived again while the agent still has them; the agent's own
+    /// files are left alone. What somebody is writing is not forgotten.
     Forget(ForgetArgs),
     /// Show what costs space in the archive, and what was spared
     ///

@@ -57,6 +57,9 @@ pub struct SpineRecordArgs {
     /// A session file, the directory of a trace, or a thread of the archive
     #[arg(required = true, value_name = "FILE|DIR|THREAD")]
     pub sources: Vec<String>,
+    /// Record sessions that were forgotten too, as if they were new
+    #[arg(long)]
+    pub again: bool,
     /// Print one JSON object a source
     #[arg(long)]
     pub json: bool,

@@ -6,15 +6,19 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use serde_json::json;
-use steno_journal::Store;
-use steno_model::RunId;
+use steno_journal::{Journal, Store};
+use steno_model::{RunId, ThreadId};
 use steno_recorder::archive::{is_project, last_written};
-use steno_vault::{Manifest, Role, SourceId, Swept, Vault};
+use steno_recorder::forgetting::{Doomed, SpinesOf, connection_of, finish, forget, spines_of};
+use steno_vault::{Manifest, Role, SourceId, Vault};
 use steno_views::{Lines, count, visible};
 
+use super::spine::find_thread;
 use crate::archiving::follow::tell;
 use crate::archiving::sessions::{self, all_manifests, find_sources};
+use crate::archiving::{journal_options, pausing, warn};
 use crate::args::ForgetArgs;
+use crate::connections::{not_forgotten, settle_all};
 use crate::failure::{Exit, Failure, Outcome};
 use crate::output::{Output, size};
 use crate::runs;
@@ -24,17 +28,38 @@ use crate::settings::Settings;
 struct Plan {
     manifests: Vec<Manifest>,
     runs: Vec<RunId>,
+    spines: SpinesOf,
     why: String,
+}
+
+impl Plan {
+    fn is_empty(&self) -> bool {
+        self.manifests.is_empty() && self.runs.is_empty() && self.spines.going.is_empty()
+    }
+
+    fn words(&self) -> String {
+        let files = count(self.manifests.len() as u64, "file");
+        let runs = count(self.runs.len() as u64, "run");
+        match self.spines.going.len() as u64 {
+            0 => format!("{files} and {runs}"),
+            spines => format!("{files}, {runs} and {}", count(spines, "spine")),
+        }
+    }
 }
 
 pub fn run(args: &ForgetArgs, settings: &Settings, output: &mut Output) -> Outcome {
     let store = runs::need_store(settings)?;
     let vault = Vault::open(Arc::clone(store.disk()));
-    let plan = plan(args, settings, &store, &vault)?;
-    if plan.manifests.is_empty() && plan.runs.is_empty() {
+    let finished = if args.dry_run { Vec::new() } else { tidy(&store, &vault, settings)? };
+    let plan = match plan(args, settings, &store, &vault) {
+        // What is asked for may be what was cut short.
+        Err(_) if !finished.is_empty() => return Ok(Exit::Done),
+        plan => plan?,
+    };
+    if plan.is_empty() {
         return Err(Failure::nothing("there is nothing in the archive that this names"));
     }
-    show(&plan, &vault, args.json, output)?;
+    show(&plan, &store, &vault, args, output)?;
     if args.dry_run {
         return Ok(Exit::Done);
     }
@@ -45,9 +70,22 @@ pub fn run(args: &ForgetArgs, settings: &Settings, output: &mut Output) -> Outco
     carry_out(&plan, &store, &vault)
 }
 
+/// Completes what was begun with forgetting, and has connections archived that wait for it: what they hold would come back.
+fn tidy(store: &Store, vault: &Vault, settings: &Settings) -> Result<Vec<ThreadId>, Failure> {
+    let finished = finish(store, vault, Timestamp::now()).map_err(not_forgotten)?;
+    for thread in &finished {
+        tell(&format!("the spine of {thread} was forgotten before, and is gone now"));
+    }
+    if !pausing::is_paused(&**store.disk()) {
+        settle_all(&Journal::new(store.clone(), journal_options(settings)), settings);
+    }
+    Ok(finished)
+}
+
 fn plan(args: &ForgetArgs, settings: &Settings, store: &Store, vault: &Vault) -> Result<Plan, Failure> {
     let made = sessions::sources_of_runs(store)?;
     let mut only = None;
+    let mut alone = None;
     let (manifests, why) = match (&args.run, &args.project, args.older_than) {
         (Some(text), _, _) => {
             let manifests = match find_sources(text, store, vault, settings) {
@@ -58,7 +96,14 @@ fn plan(args: &ForgetArgs, settings: &Settings, store: &Store, vault: &Vault) ->
                         only = Some(run);
                         Vec::new()
                     }
-                    Ok(_) | Err(_) => return Err(failure),
+                    // A spine that was made from a file which the archive has not.
+                    Ok(_) | Err(_) => match find_thread(text, store) {
+                        Ok(thread) => {
+                            alone = Some(thread);
+                            Vec::new()
+                        }
+                        Err(_) => return Err(failure),
+                    },
                 },
             };
             (manifests, text.clone())
@@ -83,7 +128,13 @@ fn plan(args: &ForgetArgs, settings: &Settings, store: &Store, vault: &Vault) ->
             runs.push(run);
         }
     }
-    Ok(Plan { manifests, runs, why })
+    let mut spines = spines_of(store, vault, &manifests).map_err(not_forgotten)?;
+    // A run of Codex is called what its thread is.
+    let is_its = |thread: &ThreadId| only.is_some_and(|run| run.to_string() == thread.as_str());
+    spines.going.extend(store.spines()?.into_iter().filter(is_its).chain(alone));
+    spines.going.sort();
+    spines.going.dedup();
+    Ok(Plan { manifests, runs, spines, why })
 }
 
 /// Returns the files of sessions none of which was written to since.
@@ -99,38 +150,44 @@ fn older_than(manifests: Vec<Manifest>, before: Timestamp) -> Vec<Manifest> {
     manifests.into_iter().filter(is_old).collect()
 }
 
-fn show(plan: &Plan, vault: &Vault, as_json: bool, output: &mut Output) -> Result<(), Failure> {
+fn show(
+    plan: &Plan,
+    store: &Store,
+    vault: &Vault,
+    args: &ForgetArgs,
+    output: &mut Output,
+) -> Result<(), Failure> {
+    let mut total = 0;
+    let mut line = |bytes: Option<u64>, words: &str, object: serde_json::Value| {
+        total += bytes.unwrap_or(0);
+        if args.json {
+            output.json_line(&object.to_string());
+        } else {
+            let bytes = bytes.map(size).unwrap_or_default();
+            output.line(&format!("{bytes:>8}  {}", visible(words, Lines::Escape)));
+        }
+    };
     for manifest in &plan.manifests {
         let bytes = len_of(vault, manifest)?;
         let path = manifest.info.path.0.display().to_string();
-        if as_json {
-            let generations = manifest.generations.len();
-            let source = manifest.id.to_string();
-            output.json_line(
-                &json!({"kind": "source", "source": source, "path": path, "bytes": bytes, "generations": generations})
-                    .to_string(),
-            );
-        } else {
-            output.line(&format!("{:>8}  {}", size(bytes), visible(&path, Lines::Escape)));
-        }
-    }
-    let mut total = 0;
-    for manifest in &plan.manifests {
-        total += len_of(vault, manifest)?;
+        let (source, generations) = (manifest.id.to_string(), manifest.generations.len());
+        let object = json!({"kind": "source", "source": source, "path": path, "bytes": bytes, "generations": generations});
+        line(Some(bytes), &path, object);
     }
     for run in &plan.runs {
-        if as_json {
-            output.json_line(&json!({"kind": "run", "run_id": run.to_string()}).to_string());
-        } else {
-            output.line(&format!("{:>8}  run {run}", ""));
-        }
+        line(None, &format!("run {run}"), json!({"kind": "run", "run_id": run.to_string()}));
     }
-    if !as_json {
-        let files = count(plan.manifests.len() as u64, "file");
-        output.line(&format!(
-            "{:>8}  in all: {files}, {}",
-            size(total),
-            count(plan.runs.len() as u64, "run")
+    for thread in &plan.spines.going {
+        let bytes = store.spine_bytes(thread)?;
+        let object = json!({"kind": "spine", "thread_id": thread.as_str(), "bytes": bytes});
+        line(Some(bytes), &format!("spine {thread}"), object);
+    }
+    if !args.json {
+        output.line(&format!("{:>8}  in all: {}", size(total), plan.words()));
+    }
+    for thread in &plan.spines.staying {
+        warn(&format!(
+            "the spine of `{thread}` has records of what goes, and of other connections: it stays"
         ));
     }
     Ok(())
@@ -150,10 +207,8 @@ fn confirm(plan: &Plan) -> Result<(), Failure> {
     if !io::stdin().is_terminal() {
         return Err(Failure::usage("nobody is here to be asked").with_hint(hint));
     }
-    let files = count(plan.manifests.len() as u64, "file");
-    let runs = count(plan.runs.len() as u64, "run");
     let mut stderr = io::stderr();
-    write!(stderr, "forget {files} and {runs} for good? [y/N] ")?;
+    write!(stderr, "forget {} for good? [y/N] ", plan.words())?;
     stderr.flush()?;
     let mut answer = String::new();
     io::stdin().lock().read_line(&mut answer)?;
@@ -163,34 +218,25 @@ fn confirm(plan: &Plan) -> Result<(), Failure> {
     Err(Failure::nothing("nothing was forgotten"))
 }
 
-fn forget_sources(vault: &Vault, ids: &[SourceId], why: &str, time: &str) -> Result<Option<Swept>, Failure> {
-    let forgotten = vault.forget(ids, why, time).map_err(|error| {
-        let failure = Failure::from(error);
-        let hint = "`steno pause` makes whoever records let go; `steno resume` afterwards";
-        if failure.exit == Exit::Held { failure.with_hint(hint) } else { failure }
-    })?;
-    Ok(forgotten.swept)
-}
-
 fn carry_out(plan: &Plan, store: &Store, vault: &Vault) -> Outcome {
-    let now = Timestamp::now();
-    let ids: Vec<SourceId> = plan.manifests.iter().map(|manifest| manifest.id).collect();
-    let time = steno_model::Timestamp::from_instant(now).to_string();
-    let swept = if ids.is_empty() { None } else { forget_sources(vault, &ids, &plan.why, &time)? };
-    for run in &plan.runs {
-        store.remove_run(*run, now)?;
-    }
-    tell(&format!(
-        "forgot {} and {}",
-        count(plan.manifests.len() as u64, "file"),
-        count(plan.runs.len() as u64, "run")
-    ));
-    if !ids.is_empty() && swept.is_none_or(|swept| swept.packs_busy > 0) {
+    let sources: Vec<SourceId> = plan.manifests.iter().map(|manifest| manifest.id).collect();
+    let connections = plan.manifests.iter().filter_map(connection_of);
+    let doomed = Doomed {
+        connections: connections.collect(),
+        runs: plan.runs.clone(),
+        threads: plan.spines.going.clone(),
+        sources,
+    };
+    let forgotten = forget(store, vault, &doomed, &plan.why, Timestamp::now()).map_err(not_forgotten)?;
+    tell(&format!("forgot {}", plan.words()));
+    if !doomed.sources.is_empty() && forgotten.swept.is_none_or(|swept| swept.packs_busy > 0) {
         tell(
             "some of their bytes lie in a pack that is being written; they go with the next `steno forget`, or when recording starts again",
         );
     }
-    let there: Vec<_> = plan.manifests.iter().filter(|manifest| manifest.info.path.0.exists()).collect();
+    // The file of a connection was the store's own.
+    let is_agents = |manifest: &&Manifest| manifest.info.path.0.exists() && connection_of(manifest).is_none();
+    let there: Vec<_> = plan.manifests.iter().filter(is_agents).collect();
     if let Some(first) = there.first() {
         let path = first.info.path.0.display().to_string();
         tell(&format!(

@@ -1,10 +1,13 @@
 //! The spines' part of `steno verify`: every segment, meta file and artifact of every thread.
 
+use std::sync::Arc;
+
 use anstyle::AnsiColor;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::json;
 use steno_journal::{Error as JournalError, Report, Severity, SpineState, Store, validate_spine};
 use steno_model::ThreadId;
+use steno_vault::Vault;
 use steno_views::{Lines, count, visible, with_causes};
 
 use super::verify::Tally;
@@ -18,7 +21,18 @@ pub fn verify_spines(store: &Store, as_json: bool, output: &mut Output) -> Resul
     let style = ProgressStyle::with_template("{bar:30} {pos}/{len} spines, {eta} left");
     bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
     let mut tally = Tally::default();
+    // Of these anything may be left, and nothing counts. A file of tombstones that cannot be read is told with the evidence.
+    let forgotten = Vault::open(Arc::clone(store.disk())).spine_tombstones().unwrap_or_default();
+    let is_going = |thread: &ThreadId| forgotten.iter().any(|one| one.thread == *thread && !one.is_swept);
     for thread in &threads {
+        if is_going(thread) {
+            bar.inc(1);
+            tally.add(true);
+            bar.suspend(|| {
+                if as_json { output.json_line(&going_json(thread)) } else { output.line(&going(thread)) }
+            });
+            continue;
+        }
         // What cannot be read is no reason to leave the others unchecked.
         let checked = validate_spine(store, thread);
         bar.inc(1);
@@ -67,6 +81,17 @@ fn unsealed_words(thread: &ThreadId, report: &Report) -> String {
     }
     words.push_str(&format!("; `steno spine validate {thread} --repair` seals it"));
     words
+}
+
+fn going(thread: &ThreadId) -> String {
+    let ok = AnsiColor::Green.on_default();
+    format!(
+        "{ok}ok{ok:#}       spine {thread}  forgotten; what is left of it goes with the next `steno forget` or `steno up`"
+    )
+}
+
+fn going_json(thread: &ThreadId) -> String {
+    json!({ "kind": "spine", "thread_id": thread.as_str(), "ok": true, "state": "forgotten" }).to_string()
 }
 
 fn damaged(thread: &ThreadId, words: &str) -> String {

@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::kit::{Steno, wait_until};
 
 /// A server that answers as `codex app-server` does, as far as it goes, and ends with 7.
-const SERVER: &str = r#"
+pub const SERVER: &str = r#"
 while IFS= read -r line; do
   case "$line" in
     *thread/start*) printf '%s\n' '{"id":2,"result":{"thread":{"id":"th1","cwd":"/w"},"model":"m"}}' ;;
@@ -20,7 +20,7 @@ done
 exit 7
 "#;
 
-const SAID: [&str; 3] = [
+pub const SAID: [&str; 3] = [
     r#"{"method":"initialize","id":1,"params":{"clientInfo":{"name":"editor","version":"1"}}}"#,
     r#"{"method":"thread/start","id":2,"params":{}}"#,
     r#"{"method":"turn/start","id":3,"params":{"threadId":"th1","input":[{"type":"text","text":"Hello."}]}}"#,

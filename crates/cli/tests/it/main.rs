@@ -14,6 +14,7 @@ mod errors;
 mod escapes;
 mod exports;
 mod following;
+mod forgetting_spines;
 mod full_disks;
 mod kill;
 mod kit;

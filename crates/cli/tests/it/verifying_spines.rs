@@ -1,10 +1,14 @@
 //! `steno verify` and the spines of the store: damage is found and named, what a crash left is told and is none.
 
 use std::fs;
+use std::sync::Arc;
 
 use serde_json::{Value, json};
+use steno_disk::RealDisk;
+use steno_model::ThreadId;
+use steno_vault::{ToForget, Vault};
 
-use crate::kit::{RUN, Said, Steno};
+use crate::kit::{RUN, Said, Steno, TIME};
 use crate::spines::{THREAD, check, spine_dir, with_spine, write};
 
 /// Verifies and makes sure that nothing was changed by it, not even a time.
@@ -122,6 +126,26 @@ fn what_a_crash_left_is_told_with_what_mends_it_and_is_no_damage() {
     assert_eq!((code, told), (0, [json!("unsealed"), json!(whole.len() + 8), json!(8)]));
     assert_eq!(steno.run(&["spine", "validate", THREAD, "--repair"]).code, 0);
     check(&verify(&steno, &[]), 0, &[", sealed"]);
+}
+
+/// Forgetting was cut short: whatever is left counts as gone, and the next one who comes deletes it.
+#[test]
+fn what_is_left_of_a_forgotten_spine_is_no_damage_and_goes() {
+    let steno = with_spine();
+    let disk = Arc::new(RealDisk::open(&steno.store()).unwrap().unwrap());
+    let vault = Vault::open(disk);
+    let spines = [ThreadId::parse(THREAD).unwrap()];
+    vault.forget_all(ToForget { spines: &spines, ..ToForget::default() }, "a test", TIME).unwrap();
+    fs::remove_file(spine_dir(&steno).join("segment-000.jsonl")).unwrap();
+    check(&verify(&steno, &[]), 0, &["forgotten; what is left of it goes"]);
+    let (code, told) = verify_json(&steno);
+    assert_eq!(
+        (code, told),
+        (0, json!({ "kind": "spine", "thread_id": THREAD, "ok": true, "state": "forgotten" }))
+    );
+    check(&steno.run(&["forget", THREAD, "--yes"]), 0, &["was forgotten before, and is gone now"]);
+    assert!(!spine_dir(&steno).exists());
+    check(&verify(&steno, &[]), 1, &["nothing to verify"]);
 }
 
 #[test]

@@ -133,6 +133,11 @@ pub(crate) fn ids_at(path: &Path) -> impl Iterator<Item = SourceId> {
     (0..).map(|turn| SourceId::derive(plain_name(path), turn))
 }
 
+/// Returns the id of the source that was first seen at a path, before anything else was there.
+pub(crate) fn first_id_at(path: &Path) -> SourceId {
+    SourceId::derive(plain_name(path), 0)
+}
+
 /// Tells whether two paths have one name that no other file has, as it has a UUID in it: whatever has become of its
 /// content, it is one session's.
 pub(crate) fn is_named_alone(path: &Path, other: &Path) -> bool {

@@ -28,6 +28,8 @@ use steno_model::Timestamp;
 use steno_vault::{Manifest, SourceId, Tombstone, Vault};
 
 use crate::entries::{Discovered, EntryNumbers, EntryOptions, EntrySink};
+use crate::forgetting;
+pub(crate) use catalog::first_id_at;
 use catalog::{Catalog, Known, plain_name};
 use source::{OpenSource, Pace, SourceParts};
 
@@ -77,6 +79,10 @@ impl Archive {
     /// What the vault says.
     pub fn open(journal: Journal, options: ArchiveOptions) -> Result<Self, Error> {
         let vault = Vault::create(Arc::clone(journal.store().disk())).map_err(Error::Catalog)?;
+        if let Err(error) = forgetting::finish(journal.store(), &vault, (options.clock)()) {
+            // It is tried again the next time, and keeps nothing from being recorded.
+            tracing::warn!("what was forgotten is not all deleted: {}", steno_views::with_causes(&error));
+        }
         let catalog = Catalog::load(&vault)?;
         Ok(Self { vault, journal, catalog, options, prompt_names: EntryNumbers::default() })
     }

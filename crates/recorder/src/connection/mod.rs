@@ -23,7 +23,7 @@ use steno_views::spine::{
 };
 use uuid::Uuid;
 
-use crate::spines::{Error, SourceName, SpineRecorder, Written};
+use crate::spines::{Error, Forgotten, SourceName, SpineRecorder, Written};
 use artifacts::Snapshots;
 use boundaries::Boundaries;
 use safe::{Reached, Safe};
@@ -131,7 +131,7 @@ impl ConnectionRecorder {
         let weaving = thread.spawn({
             let reached = Arc::clone(&reached);
             move || {
-                let weave = Weave { is_live: true, ..Weave::new(&journal, spooled.id) };
+                let weave = Weave::new(&journal, spooled.id).listening();
                 weave.live(recording, safe, &reached)
             }
         });
@@ -252,6 +252,11 @@ impl Weave {
         }
     }
 
+    /// Listens while the connection goes on. What is said on a thread that was forgotten begins it anew.
+    fn listening(self) -> Self {
+        Self { is_live: true, spines: self.spines.with_forgotten(Forgotten::Again), ..self }
+    }
+
     /// Makes spines of a file while it is written, of what is safe of it.
     fn live(
         mut self,
@@ -351,8 +356,9 @@ impl Weave {
             }
             made.length = length;
             if let Err(error) = self.spines.write(&thread, made) {
-                // What was made from another source stays so.
-                self.recorded.is_left |= !matches!(error, Error::OtherSource { .. });
+                // What was made from another source, or forgotten, stays so.
+                let stays = matches!(error, Error::OtherSource { .. } | Error::Forgotten { .. });
+                self.recorded.is_left |= !stays;
                 self.recorded.problems.push(steno_views::with_causes(&error));
                 self.given_up.insert(thread);
             }

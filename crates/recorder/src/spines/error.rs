@@ -17,6 +17,21 @@ pub enum Error {
         /// What it was to be made from.
         wanted: String,
     },
+    /// The thread was forgotten, and is not to be recorded again.
+    #[error("the session of thread {thread} was forgotten, and is not recorded again")]
+    Forgotten {
+        /// The thread.
+        thread: ThreadId,
+    },
+    /// What was forgotten cannot be read, or not be taken away.
+    #[error("cannot tell whether thread {thread} was forgotten")]
+    Forgetting {
+        /// The thread.
+        thread: ThreadId,
+        /// Why.
+        #[source]
+        source: crate::forgetting::Error,
+    },
     /// What the source says of itself names no thread.
     #[error("`{}` names no thread", path.display())]
     NoThread {
@@ -56,6 +71,14 @@ impl Error {
     /// Tells whether another process writes the spine.
     #[must_use]
     pub fn is_held(&self) -> bool {
-        matches!(self, Self::Journal { source: steno_journal::Error::Held { .. }, .. })
+        match self {
+            Self::Journal { source, .. } => matches!(source, steno_journal::Error::Held { .. }),
+            Self::Forgetting { source, .. } => source.is_held(),
+            Self::OtherSource { .. }
+            | Self::Forgotten { .. }
+            | Self::NoThread { .. }
+            | Self::Source { .. }
+            | Self::Spool { .. } => false,
+        }
     }
 }

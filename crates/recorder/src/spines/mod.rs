@@ -10,12 +10,14 @@ mod rollout;
 mod trace;
 
 use std::collections::HashMap;
-use std::collections::hash_map::Entry;
+use std::sync::Arc;
 
 use steno_journal::{ArtifactFile, Journal, KeptArtifact, Level, Rotation, SpineWriter};
 use steno_model::{Evidence, Position, SpineDraft, ThreadId};
+use steno_vault::Vault;
 use steno_views::spine::{SpineMade, SpineSource};
 
+use crate::forgetting;
 pub use beside::Beside;
 pub use error::Error;
 pub use rollout::{Bases, record_rollout};
@@ -47,11 +49,26 @@ impl SourceName {
         Self { is_further, ..Self::new(SpineSource::Rollout, name) }
     }
 
+    /// Returns the kind and the id that a name in `evidence` has.
+    pub(crate) fn parse(text: &str) -> Option<(&str, &str)> {
+        text.split_once(':')
+    }
+
     /// Tells whether it may go on with a spine that another source has begun.
     fn goes_on_from(&self, other: &str) -> bool {
         let kind_of_other = other.split(':').next().unwrap_or_default();
         self.text == other || self.is_further && kind_of_other == self.kind.name()
     }
+}
+
+/// What becomes of threads that were forgotten and have no spine.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Forgotten {
+    /// They are not recorded.
+    #[default]
+    Stays,
+    /// They are recorded as if they were new: somebody asked for it, or says something on a thread that goes on.
+    Again,
 }
 
 /// How much was written.
@@ -68,7 +85,9 @@ pub struct Written {
 /// Writes the spines of one source.
 pub struct SpineRecorder {
     journal: Journal,
+    vault: Arc<Vault>,
     source: SourceName,
+    forgotten: Forgotten,
     level: Level,
     spines: HashMap<ThreadId, Spine>,
     written: Written,
@@ -81,26 +100,31 @@ struct Spine {
 }
 
 impl SpineRecorder {
-    /// Begins with a source.
+    /// Begins with a source. Threads that were forgotten are left alone.
     #[must_use]
     pub fn new(journal: Journal, source: SourceName, level: Level) -> Self {
-        Self { journal, source, level, spines: HashMap::new(), written: Written::default() }
+        let vault = Vault::open(Arc::clone(journal.store().disk()));
+        let (spines, written) = (HashMap::new(), Written::default());
+        Self { journal, vault, source, forgotten: Forgotten::Stays, level, spines, written }
+    }
+
+    /// Says what becomes of threads that were forgotten.
+    #[must_use]
+    pub fn with_forgotten(self, forgotten: Forgotten) -> Self {
+        Self { forgotten, ..self }
     }
 
     /// Writes a record, unless the thread's spine has it.
     ///
     /// # Errors
-    /// [`Error::OtherSource`] when the spine was made from something else, or what the journal says.
+    /// [`Error::OtherSource`] when the spine was made from something else, [`Error::Forgotten`], or what the journal says.
     pub fn write(&mut self, thread: &ThreadId, made: SpineMade) -> Result<(), Error> {
         let failed = |source| Error::Journal { thread: thread.clone(), source };
-        let spine = match self.spines.entry(thread.clone()) {
-            Entry::Occupied(entry) => entry.into_mut(),
-            Entry::Vacant(entry) => {
-                let writer = self.journal.spine_to_make_again(thread, Rotation::default()).map_err(failed)?;
-                let last = known::last_position(self.journal.store(), thread, &self.source)?;
-                entry.insert(Spine { writer, last })
-            }
-        };
+        if !self.spines.contains_key(thread) {
+            let opened = self.open(thread)?;
+            self.spines.insert(thread.clone(), opened);
+        }
+        let Some(spine) = self.spines.get_mut(thread) else { return Ok(()) };
         if spine.last.is_some_and(|last| made.position <= last) {
             self.written.known += 1;
             return Ok(());
@@ -119,6 +143,28 @@ impl SpineRecorder {
         }
         spine.last = Some(made.position);
         Ok(())
+    }
+
+    /// Opens the spine of a thread, and finds out how much of the source it has.
+    fn open(&self, thread: &ThreadId) -> Result<Spine, Error> {
+        let failed = |source| Error::Journal { thread: thread.clone(), source };
+        let forgetting = |source| Error::Forgetting { thread: thread.clone(), source };
+        let (store, now) = (self.journal.store(), jiff::Timestamp::now());
+        // What a crash left of a spine that was forgotten is not gone on with.
+        forgetting::finish_one(store, &self.vault, thread, now).map_err(forgetting)?;
+        let writer = self.journal.spine_to_make_again(thread, Rotation::default()).map_err(failed)?;
+        // Asked while the spine is ours: whoever has it forgotten holds it too.
+        if writer.seq_last().is_none()
+            && self.forgotten == Forgotten::Stays
+            && forgetting::is_forgotten(&self.vault, thread).map_err(forgetting)?
+        {
+            drop(writer);
+            let held = store.hold_spine(thread, now).map_err(failed)?;
+            held.remove().map_err(failed)?;
+            return Err(Error::Forgotten { thread: thread.clone() });
+        }
+        let last = known::last_position(store, thread, &self.source)?;
+        Ok(Spine { writer, last })
     }
 
     /// Keeps a file beside a thread's spine, which has been written to before, and returns where and its hash.

@@ -7,7 +7,7 @@ use steno_journal::{Journal, Level};
 use steno_model::ThreadId;
 use steno_views::spine::{Base, History, RolloutFold, SpineMade};
 
-use super::{Error, SourceName, SpineRecorder, Written};
+use super::{Error, Forgotten, SourceName, SpineRecorder, Written};
 
 /// How often a fork may go on from a fork.
 const FORKS_MAX: usize = 16;
@@ -21,18 +21,19 @@ pub trait Bases {
 /// Records what a session file has that its thread's spine has not.
 ///
 /// # Errors
-/// What the file, or the journal, says.
+/// [`Error::Forgotten`] when its session was, or what the file, or the journal, says.
 pub fn record_rollout(
     journal: &Journal,
     path: &Path,
     file: &mut dyn BufRead,
     bases: &mut dyn Bases,
+    forgotten: Forgotten,
 ) -> Result<(Vec<ThreadId>, Written), Error> {
     let mut recorder: Option<SpineRecorder> = None;
     fold_rollout(path, file, bases, &mut |thread, made| {
         let recorder = recorder.get_or_insert_with(|| {
             let source = SourceName::of_rollout(&file_name(path, thread), thread);
-            SpineRecorder::new(journal.clone(), source, Level::Written)
+            SpineRecorder::new(journal.clone(), source, Level::Written).with_forgotten(forgotten)
         });
         recorder.write(thread, made)
     })?;

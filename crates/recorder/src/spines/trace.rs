@@ -9,7 +9,7 @@ use steno_model::ThreadId;
 use steno_views::spine::{SpineSource, TraceFold};
 
 use super::rollout::each_line;
-use super::{Error, SourceName, SpineRecorder, Written};
+use super::{Error, Forgotten, SourceName, SpineRecorder, Written};
 
 /// How long a file of a trace may be that is read at once.
 const PAYLOAD_BYTES_MAX: u64 = 64 * 1024 * 1024;
@@ -17,14 +17,18 @@ const PAYLOAD_BYTES_MAX: u64 = 64 * 1024 * 1024;
 /// Records what a trace has that the spines of its threads have not.
 ///
 /// # Errors
-/// What its files, or the journal, say.
-pub fn record_trace(journal: &Journal, dir: &Path) -> Result<(Vec<ThreadId>, Written), Error> {
+/// [`Error::Forgotten`] when a session in it was, or what its files, or the journal, say.
+pub fn record_trace(
+    journal: &Journal,
+    dir: &Path,
+    forgotten: Forgotten,
+) -> Result<(Vec<ThreadId>, Written), Error> {
     let manifest = dir.join("manifest.json");
     let text = read_text(&manifest).map_err(|source| Error::Source { path: manifest.clone(), source })?;
     let mut fold = TraceFold::new(&text).ok_or_else(|| Error::NoThread { path: manifest.clone() })?;
     let name = dir.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let source = SourceName::new(SpineSource::RolloutTrace, &name);
-    let mut recorder = SpineRecorder::new(journal.clone(), source, Level::Written);
+    let mut recorder = SpineRecorder::new(journal.clone(), source, Level::Written).with_forgotten(forgotten);
     let trace = dir.join("trace.jsonl");
     let failed = |source| Error::Source { path: trace.clone(), source };
     let mut file = BufReader::new(open_regular(&trace, Links::Followed).map_err(failed)?);

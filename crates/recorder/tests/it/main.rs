@@ -7,6 +7,7 @@ mod connections;
 mod dying;
 mod following;
 mod forgetting;
+mod forgetting_spines;
 mod late;
 mod logging;
 mod many_runs;

@@ -9,7 +9,7 @@ use serde_json::Value;
 use steno_disk::StorePath;
 use steno_journal::{Journal, Options, SegmentIndex, SegmentName, Store};
 use steno_model::{SpineRecord, ThreadId};
-use steno_recorder::spines::{Bases, Error, Written, record_rollout, record_trace};
+use steno_recorder::spines::{Bases, Error, Forgotten, Written, record_rollout, record_trace};
 use steno_testkit::sim_disk::{Death, Fault, SimDisk};
 
 /// Session files by thread.
@@ -29,7 +29,8 @@ fn journal(disk: &SimDisk) -> Journal {
 fn record(disk: &SimDisk, name: &str, text: &str) -> Result<Written, Error> {
     let mut bases = Files(HashMap::new());
     let path = Path::new(name);
-    record_rollout(&journal(disk), path, &mut text.as_bytes(), &mut bases).map(|(_, written)| written)
+    record_rollout(&journal(disk), path, &mut text.as_bytes(), &mut bases, Forgotten::Stays)
+        .map(|(_, written)| written)
 }
 
 /// The records of a thread, in order.
@@ -133,8 +134,13 @@ fn record_if_alive(disk: &SimDisk, text: &str) -> Option<Result<Written, Error>>
     let store = Store::create(Arc::new(disk.clone())).ok()?;
     let journal = Journal::new(store, Options::default());
     let mut bases = Files(HashMap::new());
-    let recorded =
-        record_rollout(&journal, Path::new("rollout-x-t1.jsonl"), &mut text.as_bytes(), &mut bases);
+    let recorded = record_rollout(
+        &journal,
+        Path::new("rollout-x-t1.jsonl"),
+        &mut text.as_bytes(),
+        &mut bases,
+        Forgotten::Stays,
+    );
     Some(recorded.map(|(_, written)| written))
 }
 
@@ -150,7 +156,14 @@ fn a_fork_begins_with_the_history_of_what_it_was_forked_from() {
     ]
     .join("\n") + "\n";
     let mut bases = Files(HashMap::from([("t1", parent)]));
-    record_rollout(&journal(&disk), Path::new("rollout-t2.jsonl"), &mut fork.as_bytes(), &mut bases).unwrap();
+    record_rollout(
+        &journal(&disk),
+        Path::new("rollout-t2.jsonl"),
+        &mut fork.as_bytes(),
+        &mut bases,
+        Forgotten::Stays,
+    )
+    .unwrap();
     let records = records(&disk, "t2");
     let boundary: Value = serde_json::from_str(records.last().unwrap().payload.as_str()).unwrap();
     let numbers: Vec<&Value> =
@@ -176,13 +189,13 @@ fn a_trace_gives_a_spine_to_each_of_its_threads() {
     ];
     write("trace.jsonl", &(lines.join("\n") + "\n"));
     let disk = SimDisk::new(1);
-    let (threads, written) = record_trace(&journal(&disk), dir.path()).unwrap();
+    let (threads, written) = record_trace(&journal(&disk), dir.path(), Forgotten::Stays).unwrap();
     assert_eq!((threads.len(), written.records), (2, 2));
     assert!(records(&disk, "t1")[0].payload.as_str().contains(r#""session_metadata":{"cwd": "/w"}"#));
     let outside = records(&disk, "t2");
     assert!(!outside[0].payload.as_str().contains("\"payload\":{}"), "{}", outside[0].payload.as_str());
     assert_eq!(
-        record_trace(&journal(&disk), dir.path()).unwrap().1,
+        record_trace(&journal(&disk), dir.path(), Forgotten::Stays).unwrap().1,
         Written { known: 2, ..Written::default() }
     );
 }

@@ -34,7 +34,7 @@ fn no_spines() -> Failure {
 }
 
 /// Finds the thread of the store that somebody means: its id, or the beginning of it.
-fn find_thread(text: &str, store: &Store) -> Result<ThreadId, Failure> {
+pub(super) fn find_thread(text: &str, store: &Store) -> Result<ThreadId, Failure> {
     const PREFIX_LEN_MIN: usize = 4;
     let hint = "`steno spine ls` lists the threads that have one";
     let threads = store.spines()?;

@@ -10,7 +10,7 @@ use steno_capture::packing::Unpacked;
 use steno_disk::{Links, open_regular};
 use steno_journal::{Journal, Store};
 use steno_model::ThreadId;
-use steno_recorder::spines::{Bases, Beside, Error, Written, record_rollout, record_trace};
+use steno_recorder::spines::{Bases, Beside, Error, Forgotten, Written, record_rollout, record_trace};
 use steno_vault::Vault;
 use steno_views::{Lines, count, visible};
 
@@ -26,9 +26,10 @@ use crate::settings::Settings;
 
 pub fn run(args: &SpineRecordArgs, settings: &Settings, output: &mut Output) -> Outcome {
     let journal = Journal::new(runs::make_store(settings)?, archiving::journal_options(settings));
+    let forgotten = if args.again { Forgotten::Again } else { Forgotten::Stays };
     let mut failed = 0;
     for source in &args.sources {
-        match record(&journal, source, settings) {
+        match record(&journal, source, forgotten, settings) {
             Ok(recorded) => tell(&recorded, args.json, output),
             Err(failure) if args.sources.len() == 1 => return Err(failure),
             Err(failure) => {
@@ -45,10 +46,15 @@ pub fn run(args: &SpineRecordArgs, settings: &Settings, output: &mut Output) -> 
 
 type Recorded = (Vec<ThreadId>, Written);
 
-fn record(journal: &Journal, source: &str, settings: &Settings) -> Result<Recorded, Failure> {
+fn record(
+    journal: &Journal,
+    source: &str,
+    forgotten: Forgotten,
+    settings: &Settings,
+) -> Result<Recorded, Failure> {
     let path = Path::new(source);
     if path.join("manifest.json").is_file() && path.join("trace.jsonl").is_file() {
-        return record_trace(journal, path).map_err(connections::failure);
+        return record_trace(journal, path, forgotten).map_err(|error| no_session(error, source));
     }
     if path.is_dir() {
         let failure =
@@ -58,13 +64,19 @@ fn record(journal: &Journal, source: &str, settings: &Settings) -> Result<Record
     if path.symlink_metadata().is_ok() {
         let mut file = open(path)?;
         let mut bases = Beside(path.parent().map(Path::to_owned).into_iter().collect());
-        return record_rollout(journal, path, &mut *file, &mut bases).map_err(no_session);
+        let recorded = record_rollout(journal, path, &mut *file, &mut bases, forgotten);
+        return recorded.map_err(|error| no_session(error, source));
     }
-    record_archived(journal, source, settings)
+    record_archived(journal, source, forgotten, settings)
 }
 
 /// Records what the archive has of a thread.
-fn record_archived(journal: &Journal, source: &str, settings: &Settings) -> Result<Recorded, Failure> {
+fn record_archived(
+    journal: &Journal,
+    source: &str,
+    forgotten: Forgotten,
+    settings: &Settings,
+) -> Result<Recorded, Failure> {
     let hint = "name a session file, a trace, or a thread of the archive";
     let none = || {
         Failure::nothing(format!("there is no file `{source}`, and no such thread in the archive"))
@@ -78,17 +90,23 @@ fn record_archived(journal: &Journal, source: &str, settings: &Settings) -> Resu
     let thread = ThreadId::parse(&named).map_err(|_| none())?;
     let mut bases = InArchive { store: journal.store().clone() };
     let (path, text) = bases.read(&thread)?.ok_or_else(none)?;
-    record_rollout(journal, &path, &mut text.as_slice(), &mut bases).map_err(no_session)
+    let recorded = record_rollout(journal, &path, &mut text.as_slice(), &mut bases, forgotten);
+    recorded.map_err(|error| no_session(error, source))
 }
 
-fn no_session(error: Error) -> Failure {
-    let is_none = matches!(error, Error::NoThread { .. });
-    let failure = connections::failure(error);
-    if is_none {
-        failure.with_hint("session files of Codex are recorded so, and its traces")
-    } else {
-        failure
-    }
+fn no_session(error: Error, source: &str) -> Failure {
+    let hint = match error {
+        Error::NoThread { .. } => Some("session files of Codex are recorded so, and its traces".to_owned()),
+        Error::Forgotten { .. } => {
+            Some(format!("`steno spine record --again {source}` records it all the same"))
+        }
+        Error::OtherSource { .. }
+        | Error::Forgetting { .. }
+        | Error::Source { .. }
+        | Error::Spool { .. }
+        | Error::Journal { .. } => None,
+    };
+    Failure { hint, ..connections::failure(error) }
 }
 
 fn open(path: &Path) -> Result<Box<dyn BufRead>, Failure> {

@@ -1,0 +1,208 @@
+//! `steno forget` and trace spines: those of a forgotten session go with it, and come back only when somebody asks.
+
+use std::fs;
+use std::path::PathBuf;
+
+use crate::app_servers::{Connected, SAID, SERVER};
+use crate::kit::{RUN, Steno, wait_until};
+use crate::spines::{KEY, THREAD, check, spine_dir, with_spine, write};
+
+const SECRET: &str = "the-secret-of-this-session";
+
+/// A session of Codex with a prompt, in its agent's home, archived and recorded as a spine.
+fn session(steno: &Steno) -> PathBuf {
+    let dir = steno.dir.path().join(".codex/sessions/2026/01/31");
+    fs::create_dir_all(&dir).unwrap();
+    let path = dir.join(format!("rollout-2026-01-31T08-15-24-{THREAD}.jsonl"));
+    let meta = format!(
+        r#"{{"timestamp":"2026-01-31T08:15:24.123Z","type":"session_meta","payload":{{"id":"{THREAD}","timestamp":"2026-01-31T08:15:24.123Z","cwd":"/p","originator":"codex_exec","cli_version":"0.166.0","source":"exec"}}}}"#
+    );
+    let prompt = format!(
+        r#"{{"timestamp":"2026-01-31T08:15:25.123Z","type":"response_item","payload":{{"type":"message","role":"user","content":[{{"type":"input_text","text":"{SECRET}"}}]}}}}"#
+    );
+    fs::write(&path, format!("{meta}\n{prompt}\n")).unwrap();
+    check(&steno.run(&["import"]), 0, &[]);
+    check(&steno.run(&["spine", "record", THREAD]), 0, &["recorded"]);
+    path
+}
+
+/// The files of the store that have a text in them, compressed ones aside.
+fn files_with(steno: &Steno, text: &str) -> Vec<String> {
+    let has = |bytes: &[u8]| bytes.windows(text.len()).any(|window| window == text.as_bytes());
+    steno.look().into_iter().filter(|(_, seen)| has(&seen.bytes)).map(|(name, _)| name).collect()
+}
+
+fn spines(steno: &Steno) -> Vec<String> {
+    let listed = fs::read_dir(steno.store().join("spine")).into_iter().flatten().flatten();
+    listed.map(|entry| entry.file_name().into_string().unwrap()).collect()
+}
+
+#[test]
+fn the_spine_of_a_forgotten_session_goes_with_it_and_is_shown_before() {
+    let steno = Steno::new();
+    let file = session(&steno);
+    let before = steno.look();
+    let said = steno.run(&["forget", THREAD, "--dry-run"]);
+    check(&said, 0, &[&format!("spine {THREAD}"), "in all: 1 file, 1 run and 1 spine"]);
+    let shown = steno.run(&["forget", THREAD, "--dry-run", "--json"]).json();
+    let spine = shown.iter().find(|object| object["kind"] == "spine").unwrap();
+    assert_eq!(spine["thread_id"], THREAD);
+    assert!(spine["bytes"].as_u64().unwrap() > 500, "{spine}");
+    steno.assert_unchanged(&before, "forget --dry-run");
+    check(&steno.run(&["forget", "0199", "--yes"]), 0, &["forgot 1 file, 1 run and 1 spine"]);
+    assert_eq!((files_with(&steno, SECRET), spines(&steno)), (Vec::new(), Vec::new()));
+    // As with `import`, it comes back only when somebody asks.
+    let path = file.to_str().unwrap();
+    check(&steno.run(&["spine", "record", path]), 1, &["was forgotten", "steno spine record --again"]);
+    assert_eq!((files_with(&steno, SECRET), spines(&steno)), (Vec::new(), Vec::new()));
+    check(&steno.run(&["spine", "record", "--again", path]), 0, &["2 new records"]);
+    check(&steno.run(&["spine", "record", path]), 0, &["0 new records, 2 known"]);
+    // And goes once more.
+    check(&steno.run(&["forget", THREAD, "--yes"]), 0, &["forgot 0 files, 0 runs and 1 spine"]);
+    assert_eq!((files_with(&steno, SECRET), spines(&steno)), (Vec::new(), Vec::new()));
+    check(&steno.run(&["spine", "record", path]), 1, &["was forgotten"]);
+    // What the archive has again can be recorded from there.
+    check(&steno.run(&["import", "--again", path]), 0, &[]);
+    check(&steno.run(&["spine", "record", THREAD]), 0, &["2 new records"]);
+    check(&steno.run(&["verify"]), 0, &[]);
+}
+
+#[test]
+fn a_session_that_had_no_spine_when_it_was_forgotten_gets_none_from_its_file() {
+    let steno = Steno::new();
+    let file = session(&steno);
+    fs::remove_dir_all(spine_dir(&steno)).unwrap();
+    check(&steno.run(&["forget", "--project", "/p", "--yes"]), 0, &["forgot 1 file and 1 run"]);
+    check(&steno.run(&["spine", "record", file.to_str().unwrap()]), 1, &["was forgotten"]);
+    assert_eq!(spines(&steno), [""; 0]);
+}
+
+#[test]
+fn old_sessions_go_with_their_spines_and_young_ones_keep_theirs() {
+    let steno = Steno::new();
+    let file = session(&steno);
+    check(&steno.run(&["forget", "--older-than", "30d", "--yes"]), 1, &["nothing in the archive"]);
+    assert_eq!(spines(&steno), [THREAD]);
+    let old = fs::File::options().append(true).open(&file).unwrap();
+    old.set_modified(std::time::SystemTime::now() - std::time::Duration::from_hours(24 * 100)).unwrap();
+    check(&steno.run(&["import"]), 0, &[]);
+    check(&steno.run(&["forget", "--older-than", "30d", "--yes"]), 0, &["and 1 spine"]);
+    assert_eq!(spines(&steno), [""; 0]);
+}
+
+#[test]
+fn a_spine_alone_goes_with_its_artifacts_and_notes_and_its_lock_stays() {
+    let steno = with_spine();
+    let dir = spine_dir(&steno);
+    fs::write(dir.join("notes.jsonl"), "{}\n").unwrap();
+    fs::write(dir.join("segment-001.jsonl.torn-1-0123456789abcdef"), KEY).unwrap();
+    check(&steno.run(&["forget", "0199", "--yes"]), 0, &["and 1 spine"]);
+    assert_eq!((files_with(&steno, KEY), spines(&steno)), (Vec::new(), Vec::new()));
+    assert!(steno.store().join(format!("locks/spine-{THREAD}.lock")).exists());
+    check(&steno.run(&["verify"]), 1, &["nothing to verify"]);
+    check(&steno.run(&["forget", "0199", "--yes"]), 1, &["hint"]);
+}
+
+#[test]
+fn a_spine_that_somebody_writes_is_not_forgotten_and_nothing_else_either() {
+    let steno = Steno::new();
+    session(&steno);
+    let spine = write(&steno);
+    let before = files_with(&steno, SECRET);
+    let said = steno.run(&["forget", THREAD, "--yes"]);
+    check(&said, 4, &[&format!("the spine of thread {THREAD} is being written"), "nothing was forgotten"]);
+    assert_eq!(files_with(&steno, SECRET), before);
+    assert!(!steno.store().join("vault/forgotten.jsonl").exists());
+    drop(spine);
+    check(&steno.run(&["forget", THREAD, "--yes"]), 0, &["1 spine"]);
+    assert_eq!(files_with(&steno, SECRET), [""; 0]);
+}
+
+/// Says everything over a connection.
+fn connect(steno: &Steno) {
+    let mut connected = Connected::begin(steno, &["sh", "-c", SERVER]);
+    for line in SAID {
+        connected.say(line);
+        connected.hear();
+    }
+    connected.hear();
+    assert_eq!(connected.end().1, 7);
+}
+
+/// The runs of the store, the newest last.
+fn runs(steno: &Steno) -> Vec<String> {
+    let listed = steno.run(&["ls", "--json"]).json();
+    listed.iter().map(|run| run["run_id"].as_str().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn the_spines_of_a_forgotten_connection_go_when_nothing_else_is_in_them() {
+    let steno = Steno::new();
+    connect(&steno);
+    let first = runs(&steno);
+    connect(&steno);
+    let mut second = runs(&steno);
+    second.retain(|run| !first.contains(run));
+    assert_eq!((first.len(), second.len()), (1, 1), "{first:?} {second:?}");
+    let said = steno.run(&["forget", &first[0], "--yes"]);
+    check(&said, 0, &["the spine of `th1` has records of what goes, and of other connections: it stays"]);
+    assert_eq!(spines(&steno), ["th1"]);
+    check(&steno.run(&["forget", &second[0], "--yes"]), 0, &["forgot 1 file, 1 run and 1 spine"]);
+    assert_eq!((files_with(&steno, "Hello."), spines(&steno)), (Vec::new(), Vec::new()));
+    // Who goes on with the thread begins it anew.
+    connect(&steno);
+    assert_eq!((runs(&steno).len(), spines(&steno)), (1, vec!["th1".to_owned()]));
+    check(&steno.run(&["verify"]), 0, &["ok       spine th1"]);
+}
+
+#[test]
+fn what_a_killed_recorder_left_is_forgotten_too_and_does_not_come_back() {
+    let steno = Steno::new();
+    let mut connected = Connected::begin(&steno, &["sh", "-c", SERVER]);
+    for line in SAID {
+        connected.say(line);
+        connected.hear();
+    }
+    let dir = steno.store().join("connections");
+    let lines = || {
+        let entries = fs::read_dir(&dir).into_iter().flatten().flatten();
+        entries.map(|entry| fs::read_to_string(entry.path()).unwrap().lines().count()).sum::<usize>()
+    };
+    wait_until("all is written", || lines() >= 6);
+    wait_until("the spine", || spines(&steno) == ["th1"]);
+    check(&steno.run(&["forget", "th1", "--yes"]), 4, &["the spine of thread th1 is being written"]);
+    connected.child.kill().unwrap();
+    connected.child.wait().unwrap();
+    // Whatever is to be forgotten, what waits to be archived is first.
+    check(&steno.run(&["forget", RUN, "--yes"]), 1, &["hint"]);
+    let run = runs(&steno).remove(0);
+    check(&steno.run(&["forget", &run, "--yes"]), 0, &["1 spine"]);
+    check(&steno.run(&["import"]), 0, &[]);
+    assert_eq!((files_with(&steno, "Hello."), spines(&steno)), (Vec::new(), Vec::new()));
+}
+
+/// The file of a connection that was forgotten and that a crash has left is not made into spines again.
+#[test]
+fn a_connection_that_was_forgotten_is_not_made_into_spines_again() {
+    let steno = Steno::new();
+    let mut connected = Connected::begin(&steno, &["sh", "-c", SERVER]);
+    for line in SAID {
+        connected.say(line);
+        connected.hear();
+    }
+    let dir = steno.store().join("connections");
+    let file = || fs::read_dir(&dir).ok()?.next()?.ok().map(|entry| entry.path());
+    wait_until("its file", || {
+        file().is_some_and(|path| fs::read_to_string(path).unwrap().contains("Hello."))
+    });
+    let path = file().unwrap();
+    let copy = fs::read(&path).unwrap();
+    connected.hear();
+    assert_eq!(connected.end().1, 7);
+    let run = runs(&steno).remove(0);
+    check(&steno.run(&["forget", &run, "--yes"]), 0, &["1 spine"]);
+    fs::write(&path, copy).unwrap();
+    check(&steno.run(&["import"]), 0, &[]);
+    assert_eq!((files_with(&steno, "Hello."), spines(&steno)), (Vec::new(), Vec::new()));
+    assert!(!path.exists());
+}

@@ -1,0 +1,330 @@
+//! Having sessions forgotten: their files in the vault, their runs, the spines of their threads, and what connections left.
+//!
+//! One file of tombstones is put in place first. Behind that everything is gone, whoever dies: the next one who opens the
+//! archive, or has anything forgotten, deletes what is left. Spines are deleted here, since the vault does not know them.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::Arc;
+
+use steno_disk::{LockGuard, StorePath};
+use steno_journal::{Error as JournalError, HeldSpine, RunFile, SpineReader, Store};
+use steno_model::{Evidence, RunId, ThreadId};
+use steno_vault::{Error as VaultError, Forgotten, Manifest, Role, SourceId, ToForget, Vault};
+use steno_views::spine::SpineSource;
+use uuid::Uuid;
+
+use crate::archive;
+use crate::connection::Spooled;
+use crate::spines::{self, SourceName};
+
+/// Why something could not be forgotten.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// Somebody writes to a spine. Nothing was forgotten.
+    #[error("the spine of thread {thread} is being written")]
+    SpineHeld {
+        /// The thread.
+        thread: ThreadId,
+    },
+    /// A connection is being recorded. Nothing was forgotten.
+    #[error("connection {id} is being recorded")]
+    ConnectionHeld {
+        /// The connection.
+        id: Uuid,
+    },
+    /// The file of a connection cannot be taken away.
+    #[error("cannot take connection {id} away")]
+    Connection {
+        /// The connection.
+        id: Uuid,
+        /// What the system says.
+        #[source]
+        source: Box<spines::Error>,
+    },
+    /// What the journal says.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    /// What the vault says.
+    #[error(transparent)]
+    Vault(#[from] VaultError),
+}
+
+impl Error {
+    /// Tells whether another process has something that is to go.
+    #[must_use]
+    pub fn is_held(&self) -> bool {
+        matches!(
+            self,
+            Self::SpineHeld { .. }
+                | Self::ConnectionHeld { .. }
+                | Self::Journal(JournalError::Held { .. })
+                | Self::Vault(VaultError::Held { .. } | VaultError::Busy { .. })
+        )
+    }
+}
+
+/// What is to go.
+#[derive(Clone, Debug, Default)]
+pub struct Doomed {
+    /// Files in the vault.
+    pub sources: Vec<SourceId>,
+    /// Runs.
+    pub runs: Vec<RunId>,
+    /// Threads whose spines go.
+    pub threads: Vec<ThreadId>,
+    /// Connections whose files may still lie beside the vault.
+    pub connections: Vec<Spooled>,
+}
+
+/// The spines that go with files of the vault, and those that have something of them and stay.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SpinesOf {
+    /// The threads whose spines go.
+    pub going: Vec<ThreadId>,
+    /// Threads whose spines have records of a connection that goes, and of others that do not.
+    pub staying: Vec<ThreadId>,
+}
+
+/// Finds the spines that go with files of the vault: those of the threads whose session files they are, and those that were
+/// made from nothing but connections among them, and from such as were forgotten before.
+///
+/// # Errors
+/// What the system says.
+pub fn spines_of(store: &Store, vault: &Vault, manifests: &[Manifest]) -> Result<SpinesOf, Error> {
+    let connections = Connections::among(vault, manifests);
+    let mut found = SpinesOf::default();
+    for thread in store.spines()? {
+        if manifests.iter().any(|manifest| is_session_of(manifest, &thread)) {
+            found.going.push(thread);
+        } else if let Some(connections) = &connections {
+            let made_from = sources_of(store, &thread)?;
+            let has_some = made_from.iter().any(|source| connections.is_going(source));
+            let mut is_whole = true;
+            for source in made_from.iter().filter(|source| has_some && !connections.is_going(source)) {
+                is_whole &= connections.is_gone(source)?;
+            }
+            match (has_some, is_whole) {
+                (true, true) => found.going.push(thread),
+                (true, false) => found.staying.push(thread),
+                (false, _) => {}
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// Connections that go, and where the files of connections lie.
+struct Connections<'a> {
+    vault: &'a Vault,
+    dir: &'a Path,
+    going: BTreeSet<String>,
+}
+
+impl<'a> Connections<'a> {
+    /// Finds the connections among files of the vault; `None` when there is none.
+    fn among(vault: &'a Vault, manifests: &'a [Manifest]) -> Option<Self> {
+        let is_connection = |manifest: &&Manifest| connection_of(manifest).is_some();
+        let dir = manifests.iter().find(is_connection)?.info.path.0.parent()?;
+        let going = manifests.iter().filter_map(connection_of).map(|spooled| spooled.id.to_string());
+        Some(Self { vault, dir, going: going.collect() })
+    }
+
+    fn is_going(&self, source: &str) -> bool {
+        connection_in(source).is_some_and(|id| self.going.contains(id))
+    }
+
+    fn is_gone(&self, source: &str) -> Result<bool, Error> {
+        let Some(id) = connection_in(source) else { return Ok(false) };
+        Ok(self.vault.is_forgotten(archive::first_id_at(&self.dir.join(format!("{id}.jsonl"))))?)
+    }
+}
+
+/// Returns the connection that a name in `evidence` means.
+fn connection_in(source: &str) -> Option<&str> {
+    let (kind, id) = SourceName::parse(source)?;
+    (kind == SpineSource::AppServer.name()).then_some(id)
+}
+
+/// Tells whether a file of the vault is a thread's own.
+#[must_use]
+pub fn is_session_of(manifest: &Manifest, thread: &ThreadId) -> bool {
+    let info = &manifest.info;
+    is_session(info.provider.as_deref(), Some(&info.role), info.session.as_deref(), thread)
+}
+
+fn is_session(provider: Option<&str>, role: Option<&Role>, session: Option<&str>, thread: &ThreadId) -> bool {
+    let id = session.and_then(|session| session.rsplit('/').next());
+    provider == Some("codex") && role == Some(&Role::Transcript) && id == Some(thread.as_str())
+}
+
+/// Returns the connection that a file of the vault is.
+#[must_use]
+pub fn connection_of(manifest: &Manifest) -> Option<Spooled> {
+    let path: &Path = &manifest.info.path.0;
+    let is_in_place = path.parent().and_then(Path::file_name).is_some_and(|dir| dir == "connections");
+    let id = path.file_name()?.to_str()?.strip_suffix(".jsonl")?;
+    Uuid::try_parse(id).ok().filter(|_| is_in_place).map(|id| Spooled { id })
+}
+
+/// Returns the names of all that a spine was made from, as far as it can be read.
+fn sources_of(store: &Store, thread: &ThreadId) -> Result<BTreeSet<String>, Error> {
+    let mut reader = SpineReader::new(Arc::clone(store.disk()), StorePath::spine_of(thread));
+    let mut sources = BTreeSet::new();
+    loop {
+        match reader.read_next() {
+            Ok(Some(record)) => {
+                let evidence = record.extra.get("evidence").and_then(Evidence::read);
+                // What others wrote into the store has no evidence, and goes with nothing.
+                sources
+                    .insert(evidence.map_or_else(String::new, |found| found.source.to_text().into_owned()));
+            }
+            Ok(None) | Err(JournalError::Damaged { .. } | JournalError::NotRegular { .. }) => {
+                return Ok(sources);
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+/// Has all of it forgotten, or nothing: behind the tombstones it is gone, also if deleting it is cut short.
+///
+/// # Errors
+/// When somebody holds any of it ([`Error::is_held`]) or a source is not there, nothing is forgotten. After any other
+/// error what has a tombstone is, and the next one who comes deletes the rest.
+pub fn forget(
+    store: &Store,
+    vault: &Vault,
+    doomed: &Doomed,
+    why: &str,
+    now: jiff::Timestamp,
+) -> Result<Forgotten, Error> {
+    let mut spines = Vec::new();
+    for thread in &doomed.threads {
+        spines.push(hold(store, thread, now)?);
+    }
+    for run in &doomed.runs {
+        if store.is_held(*run)? {
+            return Err(JournalError::Held { path: RunFile::Lock(*run).path() }.into());
+        }
+    }
+    let connections = doomed.connections.iter().map(|spooled| hold_connection(store, *spooled));
+    let _connections = connections.collect::<Result<Vec<_>, _>>()?;
+    let time = steno_model::Timestamp::from_instant(now).to_string();
+    let what = ToForget { sources: &doomed.sources, spines: &doomed.threads };
+    let forgotten = vault.forget_all(what, why, &time)?;
+    spines.iter().try_for_each(HeldSpine::remove)?;
+    if !doomed.threads.is_empty() {
+        vault.spines_swept(&doomed.threads)?;
+    }
+    // Not before: nobody begins one anew that counts as not yet deleted.
+    drop(spines);
+    for spooled in &doomed.connections {
+        let failed = |source| Error::Connection { id: spooled.id, source: Box::new(source) };
+        spooled.remove(store).map_err(failed)?;
+    }
+    for run in &doomed.runs {
+        store.remove_run(*run, now)?;
+    }
+    Ok(forgotten)
+}
+
+fn hold(store: &Store, thread: &ThreadId, now: jiff::Timestamp) -> Result<HeldSpine, Error> {
+    store.hold_spine(thread, now).map_err(|error| {
+        let is_held = matches!(error, JournalError::Held { .. });
+        if is_held { Error::SpineHeld { thread: thread.clone() } } else { error.into() }
+    })
+}
+
+fn hold_connection(store: &Store, spooled: Spooled) -> Result<Box<dyn LockGuard>, Error> {
+    let id = spooled.id;
+    let guard = spooled.lock(store).map_err(|source| Error::Connection { id, source: Box::new(source) })?;
+    guard.ok_or(Error::ConnectionHeld { id })
+}
+
+/// Deletes what is left of spines that were forgotten; returns their threads. Those that somebody else is deleting are not
+/// among them.
+///
+/// # Errors
+/// What the system says.
+pub fn finish(store: &Store, vault: &Vault, now: jiff::Timestamp) -> Result<Vec<ThreadId>, Error> {
+    let mut held = Vec::new();
+    for thread in pending(vault)? {
+        match hold(store, &thread, now) {
+            Err(Error::SpineHeld { .. }) => {}
+            spine => held.push(spine?),
+        }
+    }
+    // Asked again: whoever had one of them before us may have deleted it, and somebody begun it anew.
+    let pending = pending(vault)?;
+    held.retain(|spine| pending.contains(spine.thread()));
+    if held.is_empty() {
+        return Ok(Vec::new());
+    }
+    vault.make_tombstones_safe()?;
+    held.iter().try_for_each(HeldSpine::remove)?;
+    let threads: Vec<ThreadId> = held.iter().map(|spine| spine.thread().clone()).collect();
+    vault.spines_swept(&threads)?;
+    Ok(threads)
+}
+
+/// Deletes what is left of the spine of one thread, if it was forgotten.
+///
+/// # Errors
+/// As [`finish`].
+pub(crate) fn finish_one(
+    store: &Store,
+    vault: &Vault,
+    thread: &ThreadId,
+    now: jiff::Timestamp,
+) -> Result<(), Error> {
+    if !pending(vault)?.contains(thread) {
+        return Ok(());
+    }
+    let finished = finish(store, vault, now)?;
+    if finished.contains(thread) { Ok(()) } else { Err(Error::SpineHeld { thread: thread.clone() }) }
+}
+
+fn pending(vault: &Vault) -> Result<Vec<ThreadId>, Error> {
+    let tombstones = match vault.spine_tombstones() {
+        // A damaged line must not keep anything from being recorded. `steno verify` tells of it.
+        Err(VaultError::Damaged { .. }) => return Ok(Vec::new()),
+        read => read?,
+    };
+    let left = tombstones.into_iter().filter(|tombstone| !tombstone.is_swept);
+    Ok(left.map(|tombstone| tombstone.thread).collect())
+}
+
+/// Tells whether a thread was forgotten: its spine, or its session file, unless the archive has that again.
+pub(crate) fn is_forgotten(vault: &Vault, thread: &ThreadId) -> Result<bool, Error> {
+    let spine = vault.spine_tombstones()?.iter().any(|tombstone| tombstone.thread == *thread);
+    let file = vault.tombstones()?.iter().any(|tombstone| {
+        let (provider, session) = (tombstone.provider.as_deref(), tombstone.session.as_deref());
+        is_session(provider, tombstone.role.as_ref(), session, thread)
+    });
+    Ok((spine || file) && !is_archived(vault, thread)?)
+}
+
+fn is_archived(vault: &Vault, thread: &ThreadId) -> Result<bool, Error> {
+    for id in vault.sources()? {
+        // A crash may have left the manifest of what was forgotten.
+        if vault.is_forgotten(id)? {
+            continue;
+        }
+        match vault.manifest(id) {
+            Ok(Some(manifest)) if is_session_of(&manifest, thread) => return Ok(true),
+            Ok(_) | Err(VaultError::Damaged { .. } | VaultError::TooNew { .. }) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(false)
+}
+
+/// Tells whether what was said on a connection was forgotten. `store_dir` is where the store lies, as the archive names it.
+///
+/// # Errors
+/// What the vault says.
+pub fn is_connection_forgotten(vault: &Vault, store_dir: &Path, spooled: Spooled) -> Result<bool, Error> {
+    let path = store_dir.join(spooled.path().as_str());
+    Ok(vault.is_forgotten(archive::first_id_at(&path))?)
+}
