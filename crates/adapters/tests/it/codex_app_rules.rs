@@ -218,7 +218,7 @@ fn a_subagent_is_a_run_of_its_own_whose_parent_is_known_from_its_first_event() {
     };
     check_child(&item("started", &call("[]")), &item("completed", &call(r#"["t2"]"#)));
     // The second kind of subagents has no such call.
-    let activity = r#""type":"subAgentActivity","id":"c1","kind":"started","agentThreadId":"t2","agentPath":"/root/kid""#;
+    let activity = r#""type":"subAgentActivity","id":"c1","kind":"started","agentThreadId":"t2","agentPath":"/team/kid""#;
     check_child(&item("started", activity), &item("completed", activity));
 }
 

@@ -96,6 +96,7 @@ pub struct SpineBundleArgs {
 
 #[derive(Args, Debug)]
 #[command(group(ArgGroup::new("window").required(true).multiple(false).args(["turns", "seqs", "each_turn", "list"])))]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub struct SpineDistillArgs {
     /// A bundle (directory, `.tar.zst` or `.tar`), a directory of segments, or a thread of the store
     #[arg(required = true, value_name = "BUNDLE")]

@@ -131,6 +131,7 @@ impl<W: Write> Write for TarWriter<W> {
 }
 
 /// What a header says beside the length.
+#[derive(Clone, Copy)]
 struct Header<'a> {
     name: &'a str,
     /// Where a link leads.

@@ -10,6 +10,7 @@ use super::base64;
 use super::text::push_text;
 use crate::count;
 use crate::fields::PayloadFields;
+use crate::receipt::hex;
 
 /// The directory of media files, beside the trajectory.
 pub const MEDIA_DIR: &str = "media";
@@ -179,14 +180,6 @@ fn known(media_type: &str) -> (&str, Kind, &'static str) {
         "text/plain" => ("text/plain", Kind::Other, "txt"),
         _ => (plain, Kind::Other, "bin"),
     }
-}
-
-/// Writes a hash.
-pub(super) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut out, byte| {
-        write!(out, "{byte:02x}").expect("a string takes everything");
-        out
-    })
 }
 
 #[cfg(test)]

@@ -88,7 +88,7 @@ pub(super) fn choose(before: &[Turn], turns: &[Turn], place: &Place) -> (Option<
             }
         };
         let winner = best.as_ref().map_or("", |best| best.call.as_str());
-        let why = format!("{} ranks before it or came later", winner);
+        let why = format!("{winner} ranks before it or came later");
         passed_over.push(PassedOver { call: loser.call, why });
     }
     (best, passed_over)

@@ -139,9 +139,9 @@ fn rank_of(simple: &[Simple]) -> Result<Rank, String> {
         Does::Reads | Does::Writes => None,
     });
     let last = counted.last().and_then(|simple| simple.words.first()).map_or("", String::as_str);
-    best.max().ok_or_else(|| match counted.iter().any(|simple| simple.joint == Joint::Pipe) {
-        true => format!("its exit code is that of `{last}`"),
-        false => "it checks nothing".to_owned(),
+    let is_piped = counted.iter().any(|simple| simple.joint == Joint::Pipe);
+    best.max().ok_or_else(|| {
+        if is_piped { format!("its exit code is that of `{last}`") } else { "it checks nothing".to_owned() }
     })
 }
 

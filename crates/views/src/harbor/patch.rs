@@ -108,10 +108,10 @@ impl Change {
         }
     }
 
-    fn write(&self, place: &Place<'_>, patch: &mut Patch) -> Result<(), String> {
+    fn write(&self, place: &Place<'_>, into: &mut Patch) -> Result<(), String> {
         let path = place.below(self.path())?;
-        patch.files.push(path.clone());
-        let out = &mut patch.text;
+        into.files.push(path.clone());
+        let out = &mut into.text;
         match self {
             Self::Add { content, .. } => {
                 head(out, &path, &path);
@@ -134,7 +134,7 @@ impl Change {
                 head(out, &path, &to);
                 if to != path {
                     out.push_str(&format!("rename from {}\nrename to {}\n", bare(&path), bare(&to)));
-                    patch.files.push(to.clone());
+                    into.files.push(to.clone());
                 }
                 let hunks = hunks.find("@@").map_or("", |at| &hunks[at..]);
                 if !hunks.lines().all(|line| line.is_empty() || line.starts_with(['@', ' ', '+', '-', '\\']))

@@ -88,7 +88,8 @@ impl Place {
         };
         let is_common =
             |path: &str| COMMON.iter().any(|dir| path.starts_with(dir) || path == dir.trim_end_matches('/'));
-        paths.into_iter().any(|path| !(is_here(path) && self.dir() == self.root) && !is_common(path))
+        let stays = self.dir() == self.root;
+        !paths.into_iter().all(|path| is_common(path) || stays && is_here(path))
     }
 
     /// Returns the directory of the repository inside of a task: its own, so that paths in commands still hold, unless that

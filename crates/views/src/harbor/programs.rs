@@ -135,8 +135,8 @@ fn program(words: &[String]) -> Option<(&str, &[String])> {
             }
             ("timeout", Some(next)) if !next.starts_with('-') => 1,
             ("uv" | "poetry" | "pipenv" | "pdm" | "hatch" | "rye", Some("run"))
-            | ("bundle" | "pnpm" | "yarn", Some("exec")) => 1,
-            ("python" | "python3" | "py", Some("-m")) => 1,
+            | ("bundle" | "pnpm" | "yarn", Some("exec"))
+            | ("python" | "python3" | "py", Some("-m")) => 1,
             _ => return Some((name, after)),
         };
         rest = after.get(skipped..)?;
@@ -241,6 +241,10 @@ mod tests {
                 "gofmt -l .",
             ],
         );
+    }
+
+    #[test]
+    fn what_changes_files_or_only_looks_checks_nothing() {
         check(
             Does::Writes,
             &[

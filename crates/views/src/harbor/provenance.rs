@@ -7,6 +7,7 @@ use super::files::Given;
 use super::plan::{Check, Plan, Solution};
 use super::session::{Diff, Session};
 use super::{IMAGE, RULES};
+use crate::receipt::hex;
 
 /// The version of Harbor's form.
 const SCHEMA_VERSION: &str = "1.4";
@@ -263,8 +264,4 @@ fn solution(plan: &Plan<'_>) -> SolutionPart {
         },
         Err(why) => SolutionPart { kind: "none", why: why.clone(), calls: Vec::new() },
     }
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -94,7 +94,7 @@ pub enum Approval {
 /// Folds events into turns.
 #[derive(Debug, Default)]
 pub(super) struct Turns {
-    turns: Vec<Turn>,
+    all: Vec<Turn>,
     /// The turn and place of each call.
     calls: HashMap<String, (usize, usize)>,
     /// The calls that questions are about.
@@ -108,14 +108,14 @@ impl Turns {
     /// Says that ids are our own.
     pub(super) fn ids_are_inferred(&mut self) {
         self.is_inferred = true;
-        if let Some(turn) = self.turns.last_mut() {
+        if let Some(turn) = self.all.last_mut() {
             turn.is_inferred = true;
         }
     }
 
     /// Returns the turn that is going on.
     fn current(&mut self) -> Option<&mut Turn> {
-        if self.is_open { self.turns.last_mut() } else { None }
+        if self.is_open { self.all.last_mut() } else { None }
     }
 
     pub(super) fn event(&mut self, event_type: EventType, fields: &PayloadFields<'_>, seq: u64) {
@@ -159,10 +159,10 @@ impl Turns {
     }
 
     fn begin(&mut self, fields: &PayloadFields<'_>, seq: u64) {
-        let number = u32::try_from(self.turns.len() + 1).unwrap_or(u32::MAX);
+        let number = u32::try_from(self.all.len() + 1).unwrap_or(u32::MAX);
         let id = fields.text("turn_id").map(std::borrow::Cow::into_owned);
         let is_inferred = self.is_inferred || id.is_none();
-        self.turns.push(Turn {
+        self.all.push(Turn {
             number,
             id,
             is_inferred,
@@ -211,9 +211,9 @@ impl Turns {
         if self.calls.contains_key(&id) {
             return;
         }
-        let Some(at) = self.turns.len().checked_sub(1).filter(|_| self.is_open) else { return };
+        let Some(at) = self.all.len().checked_sub(1).filter(|_| self.is_open) else { return };
         let command = fields.json_text("input").filter(|_| class == "command").and_then(Command::of_input);
-        let turn = &mut self.turns[at];
+        let turn = &mut self.all[at];
         if name == "request_user_input" {
             turn.questions += 1;
         }
@@ -223,7 +223,7 @@ impl Turns {
 
     fn found(&mut self, id: &str) -> Option<&mut Call> {
         let (turn, call) = *self.calls.get(id)?;
-        self.turns.get_mut(turn)?.calls.get_mut(call)
+        self.all.get_mut(turn)?.calls.get_mut(call)
     }
 
     fn result(&mut self, fields: &PayloadFields<'_>, seq: u64) {
@@ -266,11 +266,11 @@ impl Turns {
 
     pub(super) fn finish(mut self, last_seq: u64) -> Vec<Turn> {
         // What stands between two turns, like a late notice, belongs to the one before.
-        let begins: Vec<u64> = self.turns.iter().skip(1).map(|turn| turn.seqs.0).collect();
-        for (turn, next) in self.turns.iter_mut().zip(begins.into_iter().chain([last_seq + 1])) {
+        let begins: Vec<u64> = self.all.iter().skip(1).map(|turn| turn.seqs.0).collect();
+        for (turn, next) in self.all.iter_mut().zip(begins.into_iter().chain([last_seq + 1])) {
             turn.seqs.1 = turn.seqs.1.min(next.saturating_sub(1)).max(turn.seqs.0);
         }
-        self.turns
+        self.all
     }
 }
 

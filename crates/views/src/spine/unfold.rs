@@ -78,14 +78,13 @@ fn line(time: &Timestamp, kind: &str, payload: &RawJson) -> String {
 }
 
 fn envelope(direction: &str, time: &Timestamp, message: &RawJson) -> String {
-    let seconds = time.instant().map(|at| at.as_millisecond());
+    let seconds = time.instant().and_then(|at| {
+        let ms = at.as_millisecond();
+        RawJson::parse(&format!("{}.{:03}", ms / 1000, ms % 1000)).ok()
+    });
     let object = RawJson::object(|object: &mut ObjectWriter<'_>| {
         object.string("dir", &JsonString::from_text(direction));
-        if let Some(ms) =
-            seconds.and_then(|ms| RawJson::parse(&format!("{}.{:03}", ms / 1000, ms % 1000)).ok())
-        {
-            object.json("t", &ms);
-        }
+        object.optional("t", seconds.as_ref(), ObjectWriter::json);
         object.json("msg", message);
     });
     object.as_str().to_owned()

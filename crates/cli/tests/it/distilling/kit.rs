@@ -76,11 +76,11 @@ impl Session {
             meta[name] = value.clone();
         }
         let mut session = Self { thread, root: root.to_owned(), lines: Vec::new(), calls: 0, turns: 0 };
-        session.line("session_meta", meta);
+        session.line("session_meta", &meta);
         session
     }
 
-    pub fn line(&mut self, kind: &str, payload: Value) {
+    pub fn line(&mut self, kind: &str, payload: &Value) {
         let second = self.lines.len();
         let time = format!("2026-05-01T10:{:02}:{:02}.000Z", second / 60, second % 60);
         self.lines.push(json!({"timestamp": time, "type": kind, "payload": payload}));
@@ -94,18 +94,18 @@ impl Session {
     pub fn asks(&mut self, words: &str) -> &mut Self {
         self.turns += 1;
         let turn = self.turn_id();
-        self.line("event_msg", json!({"type": "task_started", "turn_id": turn}));
+        self.line("event_msg", &json!({"type": "task_started", "turn_id": turn}));
         let context = json!({"turn_id": turn, "cwd": self.root, "model": "m", "approval_policy": "never", "sandbox_policy": {"type": "danger-full-access"}});
-        self.line("turn_context", context);
-        self.item(json!({"type": "UserMessage", "id": format!("u{}", self.turns), "content": [{"type": "text", "text": words, "text_elements": []}]}));
+        self.line("turn_context", &context);
+        self.item(&json!({"type": "UserMessage", "id": format!("u{}", self.turns), "content": [{"type": "text", "text": words, "text_elements": []}]}));
         self
     }
 
-    pub fn item(&mut self, item: Value) {
+    pub fn item(&mut self, item: &Value) {
         let turn = self.turn_id();
         self.line(
             "event_msg",
-            json!({"type": "item_completed", "thread_id": self.thread, "turn_id": turn, "item": item}),
+            &json!({"type": "item_completed", "thread_id": self.thread, "turn_id": turn, "item": item}),
         );
     }
 
@@ -119,11 +119,11 @@ impl Session {
             .iter()
             .map(|(path, change)| (self.absolute(path), change.clone()))
             .collect();
-        self.line("response_item", json!({"type": "custom_tool_call", "call_id": call, "name": "apply_patch", "input": "*** Begin Patch"}));
-        self.item(json!({"type": "FileChange", "id": call, "changes": absolute, "status": "completed", "stdout": "", "stderr": ""}));
+        self.line("response_item", &json!({"type": "custom_tool_call", "call_id": call, "name": "apply_patch", "input": "*** Begin Patch"}));
+        self.item(&json!({"type": "FileChange", "id": call, "changes": absolute, "status": "completed", "stdout": "", "stderr": ""}));
         self.line(
             "response_item",
-            json!({"type": "custom_tool_call_output", "call_id": call, "output": "Success."}),
+            &json!({"type": "custom_tool_call_output", "call_id": call, "output": "Success."}),
         );
         self
     }
@@ -139,21 +139,21 @@ impl Session {
         let input = json!({"cmd": script}).to_string();
         self.line(
             "response_item",
-            json!({"type": "function_call", "name": "exec_command", "arguments": input, "call_id": call}),
+            &json!({"type": "function_call", "name": "exec_command", "arguments": input, "call_id": call}),
         );
         let status = if exit_code == 0 { "completed" } else { "failed" };
-        self.item(json!({"type": "CommandExecution", "id": call, "command": ["/bin/bash", "-lc", script], "cwd": format!("file://{}", self.root), "parsed_cmd": [], "status": status, "aggregated_output": "", "exit_code": exit_code, "duration": {"secs": 0, "nanos": 1}}));
-        self.line("response_item", json!({"type": "function_call_output", "call_id": call, "output": "."}));
+        self.item(&json!({"type": "CommandExecution", "id": call, "command": ["/bin/bash", "-lc", script], "cwd": format!("file://{}", self.root), "parsed_cmd": [], "status": status, "aggregated_output": "", "exit_code": exit_code, "duration": {"secs": 0, "nanos": 1}}));
+        self.line("response_item", &json!({"type": "function_call_output", "call_id": call, "output": "."}));
         self
     }
 
     /// The turn ends as it should.
     pub fn ends(&mut self) -> &mut Self {
         let turn = self.turn_id();
-        self.item(json!({"type": "AgentMessage", "id": format!("a{}", self.turns), "content": [{"type": "Text", "text": "Done."}]}));
+        self.item(&json!({"type": "AgentMessage", "id": format!("a{}", self.turns), "content": [{"type": "Text", "text": "Done."}]}));
         self.line(
             "event_msg",
-            json!({"type": "task_complete", "turn_id": turn, "last_agent_message": "Done."}),
+            &json!({"type": "task_complete", "turn_id": turn, "last_agent_message": "Done."}),
         );
         self
     }
@@ -161,8 +161,8 @@ impl Session {
     /// Records the session, and returns the path of a bundle of it.
     pub fn bundled(&self, steno: &Steno, name: &str) -> String {
         let file = steno.dir.path().join(format!("rollout-{}.jsonl", self.thread));
-        let text: String = self.lines.iter().map(|line| format!("{line}\n")).collect();
-        fs::write(&file, text).unwrap();
+        let text: Vec<String> = self.lines.iter().map(Value::to_string).collect();
+        fs::write(&file, text.join("\n") + "\n").unwrap();
         let store = steno.dir.path().join(format!("store-{name}"));
         let store = store.to_str().unwrap();
         let said = steno.run(&["--store", store, "spine", "record", file.to_str().unwrap()]);

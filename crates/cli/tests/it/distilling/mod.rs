@@ -247,37 +247,39 @@ fn doubtful_windows_are_refused_or_labelled() {
     check("failed-turn", &|session| {
         session.line(
             "event_msg",
-            json!({"type": "turn_aborted", "turn_id": "turn-id-1", "reason": "interrupted"}),
+            &json!({"type": "turn_aborted", "turn_id": "turn-id-1", "reason": "interrupted"}),
         );
     });
     check("open-turn", &|_| {});
     check("open-call", &|session| {
         session.line(
             "response_item",
-            json!({"type": "function_call", "name": "view_image", "arguments": "{}", "call_id": "open"}),
+            &json!({"type": "function_call", "name": "view_image", "arguments": "{}", "call_id": "open"}),
         );
         session.ends();
     });
     check("denied-approval", &|session| {
         session.line(
             "response_item",
-            json!({"type": "custom_tool_call", "call_id": "no", "name": "apply_patch", "input": ""}),
+            &json!({"type": "custom_tool_call", "call_id": "no", "name": "apply_patch", "input": ""}),
         );
-        session.item(json!({"type": "FileChange", "id": "no", "changes": {}, "status": "declined"}));
+        session.item(&json!({"type": "FileChange", "id": "no", "changes": {}, "status": "declined"}));
         session.ends();
     });
     check("compaction", &|session| {
-        session.line("compacted", json!({"message": "S", "replacement_history": []}));
+        session.line("compacted", &json!({"message": "S", "replacement_history": []}));
         session.ends();
     });
     check("media", &|session| {
-        session.item(json!({"type": "UserMessage", "id": "u", "content": [{"type": "image", "image_url": "data:image/png;base64,AAAA"}]}));
+        session.item(&json!({"type": "UserMessage", "id": "u", "content": [{"type": "image", "image_url": "data:image/png;base64,AAAA"}]}));
         session.ends();
     });
     check("user-input", &|session| {
-        session.line("response_item", json!({"type": "function_call", "name": "request_user_input", "arguments": "{}", "call_id": "ask"}));
-        session
-            .line("response_item", json!({"type": "function_call_output", "call_id": "ask", "output": "{}"}));
+        session.line("response_item", &json!({"type": "function_call", "name": "request_user_input", "arguments": "{}", "call_id": "ask"}));
+        session.line(
+            "response_item",
+            &json!({"type": "function_call_output", "call_id": "ask", "output": "{}"}),
+        );
         session.ends();
     });
 }

@@ -17,8 +17,8 @@ use steno_model::json::depth;
 
 use self::objects::Objects;
 use self::rules::Rules;
-use super::media::hex;
 use super::text::lone_surrogate;
+use crate::receipt::hex;
 
 /// How deep a document may nest: Python reads up to a thousand levels.
 const DEPTH_MAX: usize = 500;

@@ -142,9 +142,11 @@ impl Distilling<'_> {
     fn files(&self, plan: &mut Plan<'_>, path: &Path) -> Result<Result<Vec<TaskFile>, Refusal>, Failure> {
         let artifact =
             |diff: &steno_views::harbor::Diff| self.recorded.artifacts.read(&diff.path, &diff.sha256);
-        let before = match self.args.no_trajectory {
-            true => Err("it was not wanted".to_owned()),
-            false => self.recorded.before(&plan.turns[0]),
+        let is_wanted = !self.args.no_trajectory;
+        let before = if is_wanted {
+            self.recorded.before(&plan.turns[0])
+        } else {
+            Err("it was not wanted".to_owned())
         };
         let segments = self.recorded.segments.clone();
         let mut given = Given { artifact: &artifact, snapshot: None, before, segments };

@@ -37,9 +37,9 @@ fn write_all(dir: &Path, files: &[TaskFile]) -> io::Result<()> {
         let path = dir.join(&file.path);
         fs::create_dir_all(path.parent().unwrap_or(dir))?;
         let mode = if file.is_executable { 0o755 } else { 0o644 };
-        let mut made = OpenOptions::new().write(true).create_new(true).mode(mode).open(&path)?;
-        made.write_all(&file.bytes)?;
-        made.sync_all()?;
+        let mut written = OpenOptions::new().write(true).create_new(true).mode(mode).open(&path)?;
+        written.write_all(&file.bytes)?;
+        written.sync_all()?;
     }
     Ok(())
 }

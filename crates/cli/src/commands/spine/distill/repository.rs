@@ -80,8 +80,8 @@ impl Snapshot {
                 CommittedKind::Link => symlink(String::from_utf8_lossy(&file.bytes).as_ref(), &path)?,
                 CommittedKind::Plain | CommittedKind::Program => {
                     let mode = if file.kind == CommittedKind::Program { 0o755 } else { 0o644 };
-                    let made = OpenOptions::new().write(true).create_new(true).mode(mode).open(&path);
-                    made?.write_all(&file.bytes)?;
+                    let opened = OpenOptions::new().write(true).create_new(true).mode(mode).open(&path);
+                    opened?.write_all(&file.bytes)?;
                 }
             }
         }

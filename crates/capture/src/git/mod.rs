@@ -2,18 +2,20 @@
 //!
 //! Nothing is changed and nobody is asked: no lock is taken, no hook, pager, credential helper or external diff is run.
 
+mod commit;
+
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
+pub use commit::{CommittedFile, CommittedKind, Way, apply, committed};
+
 /// How long one question to git may take.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// How long a difference may be. One that is longer is not kept: half of it could not be applied.
 const DIFF_BYTES_MAX: usize = 16 * 1024 * 1024;
-/// How many bytes the files of a commit may have that is read whole.
-const COMMIT_BYTES_MAX: u64 = 512 * 1024 * 1024;
 /// How many untracked files are looked at.
 const UNTRACKED_MAX: usize = 1000;
 /// How many branches of others are looked at.
@@ -86,142 +88,6 @@ fn patch(root: &Path, base: &str) -> Option<Vec<u8>> {
         patch.extend(git(root, &new)?);
     }
     (patch.len() <= DIFF_BYTES_MAX).then_some(patch)
-}
-
-/// A file of a commit.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CommittedFile {
-    /// Its path.
-    pub path: String,
-    /// What it is.
-    pub kind: CommittedKind,
-    /// What it holds; of a link, where it leads.
-    pub bytes: Vec<u8>,
-}
-
-/// What a file of a commit is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CommittedKind {
-    /// A file.
-    Plain,
-    /// A program.
-    Program,
-    /// A symbolic link.
-    Link,
-    /// Another repository, of which a commit has only the name.
-    Submodule,
-}
-
-/// Reads every file of a commit, byte for byte as it is kept, in the order of their paths.
-///
-/// # Errors
-/// Why it cannot be read, in words.
-pub fn committed(dir: &Path, commit: &str) -> Result<Vec<CommittedFile>, String> {
-    let listed =
-        git(dir, &["ls-tree", "-r", "-z", "-l", "--full-tree", &format!("{commit}^{{commit}}"), "--"])
-            .ok_or_else(|| format!("`{}` has no commit {commit}", dir.display()))?;
-    let mut wanted = Vec::new();
-    for line in listed.split(|byte| *byte == 0).filter(|line| !line.is_empty()) {
-        let line = std::str::from_utf8(line).map_err(|_| "a path in it is not UTF-8".to_owned())?;
-        wanted.push(listed_file(line).ok_or("git has listed it in a form that we don't know")?);
-    }
-    let bytes: u64 = wanted.iter().map(|(.., bytes)| bytes).sum();
-    if bytes > COMMIT_BYTES_MAX {
-        return Err(format!("commit {commit} has {bytes} bytes, more than {COMMIT_BYTES_MAX}"));
-    }
-    let is_here = |kind: &CommittedKind| *kind != CommittedKind::Submodule;
-    let names: String = wanted
-        .iter()
-        .filter(|(_, kind, ..)| is_here(kind))
-        .map(|(_, _, object, _)| format!("{object}\n"))
-        .collect();
-    let objects = objects(dir, names, bytes).ok_or("git could not read all of its files")?;
-    let mut rest = &objects[..];
-    let mut files = Vec::with_capacity(wanted.len());
-    for (path, kind, ..) in wanted {
-        let bytes = if is_here(&kind) {
-            take_object(&mut rest).ok_or("git has read less than it said")?
-        } else {
-            Vec::new()
-        };
-        files.push(CommittedFile { path, kind, bytes });
-    }
-    files.sort_by(|one, other| one.path.cmp(&other.path));
-    Ok(files)
-}
-
-/// Reads `MODE TYPE OBJECT SIZE<tab>PATH`.
-fn listed_file(line: &str) -> Option<(String, CommittedKind, String, u64)> {
-    let (about, path) = line.split_once('\t')?;
-    let mut words = about.split_ascii_whitespace();
-    let kind = match words.next()? {
-        "100755" => CommittedKind::Program,
-        "120000" => CommittedKind::Link,
-        "160000" => CommittedKind::Submodule,
-        _ => CommittedKind::Plain,
-    };
-    let object = words.nth(1)?.to_owned();
-    let bytes = words.next()?.parse().unwrap_or(0);
-    Some((path.to_owned(), kind, object, bytes))
-}
-
-/// Has git write the contents of objects, one behind the other.
-fn objects(dir: &Path, names: String, bytes: u64) -> Option<Vec<u8>> {
-    let mut command = command(dir);
-    command.args(["cat-file", "--batch"]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
-    let mut child = command.spawn().ok()?;
-    let mut stdin = child.stdin.take()?;
-    let asking = std::thread::spawn(move || io::Write::write_all(&mut stdin, names.as_bytes()).ok());
-    let heads_max = 128 * 1024 * 1024;
-    let mut output = Vec::new();
-    child.stdout.take()?.take(bytes + heads_max).read_to_end(&mut output).ok()?;
-    asking.join().ok()??;
-    child.wait().ok()?.success().then_some(output)
-}
-
-/// Takes `OBJECT TYPE SIZE<newline>BYTES<newline>` off.
-fn take_object(rest: &mut &[u8]) -> Option<Vec<u8>> {
-    let end = rest.iter().position(|byte| *byte == b'\n')?;
-    let size: usize = std::str::from_utf8(&rest[..end]).ok()?.split(' ').nth(2)?.parse().ok()?;
-    let bytes = rest.get(end + 1..end + 1 + size)?.to_vec();
-    *rest = rest.get(end + 2 + size..)?;
-    Some(bytes)
-}
-
-/// Which way a patch is applied.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Way {
-    /// As it is.
-    Forward,
-    /// Taken back.
-    Back,
-}
-
-/// Applies a patch to the files in a directory. An empty one changes nothing.
-///
-/// # Errors
-/// Why it does not fit, as git says it.
-pub fn apply(dir: &Path, patch: &[u8], way: Way) -> Result<(), String> {
-    if patch.is_empty() {
-        return Ok(());
-    }
-    let mut command = command(dir);
-    command.args(["apply", "--whitespace=nowarn"]);
-    if way == Way::Back {
-        command.arg("--reverse");
-    }
-    // What lies above is nothing of ours, also when it is a repository.
-    command.env("GIT_CEILING_DIRECTORIES", dir.parent().unwrap_or(dir));
-    command.arg("-").stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
-    let failed = |error: io::Error| format!("git: {error}");
-    let mut child = command.spawn().map_err(failed)?;
-    // One that does not read to the end has said why.
-    child.stdin.take().and_then(|mut stdin| io::Write::write_all(&mut stdin, patch).ok());
-    let done = child.wait_with_output().map_err(failed)?;
-    let said = String::from_utf8_lossy(&done.stderr).into_owned();
-    let first =
-        said.lines().next().unwrap_or("git could not apply it").trim_start_matches("error: ").to_owned();
-    if done.status.success() { Ok(()) } else { Err(first) }
 }
 
 /// Takes a name and a password out of an address.
