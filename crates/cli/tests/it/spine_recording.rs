@@ -26,6 +26,46 @@ fn a_session_file_becomes_a_spine_that_grows_with_it() {
     assert!(said.code == 0 && said.out.contains("5 records"), "{said:?}");
 }
 
+/// The files of a thread whose turns were taken back twice: each goes on from the beginning of the one before.
+#[test]
+fn all_files_of_a_thread_in_the_archive_become_its_spine() {
+    const ID: &str = "0199aaaa-0000-7000-8000-00000000000";
+    let steno = Steno::new();
+    let dir = steno.dir.path().join(".codex/sessions/2026/05/01");
+    fs::create_dir_all(&dir).unwrap();
+    let item = |number: u32| {
+        let payload = format!(r#"{{"type":"message","role":"user","content":[],"n":{number}}}"#);
+        format!(r#"{{"timestamp":"2026-05-01T10:00:01.000Z","type":"response_item","payload":{payload}}}"#)
+    };
+    let meta = |base: &str| {
+        format!(
+            r#"{{"timestamp":"2026-05-01T10:00:00.000Z","type":"session_meta","payload":{{"id":"{ID}1","timestamp":"2026-05-01T10:00:00.000Z","cwd":"/w","originator":"x","cli_version":"0.166.0","source":"exec"{base}}}}}"#
+        )
+    };
+    let base = |id: u32, text: &str| {
+        let end = text.lines().take(2).map(|line| line.len() + 1).sum::<usize>();
+        format!(r#","history_base":{{"thread_id":"{ID}{id}","end_byte_offset":{end}}}"#)
+    };
+    let first = format!("{}\n{}\n{}\n", meta(""), item(1), item(2));
+    let second = format!("{}\n{}\n{}\n", meta(&base(1, &first)), item(3), item(4));
+    let third = format!("{}\n{}\n{COMPACTED}\n", meta(&base(2, &second)), item(5));
+    let files = [(0, String::new(), first), (1, format!("_{ID}2"), second), (2, format!("_{ID}3"), third)];
+    for (second, own, text) in files {
+        fs::write(dir.join(format!("rollout-2026-05-01T10-00-0{second}-{ID}1{own}.jsonl")), text).unwrap();
+    }
+    assert_eq!(steno.run(&["import"]).code, 0);
+    for (new, known) in [(10, 0), (0, 10)] {
+        let said = steno.run(&["spine", "record", "--json", &format!("{ID}1")]);
+        let want = format!(r#"{{"known":{known},"records":{new},"refused":0,"threads":["{ID}1"]}}"#);
+        assert_eq!((said.code, said.out.trim_end()), (0, want.as_str()), "{said:?}");
+    }
+    let spine = fs::read_dir(steno.store().join("spine").join(format!("{ID}1"))).unwrap();
+    let texts = spine.map(|entry| fs::read_to_string(entry.unwrap().path()).unwrap()).collect::<String>();
+    let boundary = texts.lines().find(|line| line.contains(r#""type":"compaction_boundary""#)).unwrap();
+    let numbers: Vec<&str> = boundary.split(r#""n":"#).skip(1).map(|rest| &rest[..1]).collect();
+    assert_eq!(numbers, ["1", "3", "5"], "{boundary}");
+}
+
 #[test]
 fn what_is_no_session_of_codex_is_said_to_be_none() {
     let steno = Steno::new();

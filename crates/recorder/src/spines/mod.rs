@@ -82,6 +82,18 @@ pub struct Written {
     pub refused: u64,
 }
 
+impl std::ops::Add for Written {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self {
+            records: self.records + other.records,
+            known: self.known + other.known,
+            refused: self.refused + other.refused,
+        }
+    }
+}
+
 /// Writes the spines of one source.
 pub struct SpineRecorder {
     journal: Journal,

@@ -2,19 +2,19 @@
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Cursor};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use serde_json::json;
 use steno_capture::packing::Unpacked;
 use steno_disk::{Links, open_regular};
-use steno_journal::{Journal, Store};
+use steno_journal::Journal;
 use steno_model::ThreadId;
 use steno_recorder::spines::{Bases, Beside, Error, Forgotten, Written, record_rollout, record_trace};
 use steno_vault::Vault;
 use steno_views::{Lines, count, visible};
 
-use super::rollouts;
+use super::rollouts::{self, Rollout};
 use crate::archiving;
 use crate::args::SpineRecordArgs;
 use crate::connections;
@@ -88,10 +88,19 @@ fn record_archived(
         Ok(Found::File(_)) | Err(_) => source.to_owned(),
     };
     let thread = ThreadId::parse(&named).map_err(|_| none())?;
-    let mut bases = InArchive { store: journal.store().clone() };
-    let (path, text) = bases.read(&thread)?.ok_or_else(none)?;
-    let recorded = record_rollout(journal, &path, &mut text.as_slice(), &mut bases, forgotten);
-    recorded.map_err(|error| no_session(error, source))
+    let vault = Vault::open(Arc::clone(journal.store().disk()));
+    let mut all: Option<Recorded> = None;
+    // Where turns were taken back, the thread goes on in another file.
+    for rollout in rollouts::find(&vault, &thread)? {
+        let text = whole(&rollout, &vault)?;
+        let path = Path::new(&rollout.about.path);
+        let mut bases = InArchive { vault: &vault };
+        let (threads, written) = record_rollout(journal, path, &mut text.as_slice(), &mut bases, forgotten)
+            .map_err(|error| no_session(error, source))?;
+        let before = all.map_or_else(Written::default, |(_, before)| before);
+        all = Some((threads, before + written));
+    }
+    all.ok_or_else(none)
 }
 
 fn no_session(error: Error, source: &str) -> Failure {
@@ -114,27 +123,23 @@ fn open(path: &Path) -> Result<Box<dyn BufRead>, Failure> {
     Ok(Box::new(BufReader::new(Unpacked::new(file))))
 }
 
-/// Session files of other threads in the archive.
-struct InArchive {
-    store: Store,
+fn whole(rollout: &Rollout, vault: &Vault) -> Result<Vec<u8>, Failure> {
+    let mut text = Vec::new();
+    rollout.write_to(vault, &mut text)?;
+    Ok(text)
 }
 
-impl InArchive {
-    /// Returns a thread's own file, and where it lay.
-    fn read(&self, thread: &ThreadId) -> Result<Option<(PathBuf, Vec<u8>)>, Failure> {
-        let vault = Vault::open(Arc::clone(self.store.disk()));
-        let found = rollouts::find(&vault, thread)?;
-        let Some(rollout) = found.first() else { return Ok(None) };
-        let mut text = Vec::new();
-        rollout.write_to(&vault, &mut text)?;
-        Ok(Some((PathBuf::from(&rollout.about.path), text)))
-    }
+/// Session files in the archive that others go on from.
+struct InArchive<'a> {
+    vault: &'a Vault,
 }
 
-impl Bases for InArchive {
-    fn open(&mut self, thread: &str) -> Option<Box<dyn BufRead>> {
-        let (_, text) = self.read(&ThreadId::parse(thread).ok()?).ok()??;
-        Some(Box::new(Cursor::new(text)))
+impl Bases for InArchive<'_> {
+    fn open(&mut self, id: &str) -> Option<Box<dyn BufRead>> {
+        let id = ThreadId::parse(id).ok()?;
+        let own = rollouts::find(self.vault, &id).ok()?.into_iter().next();
+        let found = own.or_else(|| rollouts::find_further(self.vault, &id).ok()?)?;
+        Some(Box::new(Cursor::new(whole(&found, self.vault).ok()?)))
     }
 }
 

@@ -20,14 +20,30 @@ pub struct Rollout {
 
 /// Finds all files of a thread, in the order of their names.
 pub fn find(vault: &Vault, thread: &ThreadId) -> Result<Vec<Rollout>, Failure> {
-    let is_meant = |manifest: &Manifest| {
-        let info = &manifest.info;
-        let session = info.session.as_deref().and_then(|session| session.rsplit('/').next());
-        info.provider.as_deref() == Some("codex")
-            && info.role == Role::Transcript
-            && session == Some(thread.as_str())
+    find_all(vault, |manifest| {
+        let session = manifest.info.session.as_deref().and_then(|session| session.rsplit('/').next());
+        session == Some(thread.as_str())
+    })
+}
+
+/// Finds a file that a thread goes on in, by the id of its own that it has in its name.
+pub fn find_further(vault: &Vault, id: &ThreadId) -> Result<Option<Rollout>, Failure> {
+    let end = format!("_{id}.jsonl");
+    let mut found = find_all(vault, |manifest| {
+        let name = manifest.info.path.0.file_name().unwrap_or_default().to_string_lossy();
+        name.trim_end_matches(".zst").ends_with(&end)
+    })?;
+    Ok(found.pop())
+}
+
+fn find_all(vault: &Vault, is_meant: impl Fn(&Manifest) -> bool) -> Result<Vec<Rollout>, Failure> {
+    let is_rollout = |manifest: &Manifest| {
+        manifest.info.provider.as_deref() == Some("codex") && manifest.info.role == Role::Transcript
     };
-    let mut manifests: Vec<_> = all_manifests(vault)?.into_iter().filter(is_meant).collect();
+    let mut manifests: Vec<_> = all_manifests(vault)?
+        .into_iter()
+        .filter(|manifest| is_rollout(manifest) && is_meant(manifest))
+        .collect();
     manifests.sort_by(|one, other| {
         let name = |manifest: &Manifest| manifest.info.path.0.file_name().map(ToOwned::to_owned);
         (name(one), &one.info.path.0).cmp(&(name(other), &other.info.path.0))
