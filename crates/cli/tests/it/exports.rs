@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use steno_testkit::{needs, shared_dir};
 
 use crate::agents_files::{line, put, session, text};
-use crate::kit::{RUN, Said, Steno};
+use crate::kit::{RUN, Said, Steno, id};
 
 /// One pixel.
 const PNG: &str =
@@ -197,6 +197,41 @@ fn a_session_without_steps_is_said_and_the_others_are_written() {
     assert_eq!(names(&steno, "dir"), [format!("{RUN}.json")]);
     let said = steno.run(&["export", "atif", empty, "-o", "-"]);
     assert_eq!((said.code, &*said.out), (1, ""));
+}
+
+/// A child that its parent alone names is inside of it, and nowhere else; so is one that two runs name.
+#[test]
+fn of_all_sessions_every_run_is_exported_once() {
+    let steno = Steno::new();
+    let [child, other, one, two] = [1, 2, 3, 4].map(id);
+    let started = json!({"type": "run.started", "payload": {"name": "claude", "kind": "session"}});
+    let said_it = |words: &str| json!({"type": "message.user", "payload": {"role": "user", "blocks": [{"type": "text", "fidelity": "router", "text": words}]}});
+    let link = |to: &str| json!({"type": "step.call_workflow.started", "child_run_id": to, "payload": {"name": "look", "kind": "call_workflow"}});
+    let begin = |run: &str, links: &[&str]| {
+        let events: Vec<Value> =
+            [started.clone(), said_it(run)].into_iter().chain(links.iter().map(|to| link(to))).collect();
+        steno.recorded(run, &events);
+    };
+    begin(&child, &[]);
+    begin(RUN, &[&child]);
+    begin(&other, &[&child]);
+    // Two that name each other are below nobody, unless one of them is.
+    begin(&one, &[&two]);
+    begin(&two, &[&one]);
+    fine(&steno.run(&["export", "atif", "--all", "-o", "dir"]));
+    let mut said: Vec<String> = trajectories(&steno.dir.path().join("dir"))
+        .iter()
+        .flat_map(|trajectory| trajectory["steps"].as_array().unwrap().clone())
+        .filter_map(|step| step["message"].as_str().map(str::to_owned))
+        .filter(|words| words.len() == RUN.len())
+        .collect();
+    said.sort();
+    let mut want = [RUN.to_owned(), child, other, one, two];
+    want.sort();
+    assert_eq!(said, want);
+    for name in names(&steno, "dir") {
+        fine(&steno.run(&["export", "check", &format!("dir/{name}")]));
+    }
 }
 
 #[test]

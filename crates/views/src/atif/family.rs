@@ -6,6 +6,37 @@ use steno_model::RunId;
 
 use super::build::Run;
 
+/// Who a run says that it belongs to.
+#[derive(Clone, Debug, Default)]
+pub struct Kin {
+    /// The run that it names as its parent.
+    pub parent: Option<RunId>,
+    /// The runs that it says it began.
+    pub links: Vec<RunId>,
+}
+
+/// Returns the parent of each run that has one among them. A run stands below the one that says it began it, else below the
+/// one that it names itself; of several, below one. Nobody stands below himself.
+#[must_use]
+pub fn parents_of(runs: &BTreeMap<RunId, Kin>) -> BTreeMap<RunId, RunId> {
+    let mut linked = BTreeMap::<RunId, Vec<RunId>>::new();
+    for (id, run) in runs {
+        for child in run.links.iter().filter(|child| *child != id && runs.contains_key(child)) {
+            linked.entry(*child).or_default().push(*id);
+        }
+    }
+    let mut parents = BTreeMap::new();
+    for (id, run) in runs {
+        let claimed = run.parent.filter(|parent| parent != id && runs.contains_key(parent));
+        let by_link = linked.get(id).map(Vec::as_slice).unwrap_or_default();
+        let best = claimed.filter(|parent| by_link.contains(parent)).or(by_link.first().copied()).or(claimed);
+        if let Some(parent) = best.filter(|parent| !leads_to(&parents, *parent, *id)) {
+            parents.insert(*id, parent);
+        }
+    }
+    parents
+}
+
 /// Runs that belong together, ready to be written as trajectories.
 pub struct Family {
     pub(super) runs: BTreeMap<RunId, Run>,
@@ -13,25 +44,11 @@ pub struct Family {
 }
 
 impl Family {
-    /// Puts runs together. A run stands below the one that says it began it, else below the one that it names itself.
+    /// Puts runs together, each below its [parent](parents_of).
     #[must_use]
     pub fn new(runs: BTreeMap<RunId, Run>) -> Self {
-        let mut linked = BTreeMap::<RunId, Vec<RunId>>::new();
-        for (id, run) in &runs {
-            for child in run.links.iter().filter(|child| *child != id && runs.contains_key(child)) {
-                linked.entry(*child).or_default().push(*id);
-            }
-        }
-        let mut parents = BTreeMap::new();
-        for (id, run) in &runs {
-            let claimed = run.parent.filter(|parent| parent != id && runs.contains_key(parent));
-            let by_link = linked.get(id).map(Vec::as_slice).unwrap_or_default();
-            let best =
-                claimed.filter(|parent| by_link.contains(parent)).or(by_link.first().copied()).or(claimed);
-            if let Some(parent) = best.filter(|parent| !leads_to(&parents, *parent, *id)) {
-                parents.insert(*id, parent);
-            }
-        }
+        let kin = |run: &Run| Kin { parent: run.parent, links: run.links.clone() };
+        let parents = parents_of(&runs.iter().map(|(id, run)| (*id, kin(run))).collect());
         Self { runs, parents }
     }
 

@@ -23,7 +23,7 @@ mod validate;
 mod write;
 
 pub use build::{NoRecords, Records, Run, RunBuilder};
-pub use family::Family;
+pub use family::{Family, Kin, parents_of};
 pub use media::{MEDIA_DIR, MediaSink, NoMedia};
 pub use validate::{Beside, Finding, NothingBeside, Severity, Stood, validate};
 pub use write::Trajectory;

@@ -2,14 +2,17 @@
 //! agents' own files. Never more than one of them is in memory.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::io::{BufRead as _, BufReader, Read};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use steno_journal::{Error as JournalError, Reader, Store};
-use steno_model::{Evidence, RunId};
+use steno_disk::DiskFile;
+use steno_journal::{Error as JournalError, Reader, RunFile, Store};
+use steno_model::limits::LINE_BYTES_MAX;
+use steno_model::{Evidence, ExchangeEvent, RunId};
 use steno_vault::{Manifest, SourceId, Vault};
-use steno_views::atif::{Family, NoRecords, Records, Run, RunBuilder};
+use steno_views::atif::{Family, Kin, NoRecords, Records, Run, RunBuilder, parents_of};
 
 use super::super::provider_events;
 use super::super::related_runs::children_by_parent;
@@ -18,6 +21,9 @@ use crate::failure::Failure;
 use crate::provider_files::{Files, Opened, read_piece};
 use crate::runs::{self, Found};
 use crate::settings::Settings;
+
+/// How much of a transcript is read at once to find whom it links.
+const LINKS_BUFFER_BYTES: usize = 256 * 1024;
 
 /// What is to be exported, in order.
 pub struct Wanted {
@@ -50,17 +56,16 @@ impl Wanted {
         Ok(Self { jobs, store: StoreRuns::open(settings)? })
     }
 
-    /// Finds every session of the store: the runs that no run of it has begun.
+    /// Finds every session of the store: the runs that stand below no other, each run in one of them.
     pub fn all(settings: &Settings) -> Result<Self, Failure> {
         runs::need_store(settings)?;
-        let Some(store) = StoreRuns::open(settings)? else {
+        let Some(mut store) = StoreRuns::open(settings)? else {
             return Ok(Self { jobs: VecDeque::new(), store: None });
         };
-        let all = store.store.runs()?;
-        let here: BTreeSet<RunId> = all.iter().copied().collect();
-        let parents = store.by_parent.iter().filter(|(parent, _)| here.contains(parent));
-        let below: BTreeSet<RunId> = parents.flat_map(|(_, children)| children).copied().collect();
-        let jobs = all.into_iter().filter(|run| !below.contains(run)).map(Job::Run).collect();
+        let parents = parents_of(&store.kin()?);
+        let all = store.store.runs()?.into_iter();
+        let jobs = all.filter(|run| !parents.contains_key(run)).map(Job::Run).collect();
+        store.parents = Some(parents);
         Ok(Self { jobs, store: Some(store) })
     }
 
@@ -202,6 +207,8 @@ impl Records for FileRecords<'_> {
 struct StoreRuns {
     store: Store,
     by_parent: BTreeMap<RunId, Vec<RunId>>,
+    /// Where every run stands, when all of them are wanted.
+    parents: Option<BTreeMap<RunId, RunId>>,
     records: VaultRecords,
 }
 
@@ -211,7 +218,21 @@ impl StoreRuns {
         let by_parent = children_by_parent(&store)?;
         let vault = Vault::open(Arc::clone(store.disk()));
         let records = VaultRecords { vault, manifests: HashMap::new() };
-        Ok(Some(Self { store, by_parent, records }))
+        Ok(Some(Self { store, by_parent, parents: None, records }))
+    }
+
+    /// Finds out who says to belong to whom.
+    fn kin(&self) -> Result<BTreeMap<RunId, Kin>, Failure> {
+        let mut kin = BTreeMap::<RunId, Kin>::new();
+        for run in self.store.runs()? {
+            kin.entry(run).or_default().links = links_of(&self.store, run)?;
+        }
+        for (parent, children) in &self.by_parent {
+            for child in children {
+                kin.entry(*child).or_default().parent = Some(*parent);
+            }
+        }
+        Ok(kin)
     }
 
     fn read(&mut self, run: RunId) -> Result<(RunId, Run), Failure> {
@@ -228,7 +249,9 @@ impl StoreRuns {
         let mut waiting = VecDeque::from([(root, run)]);
         while let Some((id, run)) = waiting.pop_front() {
             let claimed = self.by_parent.get(&id).into_iter().flatten();
-            let below: Vec<RunId> = run.links().iter().chain(claimed).copied().collect();
+            let is_its =
+                |child: &&RunId| self.parents.as_ref().is_none_or(|parents| parents.get(*child) == Some(&id));
+            let below: Vec<RunId> = run.links().iter().chain(claimed).filter(is_its).copied().collect();
             family.insert(id, run);
             for child in below.into_iter().filter(|child| seen.insert(*child)) {
                 if self.store.has(child)? {
@@ -237,6 +260,36 @@ impl StoreRuns {
             }
         }
         Ok(Session { family: Family::new(family), roots: vec![root], trouble: None })
+    }
+}
+
+/// Returns the runs that a run says it began. Only lines that name one are read: this is done for every run of a store.
+fn links_of(store: &Store, run: RunId) -> Result<Vec<RunId>, Failure> {
+    let path = RunFile::Transcript(run).path();
+    let Some(file) = store.disk().open_read(&path)? else { return Ok(Vec::new()) };
+    let (mut links, mut line) = (Vec::new(), Vec::new());
+    let mut reader = BufReader::with_capacity(LINKS_BUFFER_BYTES, Reading { file, offset: 0 });
+    while reader.by_ref().take(LINE_BYTES_MAX as u64).read_until(b'\n', &mut line)? > 0 {
+        let is_candidate = std::str::from_utf8(&line).is_ok_and(|line| line.contains(r#""child_run_id""#));
+        // What cannot be read is told by whoever reads all of it.
+        let event = is_candidate.then(|| ExchangeEvent::parse(line.trim_ascii_end()).ok()).flatten();
+        links.extend(event.and_then(|event| event.child_run_id));
+        line.clear();
+    }
+    Ok(links)
+}
+
+/// A file of the store, read from its beginning on.
+struct Reading {
+    file: Arc<dyn DiskFile>,
+    offset: u64,
+}
+
+impl Read for Reading {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let read = self.file.read_at(buffer, self.offset)?;
+        self.offset += read as u64;
+        Ok(read)
     }
 }
 
