@@ -40,6 +40,7 @@
 //! - Views work in one pass, and none recurses into what it reads.
 
 pub mod atif;
+mod call_ids;
 pub mod conversation;
 mod fields;
 pub mod gist;

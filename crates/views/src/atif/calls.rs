@@ -1,11 +1,10 @@
 //! The calls of a run: every report of one brought together, with its result, who was asked, and what it began.
 
-use std::collections::HashMap;
-
 use steno_model::json::{JsonString, ObjectWriter, RawJson};
 use steno_model::{Fidelity, RunId, Timestamp, Vocabulary as _};
 
 use super::text::push_clean;
+use crate::call_ids::{CallIds, Channel, Told};
 use crate::fields::PayloadFields;
 
 /// The place of a call among the calls.
@@ -56,35 +55,11 @@ pub(super) struct Child {
     pub(super) name: Option<JsonString>,
 }
 
-/// How often each channel has reported the same half of an id: some providers use an id again for the next call, and
-/// the n-th report of one channel is the n-th of another.
-#[derive(Default)]
-struct Reports {
-    router: usize,
-    agent: usize,
-}
-
-impl Reports {
-    fn count(&mut self, is_routers: bool) -> usize {
-        let count = if is_routers { &mut self.router } else { &mut self.agent };
-        *count += 1;
-        *count - 1
-    }
-}
-
-#[derive(Default)]
-struct OneId {
-    numbers: Vec<CallNumber>,
-    uses: Reports,
-    calls: Reports,
-    results: Reports,
-}
-
 /// All calls of a run, in the order of their first report.
 #[derive(Default)]
 pub(super) struct Calls {
     calls: Vec<Call>,
-    by_id: HashMap<String, OneId>,
+    ids: CallIds,
 }
 
 impl Calls {
@@ -92,10 +67,7 @@ impl Calls {
     pub(super) fn used(&mut self, block: &PayloadFields<'_>) -> CallNumber {
         let is_routers = is_routers(block);
         let number = match block.string("tool_id") {
-            Some(id) => {
-                let place = self.of(&id).uses.count(is_routers);
-                self.nth(&id, place).0
-            }
+            Some(id) => self.reported(&id, Told::Use, is_routers).0,
             None => self.add(None),
         };
         let call = &mut self.calls[number.0];
@@ -108,10 +80,7 @@ impl Calls {
     pub(super) fn called(&mut self, fields: &PayloadFields<'_>) -> (CallNumber, bool) {
         let is_routers = is_routers(fields);
         let (number, is_new) = match fields.string("call_id") {
-            Some(id) => {
-                let place = self.of(&id).calls.count(is_routers);
-                self.nth(&id, place)
-            }
+            Some(id) => self.reported(&id, Told::Call, is_routers),
             None => (self.add(None), true),
         };
         let call = &mut self.calls[number.0];
@@ -124,10 +93,7 @@ impl Calls {
     pub(super) fn answered(&mut self, at: &Timestamp, fields: &PayloadFields<'_>) -> (CallNumber, bool) {
         let is_routers = is_routers(fields);
         let (number, is_new) = match fields.string("call_id") {
-            Some(id) => {
-                let place = self.of(&id).results.count(is_routers);
-                self.nth(&id, place)
-            }
+            Some(id) => self.reported(&id, Told::Result, is_routers),
             None => (self.add(None), true),
         };
         let call = &mut self.calls[number.0];
@@ -170,7 +136,7 @@ impl Calls {
 
     /// Returns the last call with this id.
     pub(super) fn last(&self, id: &JsonString) -> Option<CallNumber> {
-        self.by_id.get(&*id.to_text())?.numbers.last().copied()
+        self.ids.last(id).map(CallNumber)
     }
 
     pub(super) fn get(&self, number: CallNumber) -> &Call {
@@ -190,16 +156,14 @@ impl Calls {
         self.calls.len()
     }
 
-    fn of(&mut self, id: &JsonString) -> &mut OneId {
-        self.by_id.entry(id.to_text().into_owned()).or_default()
-    }
-
-    fn nth(&mut self, id: &JsonString, place: usize) -> (CallNumber, bool) {
-        if let Some(number) = self.of(id).numbers.get(place) {
-            return (*number, false);
+    /// Returns the call that a report is about, and whether this is the first report of it.
+    fn reported(&mut self, id: &JsonString, told: Told, is_routers: bool) -> (CallNumber, bool) {
+        let channel = if is_routers { Channel::Router } else { Channel::Agent };
+        if let Some(number) = self.ids.report(id, told, channel) {
+            return (CallNumber(number), false);
         }
         let number = self.add(Some(id.clone()));
-        self.of(id).numbers.push(number);
+        self.ids.add(id, number.0);
         (number, true)
     }
 

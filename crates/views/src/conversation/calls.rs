@@ -1,11 +1,10 @@
 //! The calls of a conversation: every report of one call brought together, whoever made it (R46, R50).
 
-use std::collections::HashMap;
-
 use steno_model::json::{JsonString, RawJson};
 use steno_model::{Fidelity, Seq, Vocabulary as _};
 
 use super::{Block, ToolResult, ToolUse};
+use crate::call_ids::{CallIds, Channel, Told};
 use crate::fields::PayloadFields;
 
 /// The place of a call among the calls.
@@ -26,43 +25,11 @@ pub(super) struct Call {
     pub(super) is_in_message: bool,
 }
 
-/// How often each channel has reported the same half of an id.
-///
-/// Some providers use an id again for the next call: the n-th report of one channel is the n-th of another.
-#[derive(Default)]
-struct Reports {
-    router: usize,
-    agent: usize,
-    other: usize,
-}
-
-impl Reports {
-    /// Returns how many reports of this channel came before.
-    fn count(&mut self, fidelity: Option<&JsonString>) -> usize {
-        let is = |known: Fidelity| fidelity.is_some_and(|word| word.is(known.as_str()));
-        let count = match () {
-            () if is(Fidelity::Router) => &mut self.router,
-            () if is(Fidelity::AgentEmitted) => &mut self.agent,
-            () => &mut self.other,
-        };
-        *count += 1;
-        *count - 1
-    }
-}
-
-#[derive(Default)]
-struct OneId {
-    numbers: Vec<CallNumber>,
-    uses: Reports,
-    calls: Reports,
-    results: Reports,
-}
-
 /// All calls of a run, in the order of their first report.
 #[derive(Default)]
 pub(super) struct Calls {
     calls: Vec<Call>,
-    by_id: HashMap<String, OneId>,
+    ids: CallIds,
 }
 
 impl Calls {
@@ -70,8 +37,7 @@ impl Calls {
     pub(super) fn used(&mut self, block: &PayloadFields<'_>) -> Option<CallNumber> {
         let id = block.string("tool_id")?;
         let fidelity = block.string("fidelity");
-        let place = self.of(&id).uses.count(fidelity.as_ref());
-        let number = self.nth(&id, place).number;
+        let number = self.reported(&id, Told::Use, fidelity.as_ref()).number;
         let call = &mut self.calls[number.0];
         call.is_in_message = true;
         call.fill(fidelity, block.string("tool_name"), block.json("tool_input"));
@@ -82,10 +48,7 @@ impl Calls {
     pub(super) fn called(&mut self, seq: Seq, fields: &PayloadFields<'_>) -> Reported {
         let fidelity = fields.string("fidelity");
         let reported = match fields.string("call_id") {
-            Some(id) => {
-                let place = self.of(&id).calls.count(fidelity.as_ref());
-                self.nth(&id, place)
-            }
+            Some(id) => self.reported(&id, Told::Call, fidelity.as_ref()),
             None => self.add(None),
         };
         let call = &mut self.calls[reported.number.0];
@@ -100,10 +63,7 @@ impl Calls {
     pub(super) fn answered(&mut self, seq: Seq, fields: &PayloadFields<'_>) -> Reported {
         let (id, fidelity) = (fields.string("call_id"), fields.string("fidelity"));
         let reported = match &id {
-            Some(id) => {
-                let place = self.of(id).results.count(fidelity.as_ref());
-                self.nth(id, place)
-            }
+            Some(id) => self.reported(id, Told::Result, fidelity.as_ref()),
             None => self.add(None),
         };
         let call = &mut self.calls[reported.number.0];
@@ -159,7 +119,7 @@ impl Calls {
 
     /// Returns the last call with this id.
     pub(super) fn last(&self, id: &JsonString) -> Option<CallNumber> {
-        self.by_id.get(&*id.to_text())?.numbers.last().copied()
+        self.ids.last(id).map(CallNumber)
     }
 
     /// Returns a call.
@@ -178,21 +138,17 @@ impl Calls {
         open.filter_map(|call| call.tool_use.tool_id.clone()).collect()
     }
 
-    fn of(&mut self, id: &JsonString) -> &mut OneId {
-        self.by_id.entry(id.to_text().into_owned()).or_default()
-    }
-
     fn last_mut(&mut self, id: &JsonString) -> Option<&mut Call> {
         let number = self.last(id)?;
         Some(&mut self.calls[number.0])
     }
 
-    fn nth(&mut self, id: &JsonString, place: usize) -> Reported {
-        if let Some(number) = self.of(id).numbers.get(place) {
-            return Reported { number: *number, is_new: false };
+    fn reported(&mut self, id: &JsonString, told: Told, fidelity: Option<&JsonString>) -> Reported {
+        if let Some(number) = self.ids.report(id, told, channel(fidelity)) {
+            return Reported { number: CallNumber(number), is_new: false };
         }
         let reported = self.add(Some(id.clone()));
-        self.of(id).numbers.push(reported.number);
+        self.ids.add(id, reported.number.0);
         reported
     }
 
@@ -211,6 +167,16 @@ impl Calls {
         };
         self.calls.push(Call { tool_use, result: None, is_in_message: false });
         Reported { number, is_new: true }
+    }
+}
+
+/// Tells who has reported something, by the word for it.
+fn channel(fidelity: Option<&JsonString>) -> Channel {
+    let is = |known: Fidelity| fidelity.is_some_and(|word| word.is(known.as_str()));
+    match () {
+        () if is(Fidelity::Router) => Channel::Router,
+        () if is(Fidelity::AgentEmitted) => Channel::Agent,
+        () => Channel::Other,
     }
 }
 
