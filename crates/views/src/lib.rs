@@ -45,6 +45,7 @@ pub mod conversation;
 mod fields;
 pub mod gist;
 pub mod harbor;
+pub mod masking;
 pub mod receipt;
 pub mod records;
 pub mod spine;

@@ -1,0 +1,276 @@
+//! Values of exported variables in the snapshot of a shell, masked: the names stay, what they hold does not.
+//!
+//! Whatever is in doubt is masked. What follows a value on its line goes with it, and in the part of a snapshot that lists
+//! exports nothing stays but names. Whether the rest of a snapshot, its functions and aliases, holds a secret is not looked at.
+
+/// What stands in the place of a value.
+const MASK: &[u8] = b"\"***\"";
+
+/// What begins the part that lists exports.
+const EXPORTS: &[u8] = b"# exports";
+
+/// Masks the values of exported variables; returns the snapshot without them, and how many there were.
+///
+/// These are known wherever they stand at the beginning of a line: `export NAME=…`, `declare` and `typeset` with `-x`,
+/// `set -x` as fish has it, `$env:NAME=`; and behind `# exports` also `NAME=…`. A value goes on as long as its quotes are open,
+/// and ends in front of the next such line.
+#[must_use]
+pub fn mask_exports(snapshot: &[u8]) -> (Vec<u8>, u64) {
+    let mut lines = snapshot.split_inclusive(|byte| *byte == b'\n').peekable();
+    let (mut masked, mut values) = (Vec::with_capacity(snapshot.len()), 0);
+    let mut is_in_exports = false;
+    while let Some(line) = lines.next() {
+        is_in_exports |= line.starts_with(EXPORTS);
+        let at = match look(line, is_in_exports) {
+            Found::Other => {
+                masked.extend_from_slice(line);
+                continue;
+            }
+            Found::Value { at } => at,
+        };
+        values += 1;
+        masked.extend_from_slice(&line[..at]);
+        masked.extend_from_slice(MASK);
+        let mut quotes = Quotes::default();
+        quotes.read(&line[at..]);
+        let mut last = line;
+        while let Some(more) = lines.next_if(|more| quotes.is_open() && !begins_export(more)) {
+            quotes.read(more);
+            last = more;
+        }
+        masked.extend(last.ends_with(b"\n").then_some(b'\n'));
+    }
+    (masked, values)
+}
+
+/// What a line is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Found {
+    /// It gives a variable a value, which begins there.
+    Value { at: usize },
+    /// Nothing to mask.
+    Other,
+}
+
+fn begins_export(line: &[u8]) -> bool {
+    line.starts_with(EXPORTS) || !matches!(statement(line), Statement::None)
+}
+
+fn look(line: &[u8], is_in_exports: bool) -> Found {
+    match statement(line) {
+        Statement::Value { at } => Found::Value { at },
+        Statement::Name => Found::Other,
+        Statement::None if !is_in_exports => Found::Other,
+        Statement::None => {
+            let text = line.trim_ascii();
+            if text.is_empty() || text.starts_with(b"#") {
+                return Found::Other;
+            }
+            // `NAME=…`, or what nobody expects here: all of it may be a value.
+            let is_name = |name: &[u8]| !name.is_empty() && name.iter().all(|byte| is_of_name(*byte));
+            let end = line.iter().position(|byte| *byte == b'=').filter(|end| is_name(&line[..*end]));
+            Found::Value { at: end.map_or(0, |end| end + 1) }
+        }
+    }
+}
+
+fn is_of_name(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'(' | b')' | b'.')
+}
+
+/// What a line says of exports, by how it begins.
+enum Statement {
+    Value {
+        at: usize,
+    },
+    /// Names that are exported, and no value.
+    Name,
+    None,
+}
+
+fn statement(line: &[u8]) -> Statement {
+    let mut words = Words { line, at: 0 };
+    let Some(command) = words.next() else { return Statement::None };
+    if command.len() >= 5 && command[..5].eq_ignore_ascii_case(b"$env:") {
+        let end = line.iter().position(|byte| *byte == b'=');
+        return end.map_or(Statement::None, |end| Statement::Value { at: end + 1 });
+    }
+    let mut is_export = match command {
+        b"export" => true,
+        b"declare" | b"typeset" | b"local" | b"readonly" | b"set" => false,
+        _ => return Statement::None,
+    };
+    loop {
+        let before = words.at;
+        match words.next() {
+            None if is_export && command != b"set" => return Statement::Name,
+            None => return Statement::None,
+            Some(flag) if flag.starts_with(b"-") || flag.starts_with(b"+") => {
+                is_export |= flag == b"--export"
+                    || flag.starts_with(b"-") && !flag.starts_with(b"--") && flag.contains(&b'x');
+            }
+            Some(_) if !is_export => return Statement::None,
+            Some(_) if command == b"set" => {
+                // The value stands behind the name.
+                let at = words.at;
+                return words.next().map_or(Statement::None, |_| Statement::Value { at: at + 1 });
+            }
+            Some(word) => {
+                if let Some(end) = word.iter().position(|byte| *byte == b'=') {
+                    let begin = words.at - word.len();
+                    return Statement::Value { at: begin + end + 1 };
+                }
+            }
+        }
+        debug_assert!(words.at > before, "each word is behind the one before");
+    }
+}
+
+/// The words of a line, as far as blanks tell.
+struct Words<'a> {
+    line: &'a [u8],
+    at: usize,
+}
+
+impl<'a> Iterator for Words<'a> {
+    type Item = &'a [u8];
+
+    fn next(&mut self) -> Option<&'a [u8]> {
+        let rest = &self.line[self.at..];
+        let begin = self.at + rest.iter().position(|byte| !byte.is_ascii_whitespace())?;
+        let word = &self.line[begin..];
+        let len = word.iter().position(u8::is_ascii_whitespace).unwrap_or(word.len());
+        self.at = begin + len;
+        Some(&word[..len])
+    }
+}
+
+/// Which quotes are open.
+#[derive(Default)]
+struct Quotes {
+    open: Option<Quote>,
+    /// How many round brackets, as lists have them.
+    brackets: u32,
+    is_escaped: bool,
+    /// Whether a backslash stood in front of the end of the last line.
+    is_continued: bool,
+    before: u8,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Quote {
+    /// `'…'`, in which nothing is escaped.
+    Single,
+    /// `"…"` and `$'…'`, in which a backslash takes the next.
+    Escaping(u8),
+}
+
+impl Quotes {
+    fn read(&mut self, bytes: &[u8]) {
+        self.is_continued = false;
+        for &byte in bytes {
+            let is_escaped = std::mem::take(&mut self.is_escaped);
+            let before = std::mem::replace(&mut self.before, byte);
+            match (self.open, byte) {
+                (Some(Quote::Single), b'\'') => self.open = None,
+                (Some(Quote::Single), _) => {}
+                _ if is_escaped => self.is_continued = byte == b'\n',
+                (_, b'\\') => self.is_escaped = true,
+                (Some(Quote::Escaping(end)), byte) if byte == end => self.open = None,
+                (None, b'\'') if before == b'$' => self.open = Some(Quote::Escaping(b'\'')),
+                (None, b'\'') => self.open = Some(Quote::Single),
+                (None, b'"') => self.open = Some(Quote::Escaping(b'"')),
+                (None, b'(') => self.brackets += 1,
+                (None, b')') => self.brackets = self.brackets.saturating_sub(1),
+                (Some(Quote::Escaping(_)) | None, _) => {}
+            }
+        }
+    }
+
+    /// Tells whether what was read goes on in the next line.
+    fn is_open(&self) -> bool {
+        self.open.is_some() || self.brackets > 0 || self.is_continued
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(from: &str, want: &str, values: u64) {
+        let (masked, found) = mask_exports(from.as_bytes());
+        assert_eq!((String::from_utf8_lossy(&masked).as_ref(), found), (want, values), "{from}");
+    }
+
+    #[test]
+    fn the_forms_of_shells_lose_their_values_and_keep_their_names() {
+        for (from, want) in [
+            ("declare -x KEY=\"sk-1\"\n", "declare -x KEY=\"***\"\n"),
+            ("declare -x KEY=\"a \\\" b\"\n", "declare -x KEY=\"***\"\n"),
+            ("declare -rx KEY=$'a\\nb'", "declare -rx KEY=\"***\""),
+            ("declare -ax LIST=([0]=\"a b\" [1]=\"c\")\n", "declare -ax LIST=\"***\"\n"),
+            ("export KEY=sk-1\n", "export KEY=\"***\"\n"),
+            ("export KEY='it'\\''s'\n", "export KEY=\"***\"\n"),
+            ("  export A=1 B=2; echo\n", "  export A=\"***\"\n"),
+            ("export A B=2\n", "export A B=\"***\"\n"),
+            ("typeset -gx KEY=1\n", "typeset -gx KEY=\"***\"\n"),
+            ("typeset -g -x KEY=1\n", "typeset -g -x KEY=\"***\"\n"),
+            ("export -T LD ld=( a b )\n", "export -T LD ld=\"***\"\n"),
+            ("set -gx KEY sk-1 more\n", "set -gx KEY \"***\"\n"),
+            ("$env:KEY='sk ''1'''\r\n", "$env:KEY=\"***\"\n"),
+        ] {
+            check(from, want, 1);
+        }
+    }
+
+    #[test]
+    fn what_exports_nothing_stays_as_it_is() {
+        for text in [
+            "",
+            "declare -x NAME\n",
+            "export -f name\n",
+            "declare -f name\n",
+            "declare -i NUMBER=\"3\"\n",
+            "typeset -g KEY=1\n",
+            "set -o braceexpand\nset -x\n",
+            "shopt -s xpg_echo\n",
+            "alias k='export KEY=1'\n",
+            "exported=1\n",
+            "f () \n{ \n    echo \"x\"\n}\n",
+            "\u{fffd}\0\n",
+        ] {
+            check(text, text, 0);
+        }
+    }
+
+    #[test]
+    fn a_value_goes_on_over_lines_and_ends_before_the_next() {
+        check("export A='1\n2\n3'\nalias x=y\n", "export A=\"***\"\nalias x=y\n", 1);
+        check("declare -x A=\"1\n\\\"2\n3\" ; rest\nx\n", "declare -x A=\"***\"\nx\n", 1);
+        // What writes snapshots by the line cuts such values off, and leaves their quotes open.
+        check(
+            "export A='1\nexport B='2 3'\nexport C=4\n",
+            "export A=\"***\"\nexport B=\"***\"\nexport C=\"***\"\n",
+            3,
+        );
+        check("export A='1\n2", "export A=\"***\"", 1);
+        check("export A=1\\\n2\nx\n", "export A=\"***\"\nx\n", 1);
+    }
+
+    #[test]
+    fn among_exports_nothing_is_left_but_names() {
+        let from = "x=1\n# exports 3\nKEY=sk 1\nProgramFiles(x86)=C:\\p\ndeclare -x B=\"2\"\ndeclare -x C\nstray secret\n\n# end\n";
+        let want = "x=1\n# exports 3\nKEY=\"***\"\nProgramFiles(x86)=\"***\"\ndeclare -x B=\"***\"\ndeclare -x C\n\"***\"\n\n# end\n";
+        check(from, want, 4);
+    }
+
+    /// Whatever bytes come, masking them again finds the same values and changes nothing.
+    #[test]
+    fn masking_again_changes_nothing() {
+        let from = b"export A='1\n2'\n# exports\nB=\xff\xfe\ndeclare -x C=\"\\\"\"\n";
+        let (once, values) = mask_exports(from);
+        assert_eq!(mask_exports(&once), (once.clone(), values));
+        assert_eq!(values, 3);
+    }
+}
