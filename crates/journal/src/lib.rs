@@ -155,10 +155,10 @@ pub use scan::Ending;
 pub use seal::{Seal, read_seals};
 pub use segment::{Rotation, SegmentMeta, SpineWriter, read_meta};
 pub use spine::{
-    ARTIFACT_BYTES_MAX, Artifacts, BundleContent, BundleEntry, BundleJson, BundleWish, Finding, KeptArtifact,
-    LeftOut, Place, Repair, Report, RolloutFile, Rule, Severity, Snapshots, SpineLook, SpineReader,
-    SpineState, TarWriter, look_at_spine, plan_bundle, read_archive, read_directory, read_spine,
-    repair_directory, validate_archive, validate_directory, validate_spine,
+    ARTIFACT_BYTES_MAX, Artifacts, BundleContent, BundleEntry, BundleJson, BundlePlan, BundleWish,
+    ChangedFile, Finding, KeptArtifact, LeftOut, Masked, Place, Repair, Report, RolloutFile, Rule, Severity,
+    Snapshots, SpineLook, SpineReader, SpineState, TarWriter, look_at_spine, plan_bundle, read_archive,
+    read_directory, read_spine, repair_directory, validate_archive, validate_directory, validate_spine,
 };
 pub use store::{STORE_VERSION, Store};
 pub use verify::{Checked, check_file, check_run};

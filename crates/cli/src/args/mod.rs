@@ -21,7 +21,8 @@ pub use receipt::{
     ReceiptVerifyArgs,
 };
 pub use spine::{
-    SpineArgs, SpineBundleArgs, SpineDistillArgs, SpineDo, SpineLsArgs, SpineRecordArgs, SpineValidateArgs,
+    SnapshotForm, SpineArgs, SpineBundleArgs, SpineDistillArgs, SpineDo, SpineLsArgs, SpineRecordArgs,
+    SpineValidateArgs,
 };
 
 /// The flight recorder for AI agents

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::builder::PossibleValuesParser;
-use clap::{ArgGroup, Args, Subcommand};
+use clap::{ArgGroup, Args, Subcommand, ValueEnum};
 use steno_views::harbor::{Concern, Span};
 
 #[derive(Args, Debug)]
@@ -32,7 +32,7 @@ pub enum SpineDo {
     /// Put a spine with its rollout and artifacts into a directory or an archive
     ///
     /// The same spine always gives the same bytes. Nothing is ever written over. Shell snapshots, which hold secrets, are
-    /// left out unless asked for; what is left out is said, and stands in `bundle.json`.
+    /// left out unless asked for, and masked then; what is left out or changed is said, and stands in `bundle.json`.
     Bundle(SpineBundleArgs),
     /// Distill turns of a session into Harbor tasks
     ///
@@ -79,6 +79,15 @@ pub struct SpineValidateArgs {
     pub json: bool,
 }
 
+/// How shell snapshots go into a bundle.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum SnapshotForm {
+    /// Without the values of exported variables
+    Masked,
+    /// As they are
+    Whole,
+}
+
 #[derive(Args, Debug)]
 pub struct SpineBundleArgs {
     /// The thread, or the beginning of its id
@@ -86,9 +95,13 @@ pub struct SpineBundleArgs {
     /// Where to: `FILE.tar.zst`, or else a directory; nothing may stand there
     #[arg(long, short, value_name = "DIR|FILE.tar.zst")]
     pub output: PathBuf,
-    /// Put shell snapshots in too: every variable that was exported, keys and tokens among them
+    /// Put shell snapshots in too, with the values of exported variables masked; `whole` as they are, keys and tokens
+    /// among them [default: they are left out]
+    #[arg(long, value_name = "HOW", num_args = 0..=1, require_equals = true, default_missing_value = "masked")]
+    pub with_snapshot: Option<SnapshotForm>,
+    /// If the thread is a fork, put the rollouts of the threads in that it goes on from
     #[arg(long)]
-    pub with_snapshot: bool,
+    pub with_base: bool,
     /// Print one JSON object
     #[arg(long)]
     pub json: bool,

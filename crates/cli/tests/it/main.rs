@@ -6,6 +6,7 @@ mod agents_files;
 mod agents_output;
 mod app_servers;
 mod archiving;
+mod bundles;
 mod conversations;
 mod copies;
 mod distilling;

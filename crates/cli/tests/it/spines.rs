@@ -25,11 +25,15 @@ pub fn draft(record_type: SpineType, payload: &str) -> SpineDraft {
     SpineDraft::new(record_type, Timestamp::parse(TIME).unwrap(), payload).unwrap()
 }
 
+/// Opens the spine of the thread in the store.
+pub fn open(steno: &Steno) -> SpineWriter {
+    let store = Store::create(Arc::new(RealDisk::create(&steno.store()).unwrap())).unwrap();
+    Journal::new(store, Options::default()).spine(&ThreadId::parse(THREAD).unwrap(), SMALL).unwrap()
+}
+
 /// Opens the spine of the thread in the store, and writes three records with two artifacts.
 pub fn write(steno: &Steno) -> SpineWriter {
-    let store = Store::create(Arc::new(RealDisk::create(&steno.store()).unwrap())).unwrap();
-    let spine =
-        Journal::new(store, Options::default()).spine(&ThreadId::parse(THREAD).unwrap(), SMALL).unwrap();
+    let spine = open(steno);
     spine.record(&draft(SpineType::SessionMeta, r#"{"rollout_path":"/h/r.jsonl"}"#), Level::Synced).unwrap();
     for (kind, what, beside, bytes) in [
         ("git_diff", ArtifactFile::GitDiff, "base_sha", "diff --git a/x b/x\n".to_owned()),
@@ -215,7 +219,7 @@ fn a_bundle_has_all_that_belongs_to_the_thread_and_its_secrets_only_if_asked() {
         &["is there; nothing was written"],
     );
     let whole = steno.dir.path().join("whole").display().to_string();
-    check(&steno.run(&["spine", "bundle", THREAD, "-o", &whole, "--with-snapshot"]), 0, &["9 files"]);
+    check(&steno.run(&["spine", "bundle", THREAD, "-o", &whole, "--with-snapshot=whole"]), 0, &["9 files"]);
     assert_eq!(steno.run(&["spine", "validate", &whole]).out.lines().count(), 1);
     let left: Vec<_> =
         fs::read_dir(steno.dir.path()).unwrap().map(|item| item.unwrap().file_name()).collect();

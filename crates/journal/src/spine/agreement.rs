@@ -3,11 +3,11 @@
 
 use std::collections::BTreeSet;
 
-use steno_model::{SPINE_SCHEMA_VERSION, Seq, Timestamp};
+use steno_model::{ArtifactKind, SPINE_SCHEMA_VERSION, Seq, Timestamp};
 
 use super::artifact::DIR as ARTIFACTS;
-use super::bundle_json::{BUNDLE_JSON, BundleJson};
-use super::finding::{Findings, Place, Rule};
+use super::bundle_json::{BUNDLE_JSON, BundleJson, ChangedFile};
+use super::finding::{Findings, Place, Rule, Severity};
 use super::segment_check::Segment;
 use super::validator::{BundleFile, Known, Layout, MetaFile, Parts};
 use crate::names::{SegmentIndex, SegmentName};
@@ -32,9 +32,7 @@ pub(super) fn check(layout: Layout, known: &Known, parts: &Parts, findings: &mut
     if known.is_partial {
         return thread.or_else(|| bundle.map(|bundle| bundle.thread_id.clone()));
     }
-    let left_out = bundle.map(|bundle| &bundle.left_out[..]).unwrap_or_default();
-    let left_out: BTreeSet<&str> = left_out.iter().map(|left_out| left_out.file.as_str()).collect();
-    check_artifacts(&left_out, parts, findings);
+    check_artifacts(bundle, parts, findings);
     if layout == Layout::Bundle {
         check_bundle(of_records.as_deref(), bundle, parts, findings);
     }
@@ -181,21 +179,40 @@ fn check_numbers(known: &Known, parts: &Parts, findings: &mut Findings) {
     }
 }
 
-fn check_artifacts(left_out: &BTreeSet<&str>, parts: &Parts, findings: &mut Findings) {
-    let mut used = BTreeSet::new();
-    for (name, sha256, _, place) in &parts.named {
+fn check_artifacts(bundle: Option<&BundleJson>, parts: &Parts, findings: &mut Findings) {
+    let left_out = bundle.map(|bundle| &bundle.left_out[..]).unwrap_or_default();
+    let left_out: BTreeSet<&str> = left_out.iter().map(|left_out| left_out.file.as_str()).collect();
+    let changed = bundle.map(|bundle| &bundle.changed[..]).unwrap_or_default();
+    let mut used: BTreeSet<&str> = parts.unknown.keys().map(String::as_str).collect();
+    for (name, sha256, kind, place) in &parts.named {
         used.insert(name.as_str());
         let path = format!("{ARTIFACTS}/{name}");
-        match parts.artifacts.get(name) {
-            Some((found, _)) if found == sha256 => {}
-            Some((found, _)) => {
+        let change = changed.iter().find(|changed| changed.file == path);
+        match (parts.artifacts.get(name), change) {
+            (Some((found, _)), None) if found == sha256 => {}
+            (Some((found, _)), None) => {
                 let words = format!("`{path}` has the hash {found}, and the record says {sha256}");
                 findings.add(Rule::ArtifactSha256, place.clone(), words);
             }
-            None if left_out.contains(path.as_str()) => {
+            (Some((found, bytes)), Some(change)) if (found, bytes) == (&change.sha256, &change.bytes) => {
+                // Snapshots are changed for what they hold; of anything else one should ask why.
+                let severity = match kind {
+                    ArtifactKind::ShellSnapshot => Rule::Changed.severity(),
+                    ArtifactKind::GitDiff | ArtifactKind::GitInfo => Severity::Warning,
+                };
+                let words = format!("`{path}` was changed: {}", change.reason);
+                findings.add_as(severity, Rule::Changed, place.clone(), words);
+            }
+            (Some((found, bytes)), Some(ChangedFile { sha256, bytes: wanted, .. })) => {
+                let words = format!(
+                    "`{path}` has {bytes} bytes and the hash {found}, and `{BUNDLE_JSON}` says {wanted} and {sha256}"
+                );
+                findings.add(Rule::ArtifactSha256, place.clone(), words);
+            }
+            (None, _) if left_out.contains(path.as_str()) => {
                 findings.add(Rule::LeftOut, place.clone(), format!("`{path}` was left out"));
             }
-            None => findings.add(Rule::ArtifactMissing, place.clone(), format!("`{path}` is not there")),
+            (None, _) => findings.add(Rule::ArtifactMissing, place.clone(), format!("`{path}` is not there")),
         }
     }
     if parts.segments.values().any(|segment| segment.unread.all > 0) {
@@ -222,6 +239,15 @@ fn check_bundle(
     if let Some(thread) = of_records.filter(|thread| *thread != bundle.thread_id) {
         let words = format!("the bundle is that of `{}`, and the spine that of `{thread}`", bundle.thread_id);
         findings.add(Rule::BundleThread, place(), words);
+    }
+    let of_records: BTreeSet<String> =
+        parts.named.iter().map(|(name, ..)| format!("{ARTIFACTS}/{name}")).collect();
+    for out in bundle.left_out.iter().filter(|out| !of_records.contains(&out.file)) {
+        findings.add(Rule::LeftOut, place(), format!("`{}` was left out: {}", out.file, out.reason));
+    }
+    for change in bundle.changed.iter().filter(|change| !of_records.contains(&change.file)) {
+        let words = format!("`{}` is said to be changed, and no record names it", change.file);
+        findings.add(Rule::BundleField, place(), words);
     }
     let Some(rollouts) = &bundle.rollout_files else { return };
     let mut listed = BTreeSet::new();

@@ -90,6 +90,8 @@ pub(super) fn is_plain_name(name: &str) -> bool {
 #[derive(Default)]
 pub(super) struct Refs {
     pub(super) all: BTreeMap<(String, String), (ArtifactKind, Place)>,
+    /// Those of kinds that we don't know, by name: kind, and where.
+    pub(super) unknown: BTreeMap<String, (String, Place)>,
     is_full: bool,
 }
 
@@ -107,6 +109,13 @@ impl Refs {
         } else if !self.is_full {
             self.is_full = true;
             findings.add(Rule::Limit, place, format!("records refer to more than {REFS_MAX} files"));
+        }
+    }
+
+    /// Adds one of a kind that we don't know. Nothing is checked of it, so what is too much is just not kept.
+    pub(super) fn add_unknown(&mut self, name: &str, kind: &str, place: Place) {
+        if self.unknown.len() < REFS_MAX {
+            self.unknown.entry(name.to_owned()).or_insert_with(|| (kind.to_owned(), place));
         }
     }
 }

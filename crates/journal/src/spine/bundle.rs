@@ -1,32 +1,61 @@
 //! What a bundle of a spine is made of (R118, R119): the same spine gives the same files in the same order.
 
+use std::collections::BTreeMap;
+
+use sha2::{Digest as _, Sha256};
 use steno_disk::StorePath;
 use steno_model::{ArtifactKind, SPINE_SCHEMA_VERSION, ThreadId};
 
 use super::artifact::DIR as ARTIFACTS;
-use super::bundle_json::{BUNDLE_JSON, BUNDLE_VERSION, BundleJson, LeftOut, RolloutFile};
+use super::bundle_json::{BUNDLE_JSON, BUNDLE_VERSION, BundleJson, ChangedFile, LeftOut, RolloutFile};
 use super::validator::{MetaFile, Report};
 use crate::names::{SegmentIndex, SegmentName};
+use crate::seal::hex;
 use crate::side::json_line;
 
 /// What to do with shell snapshots, which hold every exported variable, keys among them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Snapshots {
     /// They stay out, and the bundle says so.
     LeftOut,
-    /// They go in.
-    Included,
+    /// They go in without the values of variables, by the names of their files in `artifacts/`; one that is not here stays
+    /// out.
+    Masked(BTreeMap<String, Masked>),
+    /// They go in as they are.
+    Whole,
+}
+
+/// A file in which values are masked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Masked {
+    /// What it holds now.
+    pub bytes: Vec<u8>,
+    /// How many values are masked in it.
+    pub values: u64,
+}
+
+/// The files of a bundle, and what is to be said of them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BundlePlan {
+    /// The files, in the order of their names.
+    pub entries: Vec<BundleEntry>,
+    /// What stays out.
+    pub left_out: Vec<LeftOut>,
+    /// What goes in otherwise than it was.
+    pub changed: Vec<ChangedFile>,
 }
 
 /// What goes into a bundle beside the spine.
 #[derive(Clone, Debug)]
 pub struct BundleWish {
-    /// The agent's own records of the thread.
+    /// The agent's own records of the thread, and of others that it goes on from.
     pub rollouts: Vec<RolloutFile>,
     /// Where the first of them lay, also if it is not there any more.
     pub rollout_path: Option<String>,
     /// What to do with shell snapshots.
     pub snapshots: Snapshots,
+    /// What is known to stay out beside that.
+    pub left_out: Vec<LeftOut>,
 }
 
 /// A file of a bundle.
@@ -52,16 +81,12 @@ pub enum BundleContent {
 }
 
 /// Plans the bundle of a spine that was found valid: its sealed segments, the artifacts that they name, and what was wished
-/// for. Returns the files in the order of their names, and what stays out; `None` when no segment is sealed.
+/// for; `None` when no segment is sealed.
 #[must_use]
-pub fn plan_bundle(
-    thread: &ThreadId,
-    report: &Report,
-    wish: BundleWish,
-) -> Option<(Vec<BundleEntry>, Vec<LeftOut>)> {
+pub fn plan_bundle(thread: &ThreadId, report: &Report, wish: BundleWish) -> Option<BundlePlan> {
     let dir = StorePath::spine_of(thread);
     let mut entries = Vec::new();
-    let mut left_out = Vec::new();
+    let mut left_out = wish.left_out;
     let mut created_at = None;
     let mut sealed = Vec::new();
     for (index, segment) in &report.parts.segments {
@@ -79,25 +104,9 @@ pub fn plan_bundle(
         entries.push(stored(format!("spine/{records}"), segment.bytes, dir.below(records)));
         entries.push(stored(format!("spine/{meta}"), *bytes, dir.below(meta)));
     }
-    for (name, _, kind, place) in &report.parts.named {
-        let file = format!("{ARTIFACTS}/{name}");
-        let Some((_, bytes)) = report.parts.artifacts.get(name) else { continue };
-        let is_known =
-            entries.iter().any(|entry| entry.name == file) || left_out.iter().any(|out| out.file == file);
-        if is_known || !sealed.contains(&place.file.as_str()) {
-            continue;
-        }
-        match (kind, wish.snapshots) {
-            (ArtifactKind::ShellSnapshot, Snapshots::LeftOut) => {
-                let reason = "shell snapshots hold exported variables, secrets among them".to_owned();
-                left_out.push(LeftOut { file, reason });
-            }
-            (ArtifactKind::ShellSnapshot | ArtifactKind::GitDiff | ArtifactKind::GitInfo, _) => {
-                let path = dir.below(&file);
-                entries.push(stored(file, *bytes, path));
-            }
-        }
-    }
+    let mut plan = BundlePlan { entries, left_out, changed: Vec::new() };
+    plan.artifacts(&dir, report, &sealed, &wish.snapshots);
+    let BundlePlan { mut entries, left_out, changed } = plan;
     for (index, rollout) in wish.rollouts.iter().enumerate() {
         let (name, size_bytes) = (rollout.file.clone(), rollout.bytes);
         entries.push(BundleEntry { name, size_bytes, content: BundleContent::Rollout(index) });
@@ -110,11 +119,71 @@ pub fn plan_bundle(
         rollout_path: wish.rollout_path,
         rollout_files: Some(wish.rollouts),
         left_out: left_out.clone(),
+        changed: changed.clone(),
     };
     let text = format!("{}\n", json_line(&bundle)).into_bytes();
     entries.push(BundleEntry::of_bytes(BUNDLE_JSON.to_owned(), text));
     entries.sort_by(|one, other| one.name.cmp(&other.name));
-    Some((entries, left_out))
+    Some(BundlePlan { entries, left_out, changed })
+}
+
+impl BundlePlan {
+    /// Adds the artifacts that records of sealed segments name.
+    fn artifacts(&mut self, dir: &StorePath, report: &Report, sealed: &[&str], snapshots: &Snapshots) {
+        let parts = &report.parts;
+        for (name, _, kind, place) in &parts.named {
+            let file = format!("{ARTIFACTS}/{name}");
+            let Some((_, bytes)) = parts.artifacts.get(name) else { continue };
+            if self.has(&file) || !sealed.contains(&place.file.as_str()) {
+                continue;
+            }
+            match (kind, snapshots) {
+                (ArtifactKind::ShellSnapshot, Snapshots::LeftOut) => {
+                    let reason = "shell snapshots hold exported variables, secrets among them".to_owned();
+                    self.left_out.push(LeftOut { file, reason });
+                }
+                (ArtifactKind::ShellSnapshot, Snapshots::Masked(all)) => match all.get(name) {
+                    Some(Masked { values: 0, .. }) => {
+                        let path = dir.below(&file);
+                        self.entries.push(stored(file, *bytes, path));
+                    }
+                    Some(masked) => self.masked(file, masked),
+                    None => {
+                        let reason = "its values could not be masked".to_owned();
+                        self.left_out.push(LeftOut { file, reason });
+                    }
+                },
+                (ArtifactKind::ShellSnapshot | ArtifactKind::GitDiff | ArtifactKind::GitInfo, _) => {
+                    let path = dir.below(&file);
+                    self.entries.push(stored(file, *bytes, path));
+                }
+            }
+        }
+        for (name, (kind, place)) in &parts.unknown {
+            let file = format!("{ARTIFACTS}/{name}");
+            if parts.artifacts.contains_key(name) && !self.has(&file) && sealed.contains(&place.file.as_str())
+            {
+                let reason = format!("it is of a kind that we don't know, `{kind}`");
+                self.left_out.push(LeftOut { file, reason });
+            }
+        }
+    }
+
+    fn has(&self, file: &str) -> bool {
+        self.entries.iter().any(|entry| entry.name == file)
+            || self.left_out.iter().any(|out| out.file == file)
+    }
+
+    fn masked(&mut self, file: String, masked: &Masked) {
+        self.changed.push(ChangedFile {
+            file: file.clone(),
+            reason: "the values of exported variables are masked".to_owned(),
+            masked: masked.values,
+            bytes: masked.bytes.len() as u64,
+            sha256: hex(&Sha256::new_with_prefix(&masked.bytes)),
+        });
+        self.entries.push(BundleEntry::of_bytes(file, masked.bytes.clone()));
+    }
 }
 
 fn stored(name: String, size_bytes: u64, path: StorePath) -> BundleEntry {

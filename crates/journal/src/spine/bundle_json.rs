@@ -34,6 +34,9 @@ pub struct BundleJson {
     /// What belongs to the thread and is not in the bundle.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub left_out: Vec<LeftOut>,
+    /// What is in the bundle and is not as it was.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub changed: Vec<ChangedFile>,
 }
 
 /// A file of the agent's own record.
@@ -43,7 +46,25 @@ pub struct RolloutFile {
     pub file: String,
     /// Where it lay.
     pub path: String,
+    /// The thread that it is the record of, if that is another than the bundle's, which goes on from it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub thread_id: Option<String>,
     /// How many bytes it has.
+    pub bytes: u64,
+    /// Their SHA-256 in lower-case hex.
+    pub sha256: String,
+}
+
+/// An artifact that is in the bundle with other bytes than the record that names it says.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ChangedFile {
+    /// Its path in the bundle.
+    pub file: String,
+    /// What was done to it, and why.
+    pub reason: String,
+    /// How many values were masked.
+    pub masked: u64,
+    /// How many bytes it has now.
     pub bytes: u64,
     /// Their SHA-256 in lower-case hex.
     pub sha256: String,

@@ -109,6 +109,8 @@ rules! {
     ArtifactUnused = "artifact.unused", Info;
     /// Everything is in the bundle.
     LeftOut = "bundle.left_out", Info;
+    /// Everything is in the bundle as it was.
+    Changed = "bundle.changed", Info;
     /// A meta file is JSON.
     MetaJson = "meta.json", Error;
     /// A meta file has its fields.

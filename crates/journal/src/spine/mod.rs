@@ -19,8 +19,8 @@ mod validator;
 
 pub use archive::validate_archive;
 pub use artifact::{ARTIFACT_BYTES_MAX, KeptArtifact};
-pub use bundle::{BundleContent, BundleEntry, BundleWish, Snapshots, plan_bundle};
-pub use bundle_json::{BundleJson, LeftOut, RolloutFile};
+pub use bundle::{BundleContent, BundleEntry, BundlePlan, BundleWish, Masked, Snapshots, plan_bundle};
+pub use bundle_json::{BundleJson, ChangedFile, LeftOut, RolloutFile};
 pub use contents::{Artifacts, read_archive, read_directory, read_spine};
 pub use directory::{validate_directory, validate_spine};
 pub use finding::{Finding, Place, Rule, Severity};

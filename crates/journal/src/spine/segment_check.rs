@@ -170,7 +170,14 @@ impl SegmentCheck {
                 Ok(name) => noticed.refs.add(name, &artifact, place(), noticed.findings),
                 Err(words) => noticed.findings.add(Rule::ArtifactPath, place(), words),
             },
-            Err(flaw) => noticed.findings.add(rule_of_flaw(&flaw), place(), flaw.to_string()),
+            Err(flaw) => {
+                if let PayloadFlaw::ArtifactKind { found, path: Some(path) } = &flaw
+                    && let Ok(name) = check_path(path)
+                {
+                    noticed.refs.add_unknown(name, found, place());
+                }
+                noticed.findings.add(rule_of_flaw(&flaw), place(), flaw.to_string());
+            }
         }
         if found.records == 0 {
             found.thread = Some(record.thread_id.to_string());

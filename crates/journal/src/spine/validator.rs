@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use sha2::{Digest as _, Sha256};
+use steno_model::ArtifactKind;
 
 use super::agreement;
 use super::artifact::{DIR as ARTIFACTS, Refs, is_plain_name};
@@ -111,6 +112,13 @@ impl Report {
         self.parts.metas.values().filter_map(|found| Some(found.meta.as_ref()?.sha256.as_str()))
     }
 
+    /// Returns the shell snapshots that are there and that records name, by the names of their files in `artifacts/`.
+    pub fn shell_snapshots(&self) -> impl Iterator<Item = &str> {
+        let of_kind = self.parts.named.iter().filter(|(.., kind, _)| *kind == ArtifactKind::ShellSnapshot);
+        let names: BTreeSet<&str> = of_kind.map(|(name, ..)| name.as_str()).collect();
+        names.into_iter().filter(|name| self.parts.artifacts.contains_key(*name))
+    }
+
     /// Tells whether no rule is broken in a way that counts.
     #[must_use]
     pub fn is_valid(&self) -> bool {
@@ -128,7 +136,9 @@ pub(super) struct Parts {
     pub(super) rollouts: BTreeMap<String, (String, u64)>,
     pub(super) bundle: BundleFile,
     /// The artifacts that records name: name and hash, kind, where.
-    pub(super) named: Vec<(String, String, steno_model::ArtifactKind, Place)>,
+    pub(super) named: Vec<(String, String, ArtifactKind, Place)>,
+    /// Those of kinds that we don't know, by name: kind, and where.
+    pub(super) unknown: BTreeMap<String, (String, Place)>,
 }
 
 /// What became of `bundle.json`.
@@ -325,6 +335,7 @@ impl Validator {
     /// Compares everything with everything.
     pub(super) fn finish(mut self) -> Report {
         let named = std::mem::take(&mut self.refs.all).into_iter();
+        self.parts.unknown = std::mem::take(&mut self.refs.unknown);
         self.parts.named = named.map(|((name, sha256), (kind, place))| (name, sha256, kind, place)).collect();
         let thread = agreement::check(self.layout, &self.known, &self.parts, &mut self.findings);
         let (findings, [errors, warnings, infos]) = self.findings.into_parts();

@@ -29,7 +29,7 @@ fn entry(name: &[u8], flag: u8, content: &[u8]) -> Vec<u8> {
 
 /// The good bundle with something before it.
 fn with(entries: &[Vec<u8>]) -> Report {
-    let good = archive_of(&bundle_files(Snapshots::Included));
+    let good = archive_of(&bundle_files(Snapshots::Whole));
     // The bundle's own directory first, as tools have it.
     let top = entry(b"bundle/", b'5', b"");
     validate_archive(&[&top[..], &entries.concat(), &good].concat()[..])
@@ -71,7 +71,7 @@ fn hostile_entries_are_named_one_by_one_and_the_rest_is_good() {
 
 #[test]
 fn a_name_that_comes_twice_is_found_and_the_first_counts() {
-    let mut files = bundle_files(Snapshots::Included);
+    let mut files = bundle_files(Snapshots::Whole);
     let first = files.remove("bundle.json").unwrap();
     let second = entry(b"bundle/bundle.json", b'0', b"{}");
     {
@@ -83,7 +83,7 @@ fn a_name_that_comes_twice_is_found_and_the_first_counts() {
 
 #[test]
 fn archives_of_other_tools_are_read() {
-    let files = bundle_files(Snapshots::Included);
+    let files = bundle_files(Snapshots::Whole);
     // Without a directory around it, with `./`, and with names in headers of their own.
     let mut plain = Vec::new();
     let mut dotted = entry(b"./", b'5', b"");

@@ -206,7 +206,7 @@ fn what_is_no_regular_file_is_named_and_holds_nobody_up() {
             std::fs::write(path, bytes).unwrap();
         }
     };
-    let files = bundle_files(Snapshots::Included);
+    let files = bundle_files(Snapshots::Whole);
     write(&files);
     let disk = RealDisk::open(dir.path()).unwrap().unwrap();
     assert_eq!(validate_directory(&disk).unwrap().findings, []);
@@ -245,7 +245,7 @@ fn what_is_no_regular_file_is_named_and_holds_nobody_up() {
 
 #[test]
 fn an_archive_cut_or_changed_anywhere_is_found() {
-    let files = bundle_files(Snapshots::Included);
+    let files = bundle_files(Snapshots::Whole);
     let bytes = archive_of(&files);
     for len in (0..bytes.len() - 1024).step_by(61) {
         assert!(!validate_archive(&bytes[..len]).is_valid(), "cut at {len}");

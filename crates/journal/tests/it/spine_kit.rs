@@ -88,11 +88,17 @@ pub fn bundle_files(snapshots: Snapshots) -> Files {
     let rollout = RolloutFile {
         file: ROLLOUT_FILE.to_owned(),
         path: "/h/r.jsonl".to_owned(),
+        thread_id: None,
         bytes: ROLLOUT.len() as u64,
         sha256: sha256(ROLLOUT),
     };
-    let wish = BundleWish { rollouts: vec![rollout], rollout_path: Some("/h/r.jsonl".into()), snapshots };
-    let (entries, _) = plan_bundle(&thread(), &report, wish).unwrap();
+    let wish = BundleWish {
+        rollouts: vec![rollout],
+        rollout_path: Some("/h/r.jsonl".into()),
+        snapshots,
+        left_out: Vec::new(),
+    };
+    let entries = plan_bundle(&thread(), &report, wish).unwrap().entries;
     let names: Vec<_> = entries.iter().map(|entry| entry.name.clone()).collect();
     assert!(names.is_sorted(), "{names:?}");
     let file = |content| match content {

@@ -167,7 +167,54 @@ fn bundle_faults() -> Vec<Fault> {
             let left_out = format!("{{\"file\":\"{}\",\"reason\":\"x\"}}", patch(files));
             replace(files, "bundle.json", "}\n", &format!(",\"left_out\":[{left_out}]}}\n"));
         }),
+        // What no record names is told of too.
+        bundle(Rule::LeftOut, |files| {
+            let left_out = r#","left_out":[{"file":"rollout/base.jsonl","reason":"x"}]}"#;
+            replace(files, "bundle.json", "}\n", &format!("{left_out}\n"));
+        }),
+        bundle(Rule::Changed, |files| change(files, &snapshot(), b"declare -x KEY=\"***\"\n", None)),
+        // A changed file has the hash that the bundle says, and is not one that is as it was.
+        bundle(Rule::ArtifactSha256, |files| change(files, &snapshot(), b"x", Some(b"y"))),
+        bundle(Rule::ArtifactSha256, |files| {
+            change(files, &snapshot(), crate::spine_kit::SNAPSHOT, Some(b"y"));
+        }),
+        bundle(Rule::ArtifactMissing, |files| {
+            change(files, &snapshot(), b"x", None);
+            files.remove(&snapshot());
+        }),
+        bundle(Rule::BundleField, |files| {
+            change(files, "artifacts/other", b"x", None);
+            files.remove("artifacts/other");
+        }),
     ]
+}
+
+/// Puts other bytes into an artifact, as `bundle.json` says; or it says something else.
+fn change(files: &mut Files, file: &str, bytes: &[u8], said: Option<&[u8]>) {
+    files.insert(file.to_owned(), bytes.to_vec());
+    let said = said.unwrap_or(bytes);
+    let changed = format!(
+        r#"{{"file":"{file}","reason":"masked","masked":1,"bytes":{},"sha256":"{}"}}"#,
+        said.len(),
+        sha256(said)
+    );
+    replace(files, "bundle.json", "}\n", &format!(",\"changed\":[{changed}]}}\n"));
+}
+
+fn snapshot() -> String {
+    format!("artifacts/shell_snapshot-{}.sh", sha256(crate::spine_kit::SNAPSHOT))
+}
+
+/// Shell snapshots are masked; of anything else that was changed one should ask why.
+#[test]
+fn a_changed_patch_is_a_warning() {
+    let mut files = bundle_files(Snapshots::Whole);
+    let patch = patch(&files);
+    change(&mut files, &patch, b"diff --git a/y b/y\n", None);
+    let report = validate_directory(&disk_of(&files)).unwrap();
+    let [finding] = &report.findings[..] else { panic!("{:?}", report.findings) };
+    assert_eq!((finding.rule, finding.severity), (Rule::Changed, Severity::Warning));
+    assert_eq!(finding.words, format!("`{patch}` was changed: masked"));
 }
 
 fn patch(_: &Files) -> String {
@@ -180,7 +227,7 @@ fn rules(report: &Report) -> BTreeSet<&'static str> {
 
 #[track_caller]
 fn check(fault: &Fault, number: usize) {
-    let mut files = if fault.in_bundle { bundle_files(Snapshots::Included) } else { spine_files() };
+    let mut files = if fault.in_bundle { bundle_files(Snapshots::Whole) } else { spine_files() };
     (fault.plant)(&mut files);
     let report = validate_directory(&disk_of(&files)).unwrap();
     let want = BTreeSet::from([fault.rule.as_str()]);
@@ -200,7 +247,7 @@ fn a_good_spine_and_a_good_bundle_break_no_rule() {
     assert_eq!((&report.findings[..], report.is_valid()), (&[][..], true));
     assert_eq!((report.segments, report.sealed, report.records), (3, 3, 8));
     assert_eq!(report.thread.as_deref(), Some("thread_123"));
-    let files = bundle_files(Snapshots::Included);
+    let files = bundle_files(Snapshots::Whole);
     for report in [validate_directory(&disk_of(&files)).unwrap(), validate_archive(&archive_of(&files)[..])] {
         assert_eq!(report.findings, []);
         assert_eq!((report.segments, report.records), (3, 8));

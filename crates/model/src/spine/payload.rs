@@ -111,6 +111,8 @@ pub enum PayloadFlaw {
     ArtifactKind {
         /// The kind.
         found: String,
+        /// The file that it names as known kinds do, if it does.
+        path: Option<String>,
     },
     /// A compaction lacks one of its two histories.
     #[error("`{field}` is not there as an array, and a compaction without it cannot be gone back over")]
@@ -178,7 +180,8 @@ fn artifact<'a>(payload: &Payload<'_, 'a>) -> Result<Option<ArtifactRef<'a>>, Pa
     let shape = |source| PayloadFlaw::Field { record_type: SpineType::ArtifactRef, source };
     let found = payload.text("kind").map_err(shape)?;
     let Some(kind) = ArtifactKind::find(&found) else {
-        return Err(PayloadFlaw::ArtifactKind { found: found.into_owned() });
+        let path = payload.text("artifact_path").ok().map(Cow::into_owned);
+        return Err(PayloadFlaw::ArtifactKind { found: found.into_owned(), path });
     };
     let beside = match kind {
         ArtifactKind::GitInfo => {
@@ -363,7 +366,8 @@ mod tests {
             check_fields(SpineType::ArtifactRef, &good, &["kind", beside, "artifact_path", "sha256"]);
             assert!(flaw(SpineType::ArtifactRef, &good.replace(&sha256, "abc")).is_some());
             let other = flaw(SpineType::ArtifactRef, &good.replace(kind, "hologram"));
-            assert_eq!(other, Some(PayloadFlaw::ArtifactKind { found: "hologram".into() }));
+            let path = Some("artifacts/a".to_owned());
+            assert_eq!(other, Some(PayloadFlaw::ArtifactKind { found: "hologram".into(), path }));
         }
     }
 

@@ -1,5 +1,6 @@
 //! `steno spine bundle`: a spine with its rollout and artifacts, to hand on.
 
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::path::Path;
 use std::sync::Arc;
@@ -7,18 +8,19 @@ use std::sync::Arc;
 use serde_json::json;
 use steno_disk::StorePath;
 use steno_journal::{
-    BundleContent, BundleEntry, BundleWish, LeftOut, Report, Rule, Snapshots, SpineReader, Store,
-    plan_bundle, validate_spine,
+    ARTIFACT_BYTES_MAX, BundleContent, BundleEntry, BundlePlan, BundleWish, ChangedFile, LeftOut, Masked,
+    Report, Snapshots, SpineReader, Store, plan_bundle, validate_spine,
 };
 use steno_model::json::{Fields, RawJson, text_of};
 use steno_model::{SpineType, ThreadId, Word};
 use steno_vault::Vault;
+use steno_views::masking::mask_exports;
 use steno_views::{Lines, count, visible};
 
 use super::bundle_output::{BundleOutput, in_the_way};
 use super::find_thread;
-use super::rollouts::{self, Rollout};
-use crate::args::SpineBundleArgs;
+use super::rollouts::{self, Base, Rollout};
+use crate::args::{SnapshotForm, SpineBundleArgs};
 use crate::failure::{Exit, Failure, Outcome};
 use crate::output::{Output, size};
 use crate::runs;
@@ -37,30 +39,88 @@ pub fn run(args: &SpineBundleArgs, settings: &Settings, output: &mut Output) -> 
         Some(first) => Some(first.about.path.clone()),
         None => recorded_path(&store, &thread)?,
     };
+    let first = match rollouts::base_of(&vault, &rollouts, thread.as_str())? {
+        None if rollouts.is_empty() => recorded_base(&store, &thread)?,
+        base => base,
+    };
+    let bases = rollouts::bases(&vault, &thread, first)?;
+    let has_rollout = !rollouts.is_empty();
+    let (mut left_out, mut rollouts) = (Vec::new(), rollouts);
+    for base in bases {
+        take_base(base, args.with_base, &mut rollouts, &mut left_out);
+    }
     let wish = BundleWish {
         rollouts: rollouts.iter().map(|rollout| rollout.about.clone()).collect(),
         rollout_path,
-        snapshots: if args.with_snapshot { Snapshots::Included } else { Snapshots::LeftOut },
+        snapshots: snapshots(args.with_snapshot, &store, &thread, &report)?,
+        left_out,
     };
-    let Some((entries, left_out)) = plan_bundle(&thread, &report, wish) else {
+    let Some(plan) = plan_bundle(&thread, &report, wish) else {
         return Err(Failure::nothing(format!("the spine of `{thread}` has no sealed segment yet"))
             .with_hint("somebody is writing it; bundle it when that is done"));
     };
-    let written =
-        write(&args.output, &entries, &Sources { store: &store, vault: &vault, rollouts: &rollouts })?;
-    if rollouts.is_empty() {
+    let sources = Sources { store: &store, vault: &vault, rollouts: &rollouts };
+    let written = write(&args.output, &plan.entries, &sources)?;
+    if !has_rollout {
         tracing::warn!("the archive has no rollout of `{thread}`; the bundle is without it");
     }
-    if report.findings.iter().any(|finding| finding.rule == Rule::ArtifactKind) {
-        tracing::warn!(
-            "records refer to artifacts of kinds that we don't know; their files are not in the bundle"
-        );
-    }
-    for LeftOut { file, reason } in &left_out {
+    for LeftOut { file, reason } in &plan.left_out {
         tracing::warn!("`{}` was left out: {reason}", visible(file, Lines::Escape));
     }
-    tell(args, &thread, &entries, &written, output);
+    for ChangedFile { file, masked, .. } in &plan.changed {
+        let values = count(*masked, "value");
+        tracing::warn!(
+            "`{}` was changed: {values} of exported variables masked",
+            visible(file, Lines::Escape)
+        );
+    }
+    tell(args, &thread, &plan, &written, output);
     Ok(Exit::Done)
+}
+
+/// Takes the files of a thread in that the bundle's goes on from, or says why not.
+fn take_base(base: Base, is_wanted: bool, rollouts: &mut Vec<Rollout>, left_out: &mut Vec<LeftOut>) {
+    let Base { thread, rollouts: found } = base;
+    let goes_on = format!("the session goes on from that of thread {thread}");
+    if found.is_empty() {
+        let reason = format!("{goes_on}, which the archive does not have");
+        left_out.push(LeftOut { file: format!("rollout/{thread}.jsonl"), reason });
+    }
+    for rollout in found {
+        if is_wanted {
+            rollouts.push(rollout);
+        } else {
+            let reason = format!("{goes_on}; `--with-base` puts it in");
+            left_out.push(LeftOut { file: rollout.about.file, reason });
+        }
+    }
+}
+
+/// Returns what becomes of shell snapshots, and reads those that are to be masked.
+fn snapshots(
+    form: Option<SnapshotForm>,
+    store: &Store,
+    thread: &ThreadId,
+    report: &Report,
+) -> Result<Snapshots, Failure> {
+    match form {
+        None => return Ok(Snapshots::LeftOut),
+        Some(SnapshotForm::Whole) => return Ok(Snapshots::Whole),
+        Some(SnapshotForm::Masked) => {}
+    }
+    let mut all = BTreeMap::new();
+    for name in report.shell_snapshots() {
+        let path = StorePath::spine_of(thread).below("artifacts").below(name);
+        let failed = |error: io::Error| Failure::could_not(format!("cannot read `{path}`: {error}"));
+        let file = store.disk().open_read(&path).map_err(failed)?;
+        let file = file.ok_or_else(|| failed(io::ErrorKind::NotFound.into()))?;
+        let size = file.identity().map_err(failed)?.size_bytes;
+        let mut bytes = vec![0; usize::try_from(size).unwrap_or(0).min(ARTIFACT_BYTES_MAX)];
+        let read = steno_disk::read_full(&*file, &mut bytes, 0).map_err(failed)?;
+        let (bytes, values) = mask_exports(&bytes[..read]);
+        all.insert(name.to_owned(), Masked { bytes, values });
+    }
+    Ok(Snapshots::Masked(all))
 }
 
 /// Checks the spine: what is wrong is not handed on.
@@ -80,22 +140,41 @@ fn checked(store: &Store, thread: &ThreadId) -> Result<Report, Failure> {
 
 /// Returns where the rollout lay, as the first record that tells says.
 fn recorded_path(store: &Store, thread: &ThreadId) -> Result<Option<String>, Failure> {
+    in_session_meta(store, thread, |payload| {
+        let mut fields = Fields::parse(payload.as_str()).ok()?;
+        let source = fields.take("spine_source").ok().flatten();
+        text_in(&mut fields, "rollout_path")
+            .or_else(|| text_in(&mut Fields::parse(source?.get()).ok()?, "path"))
+    })
+}
+
+/// Returns the thread that this one goes on from, as the first record that tells says.
+fn recorded_base(store: &Store, thread: &ThreadId) -> Result<Option<String>, Failure> {
+    in_session_meta(store, thread, |payload| {
+        let base = Fields::parse(payload.as_str()).ok()?.take("history_base").ok()??;
+        text_in(&mut Fields::parse(base.get()).ok()?, "thread_id").filter(|base| base != thread.as_str())
+    })
+}
+
+/// Returns what the first `session_meta` that has it says.
+fn in_session_meta(
+    store: &Store,
+    thread: &ThreadId,
+    find: impl Fn(&RawJson) -> Option<String>,
+) -> Result<Option<String>, Failure> {
     let mut reader = SpineReader::new(Arc::clone(store.disk()), StorePath::spine_of(thread));
     while let Some(record) = reader.read_next()? {
         if record.record_type == Word::Known(SpineType::SessionMeta)
-            && let Some(path) = path_in(&record.payload)
+            && let Some(found) = find(&record.payload)
         {
-            return Ok(Some(path));
+            return Ok(Some(found));
         }
     }
     Ok(None)
 }
 
-fn path_in(payload: &RawJson) -> Option<String> {
-    let mut fields = Fields::parse(payload.as_str()).ok()?;
-    let text = |fields: &mut Fields<'_>, name| Some(text_of(fields.take(name).ok()??)?.into_owned());
-    let source = fields.take("spine_source").ok().flatten();
-    text(&mut fields, "rollout_path").or_else(|| text(&mut Fields::parse(source?.get()).ok()?, "path"))
+fn text_in(fields: &mut Fields<'_>, name: &'static str) -> Option<String> {
+    Some(text_of(fields.take(name).ok()??)?.into_owned())
 }
 
 /// Where the bytes of a bundle come from.
@@ -146,23 +225,19 @@ impl Sources<'_> {
     }
 }
 
-fn tell(
-    args: &SpineBundleArgs,
-    thread: &ThreadId,
-    entries: &[BundleEntry],
-    written: &Report,
-    output: &mut Output,
-) {
+fn tell(args: &SpineBundleArgs, thread: &ThreadId, plan: &BundlePlan, written: &Report, output: &mut Output) {
     let path = args.output.display().to_string();
-    let bytes: u64 = entries.iter().map(|entry| entry.size_bytes).sum();
+    let bytes: u64 = plan.entries.iter().map(|entry| entry.size_bytes).sum();
     if args.json {
         let object = json!({
             "output": path,
             "thread_id": thread.as_str(),
             "segments": written.segments,
             "records": written.records,
-            "files": entries.len(),
+            "files": plan.entries.len(),
             "bytes": bytes,
+            "left_out": plan.left_out.len(),
+            "masked_values": plan.changed.iter().map(|changed| changed.masked).sum::<u64>(),
         });
         return output.json_line(&object.to_string());
     }
@@ -170,7 +245,7 @@ fn tell(
         "bundled  {thread}  {}, {}, {}, {} in `{}`",
         count(written.segments, "segment"),
         count(written.records, "record"),
-        count(entries.len() as u64, "file"),
+        count(plan.entries.len() as u64, "file"),
         size(bytes),
         visible(&path, Lines::Escape)
     ));

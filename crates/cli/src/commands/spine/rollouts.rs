@@ -1,12 +1,15 @@
 //! The agent's own record of a thread, as the archive has it: found by the thread's id, read as the agent wrote it.
 
 use std::io::{self, Write};
+use std::ops::ControlFlow;
 
 use sha2::{Digest as _, Sha256};
 use steno_capture::packing::Unpacker;
 use steno_journal::RolloutFile;
 use steno_model::ThreadId;
+use steno_recorder::forgetting::is_session_of;
 use steno_vault::{Manifest, Role, Vault};
+use steno_views::spine::RolloutFold;
 
 use crate::archiving::sessions::all_manifests;
 use crate::failure::Failure;
@@ -20,10 +23,7 @@ pub struct Rollout {
 
 /// Finds all files of a thread, in the order of their names.
 pub fn find(vault: &Vault, thread: &ThreadId) -> Result<Vec<Rollout>, Failure> {
-    find_all(vault, |manifest| {
-        let session = manifest.info.session.as_deref().and_then(|session| session.rsplit('/').next());
-        session == Some(thread.as_str())
-    })
+    find_all(vault, |manifest| is_session_of(manifest, thread))
 }
 
 /// Finds a file that a thread goes on in, by the id of its own that it has in its name.
@@ -58,12 +58,55 @@ fn find_all(vault: &Vault, is_meant: impl Fn(&Manifest) -> bool) -> Result<Vec<R
             continue;
         }
         let generation = manifest.generation_last().unwrap_or_default();
-        let about = RolloutFile { file, path: path.display().to_string(), bytes: 0, sha256: String::new() };
+        let path = path.display().to_string();
+        let about = RolloutFile { file, path, thread_id: None, bytes: 0, sha256: String::new() };
         let mut rollout = Rollout { manifest, generation, about };
         rollout.weigh(vault)?;
         found.push(rollout);
     }
     Ok(found)
+}
+
+/// A thread that another goes on from, and its files as far as the archive has them.
+pub struct Base {
+    pub thread: String,
+    pub rollouts: Vec<Rollout>,
+}
+
+/// Finds the threads that a thread goes on from, the nearest first: a fork may go on from a fork. `first` is the one that the
+/// thread names itself.
+pub fn bases(vault: &Vault, thread: &ThreadId, first: Option<String>) -> Result<Vec<Base>, Failure> {
+    const FORKS_MAX: usize = 16;
+    let mut found: Vec<Base> = Vec::new();
+    let mut next = first;
+    while let Some(base) = next.take().filter(|base| base != thread.as_str() && found.len() < FORKS_MAX) {
+        if found.iter().any(|known| known.thread == base) {
+            break;
+        }
+        let mut rollouts = match ThreadId::parse(&base) {
+            Ok(base) => find(vault, &base)?,
+            Err(_) => Vec::new(),
+        };
+        for rollout in &mut rollouts {
+            rollout.about.thread_id = Some(base.clone());
+        }
+        next = base_of(vault, &rollouts, &base)?;
+        found.push(Base { thread: base, rollouts });
+    }
+    Ok(found)
+}
+
+/// Returns the thread that the files of a thread go on from, if that is another.
+pub fn base_of(vault: &Vault, rollouts: &[Rollout], thread: &str) -> Result<Option<String>, Failure> {
+    for rollout in rollouts {
+        let mut fold = RolloutFold::new();
+        fold.line(0, &rollout.first_line(vault)?);
+        // A thread that went back to an earlier state goes on from itself.
+        if let Some(base) = fold.base().filter(|base| base.thread != thread) {
+            return Ok(Some(base.thread.clone()));
+        }
+    }
+    Ok(None)
 }
 
 impl Rollout {
@@ -73,12 +116,25 @@ impl Rollout {
         self.read(vault, |piece| {
             hash.update(piece);
             bytes += piece.len() as u64;
-            Ok(())
+            Ok(ControlFlow::Continue(()))
         })?;
         self.about.bytes = bytes;
         self.about.sha256 =
             hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().concat();
         Ok(())
+    }
+
+    /// Reads its first line, which says what it is.
+    fn first_line(&self, vault: &Vault) -> Result<Vec<u8>, Failure> {
+        const BYTES_MAX: usize = 16 * 1024 * 1024;
+        let mut line = Vec::new();
+        self.read(vault, |piece| {
+            let end = piece.iter().position(|byte| *byte == b'\n');
+            line.extend_from_slice(&piece[..end.unwrap_or(piece.len())]);
+            let is_done = end.is_some() || line.len() > BYTES_MAX;
+            Ok(if is_done { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+        })?;
+        Ok(line)
     }
 
     /// Writes as much of it as was weighed: a session may go on meanwhile.
@@ -87,22 +143,28 @@ impl Rollout {
         self.read(vault, |piece| {
             let fits = usize::try_from(left).unwrap_or(usize::MAX).min(piece.len());
             left -= fits as u64;
-            into.write_all(&piece[..fits])
+            into.write_all(&piece[..fits])?;
+            Ok(ControlFlow::Continue(()))
         })
     }
 
-    fn read(&self, vault: &Vault, mut each: impl FnMut(&[u8]) -> io::Result<()>) -> Result<(), Failure> {
+    fn read(
+        &self,
+        vault: &Vault,
+        mut each: impl FnMut(&[u8]) -> io::Result<ControlFlow<()>>,
+    ) -> Result<(), Failure> {
         let mut unpacker = Unpacker::default();
         let mut outcome = Ok(());
         vault.read(&self.manifest, self.generation, 0, |_, bytes| {
-            let mut taken = Ok(());
+            let mut taken = Ok(ControlFlow::Continue(()));
             let done = unpacker.unpack(bytes, &mut |piece| {
-                if taken.is_ok() {
+                if matches!(taken, Ok(ControlFlow::Continue(()))) {
                     taken = each(piece);
                 }
             });
-            outcome = done.and(taken);
-            outcome.is_ok()
+            let goes_on = done.is_ok() && matches!(taken, Ok(ControlFlow::Continue(())));
+            outcome = done.and(taken.map(|_| ()));
+            goes_on
         })?;
         outcome.map_err(|error| Failure::could_not(format!("cannot copy `{}`: {error}", self.about.path)))
     }

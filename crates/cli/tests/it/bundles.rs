@@ -1,0 +1,195 @@
+//! `steno spine bundle`: what goes in only when it is asked for, what goes in otherwise than it was, and what stays out.
+
+use std::fs;
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use crate::kit::{Steno, json};
+use crate::spines::{KEY, THREAD, check, draft, files_below, spine_dir, with_spine};
+use steno_model::SpineType;
+
+fn about(bundle: &Path) -> Value {
+    json(&fs::read_to_string(bundle.join("bundle.json")).unwrap())
+}
+
+/// All bytes of a directory.
+fn all_of(bundle: &Path) -> String {
+    let bytes = files_below(bundle).into_iter().flat_map(|name| fs::read(bundle.join(name)).unwrap());
+    String::from_utf8_lossy(&bytes.collect::<Vec<_>>()).into_owned()
+}
+
+#[test]
+fn snapshots_lose_their_values_unless_somebody_wants_them_whole() {
+    let steno = with_spine();
+    let at = |name: &str| steno.dir.path().join(name);
+    let bundle = |name: &str, args: &[&str]| {
+        let path = at(name).display().to_string();
+        steno.run(&[&["spine", "bundle", THREAD, "-o", &path], args].concat())
+    };
+    check(&bundle("masked", &["--with-snapshot"]), 0, &["was changed: 1 value of exported variables masked"]);
+    assert!(!all_of(&at("masked")).contains(KEY));
+    let changed = &about(&at("masked"))["changed"];
+    let file = changed[0]["file"].as_str().unwrap();
+    assert_eq!((changed.as_array().unwrap().len(), &changed[0]["masked"]), (1, &json!(1)));
+    assert_eq!(fs::read_to_string(at("masked").join(file)).unwrap(), "declare -x KEY=\"***\"\n");
+    assert_eq!(about(&at("masked"))["left_out"], Value::Null);
+    let said = steno.run(&["spine", "validate", "masked"]);
+    check(&said, 0, &["valid", "info     bundle.changed", "the values of exported variables are masked"]);
+    // With a value in its place it is no longer what the bundle says.
+    fs::write(at("masked").join(file), "declare -x KEY=\"sk-\"\n").unwrap();
+    check(&steno.run(&["spine", "validate", "masked"]), 1, &["artifact.sha256", "`bundle.json` says"]);
+    check(&bundle("whole", &["--with-snapshot=whole"]), 0, &["bundled"]);
+    assert!(all_of(&at("whole")).contains(KEY));
+    assert_eq!(about(&at("whole"))["changed"], Value::Null);
+    assert_eq!(steno.run(&["spine", "validate", "whole"]).out.lines().count(), 1);
+    let said = bundle("masked.tar.zst", &["--with-snapshot=masked", "--json"]).json();
+    assert_eq!((&said[0]["masked_values"], &said[0]["left_out"]), (&json!(1), &json!(0)));
+    check(&steno.run(&["spine", "validate", "masked.tar.zst"]), 0, &["bundle.changed"]);
+    check(&bundle("bad", &["--with-snapshot=some"]), 2, &["masked", "whole"]);
+    // The store keeps what it had.
+    assert_eq!(steno.run(&["verify"]).code, 0);
+}
+
+/// Values that shells find hard to write down are masked in what they write, to the last byte.
+#[test]
+fn what_a_shell_writes_of_its_exports_has_no_value_left() {
+    let values = [
+        "plain",
+        "two words",
+        "new\nline\nSECRET",
+        "it's",
+        "\"SECRET\"",
+        "$(SECRET)",
+        "`SECRET`",
+        "a\\",
+        "=SECRET=",
+        "#SECRET",
+    ];
+    let mut shells = 0;
+    for shell in ["bash", "zsh", "sh", "dash", "ksh"] {
+        let mut command = std::process::Command::new(shell);
+        command.env_clear().args(["-c", "echo '# exports'; export -p"]);
+        for (number, value) in values.iter().enumerate() {
+            command.env(format!("VALUE_{number}"), format!("SECRET{value}SECRET"));
+        }
+        let Ok(output) = command.output() else { continue };
+        shells += 1;
+        let text = String::from_utf8(output.stdout).unwrap();
+        assert!(text.matches("SECRET").count() >= values.len() * 2, "{shell}: {text}");
+        let (masked, count) = steno_views::masking::mask_exports(text.as_bytes());
+        let masked = String::from_utf8(masked).unwrap();
+        assert!(!masked.contains("SECRET") && !masked.contains("plain"), "{shell}: {masked}");
+        assert!(count >= values.len() as u64, "{shell}: {count} in {masked}");
+        for number in 0..values.len() {
+            assert!(masked.contains(&format!("VALUE_{number}=\"***\"\n")), "{shell}: {masked}");
+        }
+    }
+    assert!(shells > 0, "there is no shell");
+}
+
+const BASE: &str = "0199bbbb-0000-7000-8000-000000000001";
+const FORK: &str = "0199cccc-0000-7000-8000-000000000001";
+
+fn rollout(thread: &str, base: Option<&str>) -> String {
+    let base = base.map_or(String::new(), |base| {
+        format!(r#""history_base":{{"thread_id":"{base}","end_ordinal_exclusive":1,"end_byte_offset":1}},"#)
+    });
+    format!(
+        r#"{{"timestamp":"2026-01-31T08:15:24.123Z","type":"session_meta","payload":{{"id":"{thread}",{base}"timestamp":"2026-01-31T08:15:24.123Z","cwd":"/p","originator":"codex_exec","cli_version":"0.166.0","source":"exec"}}}}"#
+    ) + "\n"
+}
+
+fn file_of(thread: &str) -> String {
+    format!("rollout-2026-01-31T08-15-24-{thread}.jsonl")
+}
+
+/// A store with a fork of a fork, archived and recorded as a spine.
+fn forked() -> Steno {
+    let steno = Steno::new();
+    let dir = steno.dir.path().join(".codex/sessions/2026/01/31");
+    fs::create_dir_all(&dir).unwrap();
+    for (thread, base) in [(THREAD, None), (BASE, Some(THREAD)), (FORK, Some(BASE))] {
+        fs::write(dir.join(file_of(thread)), rollout(thread, base)).unwrap();
+    }
+    check(&steno.run(&["import"]), 0, &[]);
+    check(&steno.run(&["spine", "record", FORK]), 0, &["recorded"]);
+    steno
+}
+
+#[test]
+fn the_rollouts_that_a_fork_goes_on_from_are_named_and_go_in_when_asked_for() {
+    let steno = forked();
+    let at = |name: &str| steno.dir.path().join(name);
+    let bundle =
+        |name: &str, args: &[&str]| steno.run(&[&["spine", "bundle", FORK, "-o", name], args].concat());
+    check(&bundle("without", &[]), 0, &["--with-base", &format!("goes on from that of thread {BASE}")]);
+    let left_out = about(&at("without"))["left_out"].clone();
+    let files: Vec<_> =
+        left_out.as_array().unwrap().iter().map(|out| out["file"].as_str().unwrap()).collect();
+    assert_eq!(files, [BASE, THREAD].map(|thread| format!("rollout/{}", file_of(thread))));
+    assert_eq!(files_below(&at("without")).iter().filter(|name| name.starts_with("rollout/")).count(), 1);
+    check(&steno.run(&["spine", "validate", "without"]), 0, &["info     bundle.left_out", "--with-base"]);
+    let said = bundle("with", &["--with-base"]);
+    check(&said, 0, &["bundled"]);
+    assert!(!said.err.contains("left out"), "{said:?}");
+    for (thread, base) in [(THREAD, None), (BASE, Some(THREAD)), (FORK, Some(BASE))] {
+        let kept = fs::read_to_string(at("with").join("rollout").join(file_of(thread))).unwrap();
+        assert_eq!(kept, rollout(thread, base));
+    }
+    let about = about(&at("with"));
+    let threads: Vec<_> = about["rollout_files"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|rollout| rollout["thread_id"].clone())
+        .collect();
+    assert_eq!(threads, [Value::Null, json!(BASE), json!(THREAD)]);
+    assert!(about["rollout_path"].as_str().unwrap().contains(FORK));
+    assert_eq!(steno.run(&["spine", "validate", "with"]).out.lines().count(), 1);
+    // A base that is changed afterwards is found.
+    fs::write(at("with").join("rollout").join(file_of(BASE)), "{}\n").unwrap();
+    check(&steno.run(&["spine", "validate", "with"]), 1, &["bundle.rollout"]);
+}
+
+#[test]
+fn a_base_that_the_archive_does_not_have_is_named_all_the_same() {
+    let steno = forked();
+    check(&steno.run(&["forget", BASE, "--yes"]), 0, &[]);
+    for args in
+        [&["spine", "bundle", FORK, "-o", "one"][..], &["spine", "bundle", FORK, "-o", "two", "--with-base"]]
+    {
+        check(&steno.run(args), 0, &[&format!("thread {BASE}, which the archive does not have")]);
+    }
+    // Also when only the spine knows of it.
+    let path = steno.dir.path().join(format!(".codex/sessions/2026/01/31/{}", file_of(FORK)));
+    check(&steno.run(&["forget", FORK, "--yes"]), 0, &["1 spine"]);
+    check(&steno.run(&["spine", "record", "--again", path.to_str().unwrap()]), 0, &[]);
+    let said = steno.run(&["spine", "bundle", FORK, "-o", "three"]);
+    check(&said, 0, &["the archive has no rollout", &format!("`rollout/{BASE}.jsonl` was left out")]);
+    check(&steno.run(&["spine", "validate", "three"]), 0, &["bundle.left_out"]);
+}
+
+#[test]
+fn an_artifact_of_an_unknown_kind_is_left_out_and_listed() {
+    let steno = with_spine();
+    let artifacts = spine_dir(&steno).join("artifacts");
+    fs::write(artifacts.join("hologram-1"), "?").unwrap();
+    let spine = crate::spines::open(&steno);
+    let payload = r#"{"kind":"hologram","artifact_path":"artifacts/hologram-1","sha256":"?"}"#;
+    spine.record(&draft(SpineType::ArtifactRef, payload), steno_journal::Level::Synced).unwrap();
+    spine.close().unwrap();
+    let said = steno.run(&["spine", "validate", THREAD]);
+    check(&said, 0, &["warning  artifact.kind"]);
+    assert!(!said.out.contains("artifact.unused"), "{}", said.out);
+    let said = steno.run(&["spine", "bundle", THREAD, "-o", "out"]);
+    check(&said, 0, &["`artifacts/hologram-1` was left out: it is of a kind that we don't know, `hologram`"]);
+    let out = steno.dir.path().join("out");
+    assert!(!out.join("artifacts/hologram-1").exists());
+    let left_out = about(&out)["left_out"].clone();
+    assert!(
+        left_out.as_array().unwrap().iter().any(|out| out["file"] == "artifacts/hologram-1"),
+        "{left_out}"
+    );
+    check(&steno.run(&["spine", "validate", "out"]), 0, &["bundle.left_out", "hologram"]);
+}
