@@ -1,16 +1,16 @@
 //! What lies around a session while it is going on: its repository as it stands at the first turn, and the shell's snapshot.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use steno_capture::git::{self, GitState};
+use steno_capture::git::{self, GitDiff, GitState};
 use steno_disk::{Links, open_regular, read_up_to};
 use steno_journal::ArtifactFile;
-use steno_model::ThreadId;
 use steno_model::json::{JsonString, ObjectWriter, RawJson};
+use steno_model::{ThreadId, Timestamp};
 
 /// How long a snapshot of a shell may be.
 const SNAPSHOT_BYTES_MAX: u64 = 4 * 1024 * 1024;
@@ -44,27 +44,50 @@ fn text(text: &str) -> RawJson {
     JsonString::from_text(text).to_json()
 }
 
-/// Returns what git knows of where a thread works.
-pub(super) fn of_repository(cwd: &str) -> Vec<Artifact> {
-    let Some(GitState { root, commit, branch, url, diff }) = git::look(Path::new(cwd)) else {
-        return Vec::new();
-    };
+/// Looks at the repositories that threads work in.
+#[derive(Default)]
+pub(super) struct Repositories {
+    /// How the working tree of a thread differed from which commit, when it was looked at last.
+    last: HashMap<ThreadId, GitDiff>,
+}
+
+impl Repositories {
+    /// Returns what git knows of where a thread works when its first turn begins.
+    pub(super) fn begins(&mut self, thread: &ThreadId, cwd: &str) -> Vec<Artifact> {
+        let Some(state) = git::look(Path::new(cwd)) else { return Vec::new() };
+        let info = identity(&state);
+        [Some(info), self.diff(thread, state)].into_iter().flatten().collect()
+    }
+
+    /// Returns how the working tree differs now, if it does in another way than before.
+    pub(super) fn stands(&mut self, thread: &ThreadId, cwd: &str) -> Vec<Artifact> {
+        let state = git::look(Path::new(cwd));
+        state.and_then(|state| self.diff(thread, state)).into_iter().collect()
+    }
+
+    fn diff(&mut self, thread: &ThreadId, state: GitState) -> Option<Artifact> {
+        let diff = state.diff?;
+        if self.last.get(thread) == Some(&diff) {
+            return None;
+        }
+        self.last.insert(thread.clone(), diff.clone());
+        // Whoever compares it with what was done has to know when it was seen: the agent goes on meanwhile.
+        let now = Timestamp::from_instant(jiff::Timestamp::now());
+        let beside = vec![("base_sha", text(&diff.base)), ("looked_at", now.as_json().to_json())];
+        Some(Artifact { kept: Some((ArtifactFile::GitDiff, diff.patch)), kind: "git_diff", beside })
+    }
+}
+
+fn identity(state: &GitState) -> Artifact {
     let identity = RawJson::object(|object| {
-        object.string("commit_hash", &JsonString::from_text(&commit));
-        for (name, value) in [("branch", branch), ("repository_url", url)] {
-            let value = value.map(|value| JsonString::from_text(&value));
+        object.string("commit_hash", &JsonString::from_text(&state.commit));
+        for (name, value) in [("branch", &state.branch), ("repository_url", &state.url)] {
+            let value = value.as_ref().map(|value| JsonString::from_text(value));
             object.optional(name, value.as_ref(), ObjectWriter::string);
         }
     });
-    let root = text(&root.to_string_lossy());
-    let info =
-        Artifact { kept: None, kind: "git_info", beside: vec![("repo_root", root), ("git", identity)] };
-    let diff = diff.map(|diff| Artifact {
-        kept: Some((ArtifactFile::GitDiff, diff.patch)),
-        kind: "git_diff",
-        beside: vec![("base_sha", text(&diff.base))],
-    });
-    [Some(info), diff].into_iter().flatten().collect()
+    let root = text(&state.root.to_string_lossy());
+    Artifact { kept: None, kind: "git_info", beside: vec![("repo_root", root), ("git", identity)] }
 }
 
 /// Finds snapshots of shells, which the agent deletes when a session ends.

@@ -24,7 +24,7 @@ use steno_views::spine::{
 use uuid::Uuid;
 
 use crate::spines::{Error, Forgotten, SourceName, SpineRecorder, Written};
-use artifacts::Snapshots;
+use artifacts::{Repositories, Snapshots};
 use boundaries::Boundaries;
 use safe::{Reached, Safe};
 use spool::{Line, Recording, Spool, Voice};
@@ -106,6 +106,7 @@ impl Next {
 struct Weave {
     is_live: bool,
     snapshots: Snapshots,
+    repositories: Repositories,
     fold: ConnectionFold,
     spines: SpineRecorder,
     boundaries: Boundaries,
@@ -243,6 +244,7 @@ impl Weave {
         Self {
             is_live: false,
             snapshots: Snapshots::default(),
+            repositories: Repositories::default(),
             fold: ConnectionFold::new(fallback),
             spines: SpineRecorder::new(journal.clone(), source, Level::Written),
             boundaries: Boundaries::default(),
@@ -332,7 +334,8 @@ impl Weave {
             return;
         }
         let (thread, found) = match around {
-            Around::Begins { thread, cwd } => (thread, artifacts::of_repository(cwd)),
+            Around::Begins { thread, cwd } => (thread, self.repositories.begins(thread, cwd)),
+            Around::Stands { thread, cwd } => (thread, self.repositories.stands(thread, cwd)),
             Around::Ran { thread, path } => (thread, self.snapshots.look(thread, path).into_iter().collect()),
         };
         for artifact in found {

@@ -132,9 +132,10 @@ impl Start {
         wish: &Wish,
     ) -> Result<Self, Refusal> {
         let repository = &session.repository;
-        let first_call = turns.iter().flat_map(|turn| &turn.calls).map(|call| call.seq).next();
-        let limit = first_call.unwrap_or(turns[0].seqs.1);
-        let diff = repository.diffs.iter().rfind(|diff| diff.seq <= limit).cloned();
+        let first_call = turns.iter().flat_map(|turn| &turn.calls).next();
+        let limit = first_call.map_or(turns[0].seqs.1, |call| call.seq);
+        let is_start = |diff: &&Diff| diff.seq <= limit && is_before(diff, first_call);
+        let diff = repository.diffs.iter().rfind(is_start).cloned();
         let recorded = diff.as_ref().map(|diff| &diff.base).or(repository.commit.as_ref());
         let Some(commit) = recorded.filter(|commit| is_commit(commit)).cloned() else {
             return Err(Refusal::new("no commit is recorded that it began with"));
@@ -242,8 +243,17 @@ fn end_diff(session: &Session, turns: &[Turn], start: &Start) -> Option<Diff> {
     let from = results.max().unwrap_or(0).max(last.seqs.0);
     let after = session.turns.get(last.number as usize);
     let until = after.map_or(u64::MAX, |turn| turn.calls.first().map_or(turn.seqs.1, |call| call.seq));
-    let is_end = |diff: &&Diff| (from..=until).contains(&diff.seq) && diff.base == begun.base;
+    let next_call = after.and_then(|turn| turn.calls.first());
+    let is_end = |diff: &&Diff| {
+        (from..=until).contains(&diff.seq) && diff.base == begun.base && is_before(diff, next_call)
+    };
     session.repository.diffs.iter().find(is_end).filter(|diff| diff.sha256 != begun.sha256).cloned()
+}
+
+/// Tells whether somebody had looked before a call began.
+fn is_before(diff: &Diff, call: Option<&Call>) -> bool {
+    let times = diff.looked_at.zip(call.and_then(|call| call.began_at));
+    times.is_none_or(|(looked_at, began_at)| looked_at <= began_at)
 }
 
 fn is_commit(text: &str) -> bool {

@@ -4,9 +4,9 @@
 //! makes of them, which have what was said and done.
 
 use steno_model::json::RawJson;
-use steno_model::{EventType, ExchangeEvent, RunId, SpineRecord, SpineType, ThreadId, Word};
+use steno_model::{EventType, ExchangeEvent, RunId, SpineRecord, SpineType, ThreadId, Timestamp, Word};
 
-use super::turn::{Turn, Turns};
+use super::turn::{Seen, Turn, Turns};
 use crate::fields::PayloadFields;
 use crate::spine::SpineSource;
 
@@ -29,8 +29,10 @@ pub struct Session {
     pub repository: Repository,
     /// The turns, in order.
     pub turns: Vec<Turn>,
-    /// How often the history was replaced, each with the number of its record.
+    /// The records that say that the history was replaced.
     pub compactions: Vec<u64>,
+    /// The records that say that others are missing, or could not be read.
+    pub gaps: Vec<u64>,
 }
 
 /// A repository, as records tell of it.
@@ -59,6 +61,8 @@ pub struct Diff {
     pub path: String,
     /// Its SHA-256.
     pub sha256: String,
+    /// When it was looked at, in milliseconds since 1970, where that is recorded: the agent goes on meanwhile.
+    pub looked_at: Option<i64>,
 }
 
 /// Puts a session together.
@@ -83,6 +87,7 @@ impl SessionBuilder {
             repository: Repository::default(),
             turns: Vec::new(),
             compactions: Vec::new(),
+            gaps: Vec::new(),
         };
         Self { session, turns: Turns::default(), run: None }
     }
@@ -95,7 +100,13 @@ impl SessionBuilder {
             SpineType::SessionMeta => self.meta(&fields),
             SpineType::ArtifactRef => self.artifact(&fields, record.seq.get()),
             SpineType::CompactionBoundary => self.session.compactions.push(record.seq.get()),
-            SpineType::TurnContext | SpineType::Event | SpineType::Submission | SpineType::Bridge => {}
+            SpineType::Event => {
+                let kind = fields.object("msg").text("type");
+                if kind.is_some_and(|kind| matches!(&*kind, "missing" | "unreadable")) {
+                    self.session.gaps.push(record.seq.get());
+                }
+            }
+            SpineType::TurnContext | SpineType::Submission | SpineType::Bridge => {}
         }
         if fields.is_true("turn_id_inferred") {
             self.turns.ids_are_inferred();
@@ -133,7 +144,9 @@ impl SessionBuilder {
             Some("git_diff") => {
                 let diff = text("base_sha").zip(text("artifact_path")).zip(text("sha256"));
                 if let Some(((base, path), sha256)) = diff {
-                    repository.diffs.push(Diff { seq, base, path, sha256 });
+                    let looked_at =
+                        fields.text("looked_at").and_then(|time| unix_ms(&Timestamp::parse(&time).ok()?));
+                    repository.diffs.push(Diff { seq, base, path, sha256, looked_at });
                 }
             }
             _ => {}
@@ -150,7 +163,8 @@ impl SessionBuilder {
             self.run = Some(event.run_id);
         }
         if self.run == Some(event.run_id) {
-            self.turns.event(event_type, &fields, seq);
+            let time = unix_ms(&event.timestamp);
+            self.turns.event(event_type, &fields, Seen { seq, time });
         }
     }
 
@@ -176,6 +190,10 @@ impl Session {
         };
         ["approval_policy", "sandbox_policy"].into_iter().filter_map(found).collect()
     }
+}
+
+fn unix_ms(time: &Timestamp) -> Option<i64> {
+    Some(time.instant()?.as_millisecond())
 }
 
 /// Takes a path out of an address of a file.

@@ -55,6 +55,8 @@ pub struct Call {
     pub id: String,
     /// The number of its first record.
     pub seq: u64,
+    /// When it began, in milliseconds since 1970, where that is recorded.
+    pub began_at: Option<i64>,
     /// The tool.
     pub name: String,
     /// What kind of tool: `command`, `file_change`, `agent`, ….
@@ -91,6 +93,13 @@ pub enum Approval {
     Denied,
 }
 
+/// Where and when something was seen.
+#[derive(Clone, Copy)]
+pub(super) struct Seen {
+    pub(super) seq: u64,
+    pub(super) time: Option<i64>,
+}
+
 /// Folds events into turns.
 #[derive(Debug, Default)]
 pub(super) struct Turns {
@@ -118,7 +127,8 @@ impl Turns {
         if self.is_open { self.all.last_mut() } else { None }
     }
 
-    pub(super) fn event(&mut self, event_type: EventType, fields: &PayloadFields<'_>, seq: u64) {
+    pub(super) fn event(&mut self, event_type: EventType, fields: &PayloadFields<'_>, at: Seen) {
+        let seq = at.seq;
         let kind = fields.text("kind").unwrap_or_default();
         match (event_type, &*kind) {
             (EventType::StepStarted, "turn") => self.begin(fields, seq),
@@ -141,7 +151,7 @@ impl Turns {
                 }
             }
             (EventType::MessageUser, _) => self.user(fields),
-            (EventType::ToolCall, _) => self.call(fields, seq),
+            (EventType::ToolCall, _) => self.call(fields, at),
             (EventType::ToolResult, _) => self.result(fields, seq),
             (
                 EventType::RunStarted
@@ -205,7 +215,7 @@ impl Turns {
         }
     }
 
-    fn call(&mut self, fields: &PayloadFields<'_>, seq: u64) {
+    fn call(&mut self, fields: &PayloadFields<'_>, seen: Seen) {
         let text = |name: &str| fields.text(name).map(std::borrow::Cow::into_owned).unwrap_or_default();
         let (id, name, class) = (text("call_id"), text("name"), text("class"));
         if self.calls.contains_key(&id) {
@@ -218,7 +228,8 @@ impl Turns {
             turn.questions += 1;
         }
         self.calls.insert(id.clone(), (at, turn.calls.len()));
-        turn.calls.push(Call { id, seq, name, class, command, result: None, approval: None });
+        let Seen { seq, time: began_at } = seen;
+        turn.calls.push(Call { id, seq, began_at, name, class, command, result: None, approval: None });
     }
 
     fn found(&mut self, id: &str) -> Option<&mut Call> {

@@ -35,13 +35,15 @@ pub enum Concern {
     Media,
     /// Subagents worked, whose spines are elsewhere.
     Subagents,
+    /// Records are missing, or could not be read.
+    MissingRecords,
     /// Turns were counted by us, since the source does not name them.
     InferredTurns,
 }
 
 impl Concern {
     /// All of them.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::FailedTurn,
         Self::OpenTurn,
         Self::OpenCall,
@@ -51,6 +53,7 @@ impl Concern {
         Self::UserInput,
         Self::Media,
         Self::Subagents,
+        Self::MissingRecords,
         Self::InferredTurns,
     ];
 
@@ -67,6 +70,7 @@ impl Concern {
             Self::UserInput => "user-input",
             Self::Media => "media",
             Self::Subagents => "subagents",
+            Self::MissingRecords => "missing-records",
             Self::InferredTurns => "inferred-turns",
         }
     }
@@ -208,6 +212,9 @@ pub(super) fn concerns(session: &Session, turns: &[Turn]) -> Vec<(Concern, Strin
         if turn.subagents > 0 {
             let worked = count(turn.subagents, "subagent");
             add(Concern::Subagents, format!("had {worked} work, which is in another spine"));
+        }
+        if session.gaps.iter().any(|seq| (first..=last).contains(seq)) {
+            add(Concern::MissingRecords, "has records that are missing or could not be read".to_owned());
         }
         if turn.is_inferred {
             add(

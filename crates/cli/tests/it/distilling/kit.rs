@@ -86,6 +86,11 @@ impl Session {
         self.lines.push(json!({"timestamp": time, "type": kind, "payload": payload}));
     }
 
+    /// A line that is none.
+    pub fn torn(&mut self) {
+        self.lines.push(Value::from("torn"));
+    }
+
     fn turn_id(&self) -> String {
         format!("turn-id-{}", self.turns)
     }

@@ -1,6 +1,7 @@
 //! `steno spine distill`: tasks that work, made from what was recorded and from nothing else.
 
 mod kit;
+mod live;
 
 use std::fs;
 use std::path::Path;
@@ -272,6 +273,10 @@ fn doubtful_windows_are_refused_or_labelled() {
     });
     check("media", &|session| {
         session.item(&json!({"type": "UserMessage", "id": "u", "content": [{"type": "image", "image_url": "data:image/png;base64,AAAA"}]}));
+        session.ends();
+    });
+    check("missing-records", &|session| {
+        session.torn();
         session.ends();
     });
     check("user-input", &|session| {

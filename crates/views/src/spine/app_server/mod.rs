@@ -53,6 +53,13 @@ pub enum Around {
         /// Where it works.
         cwd: String,
     },
+    /// A later turn begins, or a turn has ended.
+    Stands {
+        /// The thread.
+        thread: ThreadId,
+        /// Where it works.
+        cwd: String,
+    },
     /// A command has ended.
     Ran {
         /// The thread.
@@ -277,6 +284,10 @@ impl ConnectionFold {
     fn follow(&mut self, thread: &ThreadId, message: &Message<'_>) {
         match (message.lane, message.kind, &*message.method) {
             (Lane::FromAgent, Kind::Notification, "turn/started") => self.turn(thread, message),
+            (Lane::FromAgent, Kind::Notification, "turn/completed") => {
+                let cwd = self.threads.get(thread).and_then(|known| known.cwd.clone());
+                self.around.extend(cwd.map(|cwd| Around::Stands { thread: thread.clone(), cwd }));
+            }
             (Lane::FromAgent, Kind::Notification, "item/started" | "item/completed") => {
                 if let Some((child, link)) = self.bridges.link(message) {
                     self.child(&child, &link);
@@ -295,8 +306,14 @@ impl ConnectionFold {
     fn turn(&mut self, thread: &ThreadId, message: &Message<'_>) {
         let Some(known) = self.threads.get_mut(thread) else { return };
         let context = known.settings.context();
-        if let Some(cwd) = known.cwd.clone().filter(|_| !std::mem::replace(&mut known.has_begun, true)) {
-            self.around.push(Around::Begins { thread: thread.clone(), cwd });
+        if let Some(cwd) = known.cwd.clone() {
+            let thread = thread.clone();
+            let has_begun = std::mem::replace(&mut known.has_begun, true);
+            self.around.push(if has_begun {
+                Around::Stands { thread, cwd }
+            } else {
+                Around::Begins { thread, cwd }
+            });
         }
         let turn = Turn { id: message.turn().unwrap_or_default().into_owned(), is_inferred: false };
         // A turn within another is a review's, whose settings are its own and not told.
