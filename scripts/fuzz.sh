@@ -8,7 +8,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 seconds=${1:-60}
 shift || true
-all=(claude_disk claude_stream codex_rollout codex_exec codex_app_server spine_segment spine_archive)
+all=(claude_disk claude_stream codex_rollout codex_exec codex_app_server spine_segment spine_archive distill)
 targets=("$@")
 [ "$#" -gt 0 ] || targets=("${all[@]}")
 shared=${STENO_SHARED:-../shared}
@@ -46,6 +46,10 @@ samples() {
         ls "$golden"/codex/*rollout*.in.jsonl
         find -L "$shared"/{recordings,versions}/codex -name '*.jsonl'
         find -L "$shared"/captures/codex -name 'rollout-*.jsonl'
+        ;;
+    distill)
+        ls crates/cli/src/demo/agents/codex/*.jsonl
+        find -L "$shared"/recordings/codex -name '*.jsonl'
         ;;
     codex_exec)
         ls "$golden"/codex/*exec*.in.*
@@ -101,7 +105,8 @@ archives() {
 
 # The words that adapters and the validator look for, as libFuzzer's dictionary.
 words() {
-    grep -rhoE '"[A-Za-z][A-Za-z0-9_./-]{2,40}"' crates/adapters/src crates/model/src/spine crates/journal/src/spine |
+    grep -rhoE '"[A-Za-z][A-Za-z0-9_./-]{2,40}"' crates/adapters/src crates/model/src/spine crates/journal/src/spine \
+        crates/views/src/harbor |
         sort -u
 }
 

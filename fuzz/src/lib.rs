@@ -5,6 +5,7 @@
 //! of it.
 
 mod dice;
+mod distill;
 mod mutate;
 mod spine;
 
@@ -15,6 +16,7 @@ use steno_adapters::{Adapter, Completeness, SeenEntry, Sink, Source, sniff};
 use steno_model::{Draft, Evidence, ExchangeEvent, Frame, Lane, Position, RunId, Seq, Timestamp};
 
 use dice::Dice;
+pub use distill::check_tasks;
 pub use mutate::mutate;
 pub use spine::{check_archive, check_segment};
 
