@@ -391,7 +391,7 @@ pub struct VerifyArgs {
     /// Compare with seals that were kept elsewhere, one a line; says which runs the file does not name
     #[arg(long, value_name = "FILE")]
     pub expect: Option<PathBuf>,
-    /// Print one JSON object a line: runs, spines, evidence
+    /// Print one JSON object a line: runs, spines, connections, evidence
     #[arg(long)]
     pub json: bool,
 }

@@ -30,6 +30,7 @@ mod turn_lines;
 pub mod up;
 pub mod usage;
 pub mod verify;
+mod verify_connections;
 mod verify_spines;
 mod verify_vault;
 pub mod watch;

@@ -11,6 +11,7 @@ use steno_journal::{Checked, Ending, Error as JournalError, Seal, check_file, ch
 use steno_model::RunId;
 use steno_views::{Lines, count, visible, with_causes};
 
+use super::verify_connections::verify_connections;
 use super::verify_spines::verify_spines;
 use super::verify_vault::verify_vault;
 use crate::args::VerifyArgs;
@@ -53,17 +54,19 @@ impl Tally {
 
 pub fn run(args: &VerifyArgs, settings: &Settings, output: &mut Output) -> Outcome {
     let transcripts = verify_runs(args, settings, output)?;
-    let (spines, evidence) = match runs::open_store(settings)? {
-        Some(store) if args.runs.is_empty() && !output.is_broken() => {
-            (verify_spines(&store, args.json, output)?, verify_vault(&store, args.json, output)?)
-        }
+    let (spines, connections, evidence) = match runs::open_store(settings)? {
+        Some(store) if args.runs.is_empty() && !output.is_broken() => (
+            verify_spines(&store, args.json, output)?,
+            verify_connections(&store, args.json, output)?,
+            verify_vault(&store, args.json, output)?,
+        ),
         Some(_) | None => Default::default(),
     };
-    if transcripts.all() + spines.all() + evidence.all() == 0 {
+    if transcripts.all() + spines.all() + connections.all() + evidence.all() == 0 {
         return Err(Failure::nothing("there is nothing to verify").with_hint("`steno ls` lists the runs"));
     }
     let mut failed = Vec::new();
-    for (tally, noun) in [(transcripts, "transcript"), (spines, "spine")] {
+    for (tally, noun) in [(transcripts, "transcript"), (spines, "spine"), (connections, "connection")] {
         if tally.bad > 0 {
             failed.push(format!("{} of {}", tally.bad, count(tally.all(), noun)));
         }
@@ -74,10 +77,11 @@ pub fn run(args: &VerifyArgs, settings: &Settings, output: &mut Output) -> Outco
     if failed.is_empty() {
         return Ok(Exit::Done);
     }
-    let hint = match (transcripts.bad, spines.bad) {
-        (1.., _) => "nothing was changed; `steno events RUN` reads what is good",
-        (0, 1..) => "nothing was changed; `steno spine validate THREAD` says all that is wrong with one",
-        (0, 0) => {
+    let hint = match (transcripts.bad, spines.bad, connections.bad) {
+        (1.., ..) => "nothing was changed; `steno events RUN` reads what is good",
+        (0, 1.., _) => "nothing was changed; `steno spine validate THREAD` says all that is wrong with one",
+        (0, 0, 1..) => "nothing was changed; what can be read of it is archived by `steno import`",
+        (0, 0, 0) => {
             "nothing was changed; what it touches cannot be restored, everything else can; files that agents still have are kept anew by `steno up`"
         }
     };

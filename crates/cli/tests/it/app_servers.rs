@@ -115,8 +115,15 @@ fn a_recorder_that_was_killed_has_lost_nothing_that_it_wrote() {
         entries.map(|entry| fs::read_to_string(entry.path()).unwrap().lines().count()).sum::<usize>()
     };
     wait_until("all is written", || spooled() == 7);
+    let said = steno.run(&["verify"]);
+    assert!(
+        said.code == 0 && said.out.contains("7 messages") && said.out.contains(", being recorded"),
+        "{said:?}"
+    );
     connected.child.kill().unwrap();
     connected.child.wait().unwrap();
+    let said = steno.run(&["verify"]);
+    assert!(said.code == 0 && said.out.contains("left by a crash, `steno import` archives it"), "{said:?}");
     // A line that it was writing.
     let path = fs::read_dir(&dir).unwrap().next().unwrap().unwrap().path();
     fs::OpenOptions::new().append(true).open(path).unwrap().write_all(b"{\"dir\":\"c2s\",\"t\":1").unwrap();

@@ -160,3 +160,39 @@ fn a_spine_that_is_being_written_is_being_recorded() {
     spine.close().unwrap();
     check(&verify(&steno, &[]), 0, &[", sealed"]);
 }
+
+#[test]
+fn a_connection_that_waits_is_checked_line_by_line() {
+    let steno = with_spine();
+    let id = "0f000000-0000-4000-8000-0000000000aa";
+    let path = steno.store().join(format!("connections/{id}.jsonl"));
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    let line = |ticket: u64| format!("{{\"dir\":\"c2s\",\"t\":1.5,\"ticket\":{ticket},\"msg\":{{}}}}\n");
+    let len = line(1).len();
+    let good = line(1) + &line(2);
+    for (text, want) in [
+        (good.clone(), Ok(0)),
+        (good.clone() + "{\"dir\":", Ok(7)),
+        (good.clone() + "\0\0\0\0", Ok(4)),
+        (line(1) + "garbage\n" + &line(2), Err(len)),
+        (line(1) + "\0\0\0\0\n" + &line(2), Err(len)),
+        (line(2) + &line(1), Err(len)),
+        (line(1) + &line(1), Err(len)),
+    ] {
+        fs::write(&path, &text).unwrap();
+        let said = verify(&steno, &["--json"]);
+        let told = said.json().into_iter().find(|object| object["kind"] == "connection").unwrap();
+        match want {
+            Ok(torn) => {
+                let want = json!({ "kind": "connection", "connection": id, "ok": true, "state": "waiting", "messages": 2,
+                    "bytes": good.len(), "torn_bytes": torn });
+                assert_eq!((said.code, told), (0, want), "{text}");
+            }
+            Err(offset) => {
+                assert_eq!((said.code, &told["ok"], &told["state"]), (1, &json!(false), &json!("damaged")));
+                let words = format!("DAMAGED  connection {id}  byte {offset}: ");
+                check(&verify(&steno, &[]), 1, &[&words, "1 of 1 connection failed the check"]);
+            }
+        }
+    }
+}

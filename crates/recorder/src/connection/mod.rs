@@ -7,6 +7,7 @@
 
 mod artifacts;
 mod boundaries;
+mod check;
 mod safe;
 mod spool;
 
@@ -26,6 +27,7 @@ use uuid::Uuid;
 use crate::spines::{Error, Forgotten, SourceName, SpineRecorder, Written};
 use artifacts::{Repositories, Snapshots};
 use boundaries::Boundaries;
+pub use check::HeardConnection;
 use safe::{Reached, Safe};
 use spool::{Line, Recording, Spool, Voice};
 pub use spool::{Spooled, connections};

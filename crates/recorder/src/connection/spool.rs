@@ -173,8 +173,25 @@ impl Spooled {
     /// # Errors
     /// What the system says.
     pub fn lock(self, store: &Store) -> Result<Option<Box<dyn LockGuard>>, Error> {
-        let path = StorePath::locks().below(format!("connection-{}.lock", self.id));
+        let path = self.lock_path();
         store.disk().try_lock(&path).map_err(failed(&path))
+    }
+
+    /// Tells whether it is being recorded.
+    pub(super) fn is_held(self, store: &Store) -> Result<bool, Error> {
+        let path = self.lock_path();
+        store.disk().is_locked(&path).map_err(failed(&path))
+    }
+
+    /// Returns how long its file is.
+    pub(super) fn size_bytes(self, store: &Store) -> Result<u64, Error> {
+        let path = self.path();
+        let found = store.disk().identity(&path).map_err(failed(&path))?;
+        Ok(found.map_or(0, |found| found.size_bytes))
+    }
+
+    fn lock_path(self) -> StorePath {
+        StorePath::locks().below(format!("connection-{}.lock", self.id))
     }
 
     /// Takes its file away, which the archive has.

@@ -1,0 +1,80 @@
+//! The part of `steno verify` for connections that are being recorded, or wait to be archived.
+
+use anstyle::AnsiColor;
+use serde_json::json;
+use steno_journal::Store;
+use steno_recorder::connection::{HeardConnection, Spooled, connections};
+use steno_views::{Lines, count, visible, with_causes};
+
+use super::verify::Tally;
+use crate::connections::failure;
+use crate::failure::Failure;
+use crate::output::{Output, size};
+
+/// Checks the files of all connections that the vault does not have yet.
+pub fn verify_connections(store: &Store, as_json: bool, output: &mut Output) -> Result<Tally, Failure> {
+    let mut tally = Tally::default();
+    for spooled in connections(store).map_err(failure)? {
+        let checked =
+            spooled.check(store).map_err(|error| with_causes(&error)).and_then(|heard| match heard.damage {
+                Some((offset, why)) => Err(format!("byte {offset}: {why}")),
+                None => Ok(heard),
+            });
+        tally.add(checked.is_ok());
+        if as_json {
+            output.json_line(&line_json(spooled, &checked));
+        } else {
+            output.line(&line(spooled, &checked));
+        }
+    }
+    Ok(tally)
+}
+
+fn line(spooled: Spooled, checked: &Result<HeardConnection, String>) -> String {
+    let id = spooled.id;
+    match checked {
+        Ok(heard) => {
+            let ok = AnsiColor::Green.on_default();
+            let mut line = format!(
+                "{ok}ok{ok:#}       connection {id}  {}, {}",
+                count(heard.messages, "message"),
+                size(heard.bytes)
+            );
+            if heard.torn_bytes > 0 {
+                line.push_str(&format!(
+                    ", and a torn end of {} that was never a message",
+                    size(heard.torn_bytes)
+                ));
+            }
+            line.push_str(if heard.is_held {
+                ", being recorded"
+            } else {
+                "; left by a crash, `steno import` archives it"
+            });
+            line
+        }
+        Err(words) => {
+            let bad = AnsiColor::Red.on_default().bold();
+            format!("{bad}DAMAGED{bad:#}  connection {id}  {}", visible(words, Lines::Escape))
+        }
+    }
+}
+
+fn line_json(spooled: Spooled, checked: &Result<HeardConnection, String>) -> String {
+    let connection = spooled.id.to_string();
+    match checked {
+        Ok(heard) => json!({
+            "kind": "connection",
+            "connection": connection,
+            "ok": true,
+            "state": if heard.is_held { "recording" } else { "waiting" },
+            "messages": heard.messages,
+            "bytes": heard.bytes,
+            "torn_bytes": heard.torn_bytes,
+        }),
+        Err(words) => {
+            json!({"kind": "connection", "connection": connection, "ok": false, "state": "damaged", "error": words})
+        }
+    }
+    .to_string()
+}
