@@ -4,8 +4,8 @@ use std::str::from_utf8;
 
 use super::envelope::{optional_run_id, read_number};
 use super::{EventType, ExchangeEvent, Payload};
-use crate::json::{Digits, Extra, Fields, JsonString, RawJson, depth};
-use crate::limits::{DEPTH_MAX, LINE_BYTES_MAX};
+use crate::json::{Digits, Extra, Fields, JsonString, RawJson, check_depth};
+use crate::limits::LINE_BYTES_MAX;
 use crate::word::{Vocabulary, Word};
 use crate::{Error, RunId, Seq, Timestamp};
 
@@ -50,7 +50,7 @@ impl Draft {
     fn from_payload(event_type: EventType, payload: &Payload, child: Option<RunId>) -> Result<Self, Error> {
         let json = payload.to_json();
         // Blocks put together from values that were each shallow enough can be too deep as a whole.
-        check_depth(json.as_str())?;
+        check_depth(json.as_str(), 0)?;
         payload.check_to_write(event_type, &json)?;
         Self::from_checked_payload(event_type, json, child)
     }
@@ -60,7 +60,7 @@ impl Draft {
     /// # Errors
     /// As [`Draft::new`].
     pub fn from_raw_payload(event_type: EventType, payload: RawJson) -> Result<Self, Error> {
-        check_depth(payload.as_str())?;
+        check_depth(payload.as_str(), 0)?;
         Payload::read_to_write(event_type, &payload)?;
         Self::from_checked_payload(event_type, payload, None)
     }
@@ -110,7 +110,7 @@ impl Draft {
                 reason: "the journal numbers events as it writes them",
             });
         }
-        check_depth_below(text, 1)?;
+        check_depth(text, 1)?;
         match optional_run_id(&mut fields, "run_id")? {
             Some(found) if found != run => return Err(Error::OtherRun { wanted: run, found }),
             Some(_) | None => {}
@@ -173,11 +173,7 @@ impl Draft {
     /// [`Error::DuplicateField`] for a name that the envelope has already, [`Error::TooDeep`] for a value that
     /// nests too deep for a line.
     pub fn with_field(mut self, name: &str, value: RawJson) -> Result<Self, Error> {
-        check_depth(value.as_str())?;
-        if ENVELOPE_FIELDS.contains(&name) || self.extra.get(name).is_some() {
-            return Err(Error::DuplicateField { field: name.to_owned().into() });
-        }
-        self.extra.push(name, value);
+        self.extra.add(name, value, &ENVELOPE_FIELDS)?;
         Ok(self)
     }
 
@@ -224,22 +220,6 @@ impl Draft {
             extra: self.extra,
         }
     }
-}
-
-/// Checks how deep a value of the envelope nests.
-fn check_depth(text: &str) -> Result<(), Error> {
-    check_depth_below(text, 0)
-}
-
-/// Checks how deep a text nests when `above` levels of it do not count.
-fn check_depth_below(text: &str, above: usize) -> Result<(), Error> {
-    // Nothing nests deeper than it has brackets, and finding that there are few is quick.
-    let brackets = memchr::memchr2_iter(b'[', b'{', text.as_bytes()).take(DEPTH_MAX + 1).count();
-    if brackets <= DEPTH_MAX {
-        return Ok(());
-    }
-    let depth = depth(text).saturating_sub(above);
-    if depth > DEPTH_MAX { Err(Error::TooDeep { depth }) } else { Ok(()) }
 }
 
 /// A draft whose line is ready but for its seq.

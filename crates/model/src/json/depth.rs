@@ -1,5 +1,8 @@
 //! How deep a JSON text nests, counted without recursion and without trusting the text to be valid.
 
+use crate::Error;
+use crate::limits::DEPTH_MAX;
+
 /// Returns how many arrays and objects enclose the innermost one of `text`: 0 for a scalar, 1 for `[]`.
 ///
 /// `RawValue` accepts a depth of 100,000 and many readers of our files do not, so the edge asks first.
@@ -24,6 +27,20 @@ pub fn depth(text: &str) -> usize {
         at += 1;
     }
     deepest
+}
+
+/// Checks that a text nests no deeper than readers bear, when `above` levels of it do not count.
+///
+/// # Errors
+/// [`Error::TooDeep`].
+pub(crate) fn check_depth(text: &str, above: usize) -> Result<(), Error> {
+    // Nothing nests deeper than it has brackets, and finding that there are few is quick.
+    let brackets = memchr::memchr2_iter(b'[', b'{', text.as_bytes()).take(DEPTH_MAX + above + 1).count();
+    if brackets <= DEPTH_MAX + above {
+        return Ok(());
+    }
+    let depth = depth(text).saturating_sub(above);
+    if depth > DEPTH_MAX { Err(Error::TooDeep { depth }) } else { Ok(()) }
 }
 
 /// Returns the position of the quote that ends the string opened at `start`, or the end of the text.

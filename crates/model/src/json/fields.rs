@@ -8,7 +8,7 @@ use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 use super::string::{decode, token_is, utf16_units};
-use super::{JsonString, RawJson};
+use super::{JsonString, RawJson, check_depth};
 use crate::Error;
 
 /// A field's name as the token it came in.
@@ -183,6 +183,19 @@ impl Extra {
     /// Tells whether no field has one of these names.
     pub(crate) fn has_none_of(&self, names: &[&str]) -> bool {
         self.0.iter().all(|(key, _)| names.iter().all(|name| !key.is(name)))
+    }
+
+    /// Adds a field of its own to an envelope, which has fields of these names already.
+    ///
+    /// # Errors
+    /// [`Error::DuplicateField`], or [`Error::TooDeep`] for a value that nests too deep for a line.
+    pub(crate) fn add(&mut self, name: &str, value: RawJson, taken: &[&str]) -> Result<(), Error> {
+        check_depth(value.as_str(), 0)?;
+        if taken.contains(&name) || self.get(name).is_some() {
+            return Err(Error::DuplicateField { field: name.to_owned().into() });
+        }
+        self.push(name, value);
+        Ok(())
     }
 
     /// Adds a field at the end.

@@ -10,6 +10,7 @@ mod raw;
 mod string;
 mod write;
 
+pub(crate) use depth::check_depth;
 pub use depth::depth;
 pub(crate) use digits::Digits;
 pub use fields::{Extra, Fields, Key};

@@ -12,8 +12,7 @@ use serde_json::value::RawValue;
 
 use super::payload::{self, ArtifactRef, PayloadFlaw};
 use super::{SPINE_SCHEMA_VERSION, SpineType};
-use crate::json::{Fields, JsonString, depth, text_is, text_of};
-use crate::limits::DEPTH_MAX;
+use crate::json::{Fields, JsonString, check_depth, text_is, text_of};
 use crate::word::{Vocabulary as _, Word};
 use crate::{Error, Seq, ThreadId, Timestamp};
 
@@ -59,7 +58,7 @@ impl<'a> SpineEnvelope<'a> {
         }
         // A payload that is no object, and all that is no JSON, goes the slow way, which knows what is wrong.
         let parts = serde_json::from_str::<Parts<'a>>(text).or_else(|_| Parts::parse_slowly(text))?;
-        check_depth(text)?;
+        check_depth(text, 1)?;
         parts.into_envelope()
     }
 
@@ -81,16 +80,6 @@ impl<'a> SpineEnvelope<'a> {
             Word::Unknown(_) => Ok(None),
         }
     }
-}
-
-fn check_depth(text: &str) -> Result<(), Error> {
-    // Nothing nests deeper than it has brackets, and finding that there are few is quick.
-    let brackets = memchr::memchr2_iter(b'[', b'{', text.as_bytes()).take(DEPTH_MAX + 2).count();
-    if brackets <= DEPTH_MAX + 1 {
-        return Ok(());
-    }
-    let depth = depth(text).saturating_sub(1);
-    if depth > DEPTH_MAX { Err(Error::TooDeep { depth }) } else { Ok(()) }
 }
 
 /// The fields that an envelope has, as they came.
@@ -255,6 +244,7 @@ impl<'de> Visitor<'de> for PartsVisitor {
 mod tests {
     use super::*;
     use crate::SpineRecord;
+    use crate::limits::DEPTH_MAX;
 
     const LINE: &str = r#"{"schema_version":"codex_trace_spine_v1","thread_id":"thread_123","seq":42,"timestamp":"2026-01-31T08:15:24.123Z","type":"event","payload":{"id":"turn_abc","msg":{"n":1e400}},"evidence":{"source":"\ud800"}}"#;
 

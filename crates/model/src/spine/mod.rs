@@ -5,8 +5,7 @@ mod payload;
 
 use std::str::from_utf8;
 
-use crate::json::{Extra, Fields, JsonString, ObjectWriter, RawJson, depth};
-use crate::limits::DEPTH_MAX;
+use crate::json::{Extra, Fields, JsonString, ObjectWriter, RawJson, check_depth};
 use crate::word::{Word, vocabulary};
 use crate::{Error, Seq, ThreadId, Timestamp};
 
@@ -114,13 +113,9 @@ impl SpineDraft {
     /// # Errors
     /// [`Error::TooDeep`] when the payload nests too deep for a line, [`Error::WrongField`] when the time is none.
     pub fn new(record_type: SpineType, timestamp: Timestamp, payload: RawJson) -> Result<Self, Error> {
-        match depth(payload.as_str()) {
-            found if found > DEPTH_MAX => Err(Error::TooDeep { depth: found }),
-            _ => {
-                let timestamp = timestamp.into_written()?;
-                Ok(Self { record_type, timestamp, payload, extra: Extra::default() })
-            }
-        }
+        check_depth(payload.as_str(), 0)?;
+        let timestamp = timestamp.into_written()?;
+        Ok(Self { record_type, timestamp, payload, extra: Extra::default() })
     }
 
     /// Adds an envelope field of its own, like `evidence`.
@@ -129,14 +124,7 @@ impl SpineDraft {
     /// [`Error::DuplicateField`] for a name that the envelope has already, [`Error::TooDeep`] for a value that nests too
     /// deep for a line.
     pub fn with_field(mut self, name: &str, value: RawJson) -> Result<Self, Error> {
-        match depth(value.as_str()) {
-            found if found > DEPTH_MAX => return Err(Error::TooDeep { depth: found }),
-            _ => {}
-        }
-        if ENVELOPE_FIELDS.contains(&name) || self.extra.get(name).is_some() {
-            return Err(Error::DuplicateField { field: name.to_owned().into() });
-        }
-        self.extra.push(name, value);
+        self.extra.add(name, value, &ENVELOPE_FIELDS)?;
         Ok(self)
     }
 
@@ -204,6 +192,7 @@ impl SpineDraft {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::limits::DEPTH_MAX;
 
     const LINE: &str = r#"{"schema_version":"codex_trace_spine_v1","thread_id":"thread_123","seq":42,"timestamp":"2026-01-31T08:15:24.123Z","type":"event","payload":{"id":"turn_abc","n":1e400}}"#;
 
