@@ -9,9 +9,9 @@ import subprocess
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "supervised"))
+from commands import ROOT, run_steno, shared  # noqa: E402
 from promises import Violation, demand  # noqa: E402
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 WORK = pathlib.Path(os.environ["API_WORK"])
 STENO = os.environ["API_STENO"]
 VERIFIER = ROOT / "docs/receipts/verify_receipt.py"
@@ -21,10 +21,7 @@ ZERO = "00000000-0000-0000-0000-000000000000"
 
 def steno(store, *args, **more):
     """Runs a command to its end and returns what it prints."""
-    command = [STENO, "--store", str(store), *args]
-    done = subprocess.run(command, capture_output=True, text=True, env={"HOME": str(WORK), "PATH": os.environ["PATH"]}, **more)
-    demand(done.returncode == 0, f"{command} ended with {done.returncode}: {done.stderr[-500:]}")
-    return done.stdout
+    return run_steno(STENO, store, *args, **more)
 
 
 def check_schema(examples):
@@ -50,8 +47,7 @@ def check_schema(examples):
 
 def sessions():
     """Real sessions if there are any, else our own samples."""
-    shared = pathlib.Path(os.environ.get("STENO_SHARED", ROOT.parent / "shared"))
-    real = [shared / "captures/claude", shared / "captures/codex", shared / "recordings"]
+    real = [shared() / name for name in ["captures/claude", "captures/codex", "recordings"]]
     return [path for path in real if path.is_dir()]
 
 

@@ -8,9 +8,9 @@ import subprocess
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "supervised"))
+from commands import ROOT, run_steno, shared  # noqa: E402
 from promises import Violation, demand  # noqa: E402
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 WORK = pathlib.Path(os.environ["HARBOR_WORK"])
 STENO = os.environ["HARBOR_STENO"]
 PYTHON = os.environ["HARBOR_PYTHON"]
@@ -24,10 +24,7 @@ FAULTS = [
 
 def steno(*args):
     """Runs a command to its end and returns what it prints."""
-    command = [STENO, "--store", str(WORK / "store"), *map(str, args)]
-    done = subprocess.run(command, capture_output=True, text=True, env={"HOME": str(WORK), "PATH": os.environ["PATH"]})
-    demand(done.returncode == 0, f"{command[3:]} ended with {done.returncode}: {done.stderr[-500:]}{done.stdout[-500:]}")
-    return done.stdout
+    return run_steno(STENO, WORK / "store", *args)
 
 
 def harbors_words(file):
@@ -40,10 +37,9 @@ def harbors_words(file):
 def sessions():
     """Returns what there is to export, by name: our samples, and every real session that there is."""
     found = {"samples": ROOT / "crates/cli/src/demo/agents"}
-    shared = pathlib.Path(os.environ.get("STENO_SHARED", ROOT.parent / "shared"))
     for name in ["captures/claude", "captures/codex", "recordings", "versions/claude", "versions/codex"]:
-        if (shared / name).is_dir():
-            found[name] = shared / name
+        if (shared() / name).is_dir():
+            found[name] = shared() / name
     return found
 
 
