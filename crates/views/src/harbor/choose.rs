@@ -30,10 +30,21 @@ pub struct PassedOver {
     pub why: String,
 }
 
+/// What checks were run in a window.
+#[derive(Debug, Default)]
+pub(super) struct Checks {
+    /// The best that succeeded.
+    pub(super) best: Option<Chosen>,
+    /// The others that ended with 0.
+    pub(super) passed_over: Vec<PassedOver>,
+    /// The last that failed, in words, if none that is as good has succeeded since.
+    pub(super) failing: Option<String>,
+}
+
 /// Chooses the best: by rank, then one that failed before, then the last.
 ///
 /// Only what ran behind the last change of a file and ended with 0 can be one.
-pub(super) fn choose(before: &[Turn], turns: &[Turn], place: &Place) -> (Option<Chosen>, Vec<PassedOver>) {
+pub(super) fn choose(before: &[Turn], turns: &[Turn], place: &Place) -> Checks {
     let calls = || turns.iter().flat_map(|turn| turn.calls.iter().map(move |call| (turn, call)));
     let changed_at = calls()
         .filter(|(_, call)| changes_files(call))
@@ -42,9 +53,14 @@ pub(super) fn choose(before: &[Turn], turns: &[Turn], place: &Place) -> (Option<
     let earlier: Vec<&Call> =
         before.iter().flat_map(|turn| &turn.calls).chain(calls().map(|(_, call)| call)).collect();
     let (mut best, mut passed_over) = (None::<Chosen>, Vec::new());
+    let mut failing = None;
     for (turn, call) in calls() {
         let (Some(command), Some(result)) = (&call.command, &call.result) else { continue };
         if result.exit_code != Some(0) {
+            let rank = command.judge().rank.ok().filter(|rank| *rank > Rank::Other);
+            if let Some(rank) = rank.filter(|_| result.exit_code.is_some() && result.seq > changed_at) {
+                failing = Some((rank, command.script.clone()));
+            }
             continue;
         }
         let judged = if result.seq < changed_at {
@@ -59,6 +75,7 @@ pub(super) fn choose(before: &[Turn], turns: &[Turn], place: &Place) -> (Option<
                 continue;
             }
         };
+        failing = failing.filter(|(failed, _): &(Rank, String)| *failed > rank);
         let is_same = |other: &&&Call| other.command.as_ref().is_some_and(|it| it.script == command.script);
         let failed = |other: &&Call| {
             let result = other.result.as_ref();
@@ -91,7 +108,8 @@ pub(super) fn choose(before: &[Turn], turns: &[Turn], place: &Place) -> (Option<
         let why = format!("{winner} ranks before it or came later");
         passed_over.push(PassedOver { call: loser.call, why });
     }
-    (best, passed_over)
+    let failing = failing.map(|(_, script)| format!("ended with a check that failed: `{script}`"));
+    Checks { best, passed_over, failing }
 }
 
 /// Tells whether a call has changed files, by what it says itself.

@@ -89,16 +89,21 @@ impl Command {
 
     /// Judges what it says that the command ended with 0.
     pub(super) fn judge(&self) -> Judged {
-        let Some(simple) = split(&self.script) else {
-            let why = "it is more than simple commands".to_owned();
-            return Judged { rank: Err(why), effect: Effect::Unknown };
-        };
-        let effect = simple.iter().map(effect_of).max().unwrap_or(Effect::Unknown);
-        if effect == Effect::Writes {
-            return Judged { rank: Err("it changes files itself".to_owned()), effect };
-        }
-        Judged { rank: rank_of(&simple), effect }
+        judge(&self.script)
     }
+}
+
+/// Judges what it says that a script ended with 0.
+pub(super) fn judge(script: &str) -> Judged {
+    let Some(simple) = split(script) else {
+        let why = "it is more than simple commands".to_owned();
+        return Judged { rank: Err(why), effect: Effect::Unknown };
+    };
+    let effect = simple.iter().map(effect_of).max().unwrap_or(Effect::Unknown);
+    if effect == Effect::Writes {
+        return Judged { rank: Err("it changes files itself".to_owned()), effect };
+    }
+    Judged { rank: rank_of(&simple), effect }
 }
 
 fn effect_of(simple: &Simple) -> Effect {
@@ -106,7 +111,7 @@ fn effect_of(simple: &Simple) -> Effect {
         _ if simple.writes_file => Effect::Writes,
         Does::Writes => Effect::Writes,
         Does::Other => Effect::Unknown,
-        Does::Reads | Does::Lints | Does::Builds | Does::Tests => Effect::None,
+        Does::Reads | Does::Compares | Does::Lints | Does::Builds | Does::Tests => Effect::None,
     }
 }
 
@@ -135,7 +140,7 @@ fn rank_of(simple: &[Simple]) -> Result<Rank, String> {
         Does::Tests => Some(Rank::TestRunner),
         Does::Builds => Some(Rank::Build),
         Does::Lints => Some(Rank::Linter),
-        Does::Other => Some(Rank::Other),
+        Does::Other | Does::Compares => Some(Rank::Other),
         Does::Reads | Does::Writes => None,
     });
     let last = counted.last().and_then(|simple| simple.words.first()).map_or("", String::as_str);

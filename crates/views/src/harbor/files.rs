@@ -8,6 +8,19 @@ use super::shell::quoted;
 use super::window::Refusal;
 use super::{IMAGE, provenance};
 
+/// How tests of the session's own are put in place, and taken back.
+const HELD: &str = r#"# Tests that the session wrote are put in place as it left them, and what was there comes back behind it.
+work=$(mktemp -d) && trap 'rm -rf "$work"' EXIT
+put() {
+  mkdir -p "$(dirname "$1")" "$work/$(dirname "$1")"
+  if [ -e "$1" ]; then cp -pP "$1" "$work/$1"; fi
+  cp "$here/files/$1" "$1"
+}
+take_back() {
+  if [ -e "$work/$1" ]; then cp -pP "$work/$1" "$1"; else rm -f "$1"; fi
+}
+"#;
+
 /// A file of a task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TaskFile {
@@ -111,9 +124,8 @@ impl Plan<'_> {
                     Rank::Linter => "The linter",
                     Rank::Other => "The command",
                 };
-                format!(
-                    "# {kind} that the session ran behind its last change, and that ended with 0.\n({run})\n"
-                )
+                let run = self.with_held(&run, files);
+                format!("# {kind} that the session ran behind its last change, and that ended with 0.\n{run}")
             }
             Check::Patches(patches) => {
                 for (name, patch) in numbered("expected", patches) {
@@ -135,6 +147,22 @@ impl Plan<'_> {
         );
         files.program("tests/test.sh", script);
         Ok(())
+    }
+
+    /// Puts tests in place that the session wrote, as it left them, around what is run; what was there comes back.
+    fn with_held(&self, run: &str, files: &mut Files) -> String {
+        let mut names = Vec::new();
+        for (path, bytes) in self.held.known() {
+            files.bytes(&format!("tests/files/{path}"), bytes.to_vec());
+            names.push(quoted(&format!("./{path}")));
+        }
+        if names.is_empty() {
+            return format!("({run})\n");
+        }
+        let each =
+            |what: &str| names.iter().map(|name| format!("{what} {name}\n")).collect::<Vec<_>>().concat();
+        let (put, take_back) = (each("put"), each("take_back"));
+        format!("{HELD}{put}({run})\nstatus=$?\n{take_back}(exit \"$status\")\n")
     }
 
     fn solution(&self, given: &Given<'_>, begun: Vec<u8>, files: &mut Files) -> Result<(), Refusal> {

@@ -7,6 +7,7 @@
 mod choose;
 mod command;
 mod files;
+mod held;
 mod patch;
 mod place;
 mod plan;
@@ -22,6 +23,7 @@ mod window;
 pub use choose::{Chosen, PassedOver};
 pub use command::{Command, Rank};
 pub use files::{Given, TaskFile};
+pub use held::Held;
 pub use patch::Patch;
 pub use place::Place;
 pub use plan::{Check, Plan, Solution, Start, Wish};

@@ -14,6 +14,8 @@ pub struct Patch {
     pub text: String,
     /// The files that it touches, relative to the repository.
     pub files: Vec<String>,
+    /// Those of them that are new, with what is in them.
+    pub(super) added: Vec<(String, String)>,
 }
 
 /// A change of one file.
@@ -33,7 +35,8 @@ impl Patch {
         let mut changes = read(changes).ok_or("its changes have a form that we don't know")?;
         changes.sort_by(|one, other| one.path().cmp(other.path()));
         let place = Place { root: root.trim_end_matches('/'), cwd };
-        let mut patch = Self { call: call.to_owned(), text: String::new(), files: Vec::new() };
+        let mut patch =
+            Self { call: call.to_owned(), text: String::new(), files: Vec::new(), added: Vec::new() };
         for change in &changes {
             change.write(&place, &mut patch)?;
         }
@@ -114,6 +117,7 @@ impl Change {
         let out = &mut into.text;
         match self {
             Self::Add { content, .. } => {
+                into.added.push((path.clone(), content.clone()));
                 head(out, &path, &path);
                 out.push_str("new file mode 100644\n");
                 if !content.is_empty() {

@@ -24,6 +24,9 @@ pub struct Place {
 }
 
 impl Place {
+    /// What is said of a root that is only where the session worked.
+    pub(super) const FROM_CWD: &'static str = "the directory of the session, which may lie deeper";
+
     /// Finds the place of a session; who calls may know its root better.
     pub(super) fn of(session: &Session, given: Option<&str>) -> Result<Self, Refusal> {
         let repository = &session.repository;
@@ -31,7 +34,7 @@ impl Place {
         let (root, root_from) = match (given, recorded) {
             (Some(root), _) => (root, "given"),
             (None, Some(root)) if repository.root_is_cwd || repository.root.is_none() => {
-                (root, "the directory of the session, which may lie deeper")
+                (root, Self::FROM_CWD)
             }
             (None, Some(root)) => (root, "recorded"),
             (None, None) => return Err(Refusal::new("nothing says where the session worked")),
@@ -81,7 +84,9 @@ impl Place {
             return true;
         }
         let is_edge = |letter: char| letter.is_whitespace() || "'\"=:;|&<>(),".contains(letter);
-        let paths = script.split(is_edge).filter(|word| word.starts_with('/') && word.len() > 1);
+        let paths = script
+            .split(is_edge)
+            .filter(|word| word.starts_with('/') && word.len() > 1 && !word.starts_with("//"));
         let is_here = |path: &str| {
             let rest = path.strip_prefix(self.root.as_str());
             rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use super::choose::{Chosen, PassedOver, changes_files, choose, may_change_files};
+use super::choose::{Checks, Chosen, PassedOver, changes_files, choose, may_change_files};
+use super::held::Held;
 use super::patch::Patch;
 use super::place::Place;
 use super::session::{Diff, Session};
@@ -40,6 +41,10 @@ pub struct Plan<'a> {
     pub check: Check,
     /// The commands that ended with 0 and do not check it.
     pub passed_over: Vec<PassedOver>,
+    /// What was changed, call by call; nothing when not all of it is known.
+    pub patches: Vec<Patch>,
+    /// Tests that the window wrote, which are put in place before it is checked.
+    pub held: Held,
     /// What solves it, or why nothing does.
     pub solution: Result<Solution, String>,
     /// The wish.
@@ -57,6 +62,8 @@ pub struct Start {
     pub diff: Option<Diff>,
     /// What was changed since, in turns before the window.
     pub patches: Vec<Patch>,
+    /// Whether all that was changed before it is known.
+    pub(super) is_known: bool,
     /// What is not known of it, in words.
     pub doubts: Vec<String>,
 }
@@ -89,24 +96,23 @@ impl<'a> Plan<'a> {
     pub fn make(session: &'a Session, span: Span, wish: Wish) -> Result<Self, Refusal> {
         let turns = span.turns(session)?;
         window::check(session, turns)?;
-        let labels = window::concerns(session, turns);
-        if let Some((concern, why)) = labels.iter().find(|(concern, _)| !wish.allowed.contains(concern)) {
-            let hint =
-                format!("`--allow {}` makes a task of it all the same, and labels it", concern.as_str());
-            return Err(Refusal { why: why.clone(), concern: Some(*concern), hint: Some(hint) });
-        }
         let place = Place::of(session, wish.root.as_deref())?;
         let before = &session.turns[..turns[0].number as usize - 1];
         let start = Start::of(session, before, turns, &place, &wish)?;
         let window = Changed::of(turns, &place);
         let end = end_diff(session, turns, &start);
-        let (chosen, passed_over) = choose(before, turns, &place);
+        let Checks { best, passed_over, failing } = choose(before, turns, &place);
         let is_changed = !window.patches.is_empty() || window.trouble.is_some() || end.is_some();
         if !is_changed {
             return Err(Refusal::new("nothing that was changed in it is recorded"));
         }
-        let verifies = chosen.as_ref().map(|chosen| chosen.call.clone());
-        let check = match (chosen, &end) {
+        let mut labels = window::concerns(session, turns);
+        labels.extend(failing.map(|words| {
+            let number = turns.last().map_or(0, |turn| turn.number);
+            (Concern::FailingCheck, format!("turn {number} {words}"))
+        }));
+        let verifies = best.as_ref().map(|chosen| chosen.call.clone());
+        let check = match (best, &end) {
             (Some(chosen), _) => Check::Command(chosen),
             (None, _) if !window.patches.is_empty() => Check::Patches(window.patches.clone()),
             (None, Some(end)) => Check::Diff(end.clone()),
@@ -118,8 +124,12 @@ impl<'a> Plan<'a> {
                 return Err(Refusal::new(why));
             }
         };
+        // What no option can allow has been said before.
+        window::allow(&labels, &wish.allowed)?;
+        let held = Held::of(&check, &window.patches);
+        let patches = window.patches.clone();
         let solution = window.solution(turns, verifies.as_deref(), end);
-        Ok(Self { session, turns, place, labels, start, check, passed_over, solution, wish })
+        Ok(Self { session, turns, place, labels, start, check, passed_over, patches, held, solution, wish })
     }
 }
 
@@ -133,14 +143,16 @@ impl Start {
     ) -> Result<Self, Refusal> {
         let repository = &session.repository;
         let first_call = turns.iter().flat_map(|turn| &turn.calls).next();
-        let limit = first_call.map_or(turns[0].seqs.1, |call| call.seq);
+        // Without a call, the first look in the turn is the one that was taken when it began.
+        let look = repository.diffs.iter().map(|diff| diff.seq).find(|seq| *seq >= turns[0].seqs.0);
+        let limit = first_call.map(|call| call.seq).or(look).unwrap_or(turns[0].seqs.0);
         let is_start = |diff: &&Diff| diff.seq <= limit && is_before(diff, first_call);
         let diff = repository.diffs.iter().rfind(is_start).cloned();
         let recorded = diff.as_ref().map(|diff| &diff.base).or(repository.commit.as_ref());
         let Some(commit) = recorded.filter(|commit| is_commit(commit)).cloned() else {
             return Err(Refusal::new("no commit is recorded that it began with"));
         };
-        let url = repository.url.clone().filter(|_| !wish.has_repository);
+        let url = repository.url.as_deref().map(without_credentials).filter(|_| !wish.has_repository);
         match &url {
             Some(url) if is_address(url) => {}
             _ if wish.has_repository => {}
@@ -178,10 +190,17 @@ impl Start {
         if diff.is_none() {
             doubts.push("whether the working tree differed from the commit is not recorded".to_owned());
         }
+        if place.root_from == Place::FROM_CWD {
+            let root = &place.root;
+            doubts.push(format!(
+                "the top of the repository is not recorded; it is taken to be `{root}` (`--root`)"
+            ));
+        }
         if let Some(base) = session.base.as_ref().filter(|_| before.is_empty()) {
             doubts.push(format!("the session goes on from thread {base}, whose work is not part of it"));
         }
-        Ok(Self { commit, url, diff, patches, doubts })
+        let is_known = unknown == 0 && diff.is_some();
+        Ok(Self { commit, url, diff, patches, is_known, doubts })
     }
 }
 
@@ -217,7 +236,8 @@ impl Changed {
         let trouble = if let Some(trouble) = self.trouble {
             trouble
         } else if let Some(call) = doubtful {
-            format!("call {} may have changed files in a way that is not recorded", call.id)
+            let what = call.command.as_ref().map_or(&call.name, |command| &command.script);
+            format!("call {} (`{what}`) may have changed files in a way that is not recorded", call.id)
         } else if subagents > 0 {
             "subagents worked, whose changes are in other spines".to_owned()
         } else if self.patches.is_empty() {
@@ -237,10 +257,10 @@ fn patch_of(call: &Call, turn: &Turn, place: &Place) -> Option<Result<Patch, Str
 
 /// Finds how the working tree differed when the window was over, if that can be held against how it began.
 fn end_diff(session: &Session, turns: &[Turn], start: &Start) -> Option<Diff> {
-    let begun = start.diff.as_ref().filter(|_| start.patches.is_empty() && start.doubts.is_empty())?;
+    let begun = start.diff.as_ref().filter(|_| start.patches.is_empty() && start.is_known)?;
     let last = turns.last()?;
     let results = last.calls.iter().filter_map(|call| Some(call.result.as_ref()?.seq));
-    let from = results.max().unwrap_or(0).max(last.seqs.0);
+    let from = results.max().unwrap_or(0).max(last.seqs.0).max(begun.seq + 1);
     let after = session.turns.get(last.number as usize);
     let until = after.map_or(u64::MAX, |turn| turn.calls.first().map_or(turn.seqs.1, |call| call.seq));
     let next_call = after.and_then(|turn| turn.calls.first());
@@ -260,13 +280,21 @@ fn is_commit(text: &str) -> bool {
     matches!(text.len(), 40 | 64) && text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
-/// Tells whether an address is one that others can fetch from, and that a shell takes as it is.
+/// Tells whether an address is one that others can fetch from without a key, and that a shell takes as it is.
 fn is_address(url: &str) -> bool {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~:/@%+=,".contains(&byte);
-    let has_scheme = ["https://", "http://", "ssh://", "git://"].iter().any(|scheme| url.starts_with(scheme));
-    let is_short = !url.contains("://")
-        && url
-            .split_once(':')
-            .is_some_and(|(host, _)| host.contains('.') && !host.contains('/') && !host.starts_with('-'));
-    (has_scheme || is_short) && url.bytes().all(is_plain)
+    let rest = ["https://", "http://", "git://"].iter().find_map(|scheme| url.strip_prefix(scheme));
+    let host = rest.and_then(|rest| rest.split(['/', ':']).next()).unwrap_or_default();
+    // A name without a dot is a machine's own, or its neighbour's.
+    host.contains('.') && !host.starts_with("127.") && url.bytes().all(is_plain)
+}
+
+/// Takes a name and a password out of an address: a task is handed on.
+pub(super) fn without_credentials(url: &str) -> String {
+    let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
+    let host = rest.find('/').unwrap_or(rest.len());
+    match rest[..host].rfind('@') {
+        Some(at) => format!("{scheme}://{}", &rest[at + 1..]),
+        None => url.to_owned(),
+    }
 }

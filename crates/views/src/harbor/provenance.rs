@@ -4,7 +4,7 @@ use serde::Serialize;
 use sha2::{Digest as _, Sha256};
 
 use super::files::Given;
-use super::plan::{Check, Plan, Solution};
+use super::plan::{Check, Plan, Solution, without_credentials};
 use super::session::{Diff, Session};
 use super::{IMAGE, RULES};
 use crate::receipt::hex;
@@ -110,7 +110,24 @@ struct Verification {
     command: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     failed_before: Option<bool>,
+    tests_of_window: Vec<String>,
+    tests_not_held: Vec<String>,
     passed_over: Vec<Passed>,
+}
+
+impl Verification {
+    fn of_changes(kind: &'static str, why: String, passed_over: Vec<Passed>) -> Self {
+        Self {
+            kind,
+            why,
+            call: None,
+            command: None,
+            failed_before: None,
+            tests_of_window: Vec::new(),
+            tests_not_held: Vec::new(),
+            passed_over,
+        }
+    }
 }
 
 #[derive(Serialize)]
@@ -201,7 +218,7 @@ fn steno(plan: &Plan<'_>, given: &Given<'_>) -> Steno {
 fn repository(plan: &Plan<'_>) -> Repository {
     let (start, recorded) = (&plan.start, &plan.session.repository);
     Repository {
-        url: recorded.url.clone(),
+        url: recorded.url.as_deref().map(without_credentials),
         root: plan.place.root.clone(),
         root_from: plan.place.root_from,
         commit: start.commit.clone(),
@@ -227,6 +244,8 @@ fn verification(plan: &Plan<'_>) -> Verification {
     let passed_over =
         passed.map(|passed| Passed { call: passed.call.clone(), why: passed.why.clone() }).collect();
     let none = "no command that checks anything was seen to end with 0 behind the last change";
+    let tests_of_window = plan.held.known().map(|(path, _)| path.to_owned()).collect();
+    let tests_not_held = plan.held.unknown().map(str::to_owned).collect();
     match &plan.check {
         Check::Command(chosen) => {
             let seen = if chosen.failed_before { ", and it had failed before that" } else { "" };
@@ -236,16 +255,18 @@ fn verification(plan: &Plan<'_>) -> Verification {
                 call: Some(chosen.call.clone()),
                 command: Some(chosen.script.clone()),
                 failed_before: Some(chosen.failed_before),
+                tests_of_window,
+                tests_not_held,
                 passed_over,
             }
         }
         Check::Patches(_) => {
             let why = format!("{none}: whether the recorded changes are there");
-            Verification { kind: "patches", why, call: None, command: None, failed_before: None, passed_over }
+            Verification::of_changes("patches", why, passed_over)
         }
         Check::Diff(Diff { sha256, .. }) => {
             let why = format!("{none}: whether the working tree differs as recorded ({sha256})");
-            Verification { kind: "diff", why, call: None, command: None, failed_before: None, passed_over }
+            Verification::of_changes("diff", why, passed_over)
         }
     }
 }

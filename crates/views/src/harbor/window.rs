@@ -1,5 +1,7 @@
 //! Windows: which turns of a session are meant, and whether they can become a task.
 
+use std::collections::BTreeSet;
+
 use super::session::Session;
 use super::turn::{Approval, Turn, TurnEnd};
 use crate::spine::SpineSource;
@@ -37,13 +39,15 @@ pub enum Concern {
     Subagents,
     /// Records are missing, or could not be read.
     MissingRecords,
+    /// The last check that was run did not succeed.
+    FailingCheck,
     /// Turns were counted by us, since the source does not name them.
     InferredTurns,
 }
 
 impl Concern {
     /// All of them.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::FailedTurn,
         Self::OpenTurn,
         Self::OpenCall,
@@ -54,6 +58,7 @@ impl Concern {
         Self::Media,
         Self::Subagents,
         Self::MissingRecords,
+        Self::FailingCheck,
         Self::InferredTurns,
     ];
 
@@ -71,6 +76,7 @@ impl Concern {
             Self::Media => "media",
             Self::Subagents => "subagents",
             Self::MissingRecords => "missing-records",
+            Self::FailingCheck => "failing-check",
             Self::InferredTurns => "inferred-turns",
         }
     }
@@ -165,6 +171,17 @@ fn is_stripped(line: &str) -> bool {
     let line = line.trim_end();
     let is_comment = line.starts_with('#') || line.starts_with("<!--") && line.ends_with("-->");
     is_comment && line.to_lowercase().contains("canary")
+}
+
+/// Refuses a window for what is doubtful about it and not allowed.
+pub(super) fn allow(labels: &[(Concern, String)], allowed: &BTreeSet<Concern>) -> Result<(), Refusal> {
+    let refused: Vec<_> = labels.iter().filter(|(concern, _)| !allowed.contains(concern)).collect();
+    let Some((concern, _)) = refused.first() else { return Ok(()) };
+    let words: BTreeSet<&str> = refused.iter().map(|(concern, _)| concern.as_str()).collect();
+    let options: Vec<String> = words.into_iter().map(|word| format!("--allow {word}")).collect();
+    let why: Vec<&str> = refused.iter().map(|(_, why)| why.as_str()).collect();
+    let hint = format!("`{}` makes a task of it all the same, and labels it", options.join(" "));
+    Err(Refusal { why: why.join("; "), concern: Some(*concern), hint: Some(hint) })
 }
 
 /// Finds what is doubtful about a window, each with words.

@@ -6,12 +6,16 @@ use std::os::unix::fs::{OpenOptionsExt as _, symlink};
 use std::path::Path;
 
 use steno_capture::git::{self, CommittedFile, CommittedKind};
+use steno_disk::read_host_file;
 use steno_journal::TarWriter;
 use steno_views::harbor::{Check, Given, Plan, Refusal, Solution};
 
 use super::super::bundle_output::discard;
 use crate::failure::Failure;
 use crate::provider_files::cannot;
+
+/// How long a test may be that is put into a task.
+const HELD_BYTES_MAX: u64 = 16 * 1024 * 1024;
 
 /// The files of a commit.
 pub struct Snapshot {
@@ -105,7 +109,9 @@ fn tried(plan: &mut Plan<'_>, given: &Given<'_>, dir: &Path) -> Result<(), Refus
             patches.iter().map(|patch| (git::Way::Forward, patch.text.clone().into_bytes())).collect()
         }
         (Ok(Solution::Diff(diff)), _) => vec![(git::Way::Back, begun), (git::Way::Forward, fetch(diff))],
-        (Err(_), Check::Command(_) | Check::Diff(_)) => Vec::new(),
+        (Err(_), Check::Command(_) | Check::Diff(_)) => {
+            plan.patches.iter().map(|patch| (git::Way::Forward, patch.text.clone().into_bytes())).collect()
+        }
     };
     for (way, patch) in patches {
         if let Err(why) = git::apply(dir, &patch, way) {
@@ -113,9 +119,19 @@ fn tried(plan: &mut Plan<'_>, given: &Given<'_>, dir: &Path) -> Result<(), Refus
             if matches!(plan.check, Check::Patches(_)) {
                 return Err(refused(why));
             }
-            plan.solution = Err(why);
+            if plan.solution.is_ok() {
+                plan.solution = Err(why);
+            }
             return Ok(());
         }
     }
+    plan.held.take(|path| read_plainly(dir, path));
     Ok(())
+}
+
+/// Reads a file below a directory, unless a link leads to it.
+fn read_plainly(dir: &Path, path: &str) -> Option<Vec<u8>> {
+    let (dir, found) = (dir.canonicalize().ok()?, dir.join(path).canonicalize().ok()?);
+    let is_there = found == dir.join(path);
+    read_host_file(&found, HELD_BYTES_MAX).ok().filter(|_| is_there)
 }

@@ -1,0 +1,54 @@
+//! Tests that a window itself wrote: whoever works on the task has not seen them, and may call his own otherwise.
+
+use super::command::Rank;
+use super::patch::Patch;
+use super::plan::Check;
+use super::programs::is_test_file;
+
+/// The files of tests that a window changed, as it left them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Held {
+    files: Vec<(String, Option<Vec<u8>>)>,
+}
+
+impl Held {
+    /// Finds them, where tests check a window that has changed something else too: tests alone are the work itself.
+    pub(super) fn of(check: &Check, patches: &[Patch]) -> Self {
+        let is_tested = matches!(check, Check::Command(chosen) if chosen.rank == Rank::TestRunner);
+        let all = || patches.iter().flat_map(|patch| &patch.files);
+        if !is_tested || all().all(|file| is_test_file(file)) {
+            return Self::default();
+        }
+        let mut names: Vec<&String> = all().filter(|file| is_test_file(file)).collect();
+        names.sort_unstable();
+        names.dedup();
+        let content = |name: &String| {
+            let mut touching = patches.iter().filter(|patch| patch.files.contains(name));
+            let only = touching.next().filter(|_| touching.next().is_none())?;
+            let (_, content) = only.added.iter().find(|(path, _)| path == name)?;
+            Some(content.clone().into_bytes())
+        };
+        Self { files: names.into_iter().map(|name| (name.clone(), content(name))).collect() }
+    }
+
+    /// Returns the paths of all of them.
+    pub fn paths(&self) -> impl Iterator<Item = &str> {
+        self.files.iter().map(|(path, _)| path.as_str())
+    }
+
+    /// Takes what they came to from somebody who has tried it; those that are gone by then are none.
+    pub fn take(&mut self, mut read: impl FnMut(&str) -> Option<Vec<u8>>) {
+        let files = std::mem::take(&mut self.files).into_iter();
+        self.files = files.filter_map(|(path, _)| read(&path).map(|bytes| (path, Some(bytes)))).collect();
+    }
+
+    /// Returns those whose content is known.
+    pub(super) fn known(&self) -> impl Iterator<Item = (&str, &[u8])> {
+        self.files.iter().filter_map(|(path, bytes)| Some((path.as_str(), bytes.as_deref()?)))
+    }
+
+    /// Returns the paths of those whose content is not known.
+    pub(super) fn unknown(&self) -> impl Iterator<Item = &str> {
+        self.files.iter().filter(|(_, bytes)| bytes.is_none()).map(|(path, _)| path.as_str())
+    }
+}
