@@ -45,6 +45,12 @@ pub struct GitDiff {
     pub patch: Vec<u8>,
 }
 
+/// Tells whether a directory is in a repository, or is one.
+#[must_use]
+pub fn is_repository(dir: &Path) -> bool {
+    git(dir, &["rev-parse", "--git-dir"]).is_some()
+}
+
 /// Looks at the repository that a directory is in; `None` where there is none, or no git.
 #[must_use]
 pub fn look(dir: &Path) -> Option<GitState> {

@@ -134,7 +134,7 @@ pub struct SpineDistillArgs {
     #[arg(long, value_name = "DIR")]
     pub repo: Option<PathBuf>,
     /// Where the repository lay in the session, if not where the record says
-    #[arg(long, value_name = "PATH")]
+    #[arg(long, value_name = "PATH", value_parser = root)]
     pub root: Option<String>,
     /// The image to begin with: what a session ran in is not recorded [default: debian:bookworm-slim]
     #[arg(long, value_name = "IMAGE", value_parser = image)]
@@ -151,6 +151,8 @@ pub struct SpineDistillArgs {
 }
 
 fn turns(text: &str) -> Result<Span, String> {
+    // As other commands name a turn.
+    let text = text.strip_prefix("turn-").filter(|number| !number.contains("..")).unwrap_or(text);
     let (first, last) = range(text)?;
     let number = |number: u64| u32::try_from(number).map_err(|_| "there are not so many turns".to_owned());
     Ok(Span::Turns(number(first)?, last.map_or(Ok(u32::MAX), number)?))
@@ -174,6 +176,16 @@ fn range(text: &str) -> Result<(u64, Option<u64>), String> {
     match last {
         Some(last) if last < first => Err("the second number is smaller than the first".to_owned()),
         _ => Ok((first, last)),
+    }
+}
+
+/// Takes a path from the root on.
+fn root(text: &str) -> Result<String, String> {
+    let is_path = text.starts_with('/') && !text.split('/').any(|part| part == "..");
+    if is_path {
+        Ok(text.to_owned())
+    } else {
+        Err("give a path from the root on: `/home/me/project`".to_owned())
     }
 }
 

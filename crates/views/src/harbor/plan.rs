@@ -152,7 +152,7 @@ impl Start {
         let Some(commit) = recorded.filter(|commit| is_commit(commit)).cloned() else {
             return Err(Refusal::new("no commit is recorded that it began with"));
         };
-        let url = repository.url.as_deref().map(without_credentials).filter(|_| !wish.has_repository);
+        let url = repository.public_url().filter(|_| !wish.has_repository);
         match &url {
             Some(url) if is_address(url) => {}
             _ if wish.has_repository => {}
@@ -287,14 +287,4 @@ fn is_address(url: &str) -> bool {
     let host = rest.and_then(|rest| rest.split(['/', ':']).next()).unwrap_or_default();
     // A name without a dot is a machine's own, or its neighbour's.
     host.contains('.') && !host.starts_with("127.") && url.bytes().all(is_plain)
-}
-
-/// Takes a name and a password out of an address: a task is handed on.
-pub(super) fn without_credentials(url: &str) -> String {
-    let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
-    let host = rest.find('/').unwrap_or(rest.len());
-    match rest[..host].rfind('@') {
-        Some(at) => format!("{scheme}://{}", &rest[at + 1..]),
-        None => url.to_owned(),
-    }
 }

@@ -4,7 +4,7 @@ use serde::Serialize;
 use sha2::{Digest as _, Sha256};
 
 use super::files::Given;
-use super::plan::{Check, Plan, Solution, without_credentials};
+use super::plan::{Check, Plan, Solution};
 use super::session::{Diff, Session};
 use super::{IMAGE, RULES};
 use crate::receipt::hex;
@@ -218,7 +218,7 @@ fn steno(plan: &Plan<'_>, given: &Given<'_>) -> Steno {
 fn repository(plan: &Plan<'_>) -> Repository {
     let (start, recorded) = (&plan.start, &plan.session.repository);
     Repository {
-        url: recorded.url.as_deref().map(without_credentials),
+        url: recorded.public_url(),
         root: plan.place.root.clone(),
         root_from: plan.place.root_from,
         commit: start.commit.clone(),

@@ -29,6 +29,8 @@ pub struct Session {
     pub repository: Repository,
     /// The turns, in order.
     pub turns: Vec<Turn>,
+    /// The number of the last record.
+    pub last_seq: u64,
     /// The records that say that the history was replaced.
     pub compactions: Vec<u64>,
     /// The records that say that others are missing, or could not be read.
@@ -86,6 +88,7 @@ impl SessionBuilder {
             base: None,
             repository: Repository::default(),
             turns: Vec::new(),
+            last_seq: 0,
             compactions: Vec::new(),
             gaps: Vec::new(),
         };
@@ -172,6 +175,7 @@ impl SessionBuilder {
     #[must_use]
     pub fn finish(self, last_seq: u64) -> (Session, Option<RunId>) {
         let mut session = self.session;
+        session.last_seq = last_seq;
         session.turns = self.turns.finish(last_seq);
         (session, self.run)
     }
@@ -194,6 +198,18 @@ impl Session {
 
 fn unix_ms(time: &Timestamp) -> Option<i64> {
     Some(time.instant()?.as_millisecond())
+}
+
+impl Repository {
+    /// Returns where it comes from, without a name and a password: a task is handed on.
+    #[must_use]
+    pub fn public_url(&self) -> Option<String> {
+        let url = self.url.as_ref()?;
+        let Some((scheme, rest)) = url.split_once("://") else { return Some(url.clone()) };
+        let host = rest.find('/').unwrap_or(rest.len());
+        let at = rest[..host].rfind('@').map_or(0, |at| at + 1);
+        Some(format!("{scheme}://{}", &rest[at..]))
+    }
 }
 
 /// Takes a path out of an address of a file.

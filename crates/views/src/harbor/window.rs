@@ -125,6 +125,9 @@ impl Span {
                     .ok_or_else(|| Refusal::new(has()))
             }
             Self::Seqs(first, last) => {
+                if last != u64::MAX && last > session.last_seq {
+                    return Err(Refusal::new(format!("the spine has {}", count(session.last_seq, "record"))));
+                }
                 let is_in = |turn: &&Turn| turn.seqs.0 >= first && turn.seqs.1 <= last;
                 let cut = all.iter().find(|turn| turn.seqs.0 <= last && turn.seqs.1 >= first && !is_in(turn));
                 if let Some(turn) = cut {

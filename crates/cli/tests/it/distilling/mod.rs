@@ -220,6 +220,17 @@ fn what_the_record_does_not_have_is_refused_with_the_reason() {
     );
     refused(&steno, &[&bundle, "--turns", "3"], "the session has 2 turns");
     refused(&steno, &[&bundle, "--seq", "1..2"], "no turn lies between these records");
+    refused(&steno, &[&bundle, "--seq", "1..9999"], "the spine has ");
+    // What no option can allow comes first, and then all that one could.
+    let mut doubtful = Session::new(&repo);
+    doubtful
+        .asks("Look.")
+        .item(&json!({"type": "UserMessage", "id": "u", "content": [{"type": "image", "image_url": "x"}]}));
+    let bundle = doubtful.bundled(&steno, "doubtful");
+    refused(&steno, &[&bundle, "--turns", "turn-0001"], "nothing that was changed in it is recorded");
+    doubtful.changes(&mended());
+    let bundle = doubtful.bundled(&steno, "doubtful-2");
+    refused(&steno, &[&bundle, "--turns", "1"], "`--allow media --allow open-turn` makes a task of it");
 }
 
 #[test]
@@ -275,6 +286,9 @@ fn doubtful_windows_are_refused_or_labelled() {
         session.item(&json!({"type": "UserMessage", "id": "u", "content": [{"type": "image", "image_url": "data:image/png;base64,AAAA"}]}));
         session.ends();
     });
+    check("failing-check", &|session| {
+        session.runs("cargo clippy", 0).runs("cargo test", 101).ends();
+    });
     check("missing-records", &|session| {
         session.torn();
         session.ends();
@@ -287,6 +301,73 @@ fn doubtful_windows_are_refused_or_labelled() {
         );
         session.ends();
     });
+}
+
+#[test]
+fn secrets_in_the_address_of_a_repository_are_not_handed_on() {
+    needs!(tool("git"), "git is absent");
+    let steno = Steno::new();
+    let repo = Repo::new(&steno);
+    let git = json!({"commit_hash": repo.commit, "repository_url": "https://me:s3cret@example.com/a.git"});
+    let mut session = Session::with(repo.path(), &git, &json!({}));
+    session.asks("Look.").ends();
+    session.asks("Mend it.").changes(&mended()).runs("cargo test", 0).ends();
+    let bundle = session.bundled(&steno, "b");
+    let task = steno.dir.path().join("task");
+    distilled(&steno, &[&bundle, "--turns", "2", "-o", task.to_str().unwrap()]);
+    let files = tree(&task);
+    let has = |bytes: &[u8], text: &str| String::from_utf8_lossy(bytes).contains(text);
+    assert!(files.iter().all(|(_, _, bytes)| !has(bytes, "s3cret")));
+    for name in ["environment/Dockerfile", "task.toml", "trajectory.json"] {
+        let (_, _, bytes) = files.iter().find(|(path, ..)| path == name).unwrap();
+        assert!(has(bytes, "https://example.com/a.git"), "{name}");
+    }
+}
+
+#[test]
+fn tests_that_the_session_wrote_are_put_in_place_before_a_task_is_checked() {
+    needs!(tool("git"), "git is absent");
+    needs!(tool("python3"), "python3 is absent");
+    let steno = Steno::new();
+    let repo = Repo::new(&steno);
+    let mut session = Session::new(&repo);
+    let first = json!({"tests/test_calc.py": {"type": "add", "content": "import calc\n"}});
+    let then = json!({"tests/test_calc.py": {"type": "update", "unified_diff": "@@ -1 +1,2 @@\n import calc\n+assert calc.add(1, 2) == 3\n"}});
+    session.asks("Mend it.").changes(&first).changes(&then).changes(&mended());
+    session.runs("python3 tests/test_calc.py", 0).ends();
+    // Where the file lies decides what it imports.
+    session.asks("Once more.").changes(
+        &json!({"test_more.py": {"type": "add", "content": TEST}, "more.py": {"type": "add", "content": ""}}),
+    );
+    session.runs("python3 -m unittest -q test_more", 0).ends();
+    let bundle = session.bundled(&steno, "b");
+    let path = |name: &str| steno.dir.path().join(name);
+    let table = |task: &str| toml(&path(task))["metadata"]["steno"]["verification"].clone();
+    distilled(&steno, &[&bundle, "--turns", "1", "-o", path("fetched").to_str().unwrap()]);
+    assert_eq!(table("fetched")["tests_not_held"], json!(["tests/test_calc.py"]));
+    distilled(
+        &steno,
+        &[&bundle, "--turns", "1", "--repo", repo.path(), "-o", path("tried").to_str().unwrap()],
+    );
+    assert_eq!(table("tried")["tests_of_window"], json!(["tests/test_calc.py"]));
+    let held = fs::read_to_string(path("tried/tests/files/tests/test_calc.py")).unwrap();
+    assert_eq!(held, "import calc\nassert calc.add(1, 2) == 3\n");
+    distilled(
+        &steno,
+        &[&bundle, "--turns", "2", "--repo", repo.path(), "-o", path("task").to_str().unwrap()],
+    );
+    assert_eq!(table("task")["tests_of_window"], json!(["test_more.py"]));
+    let dir = path("dir");
+    kit::built(&path("task"), &dir);
+    // Somebody has a test of that name that checks nothing; it comes back as it was.
+    fs::write(dir.join("calc.py"), kit::CALC).unwrap();
+    fs::write(dir.join("test_more.py"), "import unittest\n").unwrap();
+    assert!(!kit::runs(&path("task"), "tests/test.sh", &dir));
+    assert_eq!(fs::read_to_string(dir.join("test_more.py")).unwrap(), "import unittest\n");
+    fs::remove_file(dir.join("test_more.py")).unwrap();
+    fs::write(dir.join("calc.py"), kit::CALC.replace('-', "+")).unwrap();
+    assert!(kit::runs(&path("task"), "tests/test.sh", &dir));
+    assert!(!dir.join("test_more.py").exists());
 }
 
 #[test]
@@ -314,8 +395,13 @@ fn several_windows_become_tasks_beside_each_other_and_the_rest_is_told() {
         .collect();
     assert_eq!(names.len(), 2, "{names:?}");
     // Nothing is written over, and a window that was asked for is not passed over in silence.
+    let before = tree(&out);
     let said = steno.run(&["spine", "distill", &bundle, "--each-turn", "-o", out_text]);
-    assert!(said.code == 1 && said.err.contains("nothing was written"), "{said:?}");
+    assert!(
+        said.code == 1 && said.out.matches("is there already, and is left as it is").count() == 2,
+        "{said:?}"
+    );
+    assert_eq!(before, tree(&out));
     let other = steno.dir.path().join("other");
     let said = steno.run(&[
         "spine",
@@ -345,6 +431,9 @@ fn wrong_use_is_told() {
         (&["b", "--turns", "1"], "--output"),
         (&["b", "--turns", "1", "-o", "x", "--image", "a\nRUN x"], "no name of an image"),
         (&["b", "--turns", "1", "-o", "x", "--allow", "everything"], "possible values"),
+        (&["b", "--turns", "1", "-o", "x", "--root", "here"], "a path from the root on"),
+        (&["b", "--turns", "1", "-o", "x", "--repo", "nowhere"], "`nowhere` is no directory"),
+        (&["b", "--turns", "1", "-o", "x", "--repo", "/"], "`/` is no git repository"),
         (&["b", "--turns", "1", "--each-turn", "-o", "x"], "cannot be used with"),
     ] {
         let said = steno.run(&[&["spine", "distill"], args].concat());

@@ -39,7 +39,7 @@ fn turn_line(turn: &Turn, plan: &Result<Plan<'_>, Refusal>) -> String {
     let words = turn.words.first().and_then(|words| words.lines().next()).unwrap_or_default();
     let words = cut(words, WORDS_LEN);
     let verdict = match plan {
-        Ok(plan) => format!("a task, checked by {}", check_words(&plan.check)),
+        Ok(plan) => format!("a task, checked by {}, {}", check_words(&plan.check), solution_words(plan)),
         Err(refusal) => format!("none: {}", refusal.why),
     };
     format!("{:>4}  {words:WORDS_LEN$}  {verdict}", turn.number)
@@ -58,7 +58,10 @@ fn turn_json(session: &Session, turn: &Turn, plan: &Result<Plan<'_>, Refusal>) -
     match plan {
         Ok(plan) => {
             object["check"] = json!(check_kind(&plan.check));
+            object["command"] = json!(command(&plan.check));
             object["solution"] = json!(plan.solution.is_ok());
+            object["no_solution"] = json!(plan.solution.as_ref().err());
+            object["doubts"] = json!(plan.start.doubts);
         }
         Err(refusal) => {
             object["refused"] = json!(refusal.why);
@@ -81,6 +84,9 @@ pub fn made(plan: &Plan<'_>, path: &Path, files: &[TaskFile], as_json: bool, out
             "turns": [first.number, last.number],
             "seqs": [first.seqs.0, last.seqs.1],
             "check": check_kind(&plan.check),
+            "command": command(&plan.check),
+            "doubts": plan.start.doubts,
+            "no_solution": plan.solution.as_ref().err(),
             "solution": plan.solution.is_ok(),
             "trajectory": files.iter().any(|file| file.path == "trajectory.json"),
             "labels": plan.labels.iter().map(|(label, _)| label.as_str()).collect::<Vec<_>>(),
@@ -89,7 +95,7 @@ pub fn made(plan: &Plan<'_>, path: &Path, files: &[TaskFile], as_json: bool, out
         });
         return output.json_line(&object.to_string());
     }
-    let solution = if plan.solution.is_ok() { "with its solution" } else { "without a solution" };
+    let solution = solution_words(plan);
     let line = format!(
         "distilled  {}  checked by {}, {solution}, {} ({}) in `{}`",
         plan.name(),
@@ -126,9 +132,15 @@ pub fn refused(
     }
     // Of the only window, the command's own failure says it.
     if args.each_turn || args.bundles.len() + args.turns.len() + args.seqs.len() > 2 {
-        let line = format!("refused    {} {window}: {}", session.thread, refusal.why);
+        // Most reasons name the turn themselves.
+        let window = if refusal.why.starts_with("turn ") { String::new() } else { format!(" {window}") };
+        let line = format!("refused    {}{window}: {}", session.thread, refusal.why);
         output.line(&visible(&line, Lines::Escape));
     }
+}
+
+fn solution_words(plan: &Plan<'_>) -> &'static str {
+    if plan.solution.is_ok() { "with its solution" } else { "without a solution" }
 }
 
 fn check_kind(check: &Check) -> &'static str {
@@ -136,6 +148,13 @@ fn check_kind(check: &Check) -> &'static str {
         Check::Command(chosen) => chosen.rank.as_str(),
         Check::Patches(_) => "patches",
         Check::Diff(_) => "diff",
+    }
+}
+
+fn command(check: &Check) -> Option<&str> {
+    match check {
+        Check::Command(chosen) => Some(&chosen.script),
+        Check::Patches(_) | Check::Diff(_) => None,
     }
 }
 

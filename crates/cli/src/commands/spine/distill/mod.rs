@@ -8,6 +8,7 @@ mod repository;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use steno_capture::git;
 use steno_views::harbor::{Check, Concern, Given, Plan, Refusal, Session, Span, TaskFile, Wish};
 use steno_views::{Lines, count, visible};
 
@@ -26,6 +27,10 @@ pub fn run(args: &SpineDistillArgs, settings: &Settings, output: &mut Output) ->
     let into = args.output.as_deref().map(|path| Into { path, is_one });
     if let Some(into) = &into {
         into.check()?;
+    }
+    if let Some(repository) = args.repo.as_ref().filter(|repository| !git::is_repository(repository)) {
+        let what = if repository.is_dir() { "is no git repository" } else { "is no directory" };
+        return Err(Failure::usage(format!("`{}` {what}", repository.display())));
     }
     for name in &args.bundles {
         let read = Target::find(name, settings).and_then(|target| Recorded::read(&target, settings));
@@ -127,7 +132,8 @@ impl Distilling<'_> {
         };
         let path = self.into.of(&plan.name());
         if path.symlink_metadata().is_ok() {
-            return Err(in_the_way(&path));
+            let why = format!("`{}` is there already, and is left as it is", path.display());
+            return Ok(Err(Refusal { why, concern: None, hint: None }));
         }
         let files = match self.files(&mut plan, &path)? {
             Ok(files) => files,

@@ -75,7 +75,18 @@ impl Recorded {
         let findings = validate_atif(&trajectory.json, &mut NothingBeside);
         match findings.iter().find(|finding| finding.severity == Severity::Error) {
             Some(finding) => Err(format!("it would not be a valid trajectory: {finding}")),
-            None => Ok(trajectory.json),
+            None => Ok(self.without_credentials(trajectory.json)),
+        }
+    }
+}
+
+impl Recorded {
+    /// Takes a name and a password out of the repository's address: a task is handed on.
+    fn without_credentials(&self, text: String) -> String {
+        let repository = &self.session.repository;
+        match (&repository.url, repository.public_url()) {
+            (Some(url), Some(public)) if *url != public => text.replace(url.as_str(), &public),
+            _ => text,
         }
     }
 }
