@@ -107,6 +107,34 @@ fn take_object(rest: &mut &[u8]) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
+/// Makes a repository of the files in a directory, with one commit.
+///
+/// # Errors
+/// Why not, as git says it.
+pub fn begin(dir: &Path) -> Result<(), String> {
+    let steps: [&[&str]; 3] = [
+        &["init", "-q"],
+        &["add", "-A", "--force"],
+        &[
+            "-c",
+            "user.name=steno",
+            "-c",
+            "user.email=steno@localhost",
+            "-c",
+            "commit.gpgsign=false",
+            "commit",
+            "-q",
+            "--allow-empty",
+            "-m",
+            "start",
+        ],
+    ];
+    match steps.into_iter().find(|args| git(dir, args).is_none()) {
+        Some(args) => Err(format!("`git {}` failed", args.join(" "))),
+        None => Ok(()),
+    }
+}
+
 /// Which way a patch is applied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {

@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
-pub use commit::{CommittedFile, CommittedKind, Way, apply, committed};
+pub use commit::{CommittedFile, CommittedKind, Way, apply, begin, committed};
 
 /// How long one question to git may take.
 const PATIENCE: Duration = Duration::from_secs(10);

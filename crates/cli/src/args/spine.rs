@@ -142,6 +142,10 @@ pub struct SpineDistillArgs {
     /// Make a task of a doubtful window all the same, with a label; may be given again
     #[arg(long, value_name = "CONCERN", value_parser = PossibleValuesParser::new(Concern::ALL.map(Concern::as_str)))]
     pub allow: Vec<String>,
+    /// Run each task here before it is kept: its check has to fail before the solution, and to succeed behind it. This runs
+    /// what was recorded, on this machine and with your rights
+    #[arg(long = "try", requires = "repo")]
+    pub trial: bool,
     /// Leave out `trajectory.json`, what came before: agents that cannot begin with one refuse the task
     #[arg(long)]
     pub no_trajectory: bool,

@@ -100,7 +100,9 @@ pub struct Refusal {
 }
 
 impl Refusal {
-    pub(super) fn new(why: impl Into<String>) -> Self {
+    /// Makes one that nothing can be done about.
+    #[must_use]
+    pub fn new(why: impl Into<String>) -> Self {
         Self { why: why.into(), concern: None, hint: None }
     }
 

@@ -371,6 +371,45 @@ fn tests_that_the_session_wrote_are_put_in_place_before_a_task_is_checked() {
 }
 
 #[test]
+fn a_task_that_does_not_work_here_is_refused_by_whoever_tries_it() {
+    needs!(tool("git"), "git is absent");
+    let steno = Steno::new();
+    let repo = Repo::new(&steno);
+    let mut session = Session::new(&repo);
+    session.asks("Mend it.").changes(&mended()).runs("./check.sh", 0).ends();
+    session
+        .asks("A file.")
+        .changes(&json!({"a": {"type": "add", "content": "b\n"}}))
+        .runs("./check.sh", 0)
+        .ends();
+    session
+        .asks("Another.")
+        .changes(&json!({"c": {"type": "add", "content": "d\n"}}))
+        .runs("test -e nothing", 0)
+        .ends();
+    session
+        .asks("Hang.")
+        .changes(&json!({"e": {"type": "add", "content": "f\n"}}))
+        .runs("test -e e", 0)
+        .ends();
+    let bundle = session.bundled(&steno, "b");
+    let out = steno.dir.path().join("out");
+    let args = [&bundle, "--each-turn", "--repo", repo.path(), "--try", "-o", out.to_str().unwrap()];
+    let said = distilled(&steno, &args);
+    assert_eq!(said.out.matches("distilled  ").count(), 2, "{said:?}");
+    assert!(
+        said.out.contains("turn 2: it was tried here, and its check succeeds before anything is done"),
+        "{said:?}"
+    );
+    assert!(
+        said.out.contains("turn 3: it was tried here, and its check fails with the solution"),
+        "{said:?}"
+    );
+    assert_eq!(fs::read_dir(&out).unwrap().count(), 2, "what was tried is taken away again");
+    assert_eq!(git(&repo.dir, &["status", "--short"]), "");
+}
+
+#[test]
 fn several_windows_become_tasks_beside_each_other_and_the_rest_is_told() {
     needs!(tool("git"), "git is absent");
     let steno = Steno::new();
@@ -432,6 +471,7 @@ fn wrong_use_is_told() {
         (&["b", "--turns", "1", "-o", "x", "--image", "a\nRUN x"], "no name of an image"),
         (&["b", "--turns", "1", "-o", "x", "--allow", "everything"], "possible values"),
         (&["b", "--turns", "1", "-o", "x", "--root", "here"], "a path from the root on"),
+        (&["b", "--turns", "1", "-o", "x", "--try"], "--repo"),
         (&["b", "--turns", "1", "-o", "x", "--repo", "nowhere"], "`nowhere` is no directory"),
         (&["b", "--turns", "1", "-o", "x", "--repo", "/"], "`/` is no git repository"),
         (&["b", "--turns", "1", "--each-turn", "-o", "x"], "cannot be used with"),

@@ -4,6 +4,7 @@ mod list;
 mod output;
 mod recorded;
 mod repository;
+mod trial;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -133,7 +134,7 @@ impl Distilling<'_> {
         let path = self.into.of(&plan.name());
         if path.symlink_metadata().is_ok() {
             let why = format!("`{}` is there already, and is left as it is", path.display());
-            return Ok(Err(Refusal { why, concern: None, hint: None }));
+            return Ok(Err(Refusal::new(why)));
         }
         let files = match self.files(&mut plan, &path)? {
             Ok(files) => files,
@@ -171,6 +172,13 @@ impl Distilling<'_> {
                 return Ok(Err(refusal));
             }
             given.snapshot = Some(snapshot.to_tar()?);
+            let files = plan.files(&given);
+            if let (Ok(files), true) = (&files, self.args.trial)
+                && let Err(refusal) = trial::run(plan, files, &snapshot, path)?
+            {
+                return Ok(Err(refusal));
+            }
+            return Ok(files);
         }
         Ok(plan.files(&given))
     }

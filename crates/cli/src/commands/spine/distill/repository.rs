@@ -8,7 +8,7 @@ use std::path::Path;
 use steno_capture::git::{self, CommittedFile, CommittedKind};
 use steno_disk::read_host_file;
 use steno_journal::TarWriter;
-use steno_views::harbor::{Check, Given, Plan, Refusal, Solution};
+use steno_views::harbor::{Check, Given, Plan, Refusal, Solution, TaskFile};
 
 use super::super::bundle_output::discard;
 use crate::failure::Failure;
@@ -25,11 +25,10 @@ pub struct Snapshot {
 impl Snapshot {
     /// Reads a commit of a repository.
     pub fn read(repository: &Path, commit: &str) -> Result<Self, Refusal> {
-        let refused = |why: String| Refusal { why, concern: None, hint: None };
-        let files = git::committed(repository, commit).map_err(refused)?;
+        let files = git::committed(repository, commit).map_err(Refusal::new)?;
         let is_odd = |part: &str| matches!(part, "" | "." | "..") || part.eq_ignore_ascii_case(".git");
         match files.iter().find(|file| file.path.split('/').any(is_odd)) {
-            Some(odd) => Err(refused(format!("commit {commit} has a file of the name `{}`", odd.path))),
+            Some(odd) => Err(Refusal::new(format!("commit {commit} has a file of the name `{}`", odd.path))),
             None => Ok(Self { files }),
         }
     }
@@ -72,6 +71,26 @@ impl Snapshot {
         tried
     }
 
+    /// Makes the directory that a task begins with, as its Dockerfile does.
+    pub fn begin(&self, files: &[TaskFile], dir: &Path) -> io::Result<Result<(), Refusal>> {
+        self.write_to(dir)?;
+        if let Err(why) = git::begin(dir) {
+            return Ok(Err(Refusal::new(why)));
+        }
+        let of_start = |file: &&TaskFile| {
+            let name = file.path.strip_prefix("environment/");
+            name.is_some_and(|name| name == "start.patch" || name.starts_with("before-"))
+        };
+        let (first, later): (Vec<&TaskFile>, Vec<&TaskFile>) =
+            files.iter().filter(of_start).partition(|file| file.path.ends_with("start.patch"));
+        for file in first.into_iter().chain(later) {
+            if let Err(why) = git::apply(dir, &file.bytes, git::Way::Forward) {
+                return Ok(Err(Refusal::new(format!("`{}` does not fit the commit: {why}", file.path))));
+            }
+        }
+        Ok(Ok(()))
+    }
+
     fn write_to(&self, dir: &Path) -> io::Result<()> {
         fs::create_dir(dir)?;
         // Links last, so that nothing is written through one.
@@ -94,15 +113,15 @@ impl Snapshot {
 }
 
 fn tried(plan: &mut Plan<'_>, given: &Given<'_>, dir: &Path) -> Result<(), Refusal> {
-    let refused = |why: String| Refusal { why, concern: None, hint: None };
     let fetch = |diff| (given.artifact)(diff).unwrap_or_default();
     let begun = plan.start.diff.as_ref().map(fetch).unwrap_or_default();
     let starts = [begun.clone()]
         .into_iter()
         .chain(plan.start.patches.iter().map(|patch| patch.text.clone().into_bytes()));
     for patch in starts {
-        git::apply(dir, &patch, git::Way::Forward)
-            .map_err(|why| refused(format!("what was changed before it does not fit the commit: {why}")))?;
+        git::apply(dir, &patch, git::Way::Forward).map_err(|why| {
+            Refusal::new(format!("what was changed before it does not fit the commit: {why}"))
+        })?;
     }
     let patches = match (&plan.solution, &plan.check) {
         (Ok(Solution::Patches(patches)), _) | (_, Check::Patches(patches)) => {
@@ -117,7 +136,7 @@ fn tried(plan: &mut Plan<'_>, given: &Given<'_>, dir: &Path) -> Result<(), Refus
         if let Err(why) = git::apply(dir, &patch, way) {
             let why = format!("the recorded changes do not fit what it begins with: {why}");
             if matches!(plan.check, Check::Patches(_)) {
-                return Err(refused(why));
+                return Err(Refusal::new(why));
             }
             if plan.solution.is_ok() {
                 plan.solution = Err(why);

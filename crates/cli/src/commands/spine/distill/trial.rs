@@ -1,0 +1,91 @@
+//! Runs a task here, because somebody wants to know whether it works: its check must fail before the solution and succeed
+//! behind it. This runs what was recorded, with the rights of whoever asks.
+
+use std::io;
+use std::os::unix::process::CommandExt as _;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process_group};
+use steno_views::harbor::{Plan, Refusal, TaskFile};
+
+use super::super::bundle_output::discard;
+use super::output;
+use super::repository::Snapshot;
+use crate::failure::Failure;
+use crate::provider_files::cannot;
+
+/// How long a script may take, as Harbor has it.
+const PATIENCE: Duration = Duration::from_mins(10);
+/// How often it is asked whether it has ended.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// Tries a task in a directory that is taken away again.
+pub fn run(
+    plan: &Plan<'_>,
+    files: &[TaskFile],
+    snapshot: &Snapshot,
+    path: &Path,
+) -> Result<Result<(), Refusal>, Failure> {
+    if let Err(why) = &plan.solution {
+        return Ok(Err(Refusal::new(format!("it cannot be tried, since it has no solution: {why}"))));
+    }
+    let (task, dir) = (output::beside(path, "trial")?, output::beside(path, "place")?);
+    let tried = output::write(&task, files).and_then(|()| tried(snapshot, files, &task, &dir));
+    discard(&task);
+    discard(&dir);
+    tried
+}
+
+fn tried(
+    snapshot: &Snapshot,
+    files: &[TaskFile],
+    task: &Path,
+    dir: &Path,
+) -> Result<Result<(), Refusal>, Failure> {
+    let failed = |error: io::Error| cannot("try the task in", dir, &error);
+    if let Err(refusal) = snapshot.begin(files, dir).map_err(failed)? {
+        return Ok(Err(refusal));
+    }
+    for (script, wanted, otherwise) in [
+        ("tests/test.sh", false, "its check succeeds before anything is done"),
+        ("solution/solve.sh", true, "its solution cannot be applied"),
+        ("tests/test.sh", true, "its check fails with the solution"),
+    ] {
+        match succeeds(&task.join(script), dir).map_err(failed)? {
+            Some(found) if found == wanted => {}
+            Some(_) => return Ok(Err(Refusal::new(format!("it was tried here, and {otherwise}")))),
+            None => return Ok(Err(Refusal::new(format!("it was tried here, and `{script}` did not end")))),
+        }
+    }
+    Ok(Ok(()))
+}
+
+/// Runs a script in a directory, and tells whether it succeeds; nothing when it does not end.
+fn succeeds(script: &Path, dir: &Path) -> io::Result<Option<bool>> {
+    let mut command = Command::new(script);
+    command.current_dir(dir).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    let mut child = command.process_group(0).spawn()?;
+    let begun = Instant::now();
+    loop {
+        if let Some(status) = child.try_wait()? {
+            end_group(&child);
+            return Ok(Some(status.success()));
+        }
+        if begun.elapsed() > PATIENCE {
+            end_group(&child);
+            child.wait()?;
+            return Ok(None);
+        }
+        sleep(LOOK);
+    }
+}
+
+/// Ends whatever a script has begun and left behind.
+fn end_group(child: &Child) {
+    let group = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+    // There may be nobody left.
+    group.and_then(|group| kill_process_group(group, Signal::KILL).ok());
+}
