@@ -40,9 +40,12 @@ pub enum CommittedKind {
 /// # Errors
 /// Why it cannot be read, in words.
 pub fn committed(dir: &Path, commit: &str) -> Result<Vec<CommittedFile>, String> {
-    let listed =
-        git(dir, &["ls-tree", "-r", "-z", "-l", "--full-tree", &format!("{commit}^{{commit}}"), "--"])
-            .ok_or_else(|| format!("`{}` has no commit {commit}", dir.display()))?;
+    let name = format!("{commit}^{{commit}}");
+    if git(dir, &["cat-file", "-e", &name]).is_none() {
+        return Err(format!("`{}` has no commit {commit}", dir.display()));
+    }
+    let listed = git(dir, &["ls-tree", "-r", "-z", "-l", "--full-tree", &name, "--"])
+        .ok_or_else(|| format!("git could not list the files of commit {commit}, or they are too many"))?;
     let mut wanted = Vec::new();
     for line in listed.split(|byte| *byte == 0).filter(|line| !line.is_empty()) {
         let line = std::str::from_utf8(line).map_err(|_| "a path in it is not UTF-8".to_owned())?;
@@ -157,8 +160,9 @@ pub fn apply(dir: &Path, patch: &[u8], way: Way) -> Result<(), String> {
     if way == Way::Back {
         command.arg("--reverse");
     }
-    // What lies above is nothing of ours, also when it is a repository.
-    command.env("GIT_CEILING_DIRECTORIES", dir.parent().unwrap_or(dir));
+    // What lies above is nothing of ours, also when it is a repository; and the bytes are changed as the patch says, whatever
+    // filters and line ends somebody has set for this machine.
+    command.env("GIT_DIR", "/dev/null").env("GIT_CONFIG_GLOBAL", "/dev/null").env("GIT_CONFIG_NOSYSTEM", "1");
     command.arg("-").stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
     let failed = |error: io::Error| format!("git: {error}");
     let mut child = command.spawn().map_err(failed)?;

@@ -1,6 +1,7 @@
 //! What git knows of a directory: its identity, and how the working tree differs from what others have.
 //!
-//! Nothing is changed and nobody is asked: no lock is taken, no hook, pager, credential helper or external diff is run.
+//! Nothing is changed and nobody is asked: no lock is taken, no hook, pager, credential helper or external diff is run, and
+//! nothing is fetched: the settings of a repository can name a program for that.
 
 mod commit;
 
@@ -20,6 +21,20 @@ const DIFF_BYTES_MAX: usize = 16 * 1024 * 1024;
 const UNTRACKED_MAX: usize = 1000;
 /// How many branches of others are looked at.
 const BRANCHES_MAX: usize = 64;
+/// What would lead git to another repository than the one that is meant (`git rev-parse --local-env-vars`).
+const ELSEWHERE: [&str; 11] = [
+    "GIT_ALTERNATE_OBJECT_DIRECTORIES",
+    "GIT_COMMON_DIR",
+    "GIT_CONFIG_COUNT",
+    "GIT_CONFIG_PARAMETERS",
+    "GIT_DIR",
+    "GIT_GRAFT_FILE",
+    "GIT_INDEX_FILE",
+    "GIT_OBJECT_DIRECTORY",
+    "GIT_REPLACE_REF_BASE",
+    "GIT_SHALLOW_FILE",
+    "GIT_WORK_TREE",
+];
 
 /// A repository as it stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -80,7 +95,20 @@ fn nearest(root: &Path, commit: &str) -> Option<String> {
 
 /// Returns how the working tree differs from a commit.
 fn patch(root: &Path, base: &str) -> Option<Vec<u8>> {
-    const AS_IS: [&str; 5] = ["diff", "--binary", "--no-color", "--no-ext-diff", "--no-textconv"];
+    // Settings of whoever works there may not change what it looks like: others have to be able to apply it.
+    const AS_IS: [&str; 11] = [
+        "diff",
+        "--binary",
+        "--no-color",
+        "--no-ext-diff",
+        "--no-textconv",
+        "--src-prefix=a/",
+        "--dst-prefix=b/",
+        "--submodule=short",
+        "--unified=3",
+        "--inter-hunk-context=0",
+        "--no-relative",
+    ];
     let tracked: Vec<&str> = AS_IS.into_iter().chain([base, "--"]).collect();
     let mut patch = git(root, &tracked)?;
     let untracked = git(root, &["ls-files", "--others", "--exclude-standard", "-z"])?;
@@ -129,6 +157,12 @@ fn command(dir: &Path) -> Command {
     {
         command.args(["-c", setting]);
     }
+    for name in ELSEWHERE {
+        command.env_remove(name);
+    }
+    // An object that is not here is absent, and one stands for itself and not for another that somebody likes better. An
+    // older git does not know the first of these, and has no protocol left to fetch by.
+    command.env("GIT_NO_LAZY_FETCH", "1").env("GIT_ALLOW_PROTOCOL", "").env("GIT_NO_REPLACE_OBJECTS", "1");
     command.env("GIT_OPTIONAL_LOCKS", "0").env("GIT_TERMINAL_PROMPT", "0").env("LC_ALL", "C");
     command
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use steno_capture::git::look;
+use steno_capture::git::{Way, apply, committed, look};
 use steno_testkit::{needs, tool};
 
 fn git(dir: &Path, args: &[&str]) {
@@ -26,6 +26,9 @@ fn a_patch_against_the_nearest_commit_of_others_gives_the_working_tree() {
     git(&others, &["commit", "--quiet", "-m", "first"]);
     git(dir.path(), &["clone", "--quiet", "others", "own"]);
     git(&own, &["config", "remote.origin.url", "https://me:secret@example.com/team/own.git"]);
+    for setting in ["diff.noprefix", "diff.relative", "diff.mnemonicPrefix"] {
+        git(&own, &["config", setting, "true"]);
+    }
     let first = look(&own).unwrap();
     assert_eq!(first.url.as_deref(), Some("https://example.com/team/own.git"));
     assert_eq!((first.branch.as_deref(), first.diff.as_ref().unwrap().patch.len()), (Some("main"), 0));
@@ -59,4 +62,71 @@ fn where_there_is_no_repository_nothing_is_said() {
     let dir = tempfile::tempdir().unwrap();
     assert_eq!(look(dir.path()), None);
     assert_eq!(look(&dir.path().join("nothing")), None);
+}
+
+/// A repository with one file, and its commit.
+fn with_one_file(dir: &Path) -> String {
+    git(dir, &["init", "--quiet"]);
+    std::fs::write(dir.join("a.txt"), "one\n").unwrap();
+    git(dir, &["add", "."]);
+    git(dir, &["commit", "--quiet", "-m", "first"]);
+    look(dir).unwrap().commit
+}
+
+fn object(dir: &Path, name: &str) -> String {
+    let done = Command::new("git").arg("-C").arg(dir).args(["rev-parse", name]).output().expect("git runs");
+    String::from_utf8(done.stdout).unwrap().trim().to_owned()
+}
+
+/// The settings of a repository can name a program that fetches what is absent.
+#[test]
+fn reading_a_commit_never_fetches_what_is_absent() {
+    needs!(tool("git"), "git is not installed");
+    let dir = tempfile::tempdir().unwrap();
+    let commit = with_one_file(dir.path());
+    let (blob, ran) = (object(dir.path(), "HEAD:a.txt"), dir.path().join("ran"));
+    let program = format!("touch '{}'; false", ran.display());
+    for (name, value) in [
+        ("core.repositoryFormatVersion", "1"),
+        ("extensions.partialClone", "origin"),
+        ("remote.origin.promisor", "true"),
+        ("remote.origin.url", "file:///nowhere"),
+        ("remote.origin.uploadpack", &program),
+    ] {
+        git(dir.path(), &["config", name, value]);
+    }
+    std::fs::remove_file(dir.path().join(".git/objects").join(&blob[..2]).join(&blob[2..])).unwrap();
+    assert!(committed(dir.path(), &commit).is_err());
+    assert!(!ran.exists());
+    // The fault is one: git by itself runs it.
+    Command::new("git").arg("-C").arg(dir.path()).args(["cat-file", "-p", &blob]).output().expect("git runs");
+    assert!(ran.exists());
+}
+
+#[test]
+fn a_commit_is_what_its_name_says_and_not_what_it_was_replaced_with() {
+    needs!(tool("git"), "git is not installed");
+    let dir = tempfile::tempdir().unwrap();
+    let commit = with_one_file(dir.path());
+    let want = committed(dir.path(), &commit).unwrap();
+    std::fs::write(dir.path().join("a.txt"), "two\n").unwrap();
+    git(dir.path(), &["commit", "--quiet", "-am", "second"]);
+    git(dir.path(), &["replace", &commit, "HEAD"]);
+    assert_eq!(committed(dir.path(), &commit).unwrap(), want);
+}
+
+/// In a repository, git passes over what a patch does elsewhere in it, and says nothing.
+#[test]
+fn a_patch_is_applied_also_below_another_repository() {
+    needs!(tool("git"), "git is not installed");
+    let dir = tempfile::tempdir().unwrap();
+    git(dir.path(), &["init", "--quiet"]);
+    let below = dir.path().join("a:b/c");
+    std::fs::create_dir_all(&below).unwrap();
+    std::fs::write(below.join("a.txt"), "one\n").unwrap();
+    std::fs::write(below.join(".gitattributes"), "* text eol=crlf\n").unwrap();
+    let patch = |from: &str| format!("--- a/a.txt\n+++ b/a.txt\n@@ -1 +1 @@\n-{from}\n+two\n").into_bytes();
+    assert!(apply(&below, &patch("three"), Way::Forward).is_err());
+    apply(&below, &patch("one"), Way::Forward).unwrap();
+    assert_eq!(std::fs::read_to_string(below.join("a.txt")).unwrap(), "two\n");
 }
