@@ -67,15 +67,15 @@ fn where_there_is_no_repository_nothing_is_said() {
 /// A repository with one file, and its commit.
 fn with_one_file(dir: &Path) -> String {
     git(dir, &["init", "--quiet"]);
-    std::fs::write(dir.join("a.txt"), "one\n").unwrap();
+    std::fs::write(dir.join("a.txt"), "one\n").expect("a file can be written");
     git(dir, &["add", "."]);
     git(dir, &["commit", "--quiet", "-m", "first"]);
-    look(dir).unwrap().commit
+    look(dir).expect("there is a repository").commit
 }
 
 fn object(dir: &Path, name: &str) -> String {
     let done = Command::new("git").arg("-C").arg(dir).args(["rev-parse", name]).output().expect("git runs");
-    String::from_utf8(done.stdout).unwrap().trim().to_owned()
+    String::from_utf8(done.stdout).expect("a name of an object is text").trim().to_owned()
 }
 
 /// The settings of a repository can name a program that fetches what is absent.
