@@ -1,6 +1,6 @@
 //! Which command of a window shows that its work was done.
 
-use super::command::{Effect, Rank};
+use super::command::{Command, Effect, Rank};
 use super::place::Place;
 use super::turn::{Call, Turn};
 
@@ -11,8 +11,8 @@ pub struct Chosen {
     pub call: String,
     /// What a shell was given.
     pub script: String,
-    /// The shell, where it is recorded.
-    pub shell: Option<String>,
+    /// The shell that is to run it.
+    pub shell: &'static str,
     /// Where it ran, relative to the repository; empty for its top.
     pub dir: String,
     /// How good it is.
@@ -66,9 +66,9 @@ pub(super) fn choose(before: &[Turn], turns: &[Turn], place: &Place) -> Checks {
         let judged = if result.seq < changed_at {
             Err("a file was changed behind it".to_owned())
         } else {
-            command.judge().rank.and_then(|rank| Ok((rank, place.of_command(turn, command)?)))
+            judge(turn, command, place)
         };
-        let (rank, dir) = match judged {
+        let (rank, dir, shell) = match judged {
             Ok(found) => found,
             Err(why) => {
                 passed_over.push(PassedOver { call: call.id.clone(), why });
@@ -84,7 +84,7 @@ pub(super) fn choose(before: &[Turn], turns: &[Turn], place: &Place) -> Checks {
         let chosen = Chosen {
             call: call.id.clone(),
             script: command.script.clone(),
-            shell: command.shell.clone(),
+            shell,
             dir,
             rank,
             failed_before: earlier.iter().filter(is_same).any(failed),
@@ -110,6 +110,12 @@ pub(super) fn choose(before: &[Turn], turns: &[Turn], place: &Place) -> Checks {
     }
     let failing = failing.map(|(_, script)| format!("ended with a check that failed: `{script}`"));
     Checks { best, passed_over, failing }
+}
+
+/// Returns what a command is worth, where it ran and what runs it again, or why it checks nothing.
+fn judge(turn: &Turn, command: &Command, place: &Place) -> Result<(Rank, String, &'static str), String> {
+    let rank = command.judge().rank?;
+    Ok((rank, place.of_command(turn, command)?, command.shell_again()?))
 }
 
 /// Tells whether a call has changed files, by what it says itself.

@@ -91,6 +91,18 @@ impl Command {
     pub(super) fn judge(&self) -> Judged {
         judge(&self.script)
     }
+
+    /// Returns the shell that runs its script again, if we know one that does.
+    ///
+    /// Simple commands are the same to all that come from the same one, and an image has this one rather than theirs.
+    pub(super) fn shell_again(&self) -> Result<&'static str, String> {
+        let Some(shell) = &self.shell else { return Ok("bash") };
+        match shell.rsplit('/').next().unwrap_or(shell) {
+            "sh" | "dash" | "ash" => Ok("sh"),
+            "bash" | "zsh" | "ksh" => Ok("bash"),
+            _ => Err("it ran in a shell whose words we don't know".to_owned()),
+        }
+    }
 }
 
 /// Judges what it says that a script ended with 0.
@@ -117,19 +129,18 @@ fn effect_of(simple: &Simple) -> Effect {
 
 /// Finds the best of the commands that must have ended with 0 when all of it did.
 fn rank_of(simple: &[Simple]) -> Result<Rank, String> {
-    let is_set = |flags: &[&str]| {
-        simple.iter().any(|simple| {
-            simple.words.first().is_some_and(|word| word == "set")
-                && simple.words.iter().any(|word| flags.contains(&word.as_str()))
-        })
+    let sets = |simple: &Simple, flags: &[&str]| {
+        simple.words.first().is_some_and(|word| word == "set")
+            && simple.words.iter().any(|word| flags.contains(&word.as_str()))
     };
-    let fails_early = is_set(&["-e", "-eu", "-ex", "-euo", "-exo", "-euxo"]);
-    let fails_in_pipes = is_set(&["pipefail"]);
-    // Without `set -e` only the last list counts.
-    let from = match simple.iter().rposition(|simple| simple.joint == Joint::After) {
-        Some(last) if !fails_early => last,
-        _ => 0,
-    };
+    if simple.iter().any(|simple| sets(simple, &["+e", "+o"])) {
+        return Err("it goes on when something fails".to_owned());
+    }
+    let is_early = |simple: &Simple| sets(simple, &["-e", "-eu", "-ex", "-euo", "-exo", "-euxo", "errexit"]);
+    let fails_in_pipes = simple.first().is_some_and(|first| sets(first, &["pipefail"]));
+    // Without `set -e` only the last list counts, and with it what stands behind it.
+    let last = simple.iter().rposition(|simple| simple.joint == Joint::After).unwrap_or(0);
+    let from = simple.iter().position(is_early).map_or(last, |early| early.min(last));
     let counted = &simple[from..];
     if counted.iter().any(|simple| simple.joint == Joint::Or) {
         return Err("it goes on when something fails".to_owned());
@@ -181,6 +192,9 @@ mod tests {
             ("cargo test; cargo build", Ok(Rank::Build)),
             ("cargo test; echo done", Err("it checks nothing")),
             ("set -e; cargo test; echo done", Ok(Rank::TestRunner)),
+            ("cargo test; set -e; echo done", Err("it checks nothing")),
+            ("set -e; set +e; cargo test; echo done", Err("it goes on when something fails")),
+            ("cargo test; exit 0", Err("it is more than simple commands")),
             ("cargo test 2>&1 | tail -5", Err("its exit code is that of `tail`")),
             ("set -o pipefail; cargo test | tail -5", Ok(Rank::TestRunner)),
             ("cargo test || true", Err("it goes on when something fails")),
@@ -205,6 +219,20 @@ mod tests {
             ("./x && rm y", Effect::Writes),
         ] {
             assert_eq!(judge(script).effect, want, "{script}");
+        }
+    }
+
+    #[test]
+    fn a_script_is_run_again_by_a_shell_that_we_know() {
+        let again = |shell: Option<&str>| {
+            let shell = shell.map(str::to_owned);
+            Command { script: "a".to_owned(), shell, cwd: None }.shell_again().ok()
+        };
+        assert_eq!(again(None), Some("bash"));
+        assert_eq!(again(Some("/bin/zsh")), Some("bash"));
+        assert_eq!(again(Some("/usr/bin/dash")), Some("sh"));
+        for odd in ["fish", "pwsh", "", "bash; rm -rf /", "bash -x", "bash\n"] {
+            assert_eq!(again(Some(odd)), None, "{odd}");
         }
     }
 

@@ -112,11 +112,10 @@ impl Plan<'_> {
     fn tests(&self, given: &Given<'_>, files: &mut Files) -> Result<(), Refusal> {
         let check = match &self.check {
             Check::Command(chosen) => {
-                let shell = chosen.shell.as_deref().unwrap_or("bash");
-                let run = format!("{shell} -c {}", quoted(&chosen.script));
+                let run = format!("{} -c {}", chosen.shell, quoted(&chosen.script));
                 let run = match chosen.dir.as_str() {
                     "" => run,
-                    dir => format!("cd {} && {run}", quoted(dir)),
+                    dir => format!("cd {} && {run}", quoted(&format!("./{dir}"))),
                 };
                 let kind = match chosen.rank {
                     Rank::TestRunner => "The tests",

@@ -22,12 +22,18 @@ pub(super) struct Simple {
     pub(super) writes_file: bool,
 }
 
-/// Words that begin something that is no simple command.
-const KEYWORDS: [&str; 13] =
-    ["if", "for", "while", "until", "case", "select", "function", "{", "}", "!", "then", "do", "coproc"];
+/// Words that begin something that is no simple command, or that decide themselves what comes of the others.
+const KEYWORDS: [&str; 20] = [
+    "if", "for", "while", "until", "case", "select", "function", "{", "}", "!", "then", "do", "coproc",
+    "alias", "eval", "exec", "exit", "return", "trap", "wait",
+];
 
 /// Takes a script apart; nothing when it is more than simple commands.
 pub(super) fn split(script: &str) -> Option<Vec<Simple>> {
+    // No shell has ever been given one.
+    if script.contains('\0') {
+        return None;
+    }
     let mut reading = Reading::default();
     let mut rest = script.chars().peekable();
     while let Some(letter) = rest.next() {
@@ -84,7 +90,7 @@ pub(super) fn split(script: &str) -> Option<Vec<Simple>> {
             '<' if rest.peek().is_some_and(|next| matches!(next, '<' | '(')) => return None,
             '<' => reading.redirect(Target::Input),
             '&' | '(' | ')' | '`' => return None,
-            '$' if rest.peek() == Some(&'(') => return None,
+            '$' if rest.peek().is_some_and(|next| matches!(next, '(' | '\'' | '"')) => return None,
             other => reading.push(other),
         }
     }
@@ -126,7 +132,10 @@ impl Reading {
         let Some(word) = self.word.take() else { return };
         match self.target.take() {
             Some(Target::Output) => {
-                let is_nowhere = word == "/dev/null" || word == "/dev/stderr" || word.starts_with('&');
+                let is_open = word.strip_prefix('&').is_some_and(|to| {
+                    to == "-" || !to.is_empty() && to.bytes().all(|byte| byte.is_ascii_digit())
+                });
+                let is_nowhere = is_open || word == "/dev/null" || word == "/dev/stderr";
                 self.writes_file |= !is_nowhere;
             }
             Some(Target::Input) => {}
@@ -210,6 +219,8 @@ mod tests {
             ("a >> out.txt b", true),
             ("a < in.txt", false),
             ("echo 2 > x", true),
+            ("a >&-", false),
+            ("a >&out.txt", true),
         ] {
             let found = split(script).unwrap_or_else(|| panic!("{script}"));
             assert_eq!(found[0].writes_file, writes, "{script}");
@@ -243,6 +254,14 @@ mod tests {
             "diff <(a) <(b)",
             "a >",
             "a \\",
+            "a $'it\\'s'",
+            "a $\"x\"",
+            "a \0 b",
+            "exit 0",
+            "a; exit 0",
+            "trap 'exit 0' EXIT; a",
+            "eval a",
+            "alias a=true; a",
         ] {
             assert_eq!(split(script), None, "{script}");
         }
