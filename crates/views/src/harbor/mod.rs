@@ -15,6 +15,7 @@ mod programs;
 mod provenance;
 mod session;
 mod shell;
+mod tables;
 #[cfg(test)]
 mod tests;
 mod turn;

@@ -1,7 +1,9 @@
-//! What programs do, as far as their names and first words tell: the fixed tables that choices are made by. Each has names
-//! of programs, some with the word behind them.
+//! What programs do, as far as their names, first words and options tell.
 
 use super::command::{Effect, Rank, judge};
+use super::tables::{
+    BUILDS, COMPARES, FIND_DOES, FORMATTERS, LINTS, LISTING, READS, REWRITING, REWRITING_SHORT, TESTS, WRITES,
+};
 
 /// What a simple command does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -22,62 +24,18 @@ pub(super) enum Does {
     Tests,
 }
 
-/// Programs that run tests.
-const TESTS: &str = "ava,bats,bazel test,bun test,busted,cabal test,cargo nextest,cargo t,cargo test,composer test,ctest,\
-    dart test,deno test,doctest,dotnet test,flutter test,go test,gotestsum,gradle check,gradle test,\
-    gradlew check,gradlew test,jest,just check,just test,karma,make check,make test,make tests,\
-    meson test,mix test,mocha,mvn test,mvn verify,mvnw test,mvnw verify,ninja test,nose2,nox,npm t,\
-    npm test,phpunit,playwright test,pnpm test,prove,py.test,pytest,rake spec,rake test,rspec,sbt test,\
-    stack test,swift test,tox,unittest,vitest,yarn test,zig test";
-
-/// Programs that build.
-const BUILDS: &str = "bazel build,bun build,cabal build,cargo b,cargo build,cargo c,cargo check,cargo doc,cmake --build,\
-    compileall,dotnet build,go build,gradle assemble,gradle build,gradlew assemble,gradlew build,javac,\
-    make,meson compile,mix compile,mvn compile,mvn package,mvnw compile,mvnw package,ninja,py_compile,\
-    rustc,sbt compile,stack build,swift build,tsc,zig build";
-
-/// Programs that check how code is written.
-const LINTS: &str = "actionlint,cargo clippy,cargo deny,eslint,flake8,go vet,golangci-lint,hadolint,markdownlint,mypy,\
-    pylint,pyright,rubocop,ruff,shellcheck,standard,staticcheck,stylelint,svelte-check,\
-    terraform validate,vue-tsc,yamllint";
-
-/// Programs that check how code is written when they are told to check, and else write it anew.
-const FORMATTERS: &str = "autopep8,biome,black,cargo fmt,clang-format,dprint,gofmt,isort,prettier,ruff format,rustfmt,\
-    terraform fmt";
-
-/// Programs that only look.
-const READS: &str = ".,:,awk,basename,cargo locate-project,cargo metadata,cargo tree,cat,cd,column,comm,command,cut,date,\
-    df,dir,dirname,docker images,docker ps,du,echo,egrep,env,export,false,fd,fgrep,file,find,git blame,\
-    git cat-file,git describe,git diff,git grep,git log,git ls-files,git ls-tree,git merge-base,\
-    git remote,git rev-list,git rev-parse,git shortlog,git show,git status,git symbolic-ref,go env,\
-    go list,grep,head,hexdump,hostname,id,jq,less,ls,lsof,md5sum,more,nl,npm list,npm ls,npm outdated,\
-    npm view,nproc,od,pip check,pip freeze,pip list,pip show,pip3 freeze,pip3 list,pip3 show,popd,\
-    printenv,printf,ps,pushd,pwd,readlink,realpath,rg,rustup show,sed,set,sha1sum,sha256sum,shasum,\
-    shopt,sleep,sort,source,stat,strings,tac,tail,tr,tree,true,type,ulimit,uname,uniq,unset,wc,whereis,\
-    which,who,whoami,xxd,yes";
-
-/// Programs that look whether something is so.
-const COMPARES: &str = "[,[[,cmp,diff,test";
-
-/// Programs that change files.
-const WRITES: &str = "apply_patch,apt,apt-get,brew,bun add,bun install,bundle add,bundle install,bundle update,cargo add,\
-    cargo clean,cargo fix,cargo generate,cargo init,cargo install,cargo new,cargo remove,cargo update,\
-    chgrp,chmod,chown,composer install,composer require,cp,dd,docker build,docker compose,docker cp,\
-    docker run,git add,git am,git apply,git branch,git checkout,git cherry-pick,git clean,git clone,\
-    git commit,git config,git fetch,git init,git merge,git mv,git pull,git push,git rebase,git reset,\
-    git restore,git revert,git rm,git stash,git submodule,git switch,git tag,git worktree,go fmt,\
-    go generate,go get,go install,go mod,install,kill,ln,mkdir,mktemp,mv,npm ci,npm i,npm install,\
-    npm update,patch,pip install,pip uninstall,pip3 install,pip3 uninstall,pkill,pnpm add,pnpm install,\
-    poetry add,poetry install,rm,rmdir,rsync,tar,tee,touch,truncate,unzip,uv add,uv sync,yarn add";
-
 /// Says what a simple command does, by its words without redirections.
 pub(super) fn does(words: &[String]) -> Does {
     let Some((program, rest)) = program(words) else { return Does::Reads };
     let run = Run { program, rest, second: second_word(rest) };
-    if run.has(&["--version", "-V", "--help"]) || matches!(run.second, "version" | "help") {
+    let only = matches!(rest, [only] if matches!(only.as_str(), "-h" | "-v" | "-V" | "version" | "help"));
+    if only || run.has(&["--help", "--version"]) {
         return Does::Reads;
     }
-    run.by_flags().or_else(|| run.by_tables()).unwrap_or(Does::Other)
+    if run.is_check() && (run.rewrites() || words.iter().any(|word| is_updating(word))) {
+        return Does::Writes;
+    }
+    run.by_options().or_else(|| run.by_tables()).unwrap_or(Does::Other)
 }
 
 /// A program with what stands behind it.
@@ -90,12 +48,14 @@ struct Run<'a> {
 
 impl Run<'_> {
     fn has(&self, flags: &[&str]) -> bool {
-        let is_one = |word: &String| {
-            flags
-                .iter()
-                .any(|flag| word.strip_prefix(flag).is_some_and(|end| end.is_empty() || end.starts_with('=')))
+        let is_flag = |word: &str, flag: &str| {
+            word.strip_prefix(flag).is_some_and(|end| end.is_empty() || end.starts_with('='))
         };
-        self.rest.iter().any(is_one)
+        self.rest.iter().any(|word| flags.iter().any(|flag| is_flag(word, flag)))
+    }
+
+    fn any(&self, is: impl Fn(&str) -> bool) -> bool {
+        self.rest.iter().any(|word| is(word))
     }
 
     fn is_in(&self, table: &str) -> bool {
@@ -108,44 +68,48 @@ impl Run<'_> {
         })
     }
 
+    fn is_check(&self) -> bool {
+        [TESTS, LINTS, FORMATTERS, BUILDS].iter().any(|table| self.is_in(table))
+    }
+
+    /// Tells whether what checks is told to write instead.
+    fn rewrites(&self) -> bool {
+        let mut short = REWRITING_SHORT.split(',').filter_map(|entry| entry.split_once(' '));
+        self.has(&REWRITING) || short.any(|(name, flag)| name == self.program && self.has(&[flag]))
+    }
+
     /// What programs do that do one thing or another by their options.
-    fn by_flags(&self) -> Option<Does> {
+    fn by_options(&self) -> Option<Does> {
         if let Some(script) = self.inner_script() {
             return Some(does_script(script));
         }
         if self.is_in(FORMATTERS) {
-            let checks = self.has(&[
-                "--check",
-                "--check-only",
-                "--diff",
-                "-c",
-                "-l",
-                "--list-different",
-                "--dry-run",
-                "-n",
-            ]);
-            let is_check = checks || self.program == "biome" && self.second != "format";
-            return Some(if is_check { Does::Lints } else { Does::Writes });
-        }
-        let is_edited = self.has(&["--fix", "--write", "--in-place", "-i"]);
-        let edits_at_once = self.program == "sed" && self.rest.iter().any(|word| word.starts_with("-i"));
-        if edits_at_once || is_edited && (self.is_in(LINTS) || matches!(self.program, "sed" | "perl")) {
-            return Some(Does::Writes);
+            // Those that list what they would write end with 0 all the same.
+            let checks = self.has(&["--check", "--check-only", "--list-different"])
+                || matches!(self.program, "isort" | "prettier") && self.has(&["-c", "-l"])
+                || self.program == "biome" && self.second != "format";
+            return Some(if checks { Does::Lints } else { Does::Writes });
         }
         match self.program {
-            "find" if self.has(&["-exec", "-execdir", "-delete", "-ok", "-fprint"]) => Some(Does::Other),
-            "grep" | "rg" if self.has(&["-q", "--quiet"]) => Some(Does::Compares),
-            "git" => self.git(),
-            "python" | "python3" if is_test_file(self.second) => Some(Does::Tests),
-            "node" if self.has(&["--test"]) => Some(Does::Tests),
-            "tsc" if self.has(&["--noEmit"]) => Some(Does::Lints),
-            "bash" | "sh" if self.has(&["-n"]) => Some(Does::Lints),
-            _ if !self.is_in(TESTS) => None,
-            _ if self.has(&["--no-run"]) => Some(Does::Builds),
-            _ if self.has(&["--collect-only", "--co", "--list", "--listTests", "--list-tests", "-list"]) => {
-                Some(Does::Reads)
+            "sed" | "perl" => self.any(is_in_place).then_some(Does::Writes),
+            "sort" | "tree" => self.has(&["-o", "--output"]).then_some(Does::Writes),
+            "find" => {
+                self.any(|word| FIND_DOES.iter().any(|does| word.starts_with(does))).then_some(Does::Other)
             }
-            _ => Some(Does::Tests),
+            "fd" => self.has(&["-x", "-X", "--exec", "--exec-batch"]).then_some(Does::Other),
+            "awk" => {
+                self.any(|word| word.contains(['>', '|']) || word.contains("system")).then_some(Does::Other)
+            }
+            "grep" | "rg" => self.has(&["-q", "--quiet"]).then_some(Does::Compares),
+            "git" => self.git(),
+            "env" => self.any(|word| !word.contains('=')).then_some(Does::Other),
+            "command" => (!self.has(&["-v", "-V"])).then_some(Does::Other),
+            "make" => self.has(&["-n", "-q", "-p"]).then_some(Does::Reads),
+            "python" | "python3" => is_test_file(self.second).then_some(Does::Tests),
+            "node" => self.has(&["--test"]).then_some(Does::Tests),
+            "tsc" => self.has(&["--noEmit"]).then_some(Does::Lints),
+            "bash" | "sh" => self.has(&["-n"]).then_some(Does::Lints),
+            _ => None,
         }
     }
 
@@ -177,11 +141,13 @@ impl Run<'_> {
     }
 
     fn by_tables(&self) -> Option<Does> {
-        if self.is_in(LINTS) {
-            return Some(Does::Lints);
+        if self.has(&LISTING) && (self.is_in(TESTS) || self.is_in(BUILDS)) {
+            return Some(Does::Reads);
         }
-        if self.is_in(WRITES) {
-            return Some(Does::Writes);
+        for (table, does) in [(TESTS, Does::Tests), (LINTS, Does::Lints), (WRITES, Does::Writes)] {
+            if self.is_in(table) {
+                return Some(does);
+            }
         }
         if let Some(script) = script_of_packages(self.program, self.rest) {
             return Some(by_name(script));
@@ -189,13 +155,8 @@ impl Run<'_> {
         if matches!(self.program, "make" | "just" | "rake" | "task") && !self.second.is_empty() {
             return Some(by_name(self.second));
         }
-        if self.is_in(COMPARES) {
-            return Some(Does::Compares);
-        }
-        if self.is_in(BUILDS) {
-            return Some(Does::Builds);
-        }
-        self.is_in(READS).then_some(Does::Reads)
+        let rest = [(COMPARES, Does::Compares), (BUILDS, Does::Builds), (READS, Does::Reads)];
+        rest.into_iter().find(|(table, _)| self.is_in(table)).map(|(_, does)| does)
     }
 }
 
@@ -239,7 +200,7 @@ fn program(words: &[String]) -> Option<(&str, &[String])> {
         });
         let skipped = match (name, after.first().map(String::as_str)) {
             _ if is_assignment => 0,
-            ("env" | "time" | "nice" | "nohup" | "exec" | "npx" | "bunx" | "xvfb-run", Some(next))
+            ("env" | "time" | "nice" | "nohup" | "npx" | "bunx" | "xvfb-run", Some(next))
                 if !next.starts_with('-') =>
             {
                 0
@@ -252,6 +213,22 @@ fn program(words: &[String]) -> Option<(&str, &[String])> {
         };
         rest = after.get(skipped..)?;
     }
+}
+
+/// Tells whether an option has a program write over its files: `-i`, `-i.bak`, or inside of several letters.
+fn is_in_place(word: &str) -> bool {
+    let letters = word.strip_prefix('-').filter(|rest| !rest.starts_with('-'));
+    // What stands behind one of these is its value.
+    let own = letters.map_or("", |letters| letters.split(['e', 'f', 'l']).next().unwrap_or(letters));
+    own.contains('i') || word == "--in-place" || word.starts_with("--in-place=")
+}
+
+/// Tells whether a word sets a variable that has tests write down what they find.
+fn is_updating(word: &str) -> bool {
+    let name = word.split_once('=').filter(|(_, value)| !matches!(*value, "" | "0" | "no" | "false"));
+    name.is_some_and(|(name, _)| {
+        ["UPDATE_", "BLESS"].iter().any(|begin| name.starts_with(begin)) || name.ends_with("_UPDATE")
+    })
 }
 
 /// Returns the first word behind a program that is no option, nor the value of one.
@@ -355,7 +332,7 @@ mod tests {
                 "bash -n x.sh",
                 "prettier --check .",
                 "mypy .",
-                "gofmt -l .",
+                "isort -c .",
             ],
         );
     }
@@ -378,11 +355,41 @@ mod tests {
                 "pip install x",
                 "make clean",
                 "perl -i -pe 1 x",
+                "perl -pi -e 1 x",
+                "sed -Ei s/a/b/ x",
+                "sed -ni s/a/b/ x",
+                "gofmt -l .",
+                "gofmt -l -w .",
+                "black --check --write x",
+                "rubocop -a",
+                "npx jest -u",
+                "UPDATE_EXPECT=1 cargo test",
+                "INSTA_UPDATE=always cargo test",
+                "sort -o x x",
             ],
         );
         check(
             Does::Reads,
-            &["ls -la", "cd x", "git status --short", "sed -n 1,5p x", "rg x", "FOO=1", "find . -name x"],
+            &[
+                "ls -la",
+                "cd x",
+                "git status --short",
+                "sed -n 1,5p x",
+                "rg x",
+                "FOO=1",
+                "find . -name x",
+                "python3 --version",
+                "node -v",
+                "python3 -V",
+                "cargo test --help",
+                "go version",
+                "pytest --collect-only",
+                "cargo test --no-run",
+                "make -n test",
+                "sed -n -e /i/p x",
+                "command -v x",
+                "awk 'NR < 3' x",
+            ],
         );
         check(
             Does::Other,
@@ -391,18 +398,22 @@ mod tests {
                 "python3 a.py",
                 "python3 -c 'assert True'",
                 "find . -delete",
+                "find . -fprintf x y",
+                "fd -x rm",
+                "awk '{ print > \"x\" }' y",
+                "env -i rm x",
+                "command rm x",
                 "node a.js",
-                "bash -c './x; ls y'",
             ],
         );
-        check(
-            Does::Compares,
-            &["grep -q x y", "test -f x", "[ -d y ]", "git diff --exit-code", "bash -c 'cmp a b'"],
-        );
+        check(Does::Other, &["bash -c './x; ls y'"]);
+    }
+
+    #[test]
+    fn what_a_shell_or_git_does_follows_from_what_they_are_given() {
+        let compares = ["grep -q x y", "test -f x", "[ -d y ]", "git diff --exit-code", "bash -c 'cmp a b'"];
+        check(Does::Compares, &compares);
         let only_looking = [
-            "python3 --version",
-            "cargo test --help",
-            "pytest --collect-only -q",
             "make help",
             "git diff --check",
             "git branch --show-current",
