@@ -2,6 +2,7 @@
 
 use super::command::Command;
 use super::session::Session;
+use super::shell::split;
 use super::turn::Turn;
 use super::window::Refusal;
 use crate::fields::PayloadFields;
@@ -9,8 +10,12 @@ use crate::fields::PayloadFields;
 /// Where a repository is put whose own place cannot be used.
 const ELSEWHERE: &str = "/repo";
 
-/// Directories that are the same on every machine, or are nobody's.
-const COMMON: [&str; 9] = ["/bin/", "/dev/", "/etc/", "/lib/", "/opt/", "/proc/", "/sbin/", "/tmp/", "/usr/"];
+/// Directories that every machine has, with about the same in them.
+const COMMON: [&str; 7] = ["/bin/", "/dev/", "/etc/", "/lib/", "/proc/", "/sbin/", "/usr/"];
+
+/// Directories that no repository is put into, since an image or Harbor has its own things there.
+const TAKEN: [&str; 9] =
+    ["/boot/", "/lib64/", "/logs/", "/opt/", "/run/", "/solution/", "/sys/", "/tests/", "/var/"];
 
 /// Where a session worked.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -72,38 +77,155 @@ impl Place {
         if parts.contains(&"..") {
             return Err(outside());
         }
-        if self.reaches_outside(&command.script) {
+        if self.reaches_outside(&command.script, &parts) {
             return Err("it names places outside of the repository".to_owned());
         }
         Ok(parts.join("/"))
     }
 
-    /// Tells whether a script names directories that a task does not have.
-    fn reaches_outside(&self, script: &str) -> bool {
-        if ["~/", "$HOME", "${HOME}"].iter().any(|home| script.contains(home)) {
+    /// Tells whether a script that begins in a directory names places that a task does not have.
+    fn reaches_outside(&self, script: &str, dir: &[&str]) -> bool {
+        if ["$HOME", "${HOME}", "$OLDPWD"].iter().any(|home| script.contains(home)) {
             return true;
         }
-        let is_edge = |letter: char| letter.is_whitespace() || "'\"=:;|&<>(),".contains(letter);
-        let paths = script
-            .split(is_edge)
-            .filter(|word| word.starts_with('/') && word.len() > 1 && !word.starts_with("//"));
-        let is_here = |path: &str| {
-            let rest = path.strip_prefix(self.root.as_str());
-            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-        };
-        let is_common =
-            |path: &str| COMMON.iter().any(|dir| path.starts_with(dir) || path == dir.trim_end_matches('/'));
-        let stays = self.dir() == self.root;
-        !paths.into_iter().all(|path| is_common(path) || stays && is_here(path))
+        // Also what is read from, which is no word of a command.
+        let absolute = script.split(is_edge).filter(|piece| piece.starts_with('/'));
+        if !absolute.into_iter().all(|piece| self.inside(&[], piece).is_some()) {
+            return true;
+        }
+        let Some(commands) = split(script) else { return true };
+        let mut at: Vec<String> = dir.iter().map(|part| (*part).to_owned()).collect();
+        for words in commands.iter().map(|command| &command.words) {
+            let pieces = words.iter().flat_map(|word| word.split(is_edge)).filter(|piece| !piece.is_empty());
+            if !pieces.into_iter().all(|piece| self.inside(&at, piece).is_some()) {
+                return true;
+            }
+            let is_cd = words.first().is_some_and(|word| matches!(word.as_str(), "cd" | "pushd" | "popd"));
+            if is_cd {
+                let to = words.get(1).filter(|to| !to.starts_with('-') && !to.contains('$'));
+                match to.and_then(|to| self.inside(&at, to)) {
+                    Some(inside) => at = inside,
+                    None => return true,
+                }
+            }
+        }
+        false
+    }
+
+    /// Returns where a word leads from a directory of the repository, if it is a path and if that is there in a task.
+    fn inside(&self, at: &[String], word: &str) -> Option<Vec<String>> {
+        if word.starts_with('~') {
+            return None;
+        }
+        let mut found = at.to_vec();
+        if word.starts_with("//") {
+            // How some build tools name what they build.
+            return Some(found);
+        }
+        let mut path = word;
+        // An option may have a path right behind its letter.
+        let path_at = if word.starts_with('-') { word.find('/') } else { None };
+        if let Some(absolute) =
+            path_at.map(|at| &word[at..]).or_else(|| word.starts_with('/').then_some(word))
+        {
+            let is_common = |dir: &&str| absolute.starts_with(*dir) || absolute == dir.trim_end_matches('/');
+            let climbs = absolute.split('/').any(|part| part == "..");
+            if !climbs && (absolute == "/" || COMMON.iter().any(|dir| is_common(dir))) {
+                return Some(found);
+            }
+            let rest = absolute.strip_prefix(self.root.as_str()).filter(|_| self.dir() == self.root)?;
+            if !rest.is_empty() && !rest.starts_with('/') {
+                return None;
+            }
+            (found, path) = (Vec::new(), rest);
+        }
+        for part in path.split('/').filter(|part| !part.is_empty() && *part != ".") {
+            if part == ".." {
+                found.pop()?;
+            } else {
+                found.push(part.to_owned());
+            }
+        }
+        Some(found)
     }
 
     /// Returns the directory of the repository inside of a task: its own, so that paths in commands still hold, unless that
     /// one has letters that a Dockerfile cannot say, or is no place of its own.
     pub(super) fn dir(&self) -> &str {
         let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._-+@".contains(&byte);
-        let is_own =
-            self.root.matches('/').count() > 1 && !COMMON.iter().any(|dir| self.root.starts_with(dir));
-        let is_common_but_tmp = self.root.starts_with("/tmp/");
-        if self.root.bytes().all(is_plain) && (is_own || is_common_but_tmp) { &self.root } else { ELSEWHERE }
+        let is_taken = COMMON.iter().chain(&TAKEN).any(|dir| self.root.starts_with(dir));
+        let is_own = self.root.matches('/').count() > 1 && !is_taken;
+        if self.root.bytes().all(is_plain) && is_own { &self.root } else { ELSEWHERE }
+    }
+}
+
+/// Tells whether a letter stands between a path and what is none.
+fn is_edge(letter: char) -> bool {
+    letter.is_whitespace() || "'\"=:;|&<>(),".contains(letter)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn place(root: &str) -> Place {
+        Place { root: root.to_owned(), root_from: "given", cwd: root.to_owned() }
+    }
+
+    #[test]
+    fn a_script_that_names_other_places_is_known() {
+        let place = place("/home/u/proj");
+        for script in [
+            "cargo test",
+            "cd sub && pytest ../x",
+            "cd sub/deep && cd ../.. && pytest",
+            "pytest /home/u/proj/tests",
+            "/usr/bin/env pytest > /dev/null",
+            "cd /home/u/proj/sub && ./x ../y",
+            "go test ./...",
+            "rg a..b",
+            "python3 -c 'print(1 / 2)'",
+        ] {
+            assert!(!place.reaches_outside(script, &[]), "{script}");
+        }
+        for script in [
+            "cd .. && pytest",
+            "cd sub && cd ../.. && pytest",
+            "pytest ../other",
+            "cd && pytest",
+            "cd - && pytest",
+            "cd ~ && pytest",
+            "cd $WORK && pytest",
+            "python3 /tmp/check.py",
+            "pytest /home/u/other",
+            "pytest /home/u/project",
+            "pytest /home/u/proj/../other",
+            "pytest --rootdir=/srv/x",
+            "make -C/home/u/other",
+            "PATH=/home/u/bin:$PATH pytest",
+            "pytest $HOME/x",
+            "cat ~/.bashrc",
+            "pytest < /home/u/other",
+        ] {
+            assert!(place.reaches_outside(script, &[]), "{script}");
+        }
+        assert!(!place.reaches_outside("pytest ../x", &["sub"]));
+    }
+
+    #[test]
+    fn a_repository_lies_where_it_lay_unless_others_have_that_place() {
+        for (root, want) in [
+            ("/home/u/proj", "/home/u/proj"),
+            ("/tmp/proj", "/tmp/proj"),
+            ("/work", ELSEWHERE),
+            ("/usr/src/x", ELSEWHERE),
+            ("/logs/verifier", ELSEWHERE),
+            ("/tests/x", ELSEWHERE),
+            ("/home/u/a b", ELSEWHERE),
+            ("/home/u/$x", ELSEWHERE),
+            ("/home/u\nRUN x", ELSEWHERE),
+        ] {
+            assert_eq!(place(root).dir(), want, "{root}");
+        }
     }
 }
