@@ -81,9 +81,12 @@ fn read(changes: &RawJson) -> Option<Vec<Change>> {
             let fields = PayloadFields::parse(item.get());
             let path = fields.text("path")?;
             let kind = fields.object("kind");
-            let text = fields.text("diff")?.into_owned();
+            let text = fields.text("diff")?;
             let moved_to = kind.text("move_path").map(std::borrow::Cow::into_owned);
-            change(&path, &kind.text("type")?, text, moved_to)
+            // The app-server says a second time, below the lines, where a file has moved to.
+            let moved = moved_to.as_ref().map(|to| format!("\n\nMoved to: {to}"));
+            let text = moved.and_then(|moved| text.strip_suffix(moved.as_str())).unwrap_or(&text);
+            change(&path, &kind.text("type")?, text.to_owned(), moved_to)
         })
         .collect()
 }
@@ -140,9 +143,12 @@ impl Change {
                     out.push_str(&format!("rename from {}\nrename to {}\n", bare(&path), bare(&to)));
                     into.files.push(to.clone());
                 }
-                let hunks = hunks.find("@@").map_or("", |at| &hunks[at..]);
-                if !hunks.lines().all(|line| line.is_empty() || line.starts_with(['@', ' ', '+', '-', '\\']))
-                {
+                let hunks = if hunks.starts_with("@@ ") {
+                    hunks.as_str()
+                } else {
+                    hunks.find("\n@@ ").map_or("", |at| &hunks[at + 1..])
+                };
+                if !are_hunks(hunks) {
                     return Err(format!("the change of `{path}` has lines that are none of a change"));
                 }
                 if !hunks.is_empty() {
@@ -157,6 +163,35 @@ impl Change {
         }
         Ok(())
     }
+}
+
+/// Tells whether a text is hunks and nothing else: what stands behind a whole hunk, git takes for the next file.
+fn are_hunks(text: &str) -> bool {
+    let (mut old, mut new) = (0_u64, 0_u64);
+    for line in text.split_terminator('\n') {
+        let left = match line.as_bytes().first() {
+            Some(b'\\') => Some((old, new)),
+            _ if (old, new) == (0, 0) => hunk_lines(line),
+            Some(b' ') | None => old.checked_sub(1).zip(new.checked_sub(1)),
+            Some(b'-') => old.checked_sub(1).zip(Some(new)),
+            Some(b'+') => Some(old).zip(new.checked_sub(1)),
+            Some(_) => None,
+        };
+        let Some(left) = left else { return false };
+        (old, new) = left;
+    }
+    (old, new) == (0, 0)
+}
+
+/// Reads how many lines a hunk has on both sides: `@@ -1,2 +1,3 @@`.
+fn hunk_lines(head: &str) -> Option<(u64, u64)> {
+    let (ranges, _) = head.strip_prefix("@@ -")?.split_once(" @@")?;
+    let (old, new) = ranges.split_once(" +")?;
+    let lines = |range: &str| match range.split_once(',') {
+        Some((from, lines)) => lines.parse().ok().filter(|_| from.parse::<u64>().is_ok()),
+        None => range.parse::<u64>().ok().map(|_| 1),
+    };
+    lines(old).zip(lines(new))
 }
 
 fn head(out: &mut String, from: &str, to: &str) {
@@ -246,6 +281,14 @@ mod tests {
         );
         let want = "diff --git a/a b \"b/c\\\"d\"\nrename from a b\nrename to \"c\\\"d\"\n--- a/a b\t\n+++ \"b/c\\\"d\"\n@@ -1 +1 @@\n-a\n+b\n";
         assert_eq!(moved.unwrap().text, want);
+        let listed = patch(
+            r#"[{"path":"/w/a b","kind":{"type":"update","move_path":"/w/c\"d"},"diff":"@@ -1 +1 @@\n-a\n+b\n\n\nMoved to: /w/c\"d"}]"#,
+        );
+        assert_eq!(listed.unwrap().text, want);
+        let only_moved = patch(
+            r#"[{"path":"/w/a","kind":{"type":"update","move_path":"/w/b"},"diff":"\n\nMoved to: /w/b"}]"#,
+        );
+        assert_eq!(only_moved.unwrap().text, "diff --git a/a b/b\nrename from a\nrename to b\n");
         let relative = patch(r#"{"x":{"type":"add","content":""}}"#).unwrap();
         assert_eq!(
             (relative.text.as_str(), relative.files),
@@ -264,6 +307,10 @@ mod tests {
             r#"{"/w/a":{"type":"delete"}}"#,
             r#"{"/w/a":{"type":"update","unified_diff":""}}"#,
             r#"{"/w/a":{"type":"update","unified_diff":"@@ -1 +1 @@\n-a\n+b\ndiff --git a/x b/x\n"}}"#,
+            r#"{"/w/a":{"type":"update","unified_diff":"@@ -1 +1 @@\n-a\n+b\n--- /dev/null\n+++ b/x\n@@ -0,0 +1 @@\n+c\n"}}"#,
+            r#"{"/w/a":{"type":"update","unified_diff":"@@ -1,2 +1 @@\n-a\n+b\n"}}"#,
+            r#"{"/w/a":{"type":"update","unified_diff":"@@ -1 +1 @@\n-a\n+b\n+c\n"}}"#,
+            r#"{"/w/a":{"type":"update","unified_diff":"@@ -x +1 @@\n-a\n+b\n"}}"#,
             r#"[{"path":"/w/a"}]"#,
             "5",
         ] {
