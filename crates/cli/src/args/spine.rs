@@ -186,11 +186,7 @@ fn range(text: &str) -> Result<(u64, Option<u64>), String> {
 /// Takes a path from the root on.
 fn root(text: &str) -> Result<String, String> {
     let is_path = text.starts_with('/') && !text.split('/').any(|part| part == "..");
-    if is_path {
-        Ok(text.to_owned())
-    } else {
-        Err("give a path from the root on: `/home/me/project`".to_owned())
-    }
+    if is_path { Ok(text.to_owned()) } else { Err("give a path from the root on: `/srv/project`".to_owned()) }
 }
 
 /// Takes the name of an image, and nothing that would be more than that in a Dockerfile.

@@ -130,7 +130,7 @@ impl Place {
         {
             let is_common = |dir: &&str| absolute.starts_with(*dir) || absolute == dir.trim_end_matches('/');
             let climbs = absolute.split('/').any(|part| part == "..");
-            if !climbs && (absolute == "/" || COMMON.iter().any(|dir| is_common(dir))) {
+            if !climbs && (absolute == "/" || COMMON.iter().any(is_common)) {
                 return Some(found);
             }
             let rest = absolute.strip_prefix(self.root.as_str()).filter(|_| self.dir() == self.root)?;
@@ -174,14 +174,14 @@ mod tests {
 
     #[test]
     fn a_script_that_names_other_places_is_known() {
-        let place = place("/home/u/proj");
+        let place = place("/people/u/proj");
         for script in [
             "cargo test",
             "cd sub && pytest ../x",
             "cd sub/deep && cd ../.. && pytest",
-            "pytest /home/u/proj/tests",
+            "pytest /people/u/proj/tests",
             "/usr/bin/env pytest > /dev/null",
-            "cd /home/u/proj/sub && ./x ../y",
+            "cd /people/u/proj/sub && ./x ../y",
             "go test ./...",
             "rg a..b",
             "python3 -c 'print(1 / 2)'",
@@ -197,15 +197,15 @@ mod tests {
             "cd ~ && pytest",
             "cd $WORK && pytest",
             "python3 /tmp/check.py",
-            "pytest /home/u/other",
-            "pytest /home/u/project",
-            "pytest /home/u/proj/../other",
+            "pytest /people/u/other",
+            "pytest /people/u/project",
+            "pytest /people/u/proj/../other",
             "pytest --rootdir=/srv/x",
-            "make -C/home/u/other",
-            "PATH=/home/u/bin:$PATH pytest",
+            "make -C/people/u/other",
+            "PATH=/people/u/bin:$PATH pytest",
             "pytest $HOME/x",
             "cat ~/.bashrc",
-            "pytest < /home/u/other",
+            "pytest < /people/u/other",
         ] {
             assert!(place.reaches_outside(script, &[]), "{script}");
         }
@@ -215,15 +215,15 @@ mod tests {
     #[test]
     fn a_repository_lies_where_it_lay_unless_others_have_that_place() {
         for (root, want) in [
-            ("/home/u/proj", "/home/u/proj"),
+            ("/people/u/proj", "/people/u/proj"),
             ("/tmp/proj", "/tmp/proj"),
             ("/work", ELSEWHERE),
             ("/usr/src/x", ELSEWHERE),
             ("/logs/verifier", ELSEWHERE),
             ("/tests/x", ELSEWHERE),
-            ("/home/u/a b", ELSEWHERE),
-            ("/home/u/$x", ELSEWHERE),
-            ("/home/u\nRUN x", ELSEWHERE),
+            ("/people/u/a b", ELSEWHERE),
+            ("/people/u/$x", ELSEWHERE),
+            ("/people/u\nRUN x", ELSEWHERE),
         ] {
             assert_eq!(place(root).dir(), want, "{root}");
         }
