@@ -1,12 +1,12 @@
 //! What lies around a session while it is going on: its repository as it stands at the first turn, and the shell's snapshot.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use steno_capture::git::{self, GitDiff, GitState};
+use steno_capture::git::{self, GitState};
 use steno_disk::{Links, open_regular, read_up_to};
 use steno_journal::ArtifactFile;
 use steno_model::json::{JsonString, ObjectWriter, RawJson};
@@ -44,38 +44,25 @@ fn text(text: &str) -> RawJson {
     JsonString::from_text(text).to_json()
 }
 
-/// Looks at the repositories that threads work in.
-#[derive(Default)]
-pub(super) struct Repositories {
-    /// How the working tree of a thread differed from which commit, when it was looked at last.
-    last: HashMap<ThreadId, GitDiff>,
+/// Returns what git knows of where a thread works when its first turn begins.
+pub(super) fn of_repository(cwd: &str) -> Vec<Artifact> {
+    let Some(state) = git::look(Path::new(cwd)) else { return Vec::new() };
+    let info = identity(&state);
+    [Some(info), difference(state)].into_iter().flatten().collect()
 }
 
-impl Repositories {
-    /// Returns what git knows of where a thread works when its first turn begins.
-    pub(super) fn begins(&mut self, thread: &ThreadId, cwd: &str) -> Vec<Artifact> {
-        let Some(state) = git::look(Path::new(cwd)) else { return Vec::new() };
-        let info = identity(&state);
-        [Some(info), self.diff(thread, state)].into_iter().flatten().collect()
-    }
+/// Returns how the working tree differs now. It is told also if it differs as before: whether the last look was in time is
+/// known only later.
+pub(super) fn of_working_tree(cwd: &str) -> Vec<Artifact> {
+    git::look(Path::new(cwd)).and_then(difference).into_iter().collect()
+}
 
-    /// Returns how the working tree differs now, if it does in another way than before.
-    pub(super) fn stands(&mut self, thread: &ThreadId, cwd: &str) -> Vec<Artifact> {
-        let state = git::look(Path::new(cwd));
-        state.and_then(|state| self.diff(thread, state)).into_iter().collect()
-    }
-
-    fn diff(&mut self, thread: &ThreadId, state: GitState) -> Option<Artifact> {
-        let diff = state.diff?;
-        if self.last.get(thread) == Some(&diff) {
-            return None;
-        }
-        self.last.insert(thread.clone(), diff.clone());
-        // Whoever compares it with what was done has to know when it was seen: the agent goes on meanwhile.
-        let now = Timestamp::from_instant(jiff::Timestamp::now());
-        let beside = vec![("base_sha", text(&diff.base)), ("looked_at", now.as_json().to_json())];
-        Some(Artifact { kept: Some((ArtifactFile::GitDiff, diff.patch)), kind: "git_diff", beside })
-    }
+fn difference(state: GitState) -> Option<Artifact> {
+    let diff = state.diff?;
+    // Whoever compares it with what was done has to know when it was seen: the agent goes on meanwhile.
+    let now = Timestamp::from_instant(jiff::Timestamp::now());
+    let beside = vec![("base_sha", text(&diff.base)), ("looked_at", now.as_json().to_json())];
+    Some(Artifact { kept: Some((ArtifactFile::GitDiff, diff.patch)), kind: "git_diff", beside })
 }
 
 fn identity(state: &GitState) -> Artifact {

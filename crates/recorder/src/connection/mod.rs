@@ -25,7 +25,7 @@ use steno_views::spine::{
 use uuid::Uuid;
 
 use crate::spines::{Error, Forgotten, SourceName, SpineRecorder, Written};
-use artifacts::{Repositories, Snapshots};
+use artifacts::Snapshots;
 use boundaries::Boundaries;
 pub use check::HeardConnection;
 use safe::{Reached, Safe};
@@ -108,7 +108,6 @@ impl Next {
 struct Weave {
     is_live: bool,
     snapshots: Snapshots,
-    repositories: Repositories,
     fold: ConnectionFold,
     spines: SpineRecorder,
     boundaries: Boundaries,
@@ -246,7 +245,6 @@ impl Weave {
         Self {
             is_live: false,
             snapshots: Snapshots::default(),
-            repositories: Repositories::default(),
             fold: ConnectionFold::new(fallback),
             spines: SpineRecorder::new(journal.clone(), source, Level::Written),
             boundaries: Boundaries::default(),
@@ -336,8 +334,8 @@ impl Weave {
             return;
         }
         let (thread, found) = match around {
-            Around::Begins { thread, cwd } => (thread, self.repositories.begins(thread, cwd)),
-            Around::Stands { thread, cwd } => (thread, self.repositories.stands(thread, cwd)),
+            Around::Begins { thread, cwd } => (thread, artifacts::of_repository(cwd)),
+            Around::Stands { thread, cwd } => (thread, artifacts::of_working_tree(cwd)),
             Around::Ran { thread, path } => (thread, self.snapshots.look(thread, path).into_iter().collect()),
         };
         for artifact in found {

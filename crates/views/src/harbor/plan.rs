@@ -146,7 +146,7 @@ impl Start {
         // Without a call, the first look in the turn is the one that was taken when it began.
         let look = repository.diffs.iter().map(|diff| diff.seq).find(|seq| *seq >= turns[0].seqs.0);
         let limit = first_call.map(|call| call.seq).or(look).unwrap_or(turns[0].seqs.0);
-        let is_start = |diff: &&Diff| diff.seq <= limit && is_before(diff, first_call);
+        let is_start = |diff: &&Diff| diff.seq <= limit && is_in_time(diff, session);
         let diff = repository.diffs.iter().rfind(is_start).cloned();
         let recorded = diff.as_ref().map(|diff| &diff.base).or(repository.commit.as_ref());
         let Some(commit) = recorded.filter(|commit| is_commit(commit)).cloned() else {
@@ -263,17 +263,18 @@ fn end_diff(session: &Session, turns: &[Turn], start: &Start) -> Option<Diff> {
     let from = results.max().unwrap_or(0).max(last.seqs.0).max(begun.seq + 1);
     let after = session.turns.get(last.number as usize);
     let until = after.map_or(u64::MAX, |turn| turn.calls.first().map_or(turn.seqs.1, |call| call.seq));
-    let next_call = after.and_then(|turn| turn.calls.first());
     let is_end = |diff: &&Diff| {
-        (from..=until).contains(&diff.seq) && diff.base == begun.base && is_before(diff, next_call)
+        (from..=until).contains(&diff.seq) && diff.base == begun.base && is_in_time(diff, session)
     };
     session.repository.diffs.iter().find(is_end).filter(|diff| diff.sha256 != begun.sha256).cloned()
 }
 
-/// Tells whether somebody had looked before a call began.
-fn is_before(diff: &Diff, call: Option<&Call>) -> bool {
-    let times = diff.looked_at.zip(call.and_then(|call| call.began_at));
-    times.is_none_or(|(looked_at, began_at)| looked_at <= began_at)
+/// Tells whether somebody had looked before the call began that stands behind it: else it may show what that one has done.
+fn is_in_time(diff: &Diff, session: &Session) -> bool {
+    let calls = session.turns.iter().flat_map(|turn| &turn.calls);
+    let behind = calls.filter(|call| call.seq > diff.seq).min_by_key(|call| call.seq);
+    let times = diff.looked_at.zip(behind.and_then(|call| call.may_begin_at));
+    times.is_none_or(|(looked_at, begins_at)| looked_at <= begins_at)
 }
 
 fn is_commit(text: &str) -> bool {
@@ -287,4 +288,57 @@ fn is_address(url: &str) -> bool {
     let host = rest.and_then(|rest| rest.split(['/', ':']).next()).unwrap_or_default();
     // A name without a dot is a machine's own, or its neighbour's.
     host.contains('.') && !host.starts_with("127.") && url.bytes().all(is_plain)
+}
+
+#[cfg(test)]
+mod tests {
+    use steno_model::ThreadId;
+
+    use super::super::session::SessionBuilder;
+    use super::super::turn::TurnEnd;
+    use super::*;
+
+    fn turn(number: u32, seq: u64, may_begin_at: i64) -> Turn {
+        let call = Call {
+            id: format!("call-{number}"),
+            seq,
+            may_begin_at: Some(may_begin_at),
+            name: "exec_command".to_owned(),
+            class: "command".to_owned(),
+            command: None,
+            result: None,
+            approval: None,
+        };
+        Turn {
+            number,
+            id: None,
+            is_inferred: false,
+            seqs: (seq - 1, seq + 1),
+            end: TurnEnd::Done,
+            words: Vec::new(),
+            media: 0,
+            questions: 0,
+            subagents: 0,
+            is_compacted: false,
+            calls: vec![call],
+            settings: None,
+        }
+    }
+
+    #[test]
+    fn a_look_counts_if_the_next_call_had_not_begun_whichever_turn_that_is_in() {
+        let mut session = SessionBuilder::new(ThreadId::parse("th1").unwrap()).finish(0).0;
+        session.turns = vec![turn(1, 20, 400), turn(2, 30, 900)];
+        let looked = |seq, looked_at| {
+            let text = String::new;
+            Diff { seq, base: text(), path: text(), sha256: text(), looked_at }
+        };
+        assert!(is_in_time(&looked(10, Some(400)), &session));
+        // What the first call did may be in it, and is told of it once more behind it.
+        assert!(!is_in_time(&looked(10, Some(401)), &session));
+        assert!(is_in_time(&looked(25, Some(401)), &session));
+        assert!(!is_in_time(&looked(25, Some(901)), &session));
+        assert!(is_in_time(&looked(35, Some(901)), &session));
+        assert!(is_in_time(&looked(10, None), &session));
+    }
 }

@@ -104,7 +104,12 @@ impl SessionBuilder {
             SpineType::ArtifactRef => self.artifact(&fields, record.seq.get()),
             SpineType::CompactionBoundary => self.session.compactions.push(record.seq.get()),
             SpineType::Event => {
-                let kind = fields.object("msg").text("type");
+                let msg = fields.object("msg");
+                let kind = msg.text("type");
+                if is_of_model(&msg) {
+                    self.turns
+                        .model_is_heard(Seen { seq: record.seq.get(), time: unix_ms(&record.timestamp) });
+                }
                 if kind.is_some_and(|kind| matches!(&*kind, "missing" | "unreadable")) {
                     self.session.gaps.push(record.seq.get());
                 }
@@ -194,6 +199,18 @@ impl Session {
         };
         ["approval_policy", "sandbox_policy"].into_iter().filter_map(found).collect()
     }
+}
+
+/// Tells whether a message of a connection is what the model thinks or says.
+fn is_of_model(msg: &PayloadFields<'_>) -> bool {
+    let is_item =
+        msg.text("method").is_some_and(|method| matches!(&*method, "item/started" | "item/completed"));
+    is_item
+        && msg
+            .object("params")
+            .object("item")
+            .text("type")
+            .is_some_and(|kind| matches!(&*kind, "agentMessage" | "reasoning"))
 }
 
 fn unix_ms(time: &Timestamp) -> Option<i64> {

@@ -55,8 +55,8 @@ pub struct Call {
     pub id: String,
     /// The number of its first record.
     pub seq: u64,
-    /// When it began, in milliseconds since 1970, where that is recorded.
-    pub began_at: Option<i64>,
+    /// When it can have begun at the earliest, in milliseconds since 1970, where that is recorded.
+    pub may_begin_at: Option<i64>,
     /// The tool.
     pub name: String,
     /// What kind of tool: `command`, `file_change`, `agent`, ….
@@ -94,7 +94,7 @@ pub enum Approval {
 }
 
 /// Where and when something was seen.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Seen {
     pub(super) seq: u64,
     pub(super) time: Option<i64>,
@@ -111,9 +111,16 @@ pub(super) struct Turns {
     is_inferred: bool,
     /// Whether the last turn is going on.
     is_open: bool,
+    /// What the turn that is going on has shown of when calls may begin: its own beginning, and then what the model said.
+    heard: Vec<Seen>,
 }
 
 impl Turns {
+    /// Says that the model was heard. Whatever it calls behind that was not called before.
+    pub(super) fn model_is_heard(&mut self, at: Seen) {
+        self.heard.push(at);
+    }
+
     /// Says that ids are our own.
     pub(super) fn ids_are_inferred(&mut self) {
         self.is_inferred = true;
@@ -131,7 +138,7 @@ impl Turns {
         let seq = at.seq;
         let kind = fields.text("kind").unwrap_or_default();
         match (event_type, &*kind) {
-            (EventType::StepStarted, "turn") => self.begin(fields, seq),
+            (EventType::StepStarted, "turn") => self.begin(fields, at),
             (EventType::StepCompleted, "turn") => self.end(fields, seq),
             (EventType::StepStarted | EventType::StepCompleted, "approval") => self.approval(fields),
             (EventType::StepStarted, "user_input") => {
@@ -168,7 +175,9 @@ impl Turns {
         }
     }
 
-    fn begin(&mut self, fields: &PayloadFields<'_>, seq: u64) {
+    fn begin(&mut self, fields: &PayloadFields<'_>, at: Seen) {
+        let seq = at.seq;
+        self.heard = vec![at];
         let number = u32::try_from(self.all.len() + 1).unwrap_or(u32::MAX);
         let id = fields.text("turn_id").map(std::borrow::Cow::into_owned);
         let is_inferred = self.is_inferred || id.is_none();
@@ -228,8 +237,10 @@ impl Turns {
             turn.questions += 1;
         }
         self.calls.insert(id.clone(), (at, turn.calls.len()));
-        let Seen { seq, time: began_at } = seen;
-        turn.calls.push(Call { id, seq, began_at, name, class, command, result: None, approval: None });
+        let seq = seen.seq;
+        // Codex tells that a command has begun when it has run for a while, or has ended: that is too late.
+        let may_begin_at = self.heard.iter().rfind(|heard| heard.seq < seq).and_then(|heard| heard.time);
+        turn.calls.push(Call { id, seq, may_begin_at, name, class, command, result: None, approval: None });
     }
 
     fn found(&mut self, id: &str) -> Option<&mut Call> {

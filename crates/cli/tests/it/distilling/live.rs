@@ -12,10 +12,16 @@ use crate::kit::Steno;
 
 const THREAD: &str = "th1";
 
-/// A server that does one turn when it is asked to. It waits until the recorder has looked at the repository, before it
-/// changes something and behind it: a real agent would not, and then the look counts for nothing.
+/// A server that does one turn when it is asked to. Its model is heard when the recorder has looked at the repository, and it
+/// waits for that again at the end: a real agent would not, and then the look counts for nothing.
 fn server(repo: &Repo, steno: &Steno, items: &[Value], work: &str) -> String {
-    let artifacts = steno.store().join("spine").join(THREAD).join("artifacts");
+    let thinks = item("started", &json!({"type": "reasoning", "id": "r1", "summary": [], "content": []}));
+    server_with(repo, steno, ":", &[&[thinks], items].concat(), work)
+}
+
+/// The same, with what it does before it says that the turn has begun; its model is heard if the items say so.
+fn server_with(repo: &Repo, steno: &Steno, early: &str, items: &[Value], work: &str) -> String {
+    let spine = steno.store().join("spine").join(THREAD);
     let said = |lines: &[Value]| {
         lines.iter().map(|line| format!("printf '%s\\n' '{line}'\n")).collect::<Vec<_>>().concat()
     };
@@ -27,12 +33,12 @@ fn server(repo: &Repo, steno: &Steno, items: &[Value], work: &str) -> String {
     let thread = json!({"id": 2, "result": {"thread": {"id": THREAD, "cwd": repo.path()}, "model": "m"}});
     let ended = json!({"method": "turn/completed", "params": turn});
     format!(
-        "looked() {{ until [ \"$(ls '{artifacts}' 2>/dev/null | wc -l)\" -ge \"$1\" ]; do sleep 0.05; done; }}\n\
+        "looked() {{ until [ \"$(cat '{spine}'/*.jsonl 2>/dev/null | grep -c '\"git_diff\"')\" -ge \"$1\" ]; do sleep 0.05; done; }}\n\
          while IFS= read -r line; do case \"$line\" in\n\
-         *thread/start*) {thread};;\n*turn/start*) {started}looked 1\n{items}cd '{repo}' && {work}\n{ended}looked 2\n\
+         *thread/start*) {thread};;\n*turn/start*) (cd '{repo}' && {early})\n{started}looked 1\n{items}cd '{repo}' && {work}\n{ended}looked 2\n\
          printf '%s\\n' '{{\"method\":\"thread/status/changed\",\"params\":{{\"threadId\":\"{THREAD}\"}}}}';;\n\
          esac; done\n",
-        artifacts = artifacts.display(),
+        spine = spine.display(),
         thread = said(&[thread]),
         started = said(&started),
         items = said(items),
@@ -67,6 +73,17 @@ fn connected(steno: &Steno, server: &str) {
     assert!(said.out.contains("thread/status/changed"), "{said:?}");
 }
 
+/// What every look at the repository has shown, those with nothing new among them.
+fn looks(steno: &Steno) -> Vec<String> {
+    let dir = steno.store().join("spine").join(THREAD);
+    let lines = fs::read_to_string(dir.join("segment-000.jsonl")).unwrap();
+    let records = lines.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let looks = records.filter(|record| record["payload"]["kind"] == "git_diff");
+    looks
+        .map(|look| fs::read_to_string(dir.join(look["payload"]["artifact_path"].as_str().unwrap())).unwrap())
+        .collect()
+}
+
 fn kinds(task: &Path) -> (Value, Value) {
     let steno = &toml(task)["metadata"]["steno"];
     (steno["verification"]["kind"].clone(), steno["solution"]["kind"].clone())
@@ -95,6 +112,24 @@ fn what_a_command_changed_is_known_by_how_the_working_tree_differs() {
     let dir = steno.dir.path().join("dir");
     works(&task, &dir);
     assert!(!dir.join("notes.txt").exists() && dir.join("with space").exists());
+}
+
+#[test]
+fn a_look_that_may_have_come_too_late_is_no_beginning() {
+    needs!(tool("git"), "git is absent");
+    let steno = Steno::new();
+    let repo = Repo::new(&steno);
+    // As Codex does it: a short command has run when it is told that it begins. The look shows what it has done.
+    let items = [command("c1", "./mend", &repo), command("c2", "./check.sh", &repo)].concat();
+    let early = "sed 's/a - b/a + b/' calc.py > new && mv new calc.py";
+    connected(&steno, &server_with(&repo, &steno, early, &items, ":"));
+    let looks = looks(&steno);
+    assert!(looks.len() == 2 && looks.iter().all(|look| look.contains("+    return a + b")), "{looks:?}");
+    refused(
+        &steno,
+        &[THREAD, "--turns", "1", "--repo", repo.path()],
+        "nothing that was changed in it is recorded",
+    );
 }
 
 #[test]
