@@ -127,7 +127,8 @@ pub(super) fn changes_files(call: &Call) -> bool {
 pub(super) fn may_change_files(call: &Call) -> bool {
     let Some(result) = &call.result else { return true };
     if result.changes.is_some() {
-        return result.outcome != "ok";
+        // What is known of one that was refused is what it would have changed.
+        return !matches!(result.outcome.as_str(), "ok" | "denied");
     }
     match (&call.command, call.class.as_str()) {
         (Some(command), _) => command.judge().effect != Effect::None,
@@ -150,3 +151,32 @@ const READING_TOOLS: [&str; 9] = [
     "list_mcp_resources",
     "read_mcp_resource",
 ];
+
+#[cfg(test)]
+mod tests {
+    use steno_model::json::RawJson;
+
+    use super::super::turn::CallResult;
+    use super::*;
+
+    #[test]
+    fn a_change_that_was_refused_has_changed_nothing() {
+        for (outcome, changed, may) in
+            [("ok", true, false), ("denied", false, false), ("failed", false, true), ("", false, true)]
+        {
+            let changes = Some(RawJson::object(|object| object.word("path", "update")));
+            let result = CallResult { seq: 2, outcome: outcome.to_owned(), exit_code: None, changes };
+            let call = Call {
+                id: "c1".to_owned(),
+                seq: 1,
+                may_begin_at: None,
+                name: "apply_patch".to_owned(),
+                class: "file_change".to_owned(),
+                command: None,
+                result: Some(result),
+                approval: None,
+            };
+            assert_eq!((changes_files(&call), may_change_files(&call)), (changed, may), "{outcome}");
+        }
+    }
+}
