@@ -2,8 +2,9 @@
 # Runs real agents (Claude Code and Codex, with a scripted model and no network) beside `steno watch`, and holds the
 # store to what the model said and to what a fresh `steno import` makes of the same files: while the agents work,
 # through kills of `watch`, and after their files were deleted and given back. Then puts `steno app-server` between a
-# client and Codex, and holds the spines to the bytes that passed and to Codex's session files. With arguments, runs only
-# the claims whose names contain one of them. The claims are in scripts/e2e; the rig that runs the agents is a shared file.
+# client and Codex, and holds the spines to the bytes that passed and to Codex's session files; and makes tasks of turns,
+# and does them. With arguments, runs only the claims whose names contain one of them. The claims are in scripts/e2e; the
+# rig that runs the agents is a shared file.
 #
 # Needs root, for namespaces, and npm, which fetches the agents. If STENO_E2E_AGENTS names a directory below /tmp,
 # they are kept there for the next time.
@@ -14,6 +15,7 @@ source "$(dirname "${BASH_SOURCE[0]}")/supervised.sh"
 agents=(claude codex)
 
 need python3 npm unshare ip
+python3 -c 'import tomllib' 2>/dev/null || absent "python3 is older than 3.11"
 need_root "the rig makes namespaces"
 if [ -n "${STENO_SHARED:-}" ] && [ ! -d "$STENO_SHARED" ]; then
     echo "e2e: FAILED: STENO_SHARED names \`$STENO_SHARED\`, which is not a directory" >&2

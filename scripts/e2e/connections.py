@@ -105,7 +105,7 @@ def set_up():
     lib = WORK / "rig" / "lib"
     (lib / "model_server.py").rename(lib / "rig_model.py")
     shutil.copy(SANDBOXED / "model.py", lib / "model_server.py")
-    for name in ("client.py", "tee.py"):
+    for name in ("client.py", "asker.py", "tee.py"):
         shutil.copy(SANDBOXED / name, WORK)
 
 

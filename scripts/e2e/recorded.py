@@ -154,7 +154,8 @@ def check_artifacts(connection, before):
     """What git had at the beginning can be made again from what was kept."""
     # The first thread: what comes later finds what that one has changed.
     thread, records = min(spines(connection.store).items())
-    kept = {each["kind"]: each for each in of_type(records, "artifact_ref")}
+    # What a turn has changed is in those of its end.
+    kept = {each["kind"]: each for each in reversed(of_type(records, "artifact_ref"))}
     demand(sorted(kept) == ["git_diff", "git_info", "shell_snapshot"], f"artifacts {sorted(kept)}")
     dir, diff = connection.store.path / "spine" / thread, kept["git_diff"]
     demand(diff["base_sha"] == git(before, "rev-parse", "origin/main").strip(), f"the base is {diff['base_sha']}")

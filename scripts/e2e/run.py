@@ -6,6 +6,7 @@ import traceback
 
 import claims
 import connections
+import distilled
 from agents import AGENTS, WORK, write_scenarios
 from ending import end_children, end_when_stopped
 from promises import Violation
@@ -20,7 +21,7 @@ CLAIMS = [
     claims.taken_over,
 ]
 # Of Codex alone.
-CODEX_CLAIMS = [connections.connected, connections.bridged]
+CODEX_CLAIMS = [connections.connected, connections.bridged, distilled.distilled]
 
 
 def check(claim, agent):
@@ -42,6 +43,7 @@ def main():
     (WORK / "nobody").mkdir()
     write_scenarios()
     connections.set_up()
+    distilled.set_up()
     wanted, failed = sys.argv[1:], 0
     pairs = [(claim, agent) for claim in CLAIMS for agent in AGENTS] + [(claim, AGENTS[1]) for claim in CODEX_CLAIMS]
     pairs = [(f"{claim.__name__}_{agent.name}", claim, agent) for claim, agent in pairs]

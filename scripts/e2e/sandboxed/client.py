@@ -19,7 +19,9 @@ PLAN = {"mode": "plan", "settings": {"model": "gpt-5.5", "reasoning_effort": Non
 
 
 class Server:
-    def __init__(self, command):
+    def __init__(self, command, answer):
+        # What is said to a request of the server's, by its method and parameters.
+        self.answer = answer
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         self.said = queue.Queue()
         self.asked = 0
@@ -39,7 +41,7 @@ class Server:
         until = time.monotonic() + PATIENCE_S
         while message := self.said.get(timeout=max(0, until - time.monotonic())):
             if "method" in message and "id" in message:
-                self.send({"id": message["id"], "result": answer(message["method"], message["params"])})
+                self.send({"id": message["id"], "result": self.answer(message["method"], message["params"])})
             if wanted(message):
                 return message
         sys.exit(f"the server ended, and there was no {what}")
@@ -52,6 +54,11 @@ class Server:
         if ("result" in said) != is_fine:
             sys.exit(f"{method} was answered by {said}")
         return said.get("result")
+
+    def greet(self):
+        client = {"name": "e2e", "title": "End to end", "version": "1.0"}
+        self.call("initialize", clientInfo=client, capabilities={"experimentalApi": True, "requestAttestation": False})
+        self.send({"method": "initialized"})
 
     def begin(self, cwd, **more):
         """Starts a thread that asks for everything."""
@@ -114,10 +121,8 @@ def main():
     command, cwd, before = sys.argv[1:4]
     make_repository(cwd)
     shutil.copytree(cwd, before)
-    server = Server([command, "app-server"])
-    client = {"name": "e2e", "title": "End to end", "version": "1.0"}
-    server.call("initialize", clientInfo=client, capabilities={"experimentalApi": True, "requestAttestation": False})
-    server.send({"method": "initialized"})
+    server = Server([command, "app-server"], answer)
+    server.greet()
     server.call("account/login/start", type="apiKey", apiKey="sk-e2e-secret-0123456789")
     server.call("no/such/method", is_fine=False)
     delegate_and_compact(server, cwd)

@@ -1,7 +1,15 @@
 """The rig's scripted model, which also compacts: a request that ends with a trigger is answered by one item that nobody
-can read, as a provider does it. It lies where the rig's own lies, which is `rig_model` beside it."""
+can read, as a provider does it. And it can think until a recorder has seen what it was asked. It lies where the rig's own
+lies, which is `rig_model` beside it."""
+
+import time
+from pathlib import Path
 
 import rig_model
+
+# How long the recorder may take. One that takes longer has missed the beginning, and whoever looks at the record sees that.
+SEEN_S_MAX = 30
+LOOK_S = 0.02
 
 USAGE = {
     "input_tokens": 120,
@@ -13,6 +21,13 @@ USAGE = {
 
 
 class Model(rig_model.H):
+    def choose(self, turns, raw):
+        name, step, blocks = super().choose(turns, raw)
+        for block in blocks:
+            if "seen_in" in block:
+                wait_until_seen(Path(block["seen_in"]), name)
+        return name, step, blocks
+
     def oai_responses(self, req, raw):
         if not any(item.get("type") == "compaction_trigger" for item in req.get("input", [])):
             return super().oai_responses(req, raw)
@@ -29,6 +44,18 @@ class Model(rig_model.H):
 
     def _say(self, kind, number, **said):
         self.sse({"type": kind, "sequence_number": number, **said}, kind)
+
+
+def wait_until_seen(spines, scenario):
+    """Waits until a spine has the prompt that chose a scenario, said back by the agent. That comes behind the beginning of
+    the turn, and what the recorder looks at there stands before it."""
+    marker = f"[[scenario:{scenario}]]".encode()
+    until = time.monotonic() + SEEN_S_MAX
+    while time.monotonic() < until:
+        lines = (line for path in spines.glob("*/segment-*.jsonl") for line in path.read_bytes().splitlines())
+        if any(marker in line and b'"item/completed"' in line for line in lines):
+            return
+        time.sleep(LOOK_S)
 
 
 if __name__ == "__main__":
