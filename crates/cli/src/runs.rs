@@ -1,5 +1,5 @@
-//! Finds what a RUN argument means: a UUID, the beginning of one, or a transcript file. Opens it, and says what can
-//! be seen at once to be wrong with it.
+//! Finds what a RUN argument means: a UUID, the beginning of one, a session that a run shows, or a transcript file. Opens
+//! it, and says what can be seen at once to be wrong with it.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,8 @@ use steno_journal::{Error as JournalError, Reader, RunFile, Seal, Store, read_se
 use steno_model::RunId;
 use steno_views::{Lines, visible, with_causes};
 
-use crate::failure::Failure;
+use crate::archiving::sessions;
+use crate::failure::{Exit, Failure};
 use crate::provider_files::{Opened, cannot, check_ours, what_is};
 use crate::settings::Settings;
 
@@ -75,13 +76,20 @@ pub fn parse_id(text: &str) -> Result<RunId, steno_model::Error> {
 /// Reads a RUN argument.
 pub fn find(text: &str, settings: &Settings) -> Result<Found, Failure> {
     if let Ok(run) = parse_id(text) {
-        return Ok(Found::Run(run));
+        let is_there = open_store(settings)?.map_or(Ok(true), |store| store.has(run))?;
+        let shown = if is_there { None } else { find_shown(text, settings)? };
+        return Ok(Found::Run(shown.unwrap_or(run)));
     }
     let path = Path::new(text);
     if path.is_file() || path.is_dir() {
         return Ok(Found::File(path.to_owned()));
     }
     check_path(text)?;
+    if begun_by(text, settings)?.is_empty()
+        && let Some(run) = find_shown(text, settings)?
+    {
+        return Ok(Found::Run(run));
+    }
     let wanted = "a UUID, four or more of its first digits, or a transcript file";
     find_by_prefix(text, settings, wanted).map(Found::Run)
 }
@@ -117,6 +125,11 @@ pub fn find_recorded(text: &str, settings: &Settings) -> Result<Found, Failure> 
 
 /// Fails for a file of an agent and for a directory.
 fn check_kind(path: &Path) -> Result<(), Failure> {
+    if let Err(failure) = Opened::open(path)
+        && failure.exit == Exit::Found
+    {
+        return Err(failure);
+    }
     let Some((what, hint)) = no_transcript(path) else { return Ok(()) };
     let message = format!("`{}` is {what}, and not a transcript", path.display());
     Err(Failure { hint, ..Failure::usage(message) })
@@ -154,20 +167,46 @@ pub fn find_run(text: &str, settings: &Settings) -> Result<RunId, Failure> {
     find_by_prefix(text, settings, "a UUID, or four or more of its first digits")
 }
 
-fn find_by_prefix(text: &str, settings: &Settings, wanted: &str) -> Result<RunId, Failure> {
-    const PREFIX_LEN_MIN: usize = 4;
-    let plausible = (PREFIX_LEN_MIN..RunId::LEN).contains(&text.len())
-        && text.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-');
-    if !plausible {
-        let message = format!("`{text}` is no run: want {wanted}");
-        return Err(Failure::usage(message).with_hint("`steno ls` lists the runs"));
+/// Finds the run that shows a session, which has a name of its own: what was said on a thread over a connection.
+fn find_shown(text: &str, settings: &Settings) -> Result<Option<RunId>, Failure> {
+    let Some(store) = open_store(settings)? else { return Ok(None) };
+    match sessions::shown(text, &store)?[..] {
+        [] => Ok(None),
+        [shown] => Ok(Some(shown.run)),
+        [first, second, ..] => {
+            let message =
+                format!("`{text}` is shown by several runs, {} and {} among them", first.run, second.run);
+            Err(Failure::usage(message).with_hint("give one of the runs"))
+        }
     }
+}
+
+/// Tells whether a text can be the beginning of a UUID.
+fn is_prefix(text: &str) -> bool {
+    const PREFIX_LEN_MIN: usize = 4;
+    (PREFIX_LEN_MIN..RunId::LEN).contains(&text.len())
+        && text.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-')
+}
+
+/// Returns the runs of the store that begin so; none if there is no store.
+pub fn begun_by(text: &str, settings: &Settings) -> Result<Vec<RunId>, Failure> {
+    let Some(store) = open_store(settings)?.filter(|_| is_prefix(text)) else { return Ok(Vec::new()) };
     let prefix = text.to_ascii_lowercase();
-    let mut runs = need_store(settings)?.runs()?;
+    let mut runs = store.runs()?;
     runs.retain(|run| {
         let id = run.to_string();
         id.starts_with(&prefix) || id.replace('-', "").starts_with(&prefix)
     });
+    Ok(runs)
+}
+
+fn find_by_prefix(text: &str, settings: &Settings, wanted: &str) -> Result<RunId, Failure> {
+    if !is_prefix(text) {
+        let message = format!("`{text}` is no run: want {wanted}");
+        return Err(Failure::usage(message).with_hint("`steno ls` lists the runs"));
+    }
+    need_store(settings)?;
+    let runs = begun_by(text, settings)?;
     match runs[..] {
         [run] => Ok(run),
         [] => {

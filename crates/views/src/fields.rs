@@ -87,7 +87,8 @@ impl<'a> PayloadFields<'a> {
 }
 
 /// Returns the session that an event's run records from outside, when the envelope names one.
-pub(crate) fn session_run_id(event: &ExchangeEvent) -> Option<RunId> {
+#[must_use]
+pub fn session_run_id(event: &ExchangeEvent) -> Option<RunId> {
     run_id_in(event, "session_run_id")
 }
 

@@ -59,6 +59,7 @@ mod visible;
 mod wire;
 mod words;
 
+pub use fields::session_run_id;
 pub use state::{Reported, State};
 pub use visible::{Lines, visible};
 pub use words::{count, cut, with_causes};

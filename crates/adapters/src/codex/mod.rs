@@ -27,6 +27,8 @@ mod usage;
 mod waits;
 mod wire;
 
+use steno_model::RunId;
+
 use crate::adapter::{Adapter, Source};
 
 pub(crate) const PROVIDER: &str = "codex";
@@ -58,9 +60,15 @@ pub fn app_server(source: Source) -> Adapter {
     Adapter::new(source, Box::new(mapper))
 }
 
+/// Returns the run that a thread's session file is. What is said on the thread elsewhere names it in `session_run_id`.
+#[must_use]
+pub fn session_run(thread: &str) -> RunId {
+    session::thread_run(thread)
+}
+
 #[cfg(test)]
 mod tests {
-    use steno_model::{Draft, Frame, RunId};
+    use steno_model::{Draft, Frame};
 
     use super::*;
 

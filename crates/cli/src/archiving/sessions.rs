@@ -2,10 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use steno_adapters::codex::session_run;
 use steno_journal::{Error as JournalError, Store, run_ends};
 use steno_model::{Evidence, ExchangeEvent, RunId};
 use steno_vault::{Manifest, SourceId, Vault};
-use steno_views::with_causes;
+use steno_views::{session_run_id, with_causes};
 
 use super::warn;
 use crate::failure::Failure;
@@ -145,22 +146,54 @@ impl Key {
 
 /// Returns every run of the store with the source that it was made from, if any.
 pub fn sources_of_runs(store: &Store) -> Result<Vec<(RunId, Option<SourceId>)>, Failure> {
-    Ok(first_words(store)?.into_iter().map(|(run, _, source)| (run, source)).collect())
+    Ok(first_words(store)?.into_iter().map(|words| (words.run, words.source)).collect())
 }
 
-/// A run, its parent, and the source that it was made from.
-type FirstWords = (RunId, Option<RunId>, Option<SourceId>);
+/// A run that shows a session which has its name from elsewhere: what was said over a connection, or a second file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shown {
+    pub run: RunId,
+    pub session: RunId,
+}
 
-/// Returns of every run its parent and its source, as its first event names them.
+/// Finds the runs that show a session, by the session's name or the beginning of it.
+pub fn shown(text: &str, store: &Store) -> Result<Vec<Shown>, Failure> {
+    let named = runs::parse_id(text).unwrap_or_else(|_| session_run(text));
+    let prefix = text.to_ascii_lowercase();
+    let is_meant = |session: RunId| {
+        let id = session.to_string();
+        let is_begun = id.starts_with(&prefix) || id.replace('-', "").starts_with(&prefix);
+        session == named || (text.len() >= PREFIX_LEN_MIN && is_begun)
+    };
+    let all = first_words(store)?.into_iter();
+    let shown = all.filter_map(|words| Some(Shown { run: words.run, session: words.session? }));
+    Ok(shown.filter(|shown| is_meant(shown.session)).collect())
+}
+
+/// What the first event of a run says of it.
+struct FirstWords {
+    run: RunId,
+    parent: Option<RunId>,
+    /// The session that the run shows and has not its name from.
+    session: Option<RunId>,
+    /// What it was made from.
+    source: Option<SourceId>,
+}
+
+/// Returns of every run what its first event says.
 fn first_words(store: &Store) -> Result<Vec<FirstWords>, Failure> {
     let mut all = Vec::new();
     for other in store.runs()? {
         match run_ends(store, other) {
             Ok(ends) => {
                 let Some((first, _)) = ends.events else { continue };
-                all.push((other, first.parent_run_id, source_of(&first)));
+                let (parent, session, source) =
+                    (first.parent_run_id, session_run_id(&first), source_of(&first));
+                all.push(FirstWords { run: other, parent, session, source });
             }
-            Err(JournalError::Damaged { .. } | JournalError::Shrunk { .. }) => all.push((other, None, None)),
+            Err(JournalError::Damaged { .. } | JournalError::Shrunk { .. }) => {
+                all.push(FirstWords { run: other, parent: None, session: None, source: None });
+            }
             Err(error) => return Err(error.into()),
         }
     }
@@ -173,10 +206,10 @@ fn with_children(store: &Store, run: RunId) -> Result<Vec<(RunId, Option<SourceI
     let mut found: Vec<(RunId, Option<SourceId>)> = Vec::new();
     let mut waiting = vec![run];
     while let Some(next) = waiting.pop() {
-        let source = all.iter().find(|(other, ..)| *other == next).and_then(|(.., source)| *source);
+        let source = all.iter().find(|words| words.run == next).and_then(|words| words.source);
         found.push((next, source));
         let is_new = |child: &RunId| !found.iter().any(|(known, _)| known == child);
-        let children = all.iter().filter(|(_, parent, _)| *parent == Some(next)).map(|(child, ..)| *child);
+        let children = all.iter().filter(|words| words.parent == Some(next)).map(|words| words.run);
         waiting.extend(children.filter(is_new));
     }
     Ok(found)

@@ -65,8 +65,8 @@ pub struct WatchArgs {
     override_usage = "steno forget [OPTIONS] <RUN>\n       steno forget [OPTIONS] --project <PROJECT>\n       steno forget [OPTIONS] --older-than <TIME>"
 )]
 pub struct ForgetArgs {
-    /// A run's UUID or the beginning of it, a session as its agent names it, or a file: its session with its subagents. Or
-    /// a thread that has a trace spine alone
+    /// A run's UUID or the beginning of it, a session as its agent names it, or a file: its session with its subagents, and
+    /// the connections that had nothing else. Or a thread that has a trace spine or was on a connection alone
     #[arg(required_unless_present_any = ["project", "older_than"])]
     pub run: Option<String>,
     /// All sessions of a project, by its directory or as its agent names it; `*` stands for anything

@@ -6,10 +6,13 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use serde_json::json;
+use steno_adapters::codex::session_run;
 use steno_journal::{Journal, Store};
 use steno_model::{RunId, ThreadId};
 use steno_recorder::archive::{is_project, last_written};
-use steno_recorder::forgetting::{Doomed, SpinesOf, connection_of, finish, forget, spines_of};
+use steno_recorder::forgetting::{
+    Doomed, SaidOf, SpinesOf, Staying, connection_of, finish, forget, is_session_of, said_of, spines_of,
+};
 use steno_vault::{Manifest, Role, SourceId, Vault};
 use steno_views::{Lines, count, visible};
 
@@ -29,12 +32,30 @@ struct Plan {
     manifests: Vec<Manifest>,
     runs: Vec<RunId>,
     spines: SpinesOf,
+    /// What stays of threads that go.
+    staying: Vec<Staying>,
     why: String,
 }
 
 impl Plan {
     fn is_empty(&self) -> bool {
         self.manifests.is_empty() && self.runs.is_empty() && self.spines.going.is_empty()
+    }
+
+    /// Says what stays, and what takes it.
+    fn warn_of_the_rest(&self) {
+        for thread in &self.spines.staying {
+            warn(&format!(
+                "the spine of `{thread}` has records of what goes, and of other connections: it stays"
+            ));
+        }
+        for Staying { run, runs } in &self.staying {
+            warn(&format!(
+                "run {run} shows the same session and stays, as its connection had other threads too; \
+                 `steno forget {run}` takes all {} of the connection",
+                count(*runs as u64, "run")
+            ));
+        }
     }
 
     fn words(&self) -> String {
@@ -57,6 +78,7 @@ pub fn run(args: &ForgetArgs, settings: &Settings, output: &mut Output) -> Outco
         plan => plan?,
     };
     if plan.is_empty() {
+        plan.warn_of_the_rest();
         return Err(Failure::nothing("there is nothing in the archive that this names"));
     }
     show(&plan, &store, &vault, args, output)?;
@@ -83,28 +105,54 @@ fn tidy(store: &Store, vault: &Vault, settings: &Settings) -> Result<Vec<ThreadI
 }
 
 fn plan(args: &ForgetArgs, settings: &Settings, store: &Store, vault: &Vault) -> Result<Plan, Failure> {
-    let made = sessions::sources_of_runs(store)?;
-    let mut only = None;
-    let mut alone = None;
+    let Named { mut manifests, run, thread, why } = named(args, settings, store, vault)?;
+    let mut spines = spines_going(&manifests, (run, thread.as_ref()), store, vault)?;
+    let mut threads: BTreeSet<ThreadId> = spines.going.iter().cloned().chain(thread.clone()).collect();
+    threads.extend(manifests.iter().filter_map(thread_of));
+    let SaidOf { going: connections, staying } =
+        said_of(store, &all_manifests(vault)?, &threads).map_err(not_forgotten)?;
+    let is_new = |manifest: &Manifest| manifests.iter().all(|known| known.id != manifest.id);
+    let connections: Vec<Manifest> = connections.into_iter().filter(is_new).collect();
+    if !connections.is_empty() {
+        manifests.extend(connections);
+        spines = spines_going(&manifests, (run, thread.as_ref()), store, vault)?;
+    }
+    manifests.sort_by(|one, other| one.info.path.0.cmp(&other.info.path.0));
+    let going: BTreeSet<SourceId> = manifests.iter().map(|manifest| manifest.id).collect();
+    let mut runs: Vec<RunId> = run.into_iter().collect();
+    for (run, source) in sessions::sources_of_runs(store)? {
+        let Some(source) = source else { continue };
+        if (going.contains(&source) || vault.is_forgotten(source)?) && !runs.contains(&run) {
+            runs.push(run);
+        }
+    }
+    let staying = staying.into_iter().filter(|said| !runs.contains(&said.run)).collect();
+    Ok(Plan { manifests, runs, spines, staying, why })
+}
+
+/// What arguments name.
+struct Named {
+    manifests: Vec<Manifest>,
+    /// A run that was not made from a file, or whose file was forgotten before.
+    run: Option<RunId>,
+    /// A thread of whose session the archive has no file.
+    thread: Option<ThreadId>,
+    why: String,
+}
+
+fn named(args: &ForgetArgs, settings: &Settings, store: &Store, vault: &Vault) -> Result<Named, Failure> {
+    let (mut run, mut thread) = (None, None);
     let (manifests, why) = match (&args.run, &args.project, args.older_than) {
         (Some(text), _, _) => {
             let manifests = match find_sources(text, store, vault, settings) {
                 Ok(manifests) => manifests,
-                // A run that was recorded and not made from files, or one whose files were forgotten before.
-                Err(failure) => match runs::find_run(text, settings) {
-                    Ok(run) if store.has(run)? => {
-                        only = Some(run);
-                        Vec::new()
+                Err(failure) => {
+                    match runs::find_run(text, settings) {
+                        Ok(found) if store.has(found)? => run = Some(found),
+                        Ok(_) | Err(_) => thread = Some(thread_named(text, store)?.ok_or(failure)?),
                     }
-                    // A spine that was made from a file which the archive has not.
-                    Ok(_) | Err(_) => match find_thread(text, store) {
-                        Ok(thread) => {
-                            alone = Some(thread);
-                            Vec::new()
-                        }
-                        Err(_) => return Err(failure),
-                    },
-                },
+                    Vec::new()
+                }
             };
             (manifests, text.clone())
         }
@@ -118,23 +166,45 @@ fn plan(args: &ForgetArgs, settings: &Settings, store: &Store, vault: &Vault) ->
         }
         (None, None, None) => return Err(Failure::usage("say what to forget")),
     };
-    let mut manifests = manifests;
-    manifests.sort_by(|one, other| one.info.path.0.cmp(&other.info.path.0));
-    let going: BTreeSet<SourceId> = manifests.iter().map(|manifest| manifest.id).collect();
-    let mut runs: Vec<RunId> = only.into_iter().collect();
-    for (run, source) in made {
-        let Some(source) = source else { continue };
-        if (going.contains(&source) || vault.is_forgotten(source)?) && !runs.contains(&run) {
-            runs.push(run);
-        }
+    Ok(Named { manifests, run, thread, why })
+}
+
+/// Finds a thread that has a spine, or that was on a connection.
+fn thread_named(text: &str, store: &Store) -> Result<Option<ThreadId>, Failure> {
+    if let Ok(thread) = find_thread(text, store) {
+        return Ok(Some(thread));
     }
-    let mut spines = spines_of(store, vault, &manifests).map_err(not_forgotten)?;
+    let shown = sessions::shown(text, store)?;
+    let Some(first) = shown.first().filter(|first| shown.iter().all(|other| other.session == first.session))
+    else {
+        return Ok(None);
+    };
+    // A thread that is no UUID has to be given whole.
+    let is_named = session_run(text) == first.session;
+    let name = if is_named { text.to_owned() } else { first.session.to_string() };
+    Ok(ThreadId::parse(&name).ok())
+}
+
+/// Returns the thread whose session file a file is.
+fn thread_of(manifest: &Manifest) -> Option<ThreadId> {
+    let thread = ThreadId::parse(manifest.info.session.as_deref()?.rsplit('/').next()?).ok()?;
+    is_session_of(manifest, &thread).then_some(thread)
+}
+
+fn spines_going(
+    manifests: &[Manifest],
+    (run, thread): (Option<RunId>, Option<&ThreadId>),
+    store: &Store,
+    vault: &Vault,
+) -> Result<SpinesOf, Failure> {
+    let mut spines = spines_of(store, vault, manifests).map_err(not_forgotten)?;
     // A run of Codex is called what its thread is.
-    let is_its = |thread: &ThreadId| only.is_some_and(|run| run.to_string() == thread.as_str());
-    spines.going.extend(store.spines()?.into_iter().filter(is_its).chain(alone));
+    let is_its = |of: &ThreadId| run.is_some_and(|run| run.to_string() == of.as_str()) || Some(of) == thread;
+    spines.going.extend(store.spines()?.into_iter().filter(is_its));
     spines.going.sort();
     spines.going.dedup();
-    Ok(Plan { manifests, runs, spines, why })
+    spines.staying.retain(|of| !spines.going.contains(of));
+    Ok(spines)
 }
 
 /// Returns the files of sessions none of which was written to since.
@@ -185,11 +255,7 @@ fn show(
     if !args.json {
         output.line(&format!("{:>8}  in all: {}", size(total), plan.words()));
     }
-    for thread in &plan.spines.staying {
-        warn(&format!(
-            "the spine of `{thread}` has records of what goes, and of other connections: it stays"
-        ));
-    }
+    plan.warn_of_the_rest();
     Ok(())
 }
 
@@ -240,10 +306,16 @@ fn carry_out(plan: &Plan, store: &Store, vault: &Vault) -> Outcome {
     if let Some(first) = there.first() {
         let path = first.info.path.0.display().to_string();
         tell(&format!(
-            "the agent still has {} ({}{}); they are not archived again unless `steno import --again PATH` names them",
-            count(there.len() as u64, "of these file"),
+            "the agent still has {} ({}{}); {} not archived again unless `steno import --again PATH` names {}",
+            if there.len() > 1 {
+                format!("{} of these files", there.len())
+            } else {
+                "one of these files".to_owned()
+            },
             visible(&path, Lines::Escape),
             if there.len() > 1 { " and others" } else { "" },
+            if there.len() > 1 { "they are" } else { "it is" },
+            if there.len() > 1 { "them" } else { "it" },
         ));
     }
     Ok(Exit::Done)

@@ -33,6 +33,7 @@ mod showing;
 mod spine_recording;
 mod spines;
 mod strange_files;
+mod threads_of_connections;
 mod trees;
 mod usage;
 mod verifying;

@@ -16,7 +16,7 @@ use steno_views::atif::{Family, Kin, NoRecords, Records, Run, RunBuilder, parent
 
 use super::super::provider_events;
 use super::super::related_runs::children_by_parent;
-use crate::archiving::sessions::find_sources;
+use crate::archiving::sessions::{find_sources, shown};
 use crate::failure::Failure;
 use crate::provider_files::{Files, Opened, read_piece};
 use crate::runs::{self, Found};
@@ -122,6 +122,11 @@ fn named(text: &str, settings: &Settings) -> Result<Vec<Job>, Failure> {
         }
         Err(failure) => {
             let Some(store) = runs::open_store(settings)? else { return Err(failure) };
+            // Several connections may show one session.
+            let shown = shown(text, &store)?;
+            if !shown.is_empty() && runs::begun_by(text, settings)?.is_empty() {
+                return Ok(shown.into_iter().map(|shown| Job::Run(shown.run)).collect());
+            }
             let vault = Vault::open(Arc::clone(store.disk()));
             let Ok(sources) = find_sources(text, &store, &vault, settings) else { return Err(failure) };
             let runs = sources.iter().filter_map(|manifest| manifest.adapted.as_ref()?.runs.first());

@@ -3,6 +3,8 @@
 //! One file of tombstones is put in place first. Behind that everything is gone, whoever dies: the next one who opens the
 //! archive, or has anything forgotten, deletes what is left. Spines are deleted here, since the vault does not know them.
 
+mod said;
+
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
@@ -17,6 +19,8 @@ use uuid::Uuid;
 use crate::archive;
 use crate::connection::Spooled;
 use crate::spines::{self, SourceName};
+
+pub use said::{SaidOf, Staying, said_of};
 
 /// Why something could not be forgotten.
 #[derive(Debug, thiserror::Error)]

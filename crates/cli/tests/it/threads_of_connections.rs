@@ -1,0 +1,103 @@
+//! Threads of connections by their own names: shown, exported, and forgotten with what was said on them.
+
+use crate::app_servers::Connected;
+use crate::kit::Steno;
+use crate::spines::check;
+
+const FIRST: &str = "0199aaaa-0000-7000-8000-000000000001";
+const SECOND: &str = "0199bbbb-0000-7000-8000-000000000002";
+
+/// A server that begins one thread after the other.
+const SERVER: &str = r#"
+next=0199aaaa-0000-7000-8000-000000000001
+while IFS= read -r line; do
+  case "$line" in
+    *thread/start*)
+      printf '%s\n' "{\"id\":2,\"result\":{\"thread\":{\"id\":\"$next\",\"cwd\":\"/w\"},\"model\":\"m\"}}"
+      next=0199bbbb-0000-7000-8000-000000000002 ;;
+    *turn/start*) printf '%s\n' '{"id":3,"result":{"turn":{"id":"u1"}}}' ;;
+    *) printf '%s\n' '{"id":1,"result":{}}' ;;
+  esac
+done
+"#;
+
+/// Says something on each of these threads, over one connection.
+fn connect(steno: &Steno, threads: &[&str]) {
+    let mut connected = Connected::begin(steno, &["sh", "-c", SERVER]);
+    let mut ask = |line: &str| {
+        connected.say(line);
+        connected.hear();
+    };
+    ask(r#"{"method":"initialize","id":1,"params":{"clientInfo":{"name":"editor","version":"1"}}}"#);
+    for thread in threads {
+        ask(r#"{"method":"thread/start","id":2,"params":{}}"#);
+        ask(&format!(
+            r#"{{"method":"turn/start","id":3,"params":{{"threadId":"{thread}","input":[{{"type":"text","text":"The secret of {thread}."}}]}}}}"#
+        ));
+    }
+    assert_eq!(connected.end().1, 0);
+}
+
+fn files_with(steno: &Steno, text: &str) -> Vec<String> {
+    let has = |bytes: &[u8]| bytes.windows(text.len()).any(|window| window == text.as_bytes());
+    steno.look().into_iter().filter(|(_, seen)| has(&seen.bytes)).map(|(name, _)| name).collect()
+}
+
+fn runs(steno: &Steno) -> usize {
+    steno.run(&["ls", "--json"]).out.lines().count()
+}
+
+#[test]
+fn a_thread_goes_with_the_connection_that_had_nothing_else() {
+    let steno = Steno::new();
+    connect(&steno, &[FIRST]);
+    connect(&steno, &[FIRST]);
+    assert_eq!(runs(&steno), 2);
+    let said = steno.run(&["forget", "0199aaaa", "--yes"]);
+    check(&said, 0, &["forgot 2 files, 2 runs and 1 spine"]);
+    assert_eq!((files_with(&steno, "The secret"), runs(&steno)), (Vec::new(), 0));
+    check(&steno.run(&["show", "0199aaaa"]), 1, &["no run begins with"]);
+}
+
+#[test]
+fn what_stays_of_a_thread_on_a_connection_with_others_is_said_with_what_takes_it() {
+    let steno = Steno::new();
+    connect(&steno, &[FIRST, SECOND]);
+    let said = steno.run(&["forget", FIRST, "--yes"]);
+    check(
+        &said,
+        0,
+        &["forgot 0 files, 0 runs and 1 spine", "as its connection had other threads too", "2 runs"],
+    );
+    assert_eq!(runs(&steno), 2);
+    // Again there is nothing that goes, and what stays is said again.
+    let said = steno.run(&["forget", FIRST, "--yes"]);
+    check(&said, 1, &["other threads too"]);
+    let (_, after) = said.err.split_once("`steno forget ").unwrap();
+    let (run, _) = after.split_once('`').unwrap();
+    check(&steno.run(&["show", run]), 0, &[&format!("The secret of {FIRST}.")]);
+    check(&steno.run(&["forget", run, "--yes"]), 0, &["forgot 1 file, 2 runs and 1 spine"]);
+    assert_eq!((files_with(&steno, "The secret"), runs(&steno)), (Vec::new(), 0));
+}
+
+#[test]
+fn a_thread_of_a_connection_is_found_by_its_name() {
+    let steno = Steno::new();
+    connect(&steno, &[FIRST, SECOND]);
+    for name in [SECOND, "0199bbbb", "0199bbbb0000"] {
+        for command in ["show", "events", "tree", "verify"] {
+            check(&steno.run(&[command, name]), 0, &[]);
+        }
+        check(&steno.run(&["show", name]), 0, &[&format!("The secret of {SECOND}.")]);
+        let said = steno.run(&["export", "atif", name, "-o", "-"]);
+        check(&said, 0, &[&format!("The secret of {SECOND}.")]);
+        assert!(!said.out.contains(FIRST), "{said:?}");
+    }
+    check(&steno.run(&["show", "0199"]), 2, &["`0199` is shown by several runs", "give one of the runs"]);
+    check(&steno.run(&["show", "0199cccc"]), 1, &["no run begins with `0199cccc`"]);
+    // A thread that was on two connections is two trajectories, and two runs to show.
+    connect(&steno, &[FIRST]);
+    check(&steno.run(&["show", FIRST]), 2, &["is shown by several runs"]);
+    let said = steno.run(&["export", "atif", FIRST, "-o", "-"]);
+    assert_eq!((said.code, said.out.lines().count()), (0, 2), "{said:?}");
+}

@@ -1,0 +1,121 @@
+//! What connections have of threads that are to be forgotten.
+//!
+//! A connection goes with a thread when it has nothing else: no other thread, subagents of this one aside. Of one that has
+//! more, nothing can be taken out of its file, so that it stays, and is named.
+
+use std::collections::BTreeSet;
+
+use steno_adapters::codex::session_run;
+use steno_journal::{Error as JournalError, Store, run_ends};
+use steno_model::{Evidence, RunId, ThreadId};
+use steno_vault::Manifest;
+use steno_views::session_run_id;
+
+use super::{Error, connection_in, connection_of, sources_of};
+
+/// What connections have of threads.
+#[derive(Clone, Debug, Default)]
+pub struct SaidOf {
+    /// The connections that have nothing else, as files of the vault.
+    pub going: Vec<Manifest>,
+    /// What stands on connections that have more.
+    pub staying: Vec<Staying>,
+}
+
+/// A thread's run on a connection that has other threads too.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Staying {
+    /// The run.
+    pub run: RunId,
+    /// How many runs its connection has become.
+    pub runs: usize,
+}
+
+/// Finds the connections that threads were on, among files of the vault.
+///
+/// # Errors
+/// What the system says.
+pub fn said_of(store: &Store, manifests: &[Manifest], threads: &BTreeSet<ThreadId>) -> Result<SaidOf, Error> {
+    let sessions: BTreeSet<RunId> = threads.iter().map(|thread| session_run(thread.as_str())).collect();
+    let mut said = SaidOf::default();
+    let is_connection = |manifest: &&Manifest| connection_of(manifest).is_some();
+    let connections: Vec<&Manifest> = manifests.iter().filter(is_connection).collect();
+    if sessions.is_empty() || connections.is_empty() {
+        return Ok(said);
+    }
+    let all = heard(store)?;
+    for manifest in connections {
+        let source = manifest.id.to_string();
+        let heard: Vec<&Heard> =
+            all.iter().filter(|heard| heard.source.as_deref() == Some(&source)).collect();
+        let own = with_subagents(&heard, &sessions);
+        let Some(first) = own.first() else { continue };
+        let adapted = manifest.adapted.iter().flat_map(|adapted| &adapted.runs);
+        // A run that cannot be read is nobody's, and counts as another's.
+        let runs: BTreeSet<String> =
+            adapted.cloned().chain(heard.iter().map(|heard| heard.run.to_string())).collect();
+        let shown = own.iter().filter_map(|heard| heard.session).collect();
+        if runs.len() == own.len() && !has_other_spines(store, manifest, &shown)? {
+            said.going.push(manifest.clone());
+        } else {
+            said.staying.push(Staying { run: first.run, runs: runs.len() });
+        }
+    }
+    Ok(said)
+}
+
+/// What the first event of a run says of it.
+struct Heard {
+    run: RunId,
+    parent: Option<RunId>,
+    session: Option<RunId>,
+    source: Option<String>,
+}
+
+fn heard(store: &Store) -> Result<Vec<Heard>, Error> {
+    let mut all = Vec::new();
+    for run in store.runs()? {
+        match run_ends(store, run) {
+            Ok(ends) => {
+                let Some((first, _)) = ends.events else { continue };
+                let evidence = first.extra.get("evidence").and_then(Evidence::read);
+                let source = evidence.map(|evidence| evidence.source.to_text().into_owned());
+                all.push(Heard { run, parent: first.parent_run_id, session: session_run_id(&first), source });
+            }
+            Err(
+                JournalError::Damaged { .. } | JournalError::Shrunk { .. } | JournalError::NotRegular { .. },
+            ) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(all)
+}
+
+/// Returns the runs of a connection that show sessions, and those below them.
+fn with_subagents<'a>(heard: &[&'a Heard], sessions: &BTreeSet<RunId>) -> Vec<&'a Heard> {
+    let mut own: Vec<&Heard> = Vec::new();
+    let mut known = BTreeSet::new();
+    loop {
+        let is_own = |heard: &&&Heard| {
+            !known.contains(&heard.run)
+                && (heard.session.is_some_and(|session| sessions.contains(&session))
+                    || heard.parent.is_some_and(|parent| known.contains(&parent)))
+        };
+        let Some(next) = heard.iter().find(is_own) else { return own };
+        known.insert(next.run);
+        own.push(next);
+    }
+}
+
+/// Tells whether a connection has said something on a thread that none of its runs shows.
+fn has_other_spines(store: &Store, manifest: &Manifest, shown: &BTreeSet<RunId>) -> Result<bool, Error> {
+    let Some(id) = connection_of(manifest).map(|spooled| spooled.id.to_string()) else { return Ok(false) };
+    for thread in store.spines()? {
+        let is_shown = shown.contains(&session_run(thread.as_str()));
+        let is_its = |source: &String| connection_in(source) == Some(id.as_str());
+        if !is_shown && sources_of(store, &thread)?.iter().any(is_its) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
