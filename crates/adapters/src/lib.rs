@@ -63,7 +63,7 @@ mod wire;
 
 pub use adapter::{Adapter, Completeness, Source};
 pub use sink::{SeenEntry, Sink};
-pub use sniff::{HEAD_BYTES_MAX, Sniffed, Surface, sniff};
+pub use sniff::{HEAD_BYTES_MAX, NoSession, Sniffed, Surface, no_session, sniff};
 
 /// Opens the adapter for what was sniffed; `None` for surfaces that are told and not yet read.
 #[must_use]

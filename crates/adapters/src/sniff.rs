@@ -96,6 +96,7 @@ wire! {
         data: "data" => Data,
         run: "run_id",
         project_hash: "projectHash",
+        schema: "schema_version",
     }
 }
 
@@ -115,9 +116,40 @@ wire! {
     struct Old { kind: "type", }
 }
 
-/// Looks at the beginning of a source; `None` when nobody we know wrote it.
+/// What has lines in it that look like an agent's, and is no session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NoSession {
+    /// A tar archive: whatever is in it, its parts are no file of one session.
+    Archive,
+    /// A segment of a trace spine, which says again what sessions say.
+    Spine,
+}
+
+/// Looks at the beginning of a source for what is no session, whatever its lines look like.
+#[must_use]
+pub fn no_session(head: &[u8]) -> Option<NoSession> {
+    /// Where every header of a tar archive has these letters, the old ones of GNU too.
+    const MAGIC: (usize, &[u8]) = (257, b"ustar");
+    if head.get(MAGIC.0..).is_some_and(|rest| rest.starts_with(MAGIC.1)) {
+        return Some(NoSession::Archive);
+    }
+    let first = head.split(|byte| *byte == b'\n').find(|line| !line.trim_ascii().is_empty())?;
+    let text = str::from_utf8(first).map_or_else(|_| beginning_of(first), str::to_owned);
+    let is_spine = |text: &str| {
+        let probe = parse::<Probe<'_>>(text).ok();
+        probe.is_some_and(|probe| {
+            probe.schema.text().is_some_and(|schema| schema.starts_with("codex_trace_spine"))
+        })
+    };
+    (is_spine(&text) || is_spine(&beginning_of(first))).then_some(NoSession::Spine)
+}
+
+/// Looks at the beginning of a source; `None` when nobody we know wrote it, or it is no session.
 #[must_use]
 pub fn sniff(head: &[u8]) -> Option<Sniffed> {
+    if no_session(head).is_some() {
+        return None;
+    }
     let mut found: Option<Sniffed> = None;
     let mut lines = head.split(|byte| *byte == b'\n').peekable();
     while let Some(line) = lines.next() {
@@ -279,6 +311,25 @@ mod tests {
         ] {
             check(text, None);
         }
+    }
+
+    #[test]
+    fn archives_and_spines_are_no_sessions_whatever_their_lines_look_like() {
+        let line = r#"{"timestamp":"t","type":"session_meta","payload":{"cli_version":"0.1"}}"#;
+        let archive =
+            |magic: &str| format!("{:\0<257}{magic}{:\0<249}\n{line}\n", "bundle/rollout/x.jsonl", "");
+        check(&archive("usta\0r"), Some((Surface::CodexRollout, Some("0.1"))));
+        for magic in ["ustar\0", "ustar "] {
+            check(&archive(magic), None);
+            assert_eq!(no_session(archive(magic).as_bytes()), Some(NoSession::Archive));
+        }
+        let spine = line.replacen('{', r#"{"schema_version":"codex_trace_spine_v1","#, 1);
+        check(&spine, None);
+        assert_eq!(no_session(spine.as_bytes()), Some(NoSession::Spine));
+        // One that is longer than what is looked at.
+        let cut = spine.replace("0.1", &"x".repeat(9_000));
+        assert_eq!(no_session(&cut.as_bytes()[..8_000]), Some(NoSession::Spine));
+        assert_eq!(no_session(line.as_bytes()), None);
     }
 
     #[test]

@@ -8,13 +8,15 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use steno_adapters::{Adapter, Completeness, HEAD_BYTES_MAX, Sink, Sniffed, Source, Surface, open, sniff};
+use steno_adapters::{
+    Adapter, Completeness, HEAD_BYTES_MAX, NoSession, Sink, Sniffed, Source, Surface, no_session, open, sniff,
+};
 use steno_disk::{Links, NotRegular, open_regular};
 use steno_model::{Draft, Frame, Lane, RunId, Seq, Timestamp};
 
 use crate::failure::Failure;
 use bytes::PlainBytes;
-use strange::{is_transcript, sniff_document};
+use strange::{is_no_session, is_transcript, sniff_document};
 
 pub use find::{Files, Tally};
 pub use strange::check_ours;
@@ -84,6 +86,9 @@ impl Opened {
         let mut bytes = PlainBytes::of(file);
         let mut head = vec![0; head_bytes];
         bytes.fill(&mut head);
+        if no_session(&head) == Some(NoSession::Archive) {
+            return Err(is_no_session(path, NoSession::Archive));
+        }
         let is_ours = is_transcript(&head);
         let sniffed = if is_ours { None } else { sniff(&head).or_else(|| sniff_document(&head)) };
         if sniffed.is_none()

@@ -3,7 +3,7 @@
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::Path;
 
-use steno_adapters::{Sniffed, Surface, sniff};
+use steno_adapters::{NoSession, Sniffed, Surface, no_session, sniff};
 use steno_model::Envelope;
 
 use super::{cannot, open_named};
@@ -55,6 +55,9 @@ pub fn check_ours(path: &Path) -> Result<(), Failure> {
         if is_of_ours(line.trim_ascii_end()) {
             return Ok(());
         }
+        if let Some(what) = no_session(&line).filter(|_| head.is_empty()) {
+            return Err(is_no_session(path, what));
+        }
         if head.is_empty() {
             head.extend_from_slice(&line[..line.len().min(GZIP_MAGIC.len())]);
         }
@@ -74,6 +77,19 @@ pub fn check_ours(path: &Path) -> Result<(), Failure> {
         }
         _ => Failure::nothing(neither),
     })
+}
+
+/// Returns what ends a command that was given something which is no session, and which commands read it.
+pub fn is_no_session(path: &Path, what: NoSession) -> Failure {
+    let name = path.display();
+    match what {
+        NoSession::Archive => Failure::nothing(format!("`{name}` is a tar archive, and no session file"))
+            .with_hint("`steno spine validate` and `distill` read bundles; else unpack it, and give the session file in `rollout`"),
+        NoSession::Spine => {
+            Failure::nothing(format!("`{name}` is a segment of a trace spine, and no session file"))
+                .with_hint("`steno spine validate` and `distill` read the directory that it lies in")
+        }
+    }
 }
 
 /// Tells whether a line is an event of ours, or begins as each of them does.

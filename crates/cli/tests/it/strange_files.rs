@@ -102,3 +102,51 @@ fn a_torn_end_is_said_by_completeness_and_entries() {
         assert!(said.err.contains(part), "{part}: {}", said.err);
     }
 }
+
+/// A tar archive with a session file in it, as the beginning of a header has it.
+fn archive() -> Vec<u8> {
+    let line = r#"{"timestamp":"2026-01-31T08:15:24.123Z","type":"session_meta","payload":{"id":"0199aaaa-0000-7000-8000-000000000001","cwd":"/p","originator":"codex_exec","cli_version":"0.166.0","source":"exec"}}"#;
+    format!("{:\0<257}ustar\0{:\0<249}{line}\n", "bundle/rollout/x.jsonl", "").into_bytes()
+}
+
+#[test]
+fn an_archive_is_no_session_file_whatever_is_in_it() {
+    let steno = Steno::new();
+    let packed = zstd::encode_all(archive().as_slice(), 3).unwrap();
+    for (name, bytes) in [("x.tar", archive()), ("x.tar.zst", packed)] {
+        let file = put(&steno, name, bytes);
+        for command in ["events", "tree", "show", "usage", "entries", "verify"] {
+            check(&steno, &[command, &file], 1, "is a tar archive, and no session file");
+        }
+        let said = steno.run(&["export", "atif", &file, "-o", "out"]);
+        assert!(
+            said.code == 1 && said.err.contains("`steno spine validate` and `distill` read bundles"),
+            "{said:?}"
+        );
+        assert!(!steno.dir.path().join("out").exists());
+        let said = steno.run(&["import", &file]);
+        assert!(!said.out.contains("1 session"), "{said:?}");
+        assert_eq!(steno.run(&["ls"]).out, "", "{said:?}");
+    }
+}
+
+#[test]
+fn of_a_bundle_only_the_rollout_is_a_session() {
+    let steno = crate::spines::with_spine();
+    let thread = crate::spines::THREAD;
+    let said = steno.run(&["spine", "bundle", thread, "-o", "b"]);
+    assert_eq!(said.code, 0, "{said:?}");
+    let neither = "is neither a transcript nor a file of an agent";
+    check(&steno, &["events", "b"], 1, neither);
+    let segment = "b/spine/segment-000.jsonl";
+    check(&steno, &["events", segment], 1, "is a segment of a trace spine, and no session file");
+    std::fs::create_dir_all(steno.dir.path().join("b/rollout")).unwrap();
+    let rollout = archive().split_off(512);
+    std::fs::write(steno.dir.path().join("b/rollout/rollout-x.jsonl"), rollout).unwrap();
+    let said = steno.run(&["events", "b", "--json"]);
+    assert_eq!(said.code, 0, "{said:?}");
+    let runs: std::collections::BTreeSet<String> =
+        said.json().iter().map(|event| event["run_id"].to_string()).collect();
+    assert_eq!(runs.len(), 1, "{said:?}");
+    assert_eq!(said.out.lines().count(), 1, "{said:?}");
+}
