@@ -208,7 +208,9 @@ pub enum Command {
     /// Stand between a client and `codex app-server`, and record both
     ///
     /// Point the client at `steno app-server -- codex app-server` instead of `codex app-server`. Every byte is handed on
-    /// first, in both directions; what was said becomes runs, and a trace spine for each thread.
+    /// first, in both directions; what was said becomes runs, and a trace spine for each thread. Where nothing can be
+    /// recorded, since the store cannot be written to, that is said loudly at the beginning and at the end, and the server
+    /// runs all the same. The exit code is the server's.
     AppServer(AppServerArgs),
     /// Show the settings and where each comes from
     Config(ConfigArgs),

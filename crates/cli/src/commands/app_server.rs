@@ -11,7 +11,7 @@ use signal_hook::iterator::{Handle, Signals};
 use steno_capture::proxy::{Conversation, Pump, PumpEnd, tap};
 use steno_journal::Journal;
 use steno_model::Lane;
-use steno_recorder::connection::{ConnectionRecorder, Recorded, Unrecorded};
+use steno_recorder::connection::{ConnectionRecorder, Recorded, Spooled, Unrecorded};
 use steno_views::count;
 
 use crate::archiving::{self, warn};
@@ -25,13 +25,15 @@ use crate::settings::Settings;
 const GAPS_TOLD_MAX: usize = 10;
 
 pub fn run(args: &AppServerArgs, settings: &Settings) -> Outcome {
-    let journal = Journal::new(runs::make_store(settings)?, archiving::journal_options(settings));
-    let recorder = ConnectionRecorder::begin(&journal).map_err(connections::failure)?;
-    let spooled = recorder.spooled();
+    let begun = begin(settings);
+    // The record holds nobody up, not even where there can be none.
+    if let Err(failure) = &begun {
+        warn(&format!("NOTHING IS RECORDED: {}; the server is started all the same", failure.message));
+    }
     let mut child = start(args)?;
     let signals = Forwarding::to(&child)?;
     let (tap, conversation) = tap();
-    let recording = record(recorder, conversation)?;
+    let recording = begun.and_then(|begun| begun.record(conversation));
     if let Some(to) = child.stdin.take() {
         let (pump, tap) = (Pump { from: io::stdin(), to, lane: Lane::ToAgent }, tap.clone());
         // Nobody waits for it: a client may stay silent for ever after its server has ended.
@@ -46,23 +48,77 @@ pub fn run(args: &AppServerArgs, settings: &Settings) -> Outcome {
     drop(tap);
     let status = child.wait()?;
     drop(signals);
-    match recording.join() {
-        Ok((unrecorded, became)) => {
-            tell_of_gaps(&unrecorded);
-            match became {
-                Ok(connection) => {
-                    tell(&connection);
-                    let settled = connections::settle_one(&journal, settings, spooled, connection.is_left);
-                    settled.unwrap_or_else(|failure| warn(&failure.message));
-                }
-                // What was said until then is kept, and tried again below.
-                Err(failure) => warn(&failure.message),
+    match recording {
+        Ok(recording) => recording.settle(settings),
+        Err(failure) => {
+            warn(&format!("NOTHING WAS RECORDED of this connection: {}", failure.message));
+            if let Some(hint) = failure.hint {
+                warn(&hint);
             }
         }
-        Err(_) => warn("the recording has failed"),
     }
-    connections::settle_all(&journal, settings);
     Ok(exit_of(status))
+}
+
+/// A recording that nothing was said to yet.
+struct Begun {
+    journal: Journal,
+    recorder: ConnectionRecorder,
+}
+
+fn begin(settings: &Settings) -> Result<Begun, Failure> {
+    let journal = Journal::new(runs::make_store(settings)?, archiving::journal_options(settings));
+    let recorder = ConnectionRecorder::begin(&journal).map_err(connections::failure)?;
+    Ok(Begun { journal, recorder })
+}
+
+impl Begun {
+    /// Records beside the pumps, which never wait for it.
+    fn record(self, conversation: Conversation) -> Result<Recording, Failure> {
+        let Self { journal, mut recorder } = self;
+        let spooled = recorder.spooled();
+        let thread = std::thread::Builder::new().name("steno-record".to_owned()).spawn(move || {
+            for said in conversation {
+                recorder.hear(said);
+            }
+            let (unrecorded, became) = recorder.finish();
+            (unrecorded, became.map_err(connections::failure))
+        })?;
+        Ok(Recording { journal, spooled, thread })
+    }
+}
+
+/// What a recording leaves: what is not in it, and what became of the rest.
+type Left = (Unrecorded, Result<Recorded, Failure>);
+
+/// A recording that goes on.
+struct Recording {
+    journal: Journal,
+    spooled: Spooled,
+    thread: JoinHandle<Left>,
+}
+
+impl Recording {
+    /// Waits for what is written still, says what is missing, and archives it with what others have left.
+    fn settle(self, settings: &Settings) {
+        match self.thread.join() {
+            Ok((unrecorded, became)) => {
+                tell_of_gaps(&unrecorded);
+                match became {
+                    Ok(recorded) => {
+                        tell(&recorded);
+                        let settled =
+                            connections::settle_one(&self.journal, settings, self.spooled, recorded.is_left);
+                        settled.unwrap_or_else(|failure| warn(&failure.message));
+                    }
+                    // What was said until then is kept, and tried again below.
+                    Err(failure) => warn(&failure.message),
+                }
+            }
+            Err(_) => warn("the recording has failed"),
+        }
+        connections::settle_all(&self.journal, settings);
+    }
 }
 
 fn start(args: &AppServerArgs) -> Result<Child, Failure> {
@@ -73,22 +129,6 @@ fn start(args: &AppServerArgs) -> Result<Child, Failure> {
         let failure = Failure::could_not(format!("cannot start `{}`: {error}", program.to_string_lossy()));
         failure.with_hint("name the server and its arguments: `steno app-server -- codex app-server`")
     })
-}
-
-/// What a recording leaves: what is not in it, and what became of the rest.
-type Left = (Unrecorded, Result<Recorded, Failure>);
-
-/// Records beside the pumps, which never wait for it.
-fn record(mut recorder: ConnectionRecorder, conversation: Conversation) -> Result<JoinHandle<Left>, Failure> {
-    let thread = std::thread::Builder::new().name("steno-record".to_owned());
-    let recording = thread.spawn(move || {
-        for said in conversation {
-            recorder.hear(said);
-        }
-        let (unrecorded, became) = recorder.finish();
-        (unrecorded, became.map_err(connections::failure))
-    })?;
-    Ok(recording)
 }
 
 fn tell(recorded: &Recorded) {

@@ -235,6 +235,33 @@ fn what_cannot_be_recorded_is_handed_on_and_counted() {
     assert!(output.status.code() == Some(0) && told, "{talk}");
 }
 
+/// Where there can be no record at all, client and server notice nothing, and whoever looks is told twice.
+#[test]
+fn a_store_that_cannot_be_written_to_keeps_nobody_from_being_served() {
+    let steno = Steno::new();
+    // Not even root makes a directory below a file.
+    fs::write(steno.dir.path().join("file"), "").unwrap();
+    let mut command = steno.command(&["--store", "file/store", "app-server", "--", "sh", "-c", SERVER]);
+    command.env("PATH", std::env::var_os("PATH").unwrap_or_default());
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let answers = BufReader::new(child.stdout.take().unwrap());
+    let mut connected = Connected { child, answers };
+    for line in SAID {
+        connected.say(line);
+        assert!(connected.hear().contains("\"id\":"));
+    }
+    connected.hear();
+    let (rest, code, talk) = connected.end();
+    assert_eq!((rest.as_str(), code), ("", 7), "{talk}");
+    let (before, after) = talk.split_once("NOTHING IS RECORDED").unwrap();
+    assert!(!before.contains("RECORDED") && after.contains("file/store"), "{talk}");
+    assert!(after.contains("NOTHING WAS RECORDED of this connection"), "{talk}");
+    // A server that cannot be started is a failure all the same.
+    let said = steno.run(&["--store", "file/store", "app-server", "--", "/nothing/there"]);
+    assert_eq!(said.code, 3, "{said:?}");
+}
+
 /// What git says at the first turn lies beside the spine, and is what it was.
 #[test]
 fn the_repository_of_a_session_is_kept_beside_it() {
