@@ -310,3 +310,18 @@ fn a_bundle_that_finds_no_room_leaves_nothing_behind() {
     }
     check(&steno.run(&["spine", "bundle", THREAD, "-o", "out"]), 0, &["bundled"]);
 }
+
+#[test]
+fn a_session_file_is_said_to_be_no_spine() {
+    let steno = Steno::new();
+    let line = r#"{"timestamp":"2026-01-31T08:15:24.123Z","type":"session_meta","payload":{"id":"t1","cli_version":"0.166.0"}}"#;
+    fs::write(steno.dir.path().join("x.jsonl"), format!("{line}\n")).unwrap();
+    for args in [&["spine", "validate", "x.jsonl"][..], &["spine", "distill", "x.jsonl", "--list"]] {
+        let said = steno.run(args);
+        check(
+            &said,
+            2,
+            &["`x.jsonl` is a rollout of Codex, and no spine", "`steno spine record x.jsonl` makes one"],
+        );
+    }
+}

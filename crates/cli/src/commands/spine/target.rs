@@ -6,13 +6,14 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
+use steno_adapters::Surface;
 use steno_capture::packing::Unpacked;
 use steno_disk::{Links, RealDisk, open_regular};
 use steno_model::ThreadId;
 
 use super::find_thread;
 use crate::failure::Failure;
-use crate::provider_files::cannot;
+use crate::provider_files::{Opened, cannot, what_is};
 use crate::runs;
 use crate::settings::Settings;
 
@@ -36,6 +37,7 @@ impl Target {
             Err(error) => return Err(cannot("read", path, &error)),
         };
         if !about.is_dir() {
+            check_no_session(path)?;
             return Ok(Self::Archive(path.to_owned()));
         }
         // A spine of the store has a lock, and numbers that were all given by us.
@@ -48,6 +50,25 @@ impl Target {
             Self::Directory(path) | Self::Archive(path) => path.display().to_string(),
         }
     }
+}
+
+/// Fails for a file of an agent, which is no archive however it is read.
+fn check_no_session(path: &Path) -> Result<(), Failure> {
+    // One that cannot be opened, and an archive, is for its reader to judge.
+    let Ok(opened) = Opened::open(path) else { return Ok(()) };
+    let Some(sniffed) = opened.sniffed() else { return Ok(()) };
+    let name = path.display();
+    let failure = Failure::usage(format!("`{name}` is {}, and no spine", what_is(sniffed.surface)));
+    Err(match sniffed.surface {
+        Surface::CodexRollout => failure.with_hint(format!("`steno spine record {name}` makes one of it")),
+        Surface::CodexAppServer
+        | Surface::CodexExec
+        | Surface::ClaudeDisk
+        | Surface::ClaudeStream
+        | Surface::GeminiChat
+        | Surface::GeminiStream
+        | Surface::CopilotEvents => failure.with_hint("only Codex's sessions become spines"),
+    })
 }
 
 /// Returns the thread whose spine of the store a path leads to.
