@@ -193,3 +193,31 @@ fn an_artifact_of_an_unknown_kind_is_left_out_and_listed() {
     );
     check(&steno.run(&["spine", "validate", "out"]), 0, &["bundle.left_out", "hologram"]);
 }
+
+#[test]
+fn a_name_that_asks_for_another_kind_of_archive_is_refused() {
+    let steno = with_spine();
+    for name in ["x.tar.gz", "x.tgz", "x.tar", "x.zip", "X.ZIP", "x.zst", "-"] {
+        let said = steno.run(&["spine", "bundle", THREAD, "-o", name]);
+        check(&said, 2, &["a bundle cannot be written to", "`.tar.zst`, or a directory"]);
+        assert!(!steno.dir.path().join(name).exists(), "{name}");
+    }
+}
+
+#[test]
+fn what_cannot_be_written_is_named_as_it_was_asked_for() {
+    let steno = with_spine();
+    for name in ["nodir/x.tar.zst", "nodir/x"] {
+        let said = steno.run(&["spine", "bundle", THREAD, "-o", name]);
+        check(&said, 3, &[&format!("cannot write `{name}`: No such file or directory")]);
+        assert!(!said.err.contains("steno-"), "{said:?}");
+    }
+    steno.record(&[
+        r#"{"type":"run.started"}"#,
+        r#"{"type":"step.started","path":"a","payload":{"name":"a","kind":"prompt"}}"#,
+    ]);
+    let long = format!("{}.jsonl", "x".repeat(250));
+    let said = steno.run(&["export", "atif", crate::kit::RUN, "-o", &long]);
+    check(&said, 3, &[&format!("cannot write `{long}`: ")]);
+    assert!(!said.err.contains(".tmp"), "{said:?}");
+}

@@ -205,7 +205,7 @@ impl Temporary {
     fn create(path: &Path) -> Result<(File, Self), Failure> {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         let temporary = dir_of(path).join(format!(".{name}.{}.tmp", std::process::id()));
-        let file = File::create(&temporary).map_err(|error| cannot("write", &temporary, &error))?;
+        let file = File::create(&temporary).map_err(|error| cannot("write", path, &error))?;
         Ok((file, Self(temporary)))
     }
 

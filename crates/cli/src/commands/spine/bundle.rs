@@ -17,7 +17,7 @@ use steno_vault::Vault;
 use steno_views::masking::mask_exports;
 use steno_views::{Lines, count, visible};
 
-use super::bundle_output::{BundleOutput, in_the_way};
+use super::bundle_output::{BundleOutput, check_name, in_the_way};
 use super::find_thread;
 use super::rollouts::{self, Base, Rollout};
 use crate::args::{SnapshotForm, SpineBundleArgs};
@@ -27,6 +27,7 @@ use crate::runs;
 use crate::settings::Settings;
 
 pub fn run(args: &SpineBundleArgs, settings: &Settings, output: &mut Output) -> Outcome {
+    check_name(&args.output)?;
     let store = runs::need_store(settings)?;
     let thread = find_thread(&args.thread, &store)?;
     if args.output.symlink_metadata().is_ok() {

@@ -38,13 +38,26 @@ pub fn is_archive(path: &Path) -> bool {
     path.file_name().is_some_and(|name| name.to_string_lossy().ends_with(".tar.zst"))
 }
 
+/// Fails for a name that asks for something which is not written.
+pub fn check_name(path: &Path) -> Result<(), Failure> {
+    const ENDINGS: [&str; 9] =
+        [".tar", ".tar.gz", ".tgz", ".tar.xz", ".txz", ".tar.bz2", ".tzst", ".zst", ".zip"];
+    let name = path.file_name().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
+    let is_other = ENDINGS.iter().any(|ending| name.ends_with(ending)) && !is_archive(path);
+    if !is_other && path != Path::new("-") {
+        return Ok(());
+    }
+    let message = format!("a bundle cannot be written to `{}`", path.display());
+    Err(Failure::usage(message).with_hint("name a file that ends in `.tar.zst`, or a directory"))
+}
+
 impl BundleOutput {
     /// Begins beside the place that the bundle will have.
     pub fn begin(path: &Path) -> Result<Self, Failure> {
         let name =
             path.file_name().ok_or_else(|| Failure::usage("the output has no name"))?.to_string_lossy();
         let temporary = path.with_file_name(format!(".{name}.steno-{}", std::process::id()));
-        let failed = |error: io::Error| cannot("make", &temporary, &error);
+        let failed = |error: io::Error| cannot("write", path, &error);
         let form = if is_archive(path) {
             let made = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&temporary);
             let mut encoder = Encoder::new(made.map_err(failed)?, LEVEL).map_err(failed)?;
@@ -63,7 +76,7 @@ impl BundleOutput {
         entry: &BundleEntry,
         fill: impl FnOnce(&mut dyn Write) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
-        let failed = |error: io::Error| cannot("write", &self.temporary, &error);
+        let failed = |error: io::Error| cannot("write", &self.path, &error);
         match &mut self.form {
             Form::Archive(tar) => {
                 tar.begin(&format!("{TOP}/{}", entry.name), entry.size_bytes).map_err(failed)?;
@@ -94,7 +107,7 @@ impl BundleOutput {
 
     fn check_and_name(self) -> Result<Report, Failure> {
         let (path, temporary) = (self.path, self.temporary);
-        let failed = |error: io::Error| cannot("write", &temporary, &error);
+        let failed = |error: io::Error| cannot("write", &path, &error);
         let report = match self.form {
             Form::Archive(tar) => {
                 let file = tar.finish().and_then(Encoder::finish).map_err(failed)?;
