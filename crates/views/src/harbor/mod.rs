@@ -16,8 +16,6 @@ mod provenance;
 mod session;
 mod shell;
 mod tables;
-#[cfg(test)]
-mod tests;
 mod turn;
 mod window;
 
