@@ -46,10 +46,11 @@ pub(super) struct Checks {
 /// Only what ran behind the last change of a file and ended with 0 can be one.
 pub(super) fn choose(before: &[Turn], turns: &[Turn], place: &Place) -> Checks {
     let calls = || turns.iter().flat_map(|turn| turn.calls.iter().map(move |call| (turn, call)));
-    let changed_at = calls()
-        .filter(|(_, call)| changes_files(call))
-        .filter_map(|(_, call)| Some(call.result.as_ref()?.seq));
-    let changed_at = changed_at.max().unwrap_or(0);
+    let changes: Vec<&Call> = calls()
+        .map(|(_, call)| call)
+        .filter(|call| changes_files(call) || changes_unrecorded(call))
+        .collect();
+    let changed_at = changes.iter().filter_map(|call| Some(call.result.as_ref()?.seq)).max().unwrap_or(0);
     let earlier: Vec<&Call> =
         before.iter().flat_map(|turn| &turn.calls).chain(calls().map(|(_, call)| call)).collect();
     let (mut best, mut passed_over) = (None::<Chosen>, Vec::new());
@@ -63,7 +64,7 @@ pub(super) fn choose(before: &[Turn], turns: &[Turn], place: &Place) -> Checks {
             }
             continue;
         }
-        let judged = if result.seq < changed_at {
+        let judged = if changes.iter().any(|change| !is_behind(call, change)) {
             Err("a file was changed behind it".to_owned())
         } else {
             judge(turn, command, place)
@@ -121,6 +122,18 @@ fn judge(turn: &Turn, command: &Command, place: &Place) -> Result<(Rank, String,
 /// Tells whether a call has changed files, by what it says itself.
 pub(super) fn changes_files(call: &Call) -> bool {
     call.result.as_ref().is_some_and(|result| result.outcome == "ok" && result.changes.is_some())
+}
+
+/// Tells whether a call is known to have changed files, but not how.
+pub(super) fn changes_unrecorded(call: &Call) -> bool {
+    call.command.as_ref().is_some_and(Command::changes_files)
+}
+
+/// Tells whether a call has seen what another changed: it was made behind that one, and ended behind it. Calls that are made
+/// at the same time run one behind the other if one of them changes files.
+fn is_behind(call: &Call, change: &Call) -> bool {
+    let ended = |call: &Call| call.result.as_ref().map(|result| result.seq);
+    call.id == change.id || change.seq < call.seq && ended(change) <= ended(call)
 }
 
 /// Tells whether a call may have changed files in a way that is not recorded.

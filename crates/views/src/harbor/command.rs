@@ -1,6 +1,6 @@
 //! Commands of a session: what was run, where, and what it says that one of them ended with 0.
 
-use super::programs::{Does, does};
+use super::programs::{Does, does, leaves_files};
 use super::session::plain_path;
 use super::shell::{Joint, Simple, quoted, split};
 use crate::fields::PayloadFields;
@@ -90,6 +90,14 @@ impl Command {
     /// Judges what it says that the command ended with 0.
     pub(super) fn judge(&self) -> Judged {
         judge(&self.script)
+    }
+
+    /// Tells whether it is known to change files that a task is about.
+    pub(super) fn changes_files(&self) -> bool {
+        let changes = |simple: &Simple| {
+            simple.writes_file || does(&simple.words) == Does::Writes && !leaves_files(&simple.words)
+        };
+        split(&self.script).is_some_and(|simple| simple.iter().any(changes))
     }
 
     /// Returns the shell that runs its script again, if we know one that does.
@@ -219,6 +227,18 @@ mod tests {
             ("./x && rm y", Effect::Writes),
         ] {
             assert_eq!(judge(script).effect, want, "{script}");
+        }
+    }
+
+    #[test]
+    fn what_changes_the_files_of_a_task_is_known() {
+        let changes =
+            |script: &str| Command { script: script.to_owned(), shell: None, cwd: None }.changes_files();
+        for script in ["cargo fmt", "ls && rm x", "echo a > b", "git checkout ."] {
+            assert!(changes(script), "{script}");
+        }
+        for script in ["cargo test", "git add -A && git commit -m x", "./x", "mkdir -p a", "(rm x)"] {
+            assert!(!changes(script), "{script}");
         }
     }
 

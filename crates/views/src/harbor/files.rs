@@ -21,6 +21,9 @@ take_back() {
 }
 "#;
 
+/// Applies what a call changed byte for byte, whatever a repository has set for the ends of its lines.
+const APPLY: &str = "GIT_DIR=/dev/null git apply --whitespace=nowarn";
+
 /// A file of a task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TaskFile {
@@ -100,11 +103,20 @@ impl Plan<'_> {
         }
         if !begun.is_empty() {
             files.bytes("environment/start.patch", begun.to_vec());
-            dockerfile.push_str(&applied("start.patch"));
+            dockerfile.push_str(
+                "COPY start.patch .steno-start.patch\n\
+                 RUN git apply --whitespace=nowarn .steno-start.patch && rm .steno-start.patch\n",
+            );
         }
         for (name, patch) in numbered("before", &self.start.patches) {
-            files.text(&format!("environment/{name}"), patch.text.clone());
-            dockerfile.push_str(&applied(&name));
+            files.text(&format!("environment/before/{name}"), patch.text.clone());
+        }
+        if !self.start.patches.is_empty() {
+            // All in one step: an image can only have so many.
+            dockerfile.push_str(&format!(
+                "COPY before .steno-before\n\
+                 RUN for patch in .steno-before/*; do {APPLY} \"$patch\" || exit 1; done && rm -r .steno-before\n"
+            ));
         }
         files.text("environment/Dockerfile", dockerfile);
     }
@@ -172,7 +184,7 @@ impl Plan<'_> {
             Solution::Patches(patches) => {
                 for (name, patch) in numbered("change", patches) {
                     files.text(&format!("solution/{name}"), patch.text.clone());
-                    script.push_str(&apply("", &name));
+                    script.push_str(&format!("{APPLY} \"$here/{name}\"\n"));
                 }
             }
             Solution::Diff(diff) => {
@@ -198,14 +210,7 @@ fn fetch(given: &Given<'_>, diff: &Diff) -> Result<Vec<u8>, Refusal> {
 }
 
 fn numbered<'a>(kind: &str, patches: &'a [Patch]) -> impl Iterator<Item = (String, &'a Patch)> {
-    patches.iter().enumerate().map(move |(at, patch)| (format!("{kind}-{:04}.patch", at + 1), patch))
-}
-
-/// The steps that apply a patch while an image is built.
-fn applied(name: &str) -> String {
-    format!(
-        "COPY {name} .steno-{name}\nRUN git apply --whitespace=nowarn .steno-{name} && rm .steno-{name}\n"
-    )
+    patches.iter().enumerate().map(move |(at, patch)| (format!("{kind}-{:06}.patch", at + 1), patch))
 }
 
 /// A check that takes back what was changed, in a copy: it can only be taken back if it is there.
@@ -220,9 +225,9 @@ fn undo_all(patches: &[Patch]) -> String {
     for file in files {
         script.push_str(&format!("keep {}\n", quoted(&format!("./{file}"))));
     }
-    script.push_str("export GIT_CEILING_DIRECTORIES=\"${work%/*}\"\n(cd \"$work\"");
+    script.push_str("(cd \"$work\"");
     for (name, _) in numbered("expected", patches).collect::<Vec<_>>().into_iter().rev() {
-        script.push_str(&format!(" &&\n  git apply --reverse --whitespace=nowarn \"$here/{name}\""));
+        script.push_str(&format!(" &&\n  {APPLY} --reverse \"$here/{name}\""));
     }
     script.push_str(")\n");
     script

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use super::choose::{Checks, Chosen, PassedOver, changes_files, choose, may_change_files};
+use super::choose::{
+    Checks, Chosen, PassedOver, changes_files, changes_unrecorded, choose, may_change_files,
+};
 use super::held::Held;
 use super::patch::Patch;
 use super::place::Place;
@@ -114,10 +116,14 @@ impl<'a> Plan<'a> {
         let verifies = best.as_ref().map(|chosen| chosen.call.clone());
         let check = match (best, &end) {
             (Some(chosen), _) => Check::Command(chosen),
-            (None, _) if !window.patches.is_empty() => Check::Patches(window.patches.clone()),
-            (None, Some(end)) => Check::Diff(end.clone()),
-            (None, None) => {
-                let trouble = window.trouble.unwrap_or_default();
+            (None, _) if window.overwritten.is_none() && !window.patches.is_empty() => {
+                Check::Patches(window.patches.clone())
+            }
+            (None, Some(end)) if !end.is_empty() => Check::Diff(end.clone()),
+            (None, _) => {
+                let trouble = window.trouble.or(window.overwritten);
+                let trouble =
+                    trouble.unwrap_or_else(|| "nothing differs from the commit any more".to_owned());
                 let why = format!(
                     "no verification was seen to succeed, and what was changed is not known: {trouble}"
                 );
@@ -209,15 +215,21 @@ struct Changed {
     patches: Vec<Patch>,
     /// Why not all changes are patches.
     trouble: Option<String>,
+    /// Why the patches may not be there any more.
+    overwritten: Option<String>,
 }
 
 impl Changed {
     fn of(turns: &[Turn], place: &Place) -> Self {
-        let mut changed = Self { patches: Vec::new(), trouble: None };
+        let mut changed = Self { patches: Vec::new(), trouble: None, overwritten: None };
         for (turn, call) in turns.iter().flat_map(|turn| turn.calls.iter().map(move |call| (turn, call))) {
             match patch_of(call, turn, place) {
                 Some(Ok(patch)) => changed.patches.push(patch),
                 Some(Err(why)) => changed.trouble = Some(format!("call {}: {why}", call.id)),
+                None if !changed.patches.is_empty() && changes_unrecorded(call) => {
+                    changed.overwritten =
+                        Some(format!("call {} changed files behind a patch, and nothing says how", call.id));
+                }
                 None => {}
             }
         }

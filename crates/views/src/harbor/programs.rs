@@ -2,7 +2,8 @@
 
 use super::command::{Effect, Rank, judge};
 use super::tables::{
-    BUILDS, COMPARES, FIND_DOES, FORMATTERS, LINTS, LISTING, READS, REWRITING, REWRITING_SHORT, TESTS, WRITES,
+    BUILDS, COMPARES, FIND_DOES, FORMATTERS, LEAVES, LINTS, LISTING, READS, REWRITING, REWRITING_SHORT,
+    TESTS, WRITES,
 };
 
 /// What a simple command does.
@@ -36,6 +37,12 @@ pub(super) fn does(words: &[String]) -> Does {
         return Does::Writes;
     }
     run.by_options().or_else(|| run.by_tables()).unwrap_or(Does::Other)
+}
+
+/// Tells whether a simple command that writes leaves the files alone that a task is about.
+pub(super) fn leaves_files(words: &[String]) -> bool {
+    program(words)
+        .is_none_or(|(program, rest)| Run { program, rest, second: second_word(rest) }.is_in(LEAVES))
 }
 
 /// A program with what stands behind it.

@@ -67,6 +67,17 @@ pub struct Diff {
     pub looked_at: Option<i64>,
 }
 
+impl Diff {
+    /// Tells whether nothing differed.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.sha256 == EMPTY_SHA256
+    }
+}
+
+/// The SHA-256 of nothing.
+const EMPTY_SHA256: &str = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
+
 /// Puts a session together.
 #[derive(Debug)]
 pub struct SessionBuilder {

@@ -48,6 +48,10 @@ pub(super) const WRITES: &str = "apply_patch,apt,apt-get,brew,bun add,bun instal
     npm update,patch,pip install,pip uninstall,pip3 install,pip3 uninstall,pkill,pnpm add,pnpm install,\
     poetry add,poetry install,rm,rmdir,rsync,tar,tee,touch,truncate,unzip,uv add,uv sync,yarn add";
 
+/// Of these, those that leave the files alone that a task is about.
+pub(super) const LEAVES: &str =
+    "git add,git branch,git commit,git config,git fetch,git push,git tag,kill,mkdir,mktemp,pkill";
+
 /// Options with which what checks writes instead.
 pub(super) const REWRITING: [&str; 10] = [
     "--fix",

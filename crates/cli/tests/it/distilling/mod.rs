@@ -1,5 +1,6 @@
 //! `steno spine distill`: tasks that work, made from what was recorded and from nothing else.
 
+mod doubtful;
 mod kit;
 mod live;
 

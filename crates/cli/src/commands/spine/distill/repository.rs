@@ -8,7 +8,7 @@ use std::path::Path;
 use steno_capture::git::{self, CommittedFile, CommittedKind};
 use steno_disk::read_host_file;
 use steno_journal::TarWriter;
-use steno_views::harbor::{Check, Given, Plan, Refusal, Solution, TaskFile};
+use steno_views::harbor::{Check, Diff, Given, Plan, Refusal, Solution, TaskFile};
 
 use super::super::bundle_output::discard;
 use crate::failure::Failure;
@@ -58,15 +58,19 @@ impl Snapshot {
     }
 
     /// Tries what a plan says, in a directory that is taken away again: a solution that cannot be applied is taken out of
-    /// it, and what cannot be begun with or checked is refused.
+    /// it, and what cannot be begun with, or checks nothing, is refused.
     pub fn try_out(
         &self,
         plan: &mut Plan<'_>,
         given: &Given<'_>,
         dir: &Path,
     ) -> Result<Result<(), Refusal>, Failure> {
-        let written = self.write_to(dir).map_err(|error| cannot("write", dir, &error));
-        let tried = written.map(|()| tried(plan, given, dir));
+        let trying = Trying { snapshot: self, given, dir };
+        let tried = trying.passes_at_once(plan).and_then(|passes| match passes {
+            Ok(true) => Ok(Err(Refusal::new("what it changed is there before anything is done".to_owned()))),
+            Ok(false) => trying.solved(plan),
+            Err(refusal) => Ok(Err(refusal)),
+        });
         discard(dir);
         tried
     }
@@ -79,7 +83,7 @@ impl Snapshot {
         }
         let of_start = |file: &&TaskFile| {
             let name = file.path.strip_prefix("environment/");
-            name.is_some_and(|name| name == "start.patch" || name.starts_with("before-"))
+            name.is_some_and(|name| name == "start.patch" || name.starts_with("before/"))
         };
         let (first, later): (Vec<&TaskFile>, Vec<&TaskFile>) =
             files.iter().filter(of_start).partition(|file| file.path.ends_with("start.patch"));
@@ -112,40 +116,79 @@ impl Snapshot {
     }
 }
 
-fn tried(plan: &mut Plan<'_>, given: &Given<'_>, dir: &Path) -> Result<(), Refusal> {
-    let fetch = |diff| (given.artifact)(diff).unwrap_or_default();
-    let begun = plan.start.diff.as_ref().map(fetch).unwrap_or_default();
-    let starts = [begun.clone()]
-        .into_iter()
-        .chain(plan.start.patches.iter().map(|patch| patch.text.clone().into_bytes()));
-    for patch in starts {
-        git::apply(dir, &patch, git::Way::Forward).map_err(|why| {
+/// A plan that is tried out.
+struct Trying<'a> {
+    snapshot: &'a Snapshot,
+    given: &'a Given<'a>,
+    dir: &'a Path,
+}
+
+impl Trying<'_> {
+    fn fetch(&self, diff: &Diff) -> Vec<u8> {
+        (self.given.artifact)(diff).unwrap_or_default()
+    }
+
+    /// Makes what the task begins with.
+    fn begin(&self, plan: &Plan<'_>) -> Result<Result<(), Refusal>, Failure> {
+        discard(self.dir);
+        self.snapshot.write_to(self.dir).map_err(|error| cannot("write", self.dir, &error))?;
+        let begun = plan.start.diff.as_ref().map(|diff| self.fetch(diff)).unwrap_or_default();
+        let patches = plan.start.patches.iter().map(|patch| patch.text.clone().into_bytes());
+        let applied = std::iter::once(begun)
+            .chain(patches)
+            .try_for_each(|patch| git::apply(self.dir, &patch, git::Way::Forward));
+        Ok(applied.map_err(|why| {
             Refusal::new(format!("what was changed before it does not fit the commit: {why}"))
-        })?;
+        }))
     }
-    let patches = match (&plan.solution, &plan.check) {
-        (Ok(Solution::Patches(patches)), _) | (_, Check::Patches(patches)) => {
-            patches.iter().map(|patch| (git::Way::Forward, patch.text.clone().into_bytes())).collect()
+
+    /// Tells whether a check of changes would already pass.
+    fn passes_at_once(&self, plan: &Plan<'_>) -> Result<Result<bool, Refusal>, Failure> {
+        let expected: Vec<Vec<u8>> = match &plan.check {
+            Check::Command(_) => return Ok(Ok(false)),
+            Check::Patches(patches) => patches.iter().map(|patch| patch.text.clone().into_bytes()).collect(),
+            Check::Diff(diff) => vec![self.fetch(diff)],
+        };
+        if let Err(refusal) = self.begin(plan)? {
+            return Ok(Err(refusal));
         }
-        (Ok(Solution::Diff(diff)), _) => vec![(git::Way::Back, begun), (git::Way::Forward, fetch(diff))],
-        (Err(_), Check::Command(_) | Check::Diff(_)) => {
-            plan.patches.iter().map(|patch| (git::Way::Forward, patch.text.clone().into_bytes())).collect()
-        }
-    };
-    for (way, patch) in patches {
-        if let Err(why) = git::apply(dir, &patch, way) {
-            let why = format!("the recorded changes do not fit what it begins with: {why}");
-            if matches!(plan.check, Check::Patches(_)) {
-                return Err(Refusal::new(why));
-            }
-            if plan.solution.is_ok() {
-                plan.solution = Err(why);
-            }
-            return Ok(());
-        }
+        let back = |patch: &Vec<u8>| git::apply(self.dir, patch, git::Way::Back).is_ok();
+        Ok(Ok(expected.iter().rev().all(back)))
     }
-    plan.held.take(|path| read_plainly(dir, path));
-    Ok(())
+
+    fn solved(&self, plan: &mut Plan<'_>) -> Result<Result<(), Refusal>, Failure> {
+        if let Err(refusal) = self.begin(plan)? {
+            return Ok(Err(refusal));
+        }
+        let patches = match (&plan.solution, &plan.check) {
+            (Ok(Solution::Patches(patches)), _) | (_, Check::Patches(patches)) => {
+                patches.iter().map(|patch| (git::Way::Forward, patch.text.clone().into_bytes())).collect()
+            }
+            (Ok(Solution::Diff(diff)), _) => {
+                let begun = plan.start.diff.as_ref().map(|diff| self.fetch(diff)).unwrap_or_default();
+                vec![(git::Way::Back, begun), (git::Way::Forward, self.fetch(diff))]
+            }
+            (Err(_), Check::Command(_) | Check::Diff(_)) => plan
+                .patches
+                .iter()
+                .map(|patch| (git::Way::Forward, patch.text.clone().into_bytes()))
+                .collect(),
+        };
+        for (way, patch) in patches {
+            if let Err(why) = git::apply(self.dir, &patch, way) {
+                let why = format!("the recorded changes do not fit what it begins with: {why}");
+                if matches!(plan.check, Check::Patches(_)) {
+                    return Ok(Err(Refusal::new(why)));
+                }
+                if plan.solution.is_ok() {
+                    plan.solution = Err(why);
+                }
+                return Ok(Ok(()));
+            }
+        }
+        plan.held.take(|path| read_plainly(self.dir, path));
+        Ok(Ok(()))
+    }
 }
 
 /// Reads a file below a directory, unless a link leads to it.

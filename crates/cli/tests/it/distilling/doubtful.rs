@@ -1,0 +1,163 @@
+//! Sessions that seem to be tasks and are none, or not the ones that they seem to be.
+
+use std::fs;
+
+use serde_json::json;
+use steno_testkit::{needs, tool};
+
+use super::kit::{Repo, Session, distilled, git, mended, works};
+use super::{refused, toml};
+use crate::kit::Steno;
+
+/// Distills the only turn of a session with its repository, and returns what checks it and what solves it.
+fn kinds(steno: &Steno, repo: &Repo, session: &Session, name: &str) -> (String, String) {
+    let bundle = session.bundled(steno, name);
+    let task = steno.dir.path().join(format!("task-{name}"));
+    distilled(steno, &[&bundle, "--turns", "1", "--repo", repo.path(), "-o", task.to_str().unwrap()]);
+    let table = &toml(&task)["metadata"]["steno"];
+    let kind = |part: &str| table[part]["kind"].as_str().unwrap().to_owned();
+    (kind("verification"), kind("solution"))
+}
+
+#[test]
+fn a_command_counts_only_if_it_saw_the_last_change_and_says_something() {
+    needs!(tool("git"), "git is absent");
+    let steno = Steno::new();
+    let repo = Repo::new(&steno);
+    let mut cases = 0;
+    let mut check = |make: &dyn Fn(&mut Session), verification: &str, solution: &str| {
+        cases += 1;
+        let mut session = Session::new(&repo);
+        session.asks("Mend it.");
+        make(&mut session);
+        session.ends();
+        let found = kinds(&steno, &repo, &session, &format!("b{cases}"));
+        assert_eq!(found, (verification.to_owned(), solution.to_owned()), "case {cases}");
+    };
+    let test = |session: &mut Session| {
+        session.changes(&mended()).runs("pytest", 0);
+    };
+    check(&test, "test_runner", "patches");
+    for says_nothing in
+        ["python3 --version", "pytest --collect-only", "cd .. && pytest", "pytest; set -e; ls"]
+    {
+        let make = |session: &mut Session| {
+            session.changes(&mended()).runs(says_nothing, 0);
+        };
+        check(&make, "patches", "patches");
+    }
+    // What keeps changes leaves them as they are.
+    let kept = |session: &mut Session| {
+        session.changes(&mended()).runs("pytest", 0).runs("git add -A && git commit -m x", 0);
+    };
+    check(&kept, "test_runner", "none");
+    // A call that was made before a file was changed has seen the file as it was, whenever it ended.
+    let at_once = |session: &mut Session| {
+        let input = json!({"cmd": "pytest"}).to_string();
+        session.line(
+            "response_item",
+            &json!({"type": "function_call", "name": "exec_command", "arguments": input, "call_id": "t"}),
+        );
+        session.changes(&mended());
+        session.item(&json!({"type": "CommandExecution", "id": "t", "command": ["/bin/bash", "-lc", "pytest"], "cwd": repo.path(), "parsed_cmd": [], "status": "completed", "aggregated_output": "", "exit_code": 0, "duration": {"secs": 0, "nanos": 1}}));
+        session
+            .line("response_item", &json!({"type": "function_call_output", "call_id": "t", "output": "."}));
+    };
+    check(&at_once, "patches", "patches");
+}
+
+#[test]
+fn what_a_command_changed_behind_a_patch_is_not_known_and_nothing_checks_it() {
+    needs!(tool("git"), "git is absent");
+    let steno = Steno::new();
+    let repo = Repo::new(&steno);
+    let mut session = Session::new(&repo);
+    session.asks("Mend it.").changes(&mended()).runs("pytest", 0).runs("rm calc.py", 0).ends();
+    let bundle = session.bundled(&steno, "b");
+    refused(
+        &steno,
+        &[&bundle, "--turns", "1", "--repo", repo.path()],
+        "call call_3 changed files behind a patch, and nothing says how",
+    );
+}
+
+/// A check of changes that are there from the beginning would pass for whoever does nothing.
+#[test]
+fn changes_that_are_there_from_the_beginning_check_nothing() {
+    needs!(tool("git"), "git is absent");
+    let steno = Steno::new();
+    let repo = Repo::new(&steno);
+    fs::write(repo.dir.join("lines"), "x\n".repeat(5)).unwrap();
+    git(&repo.dir, &["add", "-A"]);
+    git(&repo.dir, &["commit", "-q", "-m", "second"]);
+    let commit = git(&repo.dir, &["rev-parse", "HEAD"]).trim().to_owned();
+    let repo = Repo { dir: repo.dir, commit };
+    let mut undone = Session::new(&repo);
+    undone.asks("Try it.").changes(&json!({"a": {"type": "add", "content": "b\n"}}));
+    undone.changes(&json!({"a": {"type": "delete", "content": "b\n"}})).ends();
+    let mut again = Session::new(&repo);
+    let more = json!({"lines": {"type": "update", "unified_diff": "@@ -1,2 +1,3 @@\n x\n+x\n x\n"}});
+    again.asks("One more.").changes(&more).ends();
+    for (name, session) in [("undone", undone), ("again", again)] {
+        let bundle = session.bundled(&steno, name);
+        refused(
+            &steno,
+            &[&bundle, "--turns", "1", "--repo", repo.path()],
+            "what it changed is there before anything is done",
+        );
+    }
+}
+
+#[test]
+fn many_changes_before_are_one_step_and_line_ends_stay_as_they_were() {
+    needs!(tool("git"), "git is absent");
+    let steno = Steno::new();
+    let repo = Repo::new(&steno);
+    fs::write(repo.dir.join(".gitattributes"), "*.py text eol=crlf\n").unwrap();
+    git(&repo.dir, &["add", "-A"]);
+    git(&repo.dir, &["commit", "-q", "-m", "second"]);
+    let commit = git(&repo.dir, &["rev-parse", "HEAD"]).trim().to_owned();
+    let repo = Repo { dir: repo.dir, commit };
+    let mut session = Session::new(&repo);
+    session.asks("Write it down.");
+    for number in 0..70 {
+        let file = format!("notes/{number}.txt");
+        session.changes(&json!({file: {"type": "add", "content": format!("{number}\n")}}));
+    }
+    session.ends();
+    session.asks("Mend it.").changes(&mended()).ends();
+    let bundle = session.bundled(&steno, "b");
+    let task = steno.dir.path().join("task");
+    distilled(&steno, &[&bundle, "--turns", "2", "--repo", repo.path(), "-o", task.to_str().unwrap()]);
+    let dockerfile = fs::read_to_string(task.join("environment/Dockerfile")).unwrap();
+    assert!(dockerfile.lines().count() < 10, "{dockerfile}");
+    let dir = steno.dir.path().join("dir");
+    works(&task, &dir);
+    assert_eq!(fs::read_to_string(dir.join("notes/69.txt")).unwrap(), "69\n");
+    assert!(!dir.join(".steno-before").exists());
+}
+
+/// Whatever a record says, it becomes data and never a command.
+#[test]
+fn a_shell_is_one_that_we_know_or_its_command_is_none() {
+    needs!(tool("git"), "git is absent");
+    let steno = Steno::new();
+    let repo = Repo::new(&steno);
+    let mut session = Session::new(&repo);
+    session.asks("Mend it.").changes(&mended());
+    let input = json!({"cmd": "pytest", "shell": "sh; touch ran; sh"}).to_string();
+    session.line(
+        "response_item",
+        &json!({"type": "function_call", "name": "exec_command", "arguments": input, "call_id": "t"}),
+    );
+    session.item(&json!({"type": "CommandExecution", "id": "t", "command": ["x", "-c", "pytest"], "cwd": repo.path(), "parsed_cmd": [], "status": "completed", "aggregated_output": "", "exit_code": 0, "duration": {"secs": 0, "nanos": 1}}));
+    session.line("response_item", &json!({"type": "function_call_output", "call_id": "t", "output": "."}));
+    session.ends();
+    let bundle = session.bundled(&steno, "b");
+    let task = steno.dir.path().join("task");
+    distilled(&steno, &[&bundle, "--turns", "1", "--repo", repo.path(), "-o", task.to_str().unwrap()]);
+    let passed = &toml(&task)["metadata"]["steno"]["verification"]["passed_over"][0];
+    assert_eq!(passed, &json!({"call": "t", "why": "it ran in a shell whose words we don't know"}));
+    let script = fs::read_to_string(task.join("tests/test.sh")).unwrap();
+    assert!(!script.contains("touch"), "{script}");
+}
