@@ -17,6 +17,9 @@ const COMMON: [&str; 7] = ["/bin/", "/dev/", "/etc/", "/lib/", "/proc/", "/sbin/
 const TAKEN: [&str; 9] =
     ["/boot/", "/lib64/", "/logs/", "/opt/", "/run/", "/solution/", "/sys/", "/tests/", "/var/"];
 
+/// Who says where the root is if only the session's directory is recorded.
+const GUESSED: &str = "the directory of the session, which may lie deeper";
+
 /// Where a session worked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
@@ -29,18 +32,13 @@ pub struct Place {
 }
 
 impl Place {
-    /// What is said of a root that is only where the session worked.
-    pub(super) const FROM_CWD: &'static str = "the directory of the session, which may lie deeper";
-
     /// Finds the place of a session; who calls may know its root better.
     pub(super) fn of(session: &Session, given: Option<&str>) -> Result<Self, Refusal> {
         let repository = &session.repository;
         let recorded = repository.root.as_deref().or(session.cwd.as_deref());
         let (root, root_from) = match (given, recorded) {
             (Some(root), _) => (root, "given"),
-            (None, Some(root)) if repository.root_is_cwd || repository.root.is_none() => {
-                (root, Self::FROM_CWD)
-            }
+            (None, Some(root)) if repository.root_is_cwd || repository.root.is_none() => (root, GUESSED),
             (None, Some(root)) => (root, "recorded"),
             (None, None) => return Err(Refusal::new("nothing says where the session worked")),
         };
@@ -51,6 +49,11 @@ impl Place {
         }
         let cwd = session.cwd.clone().unwrap_or_else(|| root.to_owned());
         Ok(Self { root: root.to_owned(), root_from, cwd })
+    }
+
+    /// Tells whether somebody has said where the top of the repository was.
+    pub(super) fn is_sure(&self) -> bool {
+        self.root_from != GUESSED
     }
 
     /// Returns where a turn worked.

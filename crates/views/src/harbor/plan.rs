@@ -158,6 +158,16 @@ impl Start {
         let Some(commit) = recorded.filter(|commit| is_commit(commit)).cloned() else {
             return Err(Refusal::new("no commit is recorded that it began with"));
         };
+        let went_on = repository.commits.iter().rfind(|(seq, _)| *seq <= turns[0].seqs.0);
+        let is_other = |(seq, other): &&(u64, String)| {
+            repository.commit.as_ref() != Some(other) && diff.as_ref().is_none_or(|diff| diff.seq < *seq)
+        };
+        if let Some((_, other)) = went_on.filter(is_other) {
+            let why = format!(
+                "the session was gone on with at commit {other}, and which changes are part of that is not recorded"
+            );
+            return Err(Refusal::new(why));
+        }
         let url = repository.public_url().filter(|_| !wish.has_repository);
         match &url {
             Some(url) if is_address(url) => {}
@@ -196,7 +206,7 @@ impl Start {
         if diff.is_none() {
             doubts.push("whether the working tree differed from the commit is not recorded".to_owned());
         }
-        if place.root_from == Place::FROM_CWD {
+        if !place.is_sure() {
             let root = &place.root;
             doubts.push(format!(
                 "the top of the repository is not recorded; it is taken to be `{root}` (`--root`)"
@@ -332,6 +342,7 @@ mod tests {
             questions: 0,
             subagents: 0,
             is_compacted: false,
+            is_taken_back: false,
             calls: vec![call],
             settings: None,
         }

@@ -33,6 +33,8 @@ pub struct Session {
     pub last_seq: u64,
     /// The records that say that the history was replaced.
     pub compactions: Vec<u64>,
+    /// The records that say that turns before them were taken back, and not which.
+    pub reverts: Vec<u64>,
     /// The records that say that others are missing, or could not be read.
     pub gaps: Vec<u64>,
 }
@@ -46,6 +48,8 @@ pub struct Repository {
     pub root_is_cwd: bool,
     /// What was checked out when the session began.
     pub commit: Option<String>,
+    /// What was checked out when the session was gone on with, by the numbers of the records that say so.
+    pub commits: Vec<(u64, String)>,
     /// Where it comes from.
     pub url: Option<String>,
     /// How the working tree differed from a commit, each time somebody looked.
@@ -84,6 +88,8 @@ pub struct SessionBuilder {
     session: Session,
     turns: Turns,
     run: Option<RunId>,
+    /// The turn that somebody wants to go back to.
+    revert_to: Option<String>,
 }
 
 impl SessionBuilder {
@@ -101,9 +107,10 @@ impl SessionBuilder {
             turns: Vec::new(),
             last_seq: 0,
             compactions: Vec::new(),
+            reverts: Vec::new(),
             gaps: Vec::new(),
         };
-        Self { session, turns: Turns::default(), run: None }
+        Self { session, turns: Turns::default(), run: None, revert_to: None }
     }
 
     /// Takes the next record of the spine.
@@ -111,28 +118,48 @@ impl SessionBuilder {
         let Word::Known(record_type) = record.record_type else { return };
         let fields = PayloadFields::parse(record.payload.as_str());
         match record_type {
-            SpineType::SessionMeta => self.meta(&fields),
+            SpineType::SessionMeta => self.meta(&fields, record.seq.get()),
             SpineType::ArtifactRef => self.artifact(&fields, record.seq.get()),
             SpineType::CompactionBoundary => self.session.compactions.push(record.seq.get()),
             SpineType::Event => {
                 let msg = fields.object("msg");
-                let kind = msg.text("type");
                 if is_of_model(&msg) {
                     self.turns
                         .model_is_heard(Seen { seq: record.seq.get(), time: unix_ms(&record.timestamp) });
                 }
-                if kind.is_some_and(|kind| matches!(&*kind, "missing" | "unreadable")) {
-                    self.session.gaps.push(record.seq.get());
+                self.told(&msg, record.seq.get());
+            }
+            SpineType::Submission => {
+                let op = fields.object("op");
+                if op.text("method").is_some_and(|method| method == "thread/revert") {
+                    let turn = op.object("params").text("beforeTurnId");
+                    self.revert_to = turn.map(std::borrow::Cow::into_owned);
                 }
             }
-            SpineType::TurnContext | SpineType::Submission | SpineType::Bridge => {}
+            SpineType::TurnContext | SpineType::Bridge => {}
         }
         if fields.is_true("turn_id_inferred") {
             self.turns.ids_are_inferred();
         }
     }
 
-    fn meta(&mut self, fields: &PayloadFields<'_>) {
+    /// Takes what the agent tells of the session itself.
+    fn told(&mut self, msg: &PayloadFields<'_>, seq: u64) {
+        match msg.text("type").or_else(|| msg.text("method")).as_deref() {
+            Some("missing" | "unreadable") => self.session.gaps.push(seq),
+            Some("thread_rolled_back") => {
+                let turns = msg.json_text("num_turns").and_then(|text| text.parse().ok());
+                self.turns.take_back(turns.unwrap_or(u64::MAX));
+            }
+            Some("thread/reverted") => match self.revert_to.take() {
+                Some(turn) => self.turns.take_back_from(&turn),
+                None => self.session.reverts.push(seq),
+            },
+            _ => {}
+        }
+    }
+
+    fn meta(&mut self, fields: &PayloadFields<'_>, seq: u64) {
         let session = &mut self.session;
         let kind = fields.object("spine_source").text("kind");
         session.source = kind.and_then(|name| SpineSource::named(&name)).or(session.source);
@@ -144,7 +171,14 @@ impl SessionBuilder {
             text("parent_thread_id").or_else(|| Some(spawned.text("parent_thread_id")?.into_owned()));
         session.parent = session.parent.take().or(parent);
         let base = fields.object("history_base").text("thread_id").map(std::borrow::Cow::into_owned);
-        session.base = session.base.take().or(base);
+        // A session that goes on from itself, in another file, has been taken back to an earlier place.
+        if base.as_deref() == Some(session.thread.as_str()) {
+            session.reverts.push(seq);
+        } else {
+            session.base = session.base.take().or(base);
+        }
+        let commit = fields.object("git").text("commit_hash").map(std::borrow::Cow::into_owned);
+        session.repository.commits.extend(commit.map(|commit| (seq, commit)));
     }
 
     fn artifact(&mut self, fields: &PayloadFields<'_>, seq: u64) {
@@ -224,6 +258,17 @@ fn is_of_model(msg: &PayloadFields<'_>) -> bool {
             .is_some_and(|kind| matches!(&*kind, "agentMessage" | "reasoning"))
 }
 
+/// Takes a name and a password out of an address of the web: nobody else is to fetch with them.
+fn without_credentials(url: &str) -> String {
+    let is_web = |scheme: &str| scheme.eq_ignore_ascii_case("https") || scheme.eq_ignore_ascii_case("http");
+    let Some((scheme, rest)) = url.split_once("://").filter(|(scheme, _)| is_web(scheme)) else {
+        return url.to_owned();
+    };
+    let host = rest.find('/').unwrap_or(rest.len());
+    let from = rest[..host].rfind('@').map_or(0, |at| at + 1);
+    format!("{scheme}://{}", &rest[from..])
+}
+
 fn unix_ms(time: &Timestamp) -> Option<i64> {
     Some(time.instant()?.as_millisecond())
 }
@@ -232,11 +277,7 @@ impl Repository {
     /// Returns where it comes from, without a name and a password: a task is handed on.
     #[must_use]
     pub fn public_url(&self) -> Option<String> {
-        let url = self.url.as_ref()?;
-        let Some((scheme, rest)) = url.split_once("://") else { return Some(url.clone()) };
-        let host = rest.find('/').unwrap_or(rest.len());
-        let at = rest[..host].rfind('@').map_or(0, |at| at + 1);
-        Some(format!("{scheme}://{}", &rest[at..]))
+        self.url.as_deref().map(without_credentials)
     }
 }
 
@@ -256,4 +297,22 @@ fn percent_decoded(text: &str) -> String {
         rest = if code.is_some() { &after[2..] } else { after };
     }
     String::from_utf8(bytes).unwrap_or_else(|_| text.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn credentials_stay_out_of_addresses_of_the_web() {
+        for (url, want) in [
+            ("https://me:secret@example.com/a.git", "https://example.com/a.git"),
+            ("http://token@example.com", "http://example.com"),
+            ("https://example.com/a@b", "https://example.com/a@b"),
+            ("ssh://git@example.com/a", "ssh://git@example.com/a"),
+            ("git@example.com:a", "git@example.com:a"),
+        ] {
+            assert_eq!(without_credentials(url), want);
+        }
+    }
 }

@@ -31,6 +31,8 @@ pub struct Turn {
     pub subagents: u64,
     /// Whether the history was replaced in it.
     pub is_compacted: bool,
+    /// Whether the user took it back later.
+    pub is_taken_back: bool,
     /// What was called, in order.
     pub calls: Vec<Call>,
     /// What was in force.
@@ -129,6 +131,20 @@ impl Turns {
         }
     }
 
+    /// Says that the last turns in which the user spoke were taken back.
+    pub(super) fn take_back(&mut self, count: u64) {
+        let count = usize::try_from(count).unwrap_or(usize::MAX);
+        let is_spoken = |turn: &&mut Turn| !turn.words.is_empty() && !turn.is_taken_back;
+        self.all.iter_mut().rev().filter(is_spoken).take(count).for_each(|turn| turn.is_taken_back = true);
+    }
+
+    /// Says that a turn and all behind it were taken back.
+    pub(super) fn take_back_from(&mut self, id: &str) {
+        let from = self.all.iter().position(|turn| turn.id.as_deref() == Some(id));
+        let from = from.unwrap_or(self.all.len());
+        self.all[from..].iter_mut().for_each(|turn| turn.is_taken_back = true);
+    }
+
     /// Returns the turn that is going on.
     fn current(&mut self) -> Option<&mut Turn> {
         if self.is_open { self.all.last_mut() } else { None }
@@ -192,6 +208,7 @@ impl Turns {
             questions: 0,
             subagents: 0,
             is_compacted: false,
+            is_taken_back: false,
             calls: Vec::new(),
             settings: fields.json("settings"),
         });

@@ -43,11 +43,13 @@ pub enum Concern {
     FailingCheck,
     /// Turns were counted by us, since the source does not name them.
     InferredTurns,
+    /// The user took turns back.
+    TakenBack,
 }
 
 impl Concern {
     /// All of them.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::FailedTurn,
         Self::OpenTurn,
         Self::OpenCall,
@@ -60,6 +62,7 @@ impl Concern {
         Self::MissingRecords,
         Self::FailingCheck,
         Self::InferredTurns,
+        Self::TakenBack,
     ];
 
     /// Returns its word.
@@ -78,6 +81,7 @@ impl Concern {
             Self::MissingRecords => "missing-records",
             Self::FailingCheck => "failing-check",
             Self::InferredTurns => "inferred-turns",
+            Self::TakenBack => "taken-back",
         }
     }
 
@@ -237,6 +241,16 @@ pub(super) fn concerns(session: &Session, turns: &[Turn]) -> Vec<(Concern, Strin
         }
         if session.gaps.iter().any(|seq| (first..=last).contains(seq)) {
             add(Concern::MissingRecords, "has records that are missing or could not be read".to_owned());
+        }
+        if turn.is_taken_back {
+            add(Concern::TakenBack, "was taken back by the user".to_owned());
+        }
+        let begins = turns.first().map_or(0, |first| first.seqs.0);
+        if number > turns[0].number && session.reverts.iter().any(|seq| (begins..first).contains(seq)) {
+            add(
+                Concern::TakenBack,
+                "comes after turns that were taken back, and nothing says which".to_owned(),
+            );
         }
         if turn.is_inferred {
             add(

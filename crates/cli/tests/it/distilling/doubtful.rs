@@ -161,3 +161,48 @@ fn a_shell_is_one_that_we_know_or_its_command_is_none() {
     let script = fs::read_to_string(task.join("tests/test.sh")).unwrap();
     assert!(!script.contains("touch"), "{script}");
 }
+
+#[test]
+fn turns_that_were_taken_back_are_told_and_stay_out_of_what_came_before() {
+    needs!(tool("git"), "git is absent");
+    let steno = Steno::new();
+    let repo = Repo::new(&steno);
+    let mut session = Session::new(&repo);
+    session.asks("Mend it.").changes(&mended()).ends();
+    session.asks("No, like this.").changes(&json!({"a": {"type": "add", "content": "b\n"}})).ends();
+    session.line("event_msg", &json!({"type": "thread_rolled_back", "num_turns": 1}));
+    session.asks("Rather so.").changes(&json!({"c": {"type": "add", "content": "d\n"}})).ends();
+    let bundle = session.bundled(&steno, "b");
+    let hint = "`--allow taken-back` makes a task of it all the same";
+    refused(&steno, &[&bundle, "--turns", "2"], hint);
+    refused(&steno, &[&bundle, "--turns", "1..3"], hint);
+    let task = steno.dir.path().join("task");
+    distilled(&steno, &[&bundle, "--turns", "3", "--repo", repo.path(), "-o", task.to_str().unwrap()]);
+    // The words are gone from the session, and the files are where they were.
+    let table = &toml(&task)["metadata"]["steno"];
+    assert_eq!(table["repository"]["patches_before"], json!(["call_1", "call_2"]));
+    let why = "turns before it were taken back, and are no part of what came before";
+    assert_eq!(table["before"], json!({"trajectory": false, "why": why}));
+    works(&task, &steno.dir.path().join("dir"));
+}
+
+#[test]
+fn a_session_that_went_on_at_another_commit_does_not_begin_with_the_first() {
+    needs!(tool("git"), "git is absent");
+    let steno = Steno::new();
+    let repo = Repo::new(&steno);
+    let mut session = Session::new(&repo);
+    session.asks("Mend it.").changes(&mended()).ends();
+    let git = json!({"commit_hash": "f".repeat(40), "repository_url": "https://me:secret@example.com/a.git"});
+    session.line(
+        "session_meta",
+        &json!({"id": "0199c2a4-0000-7000-8000-000000000001", "cwd": repo.path(), "git": git}),
+    );
+    session.asks("Go on.").changes(&json!({"a": {"type": "add", "content": "b\n"}})).ends();
+    let bundle = session.bundled(&steno, "b");
+    let task = steno.dir.path().join("task");
+    distilled(&steno, &[&bundle, "--turns", "1", "-o", task.to_str().unwrap()]);
+    let doubts = &toml(&task)["metadata"]["steno"]["repository"]["doubts"];
+    assert!(doubts.to_string().contains("the top of the repository is not recorded"), "{doubts}");
+    refused(&steno, &[&bundle, "--turns", "2"], "was gone on with at commit ffff");
+}

@@ -65,6 +65,11 @@ impl Recorded {
         if turn.number == 1 {
             return Err("it begins with the first turn".to_owned());
         }
+        let earlier = &self.session.turns[..turn.number as usize - 1];
+        let is_earlier = |seq: &u64| *seq < turn.seqs.0;
+        if earlier.iter().any(|turn| turn.is_taken_back) || self.session.reverts.iter().any(is_earlier) {
+            return Err("turns before it were taken back, and are no part of what came before".to_owned());
+        }
         let run = self.run.ok_or("there are no events")?;
         let mut builder = RunBuilder::new(run);
         for (_, event) in self.events.iter().filter(|(seq, _)| *seq < turn.seqs.0) {
