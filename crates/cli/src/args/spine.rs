@@ -20,8 +20,10 @@ pub enum SpineDo {
     Ls(SpineLsArgs),
     /// Record sessions of Codex as spines
     ///
-    /// From its session files, from what it writes below `CODEX_ROLLOUT_TRACE_ROOT`, or from the archive. What a spine has
-    /// already is not written again, so that a session that has grown is gone on with. `steno app-server` records live.
+    /// From its session files, from what it writes below `CODEX_ROLLOUT_TRACE_ROOT`, or from the archive. Of a directory that
+    /// is no trace, every session file below it is recorded (`rollout-*.jsonl`, compressed with zstd or not). What a spine has
+    /// already is not written again, so that a session that has grown is gone on with. One that cannot be recorded takes
+    /// nothing from the others. `steno app-server` records live.
     Record(SpineRecordArgs),
     /// Check a spine or a bundle, rule by rule
     ///
@@ -54,9 +56,12 @@ pub struct SpineLsArgs {
 
 #[derive(Args, Debug)]
 pub struct SpineRecordArgs {
-    /// A session file, the directory of a trace, or a thread of the archive
-    #[arg(required = true, value_name = "FILE|DIR|THREAD")]
+    /// A session file, a directory of them or of a trace, or a thread of the archive: its id, or the beginning of it
+    #[arg(required_unless_present = "all", value_name = "FILE|DIR|THREAD")]
     pub sources: Vec<String>,
+    /// Record every thread of Codex that the archive has a session file of
+    #[arg(long, conflicts_with = "sources")]
+    pub all: bool,
     /// Record sessions that were forgotten too, as if they were new
     #[arg(long)]
     pub again: bool,

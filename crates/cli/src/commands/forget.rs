@@ -11,12 +11,12 @@ use steno_journal::{Journal, Store};
 use steno_model::{RunId, ThreadId};
 use steno_recorder::archive::{is_project, last_written};
 use steno_recorder::forgetting::{
-    Doomed, SaidOf, SpinesOf, Staying, connection_of, finish, forget, is_session_of, said_of, spines_of,
+    Doomed, SaidOf, SpinesOf, Staying, connection_of, finish, forget, said_of, spines_of,
 };
 use steno_vault::{Manifest, Role, SourceId, Vault};
 use steno_views::{Lines, count, visible};
 
-use super::spine::find_thread;
+use super::spine::{find_thread, thread_of};
 use crate::archiving::follow::tell;
 use crate::archiving::sessions::{self, all_manifests, find_sources};
 use crate::archiving::{journal_options, pausing, warn};
@@ -183,12 +183,6 @@ fn thread_named(text: &str, store: &Store) -> Result<Option<ThreadId>, Failure> 
     let is_named = session_run(text) == first.session;
     let name = if is_named { text.to_owned() } else { first.session.to_string() };
     Ok(ThreadId::parse(&name).ok())
-}
-
-/// Returns the thread whose session file a file is.
-fn thread_of(manifest: &Manifest) -> Option<ThreadId> {
-    let thread = ThreadId::parse(manifest.info.session.as_deref()?.rsplit('/').next()?).ok()?;
-    is_session_of(manifest, &thread).then_some(thread)
 }
 
 fn spines_going(

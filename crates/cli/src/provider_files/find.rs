@@ -126,6 +126,11 @@ impl Files {
         &self.waiting
     }
 
+    /// Returns what could not even be looked for.
+    pub fn into_failures(self) -> Vec<Failure> {
+        self.failures
+    }
+
     /// Hands each file to `read`, which returns what it found if an agent wrote it.
     ///
     /// One that cannot be read is said and takes nothing from the others; only when there are no others it is an error.

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use steno_testkit::{needs, shared_dir};
 
-use crate::kit::Steno;
+use crate::kit::{RUN, Steno};
 
 const META: &str = r#"{"timestamp":"2026-05-01T10:00:00.000Z","type":"session_meta","payload":{"id":"t1","cwd":"/w","git":{"commit_hash":"c0"}}}"#;
 const STARTED: &str = r#"{"timestamp":"2026-05-01T10:00:01.000Z","type":"event_msg","payload":{"type":"task_started","turn_id":"u1"}}"#;
@@ -79,7 +79,7 @@ fn what_is_no_session_of_codex_is_said_to_be_none() {
     for (source, wanted) in [
         (empty.as_str(), "names no thread"),
         (&other, "names no thread"),
-        (dir.to_str().unwrap(), "is no trace"),
+        (dir.to_str().unwrap(), "has no session files of Codex, and is no trace"),
         ("00000000-0000-4000-8000-000000000000", "no such thread in the archive"),
         ("../nothing", "there is no file"),
     ] {
@@ -94,6 +94,63 @@ fn what_is_no_session_of_codex_is_said_to_be_none() {
     let good = write("rollout-t1.jsonl", &format!("{META}\n"));
     let said = steno.run(&["spine", "record", &empty, &good]);
     assert!(said.code == 3 && said.out.contains("t1"), "{said:?}");
+}
+
+#[test]
+fn every_session_below_a_directory_or_in_the_archive_is_recorded() {
+    let steno = Steno::new();
+    let dir = steno.dir.path().join(".codex/sessions/2026/05/01");
+    fs::create_dir_all(&dir).unwrap();
+    let id = |number: u32| format!("0199aaaa-0000-7000-8000-00000000000{number}");
+    let session = |number: u32| {
+        META.replace("t1", &id(number)).replace("\"cwd\"", r#""timestamp":"2026-05-01T10:00:00.000Z","originator":"x","cli_version":"0.166.0","source":"exec","cwd""#)
+    };
+    let name = |number: u32| format!("rollout-2026-05-01T10-00-0{number}-{}.jsonl", id(number));
+    fs::write(dir.join(name(1)), session(1) + "\n").unwrap();
+    let packed = zstd::encode_all((session(2) + "\n").as_bytes(), 3).unwrap();
+    fs::write(dir.join(format!("{}.zst", name(2))), packed).unwrap();
+    fs::write(dir.join("other.jsonl"), "{\"type\":\"user\"}\n").unwrap();
+    let said = steno.run(&["spine", "record", ".codex/sessions"]);
+    let want = format!("recorded  {}  2 new records\nrecorded  {}  2 new records\n", id(1), id(2));
+    assert_eq!((said.code, said.out.as_str()), (0, want.as_str()), "{said:?}");
+    // One that cannot be recorded takes nothing from the others.
+    fs::write(dir.join("rollout-2026-05-01T10-00-00-x.jsonl"), "{}\n").unwrap();
+    let said = steno.run(&["spine", "record", ".codex"]);
+    assert_eq!((said.code, said.out.matches("2 known").count()), (3, 2), "{said:?}");
+    assert!(said.err.contains("names no thread") && said.err.contains("1 of 3 sources"), "{said:?}");
+    fs::remove_file(dir.join("rollout-2026-05-01T10-00-00-x.jsonl")).unwrap();
+    assert_eq!(steno.run(&["spine", "record", "--all"]).code, 1, "nothing is archived yet");
+    assert_eq!(steno.run(&["import"]).code, 0);
+    fs::remove_dir_all(steno.store().join("spine")).unwrap();
+    let said = steno.run(&["spine", "record", "--all"]);
+    assert_eq!((said.code, said.out.as_str()), (0, want.as_str()), "{said:?}");
+    assert_eq!(steno.run(&["spine", "record"]).code, 2);
+    // What was forgotten is left alone, and is no failure of the directory.
+    assert_eq!(steno.run(&["forget", &id(1), "--yes"]).code, 0);
+    let said = steno.run(&["spine", "record", ".codex"]);
+    assert!(said.code == 0 && said.err.contains("was forgotten") && said.out.contains(&id(2)), "{said:?}");
+}
+
+#[test]
+fn the_beginning_of_a_thread_that_means_several_or_none_is_told_so() {
+    let steno = Steno::new();
+    let dir = steno.dir.path().join(".codex/sessions/2026/05/01");
+    fs::create_dir_all(&dir).unwrap();
+    for number in 1..=3 {
+        let id = format!("0199aaaa-0000-7000-8000-00000000000{number}");
+        let path = dir.join(format!("rollout-2026-05-01T10-00-0{number}-{id}.jsonl"));
+        fs::write(path, META.replace("t1", &id) + "\n").unwrap();
+    }
+    assert_eq!(steno.run(&["import"]).code, 0);
+    let said = steno.run(&["spine", "record", "0199aaaa"]);
+    assert!(said.code == 2 && said.err.contains("`0199aaaa` begins 3 threads; give more of it"), "{said:?}");
+    let said = steno.run(&["spine", "record", "0199aaaa-0000-7000-8000-000000000003"]);
+    assert!(said.code == 0 && said.out.contains("000000000003"), "{said:?}");
+    steno.record(&[r#"{"type":"run.started"}"#]);
+    let said = steno.run(&["spine", "record", &RUN[..8]]);
+    let told = said.err.contains("was not made from a session file of Codex")
+        && said.err.contains("only Codex's sessions become spines");
+    assert!(said.code == 1 && told, "{said:?}");
 }
 
 /// Session files below a directory.

@@ -17,6 +17,8 @@ use crate::failure::{Failure, Outcome};
 use crate::output::Output;
 use crate::settings::Settings;
 
+pub(super) use rollouts::thread_of;
+
 pub fn run(args: &SpineArgs, settings: &Settings, output: &mut Output) -> Outcome {
     match &args.what {
         SpineDo::Ls(args) => ls::run(args, settings, output),
@@ -27,6 +29,9 @@ pub fn run(args: &SpineArgs, settings: &Settings, output: &mut Output) -> Outcom
     }
 }
 
+/// How much of a thread's id is the least to know it by.
+const PREFIX_LEN_MIN: usize = 4;
+
 /// Says that there is none, and what makes one.
 fn no_spines() -> Failure {
     Failure::nothing("the store has no spines")
@@ -35,7 +40,6 @@ fn no_spines() -> Failure {
 
 /// Finds the thread of the store that somebody means: its id, or the beginning of it.
 pub(super) fn find_thread(text: &str, store: &Store) -> Result<ThreadId, Failure> {
-    const PREFIX_LEN_MIN: usize = 4;
     let hint = "`steno spine ls` lists the threads that have one";
     let threads = store.spines()?;
     if let Some(thread) = threads.iter().find(|thread| thread.as_str() == text) {

@@ -2,9 +2,10 @@
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Cursor};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::json;
 use steno_capture::packing::Unpacked;
 use steno_disk::{Links, open_regular};
@@ -15,92 +16,185 @@ use steno_vault::Vault;
 use steno_views::{Lines, count, visible};
 
 use super::rollouts::{self, Rollout};
+use super::{PREFIX_LEN_MIN, find_thread};
 use crate::archiving;
 use crate::args::SpineRecordArgs;
 use crate::connections;
 use crate::failure::{Exit, Failure, Outcome};
 use crate::output::Output;
-use crate::provider_files::cannot;
-use crate::runs::{self, Found};
+use crate::provider_files::{Files, cannot};
+use crate::runs;
 use crate::settings::Settings;
 
 pub fn run(args: &SpineRecordArgs, settings: &Settings, output: &mut Output) -> Outcome {
     let journal = Journal::new(runs::make_store(settings)?, archiving::journal_options(settings));
     let forgotten = if args.again { Forgotten::Again } else { Forgotten::Stays };
-    let mut failed = 0;
+    let recording = Recording { journal: &journal, forgotten, settings };
+    let mut jobs = Vec::new();
     for source in &args.sources {
-        match record(&journal, source, forgotten, settings) {
-            Ok(recorded) => tell(&recorded, args.json, output),
-            Err(failure) if args.sources.len() == 1 => return Err(failure),
-            Err(failure) => {
-                failed += 1;
-                archiving::warn(&failure.message);
-            }
+        recording.jobs_of(source, &mut jobs)?;
+    }
+    if args.all {
+        let vault = Vault::open(Arc::clone(journal.store().disk()));
+        jobs.extend(rollouts::threads(&vault)?.into_iter().map(Job::Thread));
+        if jobs.is_empty() {
+            return Err(Failure::nothing("the archive has no sessions of Codex").with_hint(HINT));
         }
     }
+    let (bar, all, mut failed) = (bar(jobs.len() as u64), jobs.len(), 0);
+    for job in jobs {
+        let is_named = !matches!(job, Job::Found(_));
+        match recording.record(job) {
+            Ok(recorded) => bar.suspend(|| tell(&recorded, args.json, output)),
+            Err(failure) if all == 1 => return Err(failure),
+            Err(failure) => {
+                // That somebody had it forgotten is no failure of a file that nobody named.
+                failed += u64::from(is_named || failure.exit != Exit::Found);
+                bar.suspend(|| archiving::warn(&failure.message));
+            }
+        }
+        bar.inc(1);
+    }
+    bar.finish_and_clear();
     if failed > 0 {
-        return Err(Failure::could_not(format!("{} could not be recorded", count(failed, "source"))));
+        let message = format!("{failed} of {} could not be recorded", count(all as u64, "source"));
+        return Err(Failure::could_not(message));
     }
     Ok(Exit::Done)
 }
 
-type Recorded = (Vec<ThreadId>, Written);
+const HINT: &str = "name a session file, a directory of them, a trace, or a thread of the archive";
 
-fn record(
-    journal: &Journal,
-    source: &str,
-    forgotten: Forgotten,
-    settings: &Settings,
-) -> Result<Recorded, Failure> {
-    let path = Path::new(source);
-    if path.join("manifest.json").is_file() && path.join("trace.jsonl").is_file() {
-        return record_trace(journal, path, forgotten).map_err(|error| no_session(error, source));
-    }
-    if path.is_dir() {
-        let failure =
-            Failure::nothing(format!("`{source}` is no trace: it has no `manifest.json` and `trace.jsonl`"));
-        return Err(failure.with_hint("name a session file, a trace, or a thread of the archive"));
-    }
-    if path.symlink_metadata().is_ok() {
-        let mut file = open(path)?;
-        let mut bases = Beside(path.parent().map(Path::to_owned).into_iter().collect());
-        let recorded = record_rollout(journal, path, &mut *file, &mut bases, forgotten);
-        return recorded.map_err(|error| no_session(error, source));
-    }
-    record_archived(journal, source, forgotten, settings)
+fn bar(sources: u64) -> ProgressBar {
+    let bar = ProgressBar::with_draw_target(Some(sources), ProgressDrawTarget::stderr());
+    let style = ProgressStyle::with_template("{bar:30} {pos}/{len} sources");
+    bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+    bar
 }
 
-/// Records what the archive has of a thread.
-fn record_archived(
-    journal: &Journal,
-    source: &str,
+type Recorded = (Vec<ThreadId>, Written);
+
+/// What one spine is made from.
+enum Job {
+    Trace(PathBuf),
+    /// A session file that somebody named.
+    File(PathBuf),
+    /// One below a directory.
+    Found(PathBuf),
+    /// A directory that cannot be listed.
+    Unlisted(Failure),
+    /// A thread of the archive.
+    Thread(ThreadId),
+}
+
+struct Recording<'a> {
+    journal: &'a Journal,
     forgotten: Forgotten,
-    settings: &Settings,
-) -> Result<Recorded, Failure> {
-    let hint = "name a session file, a trace, or a thread of the archive";
-    let none = || {
-        Failure::nothing(format!("there is no file `{source}`, and no such thread in the archive"))
-            .with_hint(hint)
-    };
-    // A run of Codex is called what its thread is, and the beginning of that will do.
-    let named = match runs::find_recorded(source, settings) {
-        Ok(Found::Run(run)) => run.to_string(),
-        Ok(Found::File(_)) | Err(_) => source.to_owned(),
-    };
-    let thread = ThreadId::parse(&named).map_err(|_| none())?;
-    let vault = Vault::open(Arc::clone(journal.store().disk()));
-    let mut all: Option<Recorded> = None;
-    // Where turns were taken back, the thread goes on in another file.
-    for rollout in rollouts::find(&vault, &thread)? {
-        let text = whole(&rollout, &vault)?;
-        let path = Path::new(&rollout.about.path);
-        let mut bases = InArchive { vault: &vault };
-        let (threads, written) = record_rollout(journal, path, &mut text.as_slice(), &mut bases, forgotten)
-            .map_err(|error| no_session(error, source))?;
-        let before = all.map_or_else(Written::default, |(_, before)| before);
-        all = Some((threads, before + written));
+    settings: &'a Settings,
+}
+
+impl Recording<'_> {
+    /// Finds what an argument names: a trace, a session file, all session files below a directory, or a thread.
+    fn jobs_of(&self, source: &str, jobs: &mut Vec<Job>) -> Result<(), Failure> {
+        let path = Path::new(source);
+        if path.join("manifest.json").is_file() && path.join("trace.jsonl").is_file() {
+            jobs.push(Job::Trace(path.to_owned()));
+        } else if path.is_dir() {
+            let found = Files::find(&[path.to_owned()]);
+            let before = jobs.len();
+            jobs.extend(found.paths().iter().filter(|path| is_rollout(path)).cloned().map(Job::Found));
+            jobs.extend(found.into_failures().into_iter().map(Job::Unlisted));
+            if jobs.len() == before {
+                let message = format!(
+                    "`{source}` has no session files of Codex, and is no trace: it has no `manifest.json` and `trace.jsonl`"
+                );
+                return Err(Failure::nothing(message).with_hint(HINT));
+            }
+        } else if path.symlink_metadata().is_ok() {
+            jobs.push(Job::File(path.to_owned()));
+        } else {
+            jobs.push(Job::Thread(self.thread(source)?));
+        }
+        Ok(())
     }
-    all.ok_or_else(none)
+
+    /// Finds a thread of the archive, by its id or the beginning of it.
+    fn thread(&self, source: &str) -> Result<ThreadId, Failure> {
+        let store = self.journal.store();
+        let vault = Vault::open(Arc::clone(store.disk()));
+        let text = runs::parse_id(source).map_or_else(|_| source.to_owned(), |run| run.to_string());
+        let threads = rollouts::threads(&vault)?;
+        if let Some(thread) = threads.iter().find(|thread| thread.as_str() == text) {
+            return Ok(thread.clone());
+        }
+        let is_begun =
+            |thread: &&ThreadId| text.len() >= PREFIX_LEN_MIN && thread.as_str().starts_with(&text);
+        match threads.iter().filter(is_begun).collect::<Vec<_>>()[..] {
+            [thread] => return Ok(thread.clone()),
+            [] => {}
+            [first, second, ..] => {
+                let number = threads.iter().filter(is_begun).count();
+                let message = format!("`{source}` begins {number} threads; give more of it");
+                return Err(Failure::usage(message).with_hint(format!("{first} and {second} are among them")));
+            }
+        }
+        if let Ok(thread) = find_thread(source, store) {
+            let message =
+                format!("`{thread}` has a spine, and the archive no session file of it to go on from");
+            return Err(Failure::nothing(message).with_hint("`steno spine ls` lists the spines"));
+        }
+        Err(match runs::find_run(source, self.settings) {
+            Ok(run) if store.has(run)? => {
+                let message = format!("run {run} was not made from a session file of Codex");
+                Failure::nothing(message).with_hint("only Codex's sessions become spines")
+            }
+            Err(failure) if failure.message.contains("begins") && failure.exit == Exit::Usage => failure,
+            Ok(_) | Err(_) => {
+                let message = format!("there is no file `{source}`, and no such thread in the archive");
+                Failure::nothing(message).with_hint(HINT)
+            }
+        })
+    }
+
+    fn record(&self, job: Job) -> Result<Recorded, Failure> {
+        match job {
+            Job::Trace(path) => record_trace(self.journal, &path, self.forgotten)
+                .map_err(|error| no_session(error, &path.display().to_string())),
+            Job::File(path) | Job::Found(path) => {
+                let mut file = open(&path)?;
+                let mut bases = Beside(path.parent().map(Path::to_owned).into_iter().collect());
+                record_rollout(self.journal, &path, &mut *file, &mut bases, self.forgotten)
+                    .map_err(|error| no_session(error, &path.display().to_string()))
+            }
+            Job::Thread(thread) => self.record_archived(&thread),
+            Job::Unlisted(failure) => Err(failure),
+        }
+    }
+
+    /// Records what the archive has of a thread.
+    fn record_archived(&self, thread: &ThreadId) -> Result<Recorded, Failure> {
+        let vault = Vault::open(Arc::clone(self.journal.store().disk()));
+        let mut all: Option<Recorded> = None;
+        // Where turns were taken back, the thread goes on in another file.
+        for rollout in rollouts::find(&vault, thread)? {
+            let text = whole(&rollout, &vault)?;
+            let path = Path::new(&rollout.about.path);
+            let mut bases = InArchive { vault: &vault };
+            let (threads, written) =
+                record_rollout(self.journal, path, &mut text.as_slice(), &mut bases, self.forgotten)
+                    .map_err(|error| no_session(error, thread.as_str()))?;
+            let before = all.map_or_else(Written::default, |(_, before)| before);
+            all = Some((threads, before + written));
+        }
+        all.ok_or_else(|| {
+            Failure::nothing(format!("the archive has no session file of `{thread}`")).with_hint(HINT)
+        })
+    }
+}
+
+/// Tells a session file of Codex by its name, compressed or not.
+fn is_rollout(path: &Path) -> bool {
+    path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("rollout-"))
 }
 
 fn no_session(error: Error, source: &str) -> Failure {

@@ -1,5 +1,6 @@
 //! The agent's own record of a thread, as the archive has it: found by the thread's id, read as the agent wrote it.
 
+use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::ops::ControlFlow;
 
@@ -24,6 +25,17 @@ pub struct Rollout {
 /// Finds all files of a thread, in the order of their names.
 pub fn find(vault: &Vault, thread: &ThreadId) -> Result<Vec<Rollout>, Failure> {
     find_all(vault, |manifest| is_session_of(manifest, thread))
+}
+
+/// Returns every thread that the archive has a session file of.
+pub fn threads(vault: &Vault) -> Result<BTreeSet<ThreadId>, Failure> {
+    Ok(all_manifests(vault)?.iter().filter_map(thread_of).collect())
+}
+
+/// Returns the thread whose session file a file is.
+pub fn thread_of(manifest: &Manifest) -> Option<ThreadId> {
+    let thread = ThreadId::parse(manifest.info.session.as_deref()?.rsplit('/').next()?).ok()?;
+    is_session_of(manifest, &thread).then_some(thread)
 }
 
 /// Finds a file that a thread goes on in, by the id of its own that it has in its name.
