@@ -39,20 +39,23 @@ pub struct Cli {
     pub command: Command,
 }
 
+/// Where help has the options that every command takes: apart from those of the command, and last.
+const GLOBAL_HEADING: &str = "Global options";
+
 /// Options that every command takes.
 #[derive(Args, Debug)]
 pub struct Global {
     /// Use this store (else `STENO_HOME`, the config file, or the platform's data directory)
-    #[arg(long, global = true, value_name = "DIR")]
+    #[arg(long, global = true, value_name = "DIR", help_heading = GLOBAL_HEADING)]
     pub store: Option<PathBuf>,
     /// Read this config file (else `STENO_CONFIG`, or the platform's config directory)
-    #[arg(long, global = true, value_name = "FILE")]
+    #[arg(long, global = true, value_name = "FILE", help_heading = GLOBAL_HEADING)]
     pub config: Option<PathBuf>,
     /// Colour the output: auto, always or never
-    #[arg(long, global = true, value_name = "WHEN")]
+    #[arg(long, global = true, value_name = "WHEN", help_heading = GLOBAL_HEADING)]
     pub color: Option<ColorChoice>,
     /// Say more on stderr
-    #[arg(long, short, global = true)]
+    #[arg(long, short, global = true, help_heading = GLOBAL_HEADING)]
     pub verbose: bool,
 }
 

@@ -435,3 +435,18 @@ fn completions_for_a_shell_parse_there() {
     let output = Command::new(&bash).args(["-c", &ask]).stdin(Stdio::null()).output().unwrap();
     assert_eq!(String::from_utf8(output.stdout).unwrap(), "verify\n");
 }
+
+#[test]
+fn options_of_every_command_stand_apart_and_last_in_help() {
+    let steno = Steno::new();
+    for args in [&["--help"][..], &["show", "-h"], &["spine", "record", "--help"], &["export", "atif", "-h"]]
+    {
+        let help = steno.run(args).out;
+        let (own, global) =
+            help.split_once("\nGlobal options:\n").unwrap_or_else(|| panic!("{args:?}: {help}"));
+        for option in ["--store", "--config", "--color", "--verbose"] {
+            assert!(!own.contains(&format!("{option} ")) && global.contains(option), "{args:?}: {help}");
+        }
+        assert!(own.contains("--help") && !global.contains("\nOptions:"), "{args:?}: {help}");
+    }
+}
