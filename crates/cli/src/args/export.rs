@@ -18,7 +18,8 @@ pub enum ExportDo {
     /// that began them, exact metrics. Pictures and other media become files in `media`, called by their hash. The same
     /// record always gives the same bytes; `docs/atif.md` says what becomes what.
     ///
-    /// A session without a step cannot be written; it is said, the others are written, and the exit code is 1.
+    /// A session without a step cannot be written. It is said, and the others are written; if it was named the exit code is
+    /// 1, and with `--all` it is left out and counted.
     Atif(AtifArgs),
     /// Check ATIF trajectories, more strictly than Harbor does
     ///
@@ -48,8 +49,9 @@ pub struct AtifArgs {
 
 #[derive(Args, Debug)]
 pub struct CheckArgs {
-    /// Trajectories; of a file that ends in `.jsonl`, one a line; `-` for stdin
-    #[arg(value_name = "FILE", required = true)]
+    /// Trajectories; of a file that ends in `.jsonl`, one a line; of a directory every `.json` and `.jsonl` in it; `-` for
+    /// stdin
+    #[arg(value_name = "FILE|DIR", required = true)]
     pub files: Vec<PathBuf>,
     /// Print one JSON object a finding, and one a file
     #[arg(long)]

@@ -191,12 +191,36 @@ fn a_session_without_steps_is_said_and_the_others_are_written() {
     steno.recorded(empty, std::slice::from_ref(&started));
     steno.recorded(RUN, &[started, said_it]);
     let said = steno.run(&["export", "atif", "--all", "-o", "dir"]);
+    assert_eq!(said.code, 0, "{said:?}");
+    assert!(said.err.contains(&format!("run {empty} was left out: it has no steps")), "{}", said.err);
+    assert!(said.out.ends_with("; 1 session without steps left out\n"), "{}", said.out);
+    assert_eq!(names(&steno, "dir"), [format!("{RUN}.json")]);
+    let said = steno.run(&["export", "atif", "--all", "-o", "dir", "--force", "--json"]);
+    let last = said.json().pop().unwrap();
+    assert_eq!((&last["exported"], &last["failed"], &last["left_out"]), (&json!(1), &json!(0), &json!(1)));
+    // One that was named is one that was wanted.
+    let said = steno.run(&["export", "atif", empty, RUN, "-o", "other"]);
     assert_eq!(said.code, 1);
     assert!(said.err.contains(&format!("run {empty} was not exported: it has no steps")), "{}", said.err);
     assert!(said.err.ends_with("error: 1 of 2 sessions not exported\n"), "{}", said.err);
-    assert_eq!(names(&steno, "dir"), [format!("{RUN}.json")]);
+    assert_eq!(names(&steno, "other"), [format!("{RUN}.json")]);
     let said = steno.run(&["export", "atif", empty, "-o", "-"]);
     assert_eq!((said.code, &*said.out), (1, ""));
+}
+
+#[test]
+fn of_a_directory_every_trajectory_is_checked() {
+    let steno = Steno::new();
+    put_session(&steno, "in");
+    fine(&steno.run(&["export", "atif", "in", "-o", "out"]));
+    let said = steno.run(&["export", "check", "out"]);
+    assert_eq!(fine(&said), format!("out/{RUN}.json: valid\n"));
+    put(&steno, "out/a.jsonl", "{}\n");
+    put(&steno, "out/notes.txt", "no trajectory");
+    let said = steno.run(&["export", "check", "out"]);
+    assert!(said.code == 1 && said.err.contains("1 of 2 files not valid"), "{said:?}");
+    let said = steno.run(&["export", "check", "out/media"]);
+    assert!(said.code == 1 && said.err.contains("has no file that ends in `.json`"), "{said:?}");
 }
 
 /// A child that its parent alone names is inside of it, and nowhere else; so is one that two runs name.

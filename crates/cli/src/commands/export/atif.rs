@@ -26,7 +26,9 @@ pub fn run(args: &AtifArgs, settings: &Settings, output: &mut Output) -> Outcome
     }
     let bar = bar(wanted.len() as u64);
     let media = destination.media();
-    let mut export = Export { destination, media, as_json: args.json, output, bar, done: Done::default() };
+    let empty = if args.all { Empty::LeftOut } else { Empty::Failure };
+    let (as_json, done) = (args.json, Done::default());
+    let mut export = Export { destination, media, as_json, empty, output, bar, done };
     while let Some(session) = wanted.next() {
         match session {
             Ok(session) => export.session(&session)?,
@@ -47,11 +49,21 @@ fn bar(sessions: u64) -> ProgressBar {
     bar
 }
 
+/// What becomes of a session without a step, for which ATIF has no form.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Empty {
+    /// Somebody named it.
+    Failure,
+    /// It is one of all.
+    LeftOut,
+}
+
 /// What was exported, and what was not.
 #[derive(Default)]
 struct Done {
     sessions: u64,
     failed: u64,
+    left_out: u64,
     bytes: u64,
     counted: Counted,
     /// How the worst failure ends the command.
@@ -62,6 +74,7 @@ struct Export<'a> {
     destination: Destination,
     media: Media,
     as_json: bool,
+    empty: Empty,
     output: &'a mut Output,
     bar: ProgressBar,
     done: Done,
@@ -90,9 +103,14 @@ impl Export<'_> {
         self.destination.check(root)?;
         let trajectory = session.family.trajectory(root, &mut self.media);
         self.media.check()?;
-        let trajectory = trajectory.ok_or_else(|| {
-            Failure::nothing("it has no steps, and ATIF has no form for that: nothing was said or done in it")
-        })?;
+        let Some(trajectory) = trajectory else {
+            let words = "it has no steps, and ATIF has no form for that: nothing was said or done in it";
+            if self.empty == Empty::Failure {
+                return Err(Failure::nothing(words));
+            }
+            self.left_out(root, words);
+            return Ok(());
+        };
         let Trajectory { json, counted } = trajectory;
         let bytes = json.len() as u64 + 1;
         let path = self.destination.write(root, json, self.output)?;
@@ -127,6 +145,15 @@ impl Export<'_> {
         }
     }
 
+    fn left_out(&mut self, run: RunId, words: &str) {
+        self.done.left_out += 1;
+        if self.as_json {
+            let object = json!({"run_id": run.to_string(), "left_out": words});
+            return self.output.json_line(&object.to_string());
+        }
+        self.bar.suspend(|| tracing::warn!("run {run} was left out: {words}"));
+    }
+
     fn failed(&mut self, run: Option<RunId>, failure: Failure) {
         self.done.failed += 1;
         let worst = self.done.exit.is_none_or(|exit| exit.code() < failure.exit.code());
@@ -152,6 +179,7 @@ impl Export<'_> {
             let object = json!({
                 "exported": done.sessions,
                 "failed": done.failed,
+                "left_out": done.left_out,
                 "bytes": done.bytes,
                 "steps": done.counted.steps,
                 "calls": done.counted.calls,
@@ -159,8 +187,12 @@ impl Export<'_> {
             });
             output.json_line(&object.to_string());
         } else if !is_stdout && done.sessions > 0 {
+            let left_out = match done.left_out {
+                0 => String::new(),
+                number => format!("; {} without steps left out", sessions(number)),
+            };
             output.line(&format!(
-                "{} written to {}: {}, {}",
+                "{} written to {}: {}, {}{left_out}",
                 sessions(done.sessions),
                 visible(&path.display().to_string(), Lines::Escape),
                 what(done.counted),

@@ -18,22 +18,44 @@ const INPUT_BYTES_MAX: u64 = 4 * 1024 * 1024 * 1024;
 
 pub fn run(args: &CheckArgs, output: &mut Output) -> Outcome {
     let (mut invalid, mut unread) = (0, 0);
+    let mut files = Vec::new();
     for path in &args.files {
+        if path.is_dir() { files.extend(files_in(path)?) } else { files.push(path.clone()) }
+    }
+    for path in &files {
         match read(path) {
             Ok(bytes) => invalid += u64::from(!check(path, &bytes, args.json, output)),
-            Err(failure) if args.files.len() == 1 => return Err(failure),
+            Err(failure) if files.len() == 1 => return Err(failure),
             Err(failure) => {
                 unread += 1;
                 tracing::warn!("{}", visible(&failure.message, Lines::Escape));
             }
         }
     }
-    let all = count(args.files.len() as u64, "file");
+    let all = count(files.len() as u64, "file");
     match (unread, invalid) {
         (0, 0) => Ok(Exit::Done),
         (0, invalid) => Err(Failure::nothing(format!("{invalid} of {all} not valid"))),
         (unread, _) => Err(Failure::could_not(format!("{unread} of {all} could not be read"))),
     }
+}
+
+/// Returns the files in a directory that may be trajectories, in the order of their names. What lies further below are media.
+fn files_in(dir: &Path) -> Result<Vec<PathBuf>, Failure> {
+    let failed = |error: io::Error| cannot("list", dir, &error);
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(dir).map_err(failed)? {
+        let path = entry.map_err(failed)?.path();
+        if path.extension().is_some_and(|ending| ending == "json" || ending == "jsonl") && !path.is_dir() {
+            files.push(path);
+        }
+    }
+    files.sort();
+    if files.is_empty() {
+        let message = format!("`{}` has no file that ends in `.json` or `.jsonl`", dir.display());
+        return Err(Failure::nothing(message));
+    }
+    Ok(files)
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, Failure> {
