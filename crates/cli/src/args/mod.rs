@@ -175,7 +175,8 @@ pub enum Command {
     /// Check runs from the first byte to the last: lines, numbers, seals; and all evidence
     ///
     /// Without a run, all trace spines are checked too, and every pack, manifest and tail of the evidence: damage is told
-    /// with the threads and sessions it touches, and the rest stays readable.
+    /// with the threads and sessions it touches, and the rest stays readable. With a run its transcript alone is checked,
+    /// and not the spine of its thread: `steno spine validate` does that.
     ///
     /// A transcript that was cut after a whole line, with its seals deleted or cut too, is good in itself. Only
     /// seals that were kept elsewhere show that, with `--expect`.
@@ -199,7 +200,7 @@ pub enum Command {
     Usage(UsageArgs),
     /// Receipts: what one turn did, as far as the record can vouch for it
     Receipt(ReceiptArgs),
-    /// Trace spines: record them, check them, and bundle them to hand on
+    /// Trace spines: record them, check them, bundle them to hand on, and distill tasks from them
     Spine(SpineArgs),
     /// Write sessions in other people's formats, and check such files
     Export(ExportArgs),

@@ -12,7 +12,7 @@ use steno_model::RunId;
 use steno_views::{Lines, count, visible, with_causes};
 
 use super::verify_connections::verify_connections;
-use super::verify_spines::verify_spines;
+use super::verify_spines::{tell_of_unchecked, verify_spines};
 use super::verify_vault::verify_vault;
 use crate::args::VerifyArgs;
 use crate::failure::{Exit, Failure, Outcome};
@@ -64,6 +64,17 @@ pub fn run(args: &VerifyArgs, settings: &Settings, output: &mut Output) -> Outco
     };
     if transcripts.all() + spines.all() + connections.all() + evidence.all() == 0 {
         return Err(Failure::nothing("there is nothing to verify").with_hint("`steno ls` lists the runs"));
+    }
+    if !args.runs.is_empty()
+        && let Some(store) = runs::open_store(settings)?
+    {
+        output.flush();
+        let wanted = wanted(args, settings, None)?;
+        let of_store = wanted.iter().filter_map(|found| match found {
+            Found::Run(run) => Some(*run),
+            Found::File(_) => None,
+        });
+        tell_of_unchecked(&store, &of_store.collect::<Vec<_>>())?;
     }
     let mut failed = Vec::new();
     for (tally, noun) in [(transcripts, "transcript"), (spines, "spine"), (connections, "connection")] {

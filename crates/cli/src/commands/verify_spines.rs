@@ -1,18 +1,37 @@
 //! The spines' part of `steno verify`: every segment, meta file and artifact of every thread.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use anstyle::AnsiColor;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::json;
-use steno_journal::{Error as JournalError, Report, Severity, SpineState, Store, validate_spine};
-use steno_model::ThreadId;
+use steno_adapters::codex::session_run;
+use steno_journal::{Error as JournalError, Report, Severity, SpineState, Store, run_ends, validate_spine};
+use steno_model::{RunId, ThreadId};
 use steno_vault::Vault;
-use steno_views::{Lines, count, visible, with_causes};
+use steno_views::{Lines, count, session_run_id, visible, with_causes};
 
 use super::verify::Tally;
+use crate::archiving::follow::tell;
 use crate::failure::Failure;
 use crate::output::{Output, size};
+
+/// Says that the spines of runs which were asked for by themselves are not checked with them.
+pub fn tell_of_unchecked(store: &Store, runs: &[RunId]) -> Result<(), Failure> {
+    let mut sessions: BTreeSet<RunId> = runs.iter().copied().collect();
+    for run in runs {
+        // One that is damaged has been told.
+        let first = run_ends(store, *run).ok().and_then(|ends| ends.events);
+        sessions.extend(first.and_then(|(first, _)| session_run_id(&first)));
+    }
+    for thread in store.spines()?.iter().filter(|thread| sessions.contains(&session_run(thread.as_str()))) {
+        tell(&format!(
+            "the spine of {thread} was not checked: `steno spine validate {thread}` does that, and `steno verify` without a run"
+        ));
+    }
+    Ok(())
+}
 
 /// Checks all spines of a store. What somebody is writing is checked as far as it is there.
 pub fn verify_spines(store: &Store, as_json: bool, output: &mut Output) -> Result<Tally, Failure> {

@@ -49,7 +49,12 @@ fn the_spine_of_a_forgotten_session_goes_with_it_and_is_shown_before() {
     assert_eq!(spine["thread_id"], THREAD);
     assert!(spine["bytes"].as_u64().unwrap() > 500, "{spine}");
     steno.assert_unchanged(&before, "forget --dry-run");
-    check(&steno.run(&["forget", "0199", "--yes"]), 0, &["forgot 1 file, 1 run and 1 spine"]);
+    let said = steno.run(&["forget", "0199", "--yes"]);
+    check(
+        &said,
+        0,
+        &["forgot 1 file, 1 run and 1 spine", "the agent still has one of these files (", "names it"],
+    );
     assert_eq!((files_with(&steno, SECRET), spines(&steno)), (Vec::new(), Vec::new()));
     // As with `import`, it comes back only when somebody asks.
     let path = file.to_str().unwrap();

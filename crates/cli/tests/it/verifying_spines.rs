@@ -196,3 +196,27 @@ fn a_connection_that_waits_is_checked_line_by_line() {
         }
     }
 }
+
+/// A run that is good says nothing of the spine of its thread, and that is said.
+#[test]
+fn a_run_that_is_checked_by_itself_is_said_to_leave_its_spine_unchecked() {
+    let steno = with_spine();
+    steno.recorded(THREAD, &[serde_json::json!({"type": "run.started"})]);
+    let said = steno.run(&["verify", THREAD]);
+    check(&said, 0, &[&format!("the spine of {THREAD} was not checked: `steno spine validate {THREAD}`")]);
+    steno.recorded(RUN, &[serde_json::json!({"type": "run.started"})]);
+    let said = steno.run(&["verify", RUN]);
+    assert_eq!((said.code, said.err.as_str()), (0, ""), "{said:?}");
+    assert_eq!(steno.run(&["verify"]).err, "");
+}
+
+/// Which of the two files was changed nobody knows, so that both are named.
+#[test]
+fn a_segment_that_differs_from_its_meta_file_is_named_with_it() {
+    let steno = with_spine();
+    let path = spine_dir(&steno).join("segment-000.jsonl");
+    let text = fs::read_to_string(&path).unwrap();
+    fs::write(&path, text.replacen("2026", "2025", 1)).unwrap();
+    let said = steno.run(&["spine", "validate", THREAD]);
+    check(&said, 1, &["segment-000.meta.json: it vouches for `sha256` ", ", and `segment-000.jsonl` has "]);
+}

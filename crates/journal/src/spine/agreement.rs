@@ -115,7 +115,10 @@ fn check_sealed(segment: &Segment, index: u32, sealed: &MetaFile, findings: &mut
     }
     let mut differs = |rule, what: &str, says: String, is: String| {
         if says != is {
-            findings.add(rule, Place::file(&sealed.file), format!("`{what}` is {says}, and should be {is}"));
+            // Which of the two was changed, nobody can tell from here.
+            let words =
+                format!("it vouches for `{what}` {says}, and `{}` has {is}: they differ", segment.file);
+            findings.add(rule, Place::file(&sealed.file), words);
         }
     };
     let seq = |seq: Option<Seq>| seq.map_or(0, Seq::get).to_string();
