@@ -151,6 +151,9 @@ fn the_beginning_of_a_thread_that_means_several_or_none_is_told_so() {
     let told = said.err.contains("was not made from a session file of Codex")
         && said.err.contains("only Codex's sessions become spines");
     assert!(said.code == 1 && told, "{said:?}");
+    steno.recorded(&RUN.replace("440000", "440001"), &[serde_json::json!({"type": "run.started"})]);
+    let said = steno.run(&["spine", "record", &RUN[..8]]);
+    assert!(said.code == 2 && said.err.contains("begins 2 runs"), "{said:?}");
 }
 
 /// Session files below a directory.

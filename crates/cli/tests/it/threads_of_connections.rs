@@ -23,7 +23,11 @@ done
 
 /// Says something on each of these threads, over one connection.
 fn connect(steno: &Steno, threads: &[&str]) {
-    let mut connected = Connected::begin(steno, &["sh", "-c", SERVER]);
+    connect_to(steno, SERVER, threads);
+}
+
+fn connect_to(steno: &Steno, server: &str, threads: &[&str]) {
+    let mut connected = Connected::begin(steno, &["sh", "-c", server]);
     let mut ask = |line: &str| {
         connected.say(line);
         connected.hear();
@@ -36,6 +40,19 @@ fn connect(steno: &Steno, threads: &[&str]) {
         ));
     }
     assert_eq!(connected.end().1, 0);
+}
+
+#[test]
+fn subagents_on_a_connection_go_with_the_thread_that_made_them() {
+    let steno = Steno::new();
+    let made = format!(
+        r#"{{"method":"thread/started","params":{{"thread":{{"id":"{SECOND}","parentThreadId":"{FIRST}"}}}}}}"#
+    );
+    let server = SERVER.replace("    *turn/start*)", &format!("    *turn/start*) printf '%s\\n' '{made}';"));
+    connect_to(&steno, &server, &[FIRST]);
+    assert_eq!(runs(&steno), 2);
+    check(&steno.run(&["forget", FIRST, "--yes"]), 0, &["forgot 1 file, 2 runs and 2 spines"]);
+    assert_eq!((files_with(&steno, "The secret"), runs(&steno)), (Vec::new(), 0));
 }
 
 fn files_with(steno: &Steno, text: &str) -> Vec<String> {

@@ -148,7 +148,7 @@ impl Recording<'_> {
                 let message = format!("run {run} was not made from a session file of Codex");
                 Failure::nothing(message).with_hint("only Codex's sessions become spines")
             }
-            Err(failure) if failure.message.contains("begins") && failure.exit == Exit::Usage => failure,
+            Err(failure) if runs::begun_by(source, self.settings)?.len() > 1 => failure,
             Ok(_) | Err(_) => {
                 let message = format!("there is no file `{source}`, and no such thread in the archive");
                 Failure::nothing(message).with_hint(HINT)
