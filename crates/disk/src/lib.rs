@@ -272,6 +272,28 @@ fn write_all(bytes: &[u8], mut write: impl FnMut(&[u8], usize) -> io::Result<usi
     Ok(())
 }
 
+/// A file of a disk as something to read from, from a place on.
+pub struct Reading {
+    file: Arc<dyn DiskFile>,
+    offset: u64,
+}
+
+impl Reading {
+    /// Begins at a place.
+    #[must_use]
+    pub fn from(file: Arc<dyn DiskFile>, offset: u64) -> Self {
+        Self { file, offset }
+    }
+}
+
+impl io::Read for Reading {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let read = self.file.read_at(into, self.offset)?;
+        self.offset += read as u64;
+        Ok(read)
+    }
+}
+
 /// Reads into the buffer until it is full or the file ends; returns how many bytes.
 ///
 /// # Errors

@@ -2,10 +2,10 @@
 //! not be written has a line too, as soon as one can be.
 
 use std::borrow::Cow;
-use std::io::{BufReader, Read};
+use std::io::{BufReader, Read as _};
 use std::sync::Arc;
 
-use steno_disk::{DiskFile, LockGuard, StorePath, append_all};
+use steno_disk::{DiskFile, LockGuard, Reading, StorePath, append_all};
 use steno_journal::Store;
 use steno_model::json::{Fields, JsonString, ObjectWriter, RawJson};
 use steno_model::{Lane, Timestamp};
@@ -228,7 +228,7 @@ impl Recording {
     /// Hands out the lines up to some byte that have not been handed out, with where each begins and how long it is.
     pub(super) fn each(&mut self, end: u64, hear: &mut dyn FnMut(&Line<'_>, u64, u64)) -> Result<(), Error> {
         let begin = self.offset;
-        let reading = Reading { file: Arc::clone(&self.file), offset: begin }.take(end - begin);
+        let reading = Reading::from(Arc::clone(&self.file), begin).take(end - begin);
         let host = std::path::PathBuf::from(self.path.as_str());
         each_line(&host, &mut BufReader::new(reading), None, &mut |offset, line| {
             if let Some(read) = read(line) {
@@ -261,20 +261,6 @@ fn read(bytes: &[u8]) -> Option<Line<'_>> {
         (Some(_) | None, _, _) => return None,
     };
     Some(Line { time, ticket, said })
-}
-
-/// A file of the store, read from its beginning on.
-struct Reading {
-    file: Arc<dyn DiskFile>,
-    offset: u64,
-}
-
-impl Read for Reading {
-    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
-        let read = self.file.read_at(buffer, self.offset)?;
-        self.offset += read as u64;
-        Ok(read)
-    }
 }
 
 pub(super) fn failed(path: &StorePath) -> impl Fn(std::io::Error) -> Error + use<> {

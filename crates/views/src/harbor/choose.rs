@@ -78,17 +78,16 @@ pub(super) fn choose(before: &[Turn], turns: &[Turn], place: &Place) -> Checks {
         };
         failing = failing.filter(|(failed, _): &(Rank, String)| *failed > rank);
         let is_same = |other: &&&Call| other.command.as_ref().is_some_and(|it| it.script == command.script);
-        let failed = |other: &&Call| {
-            let result = other.result.as_ref();
-            result.is_some_and(|it| it.seq < changed_at && it.exit_code.is_some_and(|code| code != 0))
-        };
+        let ran_before = |other: &&&Call| other.result.as_ref().is_some_and(|it| it.seq < changed_at);
+        let last = earlier.iter().filter(is_same).rfind(ran_before);
+        let exit_code = last.and_then(|other| other.result.as_ref()?.exit_code);
         let chosen = Chosen {
             call: call.id.clone(),
             script: command.script.clone(),
             shell,
             dir,
             rank,
-            failed_before: earlier.iter().filter(is_same).any(failed),
+            failed_before: exit_code.is_some_and(|code| code != 0),
         };
         let key = |chosen: &Chosen| (chosen.rank, chosen.failed_before);
         let loser = match best.take() {

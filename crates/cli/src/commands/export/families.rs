@@ -2,12 +2,12 @@
 //! agents' own files. Never more than one of them is in memory.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
-use std::io::{BufRead as _, BufReader, Read};
+use std::io::{BufRead as _, BufReader, Read as _};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use steno_disk::DiskFile;
+use steno_disk::Reading;
 use steno_journal::{Error as JournalError, Reader, RunFile, Store};
 use steno_model::limits::LINE_BYTES_MAX;
 use steno_model::{Evidence, ExchangeEvent, RunId};
@@ -273,7 +273,7 @@ fn links_of(store: &Store, run: RunId) -> Result<Vec<RunId>, Failure> {
     let path = RunFile::Transcript(run).path();
     let Some(file) = store.disk().open_read(&path)? else { return Ok(Vec::new()) };
     let (mut links, mut line) = (Vec::new(), Vec::new());
-    let mut reader = BufReader::with_capacity(LINKS_BUFFER_BYTES, Reading { file, offset: 0 });
+    let mut reader = BufReader::with_capacity(LINKS_BUFFER_BYTES, Reading::from(file, 0));
     while reader.by_ref().take(LINE_BYTES_MAX as u64).read_until(b'\n', &mut line)? > 0 {
         let is_candidate = std::str::from_utf8(&line).is_ok_and(|line| line.contains(r#""child_run_id""#));
         // What cannot be read is told by whoever reads all of it.
@@ -282,20 +282,6 @@ fn links_of(store: &Store, run: RunId) -> Result<Vec<RunId>, Failure> {
         line.clear();
     }
     Ok(links)
-}
-
-/// A file of the store, read from its beginning on.
-struct Reading {
-    file: Arc<dyn DiskFile>,
-    offset: u64,
-}
-
-impl Read for Reading {
-    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
-        let read = self.file.read_at(buffer, self.offset)?;
-        self.offset += read as u64;
-        Ok(read)
-    }
 }
 
 /// Folds the events of a run, by default of the run of the first one.

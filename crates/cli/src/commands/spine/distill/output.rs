@@ -23,7 +23,7 @@ pub fn beside(path: &Path, what: &str) -> Result<PathBuf, Failure> {
 /// Writes the files of a task into a directory of their own.
 pub fn write(path: &Path, files: &[TaskFile]) -> Result<(), Failure> {
     let temporary = beside(path, "task")?;
-    let written = write_all(&temporary, files).map_err(|error| cannot("write", &temporary, &error));
+    let written = write_all(&temporary, files).map_err(|error| cannot("write", path, &error));
     let named = written.and_then(|()| give_name(&temporary, path));
     if named.is_err() {
         discard(&temporary);
