@@ -51,7 +51,9 @@ pub fn check_tasks(input: &[u8]) {
     let wish = Wish { allowed: BTreeSet::from(Concern::ALL), has_repository: true, ..Wish::default() };
     for turn in session.turns.iter().take(TURNS_MAX) {
         let span = Span::Turns(turn.number, turn.number);
-        let write = || Some(Plan::make(&session, span, wish.clone()).ok()?.files(&given()).expect("all of it is given"));
+        let write = || {
+            Some(Plan::make(&session, span, wish.clone()).ok()?.files(&given()).expect("all of it is given"))
+        };
         let files = write();
         assert_eq!(files, write(), "the same session gives other bytes");
         check_files(&files.unwrap_or_default(), &thread);
@@ -84,8 +86,15 @@ fn check_files(files: &[TaskFile], thread: &ThreadId) {
 fn check_dockerfile(bytes: &[u8]) {
     let text = std::str::from_utf8(bytes).expect("it is text");
     for line in text.lines() {
-        let known = ["# The record", "FROM debian", "RUN command -v git", "WORKDIR /", "ADD repo.tar", "RUN git init"];
-        let patch = ["COPY start.patch", "COPY before-", "RUN git apply"];
+        let known = [
+            "# The record",
+            "FROM debian",
+            "RUN command -v git",
+            "WORKDIR /",
+            "ADD repo.tar",
+            "RUN git init",
+        ];
+        let patch = ["COPY start.patch", "COPY before .steno-before", "RUN git apply", "RUN for patch in"];
         assert!(known.iter().chain(&patch).any(|begin| line.starts_with(begin)), "{line}");
     }
 }
