@@ -206,3 +206,33 @@ fn a_session_that_went_on_at_another_commit_does_not_begin_with_the_first() {
     assert!(doubts.to_string().contains("the top of the repository is not recorded"), "{doubts}");
     refused(&steno, &[&bundle, "--turns", "2"], "was gone on with at commit ffff");
 }
+
+/// Trees that git does not make by itself, but reads.
+#[test]
+fn odd_trees_are_refused() {
+    needs!(tool("git"), "git is absent");
+    let steno = Steno::new();
+    let repo = Repo::new(&steno);
+    let blob = git(&repo.dir, &["rev-parse", "HEAD:calc.py"]).trim().to_owned();
+    let tree = |lines: &str| {
+        let input = steno.dir.path().join("tree");
+        fs::write(&input, lines).unwrap();
+        let mut command = std::process::Command::new("git");
+        command.arg("-C").arg(&repo.dir).arg("mktree").stdin(fs::File::open(&input).unwrap());
+        let done = command.output().unwrap();
+        assert!(done.status.success(), "{done:?}");
+        String::from_utf8(done.stdout).unwrap().trim().to_owned()
+    };
+    let inner = tree(&format!("100644 blob {blob}\tx\n"));
+    for (lines, want) in [
+        (format!("100644 blob {blob}\tout\n040000 tree {inner}\tout\n"), "`out/x` of commit"),
+        (format!("040000 tree {inner}\t.GIT\n"), "has a file of the name `.GIT/x`"),
+    ] {
+        let commit = git(&repo.dir, &["commit-tree", "-m", "odd", &tree(&lines)]).trim().to_owned();
+        let repo = Repo { dir: repo.dir.clone(), commit };
+        let mut session = Session::new(&repo);
+        session.asks("Mend it.").changes(&mended()).runs("pytest", 0).ends();
+        let bundle = session.bundled(&steno, &format!("b-{}", &repo.commit[..8]));
+        refused(&steno, &[&bundle, "--turns", "1", "--repo", repo.path()], want);
+    }
+}

@@ -1,5 +1,6 @@
 //! The repository of a task, when it is at hand: as an archive, and to try whether what was changed can be changed again.
 
+use std::collections::BTreeSet;
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write as _};
 use std::os::unix::fs::{OpenOptionsExt as _, symlink};
@@ -27,8 +28,26 @@ impl Snapshot {
     pub fn read(repository: &Path, commit: &str) -> Result<Self, Refusal> {
         let files = git::committed(repository, commit).map_err(Refusal::new)?;
         let is_odd = |part: &str| matches!(part, "" | "." | "..") || part.eq_ignore_ascii_case(".git");
-        match files.iter().find(|file| file.path.split('/').any(is_odd)) {
-            Some(odd) => Err(Refusal::new(format!("commit {commit} has a file of the name `{}`", odd.path))),
+        let is_odd_path = |file: &&CommittedFile| file.path.split('/').any(is_odd);
+        if let Some(odd) = files.iter().find(is_odd_path) {
+            return Err(Refusal::new(format!("commit {commit} has a file of the name `{}`", odd.path)));
+        }
+        let is_odd_link = |file: &&CommittedFile| {
+            file.kind == CommittedKind::Link && std::str::from_utf8(&file.bytes).is_err()
+        };
+        if let Some(odd) = files.iter().find(is_odd_link) {
+            return Err(Refusal::new(format!(
+                "`{}` of commit {commit} leads to a name that is not UTF-8",
+                odd.path
+            )));
+        }
+        // git itself makes no such tree: below a link it would lead out of the directory.
+        let paths: BTreeSet<&str> = files.iter().map(|file| file.path.as_str()).collect();
+        let is_below = |file: &&CommittedFile| {
+            file.path.match_indices('/').any(|(at, _)| paths.contains(&file.path[..at]))
+        };
+        match files.iter().find(is_below) {
+            Some(odd) => Err(Refusal::new(format!("`{}` of commit {commit} lies below a file", odd.path))),
             None => Ok(Self { files }),
         }
     }
