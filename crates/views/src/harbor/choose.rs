@@ -1,6 +1,6 @@
 //! Which command of a window shows that its work was done.
 
-use super::command::{Command, Effect, Rank};
+use super::command::{Command, Rank};
 use super::place::Place;
 use super::turn::{Call, Turn};
 
@@ -137,13 +137,17 @@ fn is_behind(call: &Call, change: &Call) -> bool {
 
 /// Tells whether a call may have changed files in a way that is not recorded.
 pub(super) fn may_change_files(call: &Call) -> bool {
+    *call.known.may_change.get_or_init(|| may_change(call))
+}
+
+fn may_change(call: &Call) -> bool {
     let Some(result) = &call.result else { return true };
     if result.changes.is_some() {
         // What is known of one that was refused is what it would have changed.
         return !matches!(result.outcome.as_str(), "ok" | "denied");
     }
     match (&call.command, call.class.as_str()) {
-        (Some(command), _) => command.judge().effect != Effect::None,
+        (Some(command), _) => command.may_change_files(),
         // A change of files that was refused has none, and one that failed may have some.
         (None, "file_change") => result.outcome != "denied",
         (None, "command" | "mcp" | "agent") => true,
@@ -187,6 +191,7 @@ mod tests {
                 command: None,
                 result: Some(result),
                 approval: None,
+                known: super::super::turn::Known::default(),
             };
             assert_eq!((changes_files(&call), may_change_files(&call)), (changed, may), "{outcome}");
         }

@@ -92,6 +92,15 @@ impl Command {
         judge(&self.script)
     }
 
+    /// Tells whether it may change files that a task is about: it does, or nobody knows.
+    pub(super) fn may_change_files(&self) -> bool {
+        let may = |simple: &Simple| {
+            let does = does(&simple.words);
+            simple.writes_file || does == Does::Other || does == Does::Writes && !leaves_files(&simple.words)
+        };
+        split(&self.script).is_none_or(|simple| simple.iter().any(may))
+    }
+
     /// Tells whether it is known to change files that a task is about.
     pub(super) fn changes_files(&self) -> bool {
         let changes = |simple: &Simple| {
@@ -240,6 +249,10 @@ mod tests {
         for script in ["cargo test", "git add -A && git commit -m x", "./x", "mkdir -p a", "(rm x)"] {
             assert!(!changes(script), "{script}");
         }
+        let may =
+            |script: &str| Command { script: script.to_owned(), shell: None, cwd: None }.may_change_files();
+        assert!(["./x", "(rm x)", "git commit -m x && ./x", "cargo fmt"].into_iter().all(may));
+        assert!(!["cargo test", "git add -A && git commit -m x", "ls"].into_iter().any(may));
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! The files of a task, from a plan: the same plan gives the same bytes.
 
+use std::rc::Rc;
+
 use super::command::Rank;
 use super::patch::Patch;
 use super::plan::{Check, Plan, Solution};
@@ -51,7 +53,7 @@ impl Plan<'_> {
     /// Writes the files, in the order of their paths.
     ///
     /// # Errors
-    /// That an artifact is not there.
+    /// That an artifact is not there, or that something cannot be said in `task.toml`.
     pub fn files(&self, given: &Given<'_>) -> Result<Vec<TaskFile>, Refusal> {
         let mut files = Files(Vec::new());
         files.text("instruction.md", self.instruction());
@@ -65,7 +67,7 @@ impl Plan<'_> {
         if let Ok(trajectory) = &given.before {
             files.text("trajectory.json", format!("{trajectory}\n"));
         }
-        files.text("task.toml", provenance::task_toml(self, given));
+        files.text("task.toml", provenance::task_toml(self, given)?);
         let mut files = files.0;
         files.sort_by(|one, other| one.path.cmp(&other.path));
         Ok(files)
@@ -209,12 +211,12 @@ fn fetch(given: &Given<'_>, diff: &Diff) -> Result<Vec<u8>, Refusal> {
         .ok_or_else(|| Refusal::new(format!("the artifact `{}` is not in the bundle", diff.path)))
 }
 
-fn numbered<'a>(kind: &str, patches: &'a [Patch]) -> impl Iterator<Item = (String, &'a Patch)> {
+fn numbered<'a>(kind: &str, patches: &'a [Rc<Patch>]) -> impl Iterator<Item = (String, &'a Rc<Patch>)> {
     patches.iter().enumerate().map(move |(at, patch)| (format!("{kind}-{:06}.patch", at + 1), patch))
 }
 
 /// A check that takes back what was changed, in a copy: it can only be taken back if it is there.
-fn undo_all(patches: &[Patch]) -> String {
+fn undo_all(patches: &[Rc<Patch>]) -> String {
     let mut files: Vec<&String> = patches.iter().flat_map(|patch| &patch.files).collect();
     files.sort_unstable();
     files.dedup();

@@ -1,5 +1,7 @@
 //! Tests that a window itself wrote: whoever works on the task has not seen them, and may call his own otherwise.
 
+use std::rc::Rc;
+
 use super::command::Rank;
 use super::patch::Patch;
 use super::plan::Check;
@@ -13,7 +15,7 @@ pub struct Held {
 
 impl Held {
     /// Finds them, where tests check a window that has changed something else too: tests alone are the work itself.
-    pub(super) fn of(check: &Check, patches: &[Patch]) -> Self {
+    pub(super) fn of(check: &Check, patches: &[Rc<Patch>]) -> Self {
         let is_tested = matches!(check, Check::Command(chosen) if chosen.rank == Rank::TestRunner);
         let all = || patches.iter().flat_map(|patch| &patch.files);
         if !is_tested || all().all(|file| is_test_file(file)) {

@@ -1,6 +1,7 @@
 //! What a task will be made of: where it begins, what checks it, what solves it. Each part says why it is as it is.
 
 use std::collections::BTreeSet;
+use std::rc::Rc;
 
 use super::choose::{
     Checks, Chosen, PassedOver, changes_files, changes_unrecorded, choose, may_change_files,
@@ -44,7 +45,7 @@ pub struct Plan<'a> {
     /// The commands that ended with 0 and do not check it.
     pub passed_over: Vec<PassedOver>,
     /// What was changed, call by call; nothing when not all of it is known.
-    pub patches: Vec<Patch>,
+    pub patches: Vec<Rc<Patch>>,
     /// Tests that the window wrote, which are put in place before it is checked.
     pub held: Held,
     /// What solves it, or why nothing does.
@@ -63,7 +64,7 @@ pub struct Start {
     /// How the working tree differed from the commit.
     pub diff: Option<Diff>,
     /// What was changed since, in turns before the window.
-    pub patches: Vec<Patch>,
+    pub patches: Vec<Rc<Patch>>,
     /// Whether all that was changed before it is known.
     pub(super) is_known: bool,
     /// What is not known of it, in words.
@@ -76,7 +77,7 @@ pub enum Check {
     /// A command of the session.
     Command(Chosen),
     /// Whether these changes are there.
-    Patches(Vec<Patch>),
+    Patches(Vec<Rc<Patch>>),
     /// Whether the working tree differs from the commit as it did then.
     Diff(Diff),
 }
@@ -85,7 +86,7 @@ pub enum Check {
 #[derive(Debug)]
 pub enum Solution {
     /// What was changed, call by call.
-    Patches(Vec<Patch>),
+    Patches(Vec<Rc<Patch>>),
     /// How the working tree differed at the end, instead of how it differed at the beginning.
     Diff(Diff),
 }
@@ -222,7 +223,7 @@ impl Start {
 
 /// What a window has changed.
 struct Changed {
-    patches: Vec<Patch>,
+    patches: Vec<Rc<Patch>>,
     /// Why not all changes are patches.
     trouble: Option<String>,
     /// Why the patches may not be there any more.
@@ -272,9 +273,11 @@ impl Changed {
 }
 
 /// Returns what a call changed, if it has.
-fn patch_of(call: &Call, turn: &Turn, place: &Place) -> Option<Result<Patch, String>> {
+fn patch_of(call: &Call, turn: &Turn, place: &Place) -> Option<Result<Rc<Patch>, String>> {
     let changes = call.result.as_ref()?.changes.as_ref().filter(|_| changes_files(call))?;
-    Some(Patch::of(&call.id, changes, &place.root, &place.of_turn(turn)))
+    let make = || Patch::of(&call.id, changes, &place.root, &place.of_turn(turn)).map(Rc::new);
+    let (root, kept) = call.known.patch.get_or_init(|| (place.root.clone(), make()));
+    Some(if *root == place.root { kept.clone() } else { make() })
 }
 
 /// Finds how the working tree differed when the window was over, if that can be held against how it began.
@@ -330,6 +333,7 @@ mod tests {
             command: None,
             result: None,
             approval: None,
+            known: super::super::turn::Known::default(),
         };
         Turn {
             number,

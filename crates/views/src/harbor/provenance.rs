@@ -6,6 +6,7 @@ use sha2::{Digest as _, Sha256};
 use super::files::Given;
 use super::plan::{Check, Plan, Solution};
 use super::session::{Diff, Session};
+use super::window::Refusal;
 use super::{IMAGE, RULES};
 use crate::receipt::hex;
 
@@ -98,6 +99,8 @@ struct Environment {
     repository_from: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     snapshot_sha256: Option<String>,
+    /// Whether all patches were seen to fit.
+    patches_tried: bool,
 }
 
 #[derive(Serialize)]
@@ -165,7 +168,7 @@ fn ends(plan: &Plan<'_>) -> (u32, u32) {
     (number(plan.turns.first()), number(plan.turns.last()))
 }
 
-pub(super) fn task_toml(plan: &Plan<'_>, given: &Given<'_>) -> String {
+pub(super) fn task_toml(plan: &Plan<'_>, given: &Given<'_>) -> Result<String, Refusal> {
     let (first, last) = ends(plan);
     let turns = if first == last { format!("turn {first}") } else { format!("turns {first} to {last}") };
     let task = Package {
@@ -175,7 +178,7 @@ pub(super) fn task_toml(plan: &Plan<'_>, given: &Given<'_>) -> String {
     };
     let toml =
         TaskToml { schema_version: SCHEMA_VERSION, task, metadata: Metadata { steno: steno(plan, given) } };
-    toml::to_string(&toml).unwrap_or_default()
+    toml::to_string(&toml).map_err(|error| Refusal::new(format!("`task.toml` cannot be written: {error}")))
 }
 
 fn steno(plan: &Plan<'_>, given: &Given<'_>) -> Steno {
@@ -235,6 +238,7 @@ fn environment(plan: &Plan<'_>, given: &Given<'_>) -> Environment {
         image: plan.wish.image.clone().unwrap_or_else(|| IMAGE.to_owned()),
         image_from: if plan.wish.image.is_some() { "given" } else { "default: the record does not say" },
         repository_from: if sha256.is_some() { "snapshot" } else { "url" },
+        patches_tried: sha256.is_some(),
         snapshot_sha256: sha256,
     }
 }

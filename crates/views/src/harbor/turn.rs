@@ -1,11 +1,14 @@
 //! The turns of a session: what the user said in each, what was called, and how it ended.
 
+use std::cell::OnceCell;
 use std::collections::HashMap;
+use std::rc::Rc;
 
 use steno_model::EventType;
 use steno_model::json::RawJson;
 
 use super::command::Command;
+use super::patch::Patch;
 use crate::fields::PayloadFields;
 
 /// A turn.
@@ -69,6 +72,17 @@ pub struct Call {
     pub result: Option<CallResult>,
     /// What somebody said who was asked.
     pub approval: Option<Approval>,
+    /// What was found out about it: windows ask for the same calls again and again.
+    pub(super) known: Known,
+}
+
+/// What was found out about a call.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Known {
+    /// Whether it may have changed files in a way that is not recorded.
+    pub(super) may_change: OnceCell<bool>,
+    /// What it changed, with the root that this is below.
+    pub(super) patch: OnceCell<(String, Result<Rc<Patch>, String>)>,
 }
 
 /// What came of a call.
@@ -257,7 +271,17 @@ impl Turns {
         let seq = seen.seq;
         // Codex tells that a command has begun when it has run for a while, or has ended: that is too late.
         let may_begin_at = self.heard.iter().rfind(|heard| heard.seq < seq).and_then(|heard| heard.time);
-        turn.calls.push(Call { id, seq, may_begin_at, name, class, command, result: None, approval: None });
+        turn.calls.push(Call {
+            id,
+            seq,
+            may_begin_at,
+            name,
+            class,
+            command,
+            result: None,
+            approval: None,
+            known: Known::default(),
+        });
     }
 
     fn found(&mut self, id: &str) -> Option<&mut Call> {

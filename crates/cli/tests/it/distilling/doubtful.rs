@@ -50,7 +50,7 @@ fn a_command_counts_only_if_it_saw_the_last_change_and_says_something() {
     let kept = |session: &mut Session| {
         session.changes(&mended()).runs("pytest", 0).runs("git add -A && git commit -m x", 0);
     };
-    check(&kept, "test_runner", "none");
+    check(&kept, "test_runner", "patches");
     // A call that was made before a file was changed has seen the file as it was, whenever it ended.
     let at_once = |session: &mut Session| {
         let input = json!({"cmd": "pytest"}).to_string();
