@@ -63,7 +63,7 @@ pub fn committed(dir: &Path, commit: &str) -> Result<Vec<CommittedFile>, String>
     let mut files = Vec::with_capacity(wanted.len());
     for (path, kind, ..) in wanted {
         let bytes = if is_here(&kind) {
-            take_object(&mut rest).ok_or("git has read less than it said")?
+            take_object(&mut rest).ok_or("not all of its files are in the repository")?
         } else {
             Vec::new()
         };
