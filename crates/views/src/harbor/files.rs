@@ -15,11 +15,12 @@ const HELD: &str = r#"# Tests that the session wrote are put in place as it left
 work=$(mktemp -d) && trap 'rm -rf "$work"' EXIT
 put() {
   mkdir -p "$(dirname "$1")" "$work/$(dirname "$1")"
-  if [ -e "$1" ]; then cp -pP "$1" "$work/$1"; fi
+  if [ -e "$1" ] || [ -L "$1" ]; then mv "$1" "$work/$1"; fi
   cp "$here/files/$1" "$1"
 }
 take_back() {
-  if [ -e "$work/$1" ]; then cp -pP "$work/$1" "$1"; else rm -f "$1"; fi
+  rm -rf "$1"
+  if [ -e "$work/$1" ] || [ -L "$work/$1" ]; then mv "$work/$1" "$1"; fi
 }
 "#;
 

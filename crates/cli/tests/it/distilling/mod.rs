@@ -366,6 +366,12 @@ fn tests_that_the_session_wrote_are_put_in_place_before_a_task_is_checked() {
     assert!(!kit::runs(&path("task"), "tests/test.sh", &dir));
     assert_eq!(fs::read_to_string(dir.join("test_more.py")).unwrap(), "import unittest\n");
     fs::remove_file(dir.join("test_more.py")).unwrap();
+    // Nothing is written where a link leads.
+    std::os::unix::fs::symlink("more.py", dir.join("test_more.py")).unwrap();
+    assert!(!kit::runs(&path("task"), "tests/test.sh", &dir));
+    assert_eq!(fs::read_to_string(dir.join("more.py")).unwrap_or_default(), "");
+    assert!(fs::read_link(dir.join("test_more.py")).is_ok());
+    fs::remove_file(dir.join("test_more.py")).unwrap();
     fs::write(dir.join("calc.py"), kit::CALC.replace('-', "+")).unwrap();
     assert!(kit::runs(&path("task"), "tests/test.sh", &dir));
     assert!(!dir.join("test_more.py").exists());
