@@ -130,7 +130,8 @@ REFUSED = {4: "denied-approval", 6: "failed-turn"}
 UNKNOWN_TREE = "whether the working tree differed from the commit is not recorded"
 UNKNOWN_CALLS = "before the window may have changed files in a way that is not recorded"
 DOUBTS = {(7, 7): [UNKNOWN_CALLS]}
-WRITTEN_DOUBTS = {turns: [UNKNOWN_CALLS] * (turns[0] > 2) + [UNKNOWN_TREE] for turns in WINDOWS}
+UNKNOWN_TOP = "the top of the repository is not recorded"
+WRITTEN_DOUBTS = {turns: [UNKNOWN_CALLS] * (turns[0] > 2) + [UNKNOWN_TREE, UNKNOWN_TOP] for turns in WINDOWS}
 
 
 def set_up():

@@ -50,7 +50,7 @@ class Task:
                     self._must("tar", "-xf", str(context / name), cwd=into)
                 case "COPY":
                     name, to = rest.split(" ")
-                    shutil.copy(context / name, into / to)
+                    self._must("cp", "-r", str(context / name), to, cwd=into)
                 case _:
                     demand(False, f"{self.name}: a step that nobody knows: {line}")
         return into
