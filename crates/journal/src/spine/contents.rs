@@ -11,7 +11,7 @@ use steno_disk::{Disk, StorePath, read_full};
 use steno_model::SpineRecord;
 
 use super::archive::Names;
-use super::artifact::{ARTIFACT_BYTES_MAX, DIR as ARTIFACTS};
+use super::artifact::{ARTIFACT_BYTES_MAX, DIR as ARTIFACTS, is_plain_name};
 use super::directory::layout_of;
 use super::reader::SpineReader;
 use super::tar::{Kind, TarReader};
@@ -37,7 +37,7 @@ impl Artifacts {
     /// Returns the bytes of an artifact as a record names it, if they are there and are what the record says.
     #[must_use]
     pub fn read(&self, path: &str, sha256: &str) -> Option<Vec<u8>> {
-        let name = path.strip_prefix(ARTIFACTS)?.strip_prefix('/')?;
+        let name = path.strip_prefix(ARTIFACTS)?.strip_prefix('/').filter(|name| is_plain_name(name))?;
         let bytes = match &self.0 {
             Kept::Here(kept) => kept.get(name)?.clone(),
             Kept::On(disk, root) => {

@@ -27,6 +27,7 @@ mod shuttle;
 mod side_files;
 mod spine_archives;
 mod spine_artifacts;
+mod spine_contents;
 mod spine_damage;
 mod spine_repair;
 mod spine_rules;
