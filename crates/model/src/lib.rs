@@ -144,6 +144,7 @@
 //!   refuses for its words or its shape does not.
 //! - Output depends on arguments alone.
 
+mod address;
 mod entry;
 mod error;
 mod event;
@@ -158,6 +159,7 @@ mod time;
 mod usage;
 mod word;
 
+pub use address::without_credentials;
 pub use entry::{
     EntryParts, EntrySource, EntryType, LogRecord, TranscriptEntry, TranscriptSummary, reconstruct_transcript,
 };

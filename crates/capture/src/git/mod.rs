@@ -11,6 +11,8 @@ use std::process::{Command, Stdio};
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
+use steno_model::without_credentials;
+
 pub use commit::{CommittedFile, CommittedKind, Way, apply, begin, committed};
 
 /// How long one question to git may take.
@@ -124,16 +126,6 @@ fn patch(root: &Path, base: &str) -> Option<Vec<u8>> {
     (patch.len() <= DIFF_BYTES_MAX).then_some(patch)
 }
 
-/// Takes a name and a password out of an address.
-fn without_credentials(url: &str) -> String {
-    let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
-    let host = rest.find('/').unwrap_or(rest.len());
-    match rest[..host].rfind('@') {
-        Some(at) => format!("{scheme}://{}", &rest[at + 1..]),
-        None => url.to_owned(),
-    }
-}
-
 fn line(output: &[u8]) -> Option<String> {
     let text = std::str::from_utf8(output).ok()?.trim_end_matches('\n');
     (!text.is_empty() && !text.contains('\n')).then(|| text.to_owned())
@@ -184,22 +176,4 @@ fn run(command: &mut Command) -> io::Result<(Option<i32>, Vec<u8>)> {
     let status = child.wait()?;
     let output = output.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))??;
     Ok((status.code(), output))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn credentials_are_taken_out() {
-        for (url, want) in [
-            ("https://user:secret@example.com/a.git", "https://example.com/a.git"),
-            ("https://token@example.com", "https://example.com"),
-            ("https://example.com/a@b.git", "https://example.com/a@b.git"),
-            ("git@example.com:team/a.git", "git@example.com:team/a.git"),
-            ("/srv/a.git", "/srv/a.git"),
-        ] {
-            assert_eq!(without_credentials(url), want);
-        }
-    }
 }

@@ -4,7 +4,9 @@
 //! makes of them, which have what was said and done.
 
 use steno_model::json::RawJson;
-use steno_model::{EventType, ExchangeEvent, RunId, SpineRecord, SpineType, ThreadId, Timestamp, Word};
+use steno_model::{
+    EventType, ExchangeEvent, RunId, SpineRecord, SpineType, ThreadId, Timestamp, Word, without_credentials,
+};
 
 use super::turn::{Seen, Turn, Turns};
 use crate::fields::PayloadFields;
@@ -258,17 +260,6 @@ fn is_of_model(msg: &PayloadFields<'_>) -> bool {
             .is_some_and(|kind| matches!(&*kind, "agentMessage" | "reasoning"))
 }
 
-/// Takes a name and a password out of an address of the web: nobody else is to fetch with them.
-fn without_credentials(url: &str) -> String {
-    let is_web = |scheme: &str| scheme.eq_ignore_ascii_case("https") || scheme.eq_ignore_ascii_case("http");
-    let Some((scheme, rest)) = url.split_once("://").filter(|(scheme, _)| is_web(scheme)) else {
-        return url.to_owned();
-    };
-    let host = rest.find('/').unwrap_or(rest.len());
-    let from = rest[..host].rfind('@').map_or(0, |at| at + 1);
-    format!("{scheme}://{}", &rest[from..])
-}
-
 fn unix_ms(time: &Timestamp) -> Option<i64> {
     Some(time.instant()?.as_millisecond())
 }
@@ -297,22 +288,4 @@ fn percent_decoded(text: &str) -> String {
         rest = if code.is_some() { &after[2..] } else { after };
     }
     String::from_utf8(bytes).unwrap_or_else(|_| text.to_owned())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn credentials_stay_out_of_addresses_of_the_web() {
-        for (url, want) in [
-            ("https://me:secret@example.com/a.git", "https://example.com/a.git"),
-            ("http://token@example.com", "http://example.com"),
-            ("https://example.com/a@b", "https://example.com/a@b"),
-            ("ssh://git@example.com/a", "ssh://git@example.com/a"),
-            ("git@example.com:a", "git@example.com:a"),
-        ] {
-            assert_eq!(without_credentials(url), want);
-        }
-    }
 }
