@@ -21,11 +21,26 @@ pub struct Origin {
     pub surface: Surface,
 }
 
+/// Numbers drafts run by run, as a store would.
+#[derive(Default)]
+pub struct Numbering {
+    ends: HashMap<RunId, Seq>,
+}
+
+impl Numbering {
+    /// Makes the next event of a run.
+    pub fn event(&mut self, run: RunId, draft: Draft) -> ExchangeEvent {
+        let seq = Seq::after(self.ends.get(&run).copied());
+        self.ends.insert(run, seq);
+        draft.into_event(run, seq, || Timestamp::from_instant(jiff::Timestamp::UNIX_EPOCH))
+    }
+}
+
 /// Numbers the drafts of a file run by run, and hands each event on. A run lives in one file: in a copy of it the
 /// numbers begin again.
 struct Numbered<'a, F> {
     origin: Origin,
-    ends: HashMap<RunId, Seq>,
+    numbering: Numbering,
     each: &'a mut F,
     flow: ControlFlow<()>,
 }
@@ -35,9 +50,7 @@ impl<F: FnMut(&Origin, ExchangeEvent) -> ControlFlow<()>> Sink for Numbered<'_, 
         if self.flow.is_break() {
             return;
         }
-        let seq = Seq::after(self.ends.get(&run).copied());
-        self.ends.insert(run, seq);
-        let event = draft.into_event(run, seq, || Timestamp::from_instant(jiff::Timestamp::UNIX_EPOCH));
+        let event = self.numbering.event(run, draft);
         self.flow = (self.each)(&self.origin, event);
     }
 }
@@ -63,7 +76,7 @@ pub fn read_until(
         number += 1;
         let origin = Origin { number, path: file.path().to_owned(), surface };
         let flow = ControlFlow::Continue(());
-        let mut numbered = Numbered { origin, ends: HashMap::new(), each: &mut each, flow };
+        let mut numbered = Numbered { origin, numbering: Numbering::default(), each: &mut each, flow };
         let read = file.read(&mut numbered, |numbered| numbered.flow.is_break() || is_abandoned())?;
         if let Some(read) = &read {
             warn_of_the_rest(read);

@@ -20,7 +20,7 @@ fn store() -> Steno {
 
 /// Verifies and makes sure that nothing was changed by it, not even a time.
 #[track_caller]
-fn verify(steno: &Steno, args: &[&str]) -> Said {
+pub fn verify(steno: &Steno, args: &[&str]) -> Said {
     let before = steno.look();
     let said = steno.run(&[&["verify"], args].concat());
     steno.assert_unchanged(&before, &format!("verify {args:?}"));

@@ -8,17 +8,9 @@ use steno_disk::RealDisk;
 use steno_model::ThreadId;
 use steno_vault::{ToForget, Vault};
 
-use crate::kit::{RUN, Said, Steno, TIME};
+use crate::kit::{RUN, Steno, TIME};
 use crate::spines::{THREAD, check, spine_dir, with_spine, write};
-
-/// Verifies and makes sure that nothing was changed by it, not even a time.
-#[track_caller]
-fn verify(steno: &Steno, args: &[&str]) -> Said {
-    let before = steno.look();
-    let said = steno.run(&[&["verify"], args].concat());
-    steno.assert_unchanged(&before, &format!("verify {args:?}"));
-    said
-}
+use crate::verifying::verify;
 
 #[track_caller]
 fn verify_json(steno: &Steno) -> (i32, Value) {

@@ -172,7 +172,7 @@ const READING_TOOLS: [&str; 9] = [
 mod tests {
     use steno_model::json::RawJson;
 
-    use super::super::turn::CallResult;
+    use super::super::turn::{CallResult, Known};
     use super::*;
 
     #[test]
@@ -191,7 +191,7 @@ mod tests {
                 command: None,
                 result: Some(result),
                 approval: None,
-                known: super::super::turn::Known::default(),
+                known: Known::default(),
             };
             assert_eq!((changes_files(&call), may_change_files(&call)), (changed, may), "{outcome}");
         }

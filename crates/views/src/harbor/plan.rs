@@ -320,7 +320,7 @@ mod tests {
     use steno_model::ThreadId;
 
     use super::super::session::SessionBuilder;
-    use super::super::turn::TurnEnd;
+    use super::super::turn::{Known, TurnEnd};
     use super::*;
 
     fn turn(number: u32, seq: u64, may_begin_at: i64) -> Turn {
@@ -333,7 +333,7 @@ mod tests {
             command: None,
             result: None,
             approval: None,
-            known: super::super::turn::Known::default(),
+            known: Known::default(),
         };
         Turn {
             number,

@@ -1,17 +1,17 @@
 //! A spine read back: the session, its events as an adapter makes them, and what lies beside.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use steno_adapters::{Adapter, Sink, Source, codex};
 use steno_journal::{Artifacts, read_archive, read_directory, read_spine};
-use steno_model::{Draft, Evidence, ExchangeEvent, Frame, RunId, Seq, SpineRecord, ThreadId, Timestamp};
+use steno_model::{Draft, Evidence, ExchangeEvent, Frame, RunId, SpineRecord, ThreadId};
 use steno_views::atif::{
     Family, NoMedia, NoRecords, NothingBeside, RunBuilder, Severity, validate as validate_atif,
 };
 use steno_views::harbor::{Session, SessionBuilder, Turn};
 use steno_views::spine::Unfolding;
 
+use super::super::super::provider_events::Numbering;
 use super::super::target::{Target, open_archive, open_directory};
 use super::super::validate::validate;
 use crate::failure::Failure;
@@ -168,14 +168,11 @@ impl Folding {
 #[derive(Default)]
 struct Made {
     events: Vec<ExchangeEvent>,
-    ends: HashMap<RunId, Seq>,
+    numbering: Numbering,
 }
 
 impl Sink for Made {
     fn draft(&mut self, run: RunId, draft: Draft) {
-        let seq = Seq::after(self.ends.get(&run).copied());
-        self.ends.insert(run, seq);
-        let unknown = || Timestamp::from_instant(jiff::Timestamp::UNIX_EPOCH);
-        self.events.push(draft.into_event(run, seq, unknown));
+        self.events.push(self.numbering.event(run, draft));
     }
 }
