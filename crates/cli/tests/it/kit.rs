@@ -1,6 +1,7 @@
 //! What these tests share: the binary, a store in a temporary directory, output and exit codes.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
@@ -72,7 +73,7 @@ impl Steno {
 
     /// The binary, with nothing of this machine's settings.
     pub fn command(&self, args: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_steno"));
+        let mut command = Command::new(program());
         self.furnish(command.args(args));
         command
     }
@@ -80,7 +81,7 @@ impl Steno {
     /// A shell with the same settings, in which `"$0" "$@"` is the binary with its arguments.
     pub fn shell(&self, script: &str, args: &[&str]) -> Command {
         let mut command = Command::new("sh");
-        self.furnish(command.args(["-c", script, env!("CARGO_BIN_EXE_steno")]).args(args));
+        self.furnish(command.arg("-c").arg(script).arg(program()).args(args));
         command
     }
 
@@ -232,6 +233,11 @@ impl Said {
     pub fn json(&self) -> Vec<Value> {
         self.out.lines().map(json).collect()
     }
+}
+
+/// The binary under test. `STENO_TEST_PROGRAM` names another one, to see that a test fails with an older program.
+pub fn program() -> OsString {
+    std::env::var_os("STENO_TEST_PROGRAM").unwrap_or_else(|| env!("CARGO_BIN_EXE_steno").into())
 }
 
 /// Runs a command to its end.
