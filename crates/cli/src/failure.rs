@@ -2,7 +2,7 @@
 
 use std::io;
 
-use steno_journal::{Error as JournalError, RunFile};
+use steno_journal::{Error as JournalError, RunFile, Store};
 use steno_views::with_causes;
 
 /// Exit codes, the same for every command.
@@ -63,6 +63,11 @@ impl Failure {
         Self { exit: Exit::Could, message: message.into(), hint: None }
     }
 
+    /// Fails while recording into a store is paused.
+    pub fn unless_paused(store: &Store) -> Result<(), Self> {
+        if store.is_paused(jiff::Timestamp::now()) { Err(JournalError::Paused.into()) } else { Ok(()) }
+    }
+
     pub fn with_hint(self, hint: impl Into<String>) -> Self {
         Self { hint: Some(hint.into()), ..self }
     }
@@ -121,9 +126,10 @@ fn held_run(error: &JournalError) -> Option<String> {
 pub fn exit_of(error: &JournalError) -> Exit {
     match error {
         JournalError::Held { .. } => Exit::Held,
-        JournalError::NoSuchRun { .. } | JournalError::Damaged { .. } | JournalError::SealBroken { .. } => {
-            Exit::Found
-        }
+        JournalError::NoSuchRun { .. }
+        | JournalError::Damaged { .. }
+        | JournalError::SealBroken { .. }
+        | JournalError::Paused => Exit::Found,
         JournalError::TooLong { .. } => Exit::Usage,
         JournalError::NoRoom { .. }
         | JournalError::Poisoned { .. }
@@ -143,6 +149,7 @@ fn hint_for(error: &JournalError) -> Option<&'static str> {
     Some(match error {
         JournalError::Held { .. } => "another `steno` writes to this run; `steno follow` reads along",
         JournalError::NoSuchRun { .. } => "`steno ls` lists the runs",
+        JournalError::Paused => "`steno resume` lets it go on",
         JournalError::NoRoom { .. } => "make room on the disk; what was acknowledged is safe",
         JournalError::Poisoned { .. } => "check the disk, then start again: opening the run recovers it",
         JournalError::Damaged { .. } | JournalError::SealBroken { .. } => {

@@ -64,6 +64,9 @@ pub enum Error {
     /// The writer has been closed.
     #[error("the writer is closed")]
     Closed,
+    /// Recording into the store is paused.
+    #[error("recording is paused")]
+    Paused,
     /// Bad bytes with good lines after them, or lines out of order. Nothing was changed.
     #[error("`{path}` is damaged at byte {offset}: {why}")]
     Damaged {

@@ -11,10 +11,11 @@ use steno_model::ThreadId;
 use crate::error::Error;
 use crate::gate::Alone;
 use crate::ids::SourceId;
+use crate::name_hash::NameHash;
 use crate::names::{self, VaultFile};
 use crate::sweep::{self, Swept};
 use crate::tail_file;
-use crate::tombstones::{SpineTombstone, Tombstone, Tombstones};
+use crate::tombstones::{LeftOut, Reason, SpineTombstone, Tombstone, Tombstones};
 use crate::vault::Vault;
 
 /// How often one tries to be alone before the sweep is left to somebody else.
@@ -27,6 +28,8 @@ pub struct ToForget<'a> {
     pub sources: &'a [SourceId],
     /// The threads whose spines go. Their files are for the caller to delete, who holds their locks.
     pub spines: &'a [ThreadId],
+    /// What is not to be recorded again: sessions, and pieces of files that they share.
+    pub names: &'a [NameHash],
 }
 
 /// What forgetting came to.
@@ -74,8 +77,8 @@ impl Vault {
     /// [`Error::Held`] when a source has an owner and [`Error::NoSuchSource`] when there is none: nothing is forgotten
     /// then. [`Error::Busy`] when others forget something just now. After any other error, of a damaged manifest for
     /// one, sources that have a tombstone are gone, and the next sweep completes it.
-    pub fn forget(&self, sources: &[SourceId], why: &str, now: &str) -> Result<Forgotten, Error> {
-        self.forget_all(ToForget { sources, spines: &[] }, why, now)
+    pub fn forget(&self, sources: &[SourceId], why: Reason, now: &str) -> Result<Forgotten, Error> {
+        self.forget_all(ToForget { sources, ..ToForget::default() }, why, now)
     }
 
     /// Deletes sources for good like [`Vault::forget`], and puts the tombstones of spines in place with theirs: whatever
@@ -83,8 +86,8 @@ impl Vault {
     ///
     /// # Errors
     /// As [`Vault::forget`].
-    pub fn forget_all(&self, what: ToForget<'_>, why: &str, now: &str) -> Result<Forgotten, Error> {
-        let ToForget { sources, spines } = what;
+    pub fn forget_all(&self, what: ToForget<'_>, why: Reason, now: &str) -> Result<Forgotten, Error> {
+        let ToForget { sources, spines, names } = what;
         let _changing = self.change_tombstones()?;
         let root = names::root();
         self.disk().make_dir(&root).map_err(Error::io("make", &root))?;
@@ -99,8 +102,11 @@ impl Vault {
         for thread in spines {
             tombstones.add_spine(thread, why, now);
         }
+        for name in names {
+            tombstones.leave_out(LeftOut { name: *name, time: now.to_owned(), why });
+        }
         tombstones.write(&**self.disk())?;
-        let is_nothing = sources.is_empty() && tombstones.pending().next().is_none();
+        let is_nothing = sources.is_empty() && !tombstones.is_sweep_due();
         let swept = if is_nothing {
             Some(Swept::default())
         } else {
@@ -117,7 +123,7 @@ impl Vault {
     /// [`Error::Damaged`] when a manifest cannot be read, so that nobody can know which chunks it names, or what the
     /// system says.
     pub fn sweep_if_needed(&self) -> Result<Option<Swept>, Error> {
-        if self.forgotten()?.pending().next().is_none() {
+        if !self.forgotten()?.is_sweep_due() {
             return Ok(None);
         }
         let Some(_changing) = self.lock_tombstones(1)? else { return Ok(None) };
@@ -143,6 +149,71 @@ impl Vault {
         Ok(self.forgotten()?.all.iter().any(|tombstone| tombstone.source == source))
     }
 
+    /// Tells whether something is not to be recorded.
+    ///
+    /// # Errors
+    /// As [`Vault::tombstones`].
+    pub fn leaves_out(&self, name: NameHash) -> Result<bool, Error> {
+        Ok(self.forgotten()?.leaves_out(name))
+    }
+
+    /// Tells whether anything is not to be recorded.
+    ///
+    /// # Errors
+    /// As [`Vault::tombstones`].
+    pub fn leaves_out_anything(&self) -> Result<bool, Error> {
+        Ok(!self.forgotten()?.left_out.is_empty())
+    }
+
+    /// Has things left out from now on. What is there of them stays.
+    ///
+    /// # Errors
+    /// [`Error::Busy`] when others forget something just now, or as [`Vault::tombstones`].
+    pub fn leave_out(&self, names: &[NameHash], why: Reason, now: &str) -> Result<(), Error> {
+        let _changing = self.change_tombstones()?;
+        let root = names::root();
+        self.disk().make_dir(&root).map_err(Error::io("make", &root))?;
+        let mut tombstones = Tombstones::read(&**self.disk())?;
+        for name in names {
+            tombstones.leave_out(LeftOut { name: *name, time: now.to_owned(), why });
+        }
+        tombstones.write(&**self.disk())
+    }
+
+    /// Has chunks deleted that nothing uses, with the next sweep: somebody is about to take something out of a source
+    /// ([`SourceWriter::rewrite`](crate::SourceWriter::rewrite)).
+    ///
+    /// # Errors
+    /// As [`Vault::leave_out`].
+    pub fn sweep_later(&self, now: &str) -> Result<(), Error> {
+        let _changing = self.change_tombstones()?;
+        let mut tombstones = Tombstones::read(&**self.disk())?;
+        tombstones.sweep_due.get_or_insert_with(|| now.to_owned());
+        tombstones.write(&**self.disk())
+    }
+
+    /// Has something recorded again that was left out.
+    ///
+    /// # Errors
+    /// As [`Vault::leave_out`].
+    pub fn take_in(&self, name: NameHash) -> Result<(), Error> {
+        if !self.leaves_out(name)? {
+            return Ok(());
+        }
+        let _changing = self.change_tombstones()?;
+        let mut tombstones = Tombstones::read(&**self.disk())?;
+        if tombstones.take_in(name) { tombstones.write(&**self.disk()) } else { Ok(()) }
+    }
+
+    /// Takes names in plain text out of the tombstones, which a former version has left.
+    pub(crate) fn hash_names(&self) -> Result<(), Error> {
+        if !self.forgotten()?.has_names {
+            return Ok(());
+        }
+        let Some(_changing) = self.lock_tombstones(1)? else { return Ok(()) };
+        Tombstones::read(&**self.disk())?.write(&**self.disk())
+    }
+
     /// Lists the spines that were forgotten.
     ///
     /// # Errors
@@ -155,12 +226,11 @@ impl Vault {
     ///
     /// # Errors
     /// [`Error::Busy`] when others forget something just now, or as [`Vault::tombstones`].
-    pub fn spines_swept(&self, threads: &[ThreadId]) -> Result<(), Error> {
+    pub fn spines_swept(&self, threads: &[NameHash]) -> Result<(), Error> {
         let _changing = self.change_tombstones()?;
         let mut tombstones = Tombstones::read(&**self.disk())?;
-        for tombstone in tombstones.spines.iter_mut().filter(|tombstone| threads.contains(&tombstone.thread))
-        {
-            tombstone.is_swept = true;
+        for tombstone in &mut tombstones.spines {
+            tombstone.is_swept |= threads.contains(&tombstone.thread);
         }
         tombstones.write(&**self.disk())
     }
@@ -190,7 +260,7 @@ impl Vault {
     }
 
     /// Makes the tombstone of a source that is there.
-    fn tombstone(&self, source: SourceId, why: &str, now: &str) -> Result<Tombstone, Error> {
+    fn tombstone(&self, source: SourceId, why: Reason, now: &str) -> Result<Tombstone, Error> {
         let manifest = match self.manifest(source) {
             // What cannot be read can be forgotten.
             Err(Error::Damaged { .. } | Error::TooNew { .. }) => None,
@@ -229,6 +299,7 @@ impl Vault {
         let swept = sweep::sweep(self, &alone)?;
         if swept.packs_busy == 0 {
             tombstones.all.iter_mut().for_each(|tombstone| tombstone.is_swept = true);
+            tombstones.sweep_due = None;
             tombstones.write(disk)?;
         }
         Ok(Some(swept))

@@ -38,6 +38,9 @@ pub struct SourceInfo {
     /// The agent's name for the project.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub project: Option<String>,
+    /// Whether pieces of the file were left out, because they are of sessions that were excluded or forgotten.
+    #[serde(rename = "filtered", skip_serializing_if = "std::ops::Not::not", default)]
+    pub is_filtered: bool,
 }
 
 /// A path of the host.

@@ -1,7 +1,8 @@
-//! What was forgotten: a line for each source that says that it was here, and nothing of what was in it.
+//! What was forgotten or left out: a line for each, with hashes of names and nothing of what was in it.
 
-use serde::de::Error as _;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use std::collections::HashSet;
+
+use serde::{Deserialize, Serialize};
 use steno_disk::{Disk, replace_file};
 use steno_model::ThreadId;
 
@@ -10,36 +11,55 @@ use crate::error::Error;
 use crate::ids::SourceId;
 use crate::index::read_whole;
 use crate::manifest::Manifest;
+use crate::name_hash::NameHash;
 use crate::names::VaultFile;
 use crate::role::Role;
 use crate::vault::Vault;
 
 /// The version of the file that we write.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
+/// The version that had names in plain text.
+const VERSION_WITH_NAMES: u32 = 1;
 /// What lines of the kinds that count begin with.
-const KNOWN_KINDS: [&str; 2] = ["{\"forgotten\":", "{\"forgotten_spine\":"];
+const KNOWN_KINDS: [&str; 4] =
+    ["{\"forgotten\":", "{\"forgotten_spine\":", "{\"left_out\":", "{\"sweep_due\":"];
+
+/// Why something was forgotten or left out. What somebody typed may be the very name that is to be forgotten, so it is
+/// not kept.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Reason {
+    /// Somebody named the session.
+    Session,
+    /// Somebody named its project.
+    Project,
+    /// It was older than somebody wanted.
+    Age,
+    /// It was written while recording was paused and was to be skipped.
+    Paused,
+    /// It is not known, or a reason of a later version.
+    #[default]
+    #[serde(other)]
+    Unknown,
+}
 
 /// That a source was forgotten.
 ///
 /// The id is derived from the path that the source was first seen at, so whoever meets a file there again can know.
-/// Neither the path nor anything of the content is kept.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tombstone {
     /// The source.
     pub source: SourceId,
     /// When it was forgotten.
     pub time: String,
-    /// Why, in the words of whoever asked for it.
-    pub why: String,
+    /// Why.
+    pub why: Reason,
     /// The provider's name, if it was known.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub provider: Option<String>,
     /// What the file was to its session, if its manifest could be read.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub role: Option<Role>,
-    /// What files of its session share.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub session: Option<String>,
     /// How many generations it had.
     pub generations: usize,
     /// How many bytes these had.
@@ -52,33 +72,57 @@ pub struct Tombstone {
 /// That the spine of a thread was forgotten. Its files are not the vault's; whoever deletes them says when they are gone.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SpineTombstone {
-    /// The thread.
-    #[serde(serialize_with = "write_thread", deserialize_with = "read_thread")]
-    pub thread: ThreadId,
+    /// The thread, as the name of a session.
+    pub thread: NameHash,
     /// When it was forgotten, the last time.
     pub time: String,
-    /// Why, in the words of whoever asked for it.
-    pub why: String,
+    /// Why.
+    pub why: Reason,
     /// Whether nothing of it is left. What came later was begun anew.
     #[serde(rename = "swept")]
     pub is_swept: bool,
 }
 
-fn write_thread<S: Serializer>(thread: &ThreadId, out: S) -> Result<S::Ok, S::Error> {
-    out.serialize_str(thread.as_str())
+impl SpineTombstone {
+    /// Tells whether it is that of a thread.
+    #[must_use]
+    pub fn is_of(&self, thread: &ThreadId) -> bool {
+        self.thread == NameHash::of_session(thread.as_str())
+    }
 }
 
-/// Reads a thread's id, which names a directory and so is not just any string.
-fn read_thread<'de, D: Deserializer<'de>>(from: D) -> Result<ThreadId, D::Error> {
-    ThreadId::parse(&String::deserialize(from)?).map_err(D::Error::custom)
+/// That something is not recorded from now on: a session, a file, or a piece of a file that sessions share.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LeftOut {
+    /// What.
+    pub name: NameHash,
+    /// Since when.
+    pub time: String,
+    /// Why.
+    pub why: Reason,
 }
 
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Line {
-    Tombstones { version: u32 },
+    Tombstones {
+        version: u32,
+    },
     Forgotten(Tombstone),
     ForgottenSpine(SpineTombstone),
+    LeftOut(LeftOut),
+    /// Chunks that nothing uses are to be deleted: something was taken out of a source.
+    SweepDue {
+        since: String,
+    },
+}
+
+/// A line of version 1, as far as it says more or something else.
+#[derive(Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum NamedLine {
+    Forgotten { session: Option<String>, time: String },
+    ForgottenSpine { thread: String, time: String, swept: bool },
 }
 
 /// All tombstones of a vault.
@@ -86,20 +130,26 @@ enum Line {
 pub(crate) struct Tombstones {
     pub(crate) all: Vec<Tombstone>,
     pub(crate) spines: Vec<SpineTombstone>,
+    pub(crate) left_out: Vec<LeftOut>,
+    /// The same, to look up.
+    names: HashSet<NameHash>,
+    /// Since when chunks that nothing uses are to be deleted, if they are.
+    pub(crate) sweep_due: Option<String>,
+    /// Whether the file has names in plain text.
+    pub(crate) has_names: bool,
     /// Lines of kinds that we do not know, kept as they are.
     unknown: Vec<String>,
 }
 
 impl Tombstone {
-    pub(crate) fn new(source: SourceId, manifest: Option<&Manifest>, why: &str, time: &str) -> Self {
+    pub(crate) fn new(source: SourceId, manifest: Option<&Manifest>, why: Reason, time: &str) -> Self {
         let info = manifest.map(|manifest| manifest.info.clone());
         Self {
             source,
             time: time.to_owned(),
-            why: why.to_owned(),
+            why,
             provider: info.as_ref().and_then(|info| info.provider.clone()),
-            role: info.as_ref().map(|info| info.role.clone()),
-            session: info.and_then(|info| info.session),
+            role: info.map(|info| info.role),
             generations: manifest.map_or(0, |manifest| manifest.generations.len()),
             bytes: 0,
             is_swept: false,
@@ -118,14 +168,19 @@ impl Tombstones {
         let damaged = |offset, why| Error::Damaged { path: path.clone(), offset, why };
         let mut tombstones = Self::default();
         let good_len = read_lines(&bytes, damaged, |offset, text| {
+            if tombstones.has_names && tombstones.take_named(&text) {
+                return Ok(());
+            }
             match serde_json::from_str(&text) {
                 Ok(Line::Tombstones { version }) if version > VERSION => {
                     let (found, known) = (version.into(), VERSION.into());
                     return Err(Error::TooNew { path: path.clone(), found, known });
                 }
-                Ok(Line::Tombstones { .. }) => {}
+                Ok(Line::Tombstones { version }) => tombstones.has_names = version == VERSION_WITH_NAMES,
                 Ok(Line::Forgotten(tombstone)) => tombstones.all.push(tombstone),
                 Ok(Line::ForgottenSpine(tombstone)) => tombstones.spines.push(tombstone),
+                Ok(Line::LeftOut(left_out)) => tombstones.leave_out(left_out),
+                Ok(Line::SweepDue { since }) => tombstones.sweep_due = Some(since),
                 // Taken for a kind that we do not know, it would let the source be recorded again.
                 Err(_) if KNOWN_KINDS.iter().any(|kind| text.starts_with(kind)) => {
                     return Err(damaged(offset, "a line does not have the fields of its kind"));
@@ -141,12 +196,33 @@ impl Tombstones {
         Ok(tombstones)
     }
 
+    /// Takes a line of version 1, and of the names in it their hashes alone; says whether that was all of it.
+    fn take_named(&mut self, text: &str) -> bool {
+        match serde_json::from_str(text) {
+            Ok(NamedLine::Forgotten { session, time }) => {
+                if let Some(session) = session {
+                    let name = NameHash::of_session(&session);
+                    self.leave_out(LeftOut { name, time, why: Reason::Unknown });
+                }
+                false
+            }
+            Ok(NamedLine::ForgottenSpine { thread, time, swept }) if ThreadId::parse(&thread).is_ok() => {
+                let thread = NameHash::of_session(&thread);
+                self.spines.push(SpineTombstone { thread, time, why: Reason::Unknown, is_swept: swept });
+                true
+            }
+            Ok(NamedLine::ForgottenSpine { .. }) | Err(_) => false,
+        }
+    }
+
     /// Puts the tombstones in place.
     pub(crate) fn write(&self, disk: &dyn Disk) -> Result<(), Error> {
         let path = VaultFile::Tombstones.path();
         let mut text = String::new();
         let lines = self.all.iter().cloned().map(Line::Forgotten);
         let lines = lines.chain(self.spines.iter().cloned().map(Line::ForgottenSpine));
+        let lines = lines.chain(self.left_out.iter().cloned().map(Line::LeftOut));
+        let lines = lines.chain(self.sweep_due.iter().cloned().map(|since| Line::SweepDue { since }));
         for line in std::iter::once(Line::Tombstones { version: VERSION }).chain(lines) {
             let object = serde_json::to_string(&line).expect("our own lines are strings and numbers");
             write_line(&object, &mut text);
@@ -158,10 +234,32 @@ impl Tombstones {
     }
 
     /// Adds the tombstone of a spine, or makes that of one that was forgotten before the newest.
-    pub(crate) fn add_spine(&mut self, thread: &ThreadId, why: &str, time: &str) {
-        self.spines.retain(|tombstone| tombstone.thread != *thread);
-        let (thread, time, why) = (thread.clone(), time.to_owned(), why.to_owned());
+    pub(crate) fn add_spine(&mut self, thread: &ThreadId, why: Reason, time: &str) {
+        self.spines.retain(|tombstone| !tombstone.is_of(thread));
+        let (thread, time) = (NameHash::of_session(thread.as_str()), time.to_owned());
         self.spines.push(SpineTombstone { thread, time, why, is_swept: false });
+    }
+
+    /// Has something left out from now on.
+    pub(crate) fn leave_out(&mut self, left_out: LeftOut) {
+        if self.names.insert(left_out.name) {
+            self.left_out.push(left_out);
+        }
+    }
+
+    /// Has something recorded again; says whether it was left out.
+    pub(crate) fn take_in(&mut self, name: NameHash) -> bool {
+        self.left_out.retain(|left_out| left_out.name != name);
+        self.names.remove(&name)
+    }
+
+    pub(crate) fn leaves_out(&self, name: NameHash) -> bool {
+        self.names.contains(&name)
+    }
+
+    /// Tells whether chunks may be there that are to be deleted.
+    pub(crate) fn is_sweep_due(&self) -> bool {
+        self.sweep_due.is_some() || self.pending().next().is_some()
     }
 
     /// Returns the sources of which something may still be there.
@@ -188,35 +286,42 @@ mod tests {
 
     use super::*;
 
+    /// Reads a file with one line; returns also what is written of it.
     #[track_caller]
-    fn read(object: &str) -> Result<Tombstones, Error> {
+    fn read_version(version: u32, object: &str) -> Result<(Tombstones, String), Error> {
         let dir = tempfile::tempdir().unwrap();
         let disk = RealDisk::create(&dir.path().join("store")).unwrap();
         let path = VaultFile::Tombstones.path();
         disk.make_dir(&path.dir()).unwrap();
         let mut text = String::new();
-        write_line(r#"{"tombstones":{"version":1}}"#, &mut text);
+        write_line(&format!(r#"{{"tombstones":{{"version":{version}}}}}"#), &mut text);
         write_line(object, &mut text);
         replace_file(&disk, &path, text.as_bytes()).unwrap();
         let tombstones = Tombstones::read(&disk)?;
-        // What was read is written as it was.
         tombstones.write(&disk).unwrap();
-        assert_eq!(read_whole(&disk, &path).unwrap().unwrap(), text.as_bytes());
-        Ok(tombstones)
+        let written = String::from_utf8(read_whole(&disk, &path).unwrap().unwrap()).unwrap();
+        if version == VERSION {
+            assert_eq!(written, text, "what was read is written as it was");
+        }
+        Ok((tombstones, written))
+    }
+
+    #[track_caller]
+    fn read(object: &str) -> Result<Tombstones, Error> {
+        Ok(read_version(VERSION, object)?.0)
     }
 
     #[test]
     fn what_is_said_of_something_forgotten_is_known_or_damaged() {
         let id = SourceId::derive("/p".as_ref(), 0);
-        let rest = r#""time":"t","why":"w","role":"new","generations":1,"bytes":2,"swept":false"#;
+        let rest = r#""time":"t","why":"age","role":"new","generations":1,"bytes":2,"swept":false"#;
         let tombstones = read(&format!(r#"{{"forgotten":{{"source":"{id}",{rest}}}}}"#)).unwrap();
         let want = Tombstone {
             source: id,
             time: "t".into(),
-            why: "w".into(),
+            why: Reason::Age,
             provider: None,
             role: Some(Role::Other("new".into())),
-            session: None,
             generations: 1,
             bytes: 2,
             is_swept: false,
@@ -229,16 +334,35 @@ mod tests {
         let without_rest = format!(r#"{{"forgotten":{{"source":"{id}"}}}}"#);
         assert!(matches!(read(&without_rest), Err(Error::Damaged { .. })));
         assert!(read(r#"{"remembered":{}}"#).unwrap().all.is_empty());
+        let name = NameHash::of_session("t-1");
         let spine = |thread: &str| {
-            read(&format!(
-                r#"{{"forgotten_spine":{{"thread":"{thread}","time":"t","why":"w","swept":true}}}}"#
-            ))
+            let line = format!(r#""thread":"{thread}","time":"t","why":"session","swept":true"#);
+            read(&format!(r#"{{"forgotten_spine":{{{line}}}}}"#))
         };
-        let thread = ThreadId::parse("t-1").unwrap();
-        let want = SpineTombstone { thread, time: "t".into(), why: "w".into(), is_swept: true };
-        assert_eq!(spine("t-1").unwrap().spines, [want]);
-        for thread in ["", "../transcripts", "a/b"] {
+        let want = SpineTombstone { thread: name, time: "t".into(), why: Reason::Session, is_swept: true };
+        assert_eq!(spine(&name.to_string()).unwrap().spines, [want]);
+        for thread in ["", "../transcripts", "t-1"] {
             assert!(matches!(spine(thread), Err(Error::Damaged { .. })), "{thread}");
         }
+        let left_out = read(&format!(r#"{{"left_out":{{"name":"{name}","time":"t","why":"project"}}}}"#));
+        assert!(left_out.unwrap().leaves_out(name));
+    }
+
+    #[test]
+    fn names_of_the_first_version_become_hashes() {
+        let id = SourceId::derive("/p".as_ref(), 0);
+        let session = "-src-secret/550e8400-e29b-41d4-a716-446655440000";
+        let rest = r#""why":"project /src/secret","generations":1,"bytes":2,"swept":true"#;
+        let line = format!(r#"{{"forgotten":{{"source":"{id}","time":"t","session":"{session}",{rest}}}}}"#);
+        let (tombstones, written) = read_version(VERSION_WITH_NAMES, &line).unwrap();
+        assert_eq!((tombstones.all[0].source, tombstones.all[0].why), (id, Reason::Unknown));
+        assert!(tombstones.leaves_out(NameHash::of_session(session)));
+        assert!(!written.contains("secret") && !written.contains("550e8400"), "{written}");
+        let line = r#"{"forgotten_spine":{"thread":"t-1","time":"t","why":"t-1","swept":false}}"#;
+        let (tombstones, written) = read_version(VERSION_WITH_NAMES, line).unwrap();
+        assert!(tombstones.spines[0].is_of(&ThreadId::parse("t-1").unwrap()));
+        assert!(!written.contains("t-1"), "{written}");
+        let odd = r#"{"forgotten_spine":{"thread":"../x","time":"t","why":"w","swept":false}}"#;
+        assert!(matches!(read_version(VERSION_WITH_NAMES, odd), Err(Error::Damaged { .. })));
     }
 }

@@ -78,7 +78,8 @@ impl Vault {
             disk.make_dir(&dir).map_err(Error::io("make", &dir))?;
         }
         let vault = Self::open_with(disk, limits);
-        match vault.settle().and_then(|()| vault.sweep_if_needed().map(|_| ())) {
+        let tidied = vault.settle().and_then(|()| vault.hash_names());
+        match tidied.and_then(|()| vault.sweep_if_needed().map(|_| ())) {
             // What is unsettled can be read all the same, and the next one who comes tries again.
             Err(error @ (Error::Damaged { .. } | Error::TooNew { .. } | Error::NoRoom { .. })) => {
                 tracing::warn!(%error, "what processes have left that died stays as it is");

@@ -213,6 +213,45 @@ impl SourceWriter {
         self.attempt(|writer| writer.save(Line::State { time, more: None, cursor, adapted }, keep))
     }
 
+    /// Puts other bytes in the place of each generation's: what was forgotten goes out of a file that others share. The
+    /// bytes that stood there are gone with the next sweep. The manifest changes as a whole or not at all.
+    ///
+    /// # Errors
+    /// [`Error::MissingChunk`] and its like when what is there cannot be read, or what the system says.
+    pub fn rewrite(&mut self, change: impl FnMut(u32, Vec<u8>) -> Vec<u8>) -> Result<(), Error> {
+        self.attempt(|writer| writer.rewrite_all(change))
+    }
+
+    fn rewrite_all(&mut self, mut change: impl FnMut(u32, Vec<u8>) -> Vec<u8>) -> Result<(), Error> {
+        self.commit_all(Keep::InChunks)?;
+        let entered = self.vault.enter()?;
+        let mut generations = self.manifest.generations.clone();
+        for (number, generation) in (0..).zip(&mut generations) {
+            let mut bytes = Vec::new();
+            self.vault.read(&self.manifest, number, 0, |_, piece| {
+                bytes.extend_from_slice(piece);
+                true
+            })?;
+            let bytes = change(number, bytes);
+            let (mut rest, mut hint) = (bytes.as_slice(), Hint::default());
+            (generation.len, generation.late_from) = (bytes.len() as u64, None);
+            generation.chunks.clear();
+            for len in chunk_lengths(&bytes, More::WillNot, self.vault.limits()) {
+                let (chunk, after) = rest.split_at(len);
+                generation.chunks.push(self.vault.chunks().put(chunk, &mut hint, &mut self.codec)?);
+                rest = after;
+            }
+        }
+        entered.sync()?;
+        let before = std::mem::replace(&mut self.manifest.generations, generations);
+        if let Err(error) = self.place_manifest() {
+            self.manifest.generations = before;
+            return Err(error);
+        }
+        (self.safe, self.has_tail, self.tail) = (self.stored_len(), false, None);
+        tail_file::remove(&**self.vault.disk(), self.manifest.id)
+    }
+
     /// Does something unless an earlier failure has left it unknown what is safe.
     fn attempt(&mut self, work: impl FnOnce(&mut Self) -> Result<(), Error>) -> Result<(), Error> {
         if self.is_poisoned {

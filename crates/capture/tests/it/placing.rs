@@ -166,7 +166,7 @@ fn copilot_sessions_of_each_era_are_told() {
             ("session-state/@/files/events.jsonl", "S @ -"),
             ("session-state/@.jsonl", "T @ -"),
             ("history-session-state/session_@_1760000000000.json", "T @ -"),
-            ("command-history-state.json", "h - -"),
+            ("command-history-state.json", "-"),
             ("session-state/@/.workspace-fork.lock", "-"),
             ("session-state/@/session.db", "-"),
             ("session-state/@/files/node_modules/a/index.js", "-"),

@@ -3,15 +3,16 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use jiff::Timestamp;
 use signal_hook::iterator::Signals;
 use steno_capture::discovery::{self, Environment, Home, Origin};
 use steno_capture::tail::TailOptions;
-use steno_disk::Disk;
+use steno_journal::Store;
 use steno_recorder::archive::{Archive, Error, Follower, Following, Found, Places, Watcher};
 use steno_views::count;
 
 use super::stop::{SIGNALS, Stop};
-use super::{Pass, Report, failure, pausing, trouble, warn};
+use super::{Pass, Report, failure, trouble, warn};
 use crate::failure::{Exit, Outcome};
 use crate::output::{Output, size};
 
@@ -20,7 +21,7 @@ struct Talk<'a> {
     stop: &'a Stop,
     /// Where agents' homes are looked for, unless places were named.
     environment: Option<Environment>,
-    disk: Arc<dyn Disk>,
+    store: Store,
     /// Whether another process follows into the store too.
     is_beside: bool,
     /// Whether all that was there is recorded.
@@ -33,7 +34,7 @@ impl Watcher for Talk<'_> {
     }
 
     fn is_paused(&self) -> bool {
-        pausing::is_paused(&*self.disk)
+        self.store.is_paused(Timestamp::now())
     }
 
     fn ready(&mut self) {
@@ -111,7 +112,7 @@ impl Follow<'_> {
     /// Ctrl-C is how one ends it; a service manager says it with SIGTERM. Both are what was asked for, and no failure.
     pub fn run(self, output: &mut Output) -> Outcome {
         let Self { archive, places, stop, options, as_json } = self;
-        if pausing::is_paused(&**archive.disk()) {
+        if archive.store().is_paused(Timestamp::now()) {
             tell("recording is paused; `steno resume` lets it go on");
         } else {
             Pass { archive, places: &places, stop, as_json }.run(output)?;
@@ -119,14 +120,14 @@ impl Follow<'_> {
         let is_given = |home: &Home| home.origin == Origin::Given;
         let is_named = !places.given.is_empty() || places.homes.iter().any(is_given);
         let environment = (!is_named).then(super::environment);
-        let (disk, vault) = (Arc::clone(archive.disk()), Arc::clone(archive.vault()));
+        let (store, vault) = (archive.store().clone(), Arc::clone(archive.vault()));
         let following = Following::new(archive, places, options)
             .with_open_files(super::open_files_max().unwrap_or(usize::MAX));
         let mut signals = Signals::new(SIGNALS)?;
         let (handle, waker) = (signals.handle(), following.waker());
         let listener = std::thread::spawn(move || signals.forever().for_each(|_| waker.wake()));
         let health = following
-            .run(&mut Talk { stop, environment, disk, is_beside: false, is_ready: false })
+            .run(&mut Talk { stop, environment, store, is_beside: false, is_ready: false })
             .map_err(failure);
         handle.close();
         listener.join().ok();

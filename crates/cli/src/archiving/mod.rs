@@ -2,7 +2,6 @@
 
 pub mod follow;
 mod pass;
-pub mod pausing;
 mod progress;
 mod report;
 pub mod sessions;
@@ -10,6 +9,7 @@ mod stop;
 
 use std::path::PathBuf;
 
+use jiff::Timestamp;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use steno_capture::discovery::{self, Environment};
 use steno_journal::{Journal, Options};
@@ -49,11 +49,11 @@ pub fn places(paths: &[PathBuf], settings: &Settings) -> Result<Places, Failure>
         for problem in &homes.problems {
             warn(&with_causes(problem));
         }
-        return Ok(Places { homes: homes.found, given: Vec::new(), exclusions });
+        return Ok(Places { homes: homes.found, exclusions, ..Places::default() });
     }
     let absolute = |path: &PathBuf| path.canonicalize().or_else(|_| std::path::absolute(path));
     let given = paths.iter().map(absolute).collect::<Result<Vec<_>, _>>()?;
-    Ok(Places { homes: Vec::new(), given, exclusions })
+    Ok(Places { given, exclusions, ..Places::default() })
 }
 
 /// What becomes of files that were forgotten.
@@ -70,7 +70,7 @@ pub fn open(settings: &Settings, entries: &EntriesOut, forgotten: Forgotten) -> 
     let again = forgotten == Forgotten::Again;
     raise_file_limit();
     let journal = Journal::new(runs::make_store(settings)?, journal_options(settings));
-    if !pausing::is_paused(&**journal.store().disk()) {
+    if !journal.store().is_paused(Timestamp::now()) {
         connections::settle_all(&journal, settings);
     }
     let max_read_bytes = settings.archive.max_read_bytes.value;
@@ -79,7 +79,9 @@ pub fn open(settings: &Settings, entries: &EntriesOut, forgotten: Forgotten) -> 
         .as_ref()
         .map(|_| EntryOptions { emit_raw: settings.archive.emit_raw.value, ..EntryOptions::default() });
     let options = ArchiveOptions { max_read_bytes, entries, again, ..ArchiveOptions::default() };
-    Archive::open(journal, options).map_err(failure)
+    let mut archive = Archive::open(journal, options).map_err(failure)?;
+    archive.end_pause(&places(&[], settings)?).map_err(failure)?;
+    Ok(archive)
 }
 
 /// Returns how runs are written.

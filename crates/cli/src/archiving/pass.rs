@@ -8,7 +8,7 @@ use steno_views::{count, with_causes};
 
 use super::follow::{another, tell};
 use super::stop::Stop;
-use super::{Bar, Report, failure, pausing, warn, warn_of_problems};
+use super::{Bar, Report, failure, warn, warn_of_problems};
 use crate::failure::{Exit, Failure, Outcome};
 use crate::output::Output;
 
@@ -55,9 +55,7 @@ impl Pass<'_> {
 
     /// Archives what is in the places, and prints what the archive holds then.
     pub fn run(self, output: &mut Output) -> Result<(Ended, Health), Failure> {
-        if pausing::is_paused(&**self.archive.disk()) {
-            return Err(Failure::nothing("recording is paused").with_hint("`steno resume` lets it go on"));
-        }
+        Failure::unless_paused(self.archive.store())?;
         let found = self.places.list();
         let named = !self.places.given.is_empty();
         if named && found.files.is_empty() && found.excluded == 0 {

@@ -14,6 +14,8 @@ use crate::output::{Output, size};
 pub struct Report {
     pub health: Health,
     pub excluded: u64,
+    /// Files whose project is not known while projects are excluded.
+    pub of_unknown_projects: u64,
     /// Sessions by the provider's name.
     pub sessions: BTreeMap<String, u64>,
     /// Files that no agent that we know has written.
@@ -58,6 +60,7 @@ impl Report {
         Ok(Self {
             health,
             excluded: found.excluded,
+            of_unknown_projects: found.of_unknown_projects,
             sessions,
             strange,
             source_bytes,
@@ -84,12 +87,22 @@ impl Report {
         ));
         for (files, what) in [
             (self.excluded, "excluded"),
-            (health.files_forgotten, "forgotten before"),
+            (
+                self.of_unknown_projects,
+                "`exclude_projects` is set, and nothing says which project they are of",
+            ),
+            (health.files_forgotten, "forgotten before, or skipped"),
             (health.files_held, "recorded by another `steno`"),
         ] {
             if files > 0 {
                 output.line(&format!("{} left alone: {what}", count(files, "file")));
             }
+        }
+        if health.pieces_left_out > 0 {
+            let lines = count(health.pieces_left_out, "line");
+            output.line(&format!(
+                "{lines} of shared files left out: of sessions that are excluded or forgotten"
+            ));
         }
         if health.records_unreadable > 0 {
             output.line(&format!("{} cannot be read as records", count(health.records_unreadable, "piece")));
@@ -118,6 +131,8 @@ impl Report {
             "files_unread": health.files_unread,
             "files_forgotten": health.files_forgotten,
             "files_excluded": self.excluded,
+            "files_of_unknown_projects": self.of_unknown_projects,
+            "lines_left_out": health.pieces_left_out,
             "bytes_read": health.bytes_read,
             "events": health.events,
             "events_refused": health.events_refused,

@@ -136,6 +136,10 @@ pub struct PauseArgs {
     /// Go on by itself after this time, like `30m` or `2h`
     #[arg(long = "for", value_name = "TIME", value_parser = parse_time)]
     pub time: Option<jiff::SignedDuration>,
+    /// Leave out for good what is written meanwhile: sessions that agents write to during the pause are not archived any
+    /// further
+    #[arg(long)]
+    pub skip: bool,
 }
 
 /// Reads a time like `30m`, `2h` or `90 days`.

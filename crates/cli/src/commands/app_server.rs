@@ -8,10 +8,12 @@ use std::thread::JoinHandle;
 use rustix::process::{Pid, Signal, kill_process};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::{Handle, Signals};
+use steno_capture::discovery::{self, Provider};
 use steno_capture::proxy::{Conversation, Pump, PumpEnd, tap};
 use steno_journal::Journal;
 use steno_model::Lane;
-use steno_recorder::connection::{ConnectionRecorder, Recorded, Spooled, Unrecorded};
+use steno_recorder::archive::Verdict;
+use steno_recorder::connection::{ConnectionRecorder, ConnectionRules, Recorded, Spooled, Unrecorded};
 use steno_views::count;
 
 use crate::archiving::{self, warn};
@@ -68,7 +70,15 @@ struct Begun {
 
 fn begin(settings: &Settings) -> Result<Begun, Failure> {
     let journal = Journal::new(runs::make_store(settings)?, archiving::journal_options(settings));
-    let recorder = ConnectionRecorder::begin(&journal).map_err(connections::failure)?;
+    let exclusions = settings.archive.exclusions();
+    let here = std::env::current_dir().ok().map(|dir| dir.to_string_lossy().into_owned());
+    if exclusions.judge_dir(here.as_deref()) == Verdict::Excluded {
+        return Err(Failure::nothing("`exclude_projects` excludes this directory"));
+    }
+    let homes = discovery::homes(&archiving::environment()).found;
+    let homes = homes.into_iter().filter(|home| home.provider == Provider::Codex).map(|home| home.root);
+    let rules = ConnectionRules::new(journal.store(), exclusions, here, homes.collect());
+    let recorder = ConnectionRecorder::begin(&journal, rules).map_err(connections::failure)?;
     Ok(Begun { journal, recorder })
 }
 
@@ -101,10 +111,13 @@ struct Recording {
 impl Recording {
     /// Waits for what is written still, says what is missing, and archives it with what others have left.
     fn settle(self, settings: &Settings) {
+        // What waits is archived when recording goes on.
+        let is_paused = self.journal.store().is_paused(jiff::Timestamp::now());
         match self.thread.join() {
             Ok((unrecorded, became)) => {
                 tell_of_gaps(&unrecorded);
                 match became {
+                    Ok(recorded) if is_paused => tell(&recorded),
                     Ok(recorded) => {
                         tell(&recorded);
                         let settled =
@@ -117,7 +130,9 @@ impl Recording {
             }
             Err(_) => warn("the recording has failed"),
         }
-        connections::settle_all(&self.journal, settings);
+        if !is_paused {
+            connections::settle_all(&self.journal, settings);
+        }
     }
 }
 

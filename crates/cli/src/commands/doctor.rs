@@ -5,11 +5,12 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use steno_capture::discovery::{self, Environment, Home, Origin, Provider, Retention, Role, SetBy};
-use steno_recorder::archive::{Coverage, Exclusions, ToArchive, coverage, follower};
+use steno_recorder::archive::{Coverage, Exclusions, Places, ToArchive, Verdict, coverage, follower};
 use steno_vault::Vault;
 use steno_views::{Lines, count, visible, with_causes};
 
-use crate::archiving::{self, pausing};
+use super::doctor_exclusions::unmatched_exclusions;
+use crate::archiving;
 use crate::args::DoctorArgs;
 use crate::failure::{Exit, Failure, Outcome};
 use crate::output::{Output, size};
@@ -47,6 +48,9 @@ pub fn run(args: &DoctorArgs, settings: &Settings, output: &mut Output) -> Outco
     let mut findings: Vec<Finding> =
         homes.problems.iter().map(|problem| Finding { what: with_causes(problem), mend: None }).collect();
     let store = store_state(settings, &mut findings);
+    for pattern in unmatched_exclusions(&homes.found, settings) {
+        findings.push(Finding { what: pattern.what, mend: Some(pattern.mend) });
+    }
     let mut checked = Vec::new();
     for home in homes.found {
         checked.push(check(
@@ -76,7 +80,7 @@ fn store_state(settings: &Settings, findings: &mut Vec<Finding>) -> Option<Store
     match runs::open_store(settings) {
         Ok(Some(store)) => {
             let is_followed = follower(&**store.disk()).is_some();
-            if pausing::is_paused(&**store.disk()) {
+            if store.is_paused(Timestamp::now()) {
                 let what = "recording is paused".to_owned();
                 findings.push(Finding { what, mend: Some("steno resume".into()) });
             }
@@ -105,7 +109,9 @@ fn check(
     findings
         .extend(retention.problems.iter().map(|problem| Finding { what: with_causes(problem), mend: None }));
     let all = listing.files.iter().map(ToArchive::found);
-    let (files, excluded): (Vec<ToArchive>, Vec<_>) = all.partition(|file| !exclusions.cover(file));
+    let places = Places { exclusions: exclusions.clone(), ..Places::default() };
+    let (files, excluded): (Vec<ToArchive>, Vec<_>) =
+        all.partition(|file| places.judge(file) == Verdict::Kept);
     let covered = match store {
         Some(store) => coverage(&store.vault, &files).map_err(archiving::failure)?,
         None => vec![Coverage::New; files.len()],

@@ -1,25 +1,26 @@
 //! `steno forget`: deletes sessions from the archive for good, after showing what goes.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
 use std::sync::Arc;
 
 use jiff::Timestamp;
 use serde_json::json;
 use steno_adapters::codex::session_run;
-use steno_journal::{Journal, Store};
-use steno_model::{RunId, ThreadId};
-use steno_recorder::archive::{is_project, last_written};
+use steno_journal::{Journal, Reader, Store};
+use steno_model::{BlockContent, EventType, Payload, RunId, ThreadId, Word};
+use steno_recorder::archive::last_written;
 use steno_recorder::forgetting::{
-    Doomed, SaidOf, SpinesOf, Staying, connection_of, finish, forget, said_of, spines_of,
+    Belongings, Doomed, PiecesOf, SaidOf, SharedFile, SpinesOf, Staying, belongings, connection_of, finish,
+    forget, of_project, said_of, shared_files, spines_of,
 };
-use steno_vault::{Manifest, Role, SourceId, Vault};
+use steno_vault::{Manifest, NameHash, Reason, Role, SourceId, Vault};
 use steno_views::{Lines, count, visible};
 
 use super::spine::{find_thread, thread_of};
 use crate::archiving::follow::tell;
 use crate::archiving::sessions::{self, all_manifests, find_sources};
-use crate::archiving::{journal_options, pausing, warn};
+use crate::archiving::{journal_options, warn};
 use crate::args::ForgetArgs;
 use crate::connections::{not_forgotten, settle_all};
 use crate::failure::{Exit, Failure, Outcome};
@@ -34,12 +35,20 @@ struct Plan {
     spines: SpinesOf,
     /// What stays of threads that go.
     staying: Vec<Staying>,
-    why: String,
+    /// What is not recorded again.
+    names: Vec<NameHash>,
+    /// Files of several sessions that lose pieces, and which.
+    shared: Vec<SharedFile>,
+    pieces: PiecesOf,
+    why: Reason,
 }
 
 impl Plan {
     fn is_empty(&self) -> bool {
-        self.manifests.is_empty() && self.runs.is_empty() && self.spines.going.is_empty()
+        self.manifests.is_empty()
+            && self.runs.is_empty()
+            && self.spines.going.is_empty()
+            && self.shared.is_empty()
     }
 
     /// Says what stays, and what takes it.
@@ -61,10 +70,13 @@ impl Plan {
     fn words(&self) -> String {
         let files = count(self.manifests.len() as u64, "file");
         let runs = count(self.runs.len() as u64, "run");
-        match self.spines.going.len() as u64 {
-            0 => format!("{files} and {runs}"),
-            spines => format!("{files}, {runs} and {}", count(spines, "spine")),
+        let mut words = vec![files, runs];
+        let pieces = self.shared.iter().map(|file| file.pieces).sum();
+        for (number, what) in [(self.spines.going.len() as u64, "spine"), (pieces, "line of shared files")] {
+            words.extend((number > 0).then(|| count(number, what)));
         }
+        let last = words.pop().unwrap_or_default();
+        format!("{} and {last}", words.join(", "))
     }
 }
 
@@ -98,19 +110,20 @@ fn tidy(store: &Store, vault: &Vault, settings: &Settings) -> Result<Vec<ThreadI
     for thread in &finished {
         tell(&format!("the spine of {thread} was forgotten before, and is gone now"));
     }
-    if !pausing::is_paused(&**store.disk()) {
+    if !store.is_paused(Timestamp::now()) {
         settle_all(&Journal::new(store.clone(), journal_options(settings)), settings);
     }
     Ok(finished)
 }
 
 fn plan(args: &ForgetArgs, settings: &Settings, store: &Store, vault: &Vault) -> Result<Plan, Failure> {
-    let Named { mut manifests, run, thread, why } = named(args, settings, store, vault)?;
+    let all = all_manifests(vault)?;
+    let Named { seeds, run, thread, why, mut pieces } = named(args, settings, (store, vault), &all)?;
+    let Belongings { mut manifests, mut names } = belongings(vault, &all, &seeds).map_err(not_forgotten)?;
     let mut spines = spines_going(&manifests, (run, thread.as_ref()), store, vault)?;
     let mut threads: BTreeSet<ThreadId> = spines.going.iter().cloned().chain(thread.clone()).collect();
     threads.extend(manifests.iter().filter_map(thread_of));
-    let SaidOf { going: connections, staying } =
-        said_of(store, &all_manifests(vault)?, &threads).map_err(not_forgotten)?;
+    let SaidOf { going: connections, staying } = said_of(store, &all, &threads).map_err(not_forgotten)?;
     let is_new = |manifest: &Manifest| manifests.iter().all(|known| known.id != manifest.id);
     let connections: Vec<Manifest> = connections.into_iter().filter(is_new).collect();
     if !connections.is_empty() {
@@ -127,22 +140,61 @@ fn plan(args: &ForgetArgs, settings: &Settings, store: &Store, vault: &Vault) ->
         }
     }
     let staying = staying.into_iter().filter(|said| !runs.contains(&said.run)).collect();
-    Ok(Plan { manifests, runs, spines, staying, why })
+    names.extend(threads.iter().map(|thread| NameHash::of_session(thread.as_str())));
+    names.extend(run.map(|run| NameHash::of_session(&run.to_string())));
+    pieces.names = names.iter().copied().collect();
+    pieces.prompts = prompts_of(store, &runs)?;
+    let shared = shared_files(vault, &all, &pieces).map_err(not_forgotten)?;
+    let shared: Vec<SharedFile> =
+        shared.into_iter().filter(|file| !going.contains(&file.manifest.id)).collect();
+    names.extend(shared.iter().flat_map(|file| &file.names));
+    Ok(Plan { manifests, runs, spines, staying, names, shared, pieces, why })
+}
+
+/// Returns what was typed in sessions: old histories of prompts do not say in which one.
+fn prompts_of(store: &Store, runs: &[RunId]) -> Result<HashSet<String>, Failure> {
+    let mut prompts = HashSet::new();
+    for run in runs.iter().filter(|run| store.has(**run).unwrap_or(false)) {
+        let mut reader = Reader::open(store, *run)?.until_now()?;
+        // What a damaged transcript says behind the damage is not known.
+        while let Ok(Some(recorded)) = reader.read_next() {
+            let event = recorded.event;
+            let (Word::Known(EventType::MessageUser), Payload::Message(message)) =
+                (event.event_type, Payload::read(&event.payload))
+            else {
+                continue;
+            };
+            for block in message.blocks {
+                if let BlockContent::Text(Some(text)) = block.content {
+                    prompts.insert(text.to_text().trim().to_owned());
+                }
+            }
+        }
+    }
+    Ok(prompts)
 }
 
 /// What arguments name.
 struct Named {
-    manifests: Vec<Manifest>,
+    /// Files of the sessions that are named.
+    seeds: Vec<Manifest>,
     /// A run that was not made from a file, or whose file was forgotten before.
     run: Option<RunId>,
     /// A thread of whose session the archive has no file.
     thread: Option<ThreadId>,
-    why: String,
+    why: Reason,
+    /// Pieces of shared files that are named by themselves.
+    pieces: PiecesOf,
 }
 
-fn named(args: &ForgetArgs, settings: &Settings, store: &Store, vault: &Vault) -> Result<Named, Failure> {
-    let (mut run, mut thread) = (None, None);
-    let (manifests, why) = match (&args.run, &args.project, args.older_than) {
+fn named(
+    args: &ForgetArgs,
+    settings: &Settings,
+    (store, vault): (&Store, &Vault),
+    all: &[Manifest],
+) -> Result<Named, Failure> {
+    let (mut run, mut thread, mut pieces) = (None, None, PiecesOf::default());
+    let (seeds, why) = match (&args.run, &args.project, args.older_than) {
         (Some(text), _, _) => {
             let manifests = match find_sources(text, store, vault, settings) {
                 Ok(manifests) => manifests,
@@ -154,19 +206,22 @@ fn named(args: &ForgetArgs, settings: &Settings, store: &Store, vault: &Vault) -
                     Vec::new()
                 }
             };
-            (manifests, text.clone())
+            (manifests, Reason::Session)
         }
         (None, Some(project), _) => {
-            let of_project = |manifest: &Manifest| is_project(project, &manifest.info);
-            (all_manifests(vault)?.into_iter().filter(of_project).collect(), format!("project {project}"))
+            pieces.project = Some(project.clone());
+            (of_project(vault, all, project).map_err(not_forgotten)?, Reason::Project)
         }
         (None, None, Some(age)) => {
             let before = Timestamp::now().checked_sub(age).unwrap_or(Timestamp::MIN);
-            (older_than(all_manifests(vault)?, before), format!("older than {}", before.strftime("%Y-%m-%d")))
+            #[expect(clippy::cast_precision_loss, reason = "a millisecond more or less makes nothing old")]
+            let before_ms = before.as_millisecond() as f64;
+            pieces.before_ms = Some(before_ms);
+            (older_than(all, before), Reason::Age)
         }
         (None, None, None) => return Err(Failure::usage("say what to forget")),
     };
-    Ok(Named { manifests, run, thread, why })
+    Ok(Named { seeds, run, thread, why, pieces })
 }
 
 /// Finds a thread that has a spine, or that was on a connection.
@@ -202,16 +257,19 @@ fn spines_going(
 }
 
 /// Returns the files of sessions none of which was written to since.
-fn older_than(manifests: Vec<Manifest>, before: Timestamp) -> Vec<Manifest> {
+fn older_than(manifests: &[Manifest], before: Timestamp) -> Vec<Manifest> {
     let key = |manifest: &Manifest| {
-        let session = manifest.info.session.clone().unwrap_or_else(|| manifest.id.to_string());
-        (manifest.info.provider.clone(), session)
+        let session = manifest.info.session.as_deref();
+        NameHash::of_session(session.unwrap_or(&manifest.id.to_string()))
     };
     let is_young = |manifest: &&Manifest| last_written(manifest).is_none_or(|written| written >= before);
     let young: BTreeSet<_> = manifests.iter().filter(is_young).map(key).collect();
     // What belongs to no session is nobody's to judge by age.
-    let is_old = |manifest: &Manifest| manifest.info.role != Role::Shared && !young.contains(&key(manifest));
-    manifests.into_iter().filter(is_old).collect()
+    let is_old = |manifest: &&Manifest| {
+        let is_of_a_session = manifest.info.role != Role::Shared || manifest.info.session.is_some();
+        is_of_a_session && !young.contains(&key(manifest))
+    };
+    manifests.iter().filter(is_old).cloned().collect()
 }
 
 fn show(
@@ -246,6 +304,13 @@ fn show(
         let object = json!({"kind": "spine", "thread_id": thread.as_str(), "bytes": bytes});
         line(Some(bytes), &format!("spine {thread}"), object);
     }
+    for SharedFile { manifest, pieces, .. } in &plan.shared {
+        let path = manifest.info.path.0.display().to_string();
+        let words = format!("{} of {path}", count(*pieces, "line"));
+        let object =
+            json!({"kind": "shared", "source": manifest.id.to_string(), "path": path, "pieces": pieces});
+        line(None, &words, object);
+    }
     if !args.json {
         output.line(&format!("{:>8}  in all: {}", size(total), plan.words()));
     }
@@ -278,7 +343,7 @@ fn confirm(plan: &Plan) -> Result<(), Failure> {
     Err(Failure::nothing("nothing was forgotten"))
 }
 
-fn carry_out(plan: &Plan, store: &Store, vault: &Vault) -> Outcome {
+fn carry_out(plan: &Plan, store: &Store, vault: &Arc<Vault>) -> Outcome {
     let sources: Vec<SourceId> = plan.manifests.iter().map(|manifest| manifest.id).collect();
     let connections = plan.manifests.iter().filter_map(connection_of);
     let doomed = Doomed {
@@ -286,10 +351,14 @@ fn carry_out(plan: &Plan, store: &Store, vault: &Vault) -> Outcome {
         runs: plan.runs.clone(),
         threads: plan.spines.going.clone(),
         sources,
+        names: plan.names.clone(),
+        shared: plan.shared.clone(),
+        pieces: plan.pieces.clone(),
     };
-    let forgotten = forget(store, vault, &doomed, &plan.why, Timestamp::now()).map_err(not_forgotten)?;
+    let forgotten = forget(store, vault, &doomed, plan.why, Timestamp::now()).map_err(not_forgotten)?;
     tell(&format!("forgot {}", plan.words()));
-    if !doomed.sources.is_empty() && forgotten.swept.is_none_or(|swept| swept.packs_busy > 0) {
+    let has_bytes = !doomed.sources.is_empty() || !doomed.shared.is_empty();
+    if has_bytes && forgotten.swept.is_none_or(|swept| swept.packs_busy > 0) {
         tell(
             "some of their bytes lie in a pack that is being written; they go with the next `steno forget`, or when recording starts again",
         );

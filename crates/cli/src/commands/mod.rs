@@ -4,6 +4,7 @@ pub mod app_server;
 pub mod completions;
 pub mod config;
 pub mod doctor;
+mod doctor_exclusions;
 pub mod du;
 pub mod entries;
 pub mod event_lines;

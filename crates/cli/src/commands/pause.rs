@@ -1,9 +1,12 @@
-//! `steno pause` and `steno resume`: recording stands still, and goes on.
+//! `steno pause` and `steno resume`: recording stops, and goes on.
 
-use steno_recorder::archive::follower;
+use jiff::Timestamp;
+use steno_journal::{Journal, Pause, Store};
+use steno_recorder::archive::{Archive, ArchiveOptions, Skipped, follower};
+use steno_views::count;
 
 use crate::archiving::follow::tell;
-use crate::archiving::pausing;
+use crate::archiving::{self, journal_options};
 use crate::args::PauseArgs;
 use crate::failure::{Exit, Failure, Outcome};
 use crate::runs;
@@ -11,39 +14,62 @@ use crate::settings::Settings;
 
 pub fn pause(args: &PauseArgs, settings: &Settings) -> Outcome {
     let store = runs::make_store(settings)?;
+    let now = Timestamp::now();
     let until = match args.time {
         None => None,
         Some(time) => Some(
-            jiff::Timestamp::now()
-                .checked_add(time)
+            now.checked_add(time)
                 .map_err(|error| Failure::usage(format!("`--for` reaches beyond all calendars: {error}")))?,
         ),
     };
-    pausing::pause(&**store.disk(), until).map_err(|error| {
-        Failure::could_not(format!(
-            "cannot pause recording into `{}`: {error}",
-            settings.store.value.display()
-        ))
+    // A pause that is on and skips goes on skipping, from where it began.
+    let before = store.pause_set().filter(|pause| !pause.is_over(now));
+    let skipped = before.filter(|pause| pause.skips);
+    let since = skipped.and_then(|pause| pause.since).unwrap_or(now);
+    let pause = Pause { since: Some(since), until, skips: args.skip || skipped.is_some() };
+    store.pause(&pause).map_err(|error| {
+        let path = settings.store.value.display();
+        Failure::could_not(format!("cannot pause recording into `{path}`: {error}"))
     })?;
-    match until {
-        None => tell("recording is paused until `steno resume`"),
-        Some(until) => {
-            tell(&format!("recording is paused until {}", until.strftime("%Y-%m-%d %H:%M:%S UTC")));
-        }
+    if !store.wait_for_pause() {
+        archiving::warn("somebody is still recording what began before the pause");
     }
+    let end = until
+        .map_or("`steno resume`".to_owned(), |until| until.strftime("%Y-%m-%d %H:%M:%S UTC").to_string());
+    tell(&format!("recording is paused until {end}"));
+    tell(if pause.skips {
+        "sessions that agents write to until then are not archived any further"
+    } else {
+        "what agents write to their files until then is archived afterwards; `--skip` leaves it out"
+    });
     Ok(Exit::Done)
 }
 
 pub fn resume(settings: &Settings) -> Outcome {
     let store = runs::need_store(settings)?;
-    if !pausing::is_paused(&**store.disk()) {
-        return Err(Failure::nothing("recording is not paused"));
+    let pause = store.pause_set().ok_or_else(|| Failure::nothing("recording is not paused"))?;
+    let skipped = if pause.skips { Some(skip(&store, &pause, settings)?) } else { None };
+    store.resume()?;
+    if let Some(Skipped { sessions, pieces }) = skipped {
+        let lines = if pieces > 0 {
+            format!(" and {}", count(pieces, "line of shared files"))
+        } else {
+            String::new()
+        };
+        tell(&format!("{}{lines} left out for good", count(sessions, "session")));
     }
-    pausing::resume(&**store.disk())?;
-    if follower(&**store.disk()).is_some() {
-        tell("recording goes on; what agents wrote meanwhile is archived in a moment");
-    } else {
-        tell("recording is no longer paused; nobody follows the agents now, `steno up` does");
-    }
+    let is_followed = follower(&**store.disk()).is_some();
+    tell(match (is_followed, pause.skips) {
+        (true, false) => "recording goes on; what agents wrote meanwhile is archived in a moment",
+        (true, true) => "recording goes on",
+        (false, _) => "recording is no longer paused; nobody follows the agents now, `steno up` does",
+    });
     Ok(Exit::Done)
+}
+
+/// Leaves out what agents wrote to their homes since the pause began.
+fn skip(store: &Store, pause: &Pause, settings: &Settings) -> Result<Skipped, Failure> {
+    let journal = Journal::new(store.clone(), journal_options(settings));
+    let mut archive = Archive::open(journal, ArchiveOptions::default()).map_err(archiving::failure)?;
+    archive.skip(pause, &archiving::places(&[], settings)?).map_err(archiving::failure)
 }

@@ -49,6 +49,7 @@ pub fn run(args: &RecordArgs, settings: &Settings) -> Outcome {
     let signals = Signals::new([SIGTERM, SIGINT, SIGHUP])?;
     let options = Options { seal_idle: settings.seal_idle.value, ..Options::default() };
     let journal = Journal::new(runs::make_store(settings)?, options);
+    Failure::unless_paused(journal.store())?;
     let writer = Arc::new(RunWriter::new(journal, run)?);
     let (tell, told) = sync_channel(IN_FLIGHT_MAX);
     let signalled = Arc::new(AtomicU8::new(0));
@@ -108,6 +109,7 @@ fn record_line(writer: &RunWriter, line: Result<&[u8], ModelError>, level: Level
         Ok(draft) => draft,
         Err(error) => return Told::Bad(error),
     };
+    let Some(_recording) = writer.enter() else { return Told::Refused(JournalError::Paused) };
     let recorder = match writer.recorder() {
         Ok(recorder) => recorder,
         Err(error @ JournalError::Closed) => return Told::Refused(error),

@@ -5,7 +5,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use steno_journal::{Error as JournalError, Journal, Recorder, RunFile, inspect};
+use steno_journal::{Error as JournalError, Journal, Recorder, Recording, RunFile, inspect};
 use steno_model::RunId;
 
 /// The writer of one run, shared by the thread that reads and the one that hears signals.
@@ -38,6 +38,11 @@ impl RunWriter {
             State::Waiting
         };
         Ok(Self { journal, run, state: Mutex::new(state) })
+    }
+
+    /// Begins to record a line; `None` while recording is paused.
+    pub fn enter(&self) -> Option<Recording> {
+        self.journal.store().enter(jiff::Timestamp::now())
     }
 
     pub fn run(&self) -> RunId {

@@ -42,7 +42,7 @@ pub fn verify_spines(store: &Store, as_json: bool, output: &mut Output) -> Resul
     let mut tally = Tally::default();
     // Of these anything may be left, and nothing counts. A file of tombstones that cannot be read is told with the evidence.
     let forgotten = Vault::open(Arc::clone(store.disk())).spine_tombstones().unwrap_or_default();
-    let is_going = |thread: &ThreadId| forgotten.iter().any(|one| one.thread == *thread && !one.is_swept);
+    let is_going = |thread: &ThreadId| forgotten.iter().any(|one| one.is_of(thread) && !one.is_swept);
     for thread in &threads {
         if is_going(thread) {
             bar.inc(1);

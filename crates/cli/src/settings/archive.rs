@@ -95,7 +95,7 @@ impl ArchiveSettings {
 
     /// Returns what is left alone.
     pub fn exclusions(&self) -> Exclusions {
-        Exclusions { projects: self.exclude_projects.value.clone(), paths: self.exclude_paths.value.clone() }
+        Exclusions::new(&self.exclude_projects.value, &self.exclude_paths.value)
     }
 
     /// Returns key, value and origin of every setting here.

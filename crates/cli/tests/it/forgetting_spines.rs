@@ -154,10 +154,11 @@ fn the_spines_of_a_forgotten_connection_go_when_nothing_else_is_in_them() {
     assert_eq!(spines(&steno), ["th1"]);
     check(&steno.run(&["forget", &second[0], "--yes"]), 0, &["forgot 1 file, 1 run and 1 spine"]);
     assert_eq!((files_with(&steno, "Hello."), spines(&steno)), (Vec::new(), Vec::new()));
-    // Who goes on with the thread begins it anew.
+    // Who goes on with the thread does not bring it back.
     connect(&steno);
-    assert_eq!((runs(&steno).len(), spines(&steno)), (1, vec!["th1".to_owned()]));
-    check(&steno.run(&["verify"]), 0, &["ok       spine th1"]);
+    assert!(!spines(&steno).contains(&"th1".to_owned()));
+    assert_eq!(files_with(&steno, "Hello."), [""; 0]);
+    check(&steno.run(&["verify"]), 0, &["ok "]);
 }
 
 #[test]

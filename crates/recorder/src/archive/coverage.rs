@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use steno_vault::{SourceId, Vault};
 
 use super::catalog::{Catalog, ids_at};
-use super::{Error, ToArchive};
+use super::{Error, ToArchive, is_left_out};
 
 /// Whether the archive has a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,8 +28,10 @@ pub fn coverage(vault: &Vault, files: &[ToArchive]) -> Result<Vec<Coverage>, Err
     let catalog = Catalog::load(vault)?;
     let forgotten = vault.tombstones().map_err(Error::Catalog)?;
     let forgotten: HashSet<SourceId> = forgotten.iter().map(|tombstone| tombstone.source).collect();
-    let is_forgotten =
-        |file: &ToArchive| ids_at(file.path()).next().is_some_and(|id| forgotten.contains(&id));
+    let is_forgotten = |file: &ToArchive| {
+        let is_source = ids_at(file.path()).next().is_some_and(|id| forgotten.contains(&id));
+        is_source || is_left_out(vault, file).unwrap_or(false)
+    };
     let of = |file: &ToArchive| match catalog.at(file.path()) {
         None if is_forgotten(file) => Coverage::Forgotten,
         None => Coverage::New,

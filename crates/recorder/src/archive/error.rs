@@ -32,6 +32,9 @@ pub enum Error {
     /// It could not be read.
     #[error(transparent)]
     Tail(#[from] steno_capture::tail::Error),
+    /// A pause could not be ended.
+    #[error("cannot end the pause")]
+    Pause(#[source] io::Error),
     /// What the vault knows of its sources could not be read.
     #[error("cannot read the vault")]
     Catalog(#[source] steno_vault::Error),

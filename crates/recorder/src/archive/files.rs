@@ -1,12 +1,14 @@
 //! A file to archive, as it was found.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use steno_capture::discovery::{self, FoundFile, GivenFile};
 use steno_capture::tail::FileId;
 use steno_vault::{HostPath, Role, SourceInfo};
 
-use super::projects;
+use super::identity::{Identity, copilot_dir};
+use super::mixed::PieceRules;
 
 /// A file to archive.
 #[derive(Clone, Debug)]
@@ -16,6 +18,8 @@ pub struct ToArchive {
     pub(crate) size_bytes: u64,
     /// When it was last written to.
     pub(crate) modified: String,
+    /// What is left out of it, if it is of several projects and some of them are excluded.
+    pub(crate) rules: Option<Arc<PieceRules>>,
 }
 
 impl ToArchive {
@@ -34,6 +38,7 @@ impl ToArchive {
             path: HostPath(file.path.clone()),
             session: file.place.session.as_ref().map(ToString::to_string),
             project: file.place.project.clone(),
+            is_filtered: false,
         };
         Self::new(info, &file.stat)
     }
@@ -51,6 +56,7 @@ impl ToArchive {
                     path: HostPath(file.path.clone()),
                     session: None,
                     project: None,
+                    is_filtered: false,
                 };
                 Self::new(info, &file.stat)
             }
@@ -60,7 +66,13 @@ impl ToArchive {
     fn new(info: SourceInfo, stat: &discovery::Stat) -> Self {
         let file = FileId { device: stat.device, inode: stat.inode };
         let modified = steno_model::Timestamp::from_instant(stat.modified).to_string();
-        Self { info, file, size_bytes: stat.size_bytes, modified }
+        Self { info, file, size_bytes: stat.size_bytes, modified, rules: None }
+    }
+
+    /// Returns when it was last written to.
+    pub(crate) fn modified_at(&self) -> jiff::Timestamp {
+        let time = steno_model::Timestamp::parse(&self.modified).ok();
+        time.and_then(|time| time.instant()).unwrap_or(jiff::Timestamp::MAX)
     }
 
     /// Tells whether its records are to be made into events.
@@ -68,19 +80,19 @@ impl ToArchive {
         self.info.role == Role::Transcript
     }
 
-    /// Returns what the file is, with its project where that has to be looked for.
+    /// Returns what the file is, with its session and project where they have to be looked for.
     pub(crate) fn whole_info(&self) -> SourceInfo {
-        SourceInfo { project: self.project(), ..self.info.clone() }
-    }
-
-    /// Returns the project, as the agent names it or by its directory.
-    fn project(&self) -> Option<String> {
-        let in_files = || match (self.info.provider.as_deref()?, &self.info.home) {
-            ("codex", _) => projects::of_codex(self.path()),
-            ("copilot", Some(home)) => projects::of_copilot(&home.0, self.path()),
-            _ => None,
-        };
-        self.info.project.clone().or_else(in_files)
+        let mut info = self.info.clone();
+        match (info.provider.as_deref(), &info.home) {
+            (Some("codex"), _) if info.project.is_none() => info.project = Identity::of_file(self.path()).dir,
+            (Some("copilot"), Some(home)) => info.project = copilot_dir(&home.0, self.path()),
+            (None, _) => {
+                let identity = Identity::of_file(self.path());
+                (info.session, info.project) = (identity.session, identity.dir);
+            }
+            (Some(_), _) => {}
+        }
+        info
     }
 
     /// Returns where it lies.

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use steno_capture::discovery::Home;
 use steno_capture::tail::{Changes, TailOptions, Waker, Watch};
+use steno_journal::Pause;
 
 use super::catalog::{packed_name, plain_name};
 use super::health::{Files, Sighting};
@@ -107,6 +108,8 @@ pub struct Following<'a> {
     open_files_max: usize,
     files: Files,
     health: Health,
+    /// The pause that is on, if what is written meanwhile is to be left out.
+    skipping: Option<Pause>,
 }
 
 impl<'a> Following<'a> {
@@ -129,6 +132,7 @@ impl<'a> Following<'a> {
             open_files_max: usize::MAX,
             files: Files::default(),
             health: Health::default(),
+            skipping: None,
         }
     }
 
@@ -163,7 +167,7 @@ impl<'a> Following<'a> {
     pub fn run(mut self, watcher: &mut dyn Watcher) -> Result<Health, Error> {
         let mut is_ready = false;
         while !watcher.is_stopped() {
-            if watcher.is_paused() {
+            if self.is_paused(watcher) {
                 // What happens meanwhile is not kept in mind, but looked for afterwards.
                 self.let_go_of_all(watcher);
                 (self.due, self.is_blind) = (BTreeSet::new(), true);
@@ -188,6 +192,31 @@ impl<'a> Following<'a> {
             self.health.files_unread = self.unread(is_ready);
         }
         Ok(self.health)
+    }
+
+    /// Tells whether recording is paused. After a pause that skips, what was written meanwhile is left out first.
+    fn is_paused(&mut self, watcher: &mut dyn Watcher) -> bool {
+        let is_paused = watcher.is_paused();
+        if let Some(pause) = self.skipping.take().filter(|_| !is_paused)
+            && let Err(error) = self.leave_out(&pause)
+        {
+            watcher.failed(Path::new("paused"), &error);
+            self.skipping = Some(pause);
+            return true;
+        }
+        let set = self.archive.journal.store().pause_set();
+        self.skipping = set.filter(|pause| is_paused && pause.skips);
+        is_paused
+    }
+
+    /// Leaves out what was written during a pause. Whoever has ended it by hand has done that for agents' homes, and not
+    /// for what was named here.
+    fn leave_out(&mut self, pause: &Pause) -> Result<(), Error> {
+        if self.archive.journal.store().pause_set().is_some() {
+            return self.archive.end_pause(&self.places);
+        }
+        let named = Places { homes: Vec::new(), ..self.places.clone() };
+        if named.given.is_empty() { Ok(()) } else { self.archive.skip(pause, &named).map(|_| ()) }
     }
 
     /// Looks at everything that is due, once: what has more is due again, after others had their turn.
@@ -242,8 +271,7 @@ impl<'a> Following<'a> {
     fn gather(&mut self, watcher: &dyn Watcher) {
         self.look_for_homes(watcher);
         if std::mem::take(&mut self.is_blind) {
-            let found = self.places.list();
-            self.take(found);
+            self.take_all(Places::list);
         }
         self.due.extend(self.later.take_due(Instant::now()));
     }
@@ -266,15 +294,23 @@ impl<'a> Following<'a> {
     fn hear(&mut self, changes: Changes) {
         self.is_blind |= changes.overflow;
         for dir in changes.dirs {
-            let found = self.places.list_below(&dir);
-            self.take(found);
+            self.take_all(|places| places.list_below(&dir));
         }
         self.due.extend(changes.paths);
     }
 
-    /// Watches what was found, and has it looked at unless nothing is new.
-    fn take(&mut self, found: Found) {
-        found.dirs.iter().for_each(|dir| self.watch.add_dir(dir));
+    /// Takes in what is listed. Where that has directories that were not watched yet, it is listed once more: what was
+    /// made in them before the watch was set is told of by nobody.
+    fn take_all(&mut self, list: impl Fn(&Places) -> Found) {
+        while self.take(list(&self.places)) {}
+    }
+
+    /// Watches what was found, and has it looked at unless nothing is new; says whether directories are new.
+    fn take(&mut self, found: Found) -> bool {
+        let mut has_new = false;
+        for dir in &found.dirs {
+            has_new |= self.watch.add_dir(dir);
+        }
         for file in found.files {
             self.watch.add_file(file.path());
             self.files.take(file.path(), Sighting::Listed);
@@ -283,6 +319,7 @@ impl<'a> Following<'a> {
                 self.due.insert(file.path().to_owned());
             }
         }
+        has_new
     }
 
     fn look_at(&mut self, path: &Path, watcher: &mut dyn Watcher) {
@@ -321,9 +358,19 @@ impl<'a> Following<'a> {
         if self.archive.catalog.at(file.path()).is_some_and(|known| is_unchanged(known, file)) {
             return Ok(());
         }
+        let Some(recording) = self.archive.store().enter(jiff::Timestamp::now()) else { return Ok(()) };
         self.make_way(file, watcher);
+        if let Some(mixed) = self.archive.mixed(file) {
+            let look = self.archive.record_mixed(file, mixed)?;
+            self.health.add_mixed(look);
+            self.later.succeeded(file.path());
+            self.files.take(file.path(), if look.added > 0 { Sighting::New } else { Sighting::Quiet });
+            (self.news, self.is_settled) = (Instant::now(), self.is_settled && look.added == 0);
+            return Ok(());
+        }
         self.make_room(watcher);
         let source = self.archive.take_up(file, Pace::Live)?;
+        drop(recording);
         self.read_on(Held { source, news: Instant::now(), events: 0 }, watcher)
     }
 
@@ -340,7 +387,7 @@ impl<'a> Following<'a> {
         let path = held.source.path().to_owned();
         match turn {
             Turn::More => drop(self.due.insert(path.clone())),
-            Turn::AtEnd => {}
+            Turn::AtEnd | Turn::Paused => {}
             Turn::Gone => self.look_for_packed(&path),
         }
         held.tell(watcher);
@@ -350,7 +397,12 @@ impl<'a> Following<'a> {
         if is_new {
             (held.news, self.news, self.is_settled) = (Instant::now(), Instant::now(), false);
         }
-        self.held.insert(path, held);
+        let is_shared = held.source.is_shared();
+        self.held.insert(path.clone(), held);
+        if is_shared && turn != Turn::More {
+            // Every session adds to it: whoever has one of them forgotten needs it.
+            self.let_go(&path, watcher);
+        }
         Ok(())
     }
 

@@ -4,6 +4,8 @@ use std::collections::HashSet;
 use std::ops::AddAssign;
 use std::path::{Path, PathBuf};
 
+use super::mixed_source::MixedLook;
+
 /// Counts of one pass, or since recording began.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Health {
@@ -29,6 +31,8 @@ pub struct Health {
     pub files_failed: u64,
     /// Files with bytes that were not read yet when following ended, and that nobody else records.
     pub files_unread: u64,
+    /// Pieces of files that several sessions share, left out because they are of what is excluded or was forgotten.
+    pub pieces_left_out: u64,
 }
 
 impl AddAssign for Health {
@@ -45,6 +49,7 @@ impl AddAssign for Health {
             files_forgotten,
             files_failed,
             files_unread,
+            pieces_left_out,
         } = more;
         self.files += files;
         self.files_new += files_new;
@@ -57,6 +62,15 @@ impl AddAssign for Health {
         self.files_forgotten += files_forgotten;
         self.files_failed += files_failed;
         self.files_unread += files_unread;
+        self.pieces_left_out += pieces_left_out;
+    }
+}
+
+impl Health {
+    /// Adds what a look at a file of several sessions has brought.
+    pub(super) fn add_mixed(&mut self, look: MixedLook) {
+        self.bytes_read += look.added;
+        self.pieces_left_out += look.left_out;
     }
 }
 

@@ -42,7 +42,7 @@ impl Archive {
     pub fn import(&mut self, files: &[ToArchive], progress: &mut dyn Progress) -> Health {
         let mut health = Health::default();
         for file in files {
-            if progress.is_enough() {
+            if progress.is_enough() || self.store().is_paused((self.options.clock)()) {
                 break;
             }
             health.files += 1;
@@ -76,7 +76,18 @@ impl Archive {
         if self.catalog.at(file.path()).is_some_and(|known| is_unchanged(known, file)) {
             return Ok(Outcome::Unchanged);
         }
+        // What is begun says what the file is called.
+        let Some(recording) = self.store().enter((self.options.clock)()) else {
+            return Ok(Outcome::Unchanged);
+        };
+        if let Some(mixed) = self.mixed(file) {
+            let look = self.record_mixed(file, mixed)?;
+            health.add_mixed(look);
+            progress.bytes(file.path(), look.added);
+            return Ok(if look.added > 0 { Outcome::Recorded } else { Outcome::Unchanged });
+        }
         let mut source = self.take_up(file, Pace::Once)?;
+        drop(recording);
         let read = self.read_to_end(&mut source, progress);
         count(&source, health);
         read?;
@@ -95,7 +106,7 @@ impl Archive {
                 // A file may grow faster than it is read.
                 Turn::More if progress.is_enough() => return Ok(()),
                 Turn::More => {}
-                Turn::AtEnd | Turn::Gone => return Ok(()),
+                Turn::AtEnd | Turn::Gone | Turn::Paused => return Ok(()),
             }
         }
     }

@@ -6,16 +6,22 @@ mod catalog;
 mod coverage;
 mod cursors;
 mod error;
+mod exclusions;
 mod feed;
 mod files;
 mod follow;
 mod health;
+mod identity;
 mod import;
+mod left_out;
+mod membership;
+mod mixed;
+mod mixed_source;
 mod places;
 mod presence;
-mod projects;
 mod retries;
 mod runs;
+mod skip;
 mod source;
 mod unread;
 
@@ -23,25 +29,33 @@ use std::sync::Arc;
 
 use steno_capture::tail::MAX_READ_BYTES;
 use steno_disk::Disk;
-use steno_journal::Journal;
+use steno_journal::{Journal, Store};
 use steno_model::Timestamp;
-use steno_vault::{Manifest, SourceId, Tombstone, Vault};
+use steno_vault::{Manifest, SourceId, Vault};
 
 use crate::entries::{Discovered, EntryNumbers, EntryOptions, EntrySink};
 use crate::forgetting;
 pub(crate) use catalog::first_id_at;
 use catalog::{Catalog, Known, plain_name};
+pub(crate) use exclusions::names_dir;
+pub(crate) use identity::{claude_slugs, strings_at};
 use source::{OpenSource, Pace, SourceParts};
 
 pub use catalog::last_written;
 pub use coverage::{Coverage, coverage};
 pub use error::Error;
+pub use exclusions::{Exclusions, Verdict, is_project};
 pub use files::ToArchive;
 pub use follow::{Following, Watcher};
 pub use health::Health;
+pub use identity::Identity;
 pub use import::{Outcome, Progress};
-pub use places::{Exclusions, Found, Places, is_project};
+pub use left_out::{is_left_out, names_of};
+pub use membership::Membership;
+pub use mixed::{Filtered, Mixed, Piece};
+pub use places::{Found, Places};
 pub use presence::{Follower, follower};
+pub use skip::Skipped;
 
 /// Settings of the archive.
 #[derive(Clone)]
@@ -99,6 +113,12 @@ impl Archive {
         self.journal.store().disk()
     }
 
+    /// Returns the store.
+    #[must_use]
+    pub fn store(&self) -> &Store {
+        self.journal.store()
+    }
+
     /// Returns how many sources the archive has.
     #[must_use]
     pub fn sources(&self) -> usize {
@@ -111,8 +131,9 @@ impl Archive {
 
     /// Takes a file up where it was left.
     fn take_up(&mut self, file: &ToArchive, pace: Pace) -> Result<OpenSource, Error> {
-        let (id, known) = self.source_of(file)?;
         let mut info = file.whole_info();
+        self.check_left_out(file, &info)?;
+        let (id, known) = self.source_of(file)?;
         let provider = known.as_ref().and_then(|known| known.provider.clone());
         info.provider = info.provider.or(provider);
         let source = OpenSource::open(SourceParts {
@@ -152,7 +173,7 @@ impl Archive {
                 return Ok((manifest.id, Some(known)));
             }
         }
-        Ok((self.forgotten_elsewhere(file)?.unwrap_or(id_new), None))
+        Ok((id_new, None))
     }
 
     /// Reads a manifest; `None` when there is none that anything could go on with.
@@ -191,24 +212,6 @@ impl Archive {
             || !path.exists()
                 && (catalog::is_named_alone(path, file.path())
                     || source::begins_with_all_of(&self.vault, manifest, file.path()))
-    }
-
-    /// Finds the source that was forgotten when a session's own file was elsewhere: agents move them.
-    fn forgotten_elsewhere(&self, file: &ToArchive) -> Result<Option<SourceId>, Error> {
-        let id_of = |session: &str| session.rsplit('/').next().map(str::to_owned);
-        let name = file.path().file_name().unwrap_or_default().to_string_lossy();
-        let is_own = |id: &String| uuid::Uuid::try_parse(id).is_ok() && name.contains(id);
-        let Some(id) = file.info.session.as_deref().and_then(id_of).filter(is_own) else { return Ok(None) };
-        if self.options.again {
-            return Ok(None);
-        }
-        let (provider, role) = (&file.info.provider, Some(&file.info.role));
-        let tombstones = self.vault.tombstones().map_err(Error::Catalog)?;
-        let is_its = |tombstone: &&Tombstone| {
-            (&tombstone.provider, tombstone.role.as_ref()) == (provider, role)
-                && tombstone.session.as_deref().and_then(id_of).as_ref() == Some(&id)
-        };
-        Ok(tombstones.iter().find(is_its).map(|tombstone| tombstone.source))
     }
 
     /// Tells whether a file is a copy of another that the archive has and that is there still: as evidence it is kept too,

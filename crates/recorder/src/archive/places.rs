@@ -1,15 +1,19 @@
 //! Where files to archive come from: agents' homes, and what somebody names; without what is excluded.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use steno_capture::discovery::{
     GivenFile, Home, Listing, Problem, file_at, files, files_below, given, may_hold,
 };
 
-use steno_vault::{SourceInfo, is_being_restored};
+use steno_vault::is_being_restored;
 
 use super::ToArchive;
 use super::catalog::plain_name;
+use super::exclusions::{Exclusions, Verdict};
+use super::membership::Membership;
+use super::mixed::{Mixed, PieceRules};
 
 /// Where to look, and what to leave alone.
 #[derive(Clone, Debug, Default)]
@@ -20,6 +24,8 @@ pub struct Places {
     pub given: Vec<PathBuf>,
     /// What is left alone.
     pub exclusions: Exclusions,
+    /// Which project files belong to, as far as that was found out.
+    pub membership: Arc<Membership>,
 }
 
 /// What was found in places.
@@ -29,6 +35,8 @@ pub struct Found {
     pub files: Vec<ToArchive>,
     /// How many more there are that are excluded.
     pub excluded: u64,
+    /// How many more there are of which nobody knows whether they are: their project is not known.
+    pub of_unknown_projects: u64,
     /// The directories where more may appear.
     pub dirs: Vec<PathBuf>,
     /// What could not be looked at.
@@ -87,7 +95,23 @@ impl Places {
             }
             None => return None,
         };
-        (!is_passed_over(path) && !self.exclusions.cover(&file)).then_some(file)
+        (!is_passed_over(path) && self.judge(&file) == Verdict::Kept).then(|| self.with_rules(file))
+    }
+
+    /// Tells whether a file is archived.
+    #[must_use]
+    pub fn judge(&self, file: &ToArchive) -> Verdict {
+        self.exclusions.judge(file, &self.membership)
+    }
+
+    /// Has a file that several projects share archived without what is excluded of it.
+    fn with_rules(&self, mut file: ToArchive) -> ToArchive {
+        let is_mixed = Mixed::of(&file.info).is_some_and(Mixed::is_of_several_projects);
+        if is_mixed && !self.exclusions.projects.is_empty() {
+            let (exclusions, membership) = (self.exclusions.clone(), Arc::clone(&self.membership));
+            file.rules = Some(Arc::new(PieceRules { exclusions, membership }));
+        }
+        file
     }
 
     fn take(&self, listing: Listing, found: &mut Found) {
@@ -100,10 +124,10 @@ impl Places {
         if is_passed_over(file.path()) {
             return;
         }
-        if self.exclusions.cover(&file) {
-            found.excluded += 1;
-        } else {
-            found.files.push(file);
+        match self.judge(&file) {
+            Verdict::Kept => found.files.push(self.with_rules(file)),
+            Verdict::Excluded => found.excluded += 1,
+            Verdict::Unknown => found.of_unknown_projects += 1,
         }
     }
 }
@@ -113,87 +137,4 @@ impl Places {
 fn is_passed_over(path: &Path) -> bool {
     let plain = plain_name(path);
     is_being_restored(path) || (plain != path && plain.exists())
-}
-
-/// What is left alone: projects by name or directory, paths with all that is below them. `*` stands for anything.
-#[derive(Clone, Debug, Default)]
-pub struct Exclusions {
-    /// Projects, as their agent names them or by their directory.
-    pub projects: Vec<String>,
-    /// Files or directories.
-    pub paths: Vec<String>,
-}
-
-impl Exclusions {
-    /// Tells whether a file is left alone.
-    #[must_use]
-    pub fn cover(&self, file: &ToArchive) -> bool {
-        let path = file.path().to_string_lossy();
-        let is_below = |pattern: &String| {
-            let pattern = pattern.trim_end_matches('/');
-            matches(pattern, &path) || matches(&format!("{pattern}/*"), &path)
-        };
-        if self.paths.iter().any(is_below) {
-            return true;
-        }
-        // Finding out the project may take a look into the file.
-        let info = if self.projects.is_empty() { None } else { Some(file.whole_info()) };
-        info.is_some_and(|info| self.projects.iter().any(|project| is_project(project, &info)))
-    }
-}
-
-/// Tells whether a file belongs to a project, given as its agent names it or by its directory.
-#[must_use]
-pub fn is_project(pattern: &str, info: &SourceInfo) -> bool {
-    let is_named = |name: &str| matches(pattern, name) || matches(&claude_name(pattern), name);
-    info.project.as_deref().is_some_and(is_named)
-}
-
-/// Returns how Claude Code names the project in a directory.
-fn claude_name(dir: &str) -> String {
-    let letter = |letter: char| if letter.is_ascii_alphanumeric() || letter == '*' { letter } else { '-' };
-    dir.chars().map(letter).collect()
-}
-
-/// Tells whether a text is what a pattern says, in which `*` stands for anything.
-pub(crate) fn matches(pattern: &str, text: &str) -> bool {
-    let mut parts = pattern.split('*');
-    let Some(mut rest) = parts.next().and_then(|first| text.strip_prefix(first)) else { return false };
-    let mut last = None;
-    for part in parts {
-        // All but the last part may stand at the first place where they are found.
-        if let Some(middle) = last.replace(part) {
-            let Some((_, after)) = rest.split_once(middle) else { return false };
-            rest = after;
-        }
-    }
-    last.map_or(rest.is_empty(), |last| rest.ends_with(last))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_star_stands_for_anything() {
-        for (pattern, text, want) in [
-            ("abc", "abc", true),
-            ("abc", "abcd", false),
-            ("a*", "abc", true),
-            ("*c", "abc", true),
-            ("a*c*e", "abcde", true),
-            ("a*c*e", "abcd", false),
-            ("*", "", true),
-            ("a*a", "a", false),
-            ("**b**", "abc", true),
-            ("", "a", false),
-        ] {
-            assert_eq!(matches(pattern, text), want, "{pattern} {text}");
-        }
-    }
-
-    #[test]
-    fn a_directory_is_the_project_that_claude_names_after_it() {
-        assert_eq!(claude_name("/src/my app.v2"), "-src-my-app-v2");
-    }
 }

@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 
 use steno_adapters::{SeenEntry, Sink};
-use steno_journal::{Error as JournalError, Journal, Level, Reader, Recorder, run_ends};
+use steno_journal::{Error as JournalError, Journal, Level, Reader, Recorder, Store, run_ends};
 use steno_model::json::{JsonString, RawJson};
 use steno_model::{Draft, EventType, Evidence, ExchangeEvent, Position, RunId};
 use steno_vault::SourceId;
@@ -78,6 +78,11 @@ impl Runs {
             written: 0,
             refused: 0,
         }
+    }
+
+    /// Returns the store that they are written to.
+    pub(crate) fn store(&self) -> &Store {
+        self.journal.store()
     }
 
     /// Returns why nothing can be written any more, if that is so.

@@ -7,7 +7,7 @@ use steno_adapters::Source;
 use steno_capture::tail::{Cursor, FileId, Look, Tail};
 use steno_journal::{Journal, Level};
 use steno_model::Timestamp;
-use steno_vault::{Adapted, Keep, Manifest, SourceId, SourceInfo, SourceWriter, Vault};
+use steno_vault::{Adapted, Keep, Manifest, Role, SourceId, SourceInfo, SourceWriter, Vault};
 
 use super::catalog::Known;
 use super::cursors::{self, CursorOf};
@@ -61,6 +61,8 @@ pub(crate) enum Turn {
     AtEnd,
     /// All there was has been recorded, and nothing is there now.
     Gone,
+    /// Recording is paused, and nothing was looked at.
+    Paused,
 }
 
 /// A source that this process owns.
@@ -218,6 +220,11 @@ impl OpenSource {
         &self.path
     }
 
+    /// Tells whether it is a file that sessions share.
+    pub(crate) fn is_shared(&self) -> bool {
+        self.writer.manifest().info.role == Role::Shared
+    }
+
     /// Returns what others may know of the source by now.
     pub(crate) fn known(&self) -> Known {
         Known::of(self.writer.manifest())
@@ -225,6 +232,9 @@ impl OpenSource {
 
     /// Looks once, and records what is new.
     pub(crate) fn turn(&mut self, now: &str) -> Result<Turn, Error> {
+        let Some(_recording) = self.runs.store().enter(jiff::Timestamp::now()) else {
+            return Ok(Turn::Paused);
+        };
         let mut buffer = std::mem::take(&mut self.buffer);
         let look = self.tail.look(&mut buffer, self.read_bytes);
         let outcome = look.map_err(Error::from).and_then(|look| self.take(look, &buffer, now));

@@ -1,6 +1,6 @@
 //! Which files have bytes that were not read yet.
 
-use super::{Archive, ToArchive, catalog};
+use super::{Archive, ToArchive, catalog, is_left_out};
 
 impl Archive {
     /// Tells whether a file has bytes that were not read, as far as this process knows. What was forgotten has none.
@@ -8,7 +8,8 @@ impl Archive {
         let cursor = self.catalog.at(file.path()).and_then(|known| known.cursor);
         let is_forgotten = || {
             let first = catalog::ids_at(file.path()).next();
-            first.is_some_and(|id| self.vault.is_forgotten(id).unwrap_or(false)) && !self.options.again
+            let is_source = first.is_some_and(|id| self.vault.is_forgotten(id).unwrap_or(false));
+            !self.options.again && (is_source || is_left_out(&self.vault, file).unwrap_or(false))
         };
         cursor.map_or(0, |cursor| cursor.offset()) != file.size_bytes && !is_forgotten()
     }

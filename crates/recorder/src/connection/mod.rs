@@ -8,6 +8,7 @@
 mod artifacts;
 mod boundaries;
 mod check;
+mod rules;
 mod safe;
 mod spool;
 
@@ -28,6 +29,7 @@ use crate::spines::{Error, Forgotten, SourceName, SpineRecorder, Written};
 use artifacts::Snapshots;
 use boundaries::Boundaries;
 pub use check::HeardConnection;
+pub use rules::ConnectionRules;
 use safe::{Reached, Safe};
 use spool::{Line, Recording, Spool, Voice};
 pub use spool::{Spooled, connections};
@@ -38,6 +40,7 @@ const GAPS_MAX: usize = 100;
 /// Records one connection: what was said is written down at once, and spines are made of it beside that.
 pub struct ConnectionRecorder {
     spool: Spool,
+    rules: ConnectionRules,
     withholding: Withholding,
     tickets: u64,
     reached: Arc<Reached>,
@@ -123,7 +126,7 @@ impl ConnectionRecorder {
     ///
     /// # Errors
     /// What the system says of the file.
-    pub fn begin(journal: &Journal) -> Result<Self, Error> {
+    pub fn begin(journal: &Journal, rules: ConnectionRules) -> Result<Self, Error> {
         let spool = Spool::create(journal.store(), Uuid::new_v4())?;
         let (journal, spooled) = (journal.clone(), spool.spooled());
         let recording = spooled.read(journal.store())?;
@@ -140,7 +143,7 @@ impl ConnectionRecorder {
         let weaving = weaving.map_err(|source| Error::Source { path: "a thread".into(), source })?;
         let withholding = Withholding::default();
         let unrecorded = Unrecorded::default();
-        Ok(Self { spool, withholding, tickets: 0, reached, weaving, pending: None, unrecorded })
+        Ok(Self { spool, rules, withholding, tickets: 0, reached, weaving, pending: None, unrecorded })
     }
 
     /// Returns what is being recorded.
@@ -161,6 +164,13 @@ impl ConnectionRecorder {
         match said {
             Said::Line { lane, time, line } => {
                 self.tickets += 1;
+                let _recording = match self.rules.judge(lane, &line) {
+                    Ok(recording) => recording,
+                    Err(why) => {
+                        let left_out = Missing::of(lane, first, 1, line.len() as u64 + 1, why);
+                        return self.leave_out(left_out, time);
+                    }
+                };
                 let passed = self.withholding.pass(lane, &line);
                 let lost = Missing::of(lane, first, 1, line.len() as u64 + 1, WhyMissing::NotWritten);
                 let bytes = passed.kept.map_or(line, |kept| kept.as_str().as_bytes().to_vec());
@@ -176,6 +186,32 @@ impl ConnectionRecorder {
                 let missing = Missing::of(lane, first, lines, bytes, why);
                 self.write(Line::missing(time, missing.clone()), &missing, true);
             }
+        }
+    }
+
+    /// Counts a message that is not to be recorded. The next one that is says so, with all before it.
+    fn leave_out(&mut self, left_out: Missing, time: Timestamp) {
+        match &mut self.pending {
+            Some((missing, _)) if missing.why == left_out.why => return missing.go_on(&left_out),
+            Some(_) => self.flush(),
+            None => {}
+        }
+        match &mut self.pending {
+            // It could not be written. The reason of the first counts.
+            Some((missing, _)) => missing.go_on(&left_out),
+            None => self.pending = Some((left_out, time)),
+        }
+    }
+
+    /// Writes down what is missing, if it can be written.
+    fn flush(&mut self) {
+        let Some((missing, since)) = self.pending.take() else { return };
+        match self.spool.append(&[Line::missing(since.clone(), missing.clone())]) {
+            Ok(len) => {
+                self.reached.tell(len, true);
+                self.unrecorded.add(missing);
+            }
+            Err(_) => self.pending = Some((missing, since)),
         }
     }
 

@@ -3,6 +3,7 @@
 //! One file of tombstones is put in place first. Behind that everything is gone, whoever dies: the next one who opens the
 //! archive, or has anything forgotten, deletes what is left. Spines are deleted here, since the vault does not know them.
 
+mod belongings;
 mod said;
 
 use std::collections::BTreeSet;
@@ -12,7 +13,10 @@ use std::sync::Arc;
 use steno_disk::{LockGuard, StorePath};
 use steno_journal::{Error as JournalError, HeldSpine, RunFile, SpineReader, Store};
 use steno_model::{Evidence, RunId, ThreadId};
-use steno_vault::{Error as VaultError, Forgotten, Manifest, Role, SourceId, ToForget, Vault};
+use steno_vault::{
+    Error as VaultError, Forgotten, Manifest, NameHash, Reason, Role, SourceId, SpineTombstone, ToForget,
+    Vault,
+};
 use steno_views::spine::SpineSource;
 use uuid::Uuid;
 
@@ -20,6 +24,7 @@ use crate::archive;
 use crate::connection::Spooled;
 use crate::spines::{self, SourceName};
 
+pub use belongings::{Belongings, PiecesOf, SharedFile, belongings, of_project, shared_files};
 pub use said::{SaidOf, Staying, said_of};
 
 /// Why something could not be forgotten.
@@ -79,6 +84,12 @@ pub struct Doomed {
     pub threads: Vec<ThreadId>,
     /// Connections whose files may still lie beside the vault.
     pub connections: Vec<Spooled>,
+    /// What is not to be recorded again: sessions, and pieces of files that they share.
+    pub names: Vec<NameHash>,
+    /// Files that lose pieces.
+    pub shared: Vec<SharedFile>,
+    /// Which pieces these are.
+    pub pieces: PiecesOf,
 }
 
 /// The spines that go with files of the vault, and those that have something of them and stay.
@@ -154,12 +165,8 @@ fn connection_in(source: &str) -> Option<&str> {
 #[must_use]
 pub fn is_session_of(manifest: &Manifest, thread: &ThreadId) -> bool {
     let info = &manifest.info;
-    is_session(info.provider.as_deref(), Some(&info.role), info.session.as_deref(), thread)
-}
-
-fn is_session(provider: Option<&str>, role: Option<&Role>, session: Option<&str>, thread: &ThreadId) -> bool {
-    let id = session.and_then(|session| session.rsplit('/').next());
-    provider == Some("codex") && role == Some(&Role::Transcript) && id == Some(thread.as_str())
+    let id = info.session.as_deref().and_then(|session| session.rsplit('/').next());
+    info.provider.as_deref() == Some("codex") && info.role == Role::Transcript && id == Some(thread.as_str())
 }
 
 /// Returns the connection that a file of the vault is.
@@ -198,9 +205,9 @@ fn sources_of(store: &Store, thread: &ThreadId) -> Result<BTreeSet<String>, Erro
 /// error what has a tombstone is, and the next one who comes deletes the rest.
 pub fn forget(
     store: &Store,
-    vault: &Vault,
+    vault: &Arc<Vault>,
     doomed: &Doomed,
-    why: &str,
+    why: Reason,
     now: jiff::Timestamp,
 ) -> Result<Forgotten, Error> {
     let mut spines = Vec::new();
@@ -215,11 +222,15 @@ pub fn forget(
     let connections = doomed.connections.iter().map(|spooled| hold_connection(store, *spooled));
     let _connections = connections.collect::<Result<Vec<_>, _>>()?;
     let time = steno_model::Timestamp::from_instant(now).to_string();
-    let what = ToForget { sources: &doomed.sources, spines: &doomed.threads };
+    // Before anything has a tombstone: should this be cut short, nothing is forgotten, and what is missing then is archived
+    // again.
+    belongings::rewrite_shared(vault, &doomed.shared, &doomed.pieces, &time)?;
+    let what = ToForget { sources: &doomed.sources, spines: &doomed.threads, names: &doomed.names };
     let forgotten = vault.forget_all(what, why, &time)?;
     spines.iter().try_for_each(HeldSpine::remove)?;
     if !doomed.threads.is_empty() {
-        vault.spines_swept(&doomed.threads)?;
+        let threads = doomed.threads.iter().map(|thread| NameHash::of_session(thread.as_str()));
+        vault.spines_swept(&threads.collect::<Vec<_>>())?;
     }
     // Not before: nobody begins one anew that counts as not yet deleted.
     drop(spines);
@@ -252,24 +263,7 @@ fn hold_connection(store: &Store, spooled: Spooled) -> Result<Box<dyn LockGuard>
 /// # Errors
 /// What the system says.
 pub fn finish(store: &Store, vault: &Vault, now: jiff::Timestamp) -> Result<Vec<ThreadId>, Error> {
-    let mut held = Vec::new();
-    for thread in pending(vault)? {
-        match hold(store, &thread, now) {
-            Err(Error::SpineHeld { .. }) => {}
-            spine => held.push(spine?),
-        }
-    }
-    // Asked again: whoever had one of them before us may have deleted it, and somebody begun it anew.
-    let pending = pending(vault)?;
-    held.retain(|spine| pending.contains(spine.thread()));
-    if held.is_empty() {
-        return Ok(Vec::new());
-    }
-    vault.make_tombstones_safe()?;
-    held.iter().try_for_each(HeldSpine::remove)?;
-    let threads: Vec<ThreadId> = held.iter().map(|spine| spine.thread().clone()).collect();
-    vault.spines_swept(&threads)?;
-    Ok(threads)
+    finish_with(store, vault, None, now)
 }
 
 /// Deletes what is left of the spine of one thread, if it was forgotten.
@@ -282,31 +276,66 @@ pub(crate) fn finish_one(
     thread: &ThreadId,
     now: jiff::Timestamp,
 ) -> Result<(), Error> {
-    if !pending(vault)?.contains(thread) {
+    if !unswept(vault)?.iter().any(|tombstone| tombstone.is_of(thread)) {
         return Ok(());
     }
-    let finished = finish(store, vault, now)?;
+    let finished = finish_with(store, vault, Some(thread), now)?;
     if finished.contains(thread) { Ok(()) } else { Err(Error::SpineHeld { thread: thread.clone() }) }
 }
 
-fn pending(vault: &Vault) -> Result<Vec<ThreadId>, Error> {
-    let tombstones = match vault.spine_tombstones() {
+/// Deletes what is left of spines that were forgotten. A tombstone does not say which thread it is of: those that have a
+/// directory are known by that, and `named` is known to whoever asks.
+fn finish_with(
+    store: &Store,
+    vault: &Vault,
+    named: Option<&ThreadId>,
+    now: jiff::Timestamp,
+) -> Result<Vec<ThreadId>, Error> {
+    let left = unswept(vault)?;
+    if left.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut threads = store.spines()?;
+    threads.extend(named.filter(|named| !threads.contains(named)).cloned());
+    let mut held = Vec::new();
+    for thread in threads.iter().filter(|thread| left.iter().any(|tombstone| tombstone.is_of(thread))) {
+        match hold(store, thread, now) {
+            Err(Error::SpineHeld { .. }) => {}
+            spine => held.push(spine?),
+        }
+    }
+    // Asked again: whoever had one of them before us may have deleted it, and somebody begun it anew.
+    let left = unswept(vault)?;
+    held.retain(|spine| left.iter().any(|tombstone| tombstone.is_of(spine.thread())));
+    let is_gone = |tombstone: &&SpineTombstone| !threads.iter().any(|thread| tombstone.is_of(thread));
+    let mut swept: Vec<NameHash> = left.iter().filter(is_gone).map(|tombstone| tombstone.thread).collect();
+    if held.is_empty() && swept.is_empty() {
+        return Ok(Vec::new());
+    }
+    vault.make_tombstones_safe()?;
+    held.iter().try_for_each(HeldSpine::remove)?;
+    let threads: Vec<ThreadId> = held.iter().map(|spine| spine.thread().clone()).collect();
+    swept.extend(threads.iter().map(|thread| NameHash::of_session(thread.as_str())));
+    vault.spines_swept(&swept)?;
+    Ok(threads)
+}
+
+/// Lists the tombstones of spines of which something may be left.
+fn unswept(vault: &Vault) -> Result<Vec<SpineTombstone>, Error> {
+    let mut tombstones = match vault.spine_tombstones() {
         // A damaged line must not keep anything from being recorded. `steno verify` tells of it.
         Err(VaultError::Damaged { .. }) => return Ok(Vec::new()),
         read => read?,
     };
-    let left = tombstones.into_iter().filter(|tombstone| !tombstone.is_swept);
-    Ok(left.map(|tombstone| tombstone.thread).collect())
+    tombstones.retain(|tombstone| !tombstone.is_swept);
+    Ok(tombstones)
 }
 
 /// Tells whether a thread was forgotten: its spine, or its session file, unless the archive has that again.
 pub(crate) fn is_forgotten(vault: &Vault, thread: &ThreadId) -> Result<bool, Error> {
-    let spine = vault.spine_tombstones()?.iter().any(|tombstone| tombstone.thread == *thread);
-    let file = vault.tombstones()?.iter().any(|tombstone| {
-        let (provider, session) = (tombstone.provider.as_deref(), tombstone.session.as_deref());
-        is_session(provider, tombstone.role.as_ref(), session, thread)
-    });
-    Ok((spine || file) && !is_archived(vault, thread)?)
+    let is_spine = vault.spine_tombstones()?.iter().any(|tombstone| tombstone.is_of(thread));
+    let is_session = vault.leaves_out(NameHash::of_session(thread.as_str()))?;
+    Ok(is_session || is_spine && !is_archived(vault, thread)?)
 }
 
 fn is_archived(vault: &Vault, thread: &ThreadId) -> Result<bool, Error> {

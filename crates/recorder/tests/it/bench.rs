@@ -58,7 +58,7 @@ impl Bench {
         let home = |provider, root| Home { provider, root, origin: Origin::Default };
         let homes =
             vec![home(Provider::Claude, self.path("claude")), home(Provider::Codex, self.path("codex"))];
-        Places { homes, given: self.given.clone(), exclusions: self.exclusions.clone() }
+        Places { homes, given: self.given.clone(), exclusions: self.exclusions.clone(), ..Places::default() }
     }
 
     /// Records what is there, once.

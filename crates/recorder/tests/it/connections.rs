@@ -8,7 +8,10 @@ use steno_capture::proxy::{Loss, Said};
 use steno_disk::{Disk as _, StorePath};
 use steno_journal::{Journal, Options, Store, validate_spine};
 use steno_model::{Lane, ThreadId, Timestamp};
-use steno_recorder::connection::{ConnectionRecorder, Recorded, Spooled, connections, weave_again};
+use steno_recorder::archive::Exclusions;
+use steno_recorder::connection::{
+    ConnectionRecorder, ConnectionRules, Recorded, Spooled, connections, weave_again,
+};
 use steno_testkit::sim_disk::{Call, Death, Fault, SimDisk};
 
 const EIO: i32 = 5;
@@ -18,6 +21,10 @@ fn journal(disk: &SimDisk) -> Journal {
 }
 
 /// What was said: `>` to the agent, `<` from it.
+fn no_rules(journal: &Journal) -> ConnectionRules {
+    ConnectionRules::new(journal.store(), Exclusions::default(), None, Vec::new())
+}
+
 fn said(text: &str) -> Said {
     let lane = if text.starts_with('>') { Lane::ToAgent } else { Lane::FromAgent };
     let time = Timestamp::parse("2026-05-01T10:00:00.000Z").unwrap();
@@ -83,7 +90,7 @@ const NOTICE: &str =
 fn a_full_disk_costs_what_did_not_fit_and_the_record_says_what_that_is() {
     let disk = SimDisk::new(1);
     let journal = journal(&disk);
-    let mut recorder = ConnectionRecorder::begin(&journal).unwrap();
+    let mut recorder = ConnectionRecorder::begin(&journal, no_rules(&journal)).unwrap();
     let spooled = recorder.spooled();
     recorder.hear(said(NOTICE));
     let used: usize = disk.snapshot().iter().map(|(_, bytes)| bytes.len()).sum();
@@ -124,7 +131,7 @@ fn a_full_disk_costs_what_did_not_fit_and_the_record_says_what_that_is() {
 fn a_gap_that_cannot_be_told_at_the_end_is_told_to_whoever_asked() {
     let disk = SimDisk::new(1);
     let journal = journal(&disk);
-    let mut recorder = ConnectionRecorder::begin(&journal).unwrap();
+    let mut recorder = ConnectionRecorder::begin(&journal, no_rules(&journal)).unwrap();
     for line in START {
         recorder.hear(said(line));
     }
@@ -142,7 +149,7 @@ fn a_gap_that_cannot_be_told_at_the_end_is_told_to_whoever_asked() {
 fn what_nobody_took_in_has_its_tickets_and_every_thread_says_so() {
     let disk = SimDisk::new(1);
     let journal = journal(&disk);
-    let mut recorder = ConnectionRecorder::begin(&journal).unwrap();
+    let mut recorder = ConnectionRecorder::begin(&journal, no_rules(&journal)).unwrap();
     for line in START {
         recorder.hear(said(line));
     }
@@ -180,7 +187,7 @@ fn talk() -> Vec<String> {
 /// Records a conversation as far as the disk goes. Returns how many bytes of the file were said to be safe.
 fn record(disk: &SimDisk) -> Option<u64> {
     let journal = Journal::new(Store::create(Arc::new(disk.clone())).ok()?, Options::default());
-    let mut recorder = ConnectionRecorder::begin(&journal).ok()?;
+    let mut recorder = ConnectionRecorder::begin(&journal, no_rules(&journal)).ok()?;
     for line in talk() {
         let before = recorder.safe_bytes();
         recorder.hear(said(&line));

@@ -12,7 +12,7 @@ use steno_recorder::connection::Spooled;
 use steno_recorder::forgetting::{Doomed, Error, finish, forget, is_connection_forgotten, spines_of};
 use steno_recorder::spines::{self, Beside, Forgotten, record_rollout};
 use steno_testkit::sim_disk::{Call, Death, Fault, SimDisk};
-use steno_vault::{HostPath, Keep, Manifest, Role, SourceId, SourceInfo, Vault};
+use steno_vault::{HostPath, Keep, Manifest, Reason, Role, SourceId, SourceInfo, Vault};
 
 use crate::bench::{Bench, archive, copy_of, store, transcripts};
 use crate::sessions::{THREAD, codex_call, rollout};
@@ -70,6 +70,7 @@ fn filled() -> SimDisk {
         path: HostPath(path.clone()),
         session: None,
         project: None,
+        is_filtered: false,
     };
     let mut writer = vault.write(SourceId::derive(&path, 0), &info, "2026-06-08T08:14:42Z").unwrap();
     writer.append(b"{}\n").unwrap();
@@ -95,6 +96,7 @@ fn doomed(store: &Store, vault: &Vault) -> Doomed {
         runs: store.runs().unwrap().into_iter().filter(|run| run.to_string() == THREAD).collect(),
         threads: spines.going,
         connections: vec![spooled()],
+        ..Doomed::default()
     }
 }
 
@@ -103,7 +105,7 @@ fn forget_it(disk: &SimDisk) -> Result<(), Error> {
     let vault = Vault::open(Arc::new(disk.clone()));
     let doomed = doomed(&store, &vault);
     assert_eq!(doomed.threads, [thread(THREAD)]);
-    forget(&store, &vault, &doomed, "a test", jiff::Timestamp::UNIX_EPOCH).map(|_| ())
+    forget(&store, &vault, &doomed, Reason::Session, jiff::Timestamp::UNIX_EPOCH).map(|_| ())
 }
 
 /// The files of a store that are named after a session, locks aside.
@@ -150,7 +152,7 @@ fn check_after(disk: &SimDisk, context: &str) -> bool {
         connections: vec![spooled()],
         ..Doomed::default()
     };
-    forget(&store, &vault, &doomed, "a test", jiff::Timestamp::UNIX_EPOCH).unwrap();
+    forget(&store, &vault, &doomed, Reason::Session, jiff::Timestamp::UNIX_EPOCH).unwrap();
     true
 }
 
@@ -205,8 +207,8 @@ fn a_death_inside_every_call_of_completing_it_changes_nothing() {
     let tombstones = {
         let disk = copy_of(&before);
         let vault = Vault::open(Arc::new(disk.clone()));
-        let what = steno_vault::ToForget { sources: &doomed.sources, spines: &doomed.threads };
-        vault.forget_all(what, "a test", "1970-01-01T00:00:00.000Z").unwrap();
+        let what = steno_vault::ToForget { sources: &doomed.sources, spines: &doomed.threads, names: &[] };
+        vault.forget_all(what, Reason::Session, "1970-01-01T00:00:00.000Z").unwrap();
         disk
     };
     let open = |disk: &SimDisk| {

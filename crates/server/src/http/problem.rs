@@ -88,6 +88,12 @@ impl From<JournalError> for Problem {
             JournalError::Held { .. } => Self::conflict("another process records this run"),
             JournalError::Damaged { .. } | JournalError::SealBroken { .. } => Self::conflict(detail),
             JournalError::NoRoom { .. } => Self::no_room(detail),
+            JournalError::Paused => Self::new(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "paused",
+                "Recording is paused",
+                "`steno resume` lets it go on",
+            ),
             JournalError::TooLong { .. }
             | JournalError::Poisoned { .. }
             | JournalError::Vanished { .. }

@@ -155,6 +155,7 @@ fn write(api: &Api, run: RunId, drafts: Vec<Result<Draft, String>>, level: Level
         // A run does not begin with what is refused.
         return Ok(acks(drafts.into_iter().map(|draft| draft.map(|_| 0)).collect(), level));
     }
+    let _recording = api.recorders.enter()?;
     let recorder = api.recorders.of(run)?;
     let (mut has_failed, mut no_room) = (false, None);
     let pending: Vec<_> = drafts

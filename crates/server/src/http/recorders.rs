@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
-use steno_journal::{Error, Journal, Recorder};
+use steno_journal::{Error, Journal, Recorder, Recording};
 use steno_model::RunId;
 
 /// After how long without events a run is closed, so that others can record it.
@@ -55,6 +55,11 @@ impl Place {
 impl Recorders {
     pub(super) fn new(journal: Journal, open_max: usize) -> Self {
         Self { journal, open_max, open: AtomicUsize::new(0), places: Mutex::default() }
+    }
+
+    /// Begins to record something; fails while recording is paused.
+    pub(super) fn enter(&self) -> Result<Recording, Error> {
+        self.journal.store().enter(jiff::Timestamp::now()).ok_or(Error::Paused)
     }
 
     fn places(&self) -> MutexGuard<'_, HashMap<RunId, Arc<Place>>> {

@@ -5,14 +5,14 @@ use std::sync::Arc;
 
 use steno_disk::{Disk as _, StorePath};
 use steno_testkit::sim_disk::{Call, Death, Fault, SimDisk};
-use steno_vault::{ChunkHash, Error, Keep, RestoreError, Swept, Vault, VaultFile};
+use steno_vault::{ChunkHash, Error, Keep, Reason, RestoreError, Swept, Vault, VaultFile};
 
 use crate::kit::{NOW, cousin, disk, files, id, info, read, session, small_vault, vault, write};
 use crate::packs::{Frame, all_chunks, all_frames, differing_twice};
 
 /// Words that occur in the content of one source alone.
 const SECRET: &str = "the-secret-of-this-session";
-const WHY: &str = "asked for";
+const WHY: Reason = Reason::Session;
 
 fn keep(vault: &Arc<Vault>, name: &str, content: &[u8]) {
     let mut writer = write(vault, name);
@@ -130,12 +130,11 @@ fn what_is_forgotten_is_gone_and_a_tombstone_stays() {
     assert_eq!(tombstones, forgotten.tombstones);
     let tombstone = &tombstones[0];
     assert_eq!((tombstone.source, tombstone.generations, tombstone.bytes), (id("secret"), 1, 80_000));
-    assert_eq!((tombstone.why.as_str(), tombstone.time.as_str(), tombstone.is_swept), (WHY, NOW, true));
-    assert_eq!(tombstone.session, info("secret").session);
+    assert_eq!((tombstone.why, tombstone.time.as_str(), tombstone.is_swept), (WHY, NOW, true));
     assert!(vault.is_forgotten(id("secret")).unwrap());
     assert!(matches!(vault.write(id("secret"), &info("secret"), NOW), Err(Error::Forgotten { .. })));
     // Once more is fine, and changes nothing.
-    let again = vault.forget(&[id("secret")], "again", NOW).unwrap();
+    let again = vault.forget(&[id("secret")], Reason::Age, NOW).unwrap();
     assert_eq!(again.tombstones, forgotten.tombstones);
     assert_eq!(again.swept, Some(Swept::default()));
 }
@@ -394,7 +393,7 @@ fn what_is_forgotten_while_it_is_given_back_is_not_given_back_in_part() {
     writer.commit(Keep::InTail).unwrap();
     drop(writer);
     let manifest = vault.manifest(id("a")).unwrap().unwrap();
-    vault.forget(&[id("a")], "a test", NOW).unwrap();
+    vault.forget(&[id("a")], WHY, NOW).unwrap();
     let dir = tempfile::tempdir().unwrap();
     let outcome = vault.restore(&manifest, 0, &dir.path().join("a"));
     assert!(matches!(outcome, Err(RestoreError::Vault(Error::Forgotten { .. }))), "{outcome:?}");

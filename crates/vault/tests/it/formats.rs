@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use steno_disk::RealDisk;
-use steno_vault::{Keep, Vault};
+use steno_vault::{Keep, Reason, Vault};
 
 use crate::kit::{NOW, id, read, write};
 
@@ -78,7 +78,7 @@ fn version_1_is_gone_on_with() {
     writer.append(b"more").unwrap();
     writer.save_state(None, None, NOW, Keep::InChunks).unwrap();
     drop(writer);
-    vault.forget(&[id("whole")], "asked for", NOW).unwrap();
+    vault.forget(&[id("whole")], Reason::Session, NOW).unwrap();
     for (name, number, bytes) in expected(FIRST) {
         match name.as_str() {
             "whole" => assert!(vault.manifest(id("whole")).unwrap().is_none()),
@@ -104,7 +104,7 @@ fn packs_of_version_2_are_read_and_swept() {
     let (_dir, vault) = copy(WITH_LINKS);
     check(&vault, 3);
     for (left, name) in [(2, "1-first"), (1, "2-alike")] {
-        vault.forget(&[id(name)], "asked for", NOW).unwrap();
+        vault.forget(&[id(name)], Reason::Session, NOW).unwrap();
         check(&vault, left);
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use steno_testkit::dice::Dice;
-use steno_vault::{Error, Keep, SourceId, SourceWriter, Vault};
+use steno_vault::{Error, Keep, Reason, SourceId, SourceWriter, Vault};
 
 use crate::kit::{NOW, cursor, id, info};
 
@@ -192,7 +192,7 @@ impl Ledger {
 
     /// Forgets a source that nobody has open. Whether that is told or not, it may be gone.
     pub fn forget(&mut self, vault: &Vault, name: &str, counts: &mut Counts) {
-        match vault.forget(&[id(name)], "asked for", NOW) {
+        match vault.forget(&[id(name)], Reason::Session, NOW) {
             Ok(_) => {
                 self.forgotten.push(name.to_owned());
                 self.sources.remove(name);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use steno_disk::StorePath;
 use steno_testkit::sim_disk::{Death, Fault, SimDisk};
-use steno_vault::{ChunkHash, Error, Keep, Limits, SourceId, Vault, VaultFile, Verified};
+use steno_vault::{ChunkHash, Error, Keep, Limits, Reason, SourceId, Vault, VaultFile, Verified};
 
 use crate::kit::{NOW, cousin, disk, files, id, info, read, read_all, session, small_vault, write};
 use crate::packs::{Frame, PREAMBLE_BYTES, all_frames, differing_twice};
@@ -48,7 +48,7 @@ fn filled() -> SimDisk {
     gone.append(b"forgotten").unwrap();
     gone.save_state(None, None, NOW, Keep::InTail).unwrap();
     drop(gone);
-    vault.forget(&[id("gone")], "asked for", NOW).unwrap();
+    vault.forget(&[id("gone")], Reason::Session, NOW).unwrap();
     keep(&vault, "whole", Keep::InChunks);
     abandon(&vault, 30);
     keep(&vault, "fork", Keep::InChunks);

@@ -1,7 +1,7 @@
 //! What sources cost is added up so that the sums agree with the disk, and with what forgetting frees.
 
 use steno_testkit::sim_disk::SimDisk;
-use steno_vault::{Keep, Usage};
+use steno_vault::{Keep, Reason, Usage};
 
 use crate::kit::{NOW, disk, id, session, small_vault, write};
 use crate::packs::{PREAMBLE_BYTES, all_frames};
@@ -83,7 +83,7 @@ fn what_forgetting_frees_is_what_was_said() {
     let before = usage(&disk);
     let own = before.sources.iter().find(|source| source.source == id("own")).unwrap();
     let vault = small_vault(&disk).unwrap();
-    vault.forget(&[id("own")], "asked for", NOW).unwrap();
+    vault.forget(&[id("own")], Reason::Session, NOW).unwrap();
     let after = usage(&disk);
     assert_eq!(after.garbage_bytes, 0, "a sweep takes what was abandoned along");
     assert!(before.stored_bytes - after.stored_bytes >= own.own_stored_bytes);
@@ -93,7 +93,7 @@ fn what_forgetting_frees_is_what_was_said() {
     );
     assert_eq!(after.bytes, before.bytes - own.bytes);
     // Without the first and its copy the fork has to stand by itself.
-    vault.forget(&[id("first"), id("copy")], "asked for", NOW).unwrap();
+    vault.forget(&[id("first"), id("copy")], Reason::Session, NOW).unwrap();
     let last = usage(&disk);
     assert_eq!((last.sources.len(), last.garbage_bytes, last.chunk_bytes), (1, 0, 40_000));
     assert!(last.saved_by_likeness < after.saved_by_likeness / 2, "{last:?}");

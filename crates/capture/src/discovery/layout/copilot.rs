@@ -2,12 +2,13 @@
 //!
 //! A session is a directory, `session-state/<session>`, with its records in `events.jsonl` and beside them its plan, its
 //! checkpoints, files that it keeps, and what rewinding needs. Early releases had `session-state/<session>.jsonl`, the
-//! first ones a document in `history-session-state`.
+//! first ones a document in `history-session-state`. What was typed stands in `command-history-state` too, for all sessions
+//! together and without saying for which: it is left alone, as nobody could take a session out of it.
 
 use super::super::place::{Place, SessionKey};
-use super::{shared, sidecar, transcript, uuid_in};
+use super::{sidecar, transcript, uuid_in};
 
-pub(super) const TOPS: [&str; 3] = ["session-state", "history-session-state", "command-history-state"];
+pub(super) const TOPS: [&str; 2] = ["session-state", "history-session-state"];
 
 pub(super) fn place(names: &[&str]) -> Option<Place> {
     match *names {
@@ -22,7 +23,6 @@ pub(super) fn place(names: &[&str]) -> Option<Place> {
             let stem = name.strip_suffix(".json").or_else(|| name.strip_suffix(".jsonl"))?;
             Some(transcript(SessionKey::of_id(uuid_in(stem).unwrap_or(stem)), None))
         }
-        ["command-history-state.json"] | ["command-history-state", _] => Some(shared(None, None)),
         _ => None,
     }
 }

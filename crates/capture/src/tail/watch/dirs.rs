@@ -94,18 +94,20 @@ impl Dirs {
         self.known.contains_key(path)
     }
 
-    pub(super) fn add(&mut self, path: &Path) {
+    /// Adds a directory; says whether it is new.
+    pub(super) fn add(&mut self, path: &Path) -> bool {
         if let Some(dir) = self.known.get(path) {
             if dir.hearing == Hearing::Missing {
                 self.attend(path);
             }
-            return;
+            return false;
         }
         self.added += 1;
         let (round, files) = (self.added % ROUNDS, BTreeMap::new());
         let dir = Dir { hearing: Hearing::Missing, stamp: None, since: Instant::now(), round, files };
         self.known.insert(path.to_owned(), dir);
         self.attend(path);
+        true
     }
 
     pub(super) fn remove(&mut self, path: &Path) {

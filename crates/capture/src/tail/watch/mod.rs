@@ -99,9 +99,10 @@ impl Watch {
     }
 
     /// Watches a directory, not those below it. One that is not there yet is told of when it comes; one that is
-    /// deleted and made again, or replaced, is watched again.
-    pub fn add_dir(&mut self, dir: &Path) {
-        self.dirs.add(dir);
+    /// deleted and made again, or replaced, is watched again. Says whether it is new: what was made in it before is not
+    /// told of, so list it afterwards.
+    pub fn add_dir(&mut self, dir: &Path) -> bool {
+        self.dirs.add(dir)
     }
 
     /// No longer watches a directory, nor the files in it.
@@ -188,7 +189,9 @@ impl Watch {
             match happened {
                 Happened::Moved => self.dirs.attend_below(&path, found),
                 // It may have come back.
-                Happened::Changed if is_known => self.dirs.add(&path),
+                Happened::Changed if is_known => {
+                    self.dirs.add(&path);
+                }
                 Happened::Changed => {}
             }
             let is_dir = || fs::symlink_metadata(&path).is_ok_and(|metadata| metadata.is_dir());

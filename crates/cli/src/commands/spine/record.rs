@@ -11,6 +11,7 @@ use steno_capture::packing::Unpacked;
 use steno_disk::{Links, open_regular};
 use steno_journal::Journal;
 use steno_model::ThreadId;
+use steno_recorder::archive::{Identity, Verdict};
 use steno_recorder::spines::{Bases, Beside, Error, Forgotten, Written, record_rollout, record_trace};
 use steno_vault::Vault;
 use steno_views::{Lines, count, visible};
@@ -28,6 +29,7 @@ use crate::settings::Settings;
 
 pub fn run(args: &SpineRecordArgs, settings: &Settings, output: &mut Output) -> Outcome {
     let journal = Journal::new(runs::make_store(settings)?, archiving::journal_options(settings));
+    Failure::unless_paused(journal.store())?;
     let forgotten = if args.again { Forgotten::Again } else { Forgotten::Stays };
     let recording = Recording { journal: &journal, forgotten, settings };
     let mut jobs = Vec::new();
@@ -156,7 +158,31 @@ impl Recording<'_> {
         })
     }
 
+    /// Fails for a session of a project that is excluded, or may be.
+    fn check_excluded(&self, job: &Job) -> Result<(), Failure> {
+        let exclusions = self.settings.archive.exclusions();
+        let (name, dir) = match job {
+            Job::File(path) | Job::Found(path) => (path.display().to_string(), Identity::of_file(path).dir),
+            Job::Trace(path) => (path.display().to_string(), trace_dir(path)),
+            Job::Thread(thread) => {
+                let vault = Vault::open(Arc::clone(self.journal.store().disk()));
+                (thread.to_string(), rollouts::dir_of(&vault, thread)?)
+            }
+            Job::Unlisted(_) => return Ok(()),
+        };
+        match exclusions.judge_dir(dir.as_deref()) {
+            Verdict::Kept => Ok(()),
+            Verdict::Excluded => {
+                Err(Failure::nothing(format!("`exclude_projects` excludes the project of `{name}`")))
+            }
+            Verdict::Unknown => Err(Failure::nothing(format!(
+                "`{name}` does not say which project it is of, and `exclude_projects` is set"
+            ))),
+        }
+    }
+
     fn record(&self, job: Job) -> Result<Recorded, Failure> {
+        self.check_excluded(&job)?;
         match job {
             Job::Trace(path) => record_trace(self.journal, &path, self.forgotten)
                 .map_err(|error| no_session(error, &path.display().to_string())),
@@ -190,6 +216,12 @@ impl Recording<'_> {
             Failure::nothing(format!("the archive has no session file of `{thread}`")).with_hint(HINT)
         })
     }
+}
+
+/// Returns the directory that a traced session was started in.
+fn trace_dir(path: &Path) -> Option<String> {
+    let said = |name: &str| Identity::of_file(&path.join(name)).dir;
+    said("manifest.json").or_else(|| said("trace.jsonl"))
 }
 
 /// Tells a session file of Codex by its name, compressed or not.

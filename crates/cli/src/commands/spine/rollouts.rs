@@ -27,6 +27,12 @@ pub fn find(vault: &Vault, thread: &ThreadId) -> Result<Vec<Rollout>, Failure> {
     find_all(vault, |manifest| is_session_of(manifest, thread))
 }
 
+/// Returns the directory that a thread was started in, as the archive has it.
+pub fn dir_of(vault: &Vault, thread: &ThreadId) -> Result<Option<String>, Failure> {
+    let own = all_manifests(vault)?.into_iter().find(|manifest| is_session_of(manifest, thread));
+    Ok(own.and_then(|manifest| manifest.info.project))
+}
+
 /// Returns every thread that the archive has a session file of.
 pub fn threads(vault: &Vault) -> Result<BTreeSet<ThreadId>, Failure> {
     Ok(all_manifests(vault)?.iter().filter_map(thread_of).collect())

@@ -12,12 +12,17 @@ pub enum WhyMissing {
     Behind,
     /// They are longer than any message is.
     TooLong,
+    /// They were said while recording was paused.
+    Paused,
+    /// They are of a project that is excluded, or of a session that was forgotten.
+    LeftOut,
     /// The record does not say; others have numbers before and behind them.
     Unknown,
 }
 
 impl WhyMissing {
-    const ALL: [Self; 4] = [Self::NotWritten, Self::Behind, Self::TooLong, Self::Unknown];
+    const ALL: [Self; 6] =
+        [Self::NotWritten, Self::Behind, Self::TooLong, Self::Paused, Self::LeftOut, Self::Unknown];
 
     /// Returns the word for it.
     #[must_use]
@@ -26,6 +31,8 @@ impl WhyMissing {
             Self::NotWritten => "not_written",
             Self::Behind => "behind",
             Self::TooLong => "too_long",
+            Self::Paused => "paused",
+            Self::LeftOut => "left_out",
             Self::Unknown => "unknown",
         }
     }
@@ -136,6 +143,8 @@ impl std::fmt::Display for Missing {
             (WhyMissing::NotWritten, None) => write!(out, "they could not be written"),
             (WhyMissing::Behind, _) => write!(out, "the record was too far behind"),
             (WhyMissing::TooLong, _) => write!(out, "longer than any message"),
+            (WhyMissing::Paused, _) => write!(out, "recording was paused"),
+            (WhyMissing::LeftOut, _) => write!(out, "of an excluded project or a forgotten session"),
             (WhyMissing::Unknown, _) => write!(out, "nothing says why"),
         }
     }

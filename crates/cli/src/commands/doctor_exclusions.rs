@@ -1,0 +1,37 @@
+//! Patterns of `exclude_projects` and `exclude_paths` that match nothing: misspelt, or of what is not there.
+
+use steno_capture::discovery::Home;
+use steno_recorder::archive::{Exclusions, Places};
+
+use crate::settings::Settings;
+
+/// A pattern that matches nothing.
+pub struct Unmatched {
+    pub what: String,
+    pub mend: String,
+}
+
+/// Finds the patterns that match nothing in agents' homes. Each is tried alone, as it would be together with others.
+pub fn unmatched_exclusions(homes: &[Home], settings: &Settings) -> Vec<Unmatched> {
+    let mut found = Vec::new();
+    let archive = &settings.archive;
+    for (key, patterns) in [
+        ("exclude_projects", &archive.exclude_projects.value),
+        ("exclude_paths", &archive.exclude_paths.value),
+    ] {
+        for pattern in patterns {
+            let one = std::slice::from_ref(pattern);
+            let exclusions = match key {
+                "exclude_projects" => Exclusions::new(one, &[]),
+                _ => Exclusions::new(&[], one),
+            };
+            let places = Places { homes: homes.to_vec(), exclusions, ..Places::default() };
+            if places.list().excluded == 0 {
+                let what = format!("`{pattern}` in `{key}` matches nothing that agents have on this machine");
+                let mend = "steno config".to_owned();
+                found.push(Unmatched { what, mend });
+            }
+        }
+    }
+    found
+}

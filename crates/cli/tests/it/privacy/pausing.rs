@@ -1,0 +1,112 @@
+//! `steno pause`: nothing gets in, and with `--skip` what was written meanwhile never does.
+
+use std::fs;
+
+use super::world::{World, append};
+use super::{PUBLIC, SECRET, assert_absent, assert_present, done};
+use crate::app_servers::{Connected, SAID, SERVER};
+use crate::kit::{RUN, Steno, wait_until};
+
+/// Tries every way in; none takes anything.
+fn try_all(steno: &Steno, secret: &World) {
+    let before = steno.look();
+    for args in [
+        &["import"][..],
+        &["up", "--once", "--no-serve"],
+        &["spine", "record", &secret.codex_file().display().to_string()],
+    ] {
+        let said = steno.run(args);
+        assert_eq!(said.code, 1, "{args:?} {said:?}");
+        assert!(said.err.contains("recording is paused") && said.err.contains("steno resume"), "{said:?}");
+    }
+    let said = steno.run_with(&["record", "--run", RUN], b"{\"type\":\"run.started\",\"payload\":null}\n");
+    assert_eq!((said.code, said.out.as_str()), (1, ""), "{said:?}");
+    steno.assert_unchanged(&before, "while recording is paused");
+    let mut connected = Connected::begin(steno, &["sh", "-c", SERVER]);
+    let mut heard = String::new();
+    for line in SAID {
+        connected.say(&line.replace("Hello.", "zq7secret said"));
+        heard.push_str(&connected.hear());
+    }
+    let (rest, code, talk) = connected.end();
+    assert_eq!((code, (heard + &rest).lines().count()), (7, 4), "the server is not disturbed: {talk}");
+    assert!(talk.contains("recording was paused"), "{talk}");
+    assert_absent(steno, SECRET, "while recording is paused");
+}
+
+#[test]
+fn a_pause_stops_every_way_in_and_files_are_archived_afterwards() {
+    let steno = Steno::new();
+    World::new(&steno, PUBLIC, 0xab).write();
+    done(&steno.run(&["import"]));
+    let paused = steno.run(&["pause"]);
+    done(&paused);
+    assert!(paused.err.contains("archived afterwards"), "{paused:?}");
+    let secret = World::new(&steno, SECRET, 0x5e);
+    secret.write();
+    try_all(&steno, &secret);
+    done(&steno.run(&["resume"]));
+    done(&steno.run(&["import"]));
+    assert_present(&steno, "zq7secret prompt");
+    // What went over a connection is not in any file, and says so.
+    assert_present(&steno, "\"reason\":\"paused\"");
+}
+
+#[test]
+fn what_was_written_during_a_pause_that_skips_never_gets_in() {
+    let steno = Steno::new();
+    let public = World::new(&steno, PUBLIC, 0xab);
+    public.write();
+    done(&steno.run(&["import"]));
+    done(&steno.run(&["pause", "--skip"]));
+    let secret = World::new(&steno, SECRET, 0x5e);
+    secret.write();
+    // A session that was there before goes on.
+    append(&public.claude_file(), "{\"type\":\"custom-title\",\"customTitle\":\"zq7secret title\"}\n");
+    append(&public.codex_file(), "{\"type\":\"event_msg\",\"payload\":{\"message\":\"zq7secret codex\"}}\n");
+    try_all(&steno, &secret);
+    let resumed = steno.run(&["resume"]);
+    done(&resumed);
+    assert!(resumed.err.contains("left out for good"), "{resumed:?}");
+    done(&steno.run(&["import"]));
+    append(&secret.claude_file(), "{\"type\":\"custom-title\",\"customTitle\":\"zq7secret later\"}\n");
+    append(&public.claude_file(), "{\"type\":\"custom-title\",\"customTitle\":\"after\"}\n");
+    let after = World::new(&steno, "zq7after", 0x33);
+    after.write();
+    done(&steno.run(&["import"]));
+    assert_absent(&steno, SECRET, "skipped");
+    super::assert_whole(&steno, PUBLIC);
+    super::assert_whole(&steno, "zq7after");
+    done(&steno.run(&["verify"]));
+}
+
+#[test]
+fn a_pause_that_skips_holds_for_whoever_follows_and_also_when_it_ends_by_itself() {
+    let steno = Steno::new();
+    World::new(&steno, PUBLIC, 0xab).write();
+    let mut live = steno.start(&["watch"]);
+    live.line();
+    done(&steno.run(&["pause", "--skip"]));
+    let secret = World::new(&steno, SECRET, 0x5e);
+    secret.write();
+    done(&steno.run(&["resume"]));
+    let after = World::new(&steno, "zq7after", 0x33);
+    after.write();
+    wait_until("what follows", || steno.transcript(&after.claude).is_file());
+    live.signal("INT");
+    done(&live.ended());
+    assert_absent(&steno, SECRET, "followed");
+    done(&steno.run(&["pause", "--skip", "--for", "1h"]));
+    secret.beside(0x5f, SECRET).write();
+    // The hour is over.
+    let file = steno.store().join("paused");
+    let text = fs::read_to_string(&file).unwrap();
+    let (before, after) = text.split_once("\"until\":\"").unwrap();
+    let rest = after.split_once('"').unwrap().1;
+    fs::write(&file, format!("{before}\"until\":\"2001-01-01T00:00:00Z\"{rest}")).unwrap();
+    done(&steno.run(&["import"]));
+    assert!(!file.exists());
+    assert_absent(&steno, SECRET, "ended by itself");
+    let steno = Steno::new();
+    assert_eq!(steno.run(&["resume"]).code, 1);
+}

@@ -1,0 +1,187 @@
+//! Whether recording into a store is paused: a small file that says since when, until when, and whether what is written
+//! meanwhile is skipped.
+
+use std::io;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use steno_disk::{LockGuard, StorePath, read_full, replace_file, sync_dir};
+
+use crate::side::json_line;
+use crate::store::Store;
+
+const FILE_BYTES_MAX: usize = 4096;
+/// How long is waited at a time for those who record, and how often at most.
+const WAIT: Duration = Duration::from_millis(5);
+const WAITS_MAX: usize = 2000;
+
+/// That recording is paused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pause {
+    /// Since when; not known of a pause that a former version began.
+    pub since: Option<Timestamp>,
+    /// Until when; without it, until somebody resumes.
+    pub until: Option<Timestamp>,
+    /// Whether what is written meanwhile is left out for good.
+    pub skips: bool,
+}
+
+/// The content of the file.
+#[derive(Serialize, Deserialize)]
+struct PauseFile {
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    since: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    until: Option<String>,
+    #[serde(default)]
+    skip: bool,
+}
+
+/// Held while something is being recorded.
+pub struct Recording {
+    _guard: Option<Box<dyn LockGuard>>,
+}
+
+impl Pause {
+    /// Tells whether it is over by itself.
+    #[must_use]
+    pub fn is_over(&self, now: Timestamp) -> bool {
+        self.until.is_some_and(|until| until <= now)
+    }
+}
+
+impl Store {
+    /// Pauses recording.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn pause(&self, pause: &Pause) -> io::Result<()> {
+        let text = |time: Option<Timestamp>| time.map(|time| time.to_string());
+        let file = PauseFile { since: text(pause.since), until: text(pause.until), skip: pause.skips };
+        replace_file(&**self.disk(), &path(), format!("{}\n", json_line(&file)).as_bytes())
+    }
+
+    /// Waits until nobody records any more what was begun before the pause; says whether that is so.
+    #[must_use]
+    pub fn wait_for_pause(&self) -> bool {
+        for _ in 0..WAITS_MAX {
+            // Whoever cannot lock cannot wait.
+            match self.disk().try_lock(&lock_path()) {
+                Ok(Some(_)) => return true,
+                Ok(None) => std::thread::sleep(WAIT),
+                Err(_) => return false,
+            }
+        }
+        false
+    }
+
+    /// Begins to record something: while what this returns is held, a pause does not begin. `None` while recording is
+    /// paused.
+    #[must_use]
+    pub fn enter(&self, now: Timestamp) -> Option<Recording> {
+        // Asked for after the lock: whoever pauses waits for the lock after it has said so. Where there is no lock to be
+        // had, a pause may begin a moment later than it says.
+        let guard = self.disk().try_share(&lock_path()).ok().flatten();
+        (!self.is_paused(now)).then_some(Recording { _guard: guard })
+    }
+
+    /// Lets recording go on.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn resume(&self) -> io::Result<()> {
+        self.disk().remove(&path())?;
+        sync_dir(&**self.disk(), &StorePath::root())
+    }
+
+    /// Returns the pause that somebody asked for, also when it is over by itself. A file that cannot be read as one of
+    /// ours pauses recording: somebody wanted that.
+    #[must_use]
+    pub fn pause_set(&self) -> Option<Pause> {
+        const UNKNOWN: Pause = Pause { since: None, until: None, skips: false };
+        let Ok(opened) = self.disk().open_read(&path()) else { return Some(UNKNOWN) };
+        let file = opened?;
+        let mut bytes = vec![0; FILE_BYTES_MAX];
+        let read = read_full(&*file, &mut bytes, 0).unwrap_or(0);
+        let time = |text: Option<String>| text.and_then(|text| text.parse().ok());
+        if let Ok(PauseFile { since, until, skip }) = serde_json::from_slice(&bytes[..read]) {
+            return Some(Pause { since: time(since), until: time(until), skips: skip });
+        }
+        // A former version wrote the end alone.
+        let until = str::from_utf8(&bytes[..read]).ok().and_then(|text| text.trim().parse().ok());
+        Some(Pause { until, ..UNKNOWN })
+    }
+
+    /// Tells whether recording is paused.
+    #[must_use]
+    pub fn is_paused(&self, now: Timestamp) -> bool {
+        self.pause_set().is_some_and(|pause| !pause.is_over(now))
+    }
+}
+
+fn path() -> StorePath {
+    StorePath::root().below("paused")
+}
+
+fn lock_path() -> StorePath {
+    StorePath::locks().below("pause.lock")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use jiff::SignedDuration;
+    use steno_disk::RealDisk;
+
+    use super::*;
+
+    #[test]
+    fn a_pause_ends_by_time_or_by_word() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::create(Arc::new(RealDisk::create(dir.path()).unwrap())).unwrap();
+        let now = Timestamp::now();
+        let pause = |until| Pause { since: Some(now), until, skips: false };
+        assert!(!store.is_paused(now));
+        store.pause(&pause(None)).unwrap();
+        assert!(store.is_paused(now));
+        store.resume().unwrap();
+        assert!(!store.is_paused(now));
+        let before = pause(Some(now - SignedDuration::from_secs(1)));
+        store.pause(&before).unwrap();
+        assert_eq!((store.is_paused(now), store.pause_set()), (false, Some(before)));
+        store.pause(&pause(Some(now + SignedDuration::from_hours(1)))).unwrap();
+        assert!(store.is_paused(now));
+    }
+
+    #[test]
+    fn a_pause_begins_when_nobody_records_any_more() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::create(Arc::new(RealDisk::create(dir.path()).unwrap())).unwrap();
+        let now = Timestamp::now();
+        let recording = store.enter(now);
+        assert!(recording.is_some() && store.enter(now).is_some(), "several may record");
+        store.pause(&Pause { since: None, until: None, skips: false }).unwrap();
+        assert!(store.enter(now).is_none());
+        assert!(store.disk().try_lock(&lock_path()).unwrap().is_none(), "somebody records still");
+        drop(recording);
+        assert!(store.wait_for_pause());
+    }
+
+    #[test]
+    fn a_pause_of_a_former_version_holds() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::create(Arc::new(RealDisk::create(dir.path()).unwrap())).unwrap();
+        let now = Timestamp::now();
+        for (text, want) in [
+            ("\n".to_owned(), true),
+            ("2001-01-01T00:00:00Z\n".to_owned(), false),
+            (format!("{}\n", now + SignedDuration::from_hours(1)), true),
+            ("garbage".to_owned(), true),
+        ] {
+            std::fs::write(dir.path().join("paused"), &text).unwrap();
+            assert_eq!(store.is_paused(now), want, "{text}");
+        }
+    }
+}

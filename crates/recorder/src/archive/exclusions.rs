@@ -1,0 +1,224 @@
+//! What is left alone: projects and paths that somebody excluded.
+
+use std::path::Path;
+
+use sha2::{Digest as _, Sha256};
+use steno_vault::SourceInfo;
+
+use super::ToArchive;
+use super::membership::{Membership, Project};
+
+/// What is left alone: projects by name or directory, paths with all that is below them. `*` stands for anything.
+#[derive(Clone, Debug, Default)]
+pub struct Exclusions {
+    /// Projects, as their agent names them, or by a directory, with all that is below it.
+    pub projects: Vec<String>,
+    /// Files or directories.
+    pub paths: Vec<String>,
+}
+
+/// Whether a file is archived.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// It is.
+    Kept,
+    /// It is excluded.
+    Excluded,
+    /// Projects are excluded, and it is not known to which project it belongs: it is left alone.
+    Unknown,
+}
+
+impl Exclusions {
+    /// Takes patterns as somebody wrote them. A directory counts also under the name that it has without links.
+    #[must_use]
+    pub fn new(projects: &[String], paths: &[String]) -> Self {
+        let both = |pattern: &String| {
+            let real = std::fs::canonicalize(pattern).ok().filter(|real| real.is_absolute());
+            let real = real.map(|real| real.to_string_lossy().into_owned());
+            let real = real.filter(|real| is_dir(pattern) && real != plain(pattern));
+            [Some(pattern.clone()), real].into_iter().flatten()
+        };
+        Self {
+            projects: projects.iter().flat_map(both).collect(),
+            paths: paths.iter().flat_map(both).collect(),
+        }
+    }
+
+    /// Tells whether a file is archived.
+    pub(crate) fn judge(&self, file: &ToArchive, membership: &Membership) -> Verdict {
+        if self.names_path(file.path()) {
+            return Verdict::Excluded;
+        }
+        if self.projects.is_empty() {
+            return Verdict::Kept;
+        }
+        self.judge_project(&membership.of(&file.info))
+    }
+
+    /// Tells whether the sessions in a directory are archived.
+    #[must_use]
+    pub fn judge_dir(&self, dir: Option<&str>) -> Verdict {
+        if self.projects.is_empty() { Verdict::Kept } else { self.judge_names(None, dir) }
+    }
+
+    pub(crate) fn judge_project(&self, project: &Project) -> Verdict {
+        match project {
+            // Each piece of it is judged by itself.
+            Project::Several => Verdict::Kept,
+            Project::Unknown => Verdict::Unknown,
+            Project::One { name, dir } => self.judge_names(name.as_deref(), dir.as_deref()),
+        }
+    }
+
+    fn judge_names(&self, name: Option<&str>, dir: Option<&str>) -> Verdict {
+        let is_named = |pattern: &String| {
+            name.is_some_and(|name| names_project(pattern, name))
+                || dir.is_some_and(|dir| names_dir(pattern, dir))
+                || dir.is_none() && name.is_some_and(|name| may_name_below(pattern, name))
+        };
+        if self.projects.iter().any(is_named) {
+            return Verdict::Excluded;
+        }
+        // A name of a project does not say which directory it is, unless the name is all that was asked for.
+        let is_known = dir.is_some()
+            || name.is_some_and(is_claude_name)
+            || !self.projects.iter().any(|pattern| is_dir(pattern));
+        if is_known && (dir.is_some() || name.is_some()) { Verdict::Kept } else { Verdict::Unknown }
+    }
+
+    fn names_path(&self, path: &Path) -> bool {
+        let path = path.to_string_lossy();
+        self.paths.iter().any(|pattern| is_at_or_below(plain(pattern), &path))
+    }
+}
+
+/// Tells whether a project is the one that somebody means, by the agent's name for it or by a directory at or below
+/// the one that was named.
+#[must_use]
+pub fn is_project(pattern: &str, info: &SourceInfo, dir: Option<&str>) -> bool {
+    let name = info.project.as_deref();
+    name.is_some_and(|name| names_project(pattern, name) || names_dir(pattern, name))
+        || dir.is_some_and(|dir| names_dir(pattern, dir))
+}
+
+fn is_dir(pattern: &str) -> bool {
+    pattern.starts_with('/')
+}
+
+/// Returns a pattern without slashes at its end.
+fn plain(pattern: &str) -> &str {
+    let trimmed = pattern.trim_end_matches('/');
+    if trimmed.is_empty() { pattern } else { trimmed }
+}
+
+/// Tells whether a directory is what a pattern names, or lies below it, under its own name or without links.
+pub(crate) fn names_dir(pattern: &str, dir: &str) -> bool {
+    let pattern = plain(pattern);
+    if !pattern.starts_with(['/', '*']) {
+        return false;
+    }
+    let is_named = |dir: &str| is_at_or_below(pattern, plain(dir));
+    is_named(dir) || std::fs::canonicalize(dir).is_ok_and(|real| is_named(&real.to_string_lossy()))
+}
+
+/// Tells whether a project has the name that a pattern says, or that its agent would give to the directory.
+fn names_project(pattern: &str, name: &str) -> bool {
+    let pattern = plain(pattern);
+    let is_hash = || {
+        name.len() == 64 && pattern.starts_with('/') && !pattern.contains('*') && gemini_name(pattern) == name
+    };
+    matches(pattern, name) || pattern.starts_with('/') && matches(&claude_name(pattern), name) || is_hash()
+}
+
+/// Tells whether the name that Claude Code gives to a project may be that of a directory below the one that is named.
+fn may_name_below(pattern: &str, name: &str) -> bool {
+    pattern.starts_with('/') && matches(&format!("{}-*", claude_name(plain(pattern))), name)
+}
+
+fn is_claude_name(name: &str) -> bool {
+    name.starts_with('-')
+}
+
+/// Returns how Claude Code names the project in a directory.
+pub(crate) fn claude_name(dir: &str) -> String {
+    let letter = |letter: char| if letter.is_ascii_alphanumeric() || letter == '*' { letter } else { '-' };
+    dir.chars().map(letter).collect()
+}
+
+/// Returns how the first releases of Gemini CLI name the project in a directory.
+fn gemini_name(dir: &str) -> String {
+    Sha256::digest(dir.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().concat()
+}
+
+fn is_at_or_below(pattern: &str, path: &str) -> bool {
+    matches(pattern, path) || matches(&format!("{pattern}/*"), path)
+}
+
+/// Tells whether a text is what a pattern says, in which `*` stands for anything.
+pub(crate) fn matches(pattern: &str, text: &str) -> bool {
+    let mut parts = pattern.split('*');
+    let Some(mut rest) = parts.next().and_then(|first| text.strip_prefix(first)) else { return false };
+    let mut last = None;
+    for part in parts {
+        // All but the last part may stand at the first place where they are found.
+        if let Some(middle) = last.replace(part) {
+            let Some((_, after)) = rest.split_once(middle) else { return false };
+            rest = after;
+        }
+    }
+    last.map_or(rest.is_empty(), |last| rest.ends_with(last))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_star_stands_for_anything() {
+        for (pattern, text, want) in [
+            ("abc", "abc", true),
+            ("abc", "abcd", false),
+            ("a*", "abc", true),
+            ("*c", "abc", true),
+            ("a*c*e", "abcde", true),
+            ("a*c*e", "abcd", false),
+            ("*", "", true),
+            ("a*a", "a", false),
+            ("**b**", "abc", true),
+            ("", "a", false),
+        ] {
+            assert_eq!(matches(pattern, text), want, "{pattern} {text}");
+        }
+    }
+
+    #[test]
+    fn a_project_is_excluded_by_directory_and_by_name() {
+        use Verdict::{Excluded, Kept, Unknown};
+        let check = |pattern: &str, name: Option<&str>, dir: Option<&str>, want: Verdict| {
+            let exclusions = Exclusions { projects: vec![pattern.to_owned()], paths: Vec::new() };
+            assert_eq!(exclusions.judge_names(name, dir), want, "{pattern} {name:?} {dir:?}");
+        };
+        for pattern in ["/src/secret", "/src/secret/", "/src/sec*"] {
+            check(pattern, None, Some("/src/secret"), Excluded);
+            check(pattern, None, Some("/src/secret/"), Excluded);
+            check(pattern, None, Some("/src/secret/deep/er"), Excluded);
+            check(pattern, None, Some("/src/other"), Kept);
+            check(pattern, Some("-src-secret"), None, Excluded);
+            // It may be `/src/secret/plans`, and nothing says that it is not.
+            check(pattern, Some("-src-secret-plans"), None, Excluded);
+            check(pattern, None, None, Unknown);
+            check(pattern, Some("shop"), None, Unknown);
+        }
+        check("/src/secret", Some("-src-secret-plans"), Some("/src/secret-plans"), Kept);
+        check("/src/secret", None, Some("/src/secret-plans"), Kept);
+        check("/src/secret", Some(&gemini_name("/src/secret")), None, Excluded);
+        check("shop", Some("shop"), None, Excluded);
+        check("shop", Some("web"), None, Kept);
+        check("shop", None, Some("/src/shop"), Kept);
+    }
+
+    #[test]
+    fn a_directory_is_the_project_that_claude_names_after_it() {
+        assert_eq!(claude_name("/src/my app.v2"), "-src-my-app-v2");
+    }
+}

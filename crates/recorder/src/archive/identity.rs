@@ -1,0 +1,195 @@
+//! Which session a file belongs to, and in which directory that was started, where the file's path does not say: the
+//! session's own files tell it.
+
+use std::collections::BTreeSet;
+use std::io::Read as _;
+use std::path::Path;
+
+use memchr::memmem;
+use serde::Deserialize;
+use steno_capture::packing::Unpacked;
+use steno_disk::{Links, open_regular};
+
+/// How much of a file is looked at.
+const HEAD_BYTES_MAX: u64 = 256 * 1024;
+
+/// What the beginning of a file says of its session.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Identity {
+    /// What the agent calls the session.
+    pub session: Option<String>,
+    /// The directory that it was started in.
+    pub dir: Option<String>,
+}
+
+impl Identity {
+    /// Looks at the beginning of a file, compressed or not. Whatever is no regular file says nothing.
+    #[must_use]
+    pub fn of_file(path: &Path) -> Self {
+        head_of(path).map(|head| Self::of_head(&head)).unwrap_or_default()
+    }
+
+    /// Looks at the first bytes of a session's records.
+    #[must_use]
+    pub fn of_head(head: &[u8]) -> Self {
+        let first = head.split(|byte| *byte == b'\n').next().unwrap_or_default();
+        if let Some(identity) = serde_json::from_slice(first).ok().and_then(of_codex) {
+            return identity;
+        }
+        let session = ["sessionId", "session_id", "thread_id"];
+        Self {
+            session: session.iter().find_map(|key| string_at(head, key)),
+            dir: string_at(head, "cwd").or_else(|| string_at(head, "workdir")),
+        }
+    }
+}
+
+/// The first record of a Codex session.
+#[derive(Deserialize)]
+struct CodexRecord {
+    r#type: Option<String>,
+    id: Option<String>,
+    cwd: Option<String>,
+    timestamp: Option<String>,
+    payload: Option<CodexMeta>,
+}
+
+#[derive(Deserialize)]
+struct CodexMeta {
+    id: Option<String>,
+    cwd: Option<String>,
+}
+
+fn of_codex(record: CodexRecord) -> Option<Identity> {
+    let CodexRecord { r#type, id, cwd, timestamp, payload } = record;
+    match (r#type.as_deref(), payload) {
+        (Some("session_meta"), Some(meta)) => Some(Identity { session: meta.id, dir: meta.cwd.or(cwd) }),
+        // The first releases had no types.
+        (None, None) if id.is_some() && timestamp.is_some() => Some(Identity { session: id, dir: cwd }),
+        _ => None,
+    }
+}
+
+/// Returns the directory that a Copilot session was started in, from the description beside its events.
+pub(crate) fn copilot_dir(home: &Path, path: &Path) -> Option<String> {
+    let mut below = path.strip_prefix(home).ok()?.components();
+    let (state, session) = (below.next()?, below.next()?);
+    let dir = home.join(state).join(session);
+    let described = head_of(&dir.join("workspace.yaml")).and_then(|head| {
+        let text = String::from_utf8_lossy(&head).into_owned();
+        let value = text.lines().find_map(|line| line.strip_prefix("cwd:"))?;
+        Some(value.trim().trim_matches(['"', '\'']).to_owned())
+    });
+    let events = if dir.is_dir() { dir.join("events.jsonl") } else { path.to_owned() };
+    described.or_else(|| Identity::of_file(&events).dir)
+}
+
+/// Returns the names that a session of Claude Code gives to its plans.
+pub(crate) fn claude_slugs(head: &[u8]) -> BTreeSet<String> {
+    let lines = head.split(|byte| *byte == b'\n');
+    lines.filter_map(|line| string_at(line, "slug")).collect()
+}
+
+/// Finds the first string with a key in JSON of which the end may be missing.
+pub(crate) fn string_at(head: &[u8], key: &str) -> Option<String> {
+    strings(head, key, 1).pop()
+}
+
+/// Finds all strings with a key in JSON, at whatever depth.
+pub(crate) fn strings_at(text: &[u8], key: &str) -> Vec<String> {
+    strings(text, key, usize::MAX)
+}
+
+/// Finds strings by their key. A key inside of a text has its quotes escaped.
+fn strings(head: &[u8], key: &str, most: usize) -> Vec<String> {
+    let quoted = format!("\"{key}\"");
+    let (mut found, mut from) = (Vec::new(), 0);
+    while found.len() < most
+        && let Some(at) = memmem::find(&head[from..], quoted.as_bytes())
+    {
+        let (start, end) = (from + at, from + at + quoted.len());
+        let is_key = start == 0 || head[start - 1] != b'\\';
+        let rest = head[end..].trim_ascii_start();
+        if let Some(value) = rest.strip_prefix(b":").filter(|_| is_key)
+            && let Some(Ok(text)) = serde_json::Deserializer::from_slice(value).into_iter::<String>().next()
+        {
+            found.push(text);
+        }
+        from = end;
+    }
+    found
+}
+
+/// Reads the beginning of a file, without waiting for anything that is none.
+pub(crate) fn head_of(path: &Path) -> Option<Vec<u8>> {
+    let file = open_regular(path, Links::Followed).ok()?;
+    let mut head = Vec::new();
+    // A compressed file may be cut, and its head tells all the same.
+    Unpacked::new(file).take(HEAD_BYTES_MAX).read_to_end(&mut head).ok();
+    Some(head)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(head: &str, session: Option<&str>, dir: Option<&str>) {
+        let want = Identity { session: session.map(str::to_owned), dir: dir.map(str::to_owned) };
+        assert_eq!(Identity::of_head(head.as_bytes()), want, "{head}");
+    }
+
+    #[test]
+    fn each_agent_says_which_session_it_is_and_where() {
+        check(
+            r#"{"type":"session_meta","payload":{"session_id":"other","id":"t","cwd":"/srv/shop"}}"#,
+            Some("t"),
+            Some("/srv/shop"),
+        );
+        check(r#"{"id":"t","timestamp":"2025-05-01T00:00:00Z","instructions":null}"#, Some("t"), None);
+        check(
+            "{\"type\":\"summary\",\"summary\":\"x\"}\n{\"cwd\":\"/a b\",\"sessionId\":\"s\"}\n",
+            Some("s"),
+            Some("/a b"),
+        );
+        check(r#"{"type":"thread.started","thread_id":"t"}"#, Some("t"), None);
+        check(
+            "{\n  \"sessionId\": \"g\",\n  \"messages\": [{\"content\": \"\\\"cwd\\\": \\\"no\\\"",
+            Some("g"),
+            None,
+        );
+        check(
+            r#"{"type":"session.start","data":{"sessionId":"c","context":{"cwd":"/w"}}}"#,
+            Some("c"),
+            Some("/w"),
+        );
+        check("no record", None, None);
+    }
+
+    #[test]
+    fn a_rollout_says_where_it_was_started_also_when_it_is_compressed() {
+        let dir = tempfile::tempdir().unwrap();
+        let record = r#"{"type":"session_meta","payload":{"id":"i","cwd":"/srv/shop"}}"#;
+        let packed = dir.path().join("r.jsonl.zst");
+        std::fs::write(&packed, zstd::encode_all(record.as_bytes(), 1).unwrap()).unwrap();
+        assert_eq!(Identity::of_file(&packed).dir.as_deref(), Some("/srv/shop"));
+    }
+
+    #[test]
+    fn a_description_says_where_a_copilot_session_was_started() {
+        let dir = tempfile::tempdir().unwrap();
+        let session = dir.path().join("session-state/s");
+        std::fs::create_dir_all(&session).unwrap();
+        std::fs::write(session.join("workspace.yaml"), "id: s\ncwd: /srv/shop\nbranch: main\n").unwrap();
+        assert_eq!(copilot_dir(dir.path(), &session.join("files/a")).as_deref(), Some("/srv/shop"));
+        assert_eq!(copilot_dir(dir.path(), dir.path()), None);
+        // A pipe in its place holds nobody up, and the events say it too.
+        std::fs::remove_file(session.join("workspace.yaml")).unwrap();
+        let made = std::process::Command::new("mkfifo").arg(session.join("workspace.yaml")).status().unwrap();
+        assert!(made.success());
+        assert_eq!(copilot_dir(dir.path(), &session.join("files/a")), None);
+        let event = r#"{"type":"session.start","data":{"context":{"cwd":"/srv/web"}}}"#;
+        std::fs::write(session.join("events.jsonl"), event).unwrap();
+        assert_eq!(copilot_dir(dir.path(), &session.join("files/a")).as_deref(), Some("/srv/web"));
+    }
+}

@@ -1,0 +1,221 @@
+//! Which project files and sessions belong to, as agents' homes say it.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use serde::Deserialize;
+use steno_capture::discovery::{Home, Origin, Provider, Role as PlaceRole, files};
+use steno_vault::{Role, SourceInfo};
+
+use super::exclusions::claude_name;
+use super::identity::{Identity, copilot_dir, head_of, string_at};
+use super::mixed::Mixed;
+
+/// How many sessions of a project are asked for its directory.
+const SESSIONS_ASKED_MAX: usize = 16;
+/// After how long all sessions of a home are looked at again, when one is not known.
+const LEARN_AGAIN_AFTER: Duration = Duration::from_secs(5);
+
+/// The project of a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Project {
+    /// The file is of one project: the agent's name for it, its directory, or both.
+    One { name: Option<String>, dir: Option<String> },
+    /// The file is of several projects.
+    Several,
+    /// Nothing says which project it is of.
+    Unknown,
+}
+
+impl Project {
+    fn new(name: Option<String>, dir: Option<String>) -> Self {
+        if name.is_none() && dir.is_none() { Self::Unknown } else { Self::One { name, dir } }
+    }
+}
+
+/// What was found out about the projects of homes. What was not found is looked for again.
+#[derive(Debug, Default)]
+pub struct Membership {
+    known: Mutex<Known>,
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    /// The directories of projects that have names.
+    projects: HashMap<(PathBuf, String), String>,
+    /// The projects of sessions.
+    sessions: HashMap<(PathBuf, String), Project>,
+    /// When all sessions of a home of Codex were looked at.
+    codex_learned: HashMap<PathBuf, Instant>,
+}
+
+impl Membership {
+    /// Finds the project of a file.
+    pub(crate) fn of(&self, info: &SourceInfo) -> Project {
+        let path = &info.path.0;
+        let home = info.home.as_ref().map(|home| home.0.as_path());
+        let name = info.project.clone();
+        let id = info.session.as_deref().and_then(|session| session.rsplit('/').next());
+        if Mixed::of(info).is_some_and(Mixed::is_of_several_projects) {
+            return Project::Several;
+        }
+        let dir = match (info.provider.as_deref(), home) {
+            (Some("claude"), Some(home)) => match (&name, id) {
+                (Some(name), _) => self.claude_dir(home, name),
+                (None, Some(id)) => return self.of_session("claude", home, id),
+                (None, None) => return self.of_plan(home, path),
+            },
+            (Some("gemini"), Some(home)) => {
+                let name = name.clone().unwrap_or_default();
+                self.project_dir(home, &name, || gemini_dir(home, &name))
+            }
+            (Some("copilot"), Some(home)) => copilot_dir(home, path),
+            (Some("codex"), _) if info.role == Role::Transcript => Identity::of_file(path).dir,
+            (Some("codex"), Some(home)) => {
+                return id.map_or(Project::Unknown, |id| self.of_session("codex", home, id));
+            }
+            (Some(_) | None, _) => return of_loose(path),
+        };
+        Project::new(name, dir)
+    }
+
+    /// Finds the project of a session, by the session's id.
+    pub(crate) fn of_session(&self, provider: &str, home: &Path, id: &str) -> Project {
+        let key = (home.to_owned(), id.to_owned());
+        if let Some(project) = self.known().sessions.get(&key) {
+            return project.clone();
+        }
+        let project = match provider {
+            "claude" => claude_project_of(home, id).map_or(Project::Unknown, |project| {
+                let dir = self.claude_dir(home, &project);
+                Project::new(Some(project), dir)
+            }),
+            "codex" => return self.learn_codex(home, &key),
+            "copilot" => {
+                let events = home.join("session-state").join(id).join("events.jsonl");
+                Project::new(None, copilot_dir(home, &events))
+            }
+            _ => Project::Unknown,
+        };
+        if project != Project::Unknown {
+            self.known().sessions.insert(key, project.clone());
+        }
+        project
+    }
+
+    fn known(&self) -> std::sync::MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn project_dir(&self, home: &Path, name: &str, look: impl FnOnce() -> Option<String>) -> Option<String> {
+        let key = (home.to_owned(), name.to_owned());
+        if let Some(dir) = self.known().projects.get(&key) {
+            return Some(dir.clone());
+        }
+        let dir = look()?;
+        self.known().projects.insert(key, dir.clone());
+        Some(dir)
+    }
+
+    /// Finds the directories of all sessions of Codex in a home; returns the project of one of them. What is not there is
+    /// not looked for again at once, as histories are full of sessions that are gone.
+    fn learn_codex(&self, home: &Path, key: &(PathBuf, String)) -> Project {
+        let now = Instant::now();
+        let is_fresh = |learned: &Instant| now.duration_since(*learned) < LEARN_AGAIN_AFTER;
+        if !self.known().codex_learned.get(home).is_some_and(is_fresh) {
+            let whole = Home { provider: Provider::Codex, root: home.to_owned(), origin: Origin::Given };
+            for file in files(&whole).files {
+                let Some(session) = file.place.session.filter(|_| file.place.role == PlaceRole::Transcript)
+                else {
+                    continue;
+                };
+                let key = (home.to_owned(), session.id().to_owned());
+                if !self.known().sessions.contains_key(&key)
+                    && let Some(dir) = Identity::of_file(&file.path).dir
+                {
+                    self.known().sessions.insert(key, Project::new(None, Some(dir)));
+                }
+            }
+            self.known().codex_learned.insert(home.to_owned(), now);
+        }
+        self.known().sessions.get(key).cloned().unwrap_or(Project::Unknown)
+    }
+
+    fn claude_dir(&self, home: &Path, project: &str) -> Option<String> {
+        self.project_dir(home, project, || claude_dir(home, project))
+    }
+
+    /// Finds the project of the session that a plan was made in, by the name that both have.
+    fn of_plan(&self, home: &Path, path: &Path) -> Project {
+        let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        let plan = stem.split("-agent-").next().unwrap_or_default();
+        let is_its = |session: &Path| {
+            head_of(session).and_then(|head| string_at(&head, "slug")).as_deref() == Some(plan)
+        };
+        let found = claude_sessions(home).into_iter().find(|(_, session)| is_its(session));
+        found.map_or(Project::Unknown, |(project, _)| {
+            let dir = self.claude_dir(home, &project);
+            Project::new(Some(project), dir)
+        })
+    }
+}
+
+/// Finds the project of a file that lies anywhere: by its records, else by where it lies.
+fn of_loose(path: &Path) -> Project {
+    let dir = Identity::of_file(path).dir;
+    let beside = || path.parent().map(|dir| dir.to_string_lossy().into_owned());
+    Project::One { name: None, dir: dir.or_else(beside) }
+}
+
+/// Lists the sessions of a home of Claude Code with the names of their projects.
+fn claude_sessions(home: &Path) -> Vec<(String, PathBuf)> {
+    let mut found = Vec::new();
+    for project in entries(&home.join("projects")) {
+        let name = project.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let is_session = |path: &PathBuf| path.extension().is_some_and(|ending| ending == "jsonl");
+        found.extend(entries(&project).into_iter().filter(is_session).map(|path| (name.clone(), path)));
+    }
+    found
+}
+
+/// Finds the project that Claude Code keeps a session in.
+fn claude_project_of(home: &Path, id: &str) -> Option<String> {
+    let has_it =
+        |project: &PathBuf| project.join(format!("{id}.jsonl")).exists() || project.join(id).is_dir();
+    let project = entries(&home.join("projects")).into_iter().find(has_it)?;
+    Some(project.file_name()?.to_string_lossy().into_owned())
+}
+
+/// Finds the directory of a project of Claude Code, by the records of its sessions. A session may have been in other
+/// directories too: the one that the project is named after counts.
+fn claude_dir(home: &Path, project: &str) -> Option<String> {
+    let sessions = entries(&home.join("projects").join(project));
+    let sessions = sessions.into_iter().filter(|path| path.is_file()).take(SESSIONS_ASKED_MAX);
+    let dirs: Vec<String> = sessions.filter_map(|path| Identity::of_file(&path).dir).collect();
+    dirs.iter().find(|dir| claude_name(dir) == project).or_else(|| dirs.first()).cloned()
+}
+
+/// Finds the directory of a project of Gemini CLI, which the agent has written down.
+fn gemini_dir(home: &Path, project: &str) -> Option<String> {
+    #[derive(Deserialize)]
+    struct Projects {
+        projects: HashMap<String, String>,
+    }
+    let root = head_of(&home.join("tmp").join(project).join(".project_root"));
+    let root =
+        root.map(|text| String::from_utf8_lossy(&text).trim().to_owned()).filter(|dir| !dir.is_empty());
+    root.or_else(|| {
+        let text = std::fs::read(home.join("projects.json")).ok()?;
+        let listed: Projects = serde_json::from_slice(&text).ok()?;
+        listed.projects.into_iter().find(|(_, name)| name == project).map(|(dir, _)| dir)
+    })
+}
+
+fn entries(dir: &Path) -> Vec<PathBuf> {
+    let listed = std::fs::read_dir(dir).into_iter().flatten();
+    let mut paths: Vec<PathBuf> = listed.filter_map(|entry| Some(entry.ok()?.path())).collect();
+    paths.sort();
+    paths
+}

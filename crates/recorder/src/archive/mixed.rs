@@ -1,0 +1,256 @@
+//! Files in which an agent keeps something of several sessions, or of several projects: what was typed, and lists.
+//!
+//! They are kept without the pieces of what is excluded or forgotten. As long as nothing is, they are kept byte for byte.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use steno_vault::{Role, SourceInfo};
+
+use super::exclusions::{Exclusions, Verdict};
+use super::membership::Membership;
+
+/// A file of several sessions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mixed {
+    /// `history.jsonl` of Claude Code and Codex: a prompt a line.
+    Prompts,
+    /// `session_index.jsonl` of Codex: a session a line.
+    SessionLines,
+    /// `sessions-index.json` of Claude Code: a list of the sessions of one project.
+    SessionList,
+    /// `logs.json` of Gemini CLI: a list of what was typed in one project.
+    Log,
+    /// `projects.json` of Gemini CLI: the names of projects by their directories.
+    Projects,
+}
+
+/// What a piece of such a file says of itself.
+#[derive(Clone, Debug, Default)]
+pub struct Piece<'a> {
+    /// The piece as it stands there.
+    pub raw: &'a str,
+    /// The session that it is of.
+    pub session: Option<String>,
+    /// The directory that it is of.
+    pub dir: Option<String>,
+    /// What was typed.
+    pub text: Option<String>,
+    /// When, in milliseconds since 1970.
+    pub time_ms: Option<f64>,
+}
+
+/// What is left of such a file.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Filtered {
+    /// What is kept.
+    pub kept: Vec<u8>,
+    /// How many pieces are left out.
+    pub left_out: u64,
+}
+
+/// What is excluded of files that several projects share.
+#[derive(Debug)]
+pub(crate) struct PieceRules {
+    pub(crate) exclusions: Exclusions,
+    pub(crate) membership: Arc<Membership>,
+}
+
+impl PieceRules {
+    /// Tells whether a piece is archived. One whose project is not known is not.
+    pub(crate) fn keep(&self, info: &SourceInfo, piece: &Piece<'_>) -> bool {
+        let home = info.home.as_ref().map(|home| home.0.clone()).or_else(|| {
+            // A copy of one file beside others of its home.
+            info.path.0.parent().map(Path::to_owned)
+        });
+        let verdict = match (&piece.dir, info.provider.as_deref(), &piece.session) {
+            (Some(dir), _, _) => self.exclusions.judge_dir(Some(dir)),
+            (None, Some(provider), Some(session)) => {
+                let home = home.unwrap_or_default();
+                self.exclusions.judge_project(&self.membership.of_session(provider, &home, session))
+            }
+            (None, _, _) => Verdict::Unknown,
+        };
+        verdict == Verdict::Kept
+    }
+}
+
+/// The fields by which a piece is known. Agents spell them in many ways.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Fields {
+    #[serde(rename = "sessionId")]
+    session_camel: Option<String>,
+    session_id: Option<String>,
+    id: Option<serde_json::Value>,
+    project: Option<String>,
+    #[serde(rename = "projectPath")]
+    project_path: Option<String>,
+    display: Option<String>,
+    text: Option<String>,
+    message: Option<serde_json::Value>,
+    timestamp: Option<serde_json::Value>,
+    ts: Option<f64>,
+}
+
+impl Mixed {
+    /// Tells whether a file is such a one, by its name.
+    #[must_use]
+    pub fn of(info: &SourceInfo) -> Option<Self> {
+        let kind = match info.path.0.file_name()?.to_str()? {
+            "history.jsonl" => Self::Prompts,
+            "session_index.jsonl" => Self::SessionLines,
+            "sessions-index.json" => Self::SessionList,
+            "logs.json" => Self::Log,
+            "projects.json" => Self::Projects,
+            _ => return None,
+        };
+        (info.role == Role::Shared || info.home.is_none()).then_some(kind)
+    }
+
+    /// Tells whether it is of several projects, and not of several sessions of one.
+    pub(crate) fn is_of_several_projects(self) -> bool {
+        matches!(self, Self::Prompts | Self::SessionLines | Self::Projects)
+    }
+
+    /// Takes out the pieces that are not to be kept. With nothing to take out, all bytes stay as they are; `None` when
+    /// the file cannot be read as what it is, and so is not known to hold nothing that has to go.
+    #[must_use]
+    pub fn filter(self, bytes: &[u8], keep: &mut dyn FnMut(&Piece<'_>) -> bool) -> Option<Filtered> {
+        match self {
+            Self::Prompts | Self::SessionLines => Some(self.filter_lines(bytes, keep)),
+            Self::Log => filter_list(std::str::from_utf8(bytes).ok()?, None, keep),
+            Self::SessionList => {
+                #[derive(Deserialize)]
+                struct List<'a> {
+                    #[serde(borrow)]
+                    entries: &'a RawValue,
+                }
+                let text = std::str::from_utf8(bytes).ok()?;
+                let list: List<'_> = serde_json::from_str(text).ok()?;
+                filter_list(list.entries.get(), Some(text), keep)
+            }
+            Self::Projects => filter_projects(std::str::from_utf8(bytes).ok()?, keep),
+        }
+    }
+
+    fn filter_lines(self, bytes: &[u8], keep: &mut dyn FnMut(&Piece<'_>) -> bool) -> Filtered {
+        let mut filtered = Filtered::default();
+        for line in bytes.split_inclusive(|byte| *byte == b'\n') {
+            let text = std::str::from_utf8(line).unwrap_or_default();
+            let piece = piece_of(text, self == Self::SessionLines);
+            let is_whole = line.ends_with(b"\n");
+            match piece {
+                Some(piece) if keep(&piece) => filtered.kept.extend_from_slice(line),
+                // The end of the file may be the beginning of a line: it is looked at again when the rest has come.
+                None if !is_whole => {}
+                None if line.trim_ascii().is_empty() => filtered.kept.extend_from_slice(line),
+                Some(_) | None => filtered.left_out += 1,
+            }
+        }
+        filtered
+    }
+}
+
+fn piece_of(raw: &str, has_session_as_id: bool) -> Option<Piece<'_>> {
+    let fields: Fields = serde_json::from_str(raw).ok()?;
+    let id = fields.id.and_then(|id| id.as_str().map(str::to_owned)).filter(|_| has_session_as_id);
+    let message = fields.message.and_then(|message| message.as_str().map(str::to_owned));
+    let time_ms = fields.timestamp.and_then(|time| time.as_f64());
+    Some(Piece {
+        raw,
+        session: fields.session_camel.or(fields.session_id).or(id),
+        dir: fields.project.or(fields.project_path),
+        text: fields.display.or(fields.text).or(message),
+        time_ms: time_ms.or(fields.ts.map(|seconds| seconds * 1000.0)),
+    })
+}
+
+/// Takes pieces out of a list, which may stand in a document.
+fn filter_list(
+    list: &str,
+    document: Option<&str>,
+    keep: &mut dyn FnMut(&Piece<'_>) -> bool,
+) -> Option<Filtered> {
+    let pieces: Vec<&RawValue> = serde_json::from_str(list).ok()?;
+    let mut kept = Vec::new();
+    for raw in &pieces {
+        if keep(&piece_of(raw.get(), false)?) {
+            kept.push(raw.get());
+        }
+    }
+    let left_out = (pieces.len() - kept.len()) as u64;
+    let whole = document.unwrap_or(list);
+    let text = if left_out == 0 {
+        whole.to_owned()
+    } else {
+        whole.replacen(list, &format!("[{}]", kept.join(",")), 1)
+    };
+    Some(Filtered { kept: text.into_bytes(), left_out })
+}
+
+fn filter_projects(text: &str, keep: &mut dyn FnMut(&Piece<'_>) -> bool) -> Option<Filtered> {
+    #[derive(Deserialize)]
+    struct Projects<'a> {
+        #[serde(borrow)]
+        projects: &'a RawValue,
+    }
+    let list: Projects<'_> = serde_json::from_str(text).ok()?;
+    let mut projects: BTreeMap<String, String> = serde_json::from_str(list.projects.get()).ok()?;
+    let before = projects.len();
+    projects.retain(|dir, name| {
+        let raw = format!("{dir} {name}");
+        keep(&Piece { raw: &raw, dir: Some(dir.clone()), ..Piece::default() })
+    });
+    let left_out = (before - projects.len()) as u64;
+    if left_out == 0 {
+        return Some(Filtered { kept: text.as_bytes().to_vec(), left_out });
+    }
+    let kept = serde_json::to_string(&projects).ok()?;
+    Some(Filtered { kept: text.replacen(list.projects.get(), &kept, 1).into_bytes(), left_out })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(kind: Mixed, text: &str, want: Option<(&str, u64)>) {
+        let mut keep = |piece: &Piece<'_>| {
+            piece.session.as_deref() != Some("gone") && piece.dir.as_deref() != Some("/gone")
+        };
+        let filtered = kind.filter(text.as_bytes(), &mut keep);
+        let want = want.map(|(kept, left_out)| Filtered { kept: kept.as_bytes().to_vec(), left_out });
+        assert_eq!(filtered, want, "{kind:?} {text}");
+    }
+
+    #[test]
+    fn lines_of_what_is_gone_are_left_out_and_others_stay_as_they_are() {
+        let kept = "{\"display\":\"a\", \"project\":\"/here\",\"timestamp\":1}\n";
+        let text = format!("{{\"display\":\"b\",\"project\":\"/gone\"}}\n{kept}{{\"sessionId\":\"gone\"}}\n");
+        check(Mixed::Prompts, &text, Some((kept, 2)));
+        check(Mixed::Prompts, "{\"session_id\":\"gone\",\"ts\":1,\"text\":\"x\"}\n\n", Some(("\n", 1)));
+        // A line that is not whole may be anything.
+        check(Mixed::Prompts, "{\"session_id\":\"s\"}\n{\"sess", Some(("{\"session_id\":\"s\"}\n", 0)));
+        check(Mixed::Prompts, "no record\n", Some(("", 1)));
+        check(Mixed::SessionLines, "{\"id\":\"gone\"}\n{\"id\":\"s\"}\n", Some(("{\"id\":\"s\"}\n", 1)));
+    }
+
+    #[test]
+    fn lists_lose_what_is_gone() {
+        let list = "{\"version\":1, \"entries\":[{\"sessionId\":\"gone\"}, {\"sessionId\":\"s\"}], \"x\":2}";
+        check(
+            Mixed::SessionList,
+            list,
+            Some(("{\"version\":1, \"entries\":[{\"sessionId\":\"s\"}], \"x\":2}", 1)),
+        );
+        check(Mixed::Log, "[ {\"sessionId\":\"s\"} ]", Some(("[ {\"sessionId\":\"s\"} ]", 0)));
+        check(Mixed::Log, "[{\"sessionId\":\"gone\"}]", Some(("[]", 1)));
+        check(Mixed::Log, "[{\"sessionId\":", None);
+        let projects = "{\"projects\":{\"/gone\":\"g\",\"/here\":\"h\"}}";
+        check(Mixed::Projects, projects, Some(("{\"projects\":{\"/here\":\"h\"}}", 1)));
+    }
+}

@@ -1,0 +1,131 @@
+//! Keeping a file of several sessions without the pieces that are excluded or forgotten.
+//!
+//! What the vault has of such a file is not what the file has, so that it is compared as a whole: where it goes on with
+//! what was kept, the rest is added; otherwise it is another generation.
+
+use std::sync::Arc;
+
+use steno_capture::tail::{Cursor, Look, Tail};
+use steno_vault::{Keep, Manifest, NameHash, SourceWriter, Vault};
+
+use super::catalog::Known;
+use super::cursors;
+use super::mixed::{Mixed, Piece};
+use super::{Archive, Error, ToArchive};
+
+/// How long such a file may be. Longer ones are told and left alone, as nobody could say what is in them.
+const FILE_BYTES_MAX: usize = 1024 * 1024 * 1024;
+const READ_BYTES: usize = 1024 * 1024;
+
+/// What came of a look at such a file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct MixedLook {
+    /// How many bytes were added.
+    pub(super) added: u64,
+    /// How many pieces are left out.
+    pub(super) left_out: u64,
+}
+
+impl Archive {
+    /// Returns what a file is if it is of several sessions, and something may have to be left out of it.
+    pub(super) fn mixed(&self, file: &ToArchive) -> Option<Mixed> {
+        let mixed = Mixed::of(&file.info)?;
+        let has_rules = file.rules.is_some() || self.vault.leaves_out_anything().unwrap_or(true);
+        has_rules.then_some(mixed)
+    }
+
+    /// Records what is new in a file of several sessions.
+    pub(super) fn record_mixed(&mut self, file: &ToArchive, mixed: Mixed) -> Result<MixedLook, Error> {
+        let mut info = file.whole_info();
+        self.check_left_out(file, &info)?;
+        let Some((bytes, cursor)) = read_whole(file)? else { return Ok(MixedLook::default()) };
+        let vault = Arc::clone(&self.vault);
+        let mut keep = |piece: &Piece<'_>| {
+            file.rules.as_ref().is_none_or(|rules| rules.keep(&info, piece))
+                && !is_piece_left_out(&vault, piece)
+        };
+        // One that cannot be read as what it is may be half written. It is looked at again when it changes.
+        let Some(filtered) = mixed.filter(&bytes, &mut keep) else { return Ok(MixedLook::default()) };
+        let (id, known) = self.source_of(file)?;
+        let before = known.as_ref().map(|_| self.manifest(id)).transpose()?.flatten();
+        if before.is_none() && filtered.kept.is_empty() {
+            return Ok(MixedLook { added: 0, left_out: filtered.left_out });
+        }
+        let was_filtered = before.as_ref().is_some_and(|manifest| manifest.info.is_filtered);
+        info.is_filtered = filtered.left_out > 0 || was_filtered;
+        let content = before.map_or(Ok(Vec::new()), |manifest| last_content(&self.vault, &manifest));
+        let content = content.map_err(Error::vault(file.path()))?;
+        let since = file.modified.clone();
+        let writer = self.vault.write(id, &info, &since).map_err(Error::vault(file.path()))?;
+        let added =
+            self.keep_mixed(writer, &content, &filtered.kept, cursor).map_err(Error::vault(file.path()))?;
+        Ok(MixedLook { added, left_out: filtered.left_out })
+    }
+
+    /// Adds what is new; returns how many bytes that is.
+    fn keep_mixed(
+        &mut self,
+        mut writer: SourceWriter,
+        content: &[u8],
+        kept: &[u8],
+        mut cursor: Cursor,
+    ) -> Result<u64, steno_vault::Error> {
+        let now = self.now();
+        let added = if let Some(rest) = kept.strip_prefix(content) {
+            rest
+        } else {
+            writer.begin_generation("rewritten", &now)?;
+            kept
+        };
+        if !added.is_empty() {
+            writer.append(added)?;
+        }
+        cursor.generation = writer.generation();
+        writer.save_state(Some(cursors::write(&cursor)), None, &now, Keep::InChunks)?;
+        self.catalog.put(Known::of(writer.manifest()));
+        Ok(added.len() as u64)
+    }
+}
+
+/// Tells whether a piece is of a session that was forgotten, or was forgotten itself.
+fn is_piece_left_out(vault: &Vault, piece: &Piece<'_>) -> bool {
+    let session = piece.session.as_ref().map(|session| NameHash::of_session(session));
+    let names = session.into_iter().chain([NameHash::of_piece(piece.raw.as_bytes())]);
+    // What cannot be told is left out.
+    names.into_iter().any(|name| vault.leaves_out(name).unwrap_or(true))
+}
+
+/// Reads the last generation of a source.
+pub(super) fn last_content(vault: &Vault, manifest: &Manifest) -> Result<Vec<u8>, steno_vault::Error> {
+    let mut content = Vec::new();
+    if let Some(last) = manifest.generation_last() {
+        vault.read(manifest, last, 0, |_, bytes| {
+            content.extend_from_slice(bytes);
+            true
+        })?;
+    }
+    Ok(content)
+}
+
+/// Reads all of a file, and how far that is; `None` when it is gone, or longer than is read.
+pub(super) fn read_whole(file: &ToArchive) -> Result<Option<(Vec<u8>, Cursor)>, Error> {
+    let mut tail = Tail::new(file.path());
+    let (mut whole, mut piece) = (Vec::new(), Vec::new());
+    loop {
+        match tail.look(&mut piece, READ_BYTES)? {
+            Look::Bytes { .. } => whole.extend_from_slice(&piece),
+            Look::NewGeneration { .. } => whole.clear(),
+            Look::Late { .. } => {}
+            Look::AtEnd => break,
+            Look::Gone => return Ok(None),
+        }
+        if whole.len() > FILE_BYTES_MAX {
+            tracing::warn!(
+                "`{}` is too long to look for what is left out, and is not archived",
+                file.path().display()
+            );
+            return Ok(None);
+        }
+    }
+    Ok(tail.cursor().map(|cursor| (whole, cursor)))
+}

@@ -1,0 +1,271 @@
+//! What of a connection is not recorded: everything while recording is paused, and the messages of threads that are of an
+//! excluded project, or were forgotten.
+
+use std::collections::HashSet;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use memchr::memchr_iter;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use steno_journal::{Recording, Store};
+use steno_model::Lane;
+use steno_vault::{NameHash, Vault};
+use steno_views::spine::WhyMissing;
+use uuid::Uuid;
+
+use crate::archive::{Exclusions, Membership, Verdict, strings_at};
+
+/// Requests that go on with a thread, or begin another with what it has: whose it is shows in the answer at the latest.
+const GOES_ON: [&str; 4] = ["thread/resume", "thread/fork", "thread/read", "thread/turns/list"];
+
+/// Judges the messages of a connection.
+pub struct ConnectionRules {
+    store: Store,
+    vault: Arc<Vault>,
+    exclusions: Exclusions,
+    /// The directory that the server was started in: where threads are that name none.
+    started_in: Option<String>,
+    /// Homes of Codex, where threads have their files.
+    homes: Vec<PathBuf>,
+    membership: Membership,
+    /// Threads that are left out, and threads that are known not to be.
+    left_out: HashSet<String>,
+    kept: HashSet<String>,
+    /// Requests that were left out and have no answer yet, by who asked.
+    asked: HashSet<(Lane, String)>,
+}
+
+/// What a message is about.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Said<'a> {
+    #[serde(borrow)]
+    id: Option<&'a RawValue>,
+    method: Option<String>,
+    params: About,
+    result: About,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct About {
+    thread_id: Option<String>,
+    thread: Option<Thread>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Thread {
+    id: Option<String>,
+}
+
+impl ConnectionRules {
+    /// Takes what is excluded, the directory that the server is started in, and the homes of Codex.
+    #[must_use]
+    pub fn new(
+        store: &Store,
+        exclusions: Exclusions,
+        started_in: Option<String>,
+        homes: Vec<PathBuf>,
+    ) -> Self {
+        Self {
+            store: store.clone(),
+            vault: Vault::open(Arc::clone(store.disk())),
+            exclusions,
+            started_in,
+            homes,
+            membership: Membership::default(),
+            left_out: HashSet::new(),
+            kept: HashSet::new(),
+            asked: HashSet::new(),
+        }
+    }
+
+    /// Begins to record a message, or says why it is not recorded.
+    pub(super) fn judge(&mut self, lane: Lane, message: &[u8]) -> Result<Recording, WhyMissing> {
+        // Also during a pause: who belongs to whom has to be known afterwards.
+        let leaves_out = self.leaves_out(lane, message);
+        let recording = self.store.enter(Timestamp::now()).ok_or(WhyMissing::Paused)?;
+        if leaves_out { Err(WhyMissing::LeftOut) } else { Ok(recording) }
+    }
+
+    fn leaves_out(&mut self, lane: Lane, message: &[u8]) -> bool {
+        let has_projects = !self.exclusions.projects.is_empty();
+        if !has_projects && !self.vault.leaves_out_anything().unwrap_or(true) {
+            return false;
+        }
+        // What is no message of the protocol names no thread, and may hold anything.
+        let Ok(said) = serde_json::from_slice::<Said<'_>>(message) else { return has_projects };
+        let id = said.id.map(|id| id.get().to_owned());
+        let other = match lane {
+            Lane::ToAgent => Lane::FromAgent,
+            Lane::FromAgent => Lane::ToAgent,
+        };
+        let is_answer = said.method.is_none();
+        let was_asked = is_answer && id.as_ref().is_some_and(|id| self.asked.remove(&(other, id.clone())));
+        let threads: Vec<String> =
+            [&said.params, &said.result].into_iter().flat_map(About::threads).collect();
+        let verdict = self.judge_message(message, &said, &threads, was_asked);
+        match verdict {
+            Verdict::Kept => self.kept.extend(threads),
+            Verdict::Excluded => self.left_out.extend(threads),
+            // The answer will tell.
+            Verdict::Unknown => {}
+        }
+        let is_left_out = verdict != Verdict::Kept;
+        if let (true, false, Some(id)) = (is_left_out, is_answer, id) {
+            self.asked.insert((lane, id));
+        }
+        is_left_out
+    }
+
+    /// Tells whether a message is of something that is left out.
+    fn judge_message(&self, message: &[u8], said: &Said<'_>, threads: &[String], was_asked: bool) -> Verdict {
+        let dirs = strings_at(message, "cwd");
+        let is_kept_dir = |dir: &String| self.exclusions.judge_dir(Some(dir)) == Verdict::Kept;
+        if dirs.iter().any(|dir| !is_kept_dir(dir)) || self.names_left_out_thread(message, threads) {
+            return Verdict::Excluded;
+        }
+        let has_projects = !self.exclusions.projects.is_empty();
+        match said.method.as_deref() {
+            Some("thread/start") if dirs.is_empty() && has_projects => {
+                self.exclusions.judge_dir(self.started_in.as_deref())
+            }
+            Some(method) if GOES_ON.contains(&method) && has_projects => {
+                let is_known = !threads.is_empty() && threads.iter().all(|thread| self.is_kept(thread));
+                if is_known { Verdict::Kept } else { Verdict::Unknown }
+            }
+            // An answer to what was left out is of a thread that is not, if it says so itself.
+            None if was_asked && dirs.is_empty() => Verdict::Excluded,
+            Some(_) | None => Verdict::Kept,
+        }
+    }
+
+    /// Tells whether a message names a thread that is left out, in whatever field.
+    fn names_left_out_thread(&self, message: &[u8], threads: &[String]) -> bool {
+        let is_left_out = |id: &str| {
+            self.left_out.contains(id) || self.vault.leaves_out(NameHash::of_session(id)).unwrap_or(true)
+        };
+        threads.iter().any(|id| is_left_out(id)) || uuids_in(message).any(|id| is_left_out(&id.to_string()))
+    }
+
+    /// Tells whether a thread is known to be of a project that is not excluded.
+    fn is_kept(&self, thread: &str) -> bool {
+        self.kept.contains(thread)
+            || self.homes.iter().any(|home| {
+                let project = self.membership.of_session("codex", home, thread);
+                self.exclusions.judge_project(&project) == Verdict::Kept
+            })
+    }
+}
+
+impl About {
+    fn threads(&self) -> impl Iterator<Item = String> {
+        let of_thread = self.thread.as_ref().and_then(|thread| thread.id.clone());
+        [self.thread_id.clone(), of_thread].into_iter().flatten()
+    }
+}
+
+/// Finds everything in a text that is a UUID.
+fn uuids_in(text: &[u8]) -> impl Iterator<Item = Uuid> {
+    const LEN: usize = uuid::fmt::Hyphenated::LENGTH;
+    const FIRST_HYPHEN: usize = 8;
+    memchr_iter(b'-', text).filter_map(|hyphen| {
+        let start = hyphen.checked_sub(FIRST_HYPHEN)?;
+        Uuid::try_parse_ascii(text.get(start..start + LEN)?).ok()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use steno_disk::RealDisk;
+
+    use super::*;
+
+    const SECRET: &str = "0199c2a4-6f1e-7b20-9c3d-5e6f70819203";
+    const PUBLIC: &str = "0199c2a4-6f1e-7b20-9c3d-5e6f70819204";
+
+    fn rules(started_in: &str) -> (tempfile::TempDir, ConnectionRules) {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::create(Arc::new(RealDisk::create(dir.path()).unwrap())).unwrap();
+        let exclusions = Exclusions { projects: vec!["/src/secret".to_owned()], paths: Vec::new() };
+        let rules = ConnectionRules::new(&store, exclusions, Some(started_in.to_owned()), Vec::new());
+        (dir, rules)
+    }
+
+    #[test]
+    fn messages_of_an_excluded_project_are_left_out_and_others_are_not() {
+        let (_dir, mut rules) = rules("/src/public");
+        let (to, from) = (Lane::ToAgent, Lane::FromAgent);
+        let started = |id, thread, dir| {
+            format!(r#"{{"id":{id},"result":{{"thread":{{"id":"{thread}"}},"cwd":"{dir}"}}}}"#)
+        };
+        for (lane, text, want) in [
+            (to, r#"{"method":"initialize","id":0,"params":{}}"#.to_owned(), false),
+            (from, r#"{"id":0,"result":{"userAgent":"x"}}"#.to_owned(), false),
+            (to, r#"{"method":"thread/start","id":1,"params":{"cwd":"/src/secret/a"}}"#.to_owned(), true),
+            (from, started(1, SECRET, "/src/secret/a"), true),
+            (to, r#"{"method":"thread/start","id":2,"params":{}}"#.to_owned(), false),
+            (from, started(2, PUBLIC, "/src/public"), false),
+            (to, format!(r#"{{"method":"turn/start","id":3,"params":{{"threadId":"{SECRET}"}}}}"#), true),
+            (from, r#"{"id":3,"result":{"turn":{"id":"t"}}}"#.to_owned(), true),
+            (from, r#"{"id":3,"result":{"turn":{"id":"t"}}}"#.to_owned(), false),
+            (to, format!(r#"{{"method":"turn/start","id":4,"params":{{"threadId":"{PUBLIC}"}}}}"#), false),
+            (from, format!(r#"{{"method":"item/delta","params":{{"threadId":"{SECRET}"}}}}"#), true),
+            (
+                from,
+                format!(r#"{{"id":9,"result":{{"data":[{{"id":"x","cwd":"/src/secret","preview":"p"}}]}}}}"#),
+                true,
+            ),
+            // Whose it is shows only in the answer.
+            (
+                to,
+                format!(r#"{{"method":"thread/resume","id":5,"params":{{"threadId":"{}"}}}}"#, Uuid::nil()),
+                true,
+            ),
+            (from, started(5, &Uuid::nil().to_string(), "/src/public"), false),
+            (
+                to,
+                format!(r#"{{"method":"turn/start","id":7,"params":{{"threadId":"{}"}}}}"#, Uuid::nil()),
+                false,
+            ),
+            (
+                to,
+                format!(r#"{{"method":"thread/resume","id":8,"params":{{"threadId":"{}"}}}}"#, Uuid::max()),
+                true,
+            ),
+            (from, started(8, &Uuid::max().to_string(), "/src/secret"), true),
+            (from, format!(r#"{{"method":"turn/started","params":{{"threadId":"{}"}}}}"#, Uuid::max()), true),
+            (to, format!(r#"{{"method":"thread/resume","id":6,"params":{{"threadId":"{PUBLIC}"}}}}"#), false),
+            (from, "no JSON".to_owned(), true),
+        ] {
+            assert_eq!(
+                rules.judge(lane, text.as_bytes()).err(),
+                want.then_some(WhyMissing::LeftOut),
+                "{text}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_forgotten_thread_and_what_is_begun_with_it_are_left_out() {
+        let (_dir, mut rules) = rules("/src/public");
+        rules.exclusions = Exclusions::default();
+        assert!(rules.judge(Lane::FromAgent, SECRET.as_bytes()).is_ok());
+        let vault = Vault::open(Arc::clone(rules.store.disk()));
+        vault.leave_out(&[NameHash::of_session(SECRET)], steno_vault::Reason::Session, "t").unwrap();
+        let fork =
+            format!(r#"{{"id":1,"result":{{"thread":{{"id":"{PUBLIC}","forkedFromId":"{SECRET}"}}}}}}"#);
+        let goes_on = format!(r#"{{"method":"turn/started","params":{{"threadId":"{PUBLIC}"}}}}"#);
+        for text in [fork, goes_on] {
+            assert_eq!(
+                rules.judge(Lane::FromAgent, text.as_bytes()).err(),
+                Some(WhyMissing::LeftOut),
+                "{text}"
+            );
+        }
+        assert!(rules.judge(Lane::FromAgent, br#"{"method":"x"}"#).is_ok());
+    }
+}

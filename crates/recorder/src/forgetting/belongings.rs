@@ -1,0 +1,256 @@
+//! Everything that belongs to sessions which are to be forgotten: copies of their files wherever they lie, what agents keep
+//! apart from them, and pieces of files that sessions share.
+
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+
+use steno_capture::packing::Unpacker;
+use steno_vault::{Manifest, NameHash, Role, SourceId, Vault};
+
+use super::Error;
+use crate::archive::{Identity, Mixed, Piece, claude_slugs, is_project, names_of};
+
+/// How much of a file is looked at to know which session it is of.
+const HEAD_BYTES_MAX: usize = 256 * 1024;
+
+/// What belongs to sessions.
+#[derive(Clone, Debug, Default)]
+pub struct Belongings {
+    /// Their files in the vault.
+    pub manifests: Vec<Manifest>,
+    /// What they are known by.
+    pub names: Vec<NameHash>,
+}
+
+/// Finds what belongs to the sessions of some files: all of their files, among those that the vault has.
+///
+/// # Errors
+/// What the vault says.
+pub fn belongings(vault: &Vault, all: &[Manifest], seeds: &[Manifest]) -> Result<Belongings, Error> {
+    let mut names = BTreeSet::new();
+    let mut slugs = BTreeSet::new();
+    for seed in seeds {
+        names.extend(names_in_vault(vault, seed)?);
+        if seed.info.provider.as_deref() == Some("claude") && seed.info.role == Role::Transcript {
+            slugs.extend(claude_slugs(&head_in_vault(vault, seed)?));
+        }
+    }
+    let has_copilot = seeds.iter().any(|seed| seed.info.provider.as_deref() == Some("copilot"));
+    let chosen: BTreeSet<SourceId> = seeds.iter().map(|seed| seed.id).collect();
+    let mut found = Belongings::default();
+    for manifest in all {
+        let is_its = chosen.contains(&manifest.id)
+            || is_plan_of(manifest, &slugs)
+            || has_copilot && is_typed_in_copilot(manifest)
+            || names_in_vault(vault, manifest)?.iter().any(|name| names.contains(name));
+        if is_its {
+            found.manifests.push(manifest.clone());
+        }
+    }
+    found.names = names.into_iter().collect();
+    Ok(found)
+}
+
+/// Tells whether a file is what was typed in Copilot, which former versions kept: nobody can take a session out of it.
+fn is_typed_in_copilot(manifest: &Manifest) -> bool {
+    let names = manifest.info.path.0.iter().map(|name| name.to_string_lossy().into_owned());
+    manifest.info.provider.as_deref() == Some("copilot")
+        && names.into_iter().any(|name| name.starts_with("command-history-state"))
+}
+
+/// Tells whether a file is a plan that a session with one of these names has made.
+fn is_plan_of(manifest: &Manifest, slugs: &BTreeSet<String>) -> bool {
+    let path = &manifest.info.path.0;
+    let is_plan = path.parent().and_then(|dir| dir.file_name()).is_some_and(|dir| dir == "plans");
+    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+    is_plan
+        && manifest.info.provider.as_deref() == Some("claude")
+        && slugs.contains(stem.split("-agent-").next().unwrap_or_default())
+}
+
+/// Returns what the session of a file is known by. A file of several sessions is of none of them.
+fn names_in_vault(vault: &Vault, manifest: &Manifest) -> Result<Vec<NameHash>, Error> {
+    let info = &manifest.info;
+    if Mixed::of(info).is_some() {
+        return Ok(Vec::new());
+    }
+    // Gemini's files have the beginning of the session's id in their names, and all of it in their records.
+    let is_told_by_records = info.role == Role::Transcript
+        && (info.session.is_none() || info.provider.as_deref() == Some("gemini"));
+    let head = if is_told_by_records { head_in_vault(vault, manifest)? } else { Vec::new() };
+    Ok(names_of(info, &head))
+}
+
+/// Reads the beginning of what a file holds now, unpacked. One that is damaged has none.
+fn head_in_vault(vault: &Vault, manifest: &Manifest) -> Result<Vec<u8>, Error> {
+    let (mut head, mut unpacker) = (Vec::new(), Unpacker::default());
+    let Some(last) = manifest.generation_last() else { return Ok(head) };
+    let read = vault.read(manifest, last, 0, |_, bytes| {
+        let is_good = unpacker.unpack(bytes, &mut |plain| head.extend_from_slice(plain)).is_ok();
+        is_good && head.len() < HEAD_BYTES_MAX
+    });
+    match read {
+        Err(error) if !error.is_damage() => Err(error.into()),
+        Ok(()) | Err(_) => Ok(head),
+    }
+}
+
+/// Finds the files of a project, by its directory, with all that is below it, or as its agent names it.
+///
+/// # Errors
+/// What the vault says.
+pub fn of_project(vault: &Vault, all: &[Manifest], project: &str) -> Result<Vec<Manifest>, Error> {
+    let gemini = gemini_dirs(vault, all)?;
+    let mut named = BTreeSet::new();
+    for manifest in all {
+        let info = &manifest.info;
+        let dir = match (info.provider.as_deref(), &info.project) {
+            (Some("gemini"), Some(name)) => gemini.get(name).cloned(),
+            (Some("claude"), _) | (_, None) if info.role == Role::Transcript => {
+                Identity::of_head(&head_in_vault(vault, manifest)?).dir
+            }
+            _ => None,
+        };
+        if is_project(project, info, dir.as_deref()) {
+            named.insert(manifest.id);
+            named.extend(in_same_project(all, manifest));
+        }
+    }
+    Ok(all.iter().filter(|manifest| named.contains(&manifest.id)).cloned().collect())
+}
+
+/// Lists what an agent keeps for the same project, by the name that it has for it.
+fn in_same_project(all: &[Manifest], one: &Manifest) -> Vec<SourceId> {
+    let key = |manifest: &Manifest| {
+        let info = &manifest.info;
+        (info.provider.clone(), info.home.clone().map(|home| home.0), info.project.clone())
+    };
+    let is_named =
+        matches!(one.info.provider.as_deref(), Some("claude" | "gemini")) && one.info.project.is_some();
+    let same = all.iter().filter(|other| is_named && key(other) == key(one));
+    same.map(|other| other.id).collect()
+}
+
+/// Finds the directories of Gemini's projects, by the files in which the agent has written them down.
+fn gemini_dirs(vault: &Vault, all: &[Manifest]) -> Result<BTreeMap<String, String>, Error> {
+    let mut dirs = BTreeMap::new();
+    for manifest in all.iter().filter(|manifest| manifest.info.provider.as_deref() == Some("gemini")) {
+        let is_root = manifest.info.path.0.file_name().is_some_and(|name| name == ".project_root");
+        if let Some(project) = manifest.info.project.clone().filter(|_| is_root) {
+            let dir = String::from_utf8_lossy(&head_in_vault(vault, manifest)?).trim().to_owned();
+            dirs.insert(project, dir);
+        }
+    }
+    Ok(dirs)
+}
+
+/// Which pieces of shared files go.
+#[derive(Clone, Debug, Default)]
+pub struct PiecesOf {
+    /// Those of these sessions.
+    pub names: HashSet<NameHash>,
+    /// Those of this project.
+    pub project: Option<String>,
+    /// Those that name no session, and say what was typed in it.
+    pub prompts: HashSet<String>,
+    /// Those that name no session, from before this time, in milliseconds since 1970.
+    pub before_ms: Option<f64>,
+}
+
+impl PiecesOf {
+    /// Tells whether a piece goes, and whether it is known by itself alone: it names no session.
+    fn judge(&self, piece: &Piece<'_>) -> (bool, bool) {
+        let name = piece.session.as_ref().map(|session| NameHash::of_session(session));
+        if name.is_some_and(|name| self.names.contains(&name)) {
+            return (true, false);
+        }
+        let of_project = self.project.as_deref().zip(piece.dir.as_deref());
+        let is_of_project = of_project.is_some_and(|(project, dir)| crate::archive::names_dir(project, dir));
+        let is_nobodys = name.is_none();
+        let is_said =
+            is_nobodys && piece.text.as_ref().is_some_and(|text| self.prompts.contains(text.trim()));
+        let is_old =
+            is_nobodys && self.before_ms.zip(piece.time_ms).is_some_and(|(before, time)| time < before);
+        let goes = is_of_project || is_said || is_old;
+        (goes, goes)
+    }
+}
+
+/// A file of several sessions that loses pieces.
+#[derive(Clone, Debug)]
+pub struct SharedFile {
+    /// The file.
+    pub manifest: Manifest,
+    /// How many pieces of it go, in all its generations.
+    pub pieces: u64,
+    /// What those are known by that name no session.
+    pub names: Vec<NameHash>,
+}
+
+/// Finds the files that lose pieces, among those that the vault has.
+///
+/// # Errors
+/// What the vault says.
+pub fn shared_files(vault: &Vault, all: &[Manifest], pieces: &PiecesOf) -> Result<Vec<SharedFile>, Error> {
+    let mut found = Vec::new();
+    for manifest in all {
+        let Some(mixed) = Mixed::of(&manifest.info) else { continue };
+        let mut file = SharedFile { manifest: manifest.clone(), pieces: 0, names: Vec::new() };
+        for number in 0..manifest.generations.len() {
+            let mut bytes = Vec::new();
+            vault.read(manifest, u32::try_from(number).unwrap_or(u32::MAX), 0, |_, piece| {
+                bytes.extend_from_slice(piece);
+                true
+            })?;
+            take_out(mixed, bytes, pieces, &mut file);
+        }
+        if file.pieces > 0 {
+            file.names.sort_unstable();
+            file.names.dedup();
+            found.push(file);
+        }
+    }
+    Ok(found)
+}
+
+/// Takes pieces out of a generation. One that cannot be read as what it is goes as a whole, if something else does.
+fn take_out(mixed: Mixed, bytes: Vec<u8>, pieces: &PiecesOf, file: &mut SharedFile) -> Vec<u8> {
+    let (mut count, mut names) = (0, Vec::new());
+    let mut keep = |piece: &Piece<'_>| {
+        let (goes, is_known_alone) = pieces.judge(piece);
+        count += u64::from(goes);
+        names.extend(is_known_alone.then(|| NameHash::of_piece(piece.raw.as_bytes())));
+        !goes
+    };
+    let filtered = mixed.filter(&bytes, &mut keep);
+    file.pieces += count;
+    file.names.append(&mut names);
+    match filtered {
+        Some(filtered) if filtered.left_out == 0 => bytes,
+        Some(filtered) => filtered.kept,
+        None => Vec::new(),
+    }
+}
+
+/// Takes the pieces out of files of the vault. What stood there is gone with the next sweep.
+///
+/// # Errors
+/// What the vault says.
+pub(super) fn rewrite_shared(
+    vault: &std::sync::Arc<Vault>,
+    files: &[SharedFile],
+    pieces: &PiecesOf,
+    now: &str,
+) -> Result<(), Error> {
+    if files.is_empty() {
+        return Ok(());
+    }
+    vault.sweep_later(now)?;
+    for file in files {
+        let Some(mixed) = Mixed::of(&file.manifest.info) else { continue };
+        let info = steno_vault::SourceInfo { is_filtered: true, ..file.manifest.info.clone() };
+        let mut writer = vault.write(file.manifest.id, &info, now)?;
+        let mut counted = file.clone();
+        writer.rewrite(|_, bytes| take_out(mixed, bytes, pieces, &mut counted))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,99 @@
+//! Hashes of names: how a tombstone knows again what was forgotten, without keeping what it was called.
+
+use std::fmt;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+const HASH_LEN: usize = 16;
+
+/// The first 16 bytes of the BLAKE3 hash of a kind, a zero byte and a name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct NameHash([u8; HASH_LEN]);
+
+impl NameHash {
+    /// Hashes the name of a session. A UUID at the end of the name is the whole name, wherever the session's files lie.
+    #[must_use]
+    pub fn of_session(session: &str) -> Self {
+        let id = session.rsplit('/').next().unwrap_or_default();
+        let name = Uuid::try_parse(id).map_or_else(|_| session.to_owned(), |id| id.hyphenated().to_string());
+        Self::of("session", name.as_bytes())
+    }
+
+    /// Hashes the path of a file.
+    #[must_use]
+    pub fn of_path(path: &Path) -> Self {
+        Self::of("path", path.as_os_str().as_bytes())
+    }
+
+    /// Hashes a line, or another piece, of a file that several sessions share. White space around it does not count.
+    #[must_use]
+    pub fn of_piece(piece: &[u8]) -> Self {
+        Self::of("piece", piece.trim_ascii())
+    }
+
+    fn of(kind: &str, name: &[u8]) -> Self {
+        let mut hasher = blake3::Hasher::new();
+        hasher.update(kind.as_bytes()).update(&[0]).update(name);
+        let mut hash = [0; HASH_LEN];
+        hasher.finalize_xof().fill(&mut hash);
+        Self(hash)
+    }
+}
+
+impl fmt::Display for NameHash {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(out, "{byte:02x}"))
+    }
+}
+
+impl From<NameHash> for String {
+    fn from(hash: NameHash) -> Self {
+        hash.to_string()
+    }
+}
+
+impl TryFrom<String> for NameHash {
+    type Error = &'static str;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        const WRONG: &str = "a hash of a name has 32 lower-case hex digits";
+        let is_digit = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
+        if text.len() != 2 * HASH_LEN || !text.bytes().all(is_digit) {
+            return Err(WRONG);
+        }
+        let mut hash = [0; HASH_LEN];
+        for (byte, at) in hash.iter_mut().zip((0..).step_by(2)) {
+            *byte = u8::from_str_radix(&text[at..at + 2], 16).map_err(|_| WRONG)?;
+        }
+        Ok(Self(hash))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_session_is_known_by_its_uuid_alone() {
+        let uuid = "550e8400-e29b-41d4-a716-446655440000";
+        let known = NameHash::of_session(uuid);
+        assert_eq!(NameHash::of_session(&format!("-src-shop/{uuid}")), known);
+        assert_eq!(NameHash::of_session(&uuid.to_uppercase()), known);
+        assert_ne!(NameHash::of_session("-src-shop/agent-1"), NameHash::of_session("-src-web/agent-1"));
+    }
+
+    #[test]
+    fn a_hash_is_read_as_it_was_written_and_not_otherwise() {
+        let hash = NameHash::of_path(Path::new("/a"));
+        assert_eq!(NameHash::try_from(hash.to_string()), Ok(hash));
+        for text in ["", "12", "0123456789ABCDEF0123456789abcdef", &format!("{hash}0"), &"é".repeat(16)] {
+            assert!(NameHash::try_from(text.to_owned()).is_err(), "{text}");
+        }
+        assert_ne!(NameHash::of_path(Path::new("a")), NameHash::of_piece(b"a"));
+        assert_eq!(NameHash::of_piece(b" a\n"), NameHash::of_piece(b"a"));
+    }
+}
