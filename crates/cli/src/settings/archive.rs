@@ -8,7 +8,7 @@ use serde_json::Value;
 use steno_capture::tail::{Backend, TailOptions};
 use steno_recorder::archive::Exclusions;
 
-use super::file::ArchiveKeys;
+use super::file::{ArchiveKeys, LIST_SEPARATOR};
 use super::{Origin, Setting, bad_value};
 use crate::failure::Failure;
 
@@ -162,9 +162,10 @@ fn yes_or_no(layer: Option<(String, Origin)>) -> Result<Setting<bool>, Failure> 
     }
 }
 
-/// Reads a list with commas between.
+/// Reads a list: a variable has commas between its items.
 fn list(layer: Option<(String, Origin)>) -> Setting<Vec<String>> {
     let Some((text, origin)) = layer else { return Setting { value: Vec::new(), origin: Origin::Default } };
-    let items = text.split(',').map(str::trim).filter(|item| !item.is_empty());
+    let separator = if matches!(origin, Origin::File(_)) { LIST_SEPARATOR } else { "," };
+    let items = text.split(separator).map(str::trim).filter(|item| !item.is_empty());
     Setting { value: items.map(str::to_owned).collect(), origin }
 }

@@ -23,6 +23,9 @@ pub const KNOWN_KEYS: [&str; 11] = [
     "exclude_paths",
 ];
 
+/// What stands between the items of a list from the file: no path has it, and a comma is part of a name here.
+pub const LIST_SEPARATOR: &str = "\0";
+
 /// What the file says; values are checked where they are used.
 #[derive(Debug, Default)]
 pub struct ConfigFile {
@@ -112,8 +115,8 @@ pub fn read(path: &Path, given: bool) -> Result<Option<ConfigFile>, Failure> {
             subagent_discovery_interval: wire.subagent_discovery_interval.map(|number| number.to_string()),
             max_read_bytes: wire.max_read_bytes.map(|number| number.to_string()),
             emit_raw: wire.emit_raw.map(|choice| choice.to_string()),
-            exclude_projects: wire.exclude_projects.map(|list| list.join(",")),
-            exclude_paths: wire.exclude_paths.map(|list| list.join(",")),
+            exclude_projects: wire.exclude_projects.map(|list| list.join(LIST_SEPARATOR)),
+            exclude_paths: wire.exclude_paths.map(|list| list.join(LIST_SEPARATOR)),
         },
     }))
 }

@@ -3,8 +3,9 @@
 use std::fs;
 
 use serde_json::{Value, json};
+use steno_testkit::skip;
 
-use crate::kit::{RUN, Said, Steno, TIME, answer, run};
+use crate::kit::{Live, RUN, Said, Steno, TIME, answer, json as parse, run, wait_until};
 
 /// Where a setting may come from, besides the default.
 #[derive(Clone, Copy, Default)]
@@ -384,5 +385,78 @@ fn warnings_are_not_coloured_otherwise() {
     let steno = warned_of();
     for (variables, flags) in NEVER {
         assert!(!coloured(&steno, variables, flags).1, "{variables:?} {flags:?}");
+    }
+}
+
+/// Puts the sample session where Claude Code would have it, in a project.
+fn write_session(steno: &Steno, project: &str) {
+    let dir = steno.dir.path().join(".claude/projects").join(project);
+    fs::create_dir_all(&dir).unwrap();
+    let sample = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/examples/claude-session.jsonl");
+    fs::copy(sample, dir.join(format!("{SESSION}.jsonl"))).unwrap();
+}
+
+const SESSION: &str = "2f6b7a10-6d0c-4a53-9f5e-5a1be0c0ffee";
+
+#[test]
+fn entries_have_their_lines_unless_that_is_switched_off() {
+    for (emit_raw, want) in [("", true), ("true", true), ("false", false)] {
+        let steno = Steno::new();
+        write_session(&steno, "-srv-shop");
+        let mut command = steno.command(&["up", "--once", "--entries", "entries.jsonl"]);
+        command.env("STENO_EMIT_RAW", emit_raw);
+        assert_eq!(run(command, b"").code, 0);
+        let entries = fs::read_to_string(steno.dir.path().join("entries.jsonl")).unwrap();
+        let entries: Vec<_> = entries.lines().map(parse).collect();
+        let mut lines = entries.iter().filter(|line| line["event"] == "transcript.entry").peekable();
+        assert!(lines.peek().is_some(), "{entries:?}");
+        assert!(lines.all(|line| line["context"].get("raw").is_some() == want), "{emit_raw}: {entries:?}");
+    }
+}
+
+#[test]
+fn a_path_with_a_comma_is_excluded_by_the_file() {
+    for (list, want) in [("[\"~/.claude/projects/a,b\"]", 0), ("[\"~/.claude/projects/a\", \"b\"]", 1)] {
+        let steno = Steno::new();
+        write_session(&steno, "a,b");
+        fs::write(steno.dir.path().join("c.toml"), format!("exclude_paths = {list}")).unwrap();
+        assert_eq!(steno.run(&["--config", "c.toml", "up", "--once"]).code, 0);
+        assert_eq!(steno.run(&["ls", "--json"]).json().len(), want, "{list}");
+    }
+}
+
+/// Tells whether a process has asked the system to tell it of changes.
+fn has_inotify(pid: u32) -> bool {
+    let open = fs::read_dir(format!("/proc/{pid}/fd")).unwrap();
+    open.filter_map(|fd| fs::read_link(fd.ok()?.path()).ok())
+        .any(|to| to.to_string_lossy().contains("inotify"))
+}
+
+#[test]
+fn files_are_followed_as_the_settings_say_and_recorded_alike() {
+    if cfg!(not(target_os = "linux")) {
+        skip!("there is no inotify");
+    }
+    for (variables, flags, want) in [
+        (&[][..], &[][..], true),
+        (&[], &["--poll"], false),
+        (&[("STENO_TAILING", "polling"), ("STENO_POLL_INTERVAL", "0.01")], &[], false),
+        (&[("STENO_MAX_READ_BYTES", "500"), ("STENO_SUBAGENT_DISCOVERY_INTERVAL", "0.01")], &[], true),
+    ] {
+        let steno = Steno::new();
+        // A home that is there from the beginning is heard of at once.
+        fs::create_dir_all(steno.dir.path().join(".claude/projects/-srv-shop")).unwrap();
+        let script = "exec \"$0\" \"$@\" 2>talk";
+        let mut command = steno.shell(script, &[&["watch", "--json"], flags].concat());
+        command.envs(variables.iter().copied());
+        let live = Live::start(command);
+        let talk = steno.dir.path().join("talk");
+        wait_until("word of it", || fs::read_to_string(&talk).is_ok_and(|said| said.contains("Ctrl-C")));
+        write_session(&steno, "-srv-shop");
+        wait_until("transcript", || steno.transcript(SESSION).is_file());
+        assert_eq!(has_inotify(live.pid()), want, "{variables:?} {flags:?}");
+        live.signal("INT");
+        assert_eq!(live.ended().code, 0);
+        assert_eq!(steno.run(&["events", SESSION, "--json"]).out.lines().count(), 8, "{variables:?}");
     }
 }
