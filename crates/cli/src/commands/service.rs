@@ -1,16 +1,18 @@
 //! `steno service`: keeps `steno up` running from login on, through the system's own manager of services.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::{fs, io};
 
+use clap::ValueEnum as _;
 use steno_capture::discovery::Environment;
 
 use crate::archiving::follow::tell;
 use crate::args::{ServiceArgs, ServiceDo};
 use crate::failure::{Exit, Failure, Outcome};
 use crate::output::Output;
-use crate::settings::Settings;
+use crate::settings::{Origin, Settings, text};
 
 /// A manager of services, and the file that it reads.
 struct Service {
@@ -117,25 +119,48 @@ fn run_all(commands: &[Vec<String>]) -> Result<(), Failure> {
 fn service(settings: &Settings) -> Result<Service, Failure> {
     let home = std::env::var_os("HOME").filter(|home| !home.is_empty()).map(PathBuf::from);
     let home = home.ok_or_else(|| Failure::usage("there is no home directory to install a service in"))?;
-    let program = std::env::current_exe()?;
-    let store = std::path::absolute(&settings.store.value)?;
-    // Agents' homes are where this shell says, and not where the manager of services would look.
-    let variables: Vec<(&str, String)> = Environment::VARIABLES
-        .into_iter()
-        .filter_map(|name| Some((name, std::env::var(name).ok().filter(|value| !value.is_empty())?)))
-        .collect();
+    let (command, variables) = (command(settings)?, variables(settings)?);
     Ok(if cfg!(target_os = "macos") {
-        launchd(&home, &program, &store, &variables)
+        launchd(&home, &command, &variables)
     } else {
-        systemd(&home, &program, &store, &variables)
+        systemd(&home, &command, &variables)
     })
+}
+
+/// Returns the command to run, with the flags that were given here. A service has another working directory.
+fn command(settings: &Settings) -> Result<Vec<String>, Failure> {
+    let path = |what: &str, path: &Path| text(what, std::path::absolute(path)?.into_os_string());
+    let mut command = vec![path("the program", &std::env::current_exe()?)?];
+    command.extend(["--store".to_owned(), path("--store", &settings.store.value)?]);
+    if let (Some(file), true) = (&settings.file, settings.file_named) {
+        command.extend(["--config".to_owned(), path("--config", file)?]);
+    }
+    if let (Origin::Flag(flag), Some(word)) =
+        (&settings.color.origin, settings.color.value.to_possible_value())
+    {
+        command.extend([(*flag).to_owned(), word.get_name().to_owned()]);
+    }
+    command.push("up".to_owned());
+    Ok(command)
+}
+
+/// Returns the variables that decide about settings and agents' homes here: a manager of services does not have them.
+fn variables(settings: &Settings) -> Result<BTreeMap<String, String>, Failure> {
+    // Flags of the command stand for these, and say where a relative path or a `~` leads.
+    const IN_COMMAND: [&str; 2] = ["STENO_HOME", "STENO_CONFIG"];
+    let mut variables = settings.variables.clone();
+    for name in Environment::VARIABLES.into_iter().chain(["HOME"]) {
+        variables.extend(std::env::var_os(name).map(|value| (name.to_owned(), value)));
+    }
+    variables.retain(|name, value| !value.is_empty() && !IN_COMMAND.contains(&&**name));
+    variables.into_iter().map(|(name, value)| Ok((name.clone(), text(&name, value)?))).collect()
 }
 
 fn words(command: &str) -> Vec<String> {
     command.split(' ').map(str::to_owned).collect()
 }
 
-fn systemd(home: &Path, program: &Path, store: &Path, variables: &[(&str, String)]) -> Service {
+fn systemd(home: &Path, command: &[String], variables: &BTreeMap<String, String>) -> Service {
     let config = std::env::var_os("XDG_CONFIG_HOME").map(PathBuf::from).filter(|dir| dir.is_absolute());
     let dir = config.unwrap_or_else(|| home.join(".config"));
     let mut text = String::from(
@@ -144,10 +169,10 @@ fn systemd(home: &Path, program: &Path, store: &Path, variables: &[(&str, String
     for (name, value) in variables {
         text.push_str(&format!("Environment={}\n", systemd_quoted(&format!("{name}={value}"))));
     }
+    let command: Vec<_> = command.iter().map(|word| systemd_argument(word)).collect();
     text.push_str(&format!(
-        "ExecStart={} --store {} up\nRestart=on-failure\nRestartSec=5\nNice=10\n\n[Install]\nWantedBy=default.target\n",
-        systemd_argument(&program.to_string_lossy()),
-        systemd_argument(&store.to_string_lossy()),
+        "ExecStart={}\nRestart=on-failure\nRestartSec=5\nNice=10\n\n[Install]\nWantedBy=default.target\n",
+        command.join(" "),
     ));
     Service {
         file: dir.join("systemd/user/steno.service"),
@@ -176,12 +201,12 @@ fn systemd_quoted(word: &str) -> String {
     format!("\"{escaped}\"")
 }
 
-fn launchd(home: &Path, program: &Path, store: &Path, variables: &[(&str, String)]) -> Service {
+fn launchd(home: &Path, command: &[String], variables: &BTreeMap<String, String>) -> Service {
     let file = home.join("Library/LaunchAgents/steno.up.plist");
     let mut text = String::from(
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<plist version=\"1.0\">\n<dict>\n<key>Label</key><string>steno.up</string>\n<key>RunAtLoad</key><true/>\n<key>KeepAlive</key><true/>\n<key>ProgramArguments</key><array>",
     );
-    for word in [&*program.to_string_lossy(), "--store", &*store.to_string_lossy(), "up"] {
+    for word in command {
         text.push_str(&format!("<string>{}</string>", xml_quoted(word)));
     }
     text.push_str("</array>\n<key>EnvironmentVariables</key><dict>");
@@ -209,24 +234,31 @@ fn xml_quoted(word: &str) -> String {
 mod tests {
     use super::*;
 
+    fn command(words: &[&str]) -> Vec<String> {
+        words.iter().map(|word| (*word).to_owned()).collect()
+    }
+
     #[test]
-    fn the_unit_names_this_program_and_store_however_they_are_called() {
-        let variables = [("CODEX_HOME", "/a b/100%\n$1".to_owned())];
-        let service =
-            systemd(Path::new("/h"), Path::new("/opt/my \"bin\"/steno"), Path::new("/s$1"), &variables);
+    fn the_unit_quotes_what_systemd_would_read_otherwise() {
+        let variables = BTreeMap::from([("CODEX_HOME".to_owned(), "/a b/100%\n$1".to_owned())]);
+        let command = command(&["/opt/my \"bin\"/steno", "--store", "/s$1", "up"]);
+        let service = systemd(Path::new("/h"), &command, &variables);
         assert!(service.file.ends_with("systemd/user/steno.service"));
-        assert!(
-            service.text.contains("ExecStart=\"/opt/my \\\"bin\\\"/steno\" --store \"/s$$1\" up\n"),
-            "{}",
-            service.text
-        );
+        let start = "ExecStart=\"/opt/my \\\"bin\\\"/steno\" \"--store\" \"/s$$1\" \"up\"\n";
+        assert!(service.text.contains(start), "{}", service.text);
         assert!(service.text.contains("Environment=\"CODEX_HOME=/a b/100%%\\n$1\"\n"), "{}", service.text);
     }
 
     #[test]
-    fn the_property_list_is_xml_also_with_odd_names() {
-        let service = launchd(Path::new("/h"), Path::new("/opt/a&b/steno"), Path::new("/s<1>"), &[]);
-        assert!(service.text.contains("<string>/opt/a&amp;b/steno</string>"), "{}", service.text);
-        assert!(service.text.contains("<string>/s&lt;1&gt;</string>"), "{}", service.text);
+    fn the_property_list_is_xml_and_has_command_and_variables() {
+        let variables = BTreeMap::from([("STENO_EXCLUDE_PATHS".to_owned(), "/x&y".to_owned())]);
+        let command = command(&["/opt/a&b/steno", "--config", "/s<1>", "up"]);
+        let service = launchd(Path::new("/h"), &command, &variables);
+        for part in [
+            "<string>/opt/a&amp;b/steno</string><string>--config</string><string>/s&lt;1&gt;</string>",
+            "<key>STENO_EXCLUDE_PATHS</key><string>/x&amp;y</string>",
+        ] {
+            assert!(service.text.contains(part), "{}", service.text);
+        }
     }
 }

@@ -4,6 +4,8 @@ mod archive;
 mod file;
 mod places;
 
+use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -53,22 +55,32 @@ pub struct Settings {
     pub color: Setting<ColorChoice>,
     pub seal_idle: Setting<Duration>,
     pub archive: ArchiveSettings,
-    /// The config file: where it is looked for, and whether it is there.
+    /// The config file: where it is looked for, whether a flag or a variable names it, and whether it is there.
     pub file: Option<PathBuf>,
+    pub file_named: bool,
     pub file_found: bool,
+    /// Every variable that was asked for and is set. With these, the same flags give the same settings elsewhere.
+    pub variables: BTreeMap<String, OsString>,
 }
 
 /// The environment, handed in so that tests can make one up.
-pub type Environment = dyn Fn(&str) -> Option<OsString>;
+pub type Environment<'a> = dyn Fn(&str) -> Option<OsString> + 'a;
 
 impl Settings {
     /// Brings flags, variables, file and defaults together.
     pub fn load(
         flags: &Global,
         level: Option<LevelChoice>,
-        environment: &Environment,
+        environment: &Environment<'_>,
     ) -> Result<Self, Failure> {
+        let asked = RefCell::new(BTreeMap::new());
+        // Nothing here asks the environment but through this, so that no setting is left out of `variables`.
+        let environment: &Environment<'_> = &|name| {
+            let value = environment(name).filter(|value| !value.is_empty());
+            value.inspect(|value| drop(asked.borrow_mut().insert(name.to_owned(), value.clone())))
+        };
         let place = places::config_file(flags.config.as_deref(), environment);
+        let file_named = place.as_ref().is_some_and(|(_, named)| *named);
         let file = match &place {
             Some((path, given)) => file::read(path, *given)?,
             None => None,
@@ -81,14 +93,11 @@ impl Settings {
             value.map(|value| (value, origin))
         };
         let layered = |variable: &'static str, file: Option<String>| match environment(variable) {
-            Some(value) if !value.is_empty() => {
-                text(variable, value).map(|value| Some((value, Origin::Variable(variable))))
-            }
-            _ => Ok(from_file(file)),
+            Some(value) => text(variable, value).map(|value| Some((value, Origin::Variable(variable)))),
+            None => Ok(from_file(file)),
         };
         let color = layered("STENO_COLOR", file.color)?;
-        let no_color = environment("NO_COLOR").is_some_and(|value| !value.is_empty());
-        let default_color = if no_color {
+        let default_color = if environment("NO_COLOR").is_some() {
             Setting { value: ColorChoice::Never, origin: Origin::Variable("NO_COLOR") }
         } else {
             Setting { value: ColorChoice::Auto, origin: Origin::Default }
@@ -101,8 +110,10 @@ impl Settings {
             seal_idle: seal_idle(layered("STENO_SEAL_IDLE", file.seal_idle)?)?,
             archive: ArchiveSettings::load(file.archive, &layered)?
                 .with_home(&|path| expand_home(path, environment)),
-            file: path,
+            file: path.clone(),
+            file_named,
             file_found,
+            variables: asked.take(),
         })
     }
 
@@ -132,7 +143,8 @@ impl Settings {
     }
 }
 
-fn text(name: &str, value: OsString) -> Result<String, Failure> {
+/// Returns a value as text.
+pub fn text(name: &str, value: OsString) -> Result<String, Failure> {
     value.into_string().map_err(|_| Failure::usage(format!("`{name}` is not UTF-8")))
 }
 
@@ -170,7 +182,7 @@ fn bad_value(key: &str, text: &str, origin: &Origin) -> Failure {
 }
 
 /// Reads a path as the shell would leave it: a leading `~/` is the home directory.
-fn expand_home(path: &Path, environment: &Environment) -> PathBuf {
+fn expand_home(path: &Path, environment: &Environment<'_>) -> PathBuf {
     match (path.strip_prefix("~"), environment("HOME")) {
         (Ok(rest), Some(home)) => PathBuf::from(home).join(rest),
         _ => path.to_owned(),
@@ -260,5 +272,31 @@ mod tests {
         assert!(load(&[], &no_flags()).is_err());
         let settings = load(&[("STENO_HOME", "/env")], &no_flags()).unwrap();
         assert_eq!(settings.store.value, PathBuf::from("/env"));
+    }
+
+    #[test]
+    fn the_document_names_every_variable_that_is_asked_for() {
+        let asked = RefCell::new(std::collections::BTreeSet::new());
+        let environment = |name: &str| {
+            asked.borrow_mut().insert(name.to_owned());
+            (name == "HOME").then(|| "/home/user".into())
+        };
+        let settings = Settings::load(&no_flags(), None, &environment).unwrap();
+        assert_eq!(settings.variables.into_keys().collect::<Vec<_>>(), ["HOME"]);
+        let document = steno_testkit::places::read("docs/settings.md");
+        let table = document.lines().filter(|line| line.starts_with('|')).collect::<String>();
+        let is_name =
+            |word: &&str| word.contains('_') && word.chars().all(|c| c.is_ascii_uppercase() || c == '_');
+        let mut named: std::collections::BTreeSet<_> = table
+            .split(|c: char| !c.is_ascii_alphabetic() && c != '_')
+            .filter(is_name)
+            .map(str::to_owned)
+            .collect();
+        // The document writes the home directory as `~`.
+        named.insert("HOME".to_owned());
+        assert_eq!(asked.into_inner(), named);
+        for key in KNOWN_KEYS {
+            assert!(table.contains(&format!("| `{key}` |")), "{key}");
+        }
     }
 }

@@ -6,7 +6,7 @@ use super::{Environment, Origin, Setting, expand_home};
 use crate::failure::Failure;
 
 /// Returns the config file's path, and whether somebody asked for it by name; `None` without a home.
-pub fn config_file(flag: Option<&Path>, environment: &Environment) -> Option<(PathBuf, bool)> {
+pub fn config_file(flag: Option<&Path>, environment: &Environment<'_>) -> Option<(PathBuf, bool)> {
     if let Some(path) = flag {
         return Some((path.to_owned(), true));
     }
@@ -21,7 +21,7 @@ pub fn config_file(flag: Option<&Path>, environment: &Environment) -> Option<(Pa
 pub fn store(
     flag: Option<&Path>,
     from_file: Option<(String, Origin)>,
-    environment: &Environment,
+    environment: &Environment<'_>,
 ) -> Result<Setting<PathBuf>, Failure> {
     let setting = |value: PathBuf, origin| Setting { value: expand_home(&value, environment), origin };
     if let Some(path) = flag {
@@ -44,13 +44,13 @@ fn data_dir() -> &'static str {
     if cfg!(target_os = "macos") { "Library/Application Support" } else { ".local/share" }
 }
 
-fn platform_dir(xdg: &str, below_home: &str, environment: &Environment) -> Option<PathBuf> {
+fn platform_dir(xdg: &str, below_home: &str, environment: &Environment<'_>) -> Option<PathBuf> {
     // The XDG rule: a relative path counts as unset.
     variable(xdg, environment)
         .filter(|dir| dir.is_absolute())
         .or_else(|| variable("HOME", environment).map(|home| home.join(below_home)))
 }
 
-fn variable(name: &str, environment: &Environment) -> Option<PathBuf> {
-    environment(name).filter(|value| !value.is_empty()).map(PathBuf::from)
+fn variable(name: &str, environment: &Environment<'_>) -> Option<PathBuf> {
+    environment(name).map(PathBuf::from)
 }

@@ -1,5 +1,6 @@
-//! `steno service`: what is installed runs, and what does not run is not installed.
+//! `steno service`: what is installed runs with the settings that were seen, and what does not run is not installed.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
@@ -68,4 +69,133 @@ fn a_service_that_was_installed_before_stays_as_it_was() {
     assert!(!asked.contains("disable"), "{asked}");
     assert_eq!(service(&steno, "uninstall", "nothing").code, 0);
     assert!(!unit(&steno).exists());
+}
+
+/// The words of a unit's line, as systemd reads them.
+fn unit_words(line: &str) -> Vec<String> {
+    let (mut words, mut word, mut quoted) = (Vec::new(), String::new(), false);
+    let mut letters = line.chars().peekable();
+    while let Some(letter) = letters.next() {
+        match letter {
+            '"' => quoted = !quoted,
+            ' ' if !quoted => words.push(std::mem::take(&mut word)),
+            '\\' => word.push(letters.next().map(|next| if next == 'n' { '\n' } else { next }).unwrap()),
+            // Both stand doubled for themselves.
+            '%' | '$' => {
+                letters.next_if_eq(&letter);
+                word.push(letter);
+            }
+            other => word.push(other),
+        }
+    }
+    words.push(word);
+    words
+}
+
+/// What a unit runs, and with which variables.
+struct Unit {
+    command: Vec<String>,
+    variables: BTreeMap<String, String>,
+}
+
+fn parse_unit(text: &str) -> Unit {
+    let values = |key: &str| -> Vec<String> {
+        text.lines().filter_map(|line| line.strip_prefix(key)).map(str::to_owned).collect()
+    };
+    let command = unit_words(&values("ExecStart=")[0]);
+    let variables = values("Environment=").into_iter().map(|value| {
+        let [pair] = &unit_words(&value)[..] else { panic!("{value}") };
+        pair.split_once('=').map(|(name, value)| (name.to_owned(), value.to_owned())).unwrap()
+    });
+    Unit { command, variables: variables.collect() }
+}
+
+/// Key and value of each setting, as `steno config` shows them.
+#[track_caller]
+fn values(command: Command) -> Vec<(String, String)> {
+    let said = run(command, b"");
+    assert_eq!(said.code, 0, "{said:?}");
+    said.json().iter().map(|line| (line["key"].to_string(), line["value"].to_string())).collect()
+}
+
+/// Compares the settings that a user has with those of the service that the user installs.
+#[track_caller]
+fn check(flags: &[&str], variables: &[(&str, &str)], differs_from_default: &[&str]) {
+    let steno = Steno::new();
+    let dir = steno.dir.path();
+    let config = "seal_idle = 7\nexclude_projects = [\"/src/a, b\", \"~/private\"]\nstore = \"~/by-file\"\n";
+    for file in ["here.toml", "odd $1 \"name\" 100%/c.toml", "xdg/steno/config.toml"] {
+        fs::create_dir_all(dir.join(file).parent().unwrap()).unwrap();
+        fs::write(dir.join(file), config).unwrap();
+    }
+    let user = |args: &[&str]| {
+        let mut command = steno.command(&[flags, args].concat());
+        command.env_remove("STENO_HOME").envs(variables.iter().copied());
+        // A path that begins with a slash begins in the test's own directory.
+        for (name, value) in variables.iter().filter(|(_, value)| value.starts_with('/')) {
+            command.env(name, format!("{}{value}", dir.display()));
+        }
+        command
+    };
+    let mut seen = values(user(&["config", "--json"]));
+    let store = serde_json::from_str::<PathBuf>(&seen[0].1).unwrap();
+    seen[0].1 = serde_json::to_string(&dir.join(store)).unwrap();
+    let unit = parse_unit(&run(user(&["service", "print"]), b"").out);
+    let (program, rest) = unit.command.split_first().unwrap();
+    let (last, flags_of_unit) = rest.split_last().unwrap();
+    assert_eq!(last, "up");
+    let mut service = Command::new(program);
+    service.args(flags_of_unit).args(["config", "--json"]).current_dir("/").env_clear().envs(&unit.variables);
+    assert_eq!(values(service), seen, "{flags:?} {variables:?}: {:?} {:?}", unit.command, unit.variables);
+    let mut bare = steno.command(&["config", "--json"]);
+    let default = values({
+        bare.env_remove("STENO_HOME");
+        bare
+    });
+    let differing: Vec<_> =
+        seen.iter().filter(|pair| !default.contains(pair)).map(|(key, _)| &**key).collect();
+    assert_eq!(differing, differs_from_default, "{flags:?} {variables:?}");
+}
+
+#[test]
+fn a_service_has_the_settings_that_its_user_sees() {
+    if cfg!(target_os = "macos") {
+        skip!("launchd is not systemd");
+    }
+    let file = &["\"store\"", "\"seal_idle\"", "\"exclude_projects\""];
+    check(&[], &[], &[]);
+    check(&["--config", "here.toml"], &[], file);
+    check(&["--config", "odd $1 \"name\" 100%/c.toml"], &[], file);
+    check(&[], &[("STENO_CONFIG", "here.toml")], file);
+    check(&[], &[("STENO_CONFIG", "~/here.toml")], file);
+    check(&[], &[("XDG_CONFIG_HOME", "/xdg")], file);
+    check(&["--store", "odd $1"], &[("XDG_DATA_HOME", "/data")], &["\"store\""]);
+    check(&["--color", "never"], &[("STENO_HOME", "relative")], &["\"store\"", "\"color\""]);
+    check(&[], &[("XDG_DATA_HOME", "/data"), ("NO_COLOR", "1")], &["\"store\"", "\"color\""]);
+    let all = [
+        ("STENO_HOME", "~/elsewhere"),
+        ("STENO_LEVEL", "written"),
+        ("STENO_COLOR", "always"),
+        ("STENO_SEAL_IDLE", "9"),
+        ("STENO_TAILING", "polling"),
+        ("STENO_POLL_INTERVAL", "0.5"),
+        ("STENO_SUBAGENT_DISCOVERY_INTERVAL", "2.5"),
+        ("STENO_MAX_READ_BYTES", "4096"),
+        ("STENO_EMIT_RAW", "false"),
+        ("STENO_EXCLUDE_PROJECTS", "/src/secret,~/client-*"),
+        ("STENO_EXCLUDE_PATHS", "~/100% \"private\"/$HOME"),
+    ];
+    let keys = run(Steno::new().command(&["config", "--json"]), b"").json();
+    let keys: Vec<_> = keys.iter().map(|line| line["key"].to_string()).collect();
+    check(&[], &all, &keys.iter().map(String::as_str).collect::<Vec<_>>());
+}
+
+#[test]
+fn a_service_that_cannot_have_the_same_settings_is_refused() {
+    use std::os::unix::ffi::OsStringExt as _;
+    let steno = Steno::new();
+    let mut command = steno.command(&["service", "print"]);
+    command.env("CODEX_HOME", std::ffi::OsString::from_vec(b"/caf\xe9".to_vec()));
+    let said = run(command, b"");
+    assert!(said.code == 2 && said.err.contains("`CODEX_HOME` is not UTF-8"), "{said:?}");
 }
