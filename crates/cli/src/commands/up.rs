@@ -1,5 +1,6 @@
 //! `steno up`: the main job. Finds every agent on this machine, archives its history, and follows it.
 
+use steno_disk::{RealDisk, StorePath};
 use steno_recorder::archive::Places;
 
 use crate::archiving::follow::tell;
@@ -47,8 +48,10 @@ fn serve(args: &UpArgs, settings: &Settings) -> Result<Serving, Failure> {
 
 /// Returns the homes of the sample sessions, which lie in the store.
 fn sample_places(settings: &Settings) -> Result<Places, Failure> {
-    let dir = settings.store.value.join("demo");
-    let homes = demo::homes(&dir).map_err(|error| {
+    let dir = StorePath::root().below("demo");
+    let homes = RealDisk::create(&settings.store.value).and_then(|disk| demo::homes(&disk, &dir));
+    let homes = homes.map_err(|error| {
+        let dir = settings.store.value.join(dir.as_str());
         Failure::could_not(format!("cannot write the samples to `{}`: {error}", dir.display()))
     })?;
     Ok(Places { homes, ..Places::default() })

@@ -1,10 +1,9 @@
 //! Sample sessions that come with `steno`: homes of agents that nobody has to install.
 
-use std::fs;
 use std::io;
-use std::path::Path;
 
 use steno_capture::discovery::{Home, Origin, Provider};
+use steno_disk::{Disk as _, RealDisk, StorePath, replace_file};
 
 /// Each file's path below the directory of homes, and its content.
 const FILES: [(&str, &str); 4] = [
@@ -26,17 +25,26 @@ const FILES: [(&str, &str); 4] = [
     ),
 ];
 
-/// Writes the sample homes below a directory, unless they are there, and returns them.
-pub fn homes(dir: &Path) -> io::Result<Vec<Home>> {
+/// Writes the sample homes below a directory of the store, unless they are there, and returns them. Their files have the
+/// modes of the store's.
+pub fn homes(disk: &RealDisk, dir: &StorePath) -> io::Result<Vec<Home>> {
     for (name, content) in FILES {
-        let path = dir.join(name);
-        if path.exists() {
-            continue;
+        let path = dir.below(name);
+        if disk.identity(&path)?.is_none() {
+            make_dirs(disk, &path.dir())?;
+            replace_file(disk, &path, content.as_bytes())?;
         }
-        fs::create_dir_all(path.parent().unwrap_or(dir))?;
-        fs::write(path, content)?;
     }
-    let dir = dir.canonicalize()?;
+    let dir = disk.host_path(dir).unwrap_or_default().canonicalize()?;
     let home = |provider, name| Home { provider, root: dir.join(name), origin: Origin::Given };
     Ok(vec![home(Provider::Claude, "claude"), home(Provider::Codex, "codex")])
+}
+
+/// Makes a directory of the store with those that it lies in.
+fn make_dirs(disk: &RealDisk, dir: &StorePath) -> io::Result<()> {
+    if *dir == StorePath::root() || disk.identity(dir)?.is_some() {
+        return Ok(());
+    }
+    make_dirs(disk, &dir.dir())?;
+    disk.make_dir(dir)
 }
