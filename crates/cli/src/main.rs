@@ -80,7 +80,7 @@ fn dispatch(command: &Command, settings: &Settings, output: &mut Output) -> Outc
         Command::Service(args) => commands::service::run(args, settings, output),
         Command::Pause(args) => commands::pause::pause(args, settings),
         Command::Resume => commands::pause::resume(settings),
-        Command::Doctor(args) => commands::doctor::run(args, settings, output),
+        Command::Doctor(args) => Ok(commands::doctor::run(args, settings, output)),
         Command::Du(args) => commands::du::run(args, settings, output),
         Command::Forget(args) => commands::forget::run(args, settings, output),
         Command::Restore(args) => commands::restore::run(args, settings, output),

@@ -20,7 +20,8 @@
 //!
 //! # Promises
 //! - [`RealDisk`] opens beneath one directory handle, follows no link, never waits for a pipe, and opens regular files
-//!   alone; new files have mode 0600 and directories 0700, whatever the umask.
+//!   alone; new files have mode 0600 and directories 0700, whatever the umask. It writes to no file of another user,
+//!   replaces none, and makes nothing in another user's store. [`RealDisk::survey`] finds what others have left there.
 //! - [`open_regular`] opens what lies outside, an agent's file or a copy of a run, with the same care, and
 //!   [`read_host_file`] reads no more of it than its caller can bear.
 //! - [`append_all`], [`overwrite_all`] and [`read_full`] go on after interrupted and short calls.
@@ -30,6 +31,7 @@
 mod host;
 mod path;
 mod real;
+mod survey;
 
 use std::fmt;
 use std::io;
@@ -38,6 +40,7 @@ use std::sync::Arc;
 pub use host::{Links, TooLong, open_host_file, open_regular, read_host_file, read_up_to};
 pub use path::StorePath;
 pub use real::RealDisk;
+pub use survey::{Foreign, Survey, check_can_make};
 
 /// The directory tree of one store.
 pub trait Disk: Send + Sync {

@@ -17,6 +17,9 @@ const FILE_MODE: Mode = Mode::from_raw_mode(0o600);
 const DIR_MODE: Mode = Mode::from_raw_mode(0o700);
 const LOCK_TEXT_BYTES_MAX: usize = 4096;
 
+/// What stands where a file of this user should be.
+const FOREIGN: NotRegular = NotRegular { found: "a file of another user" };
+
 /// A store's directory on the real disk.
 #[derive(Debug)]
 pub struct RealDisk {
@@ -54,6 +57,26 @@ impl RealDisk {
         Self::open(path)?.ok_or_else(|| io::ErrorKind::NotFound.into())
     }
 
+    pub(crate) fn root(&self) -> BorrowedFd<'_> {
+        self.root.as_fd()
+    }
+
+    /// Returns the user that the store belongs to: the owner of its format file.
+    pub(crate) fn owner(&self) -> io::Result<Option<u32>> {
+        Ok(self.stat(&StorePath::format())?.map(|stat| stat.st_uid))
+    }
+
+    /// Fails in a store of another user: its owner could not use what this one makes there.
+    fn check_owner(&self) -> io::Result<()> {
+        match self.owner()? {
+            Some(owner) if owner != this_user() => Err(io::Error::new(
+                io::ErrorKind::PermissionDenied,
+                format!("the store belongs to another user (uid {owner}), who alone may write to it"),
+            )),
+            Some(_) | None => Ok(()),
+        }
+    }
+
     fn stat(&self, path: &StorePath) -> io::Result<Option<Stat>> {
         let stat = self
             .open_dir(&path.dir())
@@ -87,10 +110,8 @@ impl RealDisk {
         let stat = fs::fstat(&fd)?;
         check_regular(&stat)?;
         // Whoever may read a file may look at it; what we write into has to be our own.
-        if flags.intersects(OFlags::WRONLY | OFlags::RDWR)
-            && stat.st_uid != rustix::process::geteuid().as_raw()
-        {
-            return Err(NotRegular { found: "somebody else's file" }.into());
+        if flags.intersects(OFlags::WRONLY | OFlags::RDWR) {
+            check_ours(&stat)?;
         }
         Ok(RealFile { fd })
     }
@@ -118,6 +139,7 @@ impl RealDisk {
     }
 
     fn make(&self, path: &StorePath, flags: OFlags) -> io::Result<RealFile> {
+        self.check_owner()?;
         let file = self.open_file(path, flags | OFlags::CREATE | OFlags::EXCL)?;
         fs::fchmod(&file.fd, FILE_MODE)?;
         Ok(file)
@@ -197,6 +219,14 @@ pub(crate) fn check_regular(stat: &Stat) -> Result<(), NotRegular> {
     Ok(())
 }
 
+fn check_ours(stat: &Stat) -> Result<(), NotRegular> {
+    if stat.st_uid == this_user() { Ok(()) } else { Err(FOREIGN) }
+}
+
+pub(crate) fn this_user() -> u32 {
+    rustix::process::geteuid().as_raw()
+}
+
 fn name_of(file_type: FileType) -> &'static str {
     match file_type {
         FileType::RegularFile => "a regular file",
@@ -221,6 +251,7 @@ fn identity_of(stat: &Stat) -> Identity {
 
 impl Disk for RealDisk {
     fn make_dir(&self, dir: &StorePath) -> io::Result<()> {
+        self.check_owner()?;
         let around = self.open_dir(&dir.dir())?;
         match fs::mkdirat(&around, dir.file_name(), DIR_MODE) {
             // Whatever the umask took away, the owner needs all three.
@@ -253,6 +284,7 @@ impl Disk for RealDisk {
     }
 
     fn rename(&self, from: &StorePath, to: &StorePath) -> io::Result<()> {
+        self.stat(to)?.as_ref().map_or(Ok(()), check_ours)?;
         let (from_dir, to_dir) = (self.open_dir(&from.dir())?, self.open_dir(&to.dir())?);
         Ok(fs::renameat(from_dir, from.file_name(), to_dir, to.file_name())?)
     }

@@ -1,27 +1,18 @@
 //! `steno doctor`: says what was found of which agent, what will be deleted and when, what is wrong and what to do.
 
-use std::sync::Arc;
-
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use steno_capture::discovery::{self, Environment, Home, Origin, Provider, Retention, Role, SetBy};
-use steno_recorder::archive::{Coverage, Exclusions, Places, ToArchive, Verdict, coverage, follower};
-use steno_vault::Vault;
+use steno_recorder::archive::{Coverage, Exclusions, Places, ToArchive, Verdict, coverage};
 use steno_views::{Lines, count, visible, with_causes};
 
 use super::doctor_exclusions::unmatched_exclusions;
+use super::doctor_store::{Finding, StoreState, store_state};
 use crate::archiving;
 use crate::args::DoctorArgs;
-use crate::failure::{Exit, Failure, Outcome};
+use crate::failure::Exit;
 use crate::output::{Output, size};
-use crate::runs;
 use crate::settings::Settings;
-
-/// Something that is wrong, and the command that mends it.
-struct Finding {
-    what: String,
-    mend: Option<String>,
-}
 
 /// What is known of one home.
 struct Checked {
@@ -42,7 +33,7 @@ struct Checked {
     due_soon: u64,
 }
 
-pub fn run(args: &DoctorArgs, settings: &Settings, output: &mut Output) -> Outcome {
+pub fn run(args: &DoctorArgs, settings: &Settings, output: &mut Output) -> Exit {
     let environment = archiving::environment();
     let homes = discovery::homes(&environment);
     let mut findings: Vec<Finding> =
@@ -59,7 +50,7 @@ pub fn run(args: &DoctorArgs, settings: &Settings, output: &mut Output) -> Outco
             &settings.archive.exclusions(),
             store.as_ref(),
             &mut findings,
-        )?);
+        ));
     }
     judge(&checked, store.as_ref(), &mut findings);
     if args.json {
@@ -67,31 +58,7 @@ pub fn run(args: &DoctorArgs, settings: &Settings, output: &mut Output) -> Outco
     } else {
         print(&checked, &findings, store.as_ref(), settings, output);
     }
-    Ok(if findings.is_empty() { Exit::Done } else { Exit::Found })
-}
-
-/// The store, as far as it is there.
-struct StoreState {
-    vault: Arc<Vault>,
-    is_followed: bool,
-}
-
-fn store_state(settings: &Settings, findings: &mut Vec<Finding>) -> Option<StoreState> {
-    match runs::open_store(settings) {
-        Ok(Some(store)) => {
-            let is_followed = follower(&**store.disk()).is_some();
-            if store.is_paused(Timestamp::now()) {
-                let what = "recording is paused".to_owned();
-                findings.push(Finding { what, mend: Some("steno resume".into()) });
-            }
-            Some(StoreState { vault: Vault::open(Arc::clone(store.disk())), is_followed })
-        }
-        Ok(None) => None,
-        Err(failure) => {
-            findings.push(Finding { what: failure.message, mend: failure.hint });
-            None
-        }
-    }
+    if findings.is_empty() { Exit::Done } else { Exit::Found }
 }
 
 fn check(
@@ -100,7 +67,7 @@ fn check(
     exclusions: &Exclusions,
     store: Option<&StoreState>,
     findings: &mut Vec<Finding>,
-) -> Result<Checked, Failure> {
+) -> Checked {
     const WEEK: jiff::SignedDuration = jiff::SignedDuration::from_hours(7 * 24);
     let listing = discovery::files(&home);
     findings
@@ -112,10 +79,12 @@ fn check(
     let places = Places { exclusions: exclusions.clone(), ..Places::default() };
     let (files, excluded): (Vec<ToArchive>, Vec<_>) =
         all.partition(|file| places.judge(file) == Verdict::Kept);
-    let covered = match store {
-        Some(store) => coverage(&store.vault, &files).map_err(archiving::failure)?,
-        None => vec![Coverage::New; files.len()],
-    };
+    let covered = store.map_or(Ok(None), |store| coverage(&store.vault, &files).map(Some));
+    let covered = covered.unwrap_or_else(|error| {
+        findings.push(Finding { what: with_causes(&error), mend: None });
+        None
+    });
+    let covered = covered.unwrap_or_else(|| vec![Coverage::New; files.len()]);
     let counted = |wanted| covered.iter().filter(|covered| **covered == wanted).count() as u64;
     let transcripts = || listing.files.iter().filter(|file| file.place.role == Role::Transcript);
     let mut sessions: Vec<String> =
@@ -124,7 +93,7 @@ fn check(
     sessions.dedup();
     let due: Vec<Timestamp> = transcripts().filter_map(|file| retention.due(file.stat.modified)).collect();
     let soon = Timestamp::now().checked_add(WEEK).unwrap_or(Timestamp::MAX);
-    Ok(Checked {
+    Checked {
         sessions: sessions.len() as u64,
         files: files.len() as u64,
         bytes: listing.files.iter().map(|file| file.stat.size_bytes).sum(),
@@ -139,7 +108,7 @@ fn check(
         due_soon: due.iter().filter(|due| **due <= soon).count() as u64,
         retention,
         home,
-    })
+    }
 }
 
 /// Finds what follows from all of it together.
@@ -178,6 +147,7 @@ fn print(
     }
     let path = settings.store.value.display().to_string();
     let state = match store {
+        None if settings.store.value.exists() => "cannot be used",
         None => "not there yet",
         Some(store) if store.is_followed => "agents are being followed",
         Some(_) => "nobody follows agents into it",
@@ -254,7 +224,7 @@ fn print_json(
     let state = json!({
         "kind": "store",
         "path": settings.store.value.to_string_lossy(),
-        "exists": store.is_some(),
+        "exists": store.is_some() || settings.store.value.exists(),
         "followed": store.is_some_and(|store| store.is_followed),
     });
     output.json_line(&state.to_string());

@@ -12,6 +12,7 @@ use steno_model::RunId;
 use steno_views::{Lines, count, visible, with_causes};
 
 use super::verify_connections::verify_connections;
+use super::verify_owners::verify_owners;
 use super::verify_spines::{tell_of_unchecked, verify_spines};
 use super::verify_vault::verify_vault;
 use crate::args::VerifyArgs;
@@ -53,6 +54,9 @@ impl Tally {
 }
 
 pub fn run(args: &VerifyArgs, settings: &Settings, output: &mut Output) -> Outcome {
+    // First, as what follows may fail at such a file.
+    let foreign =
+        if args.runs.is_empty() { verify_owners(settings, args.json, output) } else { Tally::default() };
     let transcripts = verify_runs(args, settings, output)?;
     let (spines, connections, evidence) = match runs::open_store(settings)? {
         Some(store) if args.runs.is_empty() && !output.is_broken() => (
@@ -62,7 +66,7 @@ pub fn run(args: &VerifyArgs, settings: &Settings, output: &mut Output) -> Outco
         ),
         Some(_) | None => Default::default(),
     };
-    if transcripts.all() + spines.all() + connections.all() + evidence.all() == 0 {
+    if [transcripts, spines, connections, evidence, foreign].iter().all(|tally| tally.all() == 0) {
         return Err(Failure::nothing("there is nothing to verify").with_hint("`steno ls` lists the runs"));
     }
     if !args.runs.is_empty()
@@ -85,10 +89,14 @@ pub fn run(args: &VerifyArgs, settings: &Settings, output: &mut Output) -> Outco
     if evidence.bad > 0 {
         failed.push(format!("{} in the evidence", count(evidence.bad, "thing")));
     }
+    if foreign.bad > 0 {
+        failed.push(format!("{} of other users", count(foreign.bad, "file")));
+    }
     if failed.is_empty() {
         return Ok(Exit::Done);
     }
     let hint = match (transcripts.bad, spines.bad, connections.bad) {
+        _ if foreign.bad > 0 => "nothing was changed; `steno doctor` says how to mend the owners of files",
         (1.., ..) => "nothing was changed; `steno events RUN` reads what is good",
         (0, 1.., _) => "nothing was changed; `steno spine validate THREAD` says all that is wrong with one",
         (0, 0, 1..) => "nothing was changed; what can be read of it is archived by `steno import`",

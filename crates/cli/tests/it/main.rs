@@ -23,6 +23,7 @@ mod limits;
 mod listing;
 mod mishaps;
 mod noticed;
+mod permissions;
 mod privacy;
 mod queries;
 mod receipts;

@@ -1,0 +1,102 @@
+//! The store's part of `steno doctor`: whether it can be written, whose it is, and who else may use it.
+
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+use steno_disk::{Disk as _, RealDisk, StorePath, Survey, check_can_make};
+use steno_recorder::archive::follower;
+use steno_vault::Vault;
+use steno_views::count;
+
+use crate::runs;
+use crate::settings::Settings;
+
+/// Something that is wrong, and the command that mends it.
+pub struct Finding {
+    pub what: String,
+    pub mend: Option<String>,
+}
+
+/// The store, as far as it is there.
+pub struct StoreState {
+    pub vault: Arc<Vault>,
+    pub is_followed: bool,
+}
+
+/// Looks at the store; `None` when it is not there, or cannot be used.
+pub fn store_state(settings: &Settings, findings: &mut Vec<Finding>) -> Option<StoreState> {
+    let state = match runs::open_store(settings) {
+        Ok(Some(store)) => {
+            let is_followed = follower(&**store.disk()).is_some();
+            if store.is_paused(jiff::Timestamp::now()) {
+                let what = "recording is paused".to_owned();
+                findings.push(Finding { what, mend: Some("steno resume".into()) });
+            }
+            Some(StoreState { vault: Vault::open(Arc::clone(store.disk())), is_followed })
+        }
+        Ok(None) => {
+            if let Err((dir, error)) = check_can_make(&settings.store.value) {
+                let what = format!("the store cannot be made: `{}` is not writable: {error}", dir.display());
+                findings.push(Finding { what, mend: None });
+            }
+            None
+        }
+        Err(failure) => {
+            findings.push(Finding { what: failure.message, mend: failure.hint });
+            None
+        }
+    };
+    // One that cannot be opened was told of above.
+    if let Ok(Some(survey)) = survey(settings) {
+        judge(&survey, &settings.store.value, findings);
+    }
+    state
+}
+
+/// Looks at owners and permissions, unless the directory is something else than a store.
+pub fn survey(settings: &Settings) -> io::Result<Option<Survey>> {
+    let Some(disk) = RealDisk::open(&settings.store.value)? else { return Ok(None) };
+    let is_store =
+        disk.identity(&StorePath::format())?.is_some() || disk.list(&StorePath::root())?.is_empty();
+    if is_store { disk.survey().map(Some) } else { Ok(None) }
+}
+
+fn judge(survey: &Survey, store: &Path, findings: &mut Vec<Finding>) {
+    let Survey { owner, is_ours, open_dirs, open_files, foreign, closed } = survey;
+    let (quoted, at) = (shell_quoted(store), |path: &Path| store.join(path).display().to_string());
+    if !is_ours {
+        let what = format!("the store belongs to another user (uid {owner}), who alone may write to it");
+        findings.push(Finding { what, mend: None });
+    }
+    if open_dirs + open_files > 0 {
+        let what = format!(
+            "the store is open to other users: {} and {} have permissions for group or others",
+            words(*open_dirs, "directory", "directories"),
+            words(*open_files, "file", "files"),
+        );
+        findings.push(Finding { what, mend: Some(format!("chmod -R go= {quoted}")) });
+    }
+    if let [first, ..] = &foreign[..] {
+        let number = words(foreign.len() as u64, "file or directory", "files and directories");
+        let path = at(&first.path);
+        let what =
+            format!("{number} of another user in the store, the first is `{path}` (uid {})", first.owner);
+        findings.push(Finding { what, mend: Some(format!("sudo chown -R {owner} {quoted}")) });
+    }
+    if let [(path, error), ..] = &closed[..] {
+        let number = count(closed.len() as u64, "place");
+        let what = format!("the store is not writable at {number}, the first is `{}`: {error}", at(path));
+        let is_mode = *is_ours && error.kind() == io::ErrorKind::PermissionDenied;
+        findings.push(Finding { what, mend: is_mode.then(|| format!("chmod -R u+rwX {quoted}")) });
+    }
+}
+
+fn words(number: u64, one: &str, more: &str) -> String {
+    format!("{number} {}", if number == 1 { one } else { more })
+}
+
+/// Quotes a path for a shell.
+fn shell_quoted(path: &Path) -> String {
+    format!("'{}'", path.display().to_string().replace('\'', "'\\''"))
+}

@@ -1,0 +1,30 @@
+//! The part of `steno verify` that names files of other users.
+
+use anstyle::AnsiColor;
+use serde_json::json;
+use steno_disk::Foreign;
+use steno_views::{Lines, visible};
+
+use super::doctor_store::survey;
+use super::verify::Tally;
+use crate::output::Output;
+use crate::settings::Settings;
+
+/// Names everything in the store that belongs to another user than the store itself.
+pub fn verify_owners(settings: &Settings, as_json: bool, output: &mut Output) -> Tally {
+    // A store that cannot be opened is told of by whoever needs more of it.
+    let Ok(Some(survey)) = survey(settings) else { return Tally::default() };
+    for Foreign { path, owner } in &survey.foreign {
+        let path = path.to_string_lossy();
+        if as_json {
+            let line = json!({"kind": "foreign_file", "path": path, "ok": false, "uid": owner, "store_uid": survey.owner});
+            output.json_line(&line.to_string());
+        } else {
+            let bad = AnsiColor::Red.on_default().bold();
+            let path = visible(&path, Lines::Escape);
+            let words = format!("belongs to user {owner}, the store to user {}", survey.owner);
+            output.line(&format!("{bad}FOREIGN{bad:#}  {path}  {words}"));
+        }
+    }
+    Tally { good: 0, bad: survey.foreign.len() as u64 }
+}
