@@ -4,7 +4,7 @@
 default:
     @just --list --unsorted
 
-# All tests that need nothing but Rust
+# All tests of the workspace
 test:
     cargo test --workspace
 

@@ -11,8 +11,8 @@
 //! - [`places`] finds the workspace, lists its sources and reads them, so that tests of crates which must not
 //!   touch files need not do it themselves.
 //! - The integration test `it` looks after the workspace as a whole: `architecture` compares the crates'
-//!   dependencies with the table in `ARCHITECTURE.md`, `tidy` checks the rules of `STYLE.md` that a machine can
-//!   check.
+//!   dependencies with the table in `ARCHITECTURE.md`, `documents` other lists in documents with what they list,
+//!   `tidy` checks the rules of `STYLE.md` that a machine can check.
 //!
 //! # Example
 //! ```
