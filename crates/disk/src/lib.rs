@@ -189,11 +189,21 @@ pub trait LockGuard: Send + Sync {
     /// What the system says.
     fn read(&self) -> io::Result<String>;
 
-    /// Replaces the content of the lock file and syncs it.
+    /// Replaces the content of the lock file and syncs it. As many bytes as it has are written in their place, which
+    /// takes no room.
     ///
     /// # Errors
     /// What the system says.
     fn write(&self, text: &str) -> io::Result<()>;
+}
+
+/// Cuts off what a file has behind `len` bytes. A file that is no longer is left alone: on a full disk even that may
+/// fail.
+///
+/// # Errors
+/// What the system says.
+pub fn cut_behind(file: &dyn DiskFile, len: u64) -> io::Result<()> {
+    if file.identity()?.size_bytes > len { file.truncate(len) } else { Ok(()) }
 }
 
 /// What tells one file from another, however its name changes.

@@ -422,7 +422,7 @@ impl LockGuard for RealLock {
 
     fn write(&self, text: &str) -> io::Result<()> {
         crate::overwrite_all(&self.0, text.as_bytes(), 0)?;
-        self.0.truncate(text.len() as u64)?;
+        crate::cut_behind(&self.0, text.len() as u64)?;
         self.0.sync()
     }
 }

@@ -1,13 +1,22 @@
 //! The right to write: one lock file per run or spine, held by one writer, never deleted.
+//!
+//! While the disk is full the lock file also keeps how much was refused: it is long enough from the beginning, so that
+//! this takes no room.
 
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use steno_disk::{Disk, LockGuard, StorePath};
+use steno_disk::{Disk, LockGuard, StorePath, read_full};
 use steno_model::Epoch;
 
 use crate::error::Error;
+use crate::refused::Refused;
 use crate::side::json_line;
+
+/// How long a lock file is, padded with spaces: one sector, which a disk writes whole or not at all.
+const LOCK_BYTES: usize = 512;
+/// How much of a lock file is read.
+const LOCK_BYTES_MAX: usize = 4096;
 
 /// Whoever asks whether a run is held takes the lock for an instant; a writer must not stumble over that.
 const TRIES: u32 = 5;
@@ -16,15 +25,36 @@ const BETWEEN_TRIES: Duration = Duration::from_millis(10);
 /// A held lock and the number of this opening.
 pub(crate) struct Lease {
     pub(crate) epoch: Epoch,
-    _guard: Box<dyn LockGuard>,
+    path: StorePath,
+    guard: Box<dyn LockGuard>,
+    /// What the lock file says.
+    holder: Holder,
 }
 
 /// What a lock file holds.
-#[derive(Serialize, Deserialize)]
+#[derive(Clone, Serialize, Deserialize)]
 struct Holder {
     epoch: u64,
     pid: u32,
     since: String,
+    /// What was refused and is not noted, by this holder or one before it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    refused: Option<Refused>,
+}
+
+impl Holder {
+    fn to_text(&self) -> String {
+        format!("{:<width$}\n", json_line(self), width = LOCK_BYTES - 1)
+    }
+}
+
+/// Reads from a lock file, held or not, what was refused and is not noted.
+pub(crate) fn read_refused(disk: &dyn Disk, path: &StorePath) -> Result<Option<Refused>, Error> {
+    let failed = |doing| move |source| Error::io(doing, path, source);
+    let Some(file) = disk.open_read(path).map_err(failed("open"))? else { return Ok(None) };
+    let mut text = vec![0; LOCK_BYTES_MAX];
+    let read = read_full(&*file, &mut text, 0).map_err(failed("read"))?;
+    Ok(serde_json::from_slice::<Holder>(&text[..read]).ok().and_then(|holder| holder.refused))
 }
 
 impl Lease {
@@ -33,10 +63,10 @@ impl Lease {
         let failed = |doing| move |source| Error::io(doing, path, source);
         let guard = Self::try_often(disk, path)?;
         let text = guard.read().map_err(failed("read"))?;
-        let before = serde_json::from_str::<Holder>(&text).map(|holder| holder.epoch);
-        let epoch = match before {
-            // Beginning anew would give live streams the same name for two openings.
-            Ok(before) => before.checked_add(1).ok_or_else(|| Error::Damaged {
+        let before = serde_json::from_str::<Holder>(&text);
+        let epoch = match &before {
+            // Beginning anew would give two openings the same number.
+            Ok(before) => before.epoch.checked_add(1).ok_or_else(|| Error::Damaged {
                 path: path.clone(),
                 offset: 0,
                 why: steno_model::Error::WrongField { field: "epoch", wanted: "below 18446744073709551615" }
@@ -47,10 +77,30 @@ impl Lease {
             Err(_) => u64::try_from(now.as_second()).unwrap_or(1),
         };
         let since = steno_model::Timestamp::from_instant(now).to_string();
-        let holder = Holder { epoch, pid: std::process::id(), since };
-        guard.write(&format!("{}\n", json_line(&holder))).map_err(failed("write"))?;
+        let refused = before.ok().and_then(|before| before.refused);
+        let holder = Holder { epoch, pid: std::process::id(), since, refused };
+        guard.write(&holder.to_text()).map_err(failed("write"))?;
         steno_disk::sync_dir(disk, &path.dir()).map_err(failed("sync the directory of"))?;
-        Ok(Self { epoch: Epoch(epoch), _guard: guard })
+        Ok(Self { epoch: Epoch(epoch), path: path.clone(), guard, holder })
+    }
+
+    /// Returns what was refused and is not noted, as the lock file says.
+    pub(crate) fn refused(&self) -> Option<&Refused> {
+        self.holder.refused.as_ref()
+    }
+
+    /// Writes into the lock file what was refused and is not noted, for whoever takes the lock next.
+    ///
+    /// # Errors
+    /// What the system says: a file system that copies what it writes over may need room for that.
+    pub(crate) fn set_refused(&mut self, refused: Option<Refused>) -> Result<(), Error> {
+        if self.holder.refused == refused {
+            return Ok(());
+        }
+        let holder = Holder { refused, ..self.holder.clone() };
+        self.guard.write(&holder.to_text()).map_err(|source| Error::io("write", &self.path, source))?;
+        self.holder = holder;
+        Ok(())
     }
 
     fn try_often(disk: &dyn Disk, path: &StorePath) -> Result<Box<dyn LockGuard>, Error> {

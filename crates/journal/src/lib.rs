@@ -73,7 +73,8 @@
 //! - **Kill and power cut**: the levels and recovery above. New files are synced together with their directory;
 //!   replaced files are written under another name, synced, renamed, and the directory synced.
 //! - **A full disk, a quota, a file size limit**: the partial line is taken back, the caller is told, the writer
-//!   goes on when there is room, and the refusals are noted. The process has to ignore `SIGXFSZ`.
+//!   goes on when there is room, and the refusals are noted. If the process ends before there is room, the lock file
+//!   says how many there were, and whoever opens the run next notes them. The process has to ignore `SIGXFSZ`.
 //! - **A failing disk**: after one failed sync, or a write that failed for another reason, the writer refuses
 //!   everything. A second sync that succeeds would prove nothing, so it is never tried.
 //! - **A second writer**: an flock on a lock file that is never deleted. [`Error::Held`] says so.
@@ -104,7 +105,7 @@
 //! is one growing file with everyone who waits on it. The `tail` inside it decides seq and order and keeps a checksum
 //! of what it wrote; `commit` has the threads that sync; `fanout`, `catch_up` and `follow` are the three ways to hear of
 //! events, and `reader` is under two of them. `scan` finds the good prefix of a file, `recovery`
-//! mends its end, `seal`, `note` and `side` write beside it, `verify` checks it, `names` knows every file's name, and
+//! mends its end, `seal`, `note` and `side` write beside it, `refused` is what there was no room for, `verify` checks it, `names` knows every file's name, and
 //! `steno-disk` is all that touches the operating system. `spine` is what is done with spines beyond writing them:
 //! `validator` is fed by `directory` or `archive`, and `agreement` compares what it has seen.
 //!
@@ -129,6 +130,7 @@ mod pause;
 mod reader;
 mod recorder;
 mod recovery;
+mod refused;
 mod remove;
 mod scan;
 mod seal;

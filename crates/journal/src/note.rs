@@ -7,9 +7,12 @@ use steno_disk::{Disk, StorePath};
 use steno_model::{RunId, ThreadId, Timestamp};
 
 use crate::error::Error;
+use crate::lease::{Lease, read_refused};
 use crate::lines::{Lines, Piece};
 use crate::names::RunFile;
+use crate::refused::Refused;
 use crate::side;
+use crate::tail::is_no_room;
 
 /// Whose notes: those of a run, or of a spine.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,6 +28,13 @@ impl NotesOf {
         match self {
             Self::Run(run) => RunFile::Notes(*run).path(),
             Self::Spine(thread) => StorePath::spine_notes(thread),
+        }
+    }
+
+    fn lock_path(&self) -> StorePath {
+        match self {
+            Self::Run(run) => RunFile::Lock(*run).path(),
+            Self::Spine(thread) => StorePath::spine_lock(thread),
         }
     }
 }
@@ -70,10 +80,13 @@ pub enum Noted {
     Refused {
         /// How many.
         count: u64,
-        /// The last event before them; 0 when there was none.
+        /// The last event before the first of them; 0 when there was none.
         seq_last: u64,
         /// What the disk said.
         cause: String,
+        /// The opening in which the first of them was refused; older notes do not say.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        epoch: Option<u64>,
     },
     /// Somebody upstream could not hand over everything it saw.
     Dropped {
@@ -117,6 +130,30 @@ fn write_note_in(disk: &dyn Disk, path: &StorePath, time: jiff::Timestamp, what:
     side::append_line(disk, path, &side::json_line(&note))
 }
 
+/// Notes what was refused and syncs it.
+pub(crate) fn write_refused(disk: &dyn Disk, of: impl Into<NotesOf>, refused: &Refused) -> Result<(), Error> {
+    side::append_line(disk, &of.into().path(), &side::json_line(&refused.to_note()))
+}
+
+/// Notes what holders of the lock before have refused and not noted; returns it when there is still no room.
+pub(crate) fn settle_refused(
+    disk: &dyn Disk,
+    of: impl Into<NotesOf>,
+    lease: &mut Lease,
+) -> Result<Option<Refused>, Error> {
+    let Some(refused) = lease.refused().cloned() else { return Ok(None) };
+    let of = of.into();
+    // Whoever wrote the note may have died before the lock file said so.
+    if !refused.is_in(&read_notes_in(disk, &of.path())?) {
+        match write_refused(disk, of, &refused) {
+            Err(Error::Io { source, .. }) if is_no_room(&source) => return Ok(Some(refused)),
+            outcome => outcome?,
+        }
+    }
+    lease.set_refused(None)?;
+    Ok(None)
+}
+
 /// Notes a recovery, unless one that was killed after its note has done so: the name of what it kept says which.
 pub(crate) fn note_once(
     disk: &dyn Disk,
@@ -141,12 +178,18 @@ pub(crate) fn note_once_in(
 }
 
 /// Reads the notes of a run or a spine; lines that are no notes of a kind we know are left out, and so is a torn
-/// tail.
+/// tail. What was refused and could not be noted yet comes last, as it will be noted.
 ///
 /// # Errors
 /// What the system says.
 pub fn read_notes(disk: &dyn Disk, of: impl Into<NotesOf>) -> Result<Vec<Note>, Error> {
-    read_notes_in(disk, &of.into().path())
+    let of = of.into();
+    // Before the notes: whoever notes it takes it out of the lock file afterwards.
+    let refused = read_refused(disk, &of.lock_path())?;
+    let mut notes = read_notes_in(disk, &of.path())?;
+    let unnoted = refused.filter(|refused| !refused.is_in(&notes));
+    notes.extend(unnoted.map(|refused| refused.to_note()));
+    Ok(notes)
 }
 
 fn read_notes_in(disk: &dyn Disk, path: &StorePath) -> Result<Vec<Note>, Error> {

@@ -11,9 +11,9 @@ use crate::commit::{Commit, CommitPool};
 use crate::error::Error;
 use crate::fanout::{FanOut, Missed, Subscription};
 use crate::lease::Lease;
-use crate::log::{Level, Log, LogParts, Pending, Refused};
+use crate::log::{Level, Log, LogParts, Pending};
 use crate::names::RunFile;
-use crate::note::{Noted, write_note};
+use crate::note::{Noted, settle_refused, write_note, write_refused};
 use crate::recovery;
 use crate::seal::{Prefix, Seal};
 use crate::side;
@@ -70,14 +70,18 @@ impl Journal {
     pub fn record(&self, run: RunId) -> Result<Recorder, Error> {
         let disk = Arc::clone(self.store.disk());
         let now = (self.options.clock)();
-        let lease = Lease::take(&*disk, &RunFile::Lock(run).path(), now)?;
+        let mut lease = Lease::take(&*disk, &RunFile::Lock(run).path(), now)?;
         let found = recovery::inspect(&*disk, run)?;
         recovery::apply(&*disk, &found, now)?;
+        let refused = settle_refused(&*disk, run, &mut lease)?;
         let prefix = found.into_prefix();
         let sealed = prefix.len;
         let path = RunFile::Transcript(run).path();
-        let epoch = lease.epoch;
-        let log = Log::open(LogParts { disk, path, epoch, prefix: prefix.clone() })?;
+        let (epoch, clock) = (lease.epoch, self.options.clock);
+        let log = Log::open(LogParts { disk, path, epoch, prefix: prefix.clone(), clock })?;
+        if let Some(refused) = refused {
+            log.put_back_refused(refused);
+        }
         let inner = Arc::new(Inner {
             run,
             epoch,
@@ -177,12 +181,15 @@ impl Recorder {
             return Err(Error::TooLong { bytes: encoded.line_bytes_max() as u64 });
         }
         let render = |seq, line: &mut Vec<u8>| encoded.write_line(seq, line);
-        let appended = inner.log.append(level, render, || inner.fan_out.enter())?;
+        let appended = inner.log.append(level, render, || inner.fan_out.enter());
+        let appended = appended.inspect_err(|error| inner.keep_if_refused(error))?;
         let (mut subscribers, pending) = (appended.kept, appended.pending);
         subscribers.deliver(|| encoded.into_event(pending.seq()));
         drop(subscribers);
-        if let Some(refused) = appended.refused {
-            inner.note_refused(&refused, pending.seq().get() - 1);
+        if appended.has_refused
+            && let Some(lease) = lock(&inner.lease).as_mut()
+        {
+            inner.note_refused(lease);
         }
         if level == Level::Written {
             inner.log.look_now_and_then()?;
@@ -256,12 +263,32 @@ impl Inner {
         write_note(&**self.store.disk(), self.run, (self.options.clock)(), what)
     }
 
-    fn note_refused(&self, refused: &Refused, seq_last: u64) {
-        let noted = Noted::Refused { count: refused.count, seq_last, cause: refused.cause.clone() };
-        if let Err(error) = self.note(noted) {
-            tracing::warn!(run = %self.run, %error, count = refused.count, "refusals could not be noted yet");
+    /// Has the lock file say what was refused, before anybody is told: the process may end before it can be noted.
+    fn keep_if_refused(&self, error: &Error) {
+        if !matches!(error, Error::NoRoom { .. }) {
+            return;
+        }
+        // When the run is closed, closing has seen to it: it was counted before.
+        if let Some(lease) = lock(&self.lease).as_mut() {
+            self.keep_refused(lease);
+        }
+    }
+
+    /// Makes the lock file say what is refused and not noted.
+    fn keep_refused(&self, lease: &mut Lease) {
+        if let Err(error) = lease.set_refused(self.log.refused()) {
+            tracing::warn!(run = %self.run, %error, "the lock file does not say what was refused");
+        }
+    }
+
+    /// Notes what was refused; what cannot be noted yet is noted later.
+    fn note_refused(&self, lease: &mut Lease) {
+        let Some(refused) = self.log.take_refused() else { return };
+        if let Err(error) = write_refused(&**self.store.disk(), self.run, &refused) {
+            tracing::warn!(run = %self.run, %error, "refusals could not be noted yet");
             self.log.put_back_refused(refused);
         }
+        self.keep_refused(lease);
     }
 
     fn seal(&self) -> Result<Option<Seal>, Error> {
@@ -300,7 +327,7 @@ impl Inner {
     fn close(&self) -> Result<(), Error> {
         // Held to the end: whoever closes second returns when everything is done, not before.
         let mut held = lock(&self.lease);
-        let Some(lease) = held.take() else { return Ok(()) };
+        let Some(mut lease) = held.take() else { return Ok(()) };
         let outcome = match self.log.close() {
             None => self.seal().map(|_| ()),
             Some(error) => Err(error),
@@ -309,9 +336,7 @@ impl Inner {
             let seq_last = self.log.end().seq_last.map_or(0, Seq::get);
             self.note_or_warn(Noted::Vanished { kept: kept.file_name().to_owned(), seq_last });
         }
-        if let Some(refused) = self.log.take_refused() {
-            self.note_refused(&refused, self.log.end().seq_last.map_or(0, Seq::get));
-        }
+        self.note_refused(&mut lease);
         for missed in self.fan_out.close() {
             self.note_or_warn(lagged(missed));
         }

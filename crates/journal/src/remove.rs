@@ -17,7 +17,7 @@ use crate::store::Store;
 pub struct HeldSpine {
     disk: Arc<dyn Disk>,
     thread: ThreadId,
-    _lease: Lease,
+    lease: Lease,
 }
 
 impl HeldSpine {
@@ -33,7 +33,9 @@ impl HeldSpine {
     ///
     /// # Errors
     /// What the system says; some of the files may be gone then, and doing it again goes on.
-    pub fn remove(&self) -> Result<(), Error> {
+    pub fn remove(&mut self) -> Result<(), Error> {
+        // What was refused of it must not be noted for another one of that name.
+        self.lease.set_refused(None)?;
         let disk = &*self.disk;
         let dir = StorePath::spine_of(&self.thread);
         let artifacts = dir.below(ARTIFACTS);
@@ -94,7 +96,7 @@ impl Store {
     pub fn hold_spine(&self, thread: &ThreadId, now: jiff::Timestamp) -> Result<HeldSpine, Error> {
         let disk = Arc::clone(self.disk());
         let lease = Lease::take(&*disk, &StorePath::spine_lock(thread), now)?;
-        Ok(HeldSpine { disk, thread: thread.clone(), _lease: lease })
+        Ok(HeldSpine { disk, thread: thread.clone(), lease })
     }
 
     /// Returns how many bytes the files of a spine have, artifacts and what was set aside included.
@@ -112,7 +114,9 @@ impl Store {
     /// [`Error::Held`] when somebody writes to it, or what the system says; some of the files may be gone then.
     pub fn remove_run(&self, run: RunId, now: jiff::Timestamp) -> Result<u64, Error> {
         let disk = &**self.disk();
-        let _lease = Lease::take(disk, &RunFile::Lock(run).path(), now)?;
+        let mut lease = Lease::take(disk, &RunFile::Lock(run).path(), now)?;
+        // What was refused of it must not be noted for another one of that name.
+        lease.set_refused(None)?;
         let dir = StorePath::transcripts();
         let transcript = RunFile::Transcript(run).path();
         let prefix = format!("{run}.");

@@ -11,11 +11,12 @@ use crate::check::SpineLines;
 use crate::commit::Commit;
 use crate::error::{Damage, Error};
 use crate::lease::Lease;
-use crate::log::{Level, Log, LogParts, Pending, Refused};
+use crate::log::{Appended, Level, Log, LogParts, Pending};
 use crate::names::{ArtifactFile, SegmentIndex, SegmentName};
-use crate::note::{Noted, note_once, write_note};
+use crate::note::{Noted, note_once, settle_refused, write_refused};
 use crate::recorder::Journal;
 use crate::recovery;
+use crate::refused::Refused;
 use crate::scan::{Ending, scan};
 use crate::seal::{Prefix, hex};
 use crate::side::json_line;
@@ -79,8 +80,8 @@ struct State {
     open: Option<OpenSegment>,
     index_next: SegmentIndex,
     seq_last: Option<Seq>,
-    /// What was refused and is not yet noted, beyond what the open segment knows of.
-    refused: Refused,
+    /// What was refused and is not noted yet, beyond what the open segment knows of.
+    refused: Option<Refused>,
 }
 
 struct OpenSegment {
@@ -100,19 +101,14 @@ impl Journal {
     pub fn spine(&self, thread: &ThreadId, rotation: Rotation) -> Result<SpineWriter, Error> {
         let disk = self.store.disk();
         // The lock before the directory, which whoever has the spine forgotten takes away.
-        let lease = Lease::take(&**disk, &StorePath::spine_lock(thread), (self.options.clock)())?;
+        let mut lease = Lease::take(&**disk, &StorePath::spine_lock(thread), (self.options.clock)())?;
         for dir in [StorePath::spine(), StorePath::spine_of(thread)] {
             disk.make_dir(&dir).map_err(|source| Error::io("make", &dir, source))?;
         }
         let (index_next, seq_last) = recover(&**disk, thread, (self.options.clock)())?;
+        let refused = settle_refused(&**disk, thread, &mut lease)?;
         let epoch = lease.epoch;
-        let state = Mutex::new(State {
-            lease: Some(lease),
-            open: None,
-            index_next,
-            seq_last,
-            refused: Refused::default(),
-        });
+        let state = Mutex::new(State { lease: Some(lease), open: None, index_next, seq_last, refused });
         Ok(SpineWriter { journal: self.clone(), thread: thread.clone(), rotation, epoch, state })
     }
 }
@@ -139,22 +135,30 @@ impl SpineWriter {
         if bytes > LINE_BYTES_MAX as u64 {
             return Err(Error::TooLong { bytes });
         }
-        let log =
-            self.log_with_room(&mut state).inspect_err(|error| state.refused.count_if_no_room(error))?;
-        let render = |seq: Seq, line: &mut Vec<u8>| draft.write_line(&self.thread, seq, line);
-        let appended = log.append(level, render, || ())?;
+        let (log, appended) = self
+            .append_to_segment(&mut state, draft, level)
+            .inspect_err(|error| self.keep_if_refused(&mut state, error))?;
         if appended.queue {
             self.journal.pool.push(Arc::clone(&log) as Arc<dyn Commit>);
         }
-        let seq_before = state.seq_last.replace(appended.pending.seq());
-        if let Some(refused) = appended.refused {
-            state.refused.add(&refused);
-        }
-        self.note_refused(&mut state, seq_before);
+        state.seq_last = Some(appended.pending.seq());
+        self.note_refused(&mut state);
         if level == Level::Written {
             log.look_now_and_then()?;
         }
         Ok(appended.pending)
+    }
+
+    fn append_to_segment(
+        &self,
+        state: &mut State,
+        draft: &SpineDraft,
+        level: Level,
+    ) -> Result<(Arc<Log>, Appended<()>), Error> {
+        let log = self.log_with_room(state)?;
+        let render = |seq: Seq, line: &mut Vec<u8>| draft.write_line(&self.thread, seq, line);
+        let appended = log.append(level, render, || ())?;
+        Ok((log, appended))
     }
 
     /// Keeps a file beside the spine, synced, so that a record can refer to it; keeping the same again does nothing.
@@ -184,20 +188,38 @@ impl SpineWriter {
         Ok(Arc::clone(&state.open.insert(opened).log))
     }
 
-    /// Notes what was refused after `seq_last`; what cannot be noted yet is noted later.
-    fn note_refused(&self, state: &mut State, seq_last: Option<Seq>) {
-        if state.refused.count == 0 {
-            return;
+    /// Has the lock file say what was refused, before anybody is told: the process may end before it can be noted.
+    fn keep_if_refused(&self, state: &mut State, error: &Error) {
+        state.take_from_segment();
+        if let Error::Io { source, .. } = error
+            && is_no_room(source)
+        {
+            // No room for what has to be there before the record.
+            let one = Refused::one(self.epoch, state.seq_last, source, (self.journal.options.clock)());
+            state.refused = Some(one.after(state.refused.as_ref()));
         }
-        let Refused { count, cause } = state.refused.clone();
-        let noted = Noted::Refused { count, seq_last: seq_last.map_or(0, Seq::get), cause };
-        let now = (self.journal.options.clock)();
-        match write_note(&**self.journal.store.disk(), &self.thread, now, noted) {
-            Ok(()) => state.refused = Refused::default(),
+        self.keep_refused(state);
+    }
+
+    /// Makes the lock file say what is refused and not noted.
+    fn keep_refused(&self, state: &mut State) {
+        let refused = state.refused.clone();
+        if let Some(Err(error)) = state.lease.as_mut().map(|lease| lease.set_refused(refused)) {
+            tracing::warn!(thread = %self.thread, %error, "the lock file does not say what was refused");
+        }
+    }
+
+    /// Notes what was refused; what cannot be noted yet is noted later.
+    fn note_refused(&self, state: &mut State) {
+        state.take_from_segment();
+        let Some(refused) = &state.refused else { return };
+        match write_refused(&**self.journal.store.disk(), &self.thread, refused) {
+            Ok(()) => state.refused = None,
             Err(error) => {
-                tracing::warn!(thread = %self.thread, %error, count, "refusals could not be noted yet");
+                tracing::warn!(thread = %self.thread, %error, "refusals could not be noted yet");
             }
         }
+        self.keep_refused(state);
     }
 
     /// Returns the number of the last record; `None` when there is none yet.
@@ -212,11 +234,12 @@ impl SpineWriter {
     /// What the system says; the segment stays unsealed then, and is sealed when the spine is opened again.
     pub fn close(&self) -> Result<(), Error> {
         let mut state = lock(&self.state);
-        let Some(lease) = state.lease.take() else { return Ok(()) };
+        if state.lease.is_none() {
+            return Ok(());
+        }
         let sealed = self.seal_open(&mut state);
-        let seq_last = state.seq_last;
-        self.note_refused(&mut state, seq_last);
-        drop(lease);
+        self.note_refused(&mut state);
+        state.lease = None;
         sealed
     }
 
@@ -231,16 +254,16 @@ impl SpineWriter {
         let disk = Arc::clone(self.journal.store.disk());
         let path = SegmentName::Records(index).path(&self.thread);
         let prefix = Prefix { seq_last: state.seq_last, ..Prefix::default() };
-        let log = Arc::new(Log::open(LogParts { disk, path, epoch: self.epoch, prefix: prefix.clone() })?);
-        let created_at = Timestamp::from_instant((self.journal.options.clock)()).to_string();
+        let clock = self.journal.options.clock;
+        let parts = LogParts { disk, path, epoch: self.epoch, prefix: prefix.clone(), clock };
+        let log = Arc::new(Log::open(parts)?);
+        let created_at = Timestamp::from_instant(clock()).to_string();
         Ok(OpenSegment { index, log, seq_first: Seq::after(state.seq_last), created_at, prefix })
     }
 
     fn seal_open(&self, state: &mut State) -> Result<(), Error> {
+        state.take_from_segment();
         let Some(open) = &mut state.open else { return Ok(()) };
-        if let Some(refused) = open.log.take_refused() {
-            state.refused.add(&refused);
-        }
         open.log.read_back(&mut open.prefix)?;
         open.log.sync_now()?;
         let prefix = &open.prefix;
@@ -264,18 +287,11 @@ impl Drop for SpineWriter {
     }
 }
 
-impl Refused {
-    fn add(&mut self, other: &Self) {
-        self.count += other.count;
-        self.cause.clone_from(&other.cause);
-    }
-
-    /// Counts a record that was refused because there was no room for what has to be there before it.
-    fn count_if_no_room(&mut self, error: &Error) {
-        if let Error::Io { source, .. } = error
-            && is_no_room(source)
-        {
-            self.add(&Self { count: 1, cause: source.to_string() });
+impl State {
+    /// Takes over what the log of the open segment has counted as refused.
+    fn take_from_segment(&mut self) {
+        if let Some(later) = self.open.as_ref().and_then(|open| open.log.take_refused()) {
+            self.refused = Some(later.after(self.refused.as_ref()));
         }
     }
 }

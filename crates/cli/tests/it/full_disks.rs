@@ -1,14 +1,16 @@
-//! `steno app-server` on a file system that is really full for a while: it goes on recording as soon as it can.
+//! A file system that is really full for a while: `steno app-server` goes on recording as soon as it can, and what `record`
+//! and `serve` refused is noted, also when they ended before there was room.
 
 use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use steno_testkit::{is_root, needs, skip, tool};
 
 use crate::app_servers::{Connected, spine};
-use crate::kit::{Steno, wait_until};
+use crate::kit::{Live, RUN, Steno, TIME, json as parsed, wait_until};
+use crate::serving::send;
 
 /// A small file system of its own, gone when the test ends.
 struct Mounted(PathBuf);
@@ -96,4 +98,107 @@ fn a_disk_that_was_full_leaves_a_gap_of_which_every_message_is_counted() {
     assert!((there as u64) < said, "{there} of {said}");
     let valid = steno.run(&["spine", "validate", "th1"]);
     assert!(valid.code == 0 && valid.out.starts_with("valid"), "{valid:?}");
+}
+
+/// An event that does not fit behind another one into the page that a file has.
+fn long_event() -> String {
+    json!({ "type": "step.completed", "timestamp": TIME, "payload": { "name": "x".repeat(3_000), "kind": "k" } })
+        .to_string()
+}
+
+/// The `refused` notes of the run: how many events, and after which.
+fn refused(steno: &Steno) -> Vec<(u64, u64)> {
+    let notes = fs::read_to_string(steno.beside(RUN, "notes.jsonl")).unwrap_or_default();
+    let notes = notes.lines().map(parsed).filter(|note| note["kind"] == "refused");
+    notes.map(|note| (note["count"].as_u64().unwrap(), note["seq_last"].as_u64().unwrap())).collect()
+}
+
+/// Opens the run twice, without an event, and checks that it was noted once what was refused after event `seq_last`.
+#[track_caller]
+fn assert_noted_by_the_next(steno: &Steno, count: u64, seq_last: u64) {
+    for _ in 0..2 {
+        let said = steno.run(&["record", "--run", RUN]);
+        assert_eq!(said.code, 0, "{said:?}");
+        assert_eq!(refused(steno), [(count, seq_last)]);
+    }
+    let said = steno.run(&["verify", RUN]);
+    assert_eq!(said.code, 0, "{said:?}");
+}
+
+/// Sends events until five were refused; returns the last that was recorded.
+fn record_until_refused(live: &mut Live) -> u64 {
+    let (mut recorded, mut refused) = (0, 0);
+    while refused < 5 {
+        live.send(&long_event());
+        let answer = parsed(&live.line());
+        if let Some(seq) = answer["seq"].as_u64() {
+            assert_eq!(refused, 0, "nobody has made room");
+            recorded = seq;
+        } else {
+            assert!(answer["error"].as_str().unwrap().contains("No space left on device"), "{answer}");
+            refused += 1;
+        }
+    }
+    recorded
+}
+
+#[test]
+fn what_was_refused_before_the_process_ended_is_noted_by_the_next_one() {
+    needs!(tool("mount"), "mount is not installed");
+    if !is_root() {
+        skip!("mounting needs root");
+    }
+    for (end, level) in
+        [("end of stdin", "synced"), ("TERM", "written"), ("KILL", "synced"), ("KILL", "written")]
+    {
+        let steno = Steno::new();
+        let mounted = needs!(Mounted::at(steno.store()), "root may not mount a tmpfs here");
+        let mut live = steno.start(&["record", "--run", RUN, "--level", level]);
+        live.send(&long_event());
+        live.line();
+        mounted.fill();
+        let last = record_until_refused(&mut live).max(1);
+        let said = if end == "end of stdin" {
+            live.finish()
+        } else {
+            live.signal(end);
+            live.ended()
+        };
+        assert_ne!(said.code, 0, "{end}: {said:?}");
+        assert_eq!(refused(&steno), [], "{end}: there was no room for a note");
+        mounted.empty();
+        assert_noted_by_the_next(&steno, 5, last);
+    }
+}
+
+#[test]
+fn what_a_server_refused_before_it_ended_is_noted_by_the_next_writer() {
+    needs!(tool("mount"), "mount is not installed");
+    if !is_root() {
+        skip!("mounting needs root");
+    }
+    for signal in ["TERM", "KILL"] {
+        let steno = Steno::new();
+        let mounted = needs!(Mounted::at(steno.store()), "root may not mount a tmpfs here");
+        let mut live = steno.start(&["serve", "--port", "0", "--json"]);
+        let file = PathBuf::from(parsed(&live.line())["token_file"].as_str().unwrap());
+        let path = format!("/v1/runs/{RUN}/events");
+        assert!(send(&file, &path, &long_event()).starts_with("HTTP/1.1 200"));
+        mounted.fill();
+        let (mut last, mut refused_len) = (1, 0);
+        while refused_len < 5 {
+            let answer = send(&file, &path, &long_event());
+            if answer.starts_with("HTTP/1.1 200") {
+                last += 1;
+            } else {
+                assert!(answer.starts_with("HTTP/1.1 507"), "{answer}");
+                refused_len += 1;
+            }
+        }
+        live.signal(signal);
+        live.ended();
+        assert_eq!(refused(&steno), [], "{signal}: there was no room for a note");
+        mounted.empty();
+        assert_noted_by_the_next(&steno, 5, last);
+    }
 }

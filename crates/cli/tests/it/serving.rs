@@ -12,13 +12,24 @@ use crate::kit::{Live, Steno, wait_until};
 
 /// Asks a server for something, as whoever can read its file does.
 fn ask(file: &Path, path: &str) -> String {
+    request(file, &format!("GET {path}"), "")
+}
+
+/// Sends JSON to a server.
+pub fn send(file: &Path, path: &str, body: &str) -> String {
+    request(file, &format!("POST {path}"), body)
+}
+
+fn request(file: &Path, what: &str, body: &str) -> String {
     let reached: Value = serde_json::from_str(&fs::read_to_string(file).unwrap()).unwrap();
     let host = reached["url"].as_str().unwrap().strip_prefix("http://").unwrap().to_owned();
     let token = reached["token"].as_str().unwrap();
     let mut stream = TcpStream::connect(&host).unwrap();
     write!(
         stream,
-        "GET {path} HTTP/1.1\r\nHost: {host}\r\nAuthorization: Bearer {token}\r\nConnection: close\r\n\r\n"
+        "{what} HTTP/1.1\r\nHost: {host}\r\nAuthorization: Bearer {token}\r\nContent-Type: application/json\r\n\
+         Content-Length: {}\r\nConnection: close\r\n\r\n{body}",
+        body.len()
     )
     .unwrap();
     let mut answer = String::new();

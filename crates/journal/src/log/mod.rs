@@ -15,6 +15,7 @@ use steno_model::{Epoch, Seq};
 
 use crate::commit::{Batch, Commit};
 use crate::error::Error;
+use crate::refused::Refused;
 use crate::seal::Prefix;
 use crate::sync::{Mutex, lock, lock_in_turn, lock_soon};
 use crate::tail::{AppendError, End, Tail};
@@ -44,6 +45,7 @@ pub(crate) struct Log {
     disk: Arc<dyn Disk>,
     path: StorePath,
     epoch: Epoch,
+    clock: fn() -> jiff::Timestamp,
     file: Arc<dyn DiskFile>,
     /// Reads the same file also after its name is gone.
     reader: Arc<dyn DiskFile>,
@@ -66,19 +68,13 @@ struct State {
     batch_len_before: usize,
     queued: bool,
     health: Health,
-    refused: Refused,
+    /// What was refused and is not noted yet.
+    refused: Option<Refused>,
 }
 
 enum Health {
     Good,
     Failed(Error),
-}
-
-/// Records that were refused since the last note about it.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Refused {
-    pub(crate) count: u64,
-    pub(crate) cause: String,
 }
 
 /// A record that is written and perhaps not yet synced.
@@ -116,6 +112,7 @@ pub(crate) struct LogParts {
     pub(crate) path: StorePath,
     pub(crate) epoch: Epoch,
     pub(crate) prefix: Prefix,
+    pub(crate) clock: fn() -> jiff::Timestamp,
 }
 
 /// A line that is written.
@@ -126,14 +123,14 @@ pub(crate) struct Appended<R> {
     pub(crate) kept: R,
     /// Whether the log has to be queued for a commit.
     pub(crate) queue: bool,
-    /// What was refused before this line, and is not yet noted.
-    pub(crate) refused: Option<Refused>,
+    /// Whether something was refused before this line and is not noted yet.
+    pub(crate) has_refused: bool,
 }
 
 impl Log {
     /// Opens the file to append; a new one is synced, and so is its directory, before anything is acknowledged.
     pub(crate) fn open(parts: LogParts) -> Result<Self, Error> {
-        let LogParts { disk, path, epoch, prefix } = parts;
+        let LogParts { disk, path, epoch, prefix, clock } = parts;
         let failed = |doing| {
             let path = path.clone();
             move |source| Error::io(doing, &path, source)
@@ -152,12 +149,13 @@ impl Log {
             batch_len_before: 0,
             queued: false,
             health: Health::Good,
-            refused: Refused::default(),
+            refused: None,
         });
         Ok(Self {
             disk,
             path,
             epoch,
+            clock,
             file,
             reader,
             state,
@@ -191,10 +189,10 @@ impl Log {
         };
         let seq = appended.map_err(|error| self.append_failed(&mut state, error))?;
         let (batch, queue) = state.join(level);
-        let refused = (state.refused.count > 0).then(|| std::mem::take(&mut state.refused));
+        let has_refused = state.refused.is_some();
         let kept = under_lock();
         drop(state);
-        Ok(Appended { pending: Pending { seq, batch }, kept, queue, refused })
+        Ok(Appended { pending: Pending { seq, batch }, kept, queue, has_refused })
     }
 
     /// The fault of taking a number before the lock, kept to show that the tests find it.
@@ -212,8 +210,8 @@ impl Log {
     fn append_failed(&self, state: &mut State, error: AppendError) -> Error {
         match error {
             AppendError::NoRoom(source) => {
-                state.refused.count += 1;
-                state.refused.cause = source.to_string();
+                let one = Refused::one(self.epoch, state.tail.end().seq_last, &source, (self.clock)());
+                state.refused = Some(one.after(state.refused.as_ref()));
                 Error::NoRoom { path: self.path.clone(), source: Arc::new(source) }
             }
             AppendError::Lost(source) => {
@@ -225,19 +223,23 @@ impl Log {
         }
     }
 
-    /// Takes what was refused and not yet noted, unless there is nothing.
+    /// Returns what was refused and is not noted yet.
+    pub(crate) fn refused(&self) -> Option<Refused> {
+        lock(&self.state).refused.clone()
+    }
+
+    /// Takes what was refused and is not noted yet.
     pub(crate) fn take_refused(&self) -> Option<Refused> {
-        let refused = std::mem::take(&mut lock(&self.state).refused);
-        (refused.count > 0).then_some(refused)
+        lock(&self.state).refused.take()
     }
 
     /// Puts back what could not be noted.
-    pub(crate) fn put_back_refused(&self, refused: &Refused) {
+    pub(crate) fn put_back_refused(&self, refused: Refused) {
         let mut state = lock(&self.state);
-        state.refused.count += refused.count;
-        if state.refused.cause.is_empty() {
-            state.refused.cause.clone_from(&refused.cause);
-        }
+        state.refused = Some(match state.refused.take() {
+            Some(later) => later.after(Some(&refused)),
+            None => refused,
+        });
     }
 
     /// Tells whether the sync before served one record, and the next would too: nobody else is about to share it.

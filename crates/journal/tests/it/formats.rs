@@ -106,14 +106,14 @@ fn notes_of_version_1_are_read_whatever_their_kind() {
             "150",
             Noted::Recovered { offset: 157, bytes: 16, kept: kept("torn-157-0123456789abcdef"), seq_last: 1 },
         ),
-        noted("160", Noted::Refused { count: 2, seq_last: 1, cause: cause() }),
+        noted("160", Noted::Refused { count: 2, seq_last: 1, cause: cause(), epoch: None }),
         noted("170", Noted::Dropped { count: 3, seq_last: 1, cause: "the queue was full".into() }),
         noted("180", Noted::Lagged { count: 4, seq_first: 2, seq_last: 9 }),
         noted("190", Noted::Vanished { kept: kept("orphan-2"), seq_last: 1 }),
     ];
     let store = store();
     assert_eq!(read_notes(&**store.disk(), run()).unwrap(), want);
-    let spine = Noted::Refused { count: 1, seq_last: 2, cause: cause() };
+    let spine = Noted::Refused { count: 1, seq_last: 2, cause: cause(), epoch: None };
     let want = [Note { time: "2026-01-31T08:15:30.000Z".into(), what: spine }];
     assert_eq!(read_notes(&**store.disk(), &thread()).unwrap(), want);
 }

@@ -19,6 +19,7 @@ mod giving_up;
 mod real_disk;
 mod recording;
 mod recovering;
+mod refusals;
 mod removing;
 mod sealing;
 mod segments;

@@ -111,7 +111,7 @@ fn a_spine_is_deleted_with_everything_beside_it_and_stays_deleted() {
         .map(|(_, bytes)| bytes.len())
         .sum();
     assert_eq!(store.spine_bytes(&thread()).unwrap(), bytes as u64);
-    let held = store.hold_spine(&thread(), clock()).unwrap();
+    let mut held = store.hold_spine(&thread(), clock()).unwrap();
     assert!(matches!(journal.spine(&thread(), SMALL), Err(Error::Held { .. })));
     held.remove().unwrap();
     // Once more is fine.
@@ -137,7 +137,7 @@ fn a_kill_inside_every_call_of_deleting_a_spine_leaves_a_shorter_one() {
         let disk = spine_on_disk();
         let store = Store::open(Arc::new(disk.clone())).unwrap();
         disk.plan(Fault::DieAt { call });
-        store.hold_spine(&thread(), clock()).and_then(|held| held.remove()).ok();
+        store.hold_spine(&thread(), clock()).and_then(|mut held| held.remove()).ok();
         if disk.fired() == 0 {
             break;
         }

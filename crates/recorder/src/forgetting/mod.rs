@@ -227,7 +227,7 @@ pub fn forget(
     belongings::rewrite_shared(vault, &doomed.shared, &doomed.pieces, &time)?;
     let what = ToForget { sources: &doomed.sources, spines: &doomed.threads, names: &doomed.names };
     let forgotten = vault.forget_all(what, why, &time)?;
-    spines.iter().try_for_each(HeldSpine::remove)?;
+    spines.iter_mut().try_for_each(HeldSpine::remove)?;
     if !doomed.threads.is_empty() {
         let threads = doomed.threads.iter().map(|thread| NameHash::of_session(thread.as_str()));
         vault.spines_swept(&threads.collect::<Vec<_>>())?;
@@ -313,7 +313,7 @@ fn finish_with(
         return Ok(Vec::new());
     }
     vault.make_tombstones_safe()?;
-    held.iter().try_for_each(HeldSpine::remove)?;
+    held.iter_mut().try_for_each(HeldSpine::remove)?;
     let threads: Vec<ThreadId> = held.iter().map(|spine| spine.thread().clone()).collect();
     swept.extend(threads.iter().map(|thread| NameHash::of_session(thread.as_str())));
     vault.spines_swept(&swept)?;

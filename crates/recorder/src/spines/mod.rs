@@ -171,7 +171,7 @@ impl SpineRecorder {
             && forgetting::is_forgotten(&self.vault, thread).map_err(forgetting)?
         {
             drop(writer);
-            let held = store.hold_spine(thread, now).map_err(failed)?;
+            let mut held = store.hold_spine(thread, now).map_err(failed)?;
             held.remove().map_err(failed)?;
             return Err(Error::Forgotten { thread: thread.clone() });
         }

@@ -83,7 +83,7 @@ impl LockGuard for HeldLock {
 
     fn write(&self, text: &str) -> io::Result<()> {
         steno_disk::overwrite_all(&self.handle(), text.as_bytes(), 0)?;
-        self.handle().truncate(text.len() as u64)?;
+        steno_disk::cut_behind(&self.handle(), text.len() as u64)?;
         self.handle().sync()
     }
 }

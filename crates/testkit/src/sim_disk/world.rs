@@ -196,10 +196,12 @@ impl World {
         if let Some(room) = self.room {
             let used: usize = self.inodes.iter().map(|inode| inode.cache.len()).sum();
             let left = usize::try_from(room).unwrap_or(usize::MAX).saturating_sub(used);
-            if left == 0 {
+            // Bytes that the file has are written over where they are.
+            let there = self.inodes[inode].cache.len().saturating_sub(offset);
+            if left + there == 0 {
                 return Err(io::ErrorKind::StorageFull.into());
             }
-            count = count.min(left);
+            count = count.min(left + there);
         }
         self.inodes[inode].write(offset, &bytes[..count]);
         Ok(count)
