@@ -3,6 +3,8 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, OnceLock, Weak};
 
+use steno_model::Seq;
+
 use crate::error::Error;
 use crate::sync::{Condvar, Gate, Mutex, MutexGuard, lock, thread, wait};
 
@@ -40,6 +42,9 @@ impl Batch {
 pub(crate) trait Commit: Send + Sync {
     /// Syncs for all who wait by now; returns whether more are waiting already.
     fn commit(&self) -> bool;
+
+    /// Makes sure that the file was in its place after a record was written into it.
+    fn look_after(&self, seq: Seq) -> Result<(), Error>;
 
     /// Called now and then when there is nothing to do.
     #[cfg_attr(feature = "shuttle", expect(dead_code, reason = "there is no time under shuttle"))]

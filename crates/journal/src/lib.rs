@@ -78,10 +78,11 @@
 //! - **A failing disk**: after one failed sync, or a write that failed for another reason, the writer refuses
 //!   everything. A second sync that succeeds would prove nothing, so it is never tried.
 //! - **A second writer**: an flock on a lock file that is never deleted. [`Error::Held`] says so.
-//! - **A file deleted, renamed or replaced under its writer**: noticed at the next commit, for written records within a
-//!   millisecond of the next one, and within seconds when none follows; everything recorded so far is copied from the
-//!   open handle to a file with a name. A file that somebody else cuts or writes to is noticed by its length at the next
-//!   commit, and never sealed.
+//! - **A file deleted, renamed or replaced under its writer**: noticed before the next record is acknowledged, and within
+//!   seconds when none follows; everything recorded so far is copied from the open handle to a file with a name. A file
+//!   that somebody else cuts or writes to is noticed by its length at the same time, and never sealed. At `synced` each
+//!   commit looks, at `written` each [`Pending::wait`], for all that were written before; [`Recorder::record`] at
+//!   `written` looks once in a millisecond.
 //! - **Links, pipes, devices in place of our files**: everything below the store is opened beneath one directory
 //!   handle, without following links, without blocking, and must be a regular file of ours. Ids that become file
 //!   names are UUIDs or match a strict pattern first.

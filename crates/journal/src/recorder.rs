@@ -145,6 +145,9 @@ impl Recorder {
 
     /// Records an event and waits until it has the level asked for.
     ///
+    /// At [`Level::Written`] the file is looked at once in a millisecond, since that takes longer than the write. To have
+    /// every event acknowledged after a look, [`append`](Self::append) some and wait for them.
+    ///
     /// # Errors
     /// [`Error::NoRoom`] when the disk is full, [`Error::TooLong`]: nothing was written, and the next one may succeed.
     /// Any other error stops the recorder for good.
@@ -157,7 +160,8 @@ impl Recorder {
         pending.wait()
     }
 
-    /// Writes an event and returns without waiting for its sync, so that one thread can keep many in flight.
+    /// Writes an event and returns without waiting for its sync or for a look at the file, so that one thread can keep
+    /// many in flight.
     ///
     /// # Errors
     /// As [`Recorder::record`].
@@ -166,7 +170,7 @@ impl Recorder {
         if queue {
             self.queue();
         }
-        Ok(pending)
+        Ok(pending.look_at(Arc::<Inner>::clone(&self.inner)))
     }
 
     fn queue(&self) {
@@ -359,6 +363,10 @@ fn lagged(missed: Missed) -> Noted {
 impl Commit for Inner {
     fn commit(&self) -> bool {
         self.log.commit()
+    }
+
+    fn look_after(&self, seq: Seq) -> Result<(), Error> {
+        self.log.look_once_after(seq)
     }
 
     fn idle(&self) {

@@ -146,7 +146,7 @@ impl SpineWriter {
         if level == Level::Written {
             log.look_now_and_then()?;
         }
-        Ok(appended.pending)
+        Ok(appended.pending.look_at(log))
     }
 
     fn append_to_segment(
@@ -274,6 +274,8 @@ impl SpineWriter {
             write_meta(&**self.journal.store.disk(), &dir, &made, prefix, closed_at)?;
             state.index_next = open.index.next();
         }
+        // Whoever has yet to wait for a record does not look at the file when the spine is somebody else's.
+        open.log.close();
         state.open = None;
         Ok(())
     }

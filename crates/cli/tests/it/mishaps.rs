@@ -81,6 +81,41 @@ fn a_transcript_that_vanishes_under_its_writer_is_told_and_kept() {
 }
 
 #[test]
+fn an_event_is_not_acknowledged_as_written_when_its_file_was_touched() {
+    for how in ["deleted", "replaced", "moved", "cut", "written to"] {
+        let steno = Steno::new();
+        let mut live = steno.start(&["record", "--run", RUN, "--level", "written"]);
+        for seq in 1..=3 {
+            live.send(&event());
+            assert_eq!(live.line(), answer(seq, "written"));
+        }
+        let file = steno.transcript(RUN);
+        let other = steno.dir.path().join("other");
+        match how {
+            "deleted" => fs::remove_file(&file).unwrap(),
+            "replaced" => {
+                fs::write(&other, "somebody else's\n").unwrap();
+                fs::rename(&other, &file).unwrap();
+            }
+            "moved" => fs::rename(&file, &other).unwrap(),
+            "cut" => fs::OpenOptions::new().write(true).open(&file).unwrap().set_len(100).unwrap(),
+            _ => steno.write_by_hand(RUN, "mine\n"),
+        }
+        live.send(&event());
+        let refusal = json(&live.line());
+        let is_changed = ["cut", "written to"].contains(&how);
+        let why = if is_changed { "was changed by somebody else" } else { "was deleted or replaced" };
+        assert!(refusal["error"].as_str().is_some_and(|said| said.contains(why)), "{how}: {refusal}");
+        assert_eq!(live.finish().code, 3, "{how}");
+        let acknowledged: String = (1..=3).map(line).collect();
+        let kept = steno.look().into_iter().any(|(name, seen)| {
+            name.contains(".jsonl.orphan-") && seen.bytes.starts_with(acknowledged.as_bytes())
+        });
+        assert_eq!(kept, !is_changed, "{how}: what was acknowledged is kept");
+    }
+}
+
+#[test]
 fn a_run_is_sealed_when_it_has_been_idle() {
     let steno = Steno::new();
     let mut command = steno.command(&["record", "--run", RUN]);

@@ -4,7 +4,8 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use steno_disk::StorePath;
+use steno_disk::{Identity, StorePath};
+use steno_model::Seq;
 
 use crate::error::Error;
 use crate::log::{Health, Log};
@@ -50,7 +51,12 @@ impl Log {
     }
 
     fn find(&self) -> Found {
-        match (self.file.identity(), self.disk.identity(&self.path)) {
+        self.find_as(self.file.identity())
+    }
+
+    /// Compares what the handle stands for with what stands at the path.
+    fn find_as(&self, open: io::Result<Identity>) -> Found {
+        match (open, self.disk.identity(&self.path)) {
             (Ok(open), Ok(Some(named))) if open.links > 0 && open.is_same_file(&named) => {
                 Found::Ours { size_bytes: open.size_bytes }
             }
@@ -61,18 +67,40 @@ impl Log {
         }
     }
 
-    /// Looks whether the file is still in its place; a `written` record must survive the death of the process.
+    /// Makes sure that the file was in its place at some time after record `seq` was written: one look serves all that
+    /// were written before it.
+    pub(crate) fn look_once_after(&self, seq: Seq) -> Result<(), Error> {
+        if self.looked_seq.load(Ordering::Acquire) >= seq.get() { Ok(()) } else { self.look() }
+    }
+
+    /// Looks whether the file is still in its place and as long as what we wrote; a `written` record must survive the
+    /// death of the process.
     ///
     /// For records that no sync follows, and when nothing is recorded for a while: a commit looks by itself.
     pub(crate) fn look(&self) -> Result<(), Error> {
-        if matches!(self.find(), Found::Ours { .. } | Found::Unclear(_)) {
-            return Ok(());
+        let (open, end, is_closed) = {
+            // Under the lock nobody is in the middle of a write.
+            let state = lock(&self.state);
+            let is_closed = match &state.health {
+                Health::Good => false,
+                Health::Failed(Error::Closed) => true,
+                Health::Failed(error) => return Err(error.clone()),
+            };
+            (self.file.identity(), state.tail.end(), is_closed)
+        };
+        match self.find_as(open) {
+            Found::Ours { size_bytes } if size_bytes == end.len => {
+                self.looked_seq.fetch_max(end.seq_last.map_or(0, Seq::get), Ordering::Release);
+                return Ok(());
+            }
+            // Another writer may have gone on with it.
+            Found::Ours { size_bytes } if is_closed && size_bytes > end.len => return Ok(()),
+            Found::Unclear(_) => return Ok(()),
+            Found::Ours { .. } | Found::NotOurs | Found::Failed(_) => {}
         }
         let _alone = lock(&self.syncing);
-        match &lock(&self.state).health {
-            Health::Failed(Error::Closed) => return Ok(()),
-            Health::Failed(error) => return Err(error.clone()),
-            Health::Good => {}
+        if let Health::Failed(error) = &lock(&self.state).health {
+            return Err(error.clone());
         }
         self.check_in_place()
     }

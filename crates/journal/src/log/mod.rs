@@ -57,6 +57,8 @@ pub(crate) struct Log {
     opened: Instant,
     /// When the file was last looked at, in milliseconds since `opened`.
     looked_ms: AtomicU64,
+    /// The last record that was written when the file was last found in its place; 0 when there was none.
+    looked_seq: AtomicU64,
     #[cfg(feature = "mutant-seq-outside-lock")]
     taken: AtomicU64,
 }
@@ -77,10 +79,13 @@ enum Health {
     Failed(Error),
 }
 
-/// A record that is written and perhaps not yet synced.
+/// A record that is written and not yet acknowledged.
 pub struct Pending {
     seq: Seq,
+    /// The sync that it waits for, at [`Level::Synced`].
     batch: Option<Arc<Batch>>,
+    /// The file to look at before it is acknowledged, at [`Level::Written`].
+    file: Option<Arc<dyn Commit>>,
 }
 
 impl Pending {
@@ -90,16 +95,24 @@ impl Pending {
         self.seq
     }
 
-    /// Waits until the record has the level that was asked for.
+    /// Waits until the record has the level that was asked for, in a file that is still in its place.
     ///
     /// # Errors
-    /// When the sync failed: the record may or may not survive, and is not acknowledged.
+    /// When the sync failed, or somebody has deleted, replaced, cut or changed the file: the record may or may not
+    /// survive, and is not acknowledged.
     pub fn wait(self) -> Result<Seq, Error> {
         self.batch.map_or(Ok(()), |batch| batch.wait())?;
+        self.file.map_or(Ok(()), |file| file.look_after(self.seq))?;
         Ok(self.seq)
     }
 
-    /// Tells whether waiting would return at once.
+    /// Has the file looked at before the record is acknowledged, unless a sync does that.
+    pub(crate) fn look_at(self, file: Arc<dyn Commit>) -> Self {
+        let file = self.batch.is_none().then_some(file);
+        Self { file, ..self }
+    }
+
+    /// Tells whether waiting would return without a sync.
     #[must_use]
     pub fn is_done(&self) -> bool {
         self.batch.as_ref().is_none_or(|batch| batch.is_done())
@@ -163,6 +176,7 @@ impl Log {
             syncing: Mutex::new(()),
             opened: Instant::now(),
             looked_ms: AtomicU64::new(u64::MAX),
+            looked_seq: AtomicU64::new(0),
             #[cfg(feature = "mutant-seq-outside-lock")]
             taken,
         })
@@ -192,7 +206,7 @@ impl Log {
         let has_refused = state.refused.is_some();
         let kept = under_lock();
         drop(state);
-        Ok(Appended { pending: Pending { seq, batch }, kept, queue, has_refused })
+        Ok(Appended { pending: Pending { seq, batch, file: None }, kept, queue, has_refused })
     }
 
     /// The fault of taking a number before the lock, kept to show that the tests find it.
@@ -385,6 +399,10 @@ impl Commit for Log {
         let mut state = lock(&self.state);
         state.queued = state.batch_len > 0;
         state.queued
+    }
+
+    fn look_after(&self, seq: Seq) -> Result<(), Error> {
+        self.look_once_after(seq)
     }
 
     fn idle(&self) {}

@@ -1,11 +1,15 @@
 //! Full disks, failing disks, files that vanish: a clear error, and nothing lost.
 
-use steno_disk::StorePath;
-use steno_journal::{Error, Level, Note, Noted, Recorder, RunFile, read_notes};
-use steno_testkit::sample::message;
-use steno_testkit::sim_disk::{Call, Fault};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::kit::{bench, label, lines, newlines, run, transcript};
+use steno_disk::{Disk as _, StorePath};
+use steno_journal::{Error, Journal, Level, Note, Noted, Recorder, RunFile, Store, read_notes};
+use steno_testkit::sample::message;
+use steno_testkit::sim_disk::{Call, Fault, SimDisk};
+
+use crate::kit::{bench, label, lines, newlines, options, run, transcript};
+use crate::watched_disk::{Doing, WatchedDisk};
 
 const EIO: i32 = 5;
 const EFBIG: i32 = 27;
@@ -140,6 +144,60 @@ fn a_file_deleted_under_its_writer_is_noticed_and_kept() {
         let said = matches!(&notes[..], [Note { what: Noted::Vanished { kept: name, .. }, .. }] if kept.file_name() == name);
         assert!(said, "{notes:?}");
     }
+}
+
+#[test]
+fn no_written_record_is_acknowledged_after_its_file_was_touched() {
+    let path = RunFile::Transcript(run()).path();
+    let elsewhere = RunFile::Transcript(steno_testkit::sample::run_id(9)).path();
+    for how in ["deleted", "replaced", "moved", "cut", "written to"] {
+        let bench = bench();
+        let append = |label| bench.recorder.append(message(label, 300), Level::Written).unwrap();
+        assert_eq!(append("one").wait().unwrap().get(), 1);
+        let held = transcript(&bench.disk);
+        match how {
+            "deleted" => bench.disk.delete(&path),
+            "replaced" => {
+                bench.disk.tamper(&elsewhere, b"something else\n");
+                bench.disk.rename(&elsewhere, &path).unwrap();
+            }
+            "moved" => bench.disk.rename(&path, &elsewhere).unwrap(),
+            "cut" => bench.disk.tamper(&path, &held[..held.len() / 2]),
+            _ => bench.disk.tamper(&path, &[&held[..], b"mine\n"].concat()),
+        }
+        let refused = match bench.recorder.append(message("two", 300), Level::Written) {
+            Ok(pending) => pending.wait(),
+            Err(error) => Err(error),
+        };
+        if ["cut", "written to"].contains(&how) {
+            assert!(matches!(refused, Err(Error::Changed { .. })), "{how}: {refused:?}");
+        } else {
+            let Err(Error::Vanished { kept: Some(kept), .. }) = refused else { panic!("{how}: {refused:?}") };
+            assert!(bench.disk.content(&kept).unwrap().starts_with(&held), "{how}");
+        }
+        assert!(bench.recorder.append(message("three", 300), Level::Written).is_err(), "{how}");
+    }
+}
+
+#[test]
+fn one_look_at_the_file_serves_all_that_were_written_before() {
+    let disk = WatchedDisk::new(&SimDisk::new(7));
+    let journal = Journal::new(Store::create(Arc::new(disk.clone())).unwrap(), options());
+    let recorder = journal.record(run()).unwrap();
+    let path = RunFile::Transcript(run()).path();
+    let pending: Vec<_> =
+        (0..100).map(|_| recorder.append(message("m", 300), Level::Written).unwrap()).collect();
+    let looks = Arc::new(AtomicU64::new(0));
+    let counted = Arc::clone(&looks);
+    disk.set_hook(move |doing, at| {
+        counted.fetch_add(u64::from(doing == Doing::Find && *at == path), Ordering::SeqCst);
+        Ok(())
+    });
+    for one in pending {
+        one.wait().unwrap();
+    }
+    // One or none, if the last append has looked. A run that is idle is looked at as well, once a second.
+    assert!(looks.load(Ordering::SeqCst) < 50, "{looks:?}");
 }
 
 #[test]
