@@ -216,7 +216,7 @@ mod tests {
             (from, format!(r#"{{"method":"item/delta","params":{{"threadId":"{SECRET}"}}}}"#), true),
             (
                 from,
-                format!(r#"{{"id":9,"result":{{"data":[{{"id":"x","cwd":"/src/secret","preview":"p"}}]}}}}"#),
+                r#"{"id":9,"result":{"data":[{"id":"x","cwd":"/src/secret","preview":"p"}]}}"#.to_owned(),
                 true,
             ),
             // Whose it is shows only in the answer.
