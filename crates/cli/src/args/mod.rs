@@ -109,9 +109,9 @@ pub enum Command {
     Restore(RestoreArgs),
     /// Delete sessions from the archive for good, after showing what goes
     ///
-    /// Their files' bytes that nothing else uses, their transcripts, the trace spines of their threads, and what is derived
-    /// from them. A tombstone stays, so that they are not archived again while the agent still has them; the agent's own
-    /// files are left alone. What somebody is writing is not forgotten.
+    /// Their files with all copies, their lines in files that sessions share, their transcripts, and the trace spines of their
+    /// threads. A tombstone without names stays, so that they are not archived again; the agent's own files are left alone.
+    /// What somebody is writing is not forgotten.
     Forget(ForgetArgs),
     /// Show what costs space in the archive, and what was spared
     ///
@@ -126,12 +126,14 @@ pub enum Command {
     /// homes that this shell's variables name. Where it cannot be started, nothing is left installed, and `install` ends
     /// with 3.
     Service(ServiceArgs),
-    /// Let recording stand still
+    /// Pause recording
     ///
-    /// `up`, `watch` and `import` leave agents' files alone meanwhile. What agents write is in their files, and is archived
-    /// when recording goes on; to leave something out for good, exclude its project or forget it.
+    /// Stops every way in: `up` and `watch` leave agents' files alone, `import`, `record`, `spine record` and recording over
+    /// HTTP are refused, and `app-server` hands messages on without recording them. When the command returns, nothing is
+    /// recorded any more. What agents write to their files meanwhile is archived when recording goes on, unless `--skip` is
+    /// given.
     Pause(PauseArgs),
-    /// Let recording go on after a pause
+    /// Resume recording after a pause
     Resume,
     /// Record events from stdin, one JSON object a line
     ///
