@@ -11,8 +11,8 @@ use steno_journal::{Journal, Reader, Store};
 use steno_model::{BlockContent, EventType, Payload, RunId, ThreadId, Word};
 use steno_recorder::archive::last_written;
 use steno_recorder::forgetting::{
-    Belongings, Doomed, PiecesOf, SaidOf, SharedFile, SpinesOf, Staying, belongings, connection_of, finish,
-    forget, of_project, said_of, shared_files, spines_of,
+    Belongings, Doomed, PiecesOf, SaidOf, SharedConnection, SharedFile, SpinesOf, belongings, connection_of,
+    finish, forget, of_project, said_of, shared_files, spines_of,
 };
 use steno_vault::{Manifest, NameHash, Reason, Role, SourceId, Vault};
 use steno_views::{Lines, count, visible};
@@ -33,8 +33,8 @@ struct Plan {
     manifests: Vec<Manifest>,
     runs: Vec<RunId>,
     spines: SpinesOf,
-    /// What stays of threads that go.
-    staying: Vec<Staying>,
+    /// Connections that lose what was said on threads that go.
+    connections: Vec<SharedConnection>,
     /// What is not recorded again.
     names: Vec<NameHash>,
     /// Files of several sessions that lose pieces, and which.
@@ -56,13 +56,6 @@ impl Plan {
         for thread in &self.spines.staying {
             warn(&format!(
                 "the spine of `{thread}` has records of what goes, and of other connections: it stays"
-            ));
-        }
-        for Staying { run, runs } in &self.staying {
-            warn(&format!(
-                "run {run} shows the same session and stays, as its connection had other threads too; \
-                 `steno forget {run}` takes all {} of the connection",
-                count(*runs as u64, "run")
             ));
         }
     }
@@ -123,7 +116,8 @@ fn plan(args: &ForgetArgs, settings: &Settings, store: &Store, vault: &Vault) ->
     let mut spines = spines_going(&manifests, (run, thread.as_ref()), store, vault)?;
     let mut threads: BTreeSet<ThreadId> = spines.going.iter().cloned().chain(thread.clone()).collect();
     threads.extend(manifests.iter().filter_map(thread_of));
-    let SaidOf { going: connections, staying } = said_of(store, &all, &threads).map_err(not_forgotten)?;
+    let SaidOf { going: connections, shared: mut on_shared } =
+        said_of(store, &all, &threads).map_err(not_forgotten)?;
     let is_new = |manifest: &Manifest| manifests.iter().all(|known| known.id != manifest.id);
     let connections: Vec<Manifest> = connections.into_iter().filter(is_new).collect();
     if !connections.is_empty() {
@@ -139,7 +133,12 @@ fn plan(args: &ForgetArgs, settings: &Settings, store: &Store, vault: &Vault) ->
             runs.push(run);
         }
     }
-    let staying = staying.into_iter().filter(|said| !runs.contains(&said.run)).collect();
+    on_shared.retain(|connection| !going.contains(&connection.manifest.id));
+    for run in on_shared.iter().flat_map(|connection| &connection.runs) {
+        if !runs.contains(run) {
+            runs.push(*run);
+        }
+    }
     names.extend(threads.iter().map(|thread| NameHash::of_session(thread.as_str())));
     names.extend(run.map(|run| NameHash::of_session(&run.to_string())));
     pieces.names = names.iter().copied().collect();
@@ -148,7 +147,7 @@ fn plan(args: &ForgetArgs, settings: &Settings, store: &Store, vault: &Vault) ->
     let shared: Vec<SharedFile> =
         shared.into_iter().filter(|file| !going.contains(&file.manifest.id)).collect();
     names.extend(shared.iter().flat_map(|file| &file.names));
-    Ok(Plan { manifests, runs, spines, staying, names, shared, pieces, why })
+    Ok(Plan { manifests, runs, spines, connections: on_shared, names, shared, pieces, why })
 }
 
 /// Returns what was typed in sessions: old histories of prompts do not say in which one.
@@ -353,11 +352,12 @@ fn carry_out(plan: &Plan, store: &Store, vault: &Arc<Vault>) -> Outcome {
         sources,
         names: plan.names.clone(),
         shared: plan.shared.clone(),
+        shared_connections: plan.connections.clone(),
         pieces: plan.pieces.clone(),
     };
     let forgotten = forget(store, vault, &doomed, plan.why, Timestamp::now()).map_err(not_forgotten)?;
     tell(&format!("forgot {}", plan.words()));
-    let has_bytes = !doomed.sources.is_empty() || !doomed.shared.is_empty();
+    let has_bytes = !doomed.sources.is_empty() || doomed.pieces_go();
     if has_bytes && forgotten.swept.is_none_or(|swept| swept.packs_busy > 0) {
         tell(
             "some of their bytes lie in a pack that is being written; they go with the next `steno forget`, or when recording starts again",

@@ -2,6 +2,7 @@
 
 use crate::app_servers::Connected;
 use crate::kit::Steno;
+use crate::privacy::scan::places_of;
 use crate::spines::check;
 
 const FIRST: &str = "0199aaaa-0000-7000-8000-000000000001";
@@ -77,24 +78,19 @@ fn a_thread_goes_with_the_connection_that_had_nothing_else() {
 }
 
 #[test]
-fn what_stays_of_a_thread_on_a_connection_with_others_is_said_with_what_takes_it() {
+fn a_thread_goes_out_of_a_connection_that_had_others_and_these_stay() {
     let steno = Steno::new();
     connect(&steno, &[FIRST, SECOND]);
     let said = steno.run(&["forget", FIRST, "--yes"]);
-    check(
-        &said,
-        0,
-        &["forgot 0 files, 0 runs and 1 spine", "as its connection had other threads too", "2 runs"],
-    );
-    assert_eq!(runs(&steno), 2);
-    // Again there is nothing that goes, and what stays is said again.
-    let said = steno.run(&["forget", FIRST, "--yes"]);
-    check(&said, 1, &["other threads too"]);
-    let (_, after) = said.err.split_once("`steno forget ").unwrap();
-    let (run, _) = after.split_once('`').unwrap();
-    check(&steno.run(&["show", run]), 0, &[&format!("The secret of {FIRST}.")]);
-    check(&steno.run(&["forget", run, "--yes"]), 0, &["forgot 1 file, 2 runs and 1 spine"]);
-    assert_eq!((files_with(&steno, "The secret"), runs(&steno)), (Vec::new(), 0));
+    check(&said, 0, &["forgot 0 files, 1 run and 1 spine"]);
+    assert_eq!(runs(&steno), 1);
+    assert_eq!(places_of(&steno.store(), &format!("The secret of {FIRST}")), [""; 0]);
+    // All that is left of the other is where it was.
+    check(&steno.run(&["show", SECOND]), 0, &[&format!("The secret of {SECOND}.")]);
+    check(&steno.run(&["verify"]), 0, &["ok"]);
+    check(&steno.run(&["forget", FIRST, "--yes"]), 1, &["hint"]);
+    check(&steno.run(&["forget", SECOND, "--yes"]), 0, &["forgot 1 file, 1 run and 1 spine"]);
+    assert_eq!((places_of(&steno.store(), "The secret"), runs(&steno)), (Vec::new(), 0));
 }
 
 #[test]

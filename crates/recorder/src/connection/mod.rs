@@ -6,6 +6,7 @@
 //! file again; what could not be written is counted, and said in the file as soon as something can be.
 
 mod artifacts;
+mod blank;
 mod boundaries;
 mod check;
 mod rules;
@@ -27,6 +28,7 @@ use uuid::Uuid;
 
 use crate::spines::{Error, Forgotten, SourceName, SpineRecorder, Written};
 use artifacts::Snapshots;
+pub(crate) use blank::blank;
 use boundaries::Boundaries;
 pub use check::HeardConnection;
 pub use rules::ConnectionRules;

@@ -83,6 +83,12 @@ impl ConnectionRules {
         }
     }
 
+    /// Leaves out threads by name.
+    #[must_use]
+    pub(crate) fn of_threads(store: &Store, threads: HashSet<String>) -> Self {
+        Self { left_out: threads, ..Self::new(store, Exclusions::default(), None, Vec::new()) }
+    }
+
     /// Begins to record a message, or says why it is not recorded.
     pub(super) fn judge(&mut self, lane: Lane, message: &[u8]) -> Result<Recording, WhyMissing> {
         // Also during a pause: who belongs to whom has to be known afterwards.
@@ -91,9 +97,10 @@ impl ConnectionRules {
         if leaves_out { Err(WhyMissing::LeftOut) } else { Ok(recording) }
     }
 
-    fn leaves_out(&mut self, lane: Lane, message: &[u8]) -> bool {
+    pub(super) fn leaves_out(&mut self, lane: Lane, message: &[u8]) -> bool {
         let has_projects = !self.exclusions.projects.is_empty();
-        if !has_projects && !self.vault.leaves_out_anything().unwrap_or(true) {
+        let has_threads = !self.left_out.is_empty() || self.vault.leaves_out_anything().unwrap_or(true);
+        if !has_projects && !has_threads {
             return false;
         }
         // What is no message of the protocol names no thread, and may hold anything.

@@ -14,18 +14,18 @@ use steno_disk::{LockGuard, StorePath};
 use steno_journal::{Error as JournalError, HeldSpine, RunFile, SpineReader, Store};
 use steno_model::{Evidence, RunId, ThreadId};
 use steno_vault::{
-    Error as VaultError, Forgotten, Manifest, NameHash, Reason, Role, SourceId, SpineTombstone, ToForget,
-    Vault,
+    Error as VaultError, Forgotten, Manifest, NameHash, Reason, Role, SourceId, SourceInfo, SpineTombstone,
+    ToForget, Vault,
 };
 use steno_views::spine::SpineSource;
 use uuid::Uuid;
 
 use crate::archive;
-use crate::connection::Spooled;
+use crate::connection::{ConnectionRules, Spooled, blank};
 use crate::spines::{self, SourceName};
 
 pub use belongings::{Belongings, PiecesOf, SharedFile, belongings, of_project, shared_files};
-pub use said::{SaidOf, Staying, said_of};
+pub use said::{SaidOf, SharedConnection, said_of};
 
 /// Why something could not be forgotten.
 #[derive(Debug, thiserror::Error)]
@@ -90,6 +90,16 @@ pub struct Doomed {
     pub shared: Vec<SharedFile>,
     /// Which pieces these are.
     pub pieces: PiecesOf,
+    /// Connections that lose what was said on threads that go.
+    pub shared_connections: Vec<SharedConnection>,
+}
+
+impl Doomed {
+    /// Tells whether something is taken out of files that stay.
+    #[must_use]
+    pub fn pieces_go(&self) -> bool {
+        !self.shared.is_empty() || !self.shared_connections.is_empty()
+    }
 }
 
 /// The spines that go with files of the vault, and those that have something of them and stay.
@@ -225,6 +235,7 @@ pub fn forget(
     // Before anything has a tombstone: should this be cut short, nothing is forgotten, and what is missing then is archived
     // again.
     belongings::rewrite_shared(vault, &doomed.shared, &doomed.pieces, &time)?;
+    blank_connections(store, vault, &doomed.shared_connections, &time)?;
     let what = ToForget { sources: &doomed.sources, spines: &doomed.threads, names: &doomed.names };
     let forgotten = vault.forget_all(what, why, &time)?;
     spines.iter_mut().try_for_each(HeldSpine::remove)?;
@@ -242,6 +253,22 @@ pub fn forget(
         store.remove_run(*run, now)?;
     }
     Ok(forgotten)
+}
+
+/// Takes what was said on threads out of connections that have others too.
+fn blank_connections(
+    store: &Store,
+    vault: &Arc<Vault>,
+    connections: &[SharedConnection],
+    now: &str,
+) -> Result<(), Error> {
+    for SharedConnection { manifest, threads, .. } in connections {
+        vault.sweep_later(now)?;
+        let info = SourceInfo { is_filtered: true, ..manifest.info.clone() };
+        let mut rules = ConnectionRules::of_threads(store, threads.iter().cloned().collect());
+        vault.write(manifest.id, &info, now)?.rewrite(|_, bytes| blank(&bytes, &mut rules))?;
+    }
+    Ok(())
 }
 
 fn hold(store: &Store, thread: &ThreadId, now: jiff::Timestamp) -> Result<HeldSpine, Error> {

@@ -1,7 +1,7 @@
 //! What connections have of threads that are to be forgotten.
 //!
-//! A connection goes with a thread when it has nothing else: no other thread, subagents of this one aside. Of one that has
-//! more, nothing can be taken out of its file, so that it stays, and is named.
+//! A connection goes with a thread when it has nothing else: no other thread, subagents of this one aside. One that has more
+//! stays without what was said on the thread.
 
 use std::collections::BTreeSet;
 
@@ -19,16 +19,18 @@ pub struct SaidOf {
     /// The connections that have nothing else, as files of the vault.
     pub going: Vec<Manifest>,
     /// What stands on connections that have more.
-    pub staying: Vec<Staying>,
+    pub shared: Vec<SharedConnection>,
 }
 
-/// A thread's run on a connection that has other threads too.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Staying {
-    /// The run.
-    pub run: RunId,
-    /// How many runs its connection has become.
-    pub runs: usize,
+/// A connection that has other threads too.
+#[derive(Clone, Debug)]
+pub struct SharedConnection {
+    /// The connection, as a file of the vault.
+    pub manifest: Manifest,
+    /// The runs of the threads that go.
+    pub runs: Vec<RunId>,
+    /// What these threads are called on it.
+    pub threads: BTreeSet<String>,
 }
 
 /// Finds the connections that threads were on, among files of the vault.
@@ -49,8 +51,11 @@ pub fn said_of(store: &Store, manifests: &[Manifest], threads: &BTreeSet<ThreadI
         let heard: Vec<&Heard> =
             all.iter().filter(|heard| heard.source.as_deref() == Some(&source)).collect();
         let own = with_subagents(&heard, &sessions);
-        let Some(first) = own.first() else { continue };
-        let adapted = manifest.adapted.iter().flat_map(|adapted| &adapted.runs);
+        if own.is_empty() {
+            continue;
+        }
+        let is_there = |run: &&String| RunId::parse(run).is_ok_and(|run| store.has(run).unwrap_or(true));
+        let adapted = manifest.adapted.iter().flat_map(|adapted| &adapted.runs).filter(is_there);
         // A run that cannot be read is nobody's, and counts as another's.
         let runs: BTreeSet<String> =
             adapted.cloned().chain(heard.iter().map(|heard| heard.run.to_string())).collect();
@@ -58,7 +63,10 @@ pub fn said_of(store: &Store, manifests: &[Manifest], threads: &BTreeSet<ThreadI
         if runs.len() == own.len() && !has_other_spines(store, manifest, &shown)? {
             said.going.push(manifest.clone());
         } else {
-            said.staying.push(Staying { run: first.run, runs: runs.len() });
+            let named = own.iter().filter_map(|heard| heard.session).map(|session| session.to_string());
+            let threads = threads.iter().map(ToString::to_string).chain(named).collect();
+            let own = own.iter().map(|heard| heard.run).collect();
+            said.shared.push(SharedConnection { manifest: manifest.clone(), runs: own, threads });
         }
     }
     Ok(said)

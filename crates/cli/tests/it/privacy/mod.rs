@@ -4,7 +4,7 @@
 mod exclusion;
 mod forgetting;
 mod pausing;
-mod scan;
+pub mod scan;
 mod world;
 
 use std::path::Path;
