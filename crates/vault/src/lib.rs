@@ -86,7 +86,7 @@ pub use error::Error;
 pub use forget::{Forgotten, ToForget};
 pub use ids::{ChunkHash, PackId, SourceId};
 pub use limits::Limits;
-pub use manifest::{Adapted, ChunkRef, Generation, HostPath, Manifest, SourceInfo};
+pub use manifest::{Adapted, ChunkRef, Generation, HostPath, Manifest, Sighting, SourceInfo};
 pub use name_hash::NameHash;
 pub use names::VaultFile;
 pub use restore::{RestoreError, Standing, is_being_restored};

@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 use steno_disk::{Disk, StorePath};
 
@@ -15,7 +15,9 @@ use crate::names::VaultFile;
 use crate::role::Role;
 
 /// The version of manifests that we write.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
+/// The version that had one time for both, see [`Sighting`].
+const VERSION_WITH_ONE_TIME: u32 = 1;
 /// What lines of the kinds that we know begin with.
 const KNOWN_KINDS: [&str; 4] = ["{\"source\":", "{\"generation\":", "{\"chunks\":", "{\"state\":"];
 
@@ -64,6 +66,50 @@ pub struct Adapted {
     pub started: Option<String>,
 }
 
+/// When a file was looked at for the first time, as a source or as a generation of one.
+///
+/// Version 1 of the manifest had one time: that of the file for what is first, and that of our clock for what came later.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Sighting {
+    /// The time by our clock; `None` where version 1 has not kept it.
+    #[serde(serialize_with = "text_or_empty", deserialize_with = "unless_empty")]
+    pub time: Option<String>,
+    /// When the file was last changed by its own account, which anybody can set; `None` where it is not known.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub modified: Option<String>,
+}
+
+impl Sighting {
+    /// Returns the time of records that have none: the file's, as anybody reads it who reads the file.
+    #[must_use]
+    pub fn inferred_time(&self) -> Option<&str> {
+        self.modified.as_deref().or(self.time.as_deref())
+    }
+
+    /// Takes the one time of version 1 for the file's.
+    fn of_file(self) -> Self {
+        Self { time: None, modified: self.time }
+    }
+}
+
+/// Writes a text also where there is none: version 1 has to find it, to see that this is a newer one.
+#[expect(clippy::ref_option, reason = "serde hands it over so")]
+fn text_or_empty<S: Serializer>(text: &Option<String>, out: S) -> Result<S::Ok, S::Error> {
+    out.serialize_str(text.as_deref().unwrap_or_default())
+}
+
+fn unless_empty<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
+    let text = String::deserialize(from)?;
+    Ok(Some(text).filter(|text| !text.is_empty()))
+}
+
+/// A sighting of a file whose own time is not known.
+impl From<&str> for Sighting {
+    fn from(now: &str) -> Self {
+        Self { time: Some(now.to_owned()), modified: None }
+    }
+}
+
 /// A chunk of a generation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ChunkRef {
@@ -79,7 +125,7 @@ pub struct Generation {
     /// Why it is another than the one before.
     pub why: String,
     /// When it was first seen.
-    pub since: String,
+    pub since: Sighting,
     /// Its bytes as far as they are cut.
     pub chunks: Vec<ChunkRef>,
     /// How many bytes that is.
@@ -108,7 +154,7 @@ pub struct Manifest {
     /// What it is.
     pub info: SourceInfo,
     /// When the source was first seen.
-    pub since: String,
+    pub since: Sighting,
     /// Its generations, oldest first.
     pub generations: Vec<Generation>,
     /// How far it was read, in the words of whoever reads it.
@@ -132,12 +178,18 @@ pub(crate) enum Line {
     /// What the source is; the last one counts.
     Source {
         version: u32,
-        time: String,
+        #[serde(flatten)]
+        since: Sighting,
         #[serde(flatten)]
         info: SourceInfo,
     },
     /// A generation begins.
-    Generation { number: u32, time: String, why: String },
+    Generation {
+        number: u32,
+        #[serde(flatten)]
+        since: Sighting,
+        why: String,
+    },
     /// A generation goes on with these chunks.
     Chunks(MoreChunks),
     /// How far the source was read and made into events, when its owner let go of it.
@@ -169,6 +221,17 @@ impl MoreChunks {
 }
 
 impl Line {
+    /// Reads a line of version 1 as one of today.
+    fn with_both_times(self) -> Self {
+        match self {
+            // These are the generations that had the file's time.
+            Self::Generation { number, since, why } if number == 0 || why == "damaged" => {
+                Self::Generation { number, since: since.of_file(), why }
+            }
+            Self::Source { .. } | Self::Generation { .. } | Self::Chunks(_) | Self::State { .. } => self,
+        }
+    }
+
     /// Writes the line with its checksum and newline.
     pub(crate) fn write(&self, out: &mut String) {
         let text = serde_json::to_string(self).expect("our own lines are strings and numbers");
@@ -178,7 +241,7 @@ impl Line {
 
 impl Manifest {
     /// Begins a manifest that has no line yet.
-    pub(crate) fn new(id: SourceId, info: SourceInfo, since: String) -> Self {
+    pub(crate) fn new(id: SourceId, info: SourceInfo, since: Sighting) -> Self {
         Self {
             id,
             info,
@@ -224,16 +287,20 @@ impl Manifest {
 
     fn parse(id: SourceId, path: &StorePath, bytes: &[u8]) -> Result<Self, Error> {
         let mut manifest: Option<Self> = None;
+        let mut has_one_time = false;
         let damaged = |offset, why| Error::Damaged { path: path.clone(), offset, why };
         let good_len = read_lines(bytes, damaged, |offset, text| {
             let line = serde_json::from_str::<Line>(&text);
+            let line = if has_one_time { line.map(Line::with_both_times) } else { line };
             match (line, &mut manifest) {
                 (Ok(Line::Source { version, .. }), _) if version > VERSION => {
                     let (found, known) = (version.into(), VERSION.into());
                     return Err(Error::TooNew { path: path.clone(), found, known });
                 }
-                (Ok(Line::Source { time, info, .. }), manifest @ None) => {
-                    *manifest = Some(Self::new(id, info, time));
+                (Ok(Line::Source { version, since, info }), manifest @ None) => {
+                    has_one_time = version <= VERSION_WITH_ONE_TIME;
+                    let since = if has_one_time { since.of_file() } else { since };
+                    *manifest = Some(Self::new(id, info, since));
                 }
                 (_, None) => return Err(damaged(offset, "no source before it")),
                 (Ok(line), Some(manifest)) => manifest.take(line).map_err(|why| damaged(offset, why))?,
@@ -256,12 +323,12 @@ impl Manifest {
     /// Takes what a line says.
     pub(crate) fn take(&mut self, line: Line) -> Result<(), &'static str> {
         match line {
-            Line::Source { version: _, time: _, info } => self.info = info,
-            Line::Generation { number, time, why } => {
+            Line::Source { version: _, since: _, info } => self.info = info,
+            Line::Generation { number, since, why } => {
                 if number as usize != self.generations.len() {
                     return Err("a generation out of turn");
                 }
-                self.generations.push(Generation { why, since: time, ..Generation::default() });
+                self.generations.push(Generation { why, since, ..Generation::default() });
             }
             Line::Chunks(more) => self.take_chunks(more)?,
             Line::State { time, more, cursor, adapted } => {
@@ -292,11 +359,10 @@ impl Manifest {
     /// Returns the lines that say the same in as few words as possible.
     pub(crate) fn to_lines(&self) -> String {
         let mut out = String::new();
-        let (time, info) = (self.since.clone(), self.info.clone());
-        Line::Source { version: VERSION, time, info }.write(&mut out);
+        source_line(&self.info, &self.since).write(&mut out);
         for (number, generation) in (0..).zip(&self.generations) {
-            let (time, why) = (generation.since.clone(), generation.why.clone());
-            Line::Generation { number, time, why }.write(&mut out);
+            let (since, why) = (generation.since.clone(), generation.why.clone());
+            Line::Generation { number, since, why }.write(&mut out);
             let (in_time, _) = generation.split();
             if !in_time.is_empty() {
                 Line::Chunks(MoreChunks::new(number, 0, in_time)).write(&mut out);
@@ -334,8 +400,8 @@ impl Manifest {
     }
 }
 
-pub(crate) fn source_line(info: &SourceInfo, time: &str) -> Line {
-    Line::Source { version: VERSION, time: time.to_owned(), info: info.clone() }
+pub(crate) fn source_line(info: &SourceInfo, since: &Sighting) -> Line {
+    Line::Source { version: VERSION, since: since.clone(), info: info.clone() }
 }
 
 #[cfg(test)]
@@ -345,7 +411,8 @@ mod tests {
     #[track_caller]
     fn check(word: &str, want: &Role) {
         let id = SourceId::derive("/p".as_ref(), 0);
-        let object = format!(r#"{{"source":{{"version":1,"time":"t","role":"{word}","path":"/p"}}}}"#);
+        let object =
+            format!(r#"{{"source":{{"version":2,"time":"t","modified":"m","role":"{word}","path":"/p"}}}}"#);
         let mut text = String::new();
         write_line(&object, &mut text);
         let manifest = Manifest::parse(id, &VaultFile::Manifest(id).path(), text.as_bytes()).unwrap();
@@ -361,5 +428,32 @@ mod tests {
         for word in ["", "Transcript", "index of the future"] {
             check(word, &Role::Other(word.to_owned()));
         }
+    }
+
+    #[test]
+    fn the_one_time_of_version_1_is_the_files_or_ours() {
+        let id = SourceId::derive("/p".as_ref(), 0);
+        let mut text = String::new();
+        for object in [
+            r#"{"source":{"version":1,"time":"t0","role":"transcript","path":"/p"}}"#,
+            r#"{"generation":{"number":0,"time":"t1","why":"first"}}"#,
+            r#"{"generation":{"number":1,"time":"t2","why":"rewritten"}}"#,
+            r#"{"generation":{"number":2,"time":"t3","why":"damaged"}}"#,
+        ] {
+            write_line(object, &mut text);
+        }
+        let path = VaultFile::Manifest(id).path();
+        let manifest = Manifest::parse(id, &path, text.as_bytes()).unwrap();
+        let file = |time: &str| Sighting { time: None, modified: Some(time.to_owned()) };
+        let want = [file("t0"), file("t1"), Sighting::from("t2"), file("t3")];
+        let found = |manifest: &Manifest| {
+            let generations = manifest.generations.iter().map(|generation| generation.since.clone());
+            [manifest.since.clone()].into_iter().chain(generations).collect::<Vec<_>>()
+        };
+        assert_eq!(found(&manifest), want);
+        // Written anew, it says the same.
+        let text = manifest.to_lines();
+        assert!(text.starts_with(r#"{"source":{"version":2,"time":"","modified":"t0","role""#), "{text}");
+        assert_eq!(found(&Manifest::parse(id, &path, text.as_bytes()).unwrap()), want);
     }
 }

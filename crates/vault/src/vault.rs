@@ -12,7 +12,7 @@ use crate::forget::Remembered;
 use crate::gate::{Alone, Gate, Since};
 use crate::ids::{ChunkHash, SourceId};
 use crate::limits::Limits;
-use crate::manifest::{Manifest, SourceInfo};
+use crate::manifest::{Manifest, Sighting, SourceInfo};
 use crate::names::{self, VaultFile};
 use crate::settle::{Packs, settle_packs};
 use crate::tail_file;
@@ -158,9 +158,9 @@ impl Vault {
         self: &Arc<Self>,
         source: SourceId,
         info: &SourceInfo,
-        now: &str,
+        seen: impl Into<Sighting>,
     ) -> Result<SourceWriter, Error> {
-        SourceWriter::open(Arc::clone(self), source, info, now)
+        SourceWriter::open(Arc::clone(self), source, info, &seen.into())
     }
 
     /// Hands over the bytes of a generation from an offset on, piece by piece, until there are no more or `each` says no.

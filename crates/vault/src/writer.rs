@@ -10,7 +10,7 @@ use crate::codec::Codec;
 use crate::cut::{More, chunk_lengths};
 use crate::error::Error;
 use crate::ids::SourceId;
-use crate::manifest::{Adapted, ChunkRef, Line, Manifest, MoreChunks, SourceInfo, source_line};
+use crate::manifest::{Adapted, ChunkRef, Line, Manifest, MoreChunks, Sighting, SourceInfo, source_line};
 use crate::names::VaultFile;
 use crate::pack::check_in_place;
 use crate::tail_file::{self, TailWriter};
@@ -60,7 +60,12 @@ pub struct SourceWriter {
 }
 
 impl SourceWriter {
-    pub(crate) fn open(vault: Arc<Vault>, id: SourceId, info: &SourceInfo, now: &str) -> Result<Self, Error> {
+    pub(crate) fn open(
+        vault: Arc<Vault>,
+        id: SourceId,
+        info: &SourceInfo,
+        seen: &Sighting,
+    ) -> Result<Self, Error> {
         let lock_path = VaultFile::SourceLock(id).path();
         let lock = vault.disk().try_lock(&lock_path).map_err(Error::io("lock", &lock_path))?;
         let lock = lock.ok_or(Error::Held { source_id: id })?;
@@ -70,7 +75,7 @@ impl SourceWriter {
         }
         let known = Manifest::read(&**vault.disk(), id)?;
         let was_found = known.is_some();
-        let manifest = known.unwrap_or_else(|| Manifest::new(id, info.clone(), now.to_owned()));
+        let manifest = known.unwrap_or_else(|| Manifest::new(id, info.clone(), seen.clone()));
         let mut writer = Self {
             vault,
             manifest,
@@ -89,9 +94,9 @@ impl SourceWriter {
         };
         match writer.manifest.generation_last() {
             Some(generation) => writer.find_tail(generation)?,
-            None => writer.begin("first", now)?,
+            None => writer.begin("first", seen)?,
         }
-        writer.set_info(info, now)?;
+        writer.tell_info(info, seen)?;
         Ok(writer)
     }
 
@@ -183,8 +188,9 @@ impl SourceWriter {
     ///
     /// # Errors
     /// What the system says.
-    pub fn begin_generation(&mut self, why: &str, now: &str) -> Result<(), Error> {
-        self.attempt(|writer| writer.begin(why, now))
+    pub fn begin_generation(&mut self, why: &str, seen: impl Into<Sighting>) -> Result<(), Error> {
+        let seen = seen.into();
+        self.attempt(|writer| writer.begin(why, &seen))
     }
 
     /// Says where the source lies now.
@@ -192,10 +198,14 @@ impl SourceWriter {
     /// # Errors
     /// What the system says.
     pub fn set_info(&mut self, info: &SourceInfo, now: &str) -> Result<(), Error> {
+        self.tell_info(info, &now.into())
+    }
+
+    fn tell_info(&mut self, info: &SourceInfo, seen: &Sighting) -> Result<(), Error> {
         if self.manifest.info == *info {
             return Ok(());
         }
-        self.attempt(|writer| writer.add_line(source_line(info, now)))
+        self.attempt(|writer| writer.add_line(source_line(info, seen)))
     }
 
     /// Makes everything safe and writes down how far the source was read and made into events.
@@ -345,7 +355,7 @@ impl SourceWriter {
         self.add_line(Line::Chunks(MoreChunks::new(generation, offset, &chunks)))
     }
 
-    fn begin(&mut self, why: &str, now: &str) -> Result<(), Error> {
+    fn begin(&mut self, why: &str, seen: &Sighting) -> Result<(), Error> {
         let number = match self.manifest.generation_last() {
             None => 0,
             Some(last) => {
@@ -353,7 +363,7 @@ impl SourceWriter {
                 last + 1
             }
         };
-        self.add_line(Line::Generation { number, time: now.to_owned(), why: why.to_owned() })?;
+        self.add_line(Line::Generation { number, since: seen.clone(), why: why.to_owned() })?;
         self.safe = 0;
         self.hint = Hint::default();
         Ok(())

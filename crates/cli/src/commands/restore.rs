@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde_json::json;
-use steno_vault::{Manifest, RestoreError, Standing, Vault};
+use steno_vault::{Manifest, RestoreError, Sighting, Standing, Vault};
 use steno_views::{Lines, count, visible, with_causes};
 
 use crate::archiving::sessions::find_sources;
@@ -153,7 +153,14 @@ fn list(plan: &[Planned], as_json: bool, output: &mut Output) {
             let generations: Vec<_> = (0..)
                 .zip(file.manifest.generations.iter().zip(&file.lens))
                 .map(|(number, (generation, len)): (u32, _)| {
-                    json!({"generation": number, "since": generation.since, "why": generation.why, "bytes": len})
+                    let since = &generation.since;
+                    json!({
+                        "generation": number,
+                        "since": since.time,
+                        "modified": since.modified,
+                        "why": generation.why,
+                        "bytes": len,
+                    })
                 })
                 .collect();
             output.json_line(
@@ -172,10 +179,19 @@ fn list(plan: &[Planned], as_json: bool, output: &mut Output) {
         output.line(&format!("{standing:<8} {:>8}  {}", size(file.len), shown(&file.path)));
         if file.manifest.generations.len() > 1 {
             for (number, (generation, len)) in file.manifest.generations.iter().zip(&file.lens).enumerate() {
-                let (since, why) = (&generation.since, &generation.why);
-                output.line(&format!("         generation {number}: since {since}, {why}, {}", size(*len)));
+                let (since, why) = (since_words(&generation.since), &generation.why);
+                output.line(&format!("         generation {number}: {since}, {why}, {}", size(*len)));
             }
         }
+    }
+}
+
+/// Says when a generation was first seen. The file's own time is no proof of it, and is called what it is.
+fn since_words(since: &Sighting) -> String {
+    match (&since.time, &since.modified) {
+        (Some(time), _) => format!("since {time}"),
+        (None, Some(modified)) => format!("of a file modified {modified}"),
+        (None, None) => "since an unknown time".to_owned(),
     }
 }
 

@@ -13,6 +13,7 @@ mod distilling;
 mod documents;
 mod errors;
 mod escapes;
+mod evidence;
 mod exports;
 mod following;
 mod forgetting_spines;

@@ -16,7 +16,7 @@ pub struct ToArchive {
     pub(crate) info: SourceInfo,
     pub(crate) file: FileId,
     pub(crate) size_bytes: u64,
-    /// When it was last written to.
+    /// When it was last written to, by its own account.
     pub(crate) modified: String,
     /// What is left out of it, if it is of several projects and some of them are excluded.
     pub(crate) rules: Option<Arc<PieceRules>>,
@@ -112,4 +112,11 @@ impl ToArchive {
     pub fn home(&self) -> Option<&PathBuf> {
         self.info.home.as_ref().map(|home| &home.0)
     }
+}
+
+/// Returns when the file at a path was last written to, by its own account.
+pub(super) fn modified_at(path: &Path) -> Option<String> {
+    let modified = std::fs::symlink_metadata(path).and_then(|about| about.modified()).ok()?;
+    let modified = jiff::Timestamp::try_from(modified).ok()?;
+    Some(steno_model::Timestamp::from_instant(modified).to_string())
 }

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use steno_capture::tail::{Cursor, Look, Tail};
-use steno_vault::{Keep, Manifest, NameHash, SourceWriter, Vault};
+use steno_vault::{Keep, Manifest, NameHash, Sighting, SourceWriter, Vault};
 
 use super::catalog::Known;
 use super::cursors;
@@ -55,35 +55,33 @@ impl Archive {
         info.is_filtered = filtered.left_out > 0 || was_filtered;
         let content = before.map_or(Ok(Vec::new()), |manifest| last_content(&self.vault, &manifest));
         let content = content.map_err(Error::vault(file.path()))?;
-        let since = file.modified.clone();
-        let writer = self.vault.write(id, &info, &since).map_err(Error::vault(file.path()))?;
-        let added =
-            self.keep_mixed(writer, &content, &filtered.kept, cursor).map_err(Error::vault(file.path()))?;
-        Ok(MixedLook { added, left_out: filtered.left_out })
-    }
-
-    /// Adds what is new; returns how many bytes that is.
-    fn keep_mixed(
-        &mut self,
-        mut writer: SourceWriter,
-        content: &[u8],
-        kept: &[u8],
-        mut cursor: Cursor,
-    ) -> Result<u64, steno_vault::Error> {
-        let now = self.now();
-        let added = if let Some(rest) = kept.strip_prefix(content) {
+        let failed = || Error::vault(file.path());
+        let seen = Sighting { time: Some(self.now()), modified: Some(file.modified.clone()) };
+        let mut writer = self.vault.write(id, &info, seen.clone()).map_err(failed())?;
+        let added = if let Some(rest) = filtered.kept.strip_prefix(content.as_slice()) {
             rest
         } else {
-            writer.begin_generation("rewritten", &now)?;
-            kept
+            writer.begin_generation("rewritten", seen).map_err(failed())?;
+            &filtered.kept
         };
+        self.add(writer, added, cursor).map_err(failed())?;
+        Ok(MixedLook { added: added.len() as u64, left_out: filtered.left_out })
+    }
+
+    /// Adds what is new, and lets go of the source.
+    fn add(
+        &mut self,
+        mut writer: SourceWriter,
+        added: &[u8],
+        mut cursor: Cursor,
+    ) -> Result<(), steno_vault::Error> {
         if !added.is_empty() {
             writer.append(added)?;
         }
         cursor.generation = writer.generation();
-        writer.save_state(Some(cursors::write(&cursor)), None, &now, Keep::InChunks)?;
+        writer.save_state(Some(cursors::write(&cursor)), None, &self.now(), Keep::InChunks)?;
         self.catalog.put(Known::of(writer.manifest()));
-        Ok(added.len() as u64)
+        Ok(())
     }
 }
 

@@ -31,7 +31,7 @@ use steno_capture::tail::MAX_READ_BYTES;
 use steno_disk::Disk;
 use steno_journal::{Journal, Store};
 use steno_model::Timestamp;
-use steno_vault::{Manifest, SourceId, Vault};
+use steno_vault::{Manifest, Sighting, SourceId, Vault};
 
 use crate::entries::{Discovered, EntryNumbers, EntryOptions, EntrySink};
 use crate::forgetting;
@@ -141,7 +141,7 @@ impl Archive {
             journal: self.journal.clone(),
             id,
             info,
-            since: file.modified.clone(),
+            seen: Sighting { modified: Some(file.modified.clone()), ..self.now().as_str().into() },
             is_wanted: file.is_wanted() && !self.is_copy(file),
             read_bytes: self.options.max_read_bytes,
             pace,

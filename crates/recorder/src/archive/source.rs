@@ -7,12 +7,13 @@ use steno_adapters::Source;
 use steno_capture::tail::{Cursor, FileId, Look, Tail};
 use steno_journal::{Journal, Level};
 use steno_model::Timestamp;
-use steno_vault::{Adapted, Keep, Manifest, Role, SourceId, SourceInfo, SourceWriter, Vault};
+use steno_vault::{Adapted, Keep, Manifest, Role, Sighting, SourceId, SourceInfo, SourceWriter, Vault};
 
 use super::catalog::Known;
 use super::cursors::{self, CursorOf};
 use super::error::Error;
 use super::feed::Feed;
+use super::files::modified_at;
 use super::runs::{self, Runs};
 use crate::entries::{EntryNumbers, EntrySink};
 
@@ -32,8 +33,8 @@ pub(crate) struct SourceParts {
     pub(crate) journal: Journal,
     pub(crate) id: SourceId,
     pub(crate) info: SourceInfo,
-    /// When it was written to before it was first seen.
-    pub(crate) since: String,
+    /// When it is looked at, and when it was written to before.
+    pub(crate) seen: Sighting,
     /// Whether its records are to be made into events.
     pub(crate) is_wanted: bool,
     /// How many bytes one look takes.
@@ -72,7 +73,7 @@ pub(crate) struct OpenSource {
     tail: Tail,
     feed: Feed,
     runs: Runs,
-    /// When the generation was first seen: what records are taken for that have no time.
+    /// When the file had been written to as the generation was first seen: what records are taken for that have no time.
     captured: Option<Timestamp>,
     /// Bytes of the generation that are not yet safe, and so not yet fed.
     unfed: Vec<u8>,
@@ -86,11 +87,11 @@ pub(crate) struct OpenSource {
 impl OpenSource {
     /// Takes a source up where it was left.
     pub(crate) fn open(parts: SourceParts) -> Result<Self, Error> {
-        let SourceParts { vault, journal, id, info, since, is_wanted, read_bytes, pace, entries } = parts;
+        let SourceParts { vault, journal, id, info, seen, is_wanted, read_bytes, pace, entries } = parts;
         let path = info.path.0.clone();
         let failed = || Error::vault(&path);
         let cursor_before = vault.manifest(id).map_err(failed())?.and_then(|manifest| manifest.cursor);
-        let mut writer = vault.write(id, &info, &since).map_err(failed())?;
+        let mut writer = vault.write(id, &info, seen.clone()).map_err(failed())?;
         // What an owner has left that did not come to its end is made safe once more before events are made of it.
         writer.commit(Keep::InTail).map_err(failed())?;
         let level = match pace {
@@ -114,7 +115,7 @@ impl OpenSource {
         };
         source.runs.entries = entries;
         source.set_quiet(true);
-        let known = source.feed_again(&vault)?;
+        let known = source.feed_again(&vault, seen)?;
         source.set_quiet(false);
         if let Some(known) = known {
             let saved = cursor_before.as_deref().and_then(cursors::read);
@@ -139,11 +140,11 @@ impl OpenSource {
     }
 
     /// Feeds what the vault has; returns how far that goes, unless it is nothing.
-    fn feed_again(&mut self, vault: &Vault) -> Result<Option<Cursor>, Error> {
+    fn feed_again(&mut self, vault: &Vault, seen: Sighting) -> Result<Option<Cursor>, Error> {
         let manifest = self.writer.manifest().clone();
         let mut last = None;
         for (number, generation) in (0..).zip(&manifest.generations) {
-            self.captured = Timestamp::parse(&generation.since).ok();
+            self.captured = inferred_time(&generation.since);
             let mut cursor = CursorOf::new(number);
             let feed = |offset: u64, bytes: &[u8]| {
                 // Nobody could read these as records when they came: the next generation's were written already.
@@ -158,7 +159,7 @@ impl OpenSource {
                 if !error.is_damage() {
                     return Err(Error::vault(&self.path)(error));
                 }
-                return self.go_on_after_damage(vault, &error);
+                return self.go_on_after_damage(vault, &error, seen);
             }
             last = Some(cursor.finish());
             self.feed.pause(self.captured.as_ref(), &mut self.runs);
@@ -196,6 +197,7 @@ impl OpenSource {
         &mut self,
         vault: &Vault,
         error: &steno_vault::Error,
+        seen: Sighting,
     ) -> Result<Option<Cursor>, Error> {
         tracing::warn!(
             "the evidence of `{}` is damaged: {error}; its bytes are kept anew, and no more events made of it",
@@ -211,8 +213,7 @@ impl OpenSource {
         if vault.read(self.writer.manifest(), last, 0, take).is_ok() {
             return Ok(Some(cursor.finish()));
         }
-        let since = self.writer.manifest().since.clone();
-        self.writer.begin_generation("damaged", &since).map_err(Error::vault(&self.path))?;
+        self.writer.begin_generation("damaged", seen).map_err(Error::vault(&self.path))?;
         Ok(Some(CursorOf::new(last + 1).finish()))
     }
 
@@ -262,8 +263,9 @@ impl OpenSource {
                 self.feed.pause(self.captured.as_ref(), &mut self.runs);
                 self.check_runs()?;
                 let why = format!("{why:?}").to_lowercase();
-                self.writer.begin_generation(&why, now).map_err(Error::vault(&self.path))?;
-                self.captured = Timestamp::parse(now).ok();
+                let seen = Sighting { modified: modified_at(&self.path), ..now.into() };
+                self.captured = inferred_time(&seen);
+                self.writer.begin_generation(&why, seen).map_err(Error::vault(&self.path))?;
                 Ok(Turn::More)
             }
             Look::AtEnd => {
@@ -297,7 +299,7 @@ impl OpenSource {
         let generation = self.writer.generation();
         if self.captured.is_none() {
             let since = self.writer.manifest().generations.last().map(|generation| &generation.since);
-            self.captured = since.and_then(|since| Timestamp::parse(since).ok());
+            self.captured = since.and_then(inferred_time);
         }
         self.feed.take(generation, &self.unfed[..len], self.captured.as_ref(), &mut self.runs);
         self.unfed.drain(..len);
@@ -357,6 +359,10 @@ impl OpenSource {
         self.writer.save_state(cursor, adapted, now, keep).map_err(Error::vault(&self.path))?;
         Ok(self.known())
     }
+}
+
+fn inferred_time(since: &Sighting) -> Option<Timestamp> {
+    Timestamp::parse(since.inferred_time()?).ok()
 }
 
 /// Tells whether a file begins with all that the vault has of a source's last generation, if that is anything.

@@ -1,6 +1,6 @@
 //! Files of every format version that was ever written: read as they lie in the tree, and gone on with in a copy.
 //!
-//! `fixtures/vault-v1` and `fixtures/packs-v2` are not changed, whatever the code comes to write. `expected` has the bytes
+//! `fixtures/vault-v1`, `fixtures/packs-v2` and `fixtures/manifests-v2` are not changed, whatever the code comes to write. `expected` has the bytes
 //! that were recorded, by source and generation.
 
 use std::fs;
@@ -8,13 +8,15 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use steno_disk::RealDisk;
-use steno_vault::{Keep, Reason, Vault};
+use steno_vault::{Keep, Reason, Sighting, Vault};
 
 use crate::kit::{NOW, id, read, write};
 
 const FIRST: &str = "vault-v1";
 /// With chunks that differ from such as differ themselves.
 const WITH_LINKS: &str = "packs-v2";
+/// With the time of the clock and that of the file.
+const WITH_TIMES: &str = "manifests-v2";
 
 fn fixtures(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(name)
@@ -107,4 +109,43 @@ fn packs_of_version_2_are_read_and_swept() {
         vault.forget(&[id(name)], Reason::Session, NOW).unwrap();
         check(&vault, left);
     }
+}
+
+#[test]
+fn manifests_of_version_2_have_both_times() {
+    let disk = RealDisk::open(&fixtures(WITH_TIMES).join("store")).unwrap().unwrap();
+    let vault = Vault::open(Arc::new(disk));
+    let seen = |year: u32| Sighting {
+        time: Some(NOW.to_owned()),
+        modified: Some(format!("{year}-01-01T00:00:00.000Z")),
+    };
+    let check = |vault: &Vault| {
+        let manifest = vault.manifest(id("seen")).unwrap().unwrap();
+        let since = manifest.generations.iter().map(|generation| generation.since.clone());
+        assert_eq!(
+            (manifest.since.clone(), since.collect::<Vec<_>>()),
+            (seen(2001), vec![seen(2001), seen(2002)])
+        );
+        for (name, number, bytes) in expected(WITH_TIMES) {
+            assert!(read(vault, &name, number) == bytes, "{name}, generation {number}");
+        }
+    };
+    check(&vault);
+    let (_dir, vault) = copy(WITH_TIMES);
+    write(&vault, "seen").save_state(None, None, "2027-01-01T00:00:00Z", Keep::InChunks).unwrap();
+    check(&vault);
+}
+
+#[test]
+fn the_one_time_of_version_1_stays_the_files_when_it_is_written_anew() {
+    let (_dir, vault) = copy(FIRST);
+    let since = |name: &str| {
+        let manifest = vault.manifest(id(name)).unwrap().unwrap();
+        (manifest.since.clone(), manifest.generations[0].since.clone())
+    };
+    let before = since("whole");
+    assert!(before.0.time.is_none() && before.0.modified.is_some(), "{before:?}");
+    assert_eq!(before.0, before.1);
+    write(&vault, "whole").save_state(None, None, NOW, Keep::InChunks).unwrap();
+    assert_eq!(since("whole"), before);
 }

@@ -46,6 +46,7 @@ pub fn info(name: &str) -> SourceInfo {
         path: HostPath(PathBuf::from("/agents/claude/projects/p").join(name)),
         session: Some("p/s".into()),
         project: Some("p".into()),
+        is_filtered: false,
     }
 }
 
