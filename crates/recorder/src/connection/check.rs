@@ -1,6 +1,7 @@
 //! Checks the file of a connection that waits to be archived: every line is a message, and their numbers increase.
 
 use steno_journal::Store;
+use steno_views::spine::LinePlace;
 
 use super::Spooled;
 use super::spool::Voice;
@@ -32,7 +33,7 @@ impl Spooled {
         let mut ticket_last = 0;
         let mut recording = self.read(store)?;
         let end = recording.len()?;
-        recording.each(end, &mut |line, offset, length| {
+        recording.each(end, &mut |line, LinePlace { offset, length }| {
             if offset != heard.bytes {
                 heard
                     .damage

@@ -22,7 +22,8 @@ use steno_journal::{Journal, Level};
 use steno_model::json::RawJson;
 use steno_model::{Lane, Position, SpineType, ThreadId, Timestamp};
 use steno_views::spine::{
-    Around, Captured, Compacted, ConnectionFold, Missing, SpineMade, SpineSource, WhyMissing, Withholding,
+    Around, Captured, Compacted, ConnectionFold, LinePlace, Missing, SpineMade, SpineSource, WhyMissing,
+    Withholding,
 };
 use uuid::Uuid;
 
@@ -96,16 +97,16 @@ pub struct Recorded {
 /// Where what follows from a message stands.
 struct Next {
     time: Timestamp,
-    offset: u64,
-    length: u64,
+    place: LinePlace,
     part: u32,
 }
 
 impl Next {
     fn made(&mut self, record_type: SpineType, payload: RawJson) -> SpineMade {
-        let position = Position { generation: 0, offset: self.offset, part: self.part };
+        let LinePlace { offset, length } = self.place;
+        let position = Position { generation: 0, offset, part: self.part };
         self.part += 1;
-        SpineMade { record_type, timestamp: self.time.clone(), payload, position, length: self.length }
+        SpineMade { record_type, timestamp: self.time.clone(), payload, position, length }
     }
 }
 
@@ -271,7 +272,7 @@ pub fn weave_again(journal: &Journal, spooled: &Spooled) -> Result<Recorded, Err
     let end = recording.len()?;
     // Whoever wrote it may have died before it was safe.
     Safe::doubt(Arc::clone(journal.store().disk()), spooled.path())?.reach(end)?;
-    recording.each(end, &mut |line, offset, length| weave.line(line, offset, length))?;
+    recording.each(end, &mut |line, place| weave.line(line, place))?;
     weave.finish()
 }
 
@@ -309,7 +310,7 @@ impl Weave {
             match safe.reach(len) {
                 Ok(()) => {
                     reached.tell_safe(len);
-                    recording.each(len, &mut |line, offset, length| self.line(line, offset, length))?;
+                    recording.each(len, &mut |line, place| self.line(line, place))?;
                 }
                 Err(error) if is_all => return self.leave(&error),
                 Err(_) => reached.pause(),
@@ -328,36 +329,36 @@ impl Weave {
         Ok(self.recorded)
     }
 
-    fn line(&mut self, line: &Line<'_>, offset: u64, length: u64) {
+    fn line(&mut self, line: &Line<'_>, place: LinePlace) {
         let Line { time, ticket, said } = line;
         if *ticket > self.ticket_last + 1 {
             let missing = Missing::between(self.ticket_last + 1, ticket - 1);
-            self.missing(&missing, time, offset, length);
+            self.missing(&missing, time, place);
         }
         match said {
             Voice::Message { lane, bytes } => {
                 self.ticket_last = self.ticket_last.max(*ticket);
-                let captured = Captured { lane: *lane, ticket: *ticket, time, offset, line: bytes };
-                self.message(captured, length);
+                let captured = Captured { lane: *lane, ticket: *ticket, time, place, line: bytes };
+                self.message(captured);
             }
-            Voice::Missing(missing) => self.missing(missing, time, offset, length),
+            Voice::Missing(missing) => self.missing(missing, time, place),
         }
     }
 
-    fn missing(&mut self, missing: &Missing, time: &Timestamp, offset: u64, length: u64) {
+    fn missing(&mut self, missing: &Missing, time: &Timestamp, place: LinePlace) {
         self.ticket_last = self.ticket_last.max(missing.ticket_last);
         self.recorded.missing += missing.messages();
-        let made = self.fold.missing(missing, time, offset);
-        self.write(made, length);
+        let made = self.fold.missing(missing, time, place);
+        self.write(made);
     }
 
-    fn message(&mut self, captured: Captured<'_>, length: u64) {
+    fn message(&mut self, captured: Captured<'_>) {
         self.recorded.messages += 1;
-        let (time, offset) = (captured.time, captured.offset);
+        let (time, place) = (captured.time, captured.place);
         let made = self.fold.message(captured);
         let parts = made.iter().map(|(_, made)| made.position.part + 1).max().unwrap_or(0);
-        self.write(made, length);
-        let mut next = Next { time: time.clone(), offset, length, part: parts };
+        self.write(made);
+        let mut next = Next { time: time.clone(), place, part: parts };
         for compacted in self.fold.compacted() {
             self.boundary(&compacted, &mut next);
         }
@@ -382,7 +383,7 @@ impl Weave {
                 Ok(kept) => {
                     let kept = kept.as_ref().map(|kept| (kept.artifact_path.as_str(), kept.sha256.as_str()));
                     let made = next.made(SpineType::ArtifactRef, artifact.payload(kept));
-                    self.write(vec![(thread.clone(), made)], next.length);
+                    self.write(vec![(thread.clone(), made)]);
                 }
                 Err(error) => self.recorded.problems.push(steno_views::with_causes(&error)),
             }
@@ -390,12 +391,11 @@ impl Weave {
     }
 
     /// Writes records. A thread whose spine cannot be written takes nothing from the others.
-    fn write(&mut self, made: Vec<(ThreadId, SpineMade)>, length: u64) {
-        for (thread, mut made) in made {
+    fn write(&mut self, made: Vec<(ThreadId, SpineMade)>) {
+        for (thread, made) in made {
             if self.given_up.contains(&thread) {
                 continue;
             }
-            made.length = length;
             if let Err(error) = self.spines.write(&thread, made) {
                 // What was made from another source, or forgotten, stays so.
                 let stays = matches!(error, Error::OtherSource { .. } | Error::Forgotten { .. });
@@ -410,7 +410,7 @@ impl Weave {
         match self.boundaries.find(compacted) {
             Some(payload) => {
                 let made = next.made(SpineType::CompactionBoundary, payload);
-                self.write(vec![(compacted.thread.clone(), made)], next.length);
+                self.write(vec![(compacted.thread.clone(), made)]);
             }
             None => self.recorded.problems.push(format!(
                 "what a compaction of thread {} did is not known: its session file does not say",
@@ -421,8 +421,7 @@ impl Weave {
 
     fn finish(mut self) -> Result<Recorded, Error> {
         let (rest, unanswered) = self.fold.finish();
-        let length = rest.last().map_or(0, |(_, made)| made.length);
-        self.write(rest, length);
+        self.write(rest);
         if unanswered > 0 {
             let many = steno_views::count(unanswered as u64, "answer");
             self.recorded.problems.push(format!("{many} for threads whose parents were never told"));

@@ -9,7 +9,7 @@ use steno_disk::{DiskFile, LockGuard, Reading, StorePath, append_all};
 use steno_journal::Store;
 use steno_model::json::{Fields, JsonString, ObjectWriter, RawJson};
 use steno_model::{Lane, Timestamp};
-use steno_views::spine::Missing;
+use steno_views::spine::{LinePlace, Missing};
 use uuid::Uuid;
 
 use super::direction;
@@ -226,13 +226,13 @@ impl Recording {
     }
 
     /// Hands out the lines up to some byte that have not been handed out, with where each begins and how long it is.
-    pub(super) fn each(&mut self, end: u64, hear: &mut dyn FnMut(&Line<'_>, u64, u64)) -> Result<(), Error> {
+    pub(super) fn each(&mut self, end: u64, hear: &mut dyn FnMut(&Line<'_>, LinePlace)) -> Result<(), Error> {
         let begin = self.offset;
         let reading = Reading::from(Arc::clone(&self.file), begin).take(end - begin);
         let host = std::path::PathBuf::from(self.path.as_str());
         each_line(&host, &mut BufReader::new(reading), None, &mut |offset, line| {
             if let Some(read) = read(line) {
-                hear(&read, begin + offset, line.len() as u64);
+                hear(&read, LinePlace { offset: begin + offset, length: line.len() as u64 });
             }
             Ok(())
         })?;

@@ -87,6 +87,30 @@ const NOTICE: &str =
     r#"<{"method":"configWarning","params":{"summary":"something to be said at some length"}}"#;
 
 #[test]
+fn records_that_waited_for_their_thread_name_their_own_lines() {
+    let disk = SimDisk::new(1);
+    let mut recorder = ConnectionRecorder::begin(&journal(&disk)).unwrap();
+    let spooled = recorder.spooled();
+    for line in [NOTICE, START[0], START[1], START[2], NOTICE] {
+        recorder.hear(said(line));
+    }
+    recorder.finish().1.unwrap();
+    let file = disk.content(&spooled.path()).unwrap();
+    let lines: Vec<&[u8]> = file.split(|byte| *byte == b'\n').collect();
+    let spines = spines(&disk);
+    let mut tickets = Vec::new();
+    for record in spines["th1"].iter().filter(|record| record["payload"]["rpc"].is_object()) {
+        let number = |name: &str| usize::try_from(record["evidence"][name].as_u64().unwrap()).unwrap();
+        let line = &file[number("offset")..][..number("length")];
+        assert!(lines.contains(&line), "{record}");
+        let line: Value = serde_json::from_slice(line).unwrap();
+        assert_eq!(line["ticket"], record["payload"]["rpc"]["ticket"]);
+        tickets.push(line["ticket"].as_u64().unwrap());
+    }
+    assert_eq!(tickets, [1, 2, 3, 4, 5]);
+}
+
+#[test]
 fn a_full_disk_costs_what_did_not_fit_and_the_record_says_what_that_is() {
     let disk = SimDisk::new(1);
     let journal = journal(&disk);

@@ -14,7 +14,9 @@ mod unfold;
 use steno_model::json::RawJson;
 use steno_model::{Position, SpineType, Timestamp};
 
-pub use app_server::{Around, Captured, Compacted, ConnectionFold, Missing, Passed, WhyMissing, Withholding};
+pub use app_server::{
+    Around, Captured, Compacted, ConnectionFold, LinePlace, Missing, Passed, WhyMissing, Withholding,
+};
 pub use history::History;
 pub use rollout::{Base, RolloutFold};
 pub use trace::{Payloads, TraceFold};

@@ -38,9 +38,18 @@ pub struct Captured<'a> {
     /// When it was read.
     pub time: &'a Timestamp,
     /// Where it stands in what was recorded of the connection.
-    pub offset: u64,
+    pub place: LinePlace,
     /// The message, without its newline.
     pub line: &'a [u8],
+}
+
+/// A line of what was recorded of a connection: records that wait are made later, and name it all the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LinePlace {
+    /// Where it begins.
+    pub offset: u64,
+    /// How many bytes it has, without its newline.
+    pub length: u64,
 }
 
 /// What happens in a thread that something around it may be worth a look at.
@@ -115,8 +124,7 @@ struct Thread {
 #[derive(Clone, Debug)]
 struct At {
     time: Timestamp,
-    offset: u64,
-    length: u64,
+    place: LinePlace,
     parts: u32,
 }
 
@@ -145,8 +153,8 @@ impl ConnectionFold {
 
     /// Takes a message in, and returns what it becomes, each for its thread.
     pub fn message(&mut self, captured: Captured<'_>) -> Vec<(ThreadId, SpineMade)> {
-        let Captured { lane, ticket, time, offset, line } = captured;
-        self.begin_at(time, offset, line.len() as u64);
+        let Captured { lane, ticket, time, place, line } = captured;
+        self.begin_at(time, place);
         let text = std::str::from_utf8(line).ok();
         if let Some(message) = text.and_then(|text| Message::read(lane, text)) {
             self.read(&message, ticket);
@@ -157,15 +165,15 @@ impl ConnectionFold {
         std::mem::take(&mut self.made)
     }
 
-    /// Takes in that messages are missing right before what stands at an offset, or that it says so itself. Every thread
+    /// Takes in that messages are missing right before what stands at a place, or that it says so itself. Every thread
     /// that there is may have lost some of them, so that all of their spines say it.
     pub fn missing(
         &mut self,
         missing: &Missing,
         time: &Timestamp,
-        offset: u64,
+        place: LinePlace,
     ) -> Vec<(ThreadId, SpineMade)> {
-        self.begin_at(time, offset, 0);
+        self.begin_at(time, place);
         if self.written.is_empty() {
             self.keep(None, Lane::FromAgent, missing.event());
         }
@@ -176,10 +184,10 @@ impl ConnectionFold {
     }
 
     /// Goes to a place of the record. What was made there before counts among its parts.
-    fn begin_at(&mut self, time: &Timestamp, offset: u64, length: u64) {
-        let here = self.at.as_ref().filter(|at| at.offset == offset);
+    fn begin_at(&mut self, time: &Timestamp, place: LinePlace) {
+        let here = self.at.as_ref().filter(|at| at.place == place);
         let parts = here.map_or(0, |at| at.parts);
-        self.at = Some(At { time: time.clone(), offset, length, parts });
+        self.at = Some(At { time: time.clone(), place, parts });
     }
 
     /// Returns which compactions were told since the last call.
@@ -412,9 +420,10 @@ impl ConnectionFold {
 
     fn next(&mut self, record_type: SpineType, payload: RawJson) -> Option<SpineMade> {
         let at = self.at.as_mut()?;
-        let position = Position { generation: 0, offset: at.offset, part: at.parts };
+        let LinePlace { offset, length } = at.place;
+        let position = Position { generation: 0, offset, part: at.parts };
         at.parts += 1;
-        Some(SpineMade { record_type, timestamp: at.time.clone(), payload, position, length: at.length })
+        Some(SpineMade { record_type, timestamp: at.time.clone(), payload, position, length })
     }
 }
 
@@ -456,14 +465,18 @@ fn rpc(lane: Lane, id: &str, said: &RawJson, kind: Kind, ticket: u64) -> RawJson
 mod tests {
     use super::*;
 
+    fn place(offset: u64) -> LinePlace {
+        LinePlace { offset, length: 99 }
+    }
+
     /// Folds a conversation: `>` to the agent, `<` from it. Returns thread, type and payload of each record.
     fn fold(fold: &mut ConnectionFold, lines: &[&str]) -> Vec<(String, SpineType, String)> {
         let time = Timestamp::parse("2026-05-01T10:00:00.000Z").unwrap();
         let mut records = Vec::new();
         for (ticket, said) in (1..).zip(lines) {
             let lane = if said.starts_with('>') { Lane::ToAgent } else { Lane::FromAgent };
-            let captured =
-                Captured { lane, ticket, time: &time, offset: ticket * 100, line: &said.as_bytes()[1..] };
+            let (time, place) = (&time, place(ticket * 100));
+            let captured = Captured { lane, ticket, time, place, line: &said.as_bytes()[1..] };
             records.extend(fold.message(captured));
         }
         records.extend(fold.finish().0);
@@ -627,19 +640,19 @@ mod tests {
         let time = Timestamp::parse("2026-05-01T10:00:00.000Z").unwrap();
         let missing = Missing::between(3, 4);
         // Before there is a thread it waits for the first one, like everything else.
-        assert_eq!(folded.missing(&missing, &time, 7).len(), 0);
+        assert_eq!(folded.missing(&missing, &time, place(7)).len(), 0);
         let records = fold(&mut folded, &BEGIN.into_iter().chain([CHILD[2], CHILD[3]]).collect::<Vec<_>>());
         let is_missing = |payload: &String| payload.contains(r#""msg":{"type":"missing""#);
         assert_eq!(records.iter().filter(|(.., payload)| is_missing(payload)).count(), 1);
-        let made = folded.missing(&missing, &time, 9000);
+        let made = folded.missing(&missing, &time, place(9000));
         let threads: Vec<&str> = made.iter().map(|(thread, _)| thread.as_str()).collect();
         assert_eq!(threads, ["p", "c"]);
         let want = r#"{"id":"","msg":{"type":"missing","first_ticket":3,"last_ticket":4,"messages":2,"reason":"unknown"}}"#;
         assert!(made.iter().all(|(_, made)| made.payload.as_str() == want), "{made:?}");
         // What stands at the same place comes behind it.
         let line = br#"{"method":"warning","params":{"threadId":"p"}}"#;
-        let next =
-            folded.message(Captured { lane: Lane::FromAgent, ticket: 5, time: &time, offset: 9000, line });
+        let captured = Captured { lane: Lane::FromAgent, ticket: 5, time: &time, place: place(9000), line };
+        let next = folded.message(captured);
         assert!(next[0].1.position > made[1].1.position, "{next:?}");
     }
 
