@@ -4,6 +4,7 @@
 use std::io::{self, Read};
 use std::ops::Range;
 
+use steno_model::Packing;
 use zstd::stream::raw::{DParameter, Decoder, InBuffer, Operation as _, OutBuffer};
 
 /// What compressed data begins with (zstd).
@@ -79,6 +80,16 @@ impl Unpacker {
         Ok(())
     }
 
+    /// Tells how bytes are packed of which these come next; `None` where they are not, or that is not known yet.
+    #[must_use]
+    pub fn packing(&self, next: &[u8]) -> Option<Packing> {
+        match &self.state {
+            State::Beginning(before) => next.starts_with(&ZSTD_MAGIC[*before..]).then_some(Packing::Zstd),
+            State::Zstd(_) => Some(Packing::Zstd),
+            State::Plain | State::Broken => None,
+        }
+    }
+
     /// Tells by the first bytes how the rest is packed. Returns what must be handed on of those that came before, and
     /// what is left of these.
     fn recognise<'a>(&mut self, packed: &'a [u8]) -> io::Result<(&'static [u8], &'a [u8])> {
@@ -115,6 +126,12 @@ impl<R: Read> Unpacked<R> {
     /// Reads nothing yet.
     pub fn new(file: R) -> Self {
         Self { file, unpacker: Unpacker::default(), packed: Vec::new(), unused: 0..0, owed: &[] }
+    }
+
+    /// Tells how the file is packed, as far as it was read.
+    #[must_use]
+    pub fn packing(&self) -> Option<Packing> {
+        self.unpacker.packing(&[])
     }
 
     /// Reads the next piece of the file; `false` at its end.
@@ -264,6 +281,8 @@ mod tests {
             for packed in [&frames, &plain] {
                 let (all, _, ended) = unpacked(packed, step);
                 assert!(all == plain && ended.is_ok(), "in steps of {step}");
+                let packing = (packed == &frames).then_some(Packing::Zstd);
+                assert_eq!(Unpacker::default().packing(packed), packing);
                 assert!(read(packed, step) == (plain.clone(), None), "in steps of {step}");
             }
         }

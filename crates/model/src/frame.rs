@@ -1,7 +1,8 @@
 //! Frames and evidence: bytes as they were captured, and how an event names the ones it was made from.
 
-use crate::Timestamp;
 use crate::json::{JsonString, ObjectWriter, RawJson};
+use crate::word::vocabulary;
+use crate::{Timestamp, Word};
 
 /// Which way bytes went.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -12,6 +13,14 @@ pub enum Lane {
     ToAgent,
 }
 
+vocabulary! {
+    /// How bytes are packed that an adapter reads unpacked.
+    Packing, "packing" {
+        /// Frames of zstd.
+        Zstd = "zstd",
+    }
+}
+
 /// A piece of a source as it was captured, cut anywhere.
 #[derive(Clone, Copy, Debug)]
 pub struct Frame<'a> {
@@ -19,8 +28,10 @@ pub struct Frame<'a> {
     pub lane: Lane,
     /// How often the source had been rewritten or truncated before.
     pub generation: u32,
-    /// Where the bytes begin in this generation of the source.
+    /// Where the bytes begin in this generation of the source, unpacked.
     pub offset: u64,
+    /// What they were unpacked from, if they were packed.
+    pub unpacked: Option<Packing>,
     /// When they were captured, if they were captured live.
     pub captured: Option<&'a Timestamp>,
     /// The bytes.
@@ -31,7 +42,7 @@ impl<'a> Frame<'a> {
     /// Makes a frame of a file's first generation, as an import reads it.
     #[must_use]
     pub fn of_file(offset: u64, bytes: &'a [u8]) -> Self {
-        Self { lane: Lane::FromAgent, generation: 0, offset, captured: None, bytes }
+        Self { lane: Lane::FromAgent, generation: 0, offset, unpacked: None, captured: None, bytes }
     }
 }
 
@@ -42,7 +53,7 @@ impl<'a> Frame<'a> {
 pub struct Position {
     /// Which generation of the source.
     pub generation: u32,
-    /// Where the record begins.
+    /// Where the record begins, in the unpacked bytes if the generation is packed.
     pub offset: u64,
     /// Which of the record's events, from 0.
     pub part: u32,
@@ -57,6 +68,9 @@ pub struct Evidence {
     pub position: Position,
     /// How many bytes the record has.
     pub length: u64,
+    /// What these bytes were unpacked from. Events of older versions do not say it: whoever reads the bytes tells by
+    /// their beginning.
+    pub unpacked: Option<Word<Packing>>,
 }
 
 impl Evidence {
@@ -70,6 +84,7 @@ impl Evidence {
         object.number("offset", self.position.offset);
         object.number("length", self.length);
         object.number("part", self.position.part.into());
+        object.optional("unpacked", self.unpacked.as_ref(), ObjectWriter::vocabulary);
         object.end();
         RawJson::trusted(out)
     }
@@ -77,14 +92,21 @@ impl Evidence {
     /// Reads the field's value; `None` when it is no evidence.
     #[must_use]
     pub fn read(raw: &RawJson) -> Option<Self> {
-        let mut fields = crate::json::Fields::parse(raw.as_str()).ok()?;
+        Self::parse(raw.as_str())
+    }
+
+    /// Reads the field's value as it stands in a line; `None` when it is no evidence.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let mut fields = crate::json::Fields::parse(text).ok()?;
+        let unpacked = fields.take_string("unpacked").ok()?.map(Word::read);
         let source = fields.take_string("source").ok()??;
         let mut number = |name| fields.take(name).ok()??.get().parse::<u64>().ok();
         let (generation, offset) = (number("generation")?, number("offset")?);
         let (length, part) = (number("length")?, number("part")?);
         let position =
             Position { generation: generation.try_into().ok()?, offset, part: part.try_into().ok()? };
-        Some(Self { source, position, length })
+        Some(Self { source, position, length, unpacked })
     }
 }
 
@@ -95,10 +117,18 @@ mod tests {
     #[test]
     fn evidence_is_read_as_it_was_written() {
         let position = Position { generation: 2, offset: 9012, part: 1 };
-        let evidence = Evidence { source: "s\"1".into(), position, length: 88 };
-        let json = evidence.to_json();
-        assert_eq!(json.as_str(), r#"{"source":"s\"1","generation":2,"offset":9012,"length":88,"part":1}"#);
-        assert_eq!(Evidence::read(&json), Some(evidence));
+        let plain = r#"{"source":"s\"1","generation":2,"offset":9012,"length":88,"part":1}"#;
+        let with = |word: &str| plain.replace('}', &format!(r#","unpacked":"{word}"}}"#));
+        for (text, unpacked) in [
+            (plain.to_owned(), None),
+            (with("zstd"), Some(Word::Known(Packing::Zstd))),
+            (with("of the future"), Some(Word::Unknown("of the future".into()))),
+        ] {
+            let evidence = Evidence { source: "s\"1".into(), position, length: 88, unpacked };
+            let json = evidence.to_json();
+            assert_eq!(json.as_str(), text);
+            assert_eq!(Evidence::read(&json), Some(evidence));
+        }
         assert_eq!(Evidence::read(&RawJson::null()), None);
     }
 

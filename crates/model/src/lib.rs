@@ -168,7 +168,7 @@ pub use event::{
     BlockContent, BlockType, ContentBlock, Draft, EncodedDraft, Envelope, EventType, ExchangeEvent, Fidelity,
     MessagePayload, Payload, Role, StepPayload, ToolPayload, Unknowns,
 };
-pub use frame::{Evidence, Frame, Lane, Position};
+pub use frame::{Evidence, Frame, Lane, Packing, Position};
 pub use ids::{CallId, Epoch, RunId, Seq, ThreadId};
 pub use spine::{
     ArtifactKind, ArtifactRef, BridgeKind, CompactionKind, PayloadFlaw, SPINE_SCHEMA_VERSION, SpineDraft,

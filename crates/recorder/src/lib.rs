@@ -72,5 +72,6 @@
 pub mod archive;
 pub mod connection;
 pub mod entries;
+pub mod evidence;
 pub mod forgetting;
 pub mod spines;

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use steno_model::json::{Fields, JsonString};
-use steno_model::{Frame, Lane};
+use steno_model::{Frame, Lane, Packing};
 
 use crate::conversation::{Message, is_envelope};
 use crate::emit::{About, At, Emit, Memory};
@@ -156,6 +156,8 @@ pub struct Adapter {
     /// How far unfinished lines have been read by [`Adapter::finish`], lane by lane.
     handed_over: [u64; 2],
     generation: u32,
+    /// What the generation is packed in.
+    unpacked: Option<Packing>,
     /// Whether the source was rewritten since the last record.
     is_rewritten: bool,
     memory: Memory,
@@ -172,6 +174,7 @@ impl Adapter {
             end: 0,
             handed_over: [0; 2],
             generation: 0,
+            unpacked: None,
             is_rewritten: false,
             memory: Memory::default(),
             completeness: Completeness::default(),
@@ -195,6 +198,7 @@ impl Adapter {
             self.handed_over = [0; 2];
             self.is_rewritten = true;
         }
+        self.unpacked = frame.unpacked;
         // Messages in envelopes have their own time of capture; until one tells it, that of the source is as near as it gets.
         if self.framing == Framing::Records || self.memory.captured.is_none() {
             self.memory.captured = frame.captured.cloned();
@@ -250,6 +254,7 @@ impl Adapter {
             generation: self.generation,
             offset: self.end,
             length: 0,
+            unpacked: self.unpacked,
             text: "null",
             is_repaired: false,
         };
@@ -364,6 +369,7 @@ impl Adapter {
             generation: self.generation,
             offset: place.offset,
             length: length as u64,
+            unpacked: self.unpacked,
             text,
             is_repaired,
         };
@@ -398,6 +404,7 @@ impl Adapter {
             generation: self.generation,
             offset: place.offset,
             length: lost.length,
+            unpacked: self.unpacked,
             text: &lost.text,
             is_repaired: false,
         };

@@ -1,7 +1,7 @@
 //! What an adapter knows beside the record at hand: where it stands, what was read before, what waits.
 
-use steno_model::Timestamp;
 use steno_model::json::JsonString;
+use steno_model::{Packing, Timestamp};
 
 use super::seen::Seen;
 use crate::adapter::Read;
@@ -13,6 +13,7 @@ pub(crate) struct At<'a> {
     pub(crate) generation: u32,
     pub(crate) offset: u64,
     pub(crate) length: u64,
+    pub(crate) unpacked: Option<Packing>,
     /// The record as JSON.
     pub(crate) text: &'a str,
     pub(crate) is_repaired: bool,
@@ -48,6 +49,7 @@ pub(crate) struct Held {
     pub(super) generation: u32,
     pub(super) offset: u64,
     pub(super) length: u64,
+    pub(super) unpacked: Option<Packing>,
     pub(super) text: Box<str>,
     pub(super) is_repaired: bool,
     pub(super) clock: Option<Timestamp>,

@@ -10,7 +10,7 @@ mod steps;
 use steno_model::json::{Extra, JsonString, RawJson};
 use steno_model::{
     Draft, EntryType, Error, EventType, Evidence, Payload, Position, RunId, StepPayload, Timestamp,
-    Vocabulary as _,
+    Vocabulary as _, Word,
 };
 
 pub(crate) use self::calls::{Answer, CallSeen, Decision, Moment, Outcome};
@@ -72,6 +72,7 @@ impl<'a> Emit<'a> {
             generation: self.at.generation,
             offset: self.at.offset,
             length: self.at.length,
+            unpacked: self.at.unpacked,
             text: self.at.text.into(),
             is_repaired: self.at.is_repaired,
             clock: self.memory.clock.clone(),
@@ -89,6 +90,7 @@ impl<'a> Emit<'a> {
             generation: held.generation,
             offset: held.offset,
             length: held.length,
+            unpacked: held.unpacked,
             text: &held.text,
             is_repaired: held.is_repaired,
         };
@@ -248,7 +250,9 @@ impl<'a> Emit<'a> {
     /// Names the bytes that the next event is made from.
     fn evidence(&self) -> RawJson {
         let position = Position { generation: self.at.generation, offset: self.at.offset, part: self.part };
-        Evidence { source: self.at.source.clone(), position, length: self.at.length }.to_json()
+        let (source, length) = (self.at.source.clone(), self.at.length);
+        let unpacked = self.at.unpacked.map(Word::Known);
+        Evidence { source, position, length, unpacked }.to_json()
     }
 
     fn put(

@@ -352,7 +352,7 @@ fn entries_are_those_of_the_specification() {
     let (mut adapter, mut entries, mut offset) =
         (codex::app_server(Source::named("s1")), Entries::default(), 0);
     for (lane, bytes) in pieces_of_lines(&lines) {
-        let frame = Frame { lane, generation: 0, offset, captured: None, bytes: &bytes };
+        let frame = Frame { lane, generation: 0, offset, unpacked: None, captured: None, bytes: &bytes };
         adapter.feed(frame, &mut entries);
         offset += bytes.len() as u64;
     }

@@ -113,7 +113,14 @@ fn drafts_of(adapter: &mut Adapter, pieces: &[Piece]) -> Drafts {
 fn feed(adapter: &mut Adapter, piece: &Piece, offset: &mut u64, drafts: &mut Drafts) {
     let captured = piece.captured.as_ref();
     adapter.feed(
-        Frame { lane: piece.lane, generation: 0, offset: *offset, captured, bytes: &piece.bytes },
+        Frame {
+            lane: piece.lane,
+            generation: 0,
+            offset: *offset,
+            unpacked: None,
+            captured,
+            bytes: &piece.bytes,
+        },
         drafts,
     );
     *offset += piece.bytes.len() as u64;

@@ -19,7 +19,7 @@ pub(crate) fn feed(mut adapter: Adapter, pieces: &[Piece], chunk: usize) -> Made
     let (mut drafts, mut offset) = (Vec::new(), 0);
     for (lane, bytes) in pieces {
         for bytes in bytes.chunks(chunk) {
-            let frame = Frame { lane: *lane, generation: 0, offset, captured: None, bytes };
+            let frame = Frame { lane: *lane, generation: 0, offset, unpacked: None, captured: None, bytes };
             adapter.feed(frame, &mut drafts);
             offset += bytes.len() as u64;
         }

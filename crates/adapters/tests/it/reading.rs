@@ -104,7 +104,8 @@ fn feed(adapter: &mut Adapter, pieces: &[Piece], sink: &mut Collect) {
     let mut offset = 0;
     for piece in pieces {
         let captured = piece.captured.as_ref();
-        let frame = Frame { lane: piece.lane, generation: 0, offset, captured, bytes: &piece.bytes };
+        let frame =
+            Frame { lane: piece.lane, generation: 0, offset, unpacked: None, captured, bytes: &piece.bytes };
         adapter.feed(frame, sink);
         offset += piece.bytes.len() as u64;
     }

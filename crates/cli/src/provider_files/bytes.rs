@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::{self, Read as _};
 
 use steno_capture::packing::Unpacked;
+use steno_model::Packing;
 
 /// Bytes up to the end of the file, or to where it cannot be read any further.
 pub struct PlainBytes {
@@ -28,6 +29,11 @@ impl PlainBytes {
             }
         }
         into.truncate(filled);
+    }
+
+    /// Tells how the file is packed, as far as it was read.
+    pub fn packing(&self) -> Option<Packing> {
+        self.bytes.packing()
     }
 
     /// Returns why it could not be read any further; nothing where that was the end.

@@ -126,12 +126,13 @@ impl Opened {
     ) -> Result<Option<Reading>, Failure> {
         let (Some(sniffed), Some(mut adapter)) = (self.sniffed, self.adapter) else { return Ok(None) };
         let mut piece = self.head;
-        let (mut offset, mut enough) = (0, false);
+        let (mut offset, mut enough, unpacked) = (0, false, self.bytes.packing());
         while !piece.is_empty() && !enough {
             let frame = Frame {
                 lane: Lane::FromAgent,
                 generation: 0,
                 offset,
+                unpacked,
                 captured: self.modified.as_ref(),
                 bytes: &piece,
             };

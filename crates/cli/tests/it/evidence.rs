@@ -1,4 +1,4 @@
-//! Evidence as a stranger reads it: when a file was seen.
+//! Evidence as a stranger reads it: when a file was seen, and where in it a record stands.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,12 +8,28 @@ use serde_json::Value;
 
 use crate::kit::{RUN, Said, Steno};
 
+const THREAD: &str = "0199bbbb-0000-7000-8000-000000000001";
 const DAY: Duration = Duration::from_hours(24);
 
 fn line(number: u32, text: &str) -> String {
     format!(
         r#"{{"type":"user","uuid":"8d1f0c53-52a4-4b0e-a6a1-{number:012}","sessionId":"{RUN}","version":"2.1.150","timestamp":"2026-06-08T08:14:{number:02}.000Z","message":{{"role":"user","content":"{text}"}}}}"#
     ) + "\n"
+}
+
+/// A session of Codex whose messages have different lengths, and two of them the same.
+fn rollout() -> String {
+    let mut text = format!(
+        r#"{{"timestamp":"2026-05-01T10:00:00.000Z","type":"session_meta","payload":{{"id":"{THREAD}","timestamp":"2026-05-01T10:00:00.000Z","cwd":"/w","originator":"codex_exec","cli_version":"0.166.0","source":"exec"}}}}"#
+    ) + "\n";
+    for number in 1..30 {
+        let said = "word ".repeat(number % 7 + 1);
+        text.push_str(&format!(
+            r#"{{"timestamp":"2026-05-01T10:00:{number:02}.000Z","type":"response_item","payload":{{"type":"message","role":"user","content":[{{"type":"input_text","text":"{said}"}}]}}}}"#
+        ));
+        text.push('\n');
+    }
+    text
 }
 
 fn write(path: &Path, bytes: &[u8]) {
@@ -79,4 +95,41 @@ fn a_manifest_has_the_time_of_the_clock_and_that_of_the_file() {
     let listed = steno.run(&["restore", RUN, "--list", "--json"]).json();
     assert_eq!(listed[0]["generations"][1]["modified"], "2002-01-01T00:00:00.000Z");
     assert!(listed[0]["generations"][0]["since"].as_str().unwrap() >= before.as_str());
+}
+
+/// A store with a compressed session of Codex and its spine, and the session's bytes as the archive gives them back.
+fn with_packed_rollout() -> (Steno, Vec<u8>) {
+    let steno = Steno::new();
+    let name = format!("rollout-2026-05-01T10-00-00-{THREAD}.jsonl.zst");
+    let packed = zstd::encode_all(rollout().as_bytes(), 3).unwrap();
+    write(&steno.dir.path().join(".codex/sessions/2026/05/01").join(&name), &packed);
+    done(&steno.run(&["import"]));
+    done(&steno.run(&["spine", "record", THREAD]));
+    done(&steno.run(&["restore", THREAD, "--to", "back"]));
+    let restored = fs::read(steno.dir.path().join("back/sessions/2026/05/01").join(name)).unwrap();
+    assert_eq!(restored, packed);
+    (steno, zstd::decode_all(&restored[..]).unwrap())
+}
+
+fn spine_records(steno: &Steno) -> Vec<Value> {
+    let path = steno.store().join(format!("spine/{THREAD}/segment-000.jsonl"));
+    fs::read_to_string(path).unwrap().lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+#[test]
+fn evidence_of_a_packed_file_counts_its_unpacked_bytes_and_says_so() {
+    let (steno, plain) = with_packed_rollout();
+    let lines: Vec<&[u8]> = plain.split(|byte| *byte == b'\n').collect();
+    let events = steno.run(&["events", THREAD, "--json"]).json();
+    let records = spine_records(&steno);
+    assert!(events.len() >= 30 && records.len() >= 30, "{} {}", events.len(), records.len());
+    for event in events.iter().chain(&records) {
+        let evidence = &event["evidence"];
+        let number = |name: &str| usize::try_from(evidence[name].as_u64().unwrap()).unwrap();
+        let record = &plain[number("offset")..][..number("length")];
+        assert!(lines.contains(&record), "{event}");
+        let record: Value = serde_json::from_slice(record).unwrap();
+        assert_eq!(record["timestamp"], event["timestamp"]);
+        assert_eq!(evidence["unpacked"], "zstd");
+    }
 }

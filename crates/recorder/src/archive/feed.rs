@@ -3,7 +3,7 @@
 use serde::de::IgnoredAny;
 use steno_adapters::{Adapter, HEAD_BYTES_MAX, Sink, Source, Surface, open, sniff};
 use steno_capture::packing::Unpacker;
-use steno_model::{Frame, Lane, Timestamp};
+use steno_model::{Frame, Lane, Packing, Timestamp};
 
 /// The bytes of one source on their way to its adapter.
 pub(crate) struct Feed {
@@ -12,6 +12,8 @@ pub(crate) struct Feed {
     is_wanted: bool,
     stage: Stage,
     unpacker: Unpacker,
+    /// How the generation is packed.
+    packing: Option<Packing>,
     generation: u32,
     /// How many unpacked bytes of the generation have come.
     offset: u64,
@@ -41,7 +43,15 @@ impl Feed {
     /// Begins with a source's first generation. One that is not to be understood is only counted.
     pub(crate) fn new(source: Source, is_wanted: bool) -> Self {
         let stage = if is_wanted { Stage::begin() } else { Stage::Unread };
-        Self { source, is_wanted, stage, unpacker: Unpacker::default(), generation: 0, offset: 0 }
+        Self {
+            source,
+            is_wanted,
+            stage,
+            unpacker: Unpacker::default(),
+            packing: None,
+            generation: 0,
+            offset: 0,
+        }
     }
 
     /// Returns the adapter's name and version, once there is one.
@@ -80,6 +90,7 @@ impl Feed {
             self.begin_generation(generation);
         }
         let mut unpacker = std::mem::take(&mut self.unpacker);
+        self.packing = unpacker.packing(bytes);
         // What cannot be unpacked any further is kept as it is, and nothing more is made of it.
         unpacker.unpack(bytes, &mut |plain| self.take_plain(plain, captured, sink)).ok();
         self.unpacker = unpacker;
@@ -103,6 +114,7 @@ impl Feed {
                     lane: Lane::FromAgent,
                     generation: self.generation,
                     offset: self.offset,
+                    unpacked: self.packing,
                     captured,
                     bytes: plain,
                 };

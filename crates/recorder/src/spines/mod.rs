@@ -13,14 +13,14 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use steno_journal::{ArtifactFile, Journal, KeptArtifact, Level, Rotation, SpineWriter};
-use steno_model::{Evidence, Position, SpineDraft, ThreadId};
+use steno_model::{Evidence, Packing, Position, SpineDraft, ThreadId, Word};
 use steno_vault::Vault;
 use steno_views::spine::{SpineMade, SpineSource};
 
 use crate::forgetting;
 pub use beside::Beside;
 pub use error::Error;
-pub use rollout::{Bases, record_rollout};
+pub use rollout::{Bases, SessionFile, record_rollout};
 pub(crate) use rollout::{each_line, fold_rollout};
 pub use trace::record_trace;
 
@@ -99,6 +99,8 @@ pub struct SpineRecorder {
     journal: Journal,
     vault: Arc<Vault>,
     source: SourceName,
+    /// What the source is packed in.
+    unpacked: Option<Packing>,
     forgotten: Forgotten,
     level: Level,
     spines: HashMap<ThreadId, Spine>,
@@ -117,13 +119,19 @@ impl SpineRecorder {
     pub fn new(journal: Journal, source: SourceName, level: Level) -> Self {
         let vault = Vault::open(Arc::clone(journal.store().disk()));
         let (spines, written) = (HashMap::new(), Written::default());
-        Self { journal, vault, source, forgotten: Forgotten::Stays, level, spines, written }
+        Self { journal, vault, source, unpacked: None, forgotten: Forgotten::Stays, level, spines, written }
     }
 
     /// Says what becomes of threads that were forgotten.
     #[must_use]
     pub fn with_forgotten(self, forgotten: Forgotten) -> Self {
         Self { forgotten, ..self }
+    }
+
+    /// Says that the source was unpacked to be read.
+    #[must_use]
+    fn with_packing(self, unpacked: Option<Packing>) -> Self {
+        Self { unpacked, ..self }
     }
 
     /// Writes a record, unless the thread's spine has it.
@@ -145,6 +153,7 @@ impl SpineRecorder {
             source: self.source.text.as_str().into(),
             position: made.position,
             length: made.length,
+            unpacked: self.unpacked.map(Word::Known),
         };
         let draft = SpineDraft::new(made.record_type, made.timestamp, made.payload)
             .and_then(|draft| draft.with_field("evidence", evidence.to_json()));

@@ -4,7 +4,7 @@ use std::io::BufRead;
 use std::path::Path;
 
 use steno_journal::{Journal, Level};
-use steno_model::ThreadId;
+use steno_model::{Packing, ThreadId};
 use steno_views::spine::{Base, History, RolloutFold, SpineMade};
 
 use super::{Error, Forgotten, SourceName, SpineRecorder, Written};
@@ -18,22 +18,33 @@ pub trait Bases {
     fn open(&mut self, thread: &str) -> Option<Box<dyn BufRead>>;
 }
 
+/// A session file to record.
+pub struct SessionFile<'a> {
+    /// Where it lies.
+    pub path: &'a Path,
+    /// Its bytes as its agent wrote them.
+    pub bytes: &'a mut dyn BufRead,
+    /// What they were unpacked from, if they were packed.
+    pub unpacked: Option<Packing>,
+}
+
 /// Records what a session file has that its thread's spine has not.
 ///
 /// # Errors
 /// [`Error::Forgotten`] when its session was, or what the file, or the journal, says.
 pub fn record_rollout(
     journal: &Journal,
-    path: &Path,
-    file: &mut dyn BufRead,
+    file: SessionFile<'_>,
     bases: &mut dyn Bases,
     forgotten: Forgotten,
 ) -> Result<(Vec<ThreadId>, Written), Error> {
     let mut recorder: Option<SpineRecorder> = None;
-    fold_rollout(path, file, bases, &mut |thread, made| {
+    let SessionFile { path, bytes, unpacked } = file;
+    fold_rollout(path, bytes, bases, &mut |thread, made| {
         let recorder = recorder.get_or_insert_with(|| {
             let source = SourceName::of_rollout(&file_name(path, thread), thread);
-            SpineRecorder::new(journal.clone(), source, Level::Written).with_forgotten(forgotten)
+            let recorder = SpineRecorder::new(journal.clone(), source, Level::Written);
+            recorder.with_forgotten(forgotten).with_packing(unpacked)
         });
         recorder.write(thread, made)
     })?;

@@ -10,7 +10,7 @@ use steno_model::ThreadId;
 use steno_recorder::archive::{Archive, ArchiveOptions};
 use steno_recorder::connection::Spooled;
 use steno_recorder::forgetting::{Doomed, Error, finish, forget, is_connection_forgotten, spines_of};
-use steno_recorder::spines::{self, Beside, Forgotten, record_rollout};
+use steno_recorder::spines::{self, Beside, Forgotten, SessionFile, record_rollout};
 use steno_testkit::sim_disk::{Call, Death, Fault, SimDisk};
 use steno_vault::{HostPath, Keep, Manifest, Reason, Role, SourceId, SourceInfo, Vault};
 
@@ -37,13 +37,8 @@ fn spooled() -> Spooled {
 fn record(disk: &SimDisk, thread: &str, forgotten: Forgotten) -> Result<u64, spines::Error> {
     let (text, name) =
         ((rollout() + &codex_call(1)).replace(THREAD, thread), format!("rollout-x-{thread}.jsonl"));
-    let recorded = record_rollout(
-        &journal(disk),
-        Path::new(&name),
-        &mut text.as_bytes(),
-        &mut Beside::default(),
-        forgotten,
-    );
+    let file = SessionFile { path: Path::new(&name), bytes: &mut text.as_bytes(), unpacked: None };
+    let recorded = record_rollout(&journal(disk), file, &mut Beside::default(), forgotten);
     recorded.map(|(_, written)| written.records)
 }
 

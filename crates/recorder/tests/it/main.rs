@@ -5,6 +5,7 @@
 mod bench;
 mod connections;
 mod dying;
+mod evidence;
 mod following;
 mod forgetting;
 mod forgetting_spines;

@@ -9,7 +9,7 @@ use serde_json::Value;
 use steno_disk::StorePath;
 use steno_journal::{Journal, Options, SegmentIndex, SegmentName, Store};
 use steno_model::{SpineRecord, ThreadId};
-use steno_recorder::spines::{Bases, Error, Forgotten, Written, record_rollout, record_trace};
+use steno_recorder::spines::{Bases, Error, Forgotten, SessionFile, Written, record_rollout, record_trace};
 use steno_testkit::sim_disk::{Death, Fault, SimDisk};
 
 /// Session files by thread.
@@ -29,8 +29,8 @@ fn journal(disk: &SimDisk) -> Journal {
 fn record(disk: &SimDisk, name: &str, text: &str) -> Result<Written, Error> {
     let mut bases = Files(HashMap::new());
     let path = Path::new(name);
-    record_rollout(&journal(disk), path, &mut text.as_bytes(), &mut bases, Forgotten::Stays)
-        .map(|(_, written)| written)
+    let file = SessionFile { path, bytes: &mut text.as_bytes(), unpacked: None };
+    record_rollout(&journal(disk), file, &mut bases, Forgotten::Stays).map(|(_, written)| written)
 }
 
 /// The records of a thread, in order.
@@ -134,13 +134,9 @@ fn record_if_alive(disk: &SimDisk, text: &str) -> Option<Result<Written, Error>>
     let store = Store::create(Arc::new(disk.clone())).ok()?;
     let journal = Journal::new(store, Options::default());
     let mut bases = Files(HashMap::new());
-    let recorded = record_rollout(
-        &journal,
-        Path::new("rollout-x-t1.jsonl"),
-        &mut text.as_bytes(),
-        &mut bases,
-        Forgotten::Stays,
-    );
+    let path = Path::new("rollout-x-t1.jsonl");
+    let file = SessionFile { path, bytes: &mut text.as_bytes(), unpacked: None };
+    let recorded = record_rollout(&journal, file, &mut bases, Forgotten::Stays);
     Some(recorded.map(|(_, written)| written))
 }
 
@@ -156,14 +152,9 @@ fn a_fork_begins_with_the_history_of_what_it_was_forked_from() {
     ]
     .join("\n") + "\n";
     let mut bases = Files(HashMap::from([("t1", parent)]));
-    record_rollout(
-        &journal(&disk),
-        Path::new("rollout-t2.jsonl"),
-        &mut fork.as_bytes(),
-        &mut bases,
-        Forgotten::Stays,
-    )
-    .unwrap();
+    let path = Path::new("rollout-t2.jsonl");
+    let file = SessionFile { path, bytes: &mut fork.as_bytes(), unpacked: None };
+    record_rollout(&journal(&disk), file, &mut bases, Forgotten::Stays).unwrap();
     let records = records(&disk, "t2");
     let boundary: Value = serde_json::from_str(records.last().unwrap().payload.as_str()).unwrap();
     let numbers: Vec<&Value> =

@@ -11,7 +11,8 @@ use steno_disk::Reading;
 use steno_journal::{Error as JournalError, Reader, RunFile, Store};
 use steno_model::limits::LINE_BYTES_MAX;
 use steno_model::{Evidence, ExchangeEvent, RunId};
-use steno_vault::{Manifest, SourceId, Vault};
+use steno_recorder::evidence::EvidenceReader;
+use steno_vault::Vault;
 use steno_views::atif::{Family, Kin, NoRecords, Records, Run, RunBuilder, parents_of};
 
 use super::super::provider_events;
@@ -222,7 +223,7 @@ impl StoreRuns {
         let Some(store) = runs::open_store(settings)? else { return Ok(None) };
         let by_parent = children_by_parent(&store)?;
         let vault = Vault::open(Arc::clone(store.disk()));
-        let records = VaultRecords { vault, manifests: HashMap::new() };
+        let records = VaultRecords(EvidenceReader::new(vault));
         Ok(Some(Self { store, by_parent, parents: None, records }))
     }
 
@@ -299,23 +300,10 @@ fn fold(
 }
 
 /// The records in the vault.
-struct VaultRecords {
-    vault: Arc<Vault>,
-    manifests: HashMap<SourceId, Option<Manifest>>,
-}
+struct VaultRecords(EvidenceReader);
 
 impl Records for VaultRecords {
     fn record(&mut self, evidence: &Evidence) -> Option<Vec<u8>> {
-        let source = SourceId::parse(&evidence.source.to_text())?;
-        let vault = &self.vault;
-        let manifest = self.manifests.entry(source).or_insert_with(|| vault.manifest(source).ok().flatten());
-        let length = usize::try_from(evidence.length).ok()?;
-        let mut bytes = Vec::new();
-        let (generation, offset) = (evidence.position.generation, evidence.position.offset);
-        let read = vault.read(manifest.as_ref()?, generation, offset, |_, piece| {
-            bytes.extend_from_slice(&piece[..piece.len().min(length - bytes.len())]);
-            bytes.len() < length
-        });
-        (read.is_ok() && bytes.len() == length).then_some(bytes)
+        self.0.record(evidence)
     }
 }

@@ -203,7 +203,7 @@ impl Sources<'_> {
             BundleContent::Bytes(bytes) => into.write_all(bytes).map_err(failed),
             BundleContent::Stored(path) => self.copy_stored(path, entry.size_bytes, into).map_err(failed),
             BundleContent::Rollout(index) => match self.rollouts.get(*index) {
-                Some(rollout) => rollout.write_to(self.vault, into),
+                Some(rollout) => rollout.write_to(self.vault, into).map(|_| ()),
                 None => Err(failed(io::ErrorKind::NotFound.into())),
             },
         }

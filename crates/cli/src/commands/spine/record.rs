@@ -10,9 +10,11 @@ use serde_json::json;
 use steno_capture::packing::Unpacked;
 use steno_disk::{Links, open_regular};
 use steno_journal::Journal;
-use steno_model::ThreadId;
+use steno_model::{Packing, ThreadId};
 use steno_recorder::archive::{Identity, Verdict};
-use steno_recorder::spines::{Bases, Beside, Error, Forgotten, Written, record_rollout, record_trace};
+use steno_recorder::spines::{
+    Bases, Beside, Error, Forgotten, SessionFile, Written, record_rollout, record_trace,
+};
 use steno_vault::Vault;
 use steno_views::{Lines, count, visible};
 
@@ -187,9 +189,10 @@ impl Recording<'_> {
             Job::Trace(path) => record_trace(self.journal, &path, self.forgotten)
                 .map_err(|error| no_session(error, &path.display().to_string())),
             Job::File(path) | Job::Found(path) => {
-                let mut file = open(&path)?;
+                let (mut bytes, unpacked) = open(&path)?;
+                let file = SessionFile { path: &path, bytes: &mut *bytes, unpacked };
                 let mut bases = Beside(path.parent().map(Path::to_owned).into_iter().collect());
-                record_rollout(self.journal, &path, &mut *file, &mut bases, self.forgotten)
+                record_rollout(self.journal, file, &mut bases, self.forgotten)
                     .map_err(|error| no_session(error, &path.display().to_string()))
             }
             Job::Thread(thread) => self.record_archived(&thread),
@@ -203,12 +206,12 @@ impl Recording<'_> {
         let mut all: Option<Recorded> = None;
         // Where turns were taken back, the thread goes on in another file.
         for rollout in rollouts::find(&vault, thread)? {
-            let text = whole(&rollout, &vault)?;
+            let (text, unpacked) = whole(&rollout, &vault)?;
             let path = Path::new(&rollout.about.path);
+            let file = SessionFile { path, bytes: &mut text.as_slice(), unpacked };
             let mut bases = InArchive { vault: &vault };
-            let (threads, written) =
-                record_rollout(self.journal, path, &mut text.as_slice(), &mut bases, self.forgotten)
-                    .map_err(|error| no_session(error, thread.as_str()))?;
+            let (threads, written) = record_rollout(self.journal, file, &mut bases, self.forgotten)
+                .map_err(|error| no_session(error, thread.as_str()))?;
             let before = all.map_or_else(Written::default, |(_, before)| before);
             all = Some((threads, before + written));
         }
@@ -244,15 +247,20 @@ fn no_session(error: Error, source: &str) -> Failure {
     Failure { hint, ..connections::failure(error) }
 }
 
-fn open(path: &Path) -> Result<Box<dyn BufRead>, Failure> {
+/// Opens a file; says also how it is packed.
+fn open(path: &Path) -> Result<(Box<dyn BufRead>, Option<Packing>), Failure> {
     let file: File = open_regular(path, Links::Followed).map_err(|error| cannot("open", path, &error))?;
-    Ok(Box::new(BufReader::new(Unpacked::new(file))))
+    let mut bytes = BufReader::new(Unpacked::new(file));
+    bytes.fill_buf().map_err(|error| cannot("read", path, &error))?;
+    let packing = bytes.get_ref().packing();
+    Ok((Box::new(bytes), packing))
 }
 
-fn whole(rollout: &Rollout, vault: &Vault) -> Result<Vec<u8>, Failure> {
+/// Returns all of a file; says also how it is packed.
+fn whole(rollout: &Rollout, vault: &Vault) -> Result<(Vec<u8>, Option<Packing>), Failure> {
     let mut text = Vec::new();
-    rollout.write_to(vault, &mut text)?;
-    Ok(text)
+    let packing = rollout.write_to(vault, &mut text)?;
+    Ok((text, packing))
 }
 
 /// Session files in the archive that others go on from.
@@ -265,7 +273,8 @@ impl Bases for InArchive<'_> {
         let id = ThreadId::parse(id).ok()?;
         let own = rollouts::find(self.vault, &id).ok()?.into_iter().next();
         let found = own.or_else(|| rollouts::find_further(self.vault, &id).ok()?)?;
-        Some(Box::new(Cursor::new(whole(&found, self.vault).ok()?)))
+        let (text, _) = whole(&found, self.vault).ok()?;
+        Some(Box::new(Cursor::new(text)))
     }
 }
 

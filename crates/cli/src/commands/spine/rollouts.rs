@@ -5,9 +5,9 @@ use std::io::{self, Write};
 use std::ops::ControlFlow;
 
 use sha2::{Digest as _, Sha256};
-use steno_capture::packing::Unpacker;
 use steno_journal::RolloutFile;
-use steno_model::ThreadId;
+use steno_model::{Packing, ThreadId};
+use steno_recorder::evidence::{ReadError, read_unpacked};
 use steno_recorder::forgetting::is_session_of;
 use steno_vault::{Manifest, Role, Vault};
 use steno_views::spine::RolloutFold;
@@ -155,8 +155,8 @@ impl Rollout {
         Ok(line)
     }
 
-    /// Writes as much of it as was weighed: a session may go on meanwhile.
-    pub fn write_to(&self, vault: &Vault, into: &mut dyn Write) -> Result<(), Failure> {
+    /// Writes as much of it as was weighed: a session may go on meanwhile. Returns how it is packed.
+    pub fn write_to(&self, vault: &Vault, into: &mut dyn Write) -> Result<Option<Packing>, Failure> {
         let mut left = self.about.bytes;
         self.read(vault, |piece| {
             let fits = usize::try_from(left).unwrap_or(usize::MAX).min(piece.len());
@@ -166,24 +166,25 @@ impl Rollout {
         })
     }
 
+    /// Hands over its bytes as the agent wrote them; returns how they are packed.
     fn read(
         &self,
         vault: &Vault,
         mut each: impl FnMut(&[u8]) -> io::Result<ControlFlow<()>>,
-    ) -> Result<(), Failure> {
-        let mut unpacker = Unpacker::default();
+    ) -> Result<Option<Packing>, Failure> {
         let mut outcome = Ok(());
-        vault.read(&self.manifest, self.generation, 0, |_, bytes| {
-            let mut taken = Ok(ControlFlow::Continue(()));
-            let done = unpacker.unpack(bytes, &mut |piece| {
-                if matches!(taken, Ok(ControlFlow::Continue(()))) {
-                    taken = each(piece);
-                }
-            });
-            let goes_on = done.is_ok() && matches!(taken, Ok(ControlFlow::Continue(())));
-            outcome = done.and(taken.map(|_| ()));
-            goes_on
-        })?;
-        outcome.map_err(|error| Failure::could_not(format!("cannot copy `{}`: {error}", self.about.path)))
+        let read = read_unpacked(vault, &self.manifest, self.generation, &mut |_, piece| match each(piece) {
+            Ok(flow) => flow,
+            Err(error) => {
+                outcome = Err(error);
+                ControlFlow::Break(())
+            }
+        });
+        let copied = |error| Failure::could_not(format!("cannot copy `{}`: {error}", self.about.path));
+        outcome.map_err(copied)?;
+        read.map_err(|error| match error {
+            ReadError::Vault(error) => error.into(),
+            ReadError::Packing(error) => copied(error),
+        })
     }
 }
