@@ -3,6 +3,7 @@
 use std::io::{self, BufWriter, IsTerminal as _, Write};
 
 use anstream::AutoStream;
+use anstyle::AnsiColor;
 use rustix::event::{PollFd, PollFlags};
 use steno_views::{Lines, visible};
 
@@ -134,6 +135,20 @@ fn is_steering(letter: char) -> bool {
         return false;
     }
     matches!(visible(letter.encode_utf8(&mut [0; 4]), Lines::Keep), std::borrow::Cow::Owned(_))
+}
+
+/// What a list of states calls what is not as it was written. In JSON it is `damaged`.
+const DAMAGED: &str = "DAMAGED";
+
+/// Returns how a state is called for people.
+pub fn state_word(state: &str) -> &str {
+    if state == "damaged" { DAMAGED } else { state }
+}
+
+/// Returns the word for what is not as it was written, as a line begins with it.
+pub fn damaged() -> String {
+    let bad = AnsiColor::Red.on_default().bold();
+    format!("{bad}{DAMAGED}{bad:#}")
 }
 
 /// Returns a size for people.

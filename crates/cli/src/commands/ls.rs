@@ -15,7 +15,7 @@ use crate::archiving::sessions::{source_of, without_events};
 use crate::archiving::warn;
 use crate::args::LsArgs;
 use crate::failure::{Exit, Failure, Outcome};
-use crate::output::{Output, size};
+use crate::output::{Output, size, state_word};
 use crate::runs;
 use crate::settings::Settings;
 
@@ -160,7 +160,7 @@ impl Row {
         };
         // Padded outside of the style, so that a line without more ends with its last word.
         let padding = " ".repeat(STATE_CHARS.saturating_sub(self.state.len()));
-        let mut line = format!("{}  {style}{}{style:#}{padding}", self.run, self.state);
+        let mut line = format!("{}  {style}{}{style:#}{padding}", self.run, state_word(self.state));
         if let Some(summary) = &self.summary {
             let started = summary.started_at.as_ref().map(ToString::to_string).unwrap_or_default();
             line.push_str(&format!(

@@ -17,7 +17,7 @@ use super::verify_spines::{tell_of_unchecked, verify_spines};
 use super::verify_vault::verify_vault;
 use crate::args::VerifyArgs;
 use crate::failure::{Exit, Failure, Outcome};
-use crate::output::{Output, size};
+use crate::output::{Output, damaged, size};
 use crate::provider_files::cannot;
 use crate::runs::{self, Found};
 use crate::settings::Settings;
@@ -275,8 +275,8 @@ impl Finding {
                     JournalError::NoSuchRun { .. }
                         | JournalError::SealBroken { why: "the file is not there", .. }
                 );
-                let word = if gone { "MISSING" } else { "DAMAGED" };
-                format!("{bad}{word}{bad:#}  {name}  {}", visible(&with_causes(error), Lines::Escape))
+                let word = if gone { format!("{bad}MISSING{bad:#}") } else { damaged() };
+                format!("{word}  {name}  {}", visible(&with_causes(error), Lines::Escape))
             }
         }
     }

@@ -9,7 +9,7 @@ use steno_views::{Lines, count, visible, with_causes};
 use super::verify::Tally;
 use crate::connections::failure;
 use crate::failure::Failure;
-use crate::output::{Output, size};
+use crate::output::{Output, damaged, size};
 
 /// Checks the files of all connections that the vault does not have yet.
 pub fn verify_connections(store: &Store, as_json: bool, output: &mut Output) -> Result<Tally, Failure> {
@@ -54,8 +54,7 @@ fn line(spooled: Spooled, checked: &Result<HeardConnection, String>) -> String {
             line
         }
         Err(words) => {
-            let bad = AnsiColor::Red.on_default().bold();
-            format!("{bad}DAMAGED{bad:#}  connection {id}  {}", visible(words, Lines::Escape))
+            format!("{}  connection {id}  {}", damaged(), visible(words, Lines::Escape))
         }
     }
 }

@@ -15,7 +15,7 @@ use steno_views::{Lines, count, session_run_id, visible, with_causes};
 use super::verify::Tally;
 use crate::archiving::follow::tell;
 use crate::failure::Failure;
-use crate::output::{Output, size};
+use crate::output::{self, Output, size};
 
 /// Says that the spines of runs which were asked for by themselves are not checked with them.
 pub fn tell_of_unchecked(store: &Store, runs: &[RunId]) -> Result<(), Failure> {
@@ -114,8 +114,7 @@ fn going_json(thread: &ThreadId) -> String {
 }
 
 fn damaged(thread: &ThreadId, words: &str) -> String {
-    let bad = AnsiColor::Red.on_default().bold();
-    format!("{bad}DAMAGED{bad:#}  spine {thread}  {}", visible(words, Lines::Escape))
+    format!("{}  spine {thread}  {}", output::damaged(), visible(words, Lines::Escape))
 }
 
 /// Returns the first error of a spine in words, and how many others there are.

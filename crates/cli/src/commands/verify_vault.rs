@@ -10,7 +10,7 @@ use steno_views::{Lines, count, visible, with_causes};
 
 use super::verify::Tally;
 use crate::failure::Failure;
-use crate::output::{Output, size};
+use crate::output::{Output, damaged, size};
 
 /// Checks the vault of a store; returns how many files there are and how many things are wrong. A store without a vault has
 /// nothing to check.
@@ -39,7 +39,7 @@ pub fn verify_vault(store: &Store, as_json: bool, output: &mut Output) -> Result
 }
 
 fn print_finding(finding: &Finding, output: &mut Output) {
-    output.line(&format!("damaged  {}", visible(&with_causes(&finding.error), Lines::Escape)));
+    output.line(&format!("{}  {}", damaged(), visible(&with_causes(&finding.error), Lines::Escape)));
     for touched in &finding.touches {
         output.line(&format!("         touches {}", visible(&touched_words(touched), Lines::Escape)));
     }
@@ -61,9 +61,9 @@ fn touched_words(touched: &Touched) -> String {
 }
 
 fn print_summary(verified: &Verified, output: &mut Output) {
-    let word = if verified.findings.is_empty() { "ok" } else { "damaged" };
+    let word = if verified.findings.is_empty() { "ok     ".to_owned() } else { damaged() };
     output.line(&format!(
-        "{word:<8} evidence: {} in {}, {} of {} stored in {}",
+        "{word}  evidence: {} in {}, {} of {} stored in {}",
         count(verified.sources as u64, "file"),
         count(verified.packs as u64, "pack"),
         count(verified.chunks as u64, "chunk"),

@@ -8,7 +8,7 @@ use steno_views::count;
 
 use crate::args::SpineLsArgs;
 use crate::failure::{Exit, Outcome};
-use crate::output::{Output, size};
+use crate::output::{Output, size, state_word};
 use crate::runs;
 use crate::settings::Settings;
 
@@ -41,7 +41,7 @@ fn line(thread: &ThreadId, look: &SpineLook, width: usize) -> String {
         SpineState::Unsealed => Style::new(),
         SpineState::Damaged => AnsiColor::Red.on_default().bold(),
     };
-    let state = look.state.as_str();
+    let state = state_word(look.state.as_str());
     let padding = " ".repeat(STATE_CHARS - state.len());
     format!(
         "{thread:<width$}  {style}{state}{style:#}{padding}  {:>14}  {:>12}  {:>8}",
