@@ -260,6 +260,7 @@ pub fn fitting_seals(store: &Store, run: RunId) -> Result<Vec<Seal>, JournalErro
         None => Ok(seals),
         Some(seal) => Err(JournalError::SealBroken {
             path: RunFile::Transcript(run).path(),
+            differs: None,
             bytes: seal.bytes,
             why: "the file is shorter",
         }),

@@ -1,6 +1,7 @@
 //! What can go wrong between a draft and the disk: one variant per thing that happened.
 
 use std::io;
+use std::ops::Range;
 use std::sync::Arc;
 
 use steno_disk::{NotRegular, StorePath};
@@ -78,10 +79,12 @@ pub enum Error {
         why: Damage,
     },
     /// A seal does not vouch for what the file holds.
-    #[error("`{path}` does not match its seal over {bytes} bytes: {why}")]
+    #[error("`{path}` does not match its seal over {bytes} bytes: {why}{}", differs_words(.differs.as_ref()))]
     SealBroken {
         /// The file.
         path: StorePath,
+        /// Among which bytes the first one is that differs, if that is known: behind the last seal that holds.
+        differs: Option<Range<u64>>,
         /// How many bytes the seal covers.
         bytes: u64,
         /// What differs.
@@ -186,4 +189,18 @@ fn kept_words(kept: Option<&StorePath>) -> String {
         || "what it held could not be kept".to_owned(),
         |path| format!("what it held is kept in `{path}`"),
     )
+}
+
+fn differs_words(differs: Option<&Range<u64>>) -> String {
+    match differs {
+        None => String::new(),
+        Some(range) if range.end == range.start + 1 => format!("; it differs from byte {} on", range.start),
+        Some(range) => {
+            format!(
+                "; the first byte that differs is one of {} to {}",
+                range.start,
+                range.end.saturating_sub(1)
+            )
+        }
+    }
 }

@@ -85,7 +85,12 @@ pub fn inspect(disk: &dyn Disk, run: RunId) -> Result<Inspection, Error> {
             Scan { good: Prefix::default(), sealed: 0, seals_held: 0, ending: Ending::Whole }
         }
         None => {
-            return Err(Error::SealBroken { path, bytes: seals[0].bytes, why: "the file is not there" });
+            return Err(Error::SealBroken {
+                path,
+                differs: None,
+                bytes: seals[0].bytes,
+                why: "the file is not there",
+            });
         }
     };
     Ok(Inspection { run, good: found.good, sealed: found.sealed, ending: found.ending, seals_ending })

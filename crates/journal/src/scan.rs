@@ -71,7 +71,7 @@ pub(crate) fn scan(
             },
         }
     };
-    seals.finish()?;
+    seals.finish(&good)?;
     Ok(Scan { good, sealed: seals.sealed, seals_held: seals.held, ending })
 }
 

@@ -105,21 +105,23 @@ impl<'a> SealCheck<'a> {
         Self { path, rest: seals.into_iter().peekable(), sealed: 0, held: 0 }
     }
 
-    fn broken(&self, seal: &Seal, why: &'static str) -> Error {
-        Error::SealBroken { path: self.path.clone(), bytes: seal.bytes, why }
+    /// Says that a seal is broken, and where the first byte that differs can be at the latest: a hash does not tell.
+    fn broken(&self, seal: &Seal, why: &'static str, end: Option<u64>) -> Error {
+        let differs = end.map(|end| self.sealed..end);
+        Error::SealBroken { path: self.path.clone(), differs, bytes: seal.bytes, why }
     }
 
     /// Compares the seals that end where `prefix` ends.
     pub(crate) fn at(&mut self, prefix: &Prefix) -> Result<(), Error> {
         while let Some(seal) = self.rest.next_if(|seal| seal.bytes <= prefix.len) {
             if seal.bytes < prefix.len {
-                return Err(self.broken(&seal, "it ends inside a line"));
+                return Err(self.broken(&seal, "it ends inside a line", Some(seal.bytes)));
             }
             if seal.sha256 != hex(&prefix.hash) {
-                return Err(self.broken(&seal, "the bytes have another hash"));
+                return Err(self.broken(&seal, "the bytes have another hash", Some(seal.bytes)));
             }
             if seal.seq_last != prefix.seq_last.map_or(0, Seq::get) {
-                return Err(self.broken(&seal, "the last event has another number"));
+                return Err(self.broken(&seal, "the last event has another number", None));
             }
             self.sealed = seal.bytes;
             self.held += 1;
@@ -128,9 +130,9 @@ impl<'a> SealCheck<'a> {
     }
 
     /// Says that nothing more comes: a seal over more bytes than that is broken.
-    pub(crate) fn finish(&mut self) -> Result<(), Error> {
+    pub(crate) fn finish(&mut self, end: &Prefix) -> Result<(), Error> {
         match self.rest.next() {
-            Some(seal) => Err(self.broken(&seal, "the file is shorter")),
+            Some(seal) => Err(self.broken(&seal, "the file is shorter", Some(end.len + 1))),
             None => Ok(()),
         }
     }

@@ -364,7 +364,12 @@ fn recover(
                 return Ok((index, seq_last));
             }
             (None, Some(_)) => {
-                return Err(Error::SealBroken { path, bytes: 0, why: "the file is not there" });
+                return Err(Error::SealBroken {
+                    path,
+                    differs: None,
+                    bytes: 0,
+                    why: "the file is not there",
+                });
             }
             // Sealed: its meta file vouches for it; comparing the two is the validator's work.
             (Some(_), Some(meta)) => {
@@ -372,6 +377,7 @@ fn recover(
                     let bytes = meta.bytes;
                     return Err(Error::SealBroken {
                         path,
+                        differs: None,
                         bytes,
                         why: "its numbers do not follow those before",
                     });
@@ -425,7 +431,12 @@ pub(crate) fn check_none_after(disk: &dyn Disk, thread: &ThreadId, index: Segmen
         return Ok(());
     }
     let path = SegmentName::Records(index).path(thread);
-    Err(Error::SealBroken { path, bytes: 0, why: "there is nothing of it, and later segments are there" })
+    Err(Error::SealBroken {
+        path,
+        differs: None,
+        bytes: 0,
+        why: "there is nothing of it, and later segments are there",
+    })
 }
 
 /// Scans a segment whose first record follows `seq_last`.

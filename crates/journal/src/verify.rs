@@ -49,7 +49,12 @@ pub fn check_run(store: &Store, run: RunId, expected: Vec<Seal>) -> Result<Check
     match file {
         Some(file) => Ok(Checked { seals_ending, ..check_file(file, &path, Some(run), seals)? }),
         None => match seals.first() {
-            Some(seal) => Err(Error::SealBroken { path, bytes: seal.bytes, why: "the file is not there" }),
+            Some(seal) => Err(Error::SealBroken {
+                path,
+                differs: None,
+                bytes: seal.bytes,
+                why: "the file is not there",
+            }),
             None => Err(Error::NoSuchRun { run }),
         },
     }

@@ -331,7 +331,8 @@ impl Finding {
                 "run_id": self.run.map(|run| run.to_string()),
                 "ok": false,
                 "error": with_causes(error),
-                "offset": offset_of(error),
+                "offset": place_of(error).0,
+                "offset_last": place_of(error).1,
                 "expected_seals": self.expected,
             }),
         }
@@ -339,10 +340,12 @@ impl Finding {
     }
 }
 
-fn offset_of(error: &JournalError) -> Option<u64> {
-    if let JournalError::Damaged { offset: place, .. } | JournalError::SealBroken { bytes: place, .. } = error
-    {
-        return Some(*place);
+/// Returns where the first bad line begins; or, where a hash tells that something differs and not what, which byte can be the
+/// first to differ at the earliest and at the latest.
+fn place_of(error: &JournalError) -> (Option<u64>, Option<u64>) {
+    if let JournalError::SealBroken { differs: Some(differs), .. } = error {
+        return (Some(differs.start), Some(differs.end.saturating_sub(1)));
     }
-    None
+    let JournalError::Damaged { offset, .. } = error else { return (None, None) };
+    (Some(*offset), None)
 }

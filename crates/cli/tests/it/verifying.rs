@@ -163,6 +163,28 @@ fn damage_is_placed_at_its_byte() {
     assert!(verify(&steno, &[RUN]).out.contains(&format!("byte {first_two}")));
 }
 
+#[test]
+fn what_a_seal_tells_is_placed_between_it_and_the_one_before() {
+    let steno = store();
+    let first = steno.text(RUN).len();
+    steno.recorded(RUN, &[event(6), event(7)]);
+    let text = steno.text(RUN);
+    for (changed, from, end) in [("message 2", 0, first), ("message 6", first, text.len())] {
+        // Another letter: the line is as good as before.
+        fs::write(steno.transcript(RUN), text.replace(changed, &changed.replace('m', "w"))).unwrap();
+        let at = text.find(changed).unwrap();
+        assert!(from <= at && at < end);
+        let said = verify(&steno, &["--json", RUN]).json().remove(0);
+        assert_eq!((&said["offset"], &said["offset_last"]), (&json!(from), &json!(end - 1)), "{changed}");
+        let words = format!("the first byte that differs is one of {from} to {}", end - 1);
+        assert!(verify(&steno, &[RUN]).out.contains(&words), "{changed}");
+    }
+    // Of what was cut off, the first byte that is missing.
+    fs::write(steno.transcript(RUN), &text[..first]).unwrap();
+    let said = verify(&steno, &["--json", RUN]).json().remove(0);
+    assert_eq!((&said["offset"], &said["offset_last"]), (&json!(first), &json!(first)));
+}
+
 /// Cuts the run after a whole line, and the seals with it, so that the store alone is in order.
 fn cut(steno: &Steno, lines_kept: usize) {
     rewrite(steno, |lines| lines.truncate(lines_kept));

@@ -65,7 +65,7 @@ fn is_there(disk: &dyn Disk, path: &StorePath, bytes: &[u8]) -> Result<bool, Err
         return Ok(true);
     }
     let bytes = bytes.len() as u64;
-    Err(Error::SealBroken { path: path.clone(), bytes, why: "it is not what its name says" })
+    Err(Error::SealBroken { path: path.clone(), differs: None, bytes, why: "it is not what its name says" })
 }
 
 /// Returns the name of the file in `artifacts/` that a record's path means.
