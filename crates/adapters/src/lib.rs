@@ -47,6 +47,7 @@
 //! generation may still be written again; they are named when the next generation begins.
 
 mod adapter;
+mod borders;
 pub mod claude;
 pub mod codex;
 mod conversation;
@@ -62,6 +63,7 @@ mod sniff;
 mod wire;
 
 pub use adapter::{Adapter, Completeness, Source};
+pub use borders::{RecordAt, SourceLine, SourceLines};
 pub use sink::{SeenEntry, Sink};
 pub use sniff::{HEAD_BYTES_MAX, NoSession, Sniffed, Surface, no_session, sniff};
 

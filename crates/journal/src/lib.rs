@@ -166,4 +166,4 @@ pub use spine::{
     read_directory, read_spine, repair_directory, validate_archive, validate_directory, validate_spine,
 };
 pub use store::{STORE_VERSION, Store};
-pub use verify::{Checked, check_file, check_run};
+pub use verify::{Checked, check_file, check_run, check_run_with};

@@ -1,6 +1,6 @@
 //! Checks a transcript from its first byte to its last: lines, numbers, seals.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 
 use steno_disk::{DiskFile, StorePath};
@@ -41,13 +41,29 @@ pub struct Checked {
 /// # Errors
 /// [`Error::Damaged`] or [`Error::SealBroken`] with the place, [`Error::NoSuchRun`], or what the system says.
 pub fn check_run(store: &Store, run: RunId, expected: Vec<Seal>) -> Result<Checked, Error> {
+    check_run_with(store, run, expected, &mut |_| ())
+}
+
+/// Checks a run as [`check_run`] does, and hands over the envelope of each line that is good by itself, in order.
+///
+/// # Errors
+/// As [`check_run`]; what comes before has been handed over then.
+pub fn check_run_with(
+    store: &Store,
+    run: RunId,
+    expected: Vec<Seal>,
+    each: &mut dyn FnMut(&Envelope<'_>),
+) -> Result<Checked, Error> {
     let path = RunFile::Transcript(run).path();
     // Seals first: one that is made while the file is read covers no more than what will be read.
     let (mut seals, seals_ending) = scan_seals(&**store.disk(), run)?;
     let file = store.disk().open_read(&path).map_err(|source| Error::io("open", &path, source))?;
     seals.extend(expected);
     match file {
-        Some(file) => Ok(Checked { seals_ending, ..check_file(file, &path, Some(run), seals)? }),
+        Some(file) => Ok(Checked {
+            seals_ending,
+            ..check_lines(file, &path, &CountedLines::new(Some(run), each), seals)?
+        }),
         None => match seals.first() {
             Some(seal) => Err(Error::SealBroken {
                 path,
@@ -70,9 +86,16 @@ pub fn check_file(
     run: Option<RunId>,
     seals: Vec<Seal>,
 ) -> Result<Checked, Error> {
-    let lines =
-        CountedLines { run: Cell::new(run), unknown_types: Cell::new(0), unknown_blocks: Cell::new(0) };
-    let found = scan(file, path, &lines, seals)?;
+    check_lines(file, path, &CountedLines::new(run, &mut |_| ()), seals)
+}
+
+fn check_lines(
+    file: Arc<dyn DiskFile>,
+    path: &StorePath,
+    lines: &CountedLines<'_>,
+    seals: Vec<Seal>,
+) -> Result<Checked, Error> {
+    let found = scan(file, path, lines, seals)?;
     Ok(Checked {
         run: lines.run.get(),
         events: found.good.seq_last.map_or(0, Seq::get),
@@ -87,13 +110,22 @@ pub fn check_file(
 }
 
 /// Lines of one run, which the first one names, with a count of what we don't know.
-struct CountedLines {
+struct CountedLines<'a> {
     run: Cell<Option<RunId>>,
     unknown_types: Cell<u64>,
     unknown_blocks: Cell<u64>,
+    /// Who hears of them.
+    each: RefCell<&'a mut dyn FnMut(&Envelope<'_>)>,
 }
 
-impl LineCheck for CountedLines {
+impl<'a> CountedLines<'a> {
+    fn new(run: Option<RunId>, each: &'a mut dyn FnMut(&Envelope<'_>)) -> Self {
+        let (unknown_types, unknown_blocks) = (Cell::new(0), Cell::new(0));
+        Self { run: Cell::new(run), unknown_types, unknown_blocks, each: RefCell::new(each) }
+    }
+}
+
+impl LineCheck for CountedLines<'_> {
     fn seq(&self, line: &[u8]) -> Result<Option<Seq>, Damage> {
         let envelope = Envelope::parse(line)?;
         match self.run.get() {
@@ -108,6 +140,7 @@ impl LineCheck for CountedLines {
         }
         let unknown_blocks = envelope.unknown_block_types().len() as u64;
         self.unknown_blocks.set(self.unknown_blocks.get() + unknown_blocks);
+        (self.each.borrow_mut())(&envelope);
         Ok(Some(envelope.seq))
     }
 }

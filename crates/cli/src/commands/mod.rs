@@ -34,6 +34,7 @@ pub mod usage;
 pub mod verify;
 mod verify_connections;
 mod verify_owners;
+mod verify_positions;
 mod verify_spines;
 mod verify_vault;
 pub mod watch;

@@ -7,12 +7,14 @@ use anstyle::AnsiColor;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::json;
 use steno_disk::{StorePath, open_host_file};
-use steno_journal::{Checked, Ending, Error as JournalError, Seal, check_file, check_run};
+use steno_journal::{Checked, Ending, Error as JournalError, Seal, check_file, check_run_with};
 use steno_model::RunId;
+use steno_recorder::evidence::EvidenceCheck;
 use steno_views::{Lines, count, visible, with_causes};
 
 use super::verify_connections::verify_connections;
 use super::verify_owners::verify_owners;
+use super::verify_positions::{follow_evidence, take_spine, verify_positions};
 use super::verify_spines::{tell_of_unchecked, verify_spines};
 use super::verify_vault::verify_vault;
 use crate::args::VerifyArgs;
@@ -57,28 +59,37 @@ pub fn run(args: &VerifyArgs, settings: &Settings, output: &mut Output) -> Outco
     // First, as what follows may fail at such a file.
     let foreign =
         if args.runs.is_empty() { verify_owners(settings, args.json, output) } else { Tally::default() };
-    let transcripts = verify_runs(args, settings, output)?;
-    let (spines, connections, evidence) = match runs::open_store(settings)? {
+    let store = runs::open_store(settings)?;
+    let mut check = store.as_ref().map(follow_evidence);
+    let transcripts = verify_runs(args, settings, check.as_mut(), output)?;
+    let (spines, connections, evidence) = match &store {
         Some(store) if args.runs.is_empty() && !output.is_broken() => (
-            verify_spines(&store, args.json, output)?,
-            verify_connections(&store, args.json, output)?,
-            verify_vault(&store, args.json, output)?,
+            verify_spines(store, args.json, output)?,
+            verify_connections(store, args.json, output)?,
+            verify_vault(store, args.json, output)?,
         ),
         Some(_) | None => Default::default(),
+    };
+    let positions = match (&store, check) {
+        (Some(store), Some(mut check)) if !output.is_broken() => {
+            for thread in store.spines()?.iter().filter(|_| args.runs.is_empty()) {
+                take_spine(store, thread, &mut check)?;
+            }
+            verify_positions(check, args.json, output)?
+        }
+        _ => Tally::default(),
     };
     if [transcripts, spines, connections, evidence, foreign].iter().all(|tally| tally.all() == 0) {
         return Err(Failure::nothing("there is nothing to verify").with_hint("`steno ls` lists the runs"));
     }
-    if !args.runs.is_empty()
-        && let Some(store) = runs::open_store(settings)?
-    {
+    if let Some(store) = store.as_ref().filter(|_| !args.runs.is_empty()) {
         output.flush();
         let wanted = wanted(args, settings, None)?;
         let of_store = wanted.iter().filter_map(|found| match found {
             Found::Run(run) => Some(*run),
             Found::File(_) => None,
         });
-        tell_of_unchecked(&store, &of_store.collect::<Vec<_>>())?;
+        tell_of_unchecked(store, &of_store.collect::<Vec<_>>())?;
     }
     let mut failed = Vec::new();
     for (tally, noun) in [(transcripts, "transcript"), (spines, "spine"), (connections, "connection")] {
@@ -92,28 +103,39 @@ pub fn run(args: &VerifyArgs, settings: &Settings, output: &mut Output) -> Outco
     if foreign.bad > 0 {
         failed.push(format!("{} of other users", count(foreign.bad, "file")));
     }
+    if positions.bad > 0 {
+        failed.push(count(positions.bad, "position"));
+    }
     if failed.is_empty() {
         return Ok(Exit::Done);
     }
-    let hint = match (transcripts.bad, spines.bad, connections.bad) {
+    let hint = match (transcripts.bad, spines.bad, connections.bad, evidence.bad) {
         _ if foreign.bad > 0 => "nothing was changed; `steno doctor` says how to mend the owners of files",
         (1.., ..) => "nothing was changed; `steno events RUN` reads what is good",
-        (0, 1.., _) => "nothing was changed; `steno spine validate THREAD` says all that is wrong with one",
-        (0, 0, 1..) => "nothing was changed; what can be read of it is archived by `steno import`",
-        (0, 0, 0) => {
+        (0, 1.., ..) => "nothing was changed; `steno spine validate THREAD` says all that is wrong with one",
+        (0, 0, 1.., _) => "nothing was changed; what can be read of it is archived by `steno import`",
+        (0, 0, 0, 0) => {
+            "nothing was changed; `steno restore RUN` gives back the files that the run was made from"
+        }
+        (0, 0, 0, 1..) => {
             "nothing was changed; what it touches cannot be restored, everything else can; files that agents still have are kept anew by `steno up`"
         }
     };
     Err(Failure::nothing(format!("{} failed the check", failed.join(" and "))).with_hint(hint))
 }
 
-fn verify_runs(args: &VerifyArgs, settings: &Settings, output: &mut Output) -> Result<Tally, Failure> {
+fn verify_runs(
+    args: &VerifyArgs,
+    settings: &Settings,
+    mut evidence: Option<&mut EvidenceCheck>,
+    output: &mut Output,
+) -> Result<Tally, Failure> {
     let expected = args.expect.as_deref().map(read_expected).transpose()?;
     let wanted = wanted(args, settings, expected.as_ref())?;
     let progress = progress(wanted.len());
     let (mut tally, mut unnamed) = (Tally::default(), 0_u64);
     for one in wanted {
-        let finding = check(&one, expected.as_ref(), settings)?;
+        let finding = check(&one, expected.as_ref(), settings, evidence.as_deref_mut())?;
         progress.inc(1);
         tally.add(finding.outcome.is_ok());
         unnamed += u64::from(finding.is_unnamed());
@@ -157,7 +179,12 @@ fn wanted(
     Ok(wanted.into_iter().map(Found::Run).collect())
 }
 
-fn check(found: &Found, expected: Option<&Expected>, settings: &Settings) -> Result<Finding, Failure> {
+fn check(
+    found: &Found,
+    expected: Option<&Expected>,
+    settings: &Settings,
+    evidence: Option<&mut EvidenceCheck>,
+) -> Result<Finding, Failure> {
     match found {
         Found::Run(run) => {
             let seals = seals_of(expected, *run);
@@ -168,9 +195,11 @@ fn check(found: &Found, expected: Option<&Expected>, settings: &Settings) -> Res
                 expected: expected.map(|_| seals.len() as u64),
                 held: false,
             };
-            if let Some(store) = runs::open_store(settings)? {
+            if let (Some(store), Some(evidence)) = (runs::open_store(settings)?, evidence) {
                 finding.held = store.is_held(*run)?;
-                finding.outcome = check_run(&store, *run, seals);
+                finding.outcome =
+                    check_run_with(&store, *run, seals, &mut |envelope| evidence.event(envelope));
+                evidence.look_up_some()?;
             }
             Ok(finding)
         }

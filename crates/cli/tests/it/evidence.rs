@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::kit::{RUN, Said, Steno};
 
@@ -116,6 +116,16 @@ fn spine_records(steno: &Steno) -> Vec<Value> {
     fs::read_to_string(path).unwrap().lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
+/// What `verify` says of positions: what is wrong, and all in all.
+#[track_caller]
+fn positions(steno: &Steno, args: &[&str]) -> (i32, Vec<Value>, Value) {
+    let said = steno.run(&[&["verify", "--json"], args].concat());
+    let all = said.json();
+    let wrong = all.iter().filter(|said| said["kind"] == "position_finding").cloned().collect();
+    let report = all.iter().find(|said| said["kind"] == "positions");
+    (said.code, wrong, report.unwrap_or_else(|| panic!("{said:?}")).clone())
+}
+
 #[test]
 fn evidence_of_a_packed_file_counts_its_unpacked_bytes_and_says_so() {
     let (steno, plain) = with_packed_rollout();
@@ -132,4 +142,132 @@ fn evidence_of_a_packed_file_counts_its_unpacked_bytes_and_says_so() {
         assert_eq!(record["timestamp"], event["timestamp"]);
         assert_eq!(evidence["unpacked"], "zstd");
     }
+    let all = events.len() + records.len();
+    let (code, wrong, report) = positions(&steno, &[]);
+    assert_eq!((code, wrong.len(), &report["state"]), (0, 0, &json!("ok")));
+    assert_eq!((&report["records"], &report["found"]), (&json!(all), &json!(all)));
+    assert!(steno.run(&["verify"]).out.contains(&format!("ok       positions: {all} of {all} found")));
+}
+
+/// Writes a transcript or segment by hand, and takes away what vouches for it.
+fn rewrite(path: &Path, seals: &str, change: impl Fn(usize, &str) -> String) {
+    let text = fs::read_to_string(path).unwrap();
+    let lines: Vec<String> =
+        text.lines().enumerate().map(|(number, line)| change(number, line) + "\n").collect();
+    fs::write(path, lines.concat()).unwrap();
+    fs::remove_file(path.with_extension(seals)).unwrap();
+}
+
+/// Gives one record other evidence.
+fn moved(line: &str, change: &[(&str, Value)]) -> String {
+    let mut record: Value = serde_json::from_str(line).unwrap();
+    for (name, value) in change {
+        record["evidence"][*name] = value.clone();
+    }
+    // The envelope has an order for people alone.
+    record.to_string()
+}
+
+#[test]
+fn evidence_without_the_mark_of_older_versions_is_followed_too() {
+    let (steno, _) = with_packed_rollout();
+    let mark = r#","unpacked":"zstd""#;
+    assert!(steno.text(THREAD).contains(mark));
+    rewrite(&steno.transcript(THREAD), "seals.jsonl", |_, line| line.replace(mark, ""));
+    let (code, wrong, report) = positions(&steno, &[]);
+    assert_eq!((code, wrong.len(), &report["found"]), (0, 0, &report["records"]));
+}
+
+#[test]
+fn evidence_that_leads_elsewhere_is_found() {
+    let (steno, plain) = with_packed_rollout();
+    let segment = steno.store().join(format!("spine/{THREAD}/segment-000.jsonl"));
+    let (transcript, spine) = (steno.text(THREAD), fs::read_to_string(&segment).unwrap());
+    let meta = fs::read(segment.with_extension("meta.json")).unwrap();
+    let seals = fs::read(steno.beside(THREAD, "seals.jsonl")).unwrap();
+    let place = |text: &str, number: usize| {
+        let record: Value = serde_json::from_str(text.lines().nth(number).unwrap()).unwrap();
+        (record["evidence"]["offset"].as_u64().unwrap(), record["evidence"]["length"].as_u64().unwrap())
+    };
+    let (number, last) = (12, transcript.lines().count() - 1);
+    let ((offset, length), (end, _)) = (place(&transcript, number), place(&transcript, last));
+    assert_eq!(place(&spine, number).1.min(1), 1);
+    let same = |other: &u64| *other != offset;
+    // The line of another record that is exactly as long, between the same neighbours in neither order nor time.
+    let twin = plain
+        .split_inclusive(|byte| *byte == b'\n')
+        .scan(0, |at, line| Some((std::mem::replace(at, *at + line.len() as u64), line.len() as u64 - 1)))
+        .find(|(at, len)| *len == length && same(at))
+        .unwrap()
+        .0;
+    let cases: [(&str, Vec<(&str, Value)>); 7] = [
+        ("shifted by a byte", vec![("offset", json!(offset + 1))]),
+        ("shorter", vec![("length", json!(length - 1))]),
+        ("longer", vec![("length", json!(length + 1))]),
+        ("another line of the same length", vec![("offset", json!(twin))]),
+        ("no such generation", vec![("generation", json!(7))]),
+        ("behind the end", vec![("offset", json!(plain.len() + 5))]),
+        ("all the way to the end", vec![("length", json!(end))]),
+    ];
+    for (what, change) in &cases {
+        rewrite(&steno.transcript(THREAD), "seals.jsonl", |at, line| {
+            if at == number { moved(line, change) } else { line.to_owned() }
+        });
+        for args in [&[][..], &[THREAD]] {
+            let (code, wrong, report) = positions(&steno, args);
+            let seqs: Vec<&Value> = wrong.iter().map(|wrong| &wrong["seq"]).collect();
+            assert!(code == 1 && seqs.contains(&&json!(number + 1)), "{what} {args:?}: {wrong:?}");
+            assert_eq!(
+                (&report["state"], &wrong[0]["run_id"]),
+                (&json!("damaged"), &json!(THREAD)),
+                "{what}"
+            );
+            let said = steno.run(&[&["verify"], args].concat());
+            let words = format!("DAMAGED  event {} of run {THREAD} names ", seqs[0]);
+            assert!(said.out.contains(&words) && said.err.contains("position"), "{what}: {said:?}");
+        }
+        fs::write(steno.transcript(THREAD), &transcript).unwrap();
+        fs::write(steno.beside(THREAD, "seals.jsonl"), &seals).unwrap();
+        // Which generation of the file a spine was made from is not said, and may not be in the vault yet.
+        if ["no such generation", "behind the end"].contains(what) {
+            continue;
+        }
+        let change: Vec<(&str, Value)> = match place(&spine, number) {
+            (offset, _) if *what == "shifted by a byte" => vec![("offset", json!(offset + 1))],
+            (_, length) if *what == "shorter" => vec![("length", json!(length - 1))],
+            _ => continue,
+        };
+        rewrite(
+            &segment,
+            "meta.json",
+            |at, line| {
+                if at == number { moved(line, &change) } else { line.to_owned() }
+            },
+        );
+        let (code, wrong, _) = positions(&steno, &[]);
+        assert_eq!((code, &wrong[0]["thread_id"], &wrong[0]["seq"]), (1, &json!(THREAD), &json!(number + 1)));
+        fs::write(&segment, &spine).unwrap();
+        fs::write(segment.with_extension("meta.json"), &meta).unwrap();
+    }
+    let (code, wrong, _) = positions(&steno, &[]);
+    assert_eq!((code, wrong.len()), (0, 0));
+}
+
+#[test]
+fn events_of_what_the_vault_does_not_have_are_counted_and_no_damage() {
+    let (steno, _) = with_packed_rollout();
+    let foreign = json!({
+        "type": "run.started", "path": "", "iteration": 0, "payload": null,
+        "evidence": {
+            "source": "11111111-1111-5111-8111-111111111111", "generation": 0, "offset": 5, "length": 9, "part": 0,
+        },
+    });
+    let bare =
+        json!({"type": "step.completed", "path": "", "iteration": 0, "payload": {"name": "n", "kind": "k"}});
+    steno.recorded(RUN, &[foreign, bare]);
+    let (code, wrong, report) = positions(&steno, &[]);
+    assert_eq!((code, wrong.len()), (0, 0));
+    assert_eq!((&report["elsewhere"], &report["without_evidence"]), (&json!(1), &json!(1)));
+    let said = steno.run(&["verify"]).out;
+    assert!(said.contains(", 1 without evidence, 1 of files that the vault does not have"), "{said}");
 }

@@ -55,6 +55,18 @@ impl<'a> Envelope<'a> {
         })
     }
 
+    /// Returns the time as it stands in the line: a JSON string.
+    #[must_use]
+    pub fn timestamp(&self) -> &'a RawValue {
+        self.timestamp
+    }
+
+    /// Returns an extra field as it stands in the line; the first of several.
+    #[must_use]
+    pub fn extra(&self, name: &str) -> Option<&'a RawValue> {
+        self.rest.iter().find(|(key, _)| key.is(name)).map(|(_, value)| value)
+    }
+
     /// Returns the type of each block that is none of the six, in order.
     #[must_use]
     pub fn unknown_block_types(&self) -> Vec<JsonString> {

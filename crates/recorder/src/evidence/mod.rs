@@ -1,5 +1,9 @@
-//! From an event back to the bytes it was made from: read one by one.
+//! From an event back to the bytes it was made from: read one by one, or checked for all of a store.
 
+mod check;
+mod find;
+mod record_time;
 mod unpacked;
 
+pub use check::{EvidenceCheck, EvidenceReport, Holder, WrongEvidence};
 pub use unpacked::{EvidenceReader, ReadError, read_unpacked};

@@ -9,11 +9,12 @@ use std::time::{Duration, Instant};
 use steno_capture::discovery::{Home, Origin, Provider};
 use steno_capture::tail::{TailOptions, Waker};
 use steno_disk::StorePath;
-use steno_journal::{Journal, Options, Store};
+use steno_journal::{Journal, Options, Store, check_run_with};
 use steno_recorder::archive::{
     Archive, ArchiveOptions, Error, Exclusions, Following, Health, Outcome, Places, Progress, ToArchive,
     Watcher,
 };
+use steno_recorder::evidence::{EvidenceCheck, EvidenceReport};
 use steno_testkit::sim_disk::SimDisk;
 use steno_vault::{Manifest, Vault};
 use tempfile::TempDir;
@@ -66,6 +67,7 @@ impl Bench {
         let mut archive = archive(store);
         let health = self.import_with(&mut archive);
         archive.settle().unwrap();
+        assert_eq!(follow_evidence(store).wrong, 0);
         health
     }
 
@@ -106,6 +108,18 @@ impl Bench {
 /// Makes a store that is empty.
 pub fn store() -> SimDisk {
     SimDisk::new(1)
+}
+
+/// Follows the evidence of all events in a store.
+pub fn follow_evidence(store: &SimDisk) -> EvidenceReport {
+    let disk = Arc::new(store.clone());
+    let mut check = EvidenceCheck::new(Vault::open(disk.clone()));
+    let store = Store::open(disk).unwrap();
+    for run in store.runs().unwrap() {
+        // A test may have damaged it.
+        check_run_with(&store, run, Vec::new(), &mut |envelope| check.event(envelope)).ok();
+    }
+    check.finish().unwrap()
 }
 
 /// Opens the archive of a store.

@@ -89,7 +89,8 @@ const NOTICE: &str =
 #[test]
 fn records_that_waited_for_their_thread_name_their_own_lines() {
     let disk = SimDisk::new(1);
-    let mut recorder = ConnectionRecorder::begin(&journal(&disk)).unwrap();
+    let journal = journal(&disk);
+    let mut recorder = ConnectionRecorder::begin(&journal, no_rules(&journal)).unwrap();
     let spooled = recorder.spooled();
     for line in [NOTICE, START[0], START[1], START[2], NOTICE] {
         recorder.hear(said(line));

@@ -8,7 +8,7 @@ use steno_recorder::evidence::EvidenceReader;
 use steno_testkit::sim_disk::SimDisk;
 use steno_vault::Vault;
 
-use crate::bench::{Bench, store, transcripts};
+use crate::bench::{Bench, follow_evidence, store, transcripts};
 use crate::sessions::{THREAD, rollout};
 
 /// The evidence of all events, in order.
@@ -51,4 +51,6 @@ fn records_are_read_from_plain_and_from_packed_generations_marked_or_not() {
         );
     }
     assert!(seen[0] > 0 && seen[1] > 0, "{seen:?}");
+    let report = follow_evidence(&store);
+    assert_eq!((report.found, report.all), (seen[0] + seen[1], seen[0] + seen[1]));
 }

@@ -1,0 +1,119 @@
+//! The part of `steno verify` that follows evidence: from every event and spine record to the bytes it was made from.
+
+use std::sync::Arc;
+
+use serde_json::json;
+use steno_disk::StorePath;
+use steno_journal::{SpineReader, Store};
+use steno_model::ThreadId;
+use steno_recorder::evidence::{EvidenceCheck, EvidenceReport, Holder, WrongEvidence};
+use steno_vault::Vault;
+use steno_views::{Lines, count, visible};
+
+use super::verify::Tally;
+use crate::failure::Failure;
+use crate::output::{Output, damaged};
+
+/// Begins to follow evidence into the vault of a store.
+pub fn follow_evidence(store: &Store) -> EvidenceCheck {
+    EvidenceCheck::new(Vault::open(Arc::clone(store.disk())))
+}
+
+/// Takes the records of a spine. What cannot be read is told by who checks the spine.
+pub fn take_spine(store: &Store, thread: &ThreadId, check: &mut EvidenceCheck) -> Result<(), Failure> {
+    let mut reader = SpineReader::new(Arc::clone(store.disk()), StorePath::spine_of(thread));
+    while let Ok(Some(record)) = reader.read_next() {
+        check.spine_record(&record);
+    }
+    Ok(check.look_up_some()?)
+}
+
+/// Looks up what was taken, and says what came of it; returns how much is wrong. Where nothing names any evidence there is
+/// nothing to say.
+pub fn verify_positions(check: EvidenceCheck, as_json: bool, output: &mut Output) -> Result<Tally, Failure> {
+    let report = check.finish()?;
+    if report.all == report.without {
+        return Ok(Tally::default());
+    }
+    for wrong in &report.findings {
+        if as_json {
+            output.json_line(&wrong_json(wrong));
+        } else {
+            output.line(&wrong_line(wrong));
+        }
+    }
+    if as_json {
+        output.json_line(&report_json(&report));
+    } else {
+        output.line(&report_line(&report));
+    }
+    Ok(Tally { good: report.found, bad: report.wrong })
+}
+
+fn wrong_line(wrong: &WrongEvidence) -> String {
+    let who = match &wrong.holder {
+        Holder::Run(run) => format!("event {} of run {run}", wrong.seq),
+        Holder::Spine(thread) => format!("record {} of spine {thread}", wrong.seq),
+    };
+    let source = match &wrong.path {
+        Some(path) => format!("`{}`", path.display()),
+        None => format!("source {}", wrong.source),
+    };
+    let (generation, from, len) = (wrong.generation, wrong.offset, count(wrong.length, "byte"));
+    let words = format!(
+        "{who} names {len} from byte {from} on in generation {generation} of {source}: {}",
+        wrong.why
+    );
+    format!("{}  {}", damaged(), visible(&words, Lines::Escape))
+}
+
+fn report_line(report: &EvidenceReport) -> String {
+    let mut words = format!("positions: {} of {} found in the evidence", report.found, report.all);
+    for (number, what) in [
+        (report.wrong, "not where their evidence says"),
+        (report.without, "without evidence"),
+        (report.forgotten, "of files that were forgotten"),
+        (report.elsewhere, "of files that the vault does not have"),
+        (report.unreadable, "in evidence that is damaged"),
+    ] {
+        if number > 0 {
+            words.push_str(&format!(", {number} {what}"));
+        }
+    }
+    if report.wrong > 0 { format!("{}  {words}", damaged()) } else { format!("ok       {words}") }
+}
+
+fn wrong_json(wrong: &WrongEvidence) -> String {
+    let (run, thread) = match &wrong.holder {
+        Holder::Run(run) => (Some(run.to_string()), None),
+        Holder::Spine(thread) => (None, Some(thread.as_str())),
+    };
+    json!({
+        "kind": "position_finding",
+        "error": wrong.why,
+        "run_id": run,
+        "thread_id": thread,
+        "seq": wrong.seq,
+        "source": wrong.source,
+        "path": wrong.path.as_ref().map(|path| path.to_string_lossy().into_owned()),
+        "generation": wrong.generation,
+        "offset": wrong.offset,
+        "length": wrong.length,
+    })
+    .to_string()
+}
+
+fn report_json(report: &EvidenceReport) -> String {
+    json!({
+        "kind": "positions",
+        "state": if report.wrong == 0 { "ok" } else { "damaged" },
+        "records": report.all,
+        "found": report.found,
+        "wrong": report.wrong,
+        "without_evidence": report.without,
+        "forgotten": report.forgotten,
+        "elsewhere": report.elsewhere,
+        "unreadable": report.unreadable,
+    })
+    .to_string()
+}

@@ -1,0 +1,341 @@
+//! Follows everything that events and spine records say they were made from.
+//!
+//! What they say is collected while transcripts and spines are read, and then each source is read once, from its beginning.
+//! When much has been collected, that is done before the end: memory stays bounded, and a source that has more to come is
+//! read once more.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use steno_model::json::JsonString;
+use steno_model::{Envelope, Evidence, Position, RunId, Seq, SpineRecord, ThreadId};
+use steno_vault::{Error, Manifest, SourceId, Vault};
+use steno_views::spine::SpineSource;
+
+use super::find::{Claim, Verdict, judge};
+use super::record_time::RecordTime;
+use crate::archive::plain_name;
+use crate::spines::SourceName;
+
+/// How many places are collected before they are looked up.
+const CLAIMS_MAX: usize = 256 * 1024;
+/// How many wrong places are told one by one.
+const WRONG_MAX: usize = 100;
+
+/// Who says where it was made from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Holder {
+    /// Events of a run.
+    Run(RunId),
+    /// Records of a thread's spine.
+    Spine(ThreadId),
+}
+
+/// Evidence that leads to no record, or to another one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WrongEvidence {
+    /// Whose it is.
+    pub holder: Holder,
+    /// The number of the event or spine record, of several with the same evidence the first.
+    pub seq: u64,
+    /// The source, as the vault or the evidence calls it.
+    pub source: String,
+    /// What the file is called, if the vault has it.
+    pub path: Option<std::path::PathBuf>,
+    /// Which generation.
+    pub generation: u32,
+    /// Where the record should begin, unpacked.
+    pub offset: u64,
+    /// How long it should be.
+    pub length: u64,
+    /// What is wrong.
+    pub why: &'static str,
+}
+
+/// What following evidence has come to. Events and spine records are counted alike, each once.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct EvidenceReport {
+    /// How many there are.
+    pub all: u64,
+    /// How many lead to their record.
+    pub found: u64,
+    /// How many say nothing of where they come from.
+    pub without: u64,
+    /// How many come from a source that was forgotten.
+    pub forgotten: u64,
+    /// How many come from what the vault does not have.
+    pub elsewhere: u64,
+    /// How many come from bytes that cannot be read, as the vault is damaged.
+    pub unreadable: u64,
+    /// How many lead to no record, or to another one.
+    pub wrong: u64,
+    /// The first of these.
+    pub findings: Vec<WrongEvidence>,
+}
+
+/// Where something comes from.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Origin {
+    Source(SourceId),
+    /// A session file of Codex, by its name.
+    Rollout(String),
+    /// The file of a connection, by its name.
+    Connection(String),
+}
+
+/// Follows evidence.
+pub struct EvidenceCheck {
+    vault: Arc<Vault>,
+    holders: Vec<Holder>,
+    /// The last place in each source that the last holder has named.
+    last: Vec<(JsonString, Position)>,
+    claims: BTreeMap<Origin, Vec<Claim>>,
+    claims_len: usize,
+    /// The sources by the names of their files, once somebody asks.
+    by_name: Option<HashMap<String, Vec<SourceId>>>,
+    report: EvidenceReport,
+}
+
+impl EvidenceCheck {
+    /// Begins with nothing.
+    #[must_use]
+    pub fn new(vault: Arc<Vault>) -> Self {
+        Self {
+            vault,
+            holders: Vec::new(),
+            last: Vec::new(),
+            claims: BTreeMap::new(),
+            claims_len: 0,
+            by_name: None,
+            report: EvidenceReport::default(),
+        }
+    }
+
+    /// Takes an event. Those of one run come one after the other, in their order.
+    pub fn event(&mut self, envelope: &Envelope<'_>) {
+        self.report.all += 1;
+        let evidence = envelope.extra("evidence").and_then(|raw| Evidence::parse(raw.get()));
+        let Some(evidence) = evidence else {
+            self.report.without += 1;
+            return;
+        };
+        let is_inferred = envelope.extra("ts_inferred").is_some_and(|raw| raw.get() == "true");
+        let time = envelope.timestamp().get().trim_matches('"');
+        let time = if is_inferred { RecordTime::Unknown } else { RecordTime::Own(time.into()) };
+        let origin = SourceId::parse(&evidence.source.to_text()).map(Origin::Source);
+        self.take((Holder::Run(envelope.run_id), envelope.seq), origin, evidence, time);
+    }
+
+    /// Takes a record of a spine. Those of one spine come one after the other, in their order.
+    pub fn spine_record(&mut self, record: &SpineRecord) {
+        self.report.all += 1;
+        let Some(evidence) = record.extra.get("evidence").and_then(Evidence::read) else {
+            self.report.without += 1;
+            return;
+        };
+        let name = evidence.source.to_text();
+        let (kind, id) = SourceName::parse(&name).unwrap_or_default();
+        let (origin, time) = match SpineSource::named(kind) {
+            Some(SpineSource::Rollout) => {
+                let time = RecordTime::OwnIfAny(record.timestamp.to_string().into());
+                (Some(Origin::Rollout(id.to_owned())), time)
+            }
+            Some(SpineSource::AppServer) => {
+                (Some(Origin::Connection(format!("{id}.jsonl"))), RecordTime::Unknown)
+            }
+            Some(SpineSource::RolloutTrace) | None => (None, RecordTime::Unknown),
+        };
+        drop(name);
+        self.take((Holder::Spine(record.thread_id.clone()), record.seq), origin, evidence, time);
+    }
+
+    fn take(
+        &mut self,
+        (holder, seq): (Holder, Seq),
+        origin: Option<Origin>,
+        evidence: Evidence,
+        time: RecordTime,
+    ) {
+        let Some(origin) = origin else {
+            self.report.elsewhere += 1;
+            return;
+        };
+        if self.holders.last() != Some(&holder) {
+            self.holders.push(holder);
+            self.last.clear();
+        }
+        let Evidence { source, position, length, unpacked: _ } = evidence;
+        let is_out_of_order = match self.last.iter_mut().find(|(known, _)| *known == source) {
+            Some((_, last)) if *last < position => {
+                *last = position;
+                false
+            }
+            Some(_) => true,
+            None => {
+                self.last.push((source, position));
+                false
+            }
+        };
+        let holder = u32::try_from(self.holders.len() - 1).unwrap_or(u32::MAX);
+        let Position { generation, offset, part: _ } = position;
+        let seq = seq.get();
+        // Spines of connections were written with the length of another line where records had waited for their thread.
+        let is_length_open = matches!(origin, Origin::Connection(_));
+        let claim = Claim {
+            generation,
+            offset,
+            length,
+            time,
+            holder,
+            seq,
+            count: 1,
+            is_out_of_order,
+            is_length_open,
+        };
+        let claims = self.claims.entry(origin).or_default();
+        match claims.last_mut() {
+            Some(last) if *last == (Claim { seq: last.seq, count: last.count, ..claim.clone() }) => {
+                last.count += 1;
+            }
+            Some(_) | None => {
+                claims.push(claim);
+                self.claims_len += 1;
+            }
+        }
+    }
+
+    /// Looks up what was collected, if that is much.
+    ///
+    /// # Errors
+    /// What the system says. What is wrong with the vault is counted.
+    pub fn look_up_some(&mut self) -> Result<(), Error> {
+        if self.claims_len < CLAIMS_MAX { Ok(()) } else { self.look_up() }
+    }
+
+    /// Looks up what was collected, and returns what all came to.
+    ///
+    /// # Errors
+    /// What the system says. What is wrong with the vault is counted.
+    pub fn finish(mut self) -> Result<EvidenceReport, Error> {
+        self.look_up()?;
+        Ok(self.report)
+    }
+
+    fn look_up(&mut self) -> Result<(), Error> {
+        self.claims_len = 0;
+        for (origin, mut claims) in std::mem::take(&mut self.claims) {
+            claims.sort_unstable();
+            match origin {
+                Origin::Source(source) => self.look_up_source(source, &claims)?,
+                Origin::Rollout(name) | Origin::Connection(name) => self.look_up_named(&name, claims)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn look_up_source(&mut self, source: SourceId, claims: &[Claim]) -> Result<(), Error> {
+        let all = || claims.iter().map(|claim| claim.count).sum::<u64>();
+        let manifest = match self.vault.manifest(source) {
+            Ok(Some(manifest)) => manifest,
+            Ok(None) if self.vault.is_forgotten(source).unwrap_or(false) => {
+                self.report.forgotten += all();
+                return Ok(());
+            }
+            Ok(None) => {
+                self.report.elsewhere += all();
+                return Ok(());
+            }
+            Err(Error::Damaged { .. } | Error::TooNew { .. }) => {
+                self.report.unreadable += all();
+                return Ok(());
+            }
+            Err(error) => return Err(error),
+        };
+        for claims in claims.chunk_by(|one, other| one.generation == other.generation) {
+            let generation = claims[0].generation;
+            let verdicts = if manifest.generations.len() <= generation as usize {
+                vec![Verdict::Wrong("the source has no such generation"); claims.len()]
+            } else {
+                judge(&self.vault, &manifest, generation, claims)?
+            };
+            for (claim, verdict) in claims.iter().zip(verdicts) {
+                let is_beyond = verdict == Verdict::Beyond;
+                let verdict = if is_beyond { Verdict::Wrong("the generation ends before") } else { verdict };
+                self.conclude(claim, verdict, &manifest.id.to_string(), Some(&manifest));
+            }
+        }
+        Ok(())
+    }
+
+    /// Looks up records of a file that is known by its name. Which generation has them is not said: any will do.
+    fn look_up_named(&mut self, name: &str, mut claims: Vec<Claim>) -> Result<(), Error> {
+        let mut had_bytes = vec![false; claims.len()];
+        let mut first = None;
+        for source in self.sources_named(name)? {
+            let Ok(Some(manifest)) = self.vault.manifest(source) else { continue };
+            for generation in (0..=manifest.generation_last().unwrap_or_default()).rev() {
+                let verdicts = judge(&self.vault, &manifest, generation, &claims)?;
+                let (mut left, mut left_had) = (Vec::new(), Vec::new());
+                for ((claim, verdict), had) in claims.into_iter().zip(verdicts).zip(had_bytes) {
+                    if verdict == Verdict::Good {
+                        self.conclude(&claim, verdict, name, Some(&manifest));
+                    } else {
+                        left_had.push(had || matches!(verdict, Verdict::Wrong(_)));
+                        left.push(claim);
+                    }
+                }
+                (claims, had_bytes) = (left, left_had);
+            }
+            first.get_or_insert(manifest);
+        }
+        for (claim, had_bytes) in claims.iter().zip(had_bytes) {
+            // What was recorded from a file may not be in the vault yet.
+            if had_bytes {
+                let wrong = Verdict::Wrong("no generation of the file has this record there");
+                self.conclude(claim, wrong, name, first.as_ref());
+            } else {
+                self.report.elsewhere += claim.count;
+            }
+        }
+        Ok(())
+    }
+
+    fn sources_named(&mut self, name: &str) -> Result<Vec<SourceId>, Error> {
+        if self.by_name.is_none() {
+            let mut by_name = HashMap::<String, Vec<SourceId>>::new();
+            for source in self.vault.sources()? {
+                // One that is damaged is told of the vault.
+                let Ok(Some(manifest)) = self.vault.manifest(source) else { continue };
+                let name = plain_name(&manifest.info.path.0).file_name().unwrap_or_default();
+                by_name.entry(name.to_string_lossy().into_owned()).or_default().push(source);
+            }
+            self.by_name = Some(by_name);
+        }
+        Ok(self.by_name.as_ref().and_then(|by_name| by_name.get(name)).cloned().unwrap_or_default())
+    }
+
+    fn conclude(&mut self, claim: &Claim, verdict: Verdict, source: &str, manifest: Option<&Manifest>) {
+        let report = &mut self.report;
+        let why = match verdict {
+            Verdict::Good if claim.is_out_of_order => "one that came before names a later place",
+            Verdict::Good => return report.found += claim.count,
+            Verdict::Unreadable => return report.unreadable += claim.count,
+            Verdict::Forgotten => return report.forgotten += claim.count,
+            Verdict::Beyond => return report.elsewhere += claim.count,
+            Verdict::Wrong(why) => why,
+        };
+        report.wrong += claim.count;
+        if report.findings.len() < WRONG_MAX {
+            report.findings.push(WrongEvidence {
+                holder: self.holders[claim.holder as usize].clone(),
+                seq: claim.seq,
+                source: source.to_owned(),
+                path: manifest.map(|manifest| manifest.info.path.0.clone()),
+                generation: claim.generation,
+                offset: claim.offset,
+                length: claim.length,
+                why,
+            });
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! Finds the records that evidence names in one generation, in one pass over its bytes.
+
+use std::ops::ControlFlow;
+
+use steno_adapters::{RecordAt, SourceLine, SourceLines};
+use steno_vault::{Manifest, Vault};
+
+use super::record_time::RecordTime;
+use super::unpacked::{ReadError, read_unpacked};
+
+/// What somebody says about a record of a source.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Claim {
+    pub(super) generation: u32,
+    pub(super) offset: u64,
+    pub(super) length: u64,
+    pub(super) time: RecordTime,
+    /// Who says it, as a number.
+    pub(super) holder: u32,
+    /// The first event or spine record that says it, and how many do.
+    pub(super) seq: u64,
+    pub(super) count: u64,
+    /// Whether one that came before it names a later place.
+    pub(super) is_out_of_order: bool,
+    /// Whether only where the record begins can be relied on.
+    pub(super) is_length_open: bool,
+}
+
+/// What became of a claim.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// The record is there.
+    Good,
+    /// It is not, and why.
+    Wrong(&'static str),
+    /// The generation has no bytes there.
+    Beyond,
+    /// The vault is damaged there, which is told of the vault.
+    Unreadable,
+    /// The source was forgotten meanwhile.
+    Forgotten,
+}
+
+/// Judges claims on one generation, given in the order of their offsets.
+///
+/// # Errors
+/// What the system says.
+pub(super) fn judge(
+    vault: &Vault,
+    manifest: &Manifest,
+    generation: u32,
+    claims: &[Claim],
+) -> Result<Vec<Verdict>, steno_vault::Error> {
+    let mut judging = Judging { claims, verdicts: Vec::with_capacity(claims.len()), end: 0 };
+    let mut lines = SourceLines::default();
+    let read = read_unpacked(vault, manifest, generation, &mut |offset, bytes| {
+        lines.feed(offset, bytes, |line| judging.line(&line));
+        judging.end = offset + bytes.len() as u64;
+        if judging.is_done() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    });
+    let rest = match read {
+        Ok(_) => {
+            lines.finish(|line| judging.line(&line));
+            None
+        }
+        Err(ReadError::Packing(_)) => Some(Verdict::Wrong("what comes before cannot be unpacked")),
+        Err(ReadError::Vault(steno_vault::Error::Forgotten { .. })) => Some(Verdict::Forgotten),
+        Err(ReadError::Vault(error)) if error.is_damage() => Some(Verdict::Unreadable),
+        Err(ReadError::Vault(error)) => return Err(error),
+    };
+    Ok(judging.finish(rest))
+}
+
+struct Judging<'a> {
+    claims: &'a [Claim],
+    verdicts: Vec<Verdict>,
+    /// How many bytes there are.
+    end: u64,
+}
+
+impl<'a> Judging<'a> {
+    fn is_done(&self) -> bool {
+        self.verdicts.len() == self.claims.len()
+    }
+
+    fn next(&self) -> Option<&'a Claim> {
+        self.claims.get(self.verdicts.len())
+    }
+
+    fn line(&mut self, line: &SourceLine<'_>) {
+        while let Some(claim) = self.next().filter(|claim| claim.offset <= line.end()) {
+            self.verdicts.push(match line.record(claim.offset, claim.length) {
+                // What was said at the end of a source was made from no record.
+                _ if claim.length == 0 => Verdict::Good,
+                RecordAt::Record(record) if !claim.time.fits(record) => {
+                    Verdict::Wrong("the record there has another time")
+                }
+                RecordAt::Record(_) | RecordAt::TooLong => Verdict::Good,
+                RecordAt::Nothing if claim.is_length_open && claim.offset == line.offset => Verdict::Good,
+                RecordAt::Nothing if claim.offset + claim.length > line.end() => {
+                    Verdict::Wrong("the record there ends before")
+                }
+                RecordAt::Nothing => Verdict::Wrong("no record begins and ends there"),
+            });
+        }
+    }
+
+    fn finish(mut self, rest: Option<Verdict>) -> Vec<Verdict> {
+        while let Some(claim) = self.next() {
+            let is_end = (claim.offset, claim.length) == (self.end, 0);
+            let verdict = rest.unwrap_or(if is_end { Verdict::Good } else { Verdict::Beyond });
+            self.verdicts.push(verdict);
+        }
+        self.verdicts
+    }
+}
