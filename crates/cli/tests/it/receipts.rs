@@ -7,7 +7,7 @@ use std::process::Command;
 use serde_json::{Value, json};
 use steno_testkit::{needs, places, tool};
 
-use crate::kit::{Said, Steno, id};
+use crate::kit::{Said, Steno, id, run};
 
 const SESSION: &str = "7d1f0a52-0c5e-4d3b-9a57-6f2b8c4e1a90";
 
@@ -358,4 +358,94 @@ fn under_strace_an_export_changes_nothing() {
     assert_eq!(found, Vec::<String>::new());
     // The same look does see what a command opens that writes.
     assert!(!changes(&strace(&["seal", SESSION])).is_empty());
+}
+
+/// How many times as much as something else a command may cost that is to cost the same.
+const SLACK: u64 = 4;
+
+/// Returns the processor time that a command takes, in milliseconds and at least that of two ticks of the clock.
+#[track_caller]
+fn cost(steno: &Steno, args: &[&str]) -> u64 {
+    let said = run(steno.shell("\"$0\" \"$@\" > /dev/null && times", args), b"");
+    // The shell's own times are on the first line, those of its children on the second: `0m1.234s 0m0.010s`.
+    let time = |text: &str| {
+        let (minutes, seconds) = text.strip_suffix('s')?.split_once('m')?;
+        let (seconds, fraction) = seconds.split_once(['.', ','])?;
+        let ms: u64 = format!("{fraction:0<3}")[..3].parse().ok()?;
+        Some(minutes.parse::<u64>().ok()? * 60_000 + seconds.parse::<u64>().ok()? * 1000 + ms)
+    };
+    let times: Option<Vec<u64>> =
+        said.out.lines().nth(1).map(|line| line.split(' ').filter_map(time).collect());
+    let times = times.filter(|times| times.len() == 2).unwrap_or_else(|| panic!("{args:?}: {said:?}"));
+    times.iter().sum::<u64>().max(20)
+}
+
+/// Writes a transcript by hand: so many turns, each at the path that it is given.
+fn long_session(steno: &Steno, turns: usize, path: impl Fn(usize) -> String) -> String {
+    let mut lines = Vec::new();
+    let mut event = |kind: &str, path: &str, payload: Value| {
+        lines.push(
+            json!({"seq": lines.len() + 1, "run_id": SESSION, "type": kind, "path": path, "iteration": 0,
+            "timestamp": "2026-06-02T01:00:00Z", "payload": payload}),
+        );
+    };
+    event("run.started", "", json!({"name": "x", "kind": "session"}));
+    for turn in 0..turns {
+        let path = path(turn);
+        let step = json!({"name": path, "kind": "turn", "turn_id": format!("t{turn}")});
+        let block = json!({"type": "text", "text": "Go on.", "fidelity": "agent_emitted"});
+        event("step.started", &path, step.clone());
+        event("message.user", &path, json!({"role": "user", "blocks": [block]}));
+        event("step.completed", &path, step);
+    }
+    let lines = lines.iter().map(|line| format!("{line}\n")).collect::<Vec<_>>().concat();
+    let file = steno.dir.path().join("long.jsonl");
+    fs::write(&file, lines).unwrap();
+    file.to_str().unwrap().to_owned()
+}
+
+#[test]
+fn a_receipt_of_a_session_of_many_turns_costs_one_pass_over_it() {
+    let steno = Steno::new();
+    let check = |file: &str| {
+        let pass = cost(&steno, &["tree", file]);
+        for args in [&["ls", "--json"][..], &["export", "--turn", "t7"]] {
+            let args = [&["receipt"], args, &["--thread", file]].concat();
+            let found = cost(&steno, &args);
+            assert!(found <= SLACK * pass, "{args:?} takes {found} ms, and `tree` {pass} ms");
+        }
+    };
+    check(&long_session(&steno, 20_000, |turn| format!("turn-{turn:05}")));
+    // As a step of a loop has it.
+    check(&long_session(&steno, 4_000, |_| "turn".to_owned()));
+}
+
+#[test]
+fn a_receipt_of_records_reads_a_file_of_items_once() {
+    const ITEMS: usize = 400;
+    let steno = Steno::new();
+    let dir = steno.dir.path().join("records");
+    let write = |name: &str, records: &[Value]| {
+        fs::create_dir_all(dir.join(name)).unwrap();
+        let lines = records.iter().map(|record| format!("{record}\n")).collect::<Vec<_>>().concat();
+        fs::write(dir.join(name).join("all.jsonl"), lines).unwrap();
+    };
+    let turn = |id: &str, items: std::ops::Range<usize>| {
+        let ids: Vec<String> = items.map(|item| format!("item_{item}")).collect();
+        json!({"id": id, "thread_id": "thr_1", "status": "completed", "item_ids": ids})
+    };
+    let item = |turn: &str, number: usize| {
+        json!({"id": format!("item_{number}"), "turn_id": turn, "kind": "command_execution", "status": "completed",
+            "detail": "x".repeat(20_000)})
+    };
+    write("threads", &[json!({"id": "thr_1"})]);
+    write("turns", &[turn("few", 0..1), turn("many", 1..ITEMS)]);
+    write("items", &(0..ITEMS).map(|at| item(if at == 0 { "few" } else { "many" }, at)).collect::<Vec<_>>());
+    write("events", &[]);
+    let dir = dir.to_str().unwrap();
+    let args = |turn| ["receipt", "export", "--thread", "thr_1", "--records", dir, "--turn", turn];
+    let said = steno.run(&args("many"));
+    assert!(said.out.contains("\"command_execution_count\": 399"), "{said:?}");
+    let (few, many) = (cost(&steno, &args("few")), cost(&steno, &args("many")));
+    assert!(many <= SLACK * few, "{many} ms for all items, and {few} ms for one");
 }

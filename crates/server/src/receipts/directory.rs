@@ -3,7 +3,7 @@
 //! Each record is a JSON file with its id as name, or a line of a JSONL file. The numbers of events are one sequence over
 //! all threads.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use serde::de::DeserializeOwned;
@@ -33,27 +33,20 @@ impl Directory {
     /// # Errors
     /// When there is no such thread or turn, records do not belong together, or cannot be read.
     pub fn receipt(&self, thread: &str, turn: &str) -> Result<Receipt, Error> {
-        let threads: Vec<ThreadRecord> =
-            self.records("threads", thread, |record: &ThreadRecord| record.id == thread)?;
+        let thread_record: Option<ThreadRecord> = self.record("threads", thread)?;
         let no_such = || {
             // What there is helps whoever has asked; that it cannot be read is not what was asked for.
             let turns =
                 self.turns(Some(thread)).unwrap_or_default().into_iter().map(|turn| turn.id).collect();
             Error::NoSuchTurn { thread: thread.to_owned(), turn: turn.to_owned(), turns }
         };
-        let thread_record = threads.first().ok_or_else(no_such)?;
-        let turns: Vec<TurnRecord> = self.records("turns", turn, |record: &TurnRecord| record.id == turn)?;
-        let turn_record = turns.first().ok_or_else(no_such)?;
-        let mut items = Vec::new();
-        for id in &turn_record.item_ids {
-            items.extend(
-                self.records("items", id, |record: &ItemRecord| record.id == *id)?.into_iter().next(),
-            );
-        }
+        let thread_record = thread_record.ok_or_else(no_such)?;
+        let turn_record: TurnRecord = self.record("turns", turn)?.ok_or_else(no_such)?;
+        let items: Vec<ItemRecord> = self.records("items", &turn_record.item_ids)?;
         let (events, missing) = self.events(thread)?;
         let source = Source {
-            thread: thread_record,
-            turn: turn_record,
+            thread: &thread_record,
+            turn: &turn_record,
             items: &items,
             events: &events,
             origin: Origin::Directory,
@@ -78,32 +71,35 @@ impl Directory {
         Ok(turns)
     }
 
-    /// Finds records: in the file that is called like their id, else in all files of their kind.
-    fn records<T: DeserializeOwned>(
-        &self,
-        kind: &str,
-        id: &str,
-        is_wanted: impl Fn(&T) -> bool,
-    ) -> Result<Vec<T>, Error> {
+    /// Finds the first record with an id.
+    fn record<T: Identified>(&self, kind: &str, id: &str) -> Result<Option<T>, Error> {
+        Ok(self.records(kind, &[id.to_owned()])?.into_iter().next())
+    }
+
+    /// Finds the first record with each of some ids: in the file that is called like the id, else in all files of their
+    /// kind, which are read once for all of them.
+    fn records<T: Identified>(&self, kind: &str, ids: &[String]) -> Result<Vec<T>, Error> {
+        let (mut found, mut elsewhere) = (HashMap::new(), Vec::new());
+        for id in ids {
+            let files = self.files_named(kind, id);
+            if files.is_empty() {
+                elsewhere.push(id.as_str());
+            }
+            find_in(&files, &[id], &mut found)?;
+        }
+        if !elsewhere.is_empty() {
+            let mut files = self.files(kind)?;
+            files.retain(|path| path.extension().is_some_and(|end| end == "jsonl"));
+            find_in(&files, &elsewhere, &mut found)?;
+        }
+        Ok(ids.iter().filter_map(|id| found.remove(id)).collect())
+    }
+
+    /// Returns the files that are called like an id.
+    fn files_named(&self, kind: &str, id: &str) -> Vec<PathBuf> {
         let is_name = !id.is_empty() && !id.starts_with('.') && !id.contains(['/', '\\', '\0']);
         let named = ["json", "jsonl"].map(|end| self.0.join(kind).join(format!("{id}.{end}")));
-        let mut files: Vec<PathBuf> = named.into_iter().filter(|path| is_name && path.is_file()).collect();
-        if files.is_empty() {
-            files = self.files(kind)?;
-            files.retain(|path| path.extension().is_some_and(|end| end == "jsonl"));
-        }
-        let mut found = Vec::new();
-        for path in files {
-            let (records, unreadable) = read_records::<T>(&path)?;
-            let wanted = records.into_iter().filter(&is_wanted);
-            let before = found.len();
-            found.extend(wanted);
-            if found.len() == before {
-                // It may be one of those that cannot be read.
-                check_all(&path, unreadable)?;
-            }
-        }
-        Ok(found)
+        named.into_iter().filter(|path| is_name && path.is_file()).collect()
     }
 
     /// Reads the events of a thread, and finds out which numbers are missing over all threads.
@@ -144,6 +140,51 @@ impl Directory {
         files.sort();
         Ok(files)
     }
+}
+
+/// A record that has an id.
+trait Identified: DeserializeOwned {
+    fn id(&self) -> &str;
+}
+
+impl Identified for ThreadRecord {
+    fn id(&self) -> &str {
+        &self.id
+    }
+}
+
+impl Identified for TurnRecord {
+    fn id(&self) -> &str {
+        &self.id
+    }
+}
+
+impl Identified for ItemRecord {
+    fn id(&self) -> &str {
+        &self.id
+    }
+}
+
+/// Finds the first record with each of some ids, and keeps those that were found before.
+fn find_in<T: Identified>(
+    files: &[PathBuf],
+    ids: &[&str],
+    found: &mut HashMap<String, T>,
+) -> Result<(), Error> {
+    let wanted: HashSet<&str> = ids.iter().copied().collect();
+    for path in files {
+        let (records, unreadable) = read_records::<T>(path)?;
+        let mut here = HashSet::new();
+        for record in records.into_iter().filter(|record| wanted.contains(record.id())) {
+            here.insert(record.id().to_owned());
+            found.entry(record.id().to_owned()).or_insert(record);
+        }
+        if here.len() < wanted.len() {
+            // Those that are not here may be among the ones that cannot be read.
+            check_all(path, unreadable)?;
+        }
+    }
+    Ok(())
 }
 
 fn check_all(path: &Path, unreadable: u64) -> Result<(), Error> {

@@ -244,12 +244,13 @@ impl Building<'_> {
             unmatched_tool_call_ids: Vec::new(),
             unmatched_tool_result_ids: Vec::new(),
         };
+        let begun = self.begun_items();
         for item in self.items.iter().filter(|item| item.kind.known().is_some_and(ItemKind::is_call)) {
             let metadata = item.metadata.as_ref().map_or("{}", |metadata| metadata.as_str());
             let metadata = PayloadFields::parse(metadata);
             let has_call = metadata.json_text("call_recorded") != Some("false");
             let has_result = item.status.known().is_some_and(RecordStatus::has_result);
-            let id = || self.call_id(item, &metadata);
+            let id = || call_id(item, &metadata, &begun);
             tools.tool_call_count += u64::from(has_call);
             tools.tool_result_count += u64::from(has_result);
             match (has_call, has_result) {
@@ -261,16 +262,15 @@ impl Building<'_> {
         tools
     }
 
-    /// Returns what a call is called: by its item, else by the event that began it, else as the item is.
-    fn call_id(&self, item: &ItemRecord, metadata: &PayloadFields<'_>) -> String {
-        let begins =
-            |event: &&&EventRecord| event.item_id.as_ref() == Some(&item.id) && event.event == "item.started";
-        let in_event = || {
-            let payload = PayloadFields::parse(self.events.iter().find(begins)?.payload.as_str());
-            payload.object("tool").text("id").map(std::borrow::Cow::into_owned)
-        };
-        let in_item = metadata.text("tool_call_id").map(std::borrow::Cow::into_owned);
-        in_item.or_else(in_event).unwrap_or_else(|| item.id.clone())
+    /// Returns the first event that began each item.
+    fn begun_items(&self) -> HashMap<&str, &EventRecord> {
+        let mut begun = HashMap::new();
+        for event in self.events.iter().filter(|event| event.event == "item.started") {
+            if let Some(item) = &event.item_id {
+                begun.entry(item.as_str()).or_insert(*event);
+            }
+        }
+        begun
     }
 
     fn usage(&self, say: Say<'_>) -> UsageEvidence {
@@ -355,6 +355,16 @@ impl Building<'_> {
             sandbox_denied_count: known(can_tell_sandbox, sandbox, "sandbox_denied_count", "sandbox denials"),
         }
     }
+}
+
+/// Returns what a call is called: by its item, else by the event that began it, else as the item is.
+fn call_id(item: &ItemRecord, metadata: &PayloadFields<'_>, begun: &HashMap<&str, &EventRecord>) -> String {
+    let in_event = || {
+        let payload = PayloadFields::parse(begun.get(item.id.as_str())?.payload.as_str());
+        payload.object("tool").text("id").map(std::borrow::Cow::into_owned)
+    };
+    let in_item = metadata.text("tool_call_id").map(std::borrow::Cow::into_owned);
+    in_item.or_else(in_event).unwrap_or_else(|| item.id.clone())
 }
 
 /// Names a thought by its hash.

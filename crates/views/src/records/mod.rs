@@ -14,7 +14,7 @@ use steno_model::{EventType, ExchangeEvent, RunId, Vocabulary};
 
 use crate::fields::PayloadFields;
 use items::Items;
-use turns::Turns;
+use turns::{Beginning, Turns};
 
 pub use settings::Flags;
 
@@ -37,8 +37,8 @@ pub struct Records {
     begun: Vec<(u64, Option<Vec<String>>)>,
     /// The lines that turns are made of beside their own events.
     others: Vec<(String, u64)>,
-    /// The beginnings of turns that say which events are a turn's.
-    beginnings: Vec<(String, u64)>,
+    /// Where each turn begins, in the order of `turns`.
+    beginnings: Vec<Beginning>,
 }
 
 impl Records {
@@ -75,8 +75,11 @@ impl Records {
         let others = self.others.iter().filter(|(of, _)| of == turn).map(|(_, seq)| *seq);
         let mut seqs: Vec<u64> = own.chain(begun).chain(others).collect();
         let end = seqs.iter().max().copied().unwrap_or(0);
-        let beginnings = self.beginnings.iter().filter(|(of, seq)| of == turn && *seq <= end);
-        seqs.extend(beginnings.map(|(_, seq)| *seq));
+        if let Some(at) = self.turns.iter().position(|known| known.id == turn) {
+            let own = &self.beginnings[at];
+            let inside = self.beginnings.iter().filter(|other| other.is_inside(own) && other.seq <= end);
+            seqs.extend(inside.map(|other| other.seq));
+        }
         seqs.sort_unstable();
         seqs.dedup();
         seqs
@@ -220,10 +223,8 @@ impl RecordsBuilder {
             |(event, turn): (EventRecord, Option<usize>)| EventRecord { turn_id: turn.map(id), ..event };
         let events = self.events.into_iter().map(named).collect();
         let others = self.items.others().iter().map(|(turn, seq)| (id(*turn), *seq)).collect();
-        let of_turn = |turn| self.turns.beginnings(turn).map(move |seq| (turn, seq));
-        let beginnings = (0..self.turns.len()).flat_map(of_turn).map(|(turn, seq)| (id(turn), seq)).collect();
         let items = self.items.finish(&self.turns);
-        let turns = self.turns.finish(&self.thread.id, &items);
+        let (turns, beginnings) = self.turns.finish(&self.thread.id, &items);
         if let Some(last) = turns.last() {
             self.thread.latest_turn_id = Some(last.id.clone());
             self.thread.model.clone_from(&last.settings.model);

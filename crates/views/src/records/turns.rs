@@ -22,12 +22,26 @@ pub(super) struct Turns {
 }
 
 struct Turn {
-    path: String,
-    /// The event that began it.
-    seq: u64,
+    beginning: Beginning,
     record: TurnRecord,
     usage: TurnUsage,
     prompts: u64,
+}
+
+/// Where a turn begins.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Beginning {
+    path: String,
+    /// The event that began it.
+    pub(super) seq: u64,
+}
+
+impl Beginning {
+    /// Tells whether it is at the path of another, or below it: it then says which events are the other's.
+    pub(super) fn is_inside(&self, other: &Self) -> bool {
+        let rest = self.path.strip_prefix(other.path.as_str());
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.') && !other.path.ends_with('\\'))
+    }
 }
 
 impl Turns {
@@ -55,12 +69,8 @@ impl Turns {
             settings: settings::read(&fields.object("settings")),
         };
         self.at.insert(path.clone(), self.turns.len());
-        let seq = event.seq.get();
-        self.turns.push(Turn { path, seq, record, usage: TurnUsage::default(), prompts: 0 });
-    }
-
-    pub(super) fn len(&self) -> usize {
-        self.turns.len()
+        let beginning = Beginning { path, seq: event.seq.get() };
+        self.turns.push(Turn { beginning, record, usage: TurnUsage::default(), prompts: 0 });
     }
 
     /// Finds the turn that a path lies in.
@@ -85,7 +95,7 @@ impl Turns {
         let turn = &mut self.turns[turn];
         turn.prompts += u64::from(event_type == EventType::MessageUser);
         if event_type == EventType::MessageAssistant {
-            if let Some(model) = fields.text("model").filter(|_| event.path.is(&turn.path)) {
+            if let Some(model) = fields.text("model").filter(|_| event.path.is(&turn.beginning.path)) {
                 turn.record.settings.model.get_or_insert_with(|| model.into_owned());
             }
             turn.usage.take(fields);
@@ -104,19 +114,9 @@ impl Turns {
         record.duration_ms = record.started_at.as_deref().and_then(|start| milliseconds(start, time));
     }
 
-    /// Returns the beginnings of other turns that say which events are a turn's: those at its path and below it.
-    pub(super) fn beginnings(&self, turn: usize) -> impl Iterator<Item = u64> {
-        let path = &self.turns[turn].path;
-        let is_inside = move |other: &&Turn| {
-            let rest = other.path.strip_prefix(path.as_str());
-            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.') && !path.ends_with('\\'))
-        };
-        self.turns.iter().filter(is_inside).map(|other| other.seq)
-    }
-
     /// Tells whether a turn's step is at a path, and not something inside of it.
     pub(super) fn is_at(&self, turn: usize, path: &JsonString) -> bool {
-        path.is(&self.turns[turn].path)
+        path.is(&self.turns[turn].beginning.path)
     }
 
     /// Returns what a turn is called: by its step's path, and as no other turn of the run.
@@ -124,7 +124,8 @@ impl Turns {
         &self.turns[turn].record.id
     }
 
-    pub(super) fn finish(self, thread: &str, items: &[ItemRecord]) -> Vec<TurnRecord> {
+    /// Returns the turns, and where each of them begins.
+    pub(super) fn finish(self, thread: &str, items: &[ItemRecord]) -> (Vec<TurnRecord>, Vec<Beginning>) {
         let mut item_ids: HashMap<&str, Vec<String>> = HashMap::new();
         let mut prompts: HashMap<&str, String> = HashMap::new();
         for item in items {
@@ -138,7 +139,7 @@ impl Turns {
         let finish = |turn: Turn| {
             let (usage, usage_is_lower_bound) = turn.usage.finish();
             let id = turn.record.id.as_str();
-            TurnRecord {
+            let record = TurnRecord {
                 thread_id: thread.to_owned(),
                 input_summary: prompts.remove(id),
                 steer_count: Some(turn.prompts.saturating_sub(1)),
@@ -146,9 +147,10 @@ impl Turns {
                 usage_is_lower_bound,
                 item_ids: item_ids.remove(id).unwrap_or_default(),
                 ..turn.record
-            }
+            };
+            (record, turn.beginning)
         };
-        self.turns.into_iter().map(finish).collect()
+        self.turns.into_iter().map(finish).unzip()
     }
 }
 

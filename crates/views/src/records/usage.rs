@@ -1,5 +1,7 @@
 //! What a turn cost, in the provider's words: each response once.
 
+use std::collections::HashMap;
+
 use steno_model::Usage;
 use steno_model::json::{Fields, JsonString, RawJson};
 
@@ -9,13 +11,13 @@ use crate::fields::PayloadFields;
 #[derive(Default)]
 pub(super) struct TurnUsage {
     responses: Vec<Response>,
+    /// Those that have a name: what their records share.
+    named: HashMap<RawJson, usize>,
     /// What the agent has added up for the turn.
     turn: Option<Usage>,
 }
 
 struct Response {
-    /// What its records share; `None` for one that has no name.
-    name: Option<RawJson>,
     usage: Usage,
     is_final: bool,
 }
@@ -35,14 +37,15 @@ impl TurnUsage {
             _ => {
                 let name = fields.json("response").filter(|name| !name.is_null());
                 let is_final = fields.is_true("final");
-                let same = |known: &&mut Response| name.is_some() && known.name == name;
-                match self.responses.iter_mut().rev().find(same) {
+                let next = self.responses.len();
+                let at = name.map_or(next, |name| *self.named.entry(name).or_insert(next));
+                match self.responses.get_mut(at) {
                     Some(known) => {
                         let before = std::mem::replace(&mut known.usage, usage.clone());
                         known.usage = before.max(usage);
                         known.is_final |= is_final;
                     }
-                    None => self.responses.push(Response { name, usage, is_final }),
+                    None => self.responses.push(Response { usage, is_final }),
                 }
             }
         }
