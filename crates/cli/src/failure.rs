@@ -129,8 +129,8 @@ pub fn exit_of(error: &JournalError) -> Exit {
         JournalError::NoSuchRun { .. }
         | JournalError::Damaged { .. }
         | JournalError::SealBroken { .. }
-        | JournalError::Paused => Exit::Found,
-        JournalError::TooLong { .. } => Exit::Usage,
+        | JournalError::Paused
+        | JournalError::TooLong { .. } => Exit::Found,
         JournalError::NoRoom { .. }
         | JournalError::Poisoned { .. }
         | JournalError::Vanished { .. }

@@ -4,6 +4,7 @@ use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::Stdio;
 
 use serde_json::json;
+use steno_model::limits::LINE_BYTES_MAX;
 
 use crate::kit::{RUN, Steno, TIME, answer, json, run};
 
@@ -50,6 +51,7 @@ fn check_refused(bad: &[u8]) {
     let shown = String::from_utf8_lossy(&bad[..bad.len().min(200)]);
     let answers: Vec<&str> = said.out.lines().collect();
     let [first, refusal, last] = answers[..] else { panic!("`{shown}` gave {answers:?}") };
+    assert_eq!(said.code, 1, "{shown}: {refusal}");
     assert_eq!((first, last), (answer(1, "synced").trim_end(), answer(2, "synced").trim_end()), "{shown}");
     let refusal = json(refusal);
     let why = refusal["error"].as_str().unwrap_or_default();
@@ -201,8 +203,38 @@ fn a_line_nested_a_hundred_thousand_levels_deep_is_refused() {
 
 #[test]
 fn a_line_longer_than_the_limit_is_refused() {
-    let text = "x".repeat(64 * 1024 * 1024);
+    let text = "x".repeat(LINE_BYTES_MAX);
     check_refused(format!(r#"{{"type":"run.started","payload":null,"x":"{text}"}}"#).as_bytes());
+}
+
+/// What the line is with its number in front counts, and that is not there yet when the line is sent.
+#[test]
+fn a_line_that_becomes_too_long_with_its_number_is_refused() {
+    let around = r#"{"type":"run.started","payload":{"name":"","kind":"x"}}"#.len();
+    let name = "x".repeat(LINE_BYTES_MAX - around - 1);
+    check_refused(format!(r#"{{"type":"run.started","payload":{{"name":"{name}","kind":"x"}}}}"#).as_bytes());
+}
+
+#[test]
+fn a_line_of_any_length_is_refused_without_being_held_in_memory() {
+    const LINE_MIB: usize = 1024;
+    const MEMORY_MIB: usize = 512;
+    let steno = Steno::new();
+    let script = format!(
+        "{{ echo '{GOOD}'; head -c {LINE_MIB}M /dev/zero; echo; echo '{GOOD}'; }} \
+        | {{ ulimit -v {} && exec \"$0\" \"$@\"; }}",
+        MEMORY_MIB * 1024
+    );
+    let said = run(steno.shell(&script, &["record", "--run", RUN]), b"");
+    let bytes = LINE_MIB * 1024 * 1024 + 1;
+    let refused =
+        format!("{{\"error\":\"line 2: line of {bytes} bytes is longer than {LINE_BYTES_MAX} bytes\"}}\n");
+    assert_eq!(
+        (said.code, said.out),
+        (1, answer(1, "synced") + &refused + &answer(2, "synced")),
+        "{}",
+        said.err
+    );
 }
 
 #[test]
