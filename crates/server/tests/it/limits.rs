@@ -156,6 +156,34 @@ fn refusals_reach_those_who_are_still_sending() {
     assert_eq!(served.send(&request("POST", &path, &headers, &long)).status, 401);
 }
 
+/// Goes up to the limits of what comes before a body, and one step beyond.
+#[test]
+fn a_head_that_is_too_long_is_refused_with_431_wherever_it_is_long() {
+    const HEAD_BYTES_MAX: usize = 64 * 1024;
+    const HEADERS_MAX: usize = 100;
+    let served = Served::start();
+    let check = |path: &str, more: &[(&str, &str)], want: (u16, bool)| {
+        let headers = headers(&served);
+        let own = headers.iter().map(|(name, value)| (*name, value.as_str()));
+        let all: Vec<(&str, &str)> =
+            own.chain([("Connection", "close")]).chain(more.iter().copied()).collect();
+        let request = request("GET", path, &all, "");
+        let answer = served.send(&request);
+        assert_eq!((answer.status, answer.body.is_empty()), want, "{} bytes: {}", request.len(), answer.head);
+    };
+    let others = good(&served, "").len() + "Connection: close\r\n".len();
+    let path = |bytes: usize| format!("/{}", "x".repeat(bytes - others - 1));
+    check(&path(HEAD_BYTES_MAX), &[], (404, false));
+    check(&path(HEAD_BYTES_MAX + 1), &[], (431, true));
+    check(&path(10 * HEAD_BYTES_MAX), &[], (431, true));
+    let value = |bytes: usize| "x".repeat(bytes - others - "/v1/health".len() - "x: \r\n".len());
+    check("/v1/health", &[("x", &value(HEAD_BYTES_MAX))], (200, false));
+    check("/v1/health", &[("x", &value(HEAD_BYTES_MAX + 1))], (431, true));
+    check("/v1/health", &[("x", &value(10 * HEAD_BYTES_MAX))], (431, true));
+    check("/v1/health", &vec![("x", ""); HEADERS_MAX - 3], (200, false));
+    check("/v1/health", &vec![("x", ""); HEADERS_MAX - 2], (431, true));
+}
+
 #[test]
 fn too_many_events_are_refused_and_none_is_recorded() {
     let served = Served::start();
