@@ -61,7 +61,7 @@ impl Draft {
     /// As [`Draft::new`].
     pub fn from_raw_payload(event_type: EventType, payload: RawJson) -> Result<Self, Error> {
         check_depth(payload.as_str(), 0)?;
-        Payload::read_to_write(event_type, &payload)?;
+        Payload::check_json(event_type, &payload)?;
         Self::from_checked_payload(event_type, payload, None)
     }
 
@@ -125,7 +125,7 @@ impl Draft {
         };
         let payload = fields.take_json("payload")?.unwrap_or_else(RawJson::null);
         let child = optional_run_id(&mut fields, "child_run_id")?;
-        Payload::read_to_write(event_type, &payload)?;
+        Payload::check_json(event_type, &payload)?;
         let draft = Self::from_checked_payload(event_type, payload, child)?;
         let iteration = fields.take("iteration")?.map_or(Some(0), read_number);
         Ok(Self {

@@ -93,11 +93,11 @@ impl Payload {
 
     pub(super) fn read_shape(text: &str) -> Result<Self, Error> {
         if text.starts_with('[') {
-            return read_blocks(text, ContentBlock::read).map(Self::Blocks);
+            return read_blocks(text).map(Self::Blocks);
         }
         let fields = Fields::parse(text)?;
         if fields.has("role") {
-            MessagePayload::read(fields, ContentBlock::read).map(Self::Message)
+            MessagePayload::read(fields).map(Self::Message)
         } else if fields.has("call_id") {
             ToolPayload::read(fields).map(Self::Tool)
         } else if fields.has("kind") {
@@ -141,15 +141,15 @@ impl Payload {
         own.into_iter().chain(self.blocks().iter().flat_map(ContentBlock::unknown_words))
     }
 
-    /// Reads a payload that a writer is about to emit, and says what is wrong with it.
+    /// Checks JSON that a writer is about to emit as a payload, and says what is wrong with it.
     ///
     /// # Errors
     /// The first thing that the closed vocabulary of writers does not allow with `event_type`.
-    pub fn read_to_write(event_type: EventType, raw: &RawJson) -> Result<Self, Error> {
+    pub fn check_json(event_type: EventType, raw: &RawJson) -> Result<(), Error> {
         use EventType as E;
         let text = raw.as_str();
-        let payload = match event_type {
-            E::RunStarted | E::RunCompleted if raw.is_null() => Self::Null,
+        match event_type {
+            E::RunStarted | E::RunCompleted if raw.is_null() => Ok(()),
             E::RunStarted
             | E::RunCompleted
             | E::StepStarted
@@ -165,33 +165,31 @@ impl Payload {
                         return Err(Error::ForbiddenField { field, reason });
                     }
                 }
-                Self::Step(StepPayload::read(fields)?)
+                StepPayload::read(fields).map(drop)
             }
             E::MessageUser | E::MessageAssistant => {
                 let fields = object_of(event_type, text, "an object with `role` and `blocks`")?;
-                Self::Message(MessagePayload::read(fields, ContentBlock::read_to_write)?)
+                MessagePayload::check_fields(fields, event_type)
             }
             E::ToolCall | E::ToolResult => {
                 let fields = object_of(event_type, text, "an object with `name`, `call_id` and `fidelity`")?;
                 if fields.has("role") {
                     return Err(Error::ForbiddenField { field: "role", reason: "it marks a message" });
                 }
-                Self::Tool(ToolPayload::read(fields)?)
+                ToolPayload::read(fields)?.check(event_type)
             }
-        };
-        payload.check(event_type)?;
-        Ok(payload)
+        }
     }
 
     /// Checks a payload that a writer is about to emit as `json`, which is its own JSON.
     ///
     /// # Errors
-    /// As [`Payload::read_to_write`].
+    /// As [`Payload::check_json`].
     pub(super) fn check_to_write(&self, event_type: EventType, json: &RawJson) -> Result<(), Error> {
         if self.reads_back(event_type) {
             return self.check(event_type);
         }
-        Self::read_to_write(event_type, json).map(|_| ())
+        Self::check_json(event_type, json)
     }
 
     /// Tells whether the payload has the shape of its type, and its JSON no field twice: then it needs no reading to know
@@ -245,14 +243,14 @@ fn required<T>(value: Option<T>, field: &'static str) -> Result<T, Error> {
     value.ok_or(Error::MissingField { field })
 }
 
-/// How one block of a message is read: tolerantly, or as a writer may emit it.
-type ReadBlock = fn(&RawValue) -> Result<ContentBlock, Error>;
-
-fn read_blocks(text: &str, read_block: ReadBlock) -> Result<Vec<ContentBlock>, Error> {
+fn split_blocks(text: &str) -> Result<Vec<&RawValue>, Error> {
     // The text is JSON already; all that can be wrong with it is that it is no array.
-    let raws: Vec<&RawValue> = serde_json::from_str(text)
-        .map_err(|_| Error::WrongField { field: "blocks", wanted: "an array of blocks" })?;
-    raws.into_iter().map(read_block).collect()
+    serde_json::from_str(text)
+        .map_err(|_| Error::WrongField { field: "blocks", wanted: "an array of blocks" })
+}
+
+fn read_blocks(text: &str) -> Result<Vec<ContentBlock>, Error> {
+    split_blocks(text)?.into_iter().map(ContentBlock::read).collect()
 }
 
 fn write_blocks(out: &mut String, blocks: &[ContentBlock]) {
@@ -294,11 +292,25 @@ impl MessagePayload {
         Self { role: Word::Known(role), blocks, extra: Extra::default() }
     }
 
-    fn read(mut fields: Fields<'_>, read_block: ReadBlock) -> Result<Self, Error> {
+    fn read(mut fields: Fields<'_>) -> Result<Self, Error> {
         let role = required(fields.take_string("role")?, "role")?;
         let blocks = required(fields.take("blocks")?, "blocks")?;
-        let blocks = read_blocks(blocks.get(), read_block)?;
+        let blocks = read_blocks(blocks.get())?;
         Ok(Self { role: Word::read(role), blocks, extra: fields.into_extra() })
+    }
+
+    /// Checks a message that a writer is about to emit. One block is read at a time: together they take ten times as much
+    /// memory as their text.
+    fn check_fields(mut fields: Fields<'_>, event_type: EventType) -> Result<(), Error> {
+        let role = required(fields.take_string("role")?, "role")?;
+        let blocks = required(fields.take("blocks")?, "blocks")?;
+        let mut are_good = Ok(());
+        for raw in split_blocks(blocks.get())? {
+            let block = ContentBlock::read_to_write(raw)?;
+            are_good = are_good.and_then(|()| block.check());
+        }
+        check_role(&Word::read(role), event_type)?;
+        are_good
     }
 
     fn write(&self, out: &mut String) {
@@ -309,12 +321,18 @@ impl MessagePayload {
     }
 
     fn check(&self, event_type: EventType) -> Result<(), Error> {
-        let wanted = if event_type == EventType::MessageUser { Role::User } else { Role::Assistant };
-        if self.role.check()? != wanted {
-            return Err(Error::WrongField { field: "role", wanted: wanted.as_str() });
-        }
+        check_role(&self.role, event_type)?;
         self.blocks.iter().try_for_each(ContentBlock::check)
     }
+}
+
+/// Checks that a writer names the role that goes with the type of a message.
+fn check_role(role: &Word<Role>, event_type: EventType) -> Result<(), Error> {
+    let wanted = if event_type == EventType::MessageUser { Role::User } else { Role::Assistant };
+    if role.check()? != wanted {
+        return Err(Error::WrongField { field: "role", wanted: wanted.as_str() });
+    }
+    Ok(())
 }
 
 impl ToolPayload {
