@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use crate::kit::{Live, Steno, wait_until};
+use crate::kit::{Live, Steno, id, wait_until};
 
 /// Asks a server for something, as whoever can read its file does.
 fn ask(file: &Path, path: &str) -> String {
@@ -118,4 +118,33 @@ fn a_server_gets_by_with_few_open_files() {
     live.signal("TERM");
     let said = live.ended();
     assert!(said.code == 0 && !said.err.contains("cannot be taken"), "{said:?}");
+}
+
+/// Many clients send bodies that many small things are made of, again and again.
+#[test]
+fn long_bodies_take_no_more_memory_however_many_come() {
+    const CLIENTS: u8 = 8;
+    const ROUNDS: usize = 3;
+    const BODY_BYTES: usize = 4 * 1024 * 1024;
+    const MEMORY_KIB_MAX: u64 = 128 * 1024;
+    let steno = Steno::new();
+    let mut live = steno.start(&["serve", "--port", "0", "--json"]);
+    let told: Value = serde_json::from_str(&live.line()).unwrap();
+    let file = PathBuf::from(told["token_file"].as_str().unwrap());
+    let block = r#"{"type":"text","text":"","fidelity":"router"}"#;
+    let blocks = vec![block; BODY_BYTES / (block.len() + 1) - 10].join(",");
+    let body = format!(r#"{{"type":"message.user","payload":{{"role":"user","blocks":[{blocks}]}}}}"#);
+    let post = |client: u8| {
+        for _ in 0..ROUNDS {
+            let answer = send(&file, &format!("/v1/runs/{}/events", id(client)), &body);
+            assert!(answer.starts_with("HTTP/1.1 200") && answer.contains("\"seq\""), "{answer}");
+        }
+    };
+    std::thread::scope(|scope| (0..CLIENTS).for_each(|client| drop(scope.spawn(move || post(client)))));
+    let status = fs::read_to_string(format!("/proc/{}/status", live.pid())).unwrap();
+    let most =
+        status.lines().find_map(|line| line.strip_prefix("VmHWM:")?.trim().strip_suffix(" kB")).unwrap();
+    assert!(most.trim().parse::<u64>().unwrap() <= MEMORY_KIB_MAX, "{most} KiB");
+    live.signal("TERM");
+    assert_eq!(live.ended().code, 0);
 }

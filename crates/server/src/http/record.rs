@@ -27,6 +27,8 @@ use super::{Api, Problem};
 const EVENTS_MAX: usize = 20_000;
 /// How many times as much memory events take as their text, counted generously.
 const PARSED_TIMES: usize = 4;
+/// Bodies that are longer are recorded one after the other.
+const LONG_BYTES: usize = 1024 * 1024;
 /// How long the error of one event may be.
 const ERROR_CHARS_MAX: usize = 160;
 /// How much room a body has to begin with that does not say how long it is.
@@ -78,6 +80,7 @@ pub(super) async fn record(
     let parsing = parsing.await?;
     // Nothing that was recorded is refused afterwards: there is room for the answer before.
     let answer = within(patience, api.answers.reserve(ANSWER_BYTES), TOO_BUSY).await?;
+    let lane = if body.len() > LONG_BYTES { Lane::LongRecords } else { Lane::Records };
     let work = move |api: &Job| {
         let drafts = read(&body, is_lines, run)?;
         drop((body, room));
@@ -85,7 +88,7 @@ pub(super) async fn record(
         drop(parsing);
         acks
     };
-    let acks = api.work(Lane::Records, work).await?;
+    let acks = api.work(lane, work).await?;
     Ok(json_response(answer.hold(acks.into_bytes())))
 }
 
@@ -99,7 +102,7 @@ async fn receive(api: &Api, mut body: Body) -> Result<(Vec<u8>, Reserved), Probl
     let told = body.size_hint().exact().map_or(Ok(UNTOLD_BYTES.min(bytes_max)), usize::try_from);
     let len = told.ok().filter(|len| *len <= bytes_max).ok_or_else(too_long)?;
     let mut room = within(api.limits.patience, api.bodies.reserve(len), TOO_BUSY).await?;
-    let (mut received, mut capacity) = (Vec::new(), len);
+    let (mut received, mut capacity) = (Vec::with_capacity(len), len);
     while let Some(frame) = body.frame().await {
         let frame = frame.map_err(|error| {
             Problem::new(StatusCode::BAD_REQUEST, "body", "The body ended too soon", error.to_string())

@@ -1,11 +1,13 @@
 //! What reads or writes files: beside those who wait for messages, so many at a time, and as long as somebody waits for it.
 
 use std::ops::Deref;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Sender, channel};
 
 use axum::response::Response;
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, oneshot};
 
 use super::app::json_response;
 use super::connections::within;
@@ -25,6 +27,9 @@ pub(super) enum Lane {
     Answers,
     /// Events that are recorded.
     Records,
+    /// Events of a long body, on a thread of their own: the allocator keeps memory that a thread has given back for that
+    /// thread, and of a long body each would keep many times its length.
+    LongRecords,
     /// Live streams.
     Streams,
 }
@@ -33,21 +38,53 @@ pub(super) enum Lane {
 pub(super) struct Workers {
     answers: Arc<Semaphore>,
     records: Arc<Semaphore>,
+    long_records: Arc<Semaphore>,
+    long_thread: OneThread,
     streams: Arc<Semaphore>,
 }
 
 impl Workers {
     pub(super) fn new(limits: &Limits) -> Self {
         let some = |count| Arc::new(Semaphore::new(count));
-        Self { answers: some(limits.reading), records: some(limits.recording), streams: some(limits.reading) }
+        Self {
+            answers: some(limits.reading),
+            records: some(limits.recording),
+            long_records: some(1),
+            long_thread: OneThread::new(),
+            streams: some(limits.reading),
+        }
     }
 
     fn of(&self, lane: Lane) -> Arc<Semaphore> {
         Arc::clone(match lane {
             Lane::Answers => &self.answers,
             Lane::Records => &self.records,
+            Lane::LongRecords => &self.long_records,
             Lane::Streams => &self.streams,
         })
+    }
+}
+
+/// A thread that does one thing after the other. It ends with the API.
+struct OneThread(Sender<Box<dyn FnOnce() + Send>>);
+
+impl OneThread {
+    fn new() -> Self {
+        let (sender, works) = channel::<Box<dyn FnOnce() + Send>>();
+        std::thread::spawn(move || {
+            for work in works {
+                // Who waits for it sees that nothing comes, and the next one has its turn.
+                catch_unwind(AssertUnwindSafe(work)).ok();
+            }
+        });
+        Self(sender)
+    }
+
+    async fn run<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
+        let (tell, done) = oneshot::channel();
+        let work = move || drop(tell.send(work()));
+        self.0.send(Box::new(work)).ok()?;
+        done.await.ok()
     }
 }
 
@@ -95,11 +132,16 @@ impl Api {
         let turn = within(self.limits.patience, turn, TOO_BUSY).await?;
         let asker = Asker(Arc::new(AtomicBool::new(true)));
         let job = Job { api: Arc::clone(self), is_wanted: Arc::clone(&asker.0) };
-        let done = tokio::task::spawn_blocking(move || {
+        let work = move || {
             let done = work(&job);
             drop(turn);
             done
-        });
+        };
+        if lane == Lane::LongRecords {
+            let done = self.workers.long_thread.run(work).await;
+            return done.ok_or_else(|| Problem::internal("it was given up"))?;
+        }
+        let done = tokio::task::spawn_blocking(work);
         done.await.map_err(|error| Problem::internal(error.to_string()))?
     }
 
