@@ -15,8 +15,15 @@
 //!
 //! let path = HostPath("/agents/claude/projects/p/s.jsonl".into());
 //! let source = SourceId::derive(&path.0, 0);
-//! let info =
-//!     SourceInfo { provider: None, role: Role::Transcript, home: None, path, session: None, project: None };
+//! let info = SourceInfo {
+//!     provider: None,
+//!     role: Role::Transcript,
+//!     home: None,
+//!     path,
+//!     session: None,
+//!     project: None,
+//!     is_filtered: false,
+//! };
 //! let mut writer = vault.write(source, &info, "2026-06-08T08:14:42Z")?;
 //! writer.append(b"{\"type\":\"user\"}\n")?;
 //! writer.commit(Keep::InTail)?;

@@ -187,7 +187,9 @@ fn a_file_of_another_user_is_not_written_to_and_is_named() {
         ("paused", &["pause"]),
     ] {
         let steno = store();
-        assert_eq!(steno.run(&["pause"]).code, 0);
+        if name == "paused" {
+            assert_eq!(steno.run(&["pause"]).code, 0);
+        }
         chown(steno.store().join(name), Some(NOBODY), None).unwrap();
         check_refused(&steno, writer, "a file of another user");
         let said = steno.run(&["verify"]);
@@ -197,8 +199,9 @@ fn a_file_of_another_user_is_not_written_to_and_is_named() {
         let first = steno.run(&["verify", "--json"]).json().swap_remove(0);
         let want = json!({"kind": "foreign_file", "path": name, "ok": false, "uid": NOBODY, "store_uid": 0});
         assert_eq!(first, want);
-        assert_eq!(steno.run(&["resume"]).code, 0);
-        if name != "paused" {
+        if name == "paused" {
+            assert_eq!(steno.run(&["resume"]).code, 0);
+        } else {
             check_mended(
                 &|| steno.command(&["doctor", "--json"]),
                 &["1 file or directory of another user", name],
