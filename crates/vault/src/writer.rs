@@ -234,6 +234,9 @@ impl SourceWriter {
 
     fn rewrite_all(&mut self, mut change: impl FnMut(u32, Vec<u8>) -> Vec<u8>) -> Result<(), Error> {
         self.commit_all(Keep::InChunks)?;
+        // Before the manifest changes: what the tail holds, chunks have too, and behind shorter ones it would count again.
+        (self.has_tail, self.tail) = (false, None);
+        tail_file::remove(&**self.vault.disk(), self.manifest.id)?;
         let entered = self.vault.enter()?;
         let mut generations = self.manifest.generations.clone();
         for (number, generation) in (0..).zip(&mut generations) {
@@ -258,8 +261,8 @@ impl SourceWriter {
             self.manifest.generations = before;
             return Err(error);
         }
-        (self.safe, self.has_tail, self.tail) = (self.stored_len(), false, None);
-        tail_file::remove(&**self.vault.disk(), self.manifest.id)
+        self.safe = self.stored_len();
+        Ok(())
     }
 
     /// Does something unless an earlier failure has left it unknown what is safe.

@@ -10,6 +10,7 @@ mod keeping;
 mod kit;
 mod model;
 mod packs;
+mod rewriting;
 mod threads;
 mod verifying;
 mod weighing;
