@@ -171,12 +171,13 @@ fn list(plan: &[Planned], as_json: bool, output: &mut Output) {
                     "bytes": file.len,
                     "generations": generations,
                     "standing": standing,
+                    "filtered": file.manifest.info.is_filtered,
                 })
                 .to_string(),
             );
             continue;
         }
-        output.line(&format!("{standing:<8} {:>8}  {}", size(file.len), shown(&file.path)));
+        output.line(&format!("{standing:<8} {:>8}  {}{}", size(file.len), shown(&file.path), filtered(file)));
         if file.manifest.generations.len() > 1 {
             for (number, (generation, len)) in file.manifest.generations.iter().zip(&file.lens).enumerate() {
                 let (since, why) = (since_words(&generation.since), &generation.why);
@@ -203,12 +204,18 @@ fn tell(file: &Planned, as_json: bool, output: &mut Output) {
             "bytes": file.len,
             "generation": file.generation,
             "outcome": if is_new { "restored" } else { "same" },
+            "filtered": file.manifest.info.is_filtered,
         });
         output.json_line(&object.to_string());
     } else {
         let word = if is_new { "restored" } else { "same" };
-        output.line(&format!("{word:<8} {:>8}  {}", size(file.len), shown(&file.path)));
+        output.line(&format!("{word:<8} {:>8}  {}{}", size(file.len), shown(&file.path), filtered(file)));
     }
+}
+
+/// Says of a file that is not kept whole that it is not.
+fn filtered(file: &Planned) -> &'static str {
+    if file.manifest.info.is_filtered { ", without lines of excluded or forgotten sessions" } else { "" }
 }
 
 /// Returns a path as it can be shown: names may hold anything.

@@ -33,8 +33,12 @@ fn an_excluded_project_is_in_no_byte_of_the_store_however_it_is_named() {
         assert_whole(&steno, PUBLIC);
         done(&steno.run(&["verify"]));
         // What is kept of a shared file is said to be not all of it.
-        let listed = steno.run(&["restore", &public.claude, "--list"]);
-        done(&listed);
+        let history = public.home.join(".claude/history.jsonl").display().to_string();
+        let said = steno.run(&["restore", &history, "--to", "given-back"]);
+        done(&said);
+        assert!(said.out.contains("without lines of excluded or forgotten sessions"), "{}", said.out);
+        let given = fs::read_to_string(steno.dir.path().join("given-back/history.jsonl")).unwrap();
+        assert!(given.contains("zq7public typed") && !given.contains(SECRET), "{given}");
     }
 }
 
