@@ -133,6 +133,15 @@ impl Vault {
         self.sweep_pending(&mut tombstones, 1)
     }
 
+    /// Tells whether bytes of what was forgotten may still be there: whoever writes a pack should close it, so that they can
+    /// go.
+    ///
+    /// # Errors
+    /// As [`Vault::tombstones`].
+    pub fn is_sweep_due(&self) -> Result<bool, Error> {
+        Ok(self.forgotten()?.is_sweep_due())
+    }
+
     /// Lists what was forgotten, oldest first.
     ///
     /// # Errors

@@ -3,18 +3,19 @@
 use std::collections::{BTreeSet, HashSet};
 use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
 use std::sync::Arc;
+use std::time::Duration;
 
 use jiff::Timestamp;
 use serde_json::json;
 use steno_adapters::codex::session_run;
 use steno_journal::{Journal, Reader, Store};
 use steno_model::{BlockContent, EventType, Payload, RunId, ThreadId, Word};
-use steno_recorder::archive::last_written;
+use steno_recorder::archive::{follower, last_written};
 use steno_recorder::forgetting::{
     Belongings, Doomed, PiecesOf, SaidOf, SharedConnection, SharedFile, SpinesOf, belongings, connection_of,
     finish, forget, of_project, said_of, shared_files, spines_of,
 };
-use steno_vault::{Manifest, NameHash, Reason, Role, SourceId, Vault};
+use steno_vault::{Forgotten, Manifest, NameHash, Reason, Role, SourceId, Vault};
 use steno_views::{Lines, count, visible};
 
 use super::spine::{find_thread, thread_of};
@@ -65,9 +66,8 @@ impl Plan {
         let runs = count(self.runs.len() as u64, "run");
         let mut words = vec![files, runs];
         let pieces = self.shared.iter().map(|file| file.pieces).sum();
-        for (number, what) in [(self.spines.going.len() as u64, "spine"), (pieces, "line of shared files")] {
-            words.extend((number > 0).then(|| count(number, what)));
-        }
+        words.extend((!self.spines.going.is_empty()).then(|| count(self.spines.going.len() as u64, "spine")));
+        words.extend((pieces > 0).then(|| format!("{} of shared files", count(pieces, "line"))));
         let last = words.pop().unwrap_or_default();
         format!("{} and {last}", words.join(", "))
     }
@@ -342,6 +342,41 @@ fn confirm(plan: &Plan) -> Result<(), Failure> {
     Err(Failure::nothing("nothing was forgotten"))
 }
 
+/// Has everything forgotten. During a pause, whoever records is about to let go of what it holds.
+fn forget_when_free(
+    doomed: &Doomed,
+    why: Reason,
+    store: &Store,
+    vault: &Arc<Vault>,
+) -> Result<Forgotten, Failure> {
+    const WAIT: Duration = Duration::from_millis(100);
+    const WAITS_MAX: u32 = 100;
+    for _ in 0..WAITS_MAX {
+        match forget(store, vault, doomed, why, Timestamp::now()) {
+            Err(error) if error.is_held() && store.is_paused(Timestamp::now()) => std::thread::sleep(WAIT),
+            done => return done.map_err(not_forgotten),
+        }
+    }
+    forget(store, vault, doomed, why, Timestamp::now()).map_err(not_forgotten)
+}
+
+/// Waits for whoever records to close its pack, and deletes what is left in it; says whether all of it is gone.
+fn sweep_when_others_let_go(store: &Store, vault: &Vault) -> Result<bool, Failure> {
+    const WAIT: Duration = Duration::from_millis(200);
+    const WAITS_MAX: u32 = 75;
+    if follower(&**store.disk()).is_some() {
+        tell("waiting for the `steno` that is recording to let go of the last bytes");
+        for _ in 0..WAITS_MAX {
+            std::thread::sleep(WAIT);
+            vault.sweep_if_needed()?;
+            if !vault.is_sweep_due()? {
+                return Ok(true);
+            }
+        }
+    }
+    Ok(false)
+}
+
 fn carry_out(plan: &Plan, store: &Store, vault: &Arc<Vault>) -> Outcome {
     let sources: Vec<SourceId> = plan.manifests.iter().map(|manifest| manifest.id).collect();
     let connections = plan.manifests.iter().filter_map(connection_of);
@@ -355,10 +390,11 @@ fn carry_out(plan: &Plan, store: &Store, vault: &Arc<Vault>) -> Outcome {
         shared_connections: plan.connections.clone(),
         pieces: plan.pieces.clone(),
     };
-    let forgotten = forget(store, vault, &doomed, plan.why, Timestamp::now()).map_err(not_forgotten)?;
+    let forgotten = forget_when_free(&doomed, plan.why, store, vault)?;
     tell(&format!("forgot {}", plan.words()));
     let has_bytes = !doomed.sources.is_empty() || doomed.pieces_go();
-    if has_bytes && forgotten.swept.is_none_or(|swept| swept.packs_busy > 0) {
+    let is_left = has_bytes && forgotten.swept.is_none_or(|swept| swept.packs_busy > 0);
+    if is_left && !sweep_when_others_let_go(store, vault)? {
         tell(
             "some of their bytes lie in a pack that is being written; they go with the next `steno forget`, or when recording starts again",
         );

@@ -52,7 +52,7 @@ pub fn resume(settings: &Settings) -> Outcome {
     store.resume()?;
     if let Some(Skipped { sessions, pieces }) = skipped {
         let lines = if pieces > 0 {
-            format!(" and {}", count(pieces, "line of shared files"))
+            format!(" and {} of shared files", count(pieces, "line"))
         } else {
             String::new()
         };

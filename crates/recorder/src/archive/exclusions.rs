@@ -86,7 +86,9 @@ impl Exclusions {
         if is_known && (dir.is_some() || name.is_some()) { Verdict::Kept } else { Verdict::Unknown }
     }
 
-    fn names_path(&self, path: &Path) -> bool {
+    /// Tells whether a path is excluded, or lies below one that is.
+    #[must_use]
+    pub fn names_path(&self, path: &Path) -> bool {
         let path = path.to_string_lossy();
         self.paths.iter().any(|pattern| is_at_or_below(plain(pattern), &path))
     }

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use steno_capture::discovery::Home;
 use steno_capture::tail::{Changes, TailOptions, Waker, Watch};
+use steno_disk::StorePath;
 use steno_journal::Pause;
 
 use super::catalog::{packed_name, plain_name};
@@ -166,10 +167,15 @@ impl<'a> Following<'a> {
     /// What the vault says when it is left in order.
     pub fn run(mut self, watcher: &mut dyn Watcher) -> Result<Health, Error> {
         let mut is_ready = false;
+        // A pause begins with a file there.
+        if let Some(store) = self.archive.disk().host_path(&StorePath::root()) {
+            self.watch.add_dir(&store);
+        }
         while !watcher.is_stopped() {
             if self.is_paused(watcher) {
                 // What happens meanwhile is not kept in mind, but looked for afterwards.
                 self.let_go_of_all(watcher);
+                self.settle(watcher);
                 (self.due, self.is_blind) = (BTreeSet::new(), true);
             } else {
                 self.round(watcher);
@@ -444,11 +450,20 @@ impl<'a> Following<'a> {
         for path in &paths {
             self.let_go(path, watcher);
         }
-        if !self.is_settled && self.news.elapsed() >= SETTLE_AFTER {
-            self.is_settled = true;
-            if let Err(error) = self.archive.settle() {
-                watcher.failed(Path::new(""), &error);
-            }
+        // What was forgotten cannot go as long as it stands in a pack that is open.
+        let is_waited_for = || self.archive.vault().is_sweep_due().unwrap_or(false);
+        if self.news.elapsed() >= SETTLE_AFTER || !self.is_settled && is_waited_for() {
+            self.settle(watcher);
+        }
+    }
+
+    /// Closes the pack, so that others can rely on it.
+    fn settle(&mut self, watcher: &mut dyn Watcher) {
+        if std::mem::replace(&mut self.is_settled, true) {
+            return;
+        }
+        if let Err(error) = self.archive.settle() {
+            watcher.failed(Path::new(""), &error);
         }
     }
 

@@ -172,6 +172,10 @@ impl Recording<'_> {
             }
             Job::Unlisted(_) => return Ok(()),
         };
+        let path = Path::new(&name).canonicalize().unwrap_or_default();
+        if exclusions.names_path(&path) {
+            return Err(Failure::nothing(format!("`exclude_paths` excludes `{name}`")));
+        }
         match exclusions.judge_dir(dir.as_deref()) {
             Verdict::Kept => Ok(()),
             Verdict::Excluded => {

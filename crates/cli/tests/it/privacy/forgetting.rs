@@ -152,6 +152,32 @@ fn assert_absent_text(steno: &Steno, text: &str) {
 }
 
 #[test]
+fn what_is_forgotten_while_somebody_follows_is_in_no_byte_when_the_command_returns() {
+    let steno = Steno::new();
+    let public = World::new(&steno, PUBLIC, 0xab);
+    public.write();
+    let mut live = steno.start(&["watch"]);
+    live.line();
+    let secret = World::new(&steno, SECRET, 0x5e);
+    secret.write();
+    for place in super::PLACES {
+        wait_until(place, || super::is_present(&steno, &format!("{SECRET}{place}")));
+    }
+    wait_until("the name of the project", || super::is_present(&steno, &secret.gemini_name()));
+    done(&steno.run(&["pause"]));
+    done(&steno.run(&["forget", "--project", &secret.dir, "--yes"]));
+    assert_absent(&steno, SECRET, "while somebody follows");
+    done(&steno.run(&["resume"]));
+    let after = World::new(&steno, "zq7after", 0x33);
+    after.write();
+    wait_until("what comes later", || super::is_present(&steno, "zq7after todo"));
+    live.signal("INT");
+    done(&live.ended());
+    assert_absent(&steno, SECRET, "afterwards");
+    assert_whole(&steno, PUBLIC);
+}
+
+#[test]
 fn tombstones_of_a_former_version_lose_their_names() {
     let steno = Steno::new();
     filled(&steno);
