@@ -30,6 +30,8 @@ pub struct ToForget<'a> {
     pub spines: &'a [ThreadId],
     /// What is not to be recorded again: sessions, and pieces of files that they share.
     pub names: &'a [NameHash],
+    /// Runs that go. Their files are for the caller to delete ([`Vault::runs_due`]).
+    pub runs: &'a [NameHash],
 }
 
 /// What forgetting came to.
@@ -87,7 +89,7 @@ impl Vault {
     /// # Errors
     /// As [`Vault::forget`].
     pub fn forget_all(&self, what: ToForget<'_>, why: Reason, now: &str) -> Result<Forgotten, Error> {
-        let ToForget { sources, spines, names } = what;
+        let ToForget { sources, spines, names, runs } = what;
         let _changing = self.change_tombstones()?;
         let root = names::root();
         self.disk().make_dir(&root).map_err(Error::io("make", &root))?;
@@ -105,6 +107,7 @@ impl Vault {
         for name in names {
             tombstones.leave_out(LeftOut { name: *name, time: now.to_owned(), why });
         }
+        tombstones.runs_due.extend(runs);
         tombstones.write(&**self.disk())?;
         let is_nothing = sources.is_empty() && !tombstones.is_sweep_due();
         let swept = if is_nothing {
@@ -221,6 +224,25 @@ impl Vault {
         }
         let Some(_changing) = self.lock_tombstones(1)? else { return Ok(()) };
         Tombstones::read(&**self.disk())?.write(&**self.disk())
+    }
+
+    /// Lists the runs that were forgotten and may still be there, as names of sessions.
+    ///
+    /// # Errors
+    /// As [`Vault::tombstones`].
+    pub fn runs_due(&self) -> Result<Vec<NameHash>, Error> {
+        Ok(self.forgotten()?.runs_due.clone())
+    }
+
+    /// Takes word that runs which were forgotten are gone.
+    ///
+    /// # Errors
+    /// As [`Vault::leave_out`].
+    pub fn runs_gone(&self, runs: &[NameHash]) -> Result<(), Error> {
+        let _changing = self.change_tombstones()?;
+        let mut tombstones = Tombstones::read(&**self.disk())?;
+        tombstones.runs_due.retain(|run| !runs.contains(run));
+        tombstones.write(&**self.disk())
     }
 
     /// Lists the spines that were forgotten.

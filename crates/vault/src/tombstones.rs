@@ -21,8 +21,8 @@ const VERSION: u32 = 2;
 /// The version that had names in plain text.
 const VERSION_WITH_NAMES: u32 = 1;
 /// What lines of the kinds that count begin with.
-const KNOWN_KINDS: [&str; 4] =
-    ["{\"forgotten\":", "{\"forgotten_spine\":", "{\"left_out\":", "{\"sweep_due\":"];
+const KNOWN_KINDS: [&str; 5] =
+    ["{\"forgotten\":", "{\"forgotten_spine\":", "{\"left_out\":", "{\"sweep_due\":", "{\"run_due\":"];
 
 /// Why something was forgotten or left out. What somebody typed may be the very name that is to be forgotten, so it is
 /// not kept.
@@ -115,6 +115,10 @@ enum Line {
     SweepDue {
         since: String,
     },
+    /// A run is to be deleted. The line goes with it.
+    RunDue {
+        run: NameHash,
+    },
 }
 
 /// A line of version 1, as far as it says more or something else.
@@ -135,6 +139,8 @@ pub(crate) struct Tombstones {
     names: HashSet<NameHash>,
     /// Since when chunks that nothing uses are to be deleted, if they are.
     pub(crate) sweep_due: Option<String>,
+    /// Runs that are to be deleted.
+    pub(crate) runs_due: Vec<NameHash>,
     /// Whether the file has names in plain text.
     pub(crate) has_names: bool,
     /// Lines of kinds that we do not know, kept as they are.
@@ -181,6 +187,7 @@ impl Tombstones {
                 Ok(Line::ForgottenSpine(tombstone)) => tombstones.spines.push(tombstone),
                 Ok(Line::LeftOut(left_out)) => tombstones.leave_out(left_out),
                 Ok(Line::SweepDue { since }) => tombstones.sweep_due = Some(since),
+                Ok(Line::RunDue { run }) => tombstones.runs_due.push(run),
                 // Taken for a kind that we do not know, it would let the source be recorded again.
                 Err(_) if KNOWN_KINDS.iter().any(|kind| text.starts_with(kind)) => {
                     return Err(damaged(offset, "a line does not have the fields of its kind"));
@@ -223,6 +230,7 @@ impl Tombstones {
         let lines = lines.chain(self.spines.iter().cloned().map(Line::ForgottenSpine));
         let lines = lines.chain(self.left_out.iter().cloned().map(Line::LeftOut));
         let lines = lines.chain(self.sweep_due.iter().cloned().map(|since| Line::SweepDue { since }));
+        let lines = lines.chain(self.runs_due.iter().map(|run| Line::RunDue { run: *run }));
         for line in std::iter::once(Line::Tombstones { version: VERSION }).chain(lines) {
             let object = serde_json::to_string(&line).expect("our own lines are strings and numbers");
             write_line(&object, &mut text);

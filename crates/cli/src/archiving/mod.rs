@@ -84,6 +84,16 @@ pub fn open(settings: &Settings, entries: &EntriesOut, forgotten: Forgotten) -> 
     Ok(archive)
 }
 
+/// Leaves out what was written during a pause that skips and is over by itself.
+pub fn end_pause(journal: &Journal, settings: &Settings) -> Result<(), Failure> {
+    let is_over = journal.store().pause_set().is_some_and(|pause| pause.is_over(Timestamp::now()));
+    if !is_over {
+        return Ok(());
+    }
+    let mut archive = Archive::open(journal.clone(), ArchiveOptions::default()).map_err(failure)?;
+    archive.end_pause(&places(&[], settings)?).map_err(failure)
+}
+
 /// Returns how runs are written.
 pub fn journal_options(settings: &Settings) -> Options {
     Options { seal_idle: settings.seal_idle.value, ..Options::default() }

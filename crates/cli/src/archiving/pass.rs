@@ -58,7 +58,7 @@ impl Pass<'_> {
         Failure::unless_paused(self.archive.store())?;
         let found = self.places.list();
         let named = !self.places.given.is_empty();
-        if named && found.files.is_empty() && found.excluded == 0 {
+        if named && found.files.is_empty() && found.excluded + found.of_unknown_projects == 0 {
             return Err(nothing_found(self.places, &found));
         }
         warn_of_problems(&found);

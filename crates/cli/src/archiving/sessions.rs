@@ -35,7 +35,10 @@ pub fn find_sources(
     let is_meant = |manifest: &Manifest| {
         let session = manifest.info.session.as_deref().unwrap_or_default();
         let id = session.rsplit('/').next().unwrap_or_default();
-        let is_begun = text.len() >= PREFIX_LEN_MIN && id.starts_with(text);
+        // Gemini's files have the beginning of the id in their names.
+        let is_cut =
+            manifest.info.provider.as_deref() == Some("gemini") && !id.is_empty() && text.starts_with(id);
+        let is_begun = text.len() >= PREFIX_LEN_MIN && id.starts_with(text) || is_cut;
         Some(&manifest.info.path.0) == path.as_ref() || session == text || is_begun
     };
     let keys: BTreeSet<Key> =

@@ -70,6 +70,7 @@ struct Begun {
 
 fn begin(settings: &Settings) -> Result<Begun, Failure> {
     let journal = Journal::new(runs::make_store(settings)?, archiving::journal_options(settings));
+    archiving::end_pause(&journal, settings)?;
     let exclusions = settings.archive.exclusions();
     let here = std::env::current_dir().ok().map(|dir| dir.to_string_lossy().into_owned());
     if exclusions.judge_dir(here.as_deref()) == Verdict::Excluded {

@@ -1,6 +1,6 @@
 //! `steno forget`: deletes sessions from the archive for good, after showing what goes.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::BTreeSet;
 use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,15 +8,15 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde_json::json;
 use steno_adapters::codex::session_run;
-use steno_journal::{Journal, Reader, Store};
+use steno_journal::{Journal, Reader, Store, run_ends};
 use steno_model::{BlockContent, EventType, Payload, RunId, ThreadId, Word};
-use steno_recorder::archive::{follower, last_written};
+use steno_recorder::archive::{follower, is_in_project, last_written};
 use steno_recorder::forgetting::{
     Belongings, Doomed, PiecesOf, SaidOf, SharedConnection, SharedFile, SpinesOf, belongings, connection_of,
     finish, forget, of_project, said_of, shared_files, spines_of,
 };
 use steno_vault::{Forgotten, Manifest, NameHash, Reason, Role, SourceId, Vault};
-use steno_views::{Lines, count, visible};
+use steno_views::{Lines, count, session_run_id, visible};
 
 use super::spine::{find_thread, thread_of};
 use crate::archiving::follow::tell;
@@ -111,10 +111,11 @@ fn tidy(store: &Store, vault: &Vault, settings: &Settings) -> Result<Vec<ThreadI
 
 fn plan(args: &ForgetArgs, settings: &Settings, store: &Store, vault: &Vault) -> Result<Plan, Failure> {
     let all = all_manifests(vault)?;
-    let Named { seeds, run, thread, why, mut pieces } = named(args, settings, (store, vault), &all)?;
+    let Named { seeds, run, threads: named_threads, why, mut pieces } =
+        named(args, settings, (store, vault), &all)?;
     let Belongings { mut manifests, mut names } = belongings(vault, &all, &seeds).map_err(not_forgotten)?;
-    let mut spines = spines_going(&manifests, (run, thread.as_ref()), store, vault)?;
-    let mut threads: BTreeSet<ThreadId> = spines.going.iter().cloned().chain(thread.clone()).collect();
+    let mut spines = spines_going(&manifests, (run, &named_threads), store, vault)?;
+    let mut threads: BTreeSet<ThreadId> = spines.going.iter().cloned().chain(named_threads.clone()).collect();
     threads.extend(manifests.iter().filter_map(thread_of));
     let SaidOf { going: connections, shared: mut on_shared } =
         said_of(store, &all, &threads).map_err(not_forgotten)?;
@@ -122,7 +123,7 @@ fn plan(args: &ForgetArgs, settings: &Settings, store: &Store, vault: &Vault) ->
     let connections: Vec<Manifest> = connections.into_iter().filter(is_new).collect();
     if !connections.is_empty() {
         manifests.extend(connections);
-        spines = spines_going(&manifests, (run, thread.as_ref()), store, vault)?;
+        spines = spines_going(&manifests, (run, &named_threads), store, vault)?;
     }
     manifests.sort_by(|one, other| one.info.path.0.cmp(&other.info.path.0));
     let going: BTreeSet<SourceId> = manifests.iter().map(|manifest| manifest.id).collect();
@@ -142,7 +143,7 @@ fn plan(args: &ForgetArgs, settings: &Settings, store: &Store, vault: &Vault) ->
     names.extend(threads.iter().map(|thread| NameHash::of_session(thread.as_str())));
     names.extend(run.map(|run| NameHash::of_session(&run.to_string())));
     pieces.names = names.iter().copied().collect();
-    pieces.prompts = prompts_of(store, &runs)?;
+    find_typed(store, &runs, &mut pieces)?;
     let shared = shared_files(vault, &all, &pieces).map_err(not_forgotten)?;
     let shared: Vec<SharedFile> =
         shared.into_iter().filter(|file| !going.contains(&file.manifest.id)).collect();
@@ -150,14 +151,22 @@ fn plan(args: &ForgetArgs, settings: &Settings, store: &Store, vault: &Vault) ->
     Ok(Plan { manifests, runs, spines, connections: on_shared, names, shared, pieces, why })
 }
 
-/// Returns what was typed in sessions: old histories of prompts do not say in which one.
-fn prompts_of(store: &Store, runs: &[RunId]) -> Result<HashSet<String>, Failure> {
-    let mut prompts = HashSet::new();
+/// Finds lines of old histories, which do not say in which session something was typed: by the words and the directory, or
+/// by the directory and the time.
+fn find_typed(store: &Store, runs: &[RunId], pieces: &mut PiecesOf) -> Result<(), Failure> {
+    const SLACK_MS: f64 = 5_000.0;
     for run in runs.iter().filter(|run| store.has(**run).unwrap_or(false)) {
         let mut reader = Reader::open(store, *run)?.until_now()?;
+        let (mut dir, mut span) = (None, None::<(f64, f64)>);
         // What a damaged transcript says behind the damage is not known.
         while let Ok(Some(recorded)) = reader.read_next() {
             let event = recorded.event;
+            dir = dir.or_else(|| dir_of(event.payload.as_str()));
+            if let Some(time) = event.timestamp.instant() {
+                let time = millis(time);
+                let (from, to) = span.unwrap_or((time, time));
+                span = Some((from.min(time), to.max(time)));
+            }
             let (Word::Known(EventType::MessageUser), Payload::Message(message)) =
                 (event.event_type, Payload::read(&event.payload))
             else {
@@ -165,12 +174,27 @@ fn prompts_of(store: &Store, runs: &[RunId]) -> Result<HashSet<String>, Failure>
             };
             for block in message.blocks {
                 if let BlockContent::Text(Some(text)) = block.content {
-                    prompts.insert(text.to_text().trim().to_owned());
+                    let dir = dir.clone().unwrap_or_default();
+                    pieces.prompts.insert((dir, text.to_text().trim().to_owned()));
                 }
             }
         }
+        if let Some((dir, (from, to))) = dir.zip(span) {
+            pieces.spans.push((dir, from - SLACK_MS, to + SLACK_MS));
+        }
     }
-    Ok(prompts)
+    Ok(())
+}
+
+/// Returns the directory that the beginning of a run names.
+fn dir_of(payload: &str) -> Option<String> {
+    let payload: serde_json::Value = serde_json::from_str(payload).ok()?;
+    payload.get("cwd").and_then(|dir| dir.as_str()).map(str::to_owned)
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a millisecond more or less does not matter")]
+fn millis(time: Timestamp) -> f64 {
+    time.as_millisecond() as f64
 }
 
 /// What arguments name.
@@ -179,8 +203,8 @@ struct Named {
     seeds: Vec<Manifest>,
     /// A run that was not made from a file, or whose file was forgotten before.
     run: Option<RunId>,
-    /// A thread of whose session the archive has no file.
-    thread: Option<ThreadId>,
+    /// Threads of whose sessions the archive has no file.
+    threads: Vec<ThreadId>,
     why: Reason,
     /// Pieces of shared files that are named by themselves.
     pieces: PiecesOf,
@@ -192,7 +216,7 @@ fn named(
     (store, vault): (&Store, &Vault),
     all: &[Manifest],
 ) -> Result<Named, Failure> {
-    let (mut run, mut thread, mut pieces) = (None, None, PiecesOf::default());
+    let (mut run, mut threads, mut pieces) = (None, Vec::new(), PiecesOf::default());
     let (seeds, why) = match (&args.run, &args.project, args.older_than) {
         (Some(text), _, _) => {
             let manifests = match find_sources(text, store, vault, settings) {
@@ -200,7 +224,7 @@ fn named(
                 Err(failure) => {
                     match runs::find_run(text, settings) {
                         Ok(found) if store.has(found)? => run = Some(found),
-                        Ok(_) | Err(_) => thread = Some(thread_named(text, store)?.ok_or(failure)?),
+                        Ok(_) | Err(_) => threads.push(thread_named(text, store)?.ok_or(failure)?),
                     }
                     Vec::new()
                 }
@@ -209,18 +233,33 @@ fn named(
         }
         (None, Some(project), _) => {
             pieces.project = Some(project.clone());
+            threads = threads_in(project, store)?;
             (of_project(vault, all, project).map_err(not_forgotten)?, Reason::Project)
         }
         (None, None, Some(age)) => {
             let before = Timestamp::now().checked_sub(age).unwrap_or(Timestamp::MIN);
-            #[expect(clippy::cast_precision_loss, reason = "a millisecond more or less makes nothing old")]
-            let before_ms = before.as_millisecond() as f64;
-            pieces.before_ms = Some(before_ms);
+            pieces.before_ms = Some(millis(before));
             (older_than(all, before), Reason::Age)
         }
         (None, None, None) => return Err(Failure::usage("say what to forget")),
     };
-    Ok(Named { seeds, run, thread, why, pieces })
+    Ok(Named { seeds, run, threads, why, pieces })
+}
+
+/// Finds the threads that were on connections, and in a project.
+fn threads_in(project: &str, store: &Store) -> Result<Vec<ThreadId>, Failure> {
+    let mut threads = Vec::new();
+    for run in store.runs()? {
+        let Ok(ends) = run_ends(store, run) else { continue };
+        let Some((first, _)) = ends.events else { continue };
+        let dir = dir_of(first.payload.as_str());
+        if dir.is_some_and(|dir| is_in_project(project, &dir))
+            && let Some(session) = session_run_id(&first)
+        {
+            threads.extend(ThreadId::parse(&session.to_string()));
+        }
+    }
+    Ok(threads)
 }
 
 /// Finds a thread that has a spine, or that was on a connection.
@@ -241,13 +280,14 @@ fn thread_named(text: &str, store: &Store) -> Result<Option<ThreadId>, Failure> 
 
 fn spines_going(
     manifests: &[Manifest],
-    (run, thread): (Option<RunId>, Option<&ThreadId>),
+    (run, threads): (Option<RunId>, &[ThreadId]),
     store: &Store,
     vault: &Vault,
 ) -> Result<SpinesOf, Failure> {
     let mut spines = spines_of(store, vault, manifests).map_err(not_forgotten)?;
     // A run of Codex is called what its thread is.
-    let is_its = |of: &ThreadId| run.is_some_and(|run| run.to_string() == of.as_str()) || Some(of) == thread;
+    let is_its =
+        |of: &ThreadId| run.is_some_and(|run| run.to_string() == of.as_str()) || threads.contains(of);
     spines.going.extend(store.spines()?.into_iter().filter(is_its));
     spines.going.sort();
     spines.going.dedup();

@@ -22,6 +22,11 @@ pub fn pause(args: &PauseArgs, settings: &Settings) -> Outcome {
                 .map_err(|error| Failure::usage(format!("`--for` reaches beyond all calendars: {error}")))?,
         ),
     };
+    // What was written during one that is over is not forgotten over the next one.
+    if let Some(over) = store.pause_set().filter(|pause| pause.skips && pause.is_over(now)) {
+        skip(&store, &over, settings)?;
+        store.resume()?;
+    }
     // A pause that is on and skips goes on skipping, from where it began.
     let before = store.pause_set().filter(|pause| !pause.is_over(now));
     let skipped = before.filter(|pause| pause.skips);

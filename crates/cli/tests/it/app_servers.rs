@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::process::{Child, ChildStdout, Stdio};
+use std::process::{Child, ChildStdout, Command, Stdio};
 
 use serde_json::Value;
 
@@ -34,8 +34,11 @@ pub struct Connected {
 impl Connected {
     pub fn begin(steno: &Steno, server: &[&str]) -> Self {
         let args: Vec<&str> = ["app-server", "--"].iter().chain(server).copied().collect();
-        let mut command = steno.command(&args);
-        command.env("PATH", std::env::var_os("PATH").unwrap_or_default());
+        Self::of(steno.command(&args))
+    }
+
+    /// Begins with a command that has what it needs.
+    pub fn of(mut command: Command) -> Self {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
         let answers = BufReader::new(child.stdout.take().unwrap());
@@ -146,7 +149,7 @@ fn signals_reach_the_server_and_its_end_is_ours() {
     let mut connected = Connected::begin(&steno, &["sh", "-c", script]);
     assert_eq!(connected.hear(), "ready\n");
     let pid = connected.child.id().to_string();
-    std::process::Command::new("kill").args(["-TERM", &pid]).status().unwrap();
+    Command::new("kill").args(["-TERM", &pid]).status().unwrap();
     assert_eq!(connected.child.wait().unwrap().code(), Some(9));
     let mut killed = Connected::begin(&steno, &["sh", "-c", "kill -KILL $$"]);
     assert_eq!(killed.child.wait().unwrap().code(), Some(128 + 9));
@@ -271,7 +274,7 @@ fn the_repository_of_a_session_is_kept_beside_it() {
     fs::create_dir(&work).unwrap();
     let git = |args: &[&str]| {
         let identity = ["-c", "user.name=A", "-c", "user.email=a@example.com"];
-        let done = std::process::Command::new("git").arg("-C").arg(&work).args(identity).args(args).output();
+        let done = Command::new("git").arg("-C").arg(&work).args(identity).args(args).output();
         assert!(done.unwrap().status.success(), "{args:?}");
     };
     git(&["init", "--quiet"]);

@@ -1,5 +1,6 @@
 //! What is left alone: projects and paths that somebody excluded.
 
+use std::borrow::Cow;
 use std::path::Path;
 
 use sha2::{Digest as _, Sha256};
@@ -71,10 +72,13 @@ impl Exclusions {
     }
 
     fn judge_names(&self, name: Option<&str>, dir: Option<&str>) -> Verdict {
+        // A directory is exact, and Claude's name for it is not; but the name counts where the two do not fit.
+        let fits = dir.zip(name).is_some_and(|(dir, name)| claude_name(plain(dir)) == name);
         let is_named = |pattern: &String| {
-            name.is_some_and(|name| names_project(pattern, name))
-                || dir.is_some_and(|dir| names_dir(pattern, dir))
-                || dir.is_none() && name.is_some_and(|name| may_name_below(pattern, name))
+            let by_name = |name| names_project(pattern, name) || may_name_below(pattern, name);
+            dir.is_some_and(|dir| names_dir(pattern, dir))
+                || name.is_some_and(|name| matches(plain(pattern), name))
+                || !fits && name.is_some_and(by_name)
         };
         if self.projects.iter().any(is_named) {
             return Verdict::Excluded;
@@ -98,13 +102,37 @@ impl Exclusions {
 /// the one that was named.
 #[must_use]
 pub fn is_project(pattern: &str, info: &SourceInfo, dir: Option<&str>) -> bool {
-    let name = info.project.as_deref();
-    name.is_some_and(|name| names_project(pattern, name) || names_dir(pattern, name))
-        || dir.is_some_and(|dir| names_dir(pattern, dir))
+    let pattern = absolute(pattern);
+    let is_named = |pattern: &str| {
+        let by_name = |name| matches(plain(pattern), name) || names_dir(pattern, name);
+        let by_made_up_name = |name| dir.is_none() && names_project(pattern, name);
+        info.project.as_deref().is_some_and(|name| by_name(name) || by_made_up_name(name))
+            || dir.is_some_and(|dir| names_dir(pattern, dir))
+    };
+    is_named(&pattern) || std::fs::canonicalize(&*pattern).is_ok_and(|real| is_named(&real.to_string_lossy()))
+}
+
+/// Tells whether a directory is that of a project that somebody means, or lies below it.
+#[must_use]
+pub fn is_in_project(pattern: &str, dir: &str) -> bool {
+    let pattern = absolute(pattern);
+    names_dir(&pattern, dir)
+        || std::fs::canonicalize(&*pattern).is_ok_and(|real| names_dir(&real.to_string_lossy(), dir))
+}
+
+/// Returns a directory that somebody named from where they are as it is named from anywhere. Anything else may be what an
+/// agent calls a project.
+fn absolute(pattern: &str) -> Cow<'_, str> {
+    let is_path =
+        pattern.starts_with(['.', '~']) || pattern.contains('/') && !pattern.starts_with(['/', '*', '-']);
+    match std::path::absolute(pattern) {
+        Ok(path) if is_path && !pattern.contains('*') => path.to_string_lossy().into_owned().into(),
+        Ok(_) | Err(_) => pattern.into(),
+    }
 }
 
 fn is_dir(pattern: &str) -> bool {
-    pattern.starts_with('/')
+    pattern.starts_with('/') || pattern.starts_with("*/")
 }
 
 /// Returns a pattern without slashes at its end.
@@ -113,13 +141,31 @@ fn plain(pattern: &str) -> &str {
     if trimmed.is_empty() { pattern } else { trimmed }
 }
 
+/// Returns a path without what means nothing in it: `//`, `/./`, `/../` and slashes at its end.
+fn normal(path: &str) -> Cow<'_, str> {
+    if !path.contains("//") && !path.contains("/.") {
+        return plain(path).into();
+    }
+    let mut parts: Vec<&str> = Vec::new();
+    for part in path.split('/') {
+        match part {
+            "" | "." => {}
+            ".." => drop(parts.pop()),
+            part => parts.push(part),
+        }
+    }
+    let root = if path.starts_with('/') { "/" } else { "" };
+    format!("{root}{}", parts.join("/")).into()
+}
+
 /// Tells whether a directory is what a pattern names, or lies below it, under its own name or without links.
 pub(crate) fn names_dir(pattern: &str, dir: &str) -> bool {
-    let pattern = plain(pattern);
+    let pattern = &*normal(pattern);
     if !pattern.starts_with(['/', '*']) {
         return false;
     }
-    let is_named = |dir: &str| is_at_or_below(pattern, plain(dir));
+    let dir = dir.strip_prefix("file://").unwrap_or(dir);
+    let is_named = |dir: &str| is_at_or_below(pattern, &normal(dir));
     is_named(dir) || std::fs::canonicalize(dir).is_ok_and(|real| is_named(&real.to_string_lossy()))
 }
 
@@ -129,12 +175,12 @@ fn names_project(pattern: &str, name: &str) -> bool {
     let is_hash = || {
         name.len() == 64 && pattern.starts_with('/') && !pattern.contains('*') && gemini_name(pattern) == name
     };
-    matches(pattern, name) || pattern.starts_with('/') && matches(&claude_name(pattern), name) || is_hash()
+    matches(pattern, name) || is_dir(pattern) && matches(&claude_name(pattern), name) || is_hash()
 }
 
 /// Tells whether the name that Claude Code gives to a project may be that of a directory below the one that is named.
 fn may_name_below(pattern: &str, name: &str) -> bool {
-    pattern.starts_with('/') && matches(&format!("{}-*", claude_name(plain(pattern))), name)
+    is_dir(pattern) && matches(&format!("{}-*", claude_name(plain(pattern))), name)
 }
 
 fn is_claude_name(name: &str) -> bool {

@@ -69,12 +69,6 @@ impl ToArchive {
         Self { info, file, size_bytes: stat.size_bytes, modified, rules: None }
     }
 
-    /// Returns when it was last written to.
-    pub(crate) fn modified_at(&self) -> jiff::Timestamp {
-        let time = steno_model::Timestamp::parse(&self.modified).ok();
-        time.and_then(|time| time.instant()).unwrap_or(jiff::Timestamp::MAX)
-    }
-
     /// Tells whether its records are to be made into events.
     pub(crate) fn is_wanted(&self) -> bool {
         self.info.role == Role::Transcript

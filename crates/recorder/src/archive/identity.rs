@@ -9,6 +9,7 @@ use memchr::memmem;
 use serde::Deserialize;
 use steno_capture::packing::Unpacked;
 use steno_disk::{Links, open_regular};
+use steno_vault::SourceInfo;
 
 /// How much of a file is looked at.
 const HEAD_BYTES_MAX: u64 = 256 * 1024;
@@ -44,6 +45,25 @@ impl Identity {
     }
 }
 
+/// Returns every session that the beginning of a file names as its own, or as one that it goes on from: of subagents, forks
+/// and copies under another name.
+pub(crate) fn sessions_in(head: &[u8]) -> BTreeSet<String> {
+    const KEYS: [&str; 6] =
+        ["sessionId", "session_id", "thread_id", "parent_thread_id", "forked_from_id", "conversation_id"];
+    let mut sessions: BTreeSet<String> = KEYS.iter().flat_map(|key| strings_at(head, key)).collect();
+    sessions.extend(Identity::of_head(head).session);
+    sessions
+}
+
+/// Returns what a plan of Claude Code is named after, which its session has too.
+pub(crate) fn plan_slug(info: &SourceInfo) -> Option<String> {
+    let path = &info.path.0;
+    let is_plan = path.parent().and_then(Path::file_name).is_some_and(|dir| dir == "plans");
+    let stem = path.file_stem()?.to_string_lossy().into_owned();
+    let is_claudes = is_plan && info.provider.as_deref() == Some("claude") && info.session.is_none();
+    is_claudes.then(|| stem.split("-agent-").next().unwrap_or_default().to_owned())
+}
+
 /// The first record of a Codex session.
 #[derive(Deserialize)]
 struct CodexRecord {
@@ -75,13 +95,18 @@ pub(crate) fn copilot_dir(home: &Path, path: &Path) -> Option<String> {
     let mut below = path.strip_prefix(home).ok()?.components();
     let (state, session) = (below.next()?, below.next()?);
     let dir = home.join(state).join(session);
+    let events = if dir.is_dir() { dir.join("events.jsonl") } else { path.to_owned() };
+    // Where it began, if it says so; the description is rewritten when it goes elsewhere.
+    if let Some(begun) = Identity::of_file(&events).dir {
+        return Some(begun);
+    }
     let described = head_of(&dir.join("workspace.yaml")).and_then(|head| {
         let text = String::from_utf8_lossy(&head).into_owned();
         let value = text.lines().find_map(|line| line.strip_prefix("cwd:"))?;
         Some(value.trim().trim_matches(['"', '\'']).to_owned())
     });
-    let events = if dir.is_dir() { dir.join("events.jsonl") } else { path.to_owned() };
-    described.or_else(|| Identity::of_file(&events).dir)
+    // Anything but a plain path is not understood here.
+    described.filter(|dir| dir.starts_with('/') && !dir.contains('\\'))
 }
 
 /// Returns the names that a session of Claude Code gives to its plans.

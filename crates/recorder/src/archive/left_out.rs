@@ -1,21 +1,35 @@
 //! What is not recorded again: sessions that were forgotten or skipped, wherever a file of theirs lies.
 
-use steno_vault::{NameHash, SourceInfo, Vault};
+use steno_vault::{NameHash, Role, SourceInfo, Vault};
 
 use super::catalog::first_id_at;
-use super::identity::Identity;
+use super::identity::{Identity, head_of, plan_slug, sessions_in};
+use super::mixed::Mixed;
 use super::{Archive, Error, ToArchive};
 
-/// Returns the hashes that files of a session are known by: what the file's path, and what its records call it. `head` is
-/// the beginning of the records.
+/// Returns the hashes that a session is known by from one of its files: what the file's path calls it, or else its records.
+/// `head` is the beginning of the records. Gemini's files have the beginning of the id in their names, and all of it inside.
 #[must_use]
 pub fn names_of(info: &SourceInfo, head: &[u8]) -> Vec<NameHash> {
-    let by_records = Identity::of_head(head).session;
-    let names = info.session.iter().chain(&by_records).map(|session| NameHash::of_session(session));
-    let mut names: Vec<NameHash> = names.collect();
-    names.sort_unstable();
-    names.dedup();
+    let is_told_by_records = info.session.is_none() || info.provider.as_deref() == Some("gemini");
+    let by_records = Identity::of_head(head).session.filter(|_| is_told_by_records);
+    info.session.iter().chain(&by_records).map(|session| NameHash::of_session(session)).collect()
+}
+
+/// Returns the hashes of all sessions that a file has something of: those of [`names_of`], and what records name in it that
+/// lies under another name.
+#[must_use]
+pub fn names_in(info: &SourceInfo, head: &[u8]) -> Vec<NameHash> {
+    let mut names = names_of(info, head);
+    names.extend(sessions_in(head).iter().map(|session| NameHash::of_session(session)));
+    names.extend(plan_slug(info).map(|slug| plan_name(&slug)));
     names
+}
+
+/// Returns the hash that plans of a session are known by.
+#[must_use]
+pub fn plan_name(slug: &str) -> NameHash {
+    NameHash::of_session(&format!("plan/{slug}"))
 }
 
 /// Tells whether a file is not recorded, because it, or its session, was forgotten or skipped.
@@ -27,9 +41,12 @@ pub fn is_left_out(vault: &Vault, file: &ToArchive) -> Result<bool, Error> {
 }
 
 fn is_info_left_out(vault: &Vault, info: &SourceInfo) -> Result<bool, Error> {
-    let mut names = vec![NameHash::of_path(&info.path.0)];
-    names.extend(info.session.iter().map(|session| NameHash::of_session(session)));
-    for name in names {
+    if !vault.leaves_out_anything().map_err(Error::Catalog)? {
+        return Ok(false);
+    }
+    let is_read = info.role == Role::Transcript && Mixed::of(info).is_none();
+    let head = if is_read { head_of(&info.path.0).unwrap_or_default() } else { Vec::new() };
+    for name in names_in(info, &head).into_iter().chain([NameHash::of_path(&info.path.0)]) {
         if vault.leaves_out(name).map_err(Error::Catalog)? {
             return Ok(true);
         }
@@ -49,8 +66,8 @@ impl Archive {
             return Ok(());
         }
         if self.options.again {
-            let names = info.session.iter().map(|session| NameHash::of_session(session));
-            for name in names.chain([NameHash::of_path(file.path())]) {
+            let head = head_of(file.path()).unwrap_or_default();
+            for name in names_in(info, &head).into_iter().chain([NameHash::of_path(file.path())]) {
                 self.vault.take_in(name).map_err(Error::Catalog)?;
             }
             return Ok(());

@@ -63,7 +63,7 @@ impl Membership {
         }
         let dir = match (info.provider.as_deref(), home) {
             (Some("claude"), Some(home)) => match (&name, id) {
-                (Some(name), _) => self.claude_dir(home, name),
+                (Some(name), _) => own_dir(info).or_else(|| self.claude_dir(home, name)),
                 (None, Some(id)) => return self.of_session("claude", home, id),
                 (None, None) => return self.of_plan(home, path),
             },
@@ -162,11 +162,24 @@ impl Membership {
     }
 }
 
-/// Finds the project of a file that lies anywhere: by its records, else by where it lies.
+/// Finds the directory that a session of Claude Code was started in, by its own records: of a file that lies in the
+/// session's directory, those beside it.
+fn own_dir(info: &SourceInfo) -> Option<String> {
+    if info.role == Role::Transcript
+        && let Some(dir) = Identity::of_file(&info.path.0).dir
+    {
+        return Some(dir);
+    }
+    let id = info.session.as_deref()?.rsplit('/').next()?;
+    let session = info.path.0.ancestors().find(|dir| dir.file_name().is_some_and(|name| name == id))?;
+    Identity::of_file(&session.with_extension("jsonl")).dir
+}
+
+/// Finds the project of a file that lies anywhere, by its records.
 fn of_loose(path: &Path) -> Project {
-    let dir = Identity::of_file(path).dir;
-    let beside = || path.parent().map(|dir| dir.to_string_lossy().into_owned());
-    Project::One { name: None, dir: dir.or_else(beside) }
+    let head = head_of(path).unwrap_or_default();
+    // The first releases of Gemini CLI say a hash of the directory.
+    Project::new(string_at(&head, "projectHash"), Identity::of_head(&head).dir)
 }
 
 /// Lists the sessions of a home of Claude Code with the names of their projects.

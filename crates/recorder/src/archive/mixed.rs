@@ -50,6 +50,8 @@ pub struct Filtered {
     pub kept: Vec<u8>,
     /// How many pieces are left out.
     pub left_out: u64,
+    /// How many are not.
+    pub pieces: u64,
 }
 
 /// What is excluded of files that several projects share.
@@ -144,7 +146,10 @@ impl Mixed {
             let piece = piece_of(text, self == Self::SessionLines);
             let is_whole = line.ends_with(b"\n");
             match piece {
-                Some(piece) if keep(&piece) => filtered.kept.extend_from_slice(line),
+                Some(piece) if keep(&piece) => {
+                    filtered.kept.extend_from_slice(line);
+                    filtered.pieces += 1;
+                }
                 // The end of the file may be the beginning of a line: it is looked at again when the rest has come.
                 None if !is_whole => {}
                 None if line.trim_ascii().is_empty() => filtered.kept.extend_from_slice(line),
@@ -189,7 +194,7 @@ fn filter_list(
     } else {
         whole.replacen(list, &format!("[{}]", kept.join(",")), 1)
     };
-    Some(Filtered { kept: text.into_bytes(), left_out })
+    Some(Filtered { kept: text.into_bytes(), left_out, pieces: kept.len() as u64 })
 }
 
 fn filter_projects(text: &str, keep: &mut dyn FnMut(&Piece<'_>) -> bool) -> Option<Filtered> {
@@ -205,12 +210,12 @@ fn filter_projects(text: &str, keep: &mut dyn FnMut(&Piece<'_>) -> bool) -> Opti
         let raw = format!("{dir} {name}");
         keep(&Piece { raw: &raw, dir: Some(dir.clone()), ..Piece::default() })
     });
-    let left_out = (before - projects.len()) as u64;
+    let (left_out, pieces) = ((before - projects.len()) as u64, projects.len() as u64);
     if left_out == 0 {
-        return Some(Filtered { kept: text.as_bytes().to_vec(), left_out });
+        return Some(Filtered { kept: text.as_bytes().to_vec(), left_out, pieces });
     }
     let kept = serde_json::to_string(&projects).ok()?;
-    Some(Filtered { kept: text.replacen(list.projects.get(), &kept, 1).into_bytes(), left_out })
+    Some(Filtered { kept: text.replacen(list.projects.get(), &kept, 1).into_bytes(), left_out, pieces })
 }
 
 #[cfg(test)]
@@ -222,8 +227,8 @@ mod tests {
         let mut keep = |piece: &Piece<'_>| {
             piece.session.as_deref() != Some("gone") && piece.dir.as_deref() != Some("/gone")
         };
-        let filtered = kind.filter(text.as_bytes(), &mut keep);
-        let want = want.map(|(kept, left_out)| Filtered { kept: kept.as_bytes().to_vec(), left_out });
+        let filtered = kind.filter(text.as_bytes(), &mut keep).map(|found| (found.kept, found.left_out));
+        let want = want.map(|(kept, left_out)| (kept.as_bytes().to_vec(), left_out));
         assert_eq!(filtered, want, "{kind:?} {text}");
     }
 

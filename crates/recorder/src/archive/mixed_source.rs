@@ -48,7 +48,7 @@ impl Archive {
         let Some(filtered) = mixed.filter(&bytes, &mut keep) else { return Ok(MixedLook::default()) };
         let (id, known) = self.source_of(file)?;
         let before = known.as_ref().map(|_| self.manifest(id)).transpose()?.flatten();
-        if before.is_none() && filtered.kept.is_empty() {
+        if before.is_none() && filtered.pieces == 0 {
             return Ok(MixedLook { added: 0, left_out: filtered.left_out });
         }
         let was_filtered = before.as_ref().is_some_and(|manifest| manifest.info.is_filtered);

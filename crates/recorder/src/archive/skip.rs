@@ -5,13 +5,19 @@
 
 use std::collections::{BTreeSet, HashSet};
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use steno_journal::Pause;
 use steno_vault::{NameHash, Reason};
 
+use super::exclusions::Exclusions;
+use super::identity::head_of;
+use super::left_out::names_of;
 use super::mixed::{Mixed, Piece};
 use super::mixed_source::{last_content, read_whole};
 use super::{Archive, Error, Places, ToArchive, is_unchanged};
+
+/// By how much the times of files may lag behind the clock: systems take them from the last tick.
+const CLOCK_LAG: SignedDuration = SignedDuration::from_millis(100);
 
 /// What was skipped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -43,14 +49,15 @@ impl Archive {
     /// # Errors
     /// What the vault says.
     pub fn skip(&mut self, pause: &Pause, places: &Places) -> Result<Skipped, Error> {
-        let since = pause.since.unwrap_or(Timestamp::MIN);
         let (mut names, mut pieces) = (BTreeSet::new(), BTreeSet::new());
-        for file in places.list().files.iter().filter(|file| file.modified_at() >= since) {
+        // Also of what is excluded: somebody may think otherwise one day.
+        let places = Places { exclusions: Exclusions::default(), ..places.clone() };
+        let until = pause.until.filter(|_| pause.is_over((self.options.clock)()));
+        for file in places.list().files.iter().filter(|file| is_written_in(file, pause.since, until)) {
             if self.catalog.at(file.path()).is_some_and(|known| is_unchanged(known, file)) {
                 continue;
             }
-            let is_known = self.catalog.at(file.path()).is_some();
-            match Mixed::of(&file.info).filter(|mixed| is_known || mixed.is_of_several_projects()) {
+            match Mixed::of(&file.info) {
                 Some(mixed) => pieces.extend(self.new_pieces(file, mixed)?),
                 None => names.extend(names_of_file(file)),
             }
@@ -89,8 +96,23 @@ fn each_piece(mixed: Mixed, bytes: &[u8], mut each: impl FnMut(NameHash)) {
     mixed.filter(bytes, &mut keep).unwrap_or_default();
 }
 
+/// Tells whether a file was changed since a time, by any account, and not first made after another.
+fn is_written_in(file: &ToArchive, since: Option<Timestamp>, until: Option<Timestamp>) -> bool {
+    use std::os::unix::fs::MetadataExt as _;
+    let Ok(about) = std::fs::metadata(file.path()) else { return true };
+    let instant = |time: std::io::Result<std::time::SystemTime>| Timestamp::try_from(time.ok()?).ok();
+    // Its own time can be set to anything, and the one that the system keeps cannot.
+    let changed = Timestamp::new(about.ctime(), i32::try_from(about.ctime_nsec()).unwrap_or(0)).ok();
+    let is_changed = [instant(about.modified()), changed]
+        .into_iter()
+        .any(|time| time >= since.map(|since| since - CLOCK_LAG));
+    let is_later = instant(about.created()).zip(until).is_some_and(|(made, until)| made >= until + CLOCK_LAG);
+    is_changed && !is_later
+}
+
 /// Returns what a file is left out by: its session, else its path.
 fn names_of_file(file: &ToArchive) -> Vec<NameHash> {
-    let session = file.whole_info().session;
-    vec![session.map_or_else(|| NameHash::of_path(file.path()), |session| NameHash::of_session(&session))]
+    let info = file.whole_info();
+    let names = names_of(&info, &head_of(file.path()).unwrap_or_default());
+    if names.is_empty() { vec![NameHash::of_path(file.path())] } else { names }
 }

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use memchr::memchr_iter;
 use serde::Deserialize;
+use serde_json::Value;
 use serde_json::value::RawValue;
 use steno_journal::{Recording, Store};
 use steno_model::Lane;
@@ -51,14 +52,10 @@ struct Said<'a> {
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct About {
-    thread_id: Option<String>,
-    thread: Option<Thread>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Thread {
-    id: Option<String>,
+    thread_id: Option<Value>,
+    conversation_id: Option<Value>,
+    review_thread_id: Option<Value>,
+    thread: Option<Value>,
 }
 
 impl ConnectionRules {
@@ -104,7 +101,9 @@ impl ConnectionRules {
             return false;
         }
         // What is no message of the protocol names no thread, and may hold anything.
-        let Ok(said) = serde_json::from_slice::<Said<'_>>(message) else { return has_projects };
+        let Ok(said) = serde_json::from_slice::<Said<'_>>(message) else {
+            return has_projects || self.names_left_out_thread(message, &[]);
+        };
         let id = said.id.map(|id| id.get().to_owned());
         let other = match lane {
             Lane::ToAgent => Lane::FromAgent,
@@ -130,12 +129,14 @@ impl ConnectionRules {
 
     /// Tells whether a message is of something that is left out.
     fn judge_message(&self, message: &[u8], said: &Said<'_>, threads: &[String], was_asked: bool) -> Verdict {
+        let has_projects = !self.exclusions.projects.is_empty();
         let dirs = strings_at(message, "cwd");
-        let is_kept_dir = |dir: &String| self.exclusions.judge_dir(Some(dir)) == Verdict::Kept;
-        if dirs.iter().any(|dir| !is_kept_dir(dir)) || self.names_left_out_thread(message, threads) {
+        let is_excluded = |dir: &String| self.exclusions.judge_dir(Some(dir)) == Verdict::Excluded;
+        // A path is a path in whatever field it stands.
+        let names_excluded = has_projects && dirs.iter().chain(&paths_in(message)).any(is_excluded);
+        if names_excluded || self.names_left_out_thread(message, threads) {
             return Verdict::Excluded;
         }
-        let has_projects = !self.exclusions.projects.is_empty();
         match said.method.as_deref() {
             Some("thread/start") if dirs.is_empty() && has_projects => {
                 self.exclusions.judge_dir(self.started_in.as_deref())
@@ -146,6 +147,12 @@ impl ConnectionRules {
             }
             // An answer to what was left out is of a thread that is not, if it says so itself.
             None if was_asked && dirs.is_empty() => Verdict::Excluded,
+            // A thread that was not begun or resumed here may be anybody's.
+            Some(_)
+                if has_projects && dirs.is_empty() && !threads.iter().all(|thread| self.is_kept(thread)) =>
+            {
+                Verdict::Unknown
+            }
             Some(_) | None => Verdict::Kept,
         }
     }
@@ -170,9 +177,20 @@ impl ConnectionRules {
 
 impl About {
     fn threads(&self) -> impl Iterator<Item = String> {
-        let of_thread = self.thread.as_ref().and_then(|thread| thread.id.clone());
-        [self.thread_id.clone(), of_thread].into_iter().flatten()
+        let of_thread = self.thread.as_ref().map(|thread| thread.get("id").unwrap_or(thread));
+        let named = [self.thread_id.as_ref(), self.conversation_id.as_ref(), self.review_thread_id.as_ref()];
+        named.into_iter().chain([of_thread]).flatten().filter_map(|id| id.as_str().map(str::to_owned))
     }
+}
+
+/// Finds all strings in a message that are absolute paths.
+fn paths_in(message: &[u8]) -> Vec<String> {
+    let begins = ["\"/", "\"file:///"];
+    let places = begins.iter().flat_map(|begin| memchr::memmem::find_iter(message, begin.as_bytes()));
+    let strings = places.filter_map(|at| {
+        serde_json::Deserializer::from_slice(&message[at..]).into_iter::<String>().next()?.ok()
+    });
+    strings.collect()
 }
 
 /// Finds everything in a text that is a UUID.

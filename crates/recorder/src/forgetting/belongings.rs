@@ -2,12 +2,15 @@
 //! apart from them, and pieces of files that sessions share.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::path::PathBuf;
 
 use steno_capture::packing::Unpacker;
-use steno_vault::{Manifest, NameHash, Role, SourceId, Vault};
+use steno_vault::{Manifest, NameHash, Reason, Role, SourceId, Vault};
 
-use super::Error;
-use crate::archive::{Identity, Mixed, Piece, claude_slugs, is_project, names_of};
+use super::{Error, connection_of};
+use crate::archive::{
+    Identity, Mixed, Piece, claude_slugs, is_in_project, is_project, names_in, names_of, plan_name, plan_slug,
+};
 
 /// How much of a file is looked at to know which session it is of.
 const HEAD_BYTES_MAX: usize = 256 * 1024;
@@ -28,8 +31,8 @@ pub struct Belongings {
 pub fn belongings(vault: &Vault, all: &[Manifest], seeds: &[Manifest]) -> Result<Belongings, Error> {
     let mut names = BTreeSet::new();
     let mut slugs = BTreeSet::new();
-    for seed in seeds {
-        names.extend(names_in_vault(vault, seed)?);
+    for seed in seeds.iter().filter(|seed| Mixed::of(&seed.info).is_none()) {
+        names.extend(names_of(&seed.info, &head_of_transcript(vault, seed)?));
         if seed.info.provider.as_deref() == Some("claude") && seed.info.role == Role::Transcript {
             slugs.extend(claude_slugs(&head_in_vault(vault, seed)?));
         }
@@ -39,13 +42,14 @@ pub fn belongings(vault: &Vault, all: &[Manifest], seeds: &[Manifest]) -> Result
     let mut found = Belongings::default();
     for manifest in all {
         let is_its = chosen.contains(&manifest.id)
-            || is_plan_of(manifest, &slugs)
+            || plan_slug(&manifest.info).is_some_and(|slug| slugs.contains(&slug))
             || has_copilot && is_typed_in_copilot(manifest)
             || names_in_vault(vault, manifest)?.iter().any(|name| names.contains(name));
         if is_its {
             found.manifests.push(manifest.clone());
         }
     }
+    names.extend(slugs.iter().map(|slug| plan_name(slug)));
     found.names = names.into_iter().collect();
     Ok(found)
 }
@@ -57,27 +61,16 @@ fn is_typed_in_copilot(manifest: &Manifest) -> bool {
         && names.into_iter().any(|name| name.starts_with("command-history-state"))
 }
 
-/// Tells whether a file is a plan that a session with one of these names has made.
-fn is_plan_of(manifest: &Manifest, slugs: &BTreeSet<String>) -> bool {
-    let path = &manifest.info.path.0;
-    let is_plan = path.parent().and_then(|dir| dir.file_name()).is_some_and(|dir| dir == "plans");
-    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
-    is_plan
-        && manifest.info.provider.as_deref() == Some("claude")
-        && slugs.contains(stem.split("-agent-").next().unwrap_or_default())
-}
-
-/// Returns what the session of a file is known by. A file of several sessions is of none of them.
+/// Returns what the sessions are known by that a file has something of. A file of several sessions is of none of them.
 fn names_in_vault(vault: &Vault, manifest: &Manifest) -> Result<Vec<NameHash>, Error> {
-    let info = &manifest.info;
-    if Mixed::of(info).is_some() {
+    if Mixed::of(&manifest.info).is_some() || connection_of(manifest).is_some() {
         return Ok(Vec::new());
     }
-    // Gemini's files have the beginning of the session's id in their names, and all of it in their records.
-    let is_told_by_records = info.role == Role::Transcript
-        && (info.session.is_none() || info.provider.as_deref() == Some("gemini"));
-    let head = if is_told_by_records { head_in_vault(vault, manifest)? } else { Vec::new() };
-    Ok(names_of(info, &head))
+    Ok(names_in(&manifest.info, &head_of_transcript(vault, manifest)?))
+}
+
+fn head_of_transcript(vault: &Vault, manifest: &Manifest) -> Result<Vec<u8>, Error> {
+    if manifest.info.role == Role::Transcript { head_in_vault(vault, manifest) } else { Ok(Vec::new()) }
 }
 
 /// Reads the beginning of what a file holds now, unpacked. One that is damaged has none.
@@ -101,43 +94,67 @@ fn head_in_vault(vault: &Vault, manifest: &Manifest) -> Result<Vec<u8>, Error> {
 pub fn of_project(vault: &Vault, all: &[Manifest], project: &str) -> Result<Vec<Manifest>, Error> {
     let gemini = gemini_dirs(vault, all)?;
     let mut named = BTreeSet::new();
-    for manifest in all {
+    // What an agent keeps for a project and not for a session goes if nothing else of the project stays.
+    let mut staying = BTreeSet::new();
+    // What was said over a connection is found by its threads.
+    for manifest in all.iter().filter(|manifest| connection_of(manifest).is_none()) {
         let info = &manifest.info;
-        let dir = match (info.provider.as_deref(), &info.project) {
-            (Some("gemini"), Some(name)) => gemini.get(name).cloned(),
-            (Some("claude"), _) | (_, None) if info.role == Role::Transcript => {
+        let dir = match (info.provider.as_deref(), project_key(manifest)) {
+            (Some("gemini"), Some(key)) => gemini.get(&key).cloned(),
+            (Some("claude") | None, _) if info.role == Role::Transcript => {
                 Identity::of_head(&head_in_vault(vault, manifest)?).dir
             }
             _ => None,
         };
         if is_project(project, info, dir.as_deref()) {
             named.insert(manifest.id);
-            named.extend(in_same_project(all, manifest));
+        } else if info.role == Role::Transcript {
+            staying.extend(project_key(manifest));
         }
     }
-    Ok(all.iter().filter(|manifest| named.contains(&manifest.id)).cloned().collect())
+    let going: BTreeSet<ProjectKey> =
+        all.iter().filter(|manifest| named.contains(&manifest.id)).filter_map(project_key).collect();
+    let is_its = |manifest: &&Manifest| {
+        let key = project_key(manifest);
+        let is_of_none = manifest.info.session.is_none() && manifest.info.role == Role::Shared;
+        let goes_with_all = key.as_ref().is_some_and(|key| going.contains(key) && !staying.contains(key));
+        if is_of_none { goes_with_all } else { named.contains(&manifest.id) }
+    };
+    Ok(all.iter().filter(is_its).cloned().collect())
 }
 
-/// Lists what an agent keeps for the same project, by the name that it has for it.
-fn in_same_project(all: &[Manifest], one: &Manifest) -> Vec<SourceId> {
-    let key = |manifest: &Manifest| {
-        let info = &manifest.info;
-        (info.provider.clone(), info.home.clone().map(|home| home.0), info.project.clone())
-    };
-    let is_named =
-        matches!(one.info.provider.as_deref(), Some("claude" | "gemini")) && one.info.project.is_some();
-    let same = all.iter().filter(|other| is_named && key(other) == key(one));
-    same.map(|other| other.id).collect()
+/// What an agent calls a project, in one of its homes.
+type ProjectKey = (Option<String>, Option<PathBuf>, String);
+
+fn project_key(manifest: &Manifest) -> Option<ProjectKey> {
+    let info = &manifest.info;
+    let name = info.project.clone()?;
+    Some((info.provider.clone(), info.home.clone().map(|home| home.0), name))
 }
 
 /// Finds the directories of Gemini's projects, by the files in which the agent has written them down.
-fn gemini_dirs(vault: &Vault, all: &[Manifest]) -> Result<BTreeMap<String, String>, Error> {
+fn gemini_dirs(vault: &Vault, all: &[Manifest]) -> Result<BTreeMap<ProjectKey, String>, Error> {
+    #[derive(serde::Deserialize)]
+    struct Projects {
+        projects: BTreeMap<String, String>,
+    }
     let mut dirs = BTreeMap::new();
     for manifest in all.iter().filter(|manifest| manifest.info.provider.as_deref() == Some("gemini")) {
-        let is_root = manifest.info.path.0.file_name().is_some_and(|name| name == ".project_root");
-        if let Some(project) = manifest.info.project.clone().filter(|_| is_root) {
-            let dir = String::from_utf8_lossy(&head_in_vault(vault, manifest)?).trim().to_owned();
-            dirs.insert(project, dir);
+        let name = manifest.info.path.0.file_name().unwrap_or_default().to_string_lossy();
+        match (&*name, project_key(manifest)) {
+            (".project_root", Some(key)) => {
+                let dir = String::from_utf8_lossy(&head_in_vault(vault, manifest)?).trim().to_owned();
+                dirs.insert(key, dir);
+            }
+            ("projects.json", _) => {
+                let home = manifest.info.home.clone().map(|home| home.0);
+                let text = head_in_vault(vault, manifest)?;
+                let listed = serde_json::from_slice(&text).unwrap_or(Projects { projects: BTreeMap::new() });
+                for (dir, name) in listed.projects {
+                    dirs.entry((Some("gemini".to_owned()), home.clone(), name)).or_insert(dir);
+                }
+            }
+            _ => {}
         }
     }
     Ok(dirs)
@@ -150,8 +167,10 @@ pub struct PiecesOf {
     pub names: HashSet<NameHash>,
     /// Those of this project.
     pub project: Option<String>,
-    /// Those that name no session, and say what was typed in it.
-    pub prompts: HashSet<String>,
+    /// Those that name no session, and say what was typed in one in this directory.
+    pub prompts: HashSet<(String, String)>,
+    /// Those that name no session, and were typed in this directory while one went on, in milliseconds since 1970.
+    pub spans: Vec<(String, f64, f64)>,
     /// Those that name no session, from before this time, in milliseconds since 1970.
     pub before_ms: Option<f64>,
 }
@@ -164,10 +183,14 @@ impl PiecesOf {
             return (true, false);
         }
         let of_project = self.project.as_deref().zip(piece.dir.as_deref());
-        let is_of_project = of_project.is_some_and(|(project, dir)| crate::archive::names_dir(project, dir));
+        let is_of_project = of_project.is_some_and(|(project, dir)| is_in_project(project, dir));
         let is_nobodys = name.is_none();
-        let is_said =
-            is_nobodys && piece.text.as_ref().is_some_and(|text| self.prompts.contains(text.trim()));
+        let dir = piece.dir.clone().unwrap_or_default();
+        let is_typed = |text: &String| self.prompts.contains(&(dir.clone(), text.trim().to_owned()));
+        let is_meanwhile =
+            |time: f64| self.spans.iter().any(|(of, from, to)| *of == dir && (*from..=*to).contains(&time));
+        let is_said = is_nobodys
+            && (piece.text.as_ref().is_some_and(is_typed) || piece.time_ms.is_some_and(is_meanwhile));
         let is_old =
             is_nobodys && self.before_ms.zip(piece.time_ms).is_some_and(|(before, time)| time < before);
         let goes = is_of_project || is_said || is_old;
@@ -239,12 +262,15 @@ pub(super) fn rewrite_shared(
     vault: &std::sync::Arc<Vault>,
     files: &[SharedFile],
     pieces: &PiecesOf,
-    now: &str,
+    (why, now): (Reason, &str),
 ) -> Result<(), Error> {
     if files.is_empty() {
         return Ok(());
     }
     vault.sweep_later(now)?;
+    // Before they go: whoever is cut short here, and asked again, does not find them any more.
+    let names: Vec<NameHash> = files.iter().flat_map(|file| file.names.iter().copied()).collect();
+    vault.leave_out(&names, why, now)?;
     for file in files {
         let Some(mixed) = Mixed::of(&file.manifest.info) else { continue };
         let info = steno_vault::SourceInfo { is_filtered: true, ..file.manifest.info.clone() };

@@ -234,9 +234,11 @@ pub fn forget(
     let time = steno_model::Timestamp::from_instant(now).to_string();
     // Before anything has a tombstone: should this be cut short, nothing is forgotten, and what is missing then is archived
     // again.
-    belongings::rewrite_shared(vault, &doomed.shared, &doomed.pieces, &time)?;
+    belongings::rewrite_shared(vault, &doomed.shared, &doomed.pieces, (why, &time))?;
     blank_connections(store, vault, &doomed.shared_connections, &time)?;
-    let what = ToForget { sources: &doomed.sources, spines: &doomed.threads, names: &doomed.names };
+    let runs: Vec<NameHash> = doomed.runs.iter().map(|run| NameHash::of_session(&run.to_string())).collect();
+    let what =
+        ToForget { sources: &doomed.sources, spines: &doomed.threads, names: &doomed.names, runs: &runs };
     let forgotten = vault.forget_all(what, why, &time)?;
     spines.iter_mut().try_for_each(HeldSpine::remove)?;
     if !doomed.threads.is_empty() {
@@ -251,6 +253,9 @@ pub fn forget(
     }
     for run in &doomed.runs {
         store.remove_run(*run, now)?;
+    }
+    if !runs.is_empty() {
+        vault.runs_gone(&runs)?;
     }
     Ok(forgotten)
 }
@@ -290,7 +295,33 @@ fn hold_connection(store: &Store, spooled: Spooled) -> Result<Box<dyn LockGuard>
 /// # Errors
 /// What the system says.
 pub fn finish(store: &Store, vault: &Vault, now: jiff::Timestamp) -> Result<Vec<ThreadId>, Error> {
+    finish_runs(store, vault, now)?;
     finish_with(store, vault, None, now)
+}
+
+/// Deletes runs that were forgotten and are still there. One that somebody writes is left for the next time.
+fn finish_runs(store: &Store, vault: &Vault, now: jiff::Timestamp) -> Result<(), Error> {
+    let due = match vault.runs_due() {
+        Err(VaultError::Damaged { .. }) => return Ok(()),
+        due => due?,
+    };
+    if due.is_empty() {
+        return Ok(());
+    }
+    let mut left = Vec::new();
+    for run in store.runs()? {
+        let name = NameHash::of_session(&run.to_string());
+        if due.contains(&name) {
+            match store.remove_run(run, now) {
+                Err(JournalError::Held { .. }) => left.push(name),
+                removed => {
+                    removed?;
+                }
+            }
+        }
+    }
+    let gone: Vec<NameHash> = due.into_iter().filter(|run| !left.contains(run)).collect();
+    Ok(vault.runs_gone(&gone)?)
 }
 
 /// Deletes what is left of the spine of one thread, if it was forgotten.

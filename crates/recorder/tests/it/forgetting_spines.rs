@@ -202,7 +202,8 @@ fn a_death_inside_every_call_of_completing_it_changes_nothing() {
     let tombstones = {
         let disk = copy_of(&before);
         let vault = Vault::open(Arc::new(disk.clone()));
-        let what = steno_vault::ToForget { sources: &doomed.sources, spines: &doomed.threads, names: &[] };
+        let what =
+            steno_vault::ToForget { sources: &doomed.sources, spines: &doomed.threads, ..Default::default() };
         vault.forget_all(what, Reason::Session, "1970-01-01T00:00:00.000Z").unwrap();
         disk
     };

@@ -32,6 +32,7 @@ use crate::settings::Settings;
 pub fn run(args: &SpineRecordArgs, settings: &Settings, output: &mut Output) -> Outcome {
     let journal = Journal::new(runs::make_store(settings)?, archiving::journal_options(settings));
     Failure::unless_paused(journal.store())?;
+    archiving::end_pause(&journal, settings)?;
     let forgotten = if args.again { Forgotten::Again } else { Forgotten::Stays };
     let recording = Recording { journal: &journal, forgotten, settings };
     let mut jobs = Vec::new();

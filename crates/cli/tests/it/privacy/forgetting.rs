@@ -198,7 +198,7 @@ fn tombstones_of_a_former_version_lose_their_names() {
 }
 
 /// The checksum of zlib and gzip.
-fn crc32(bytes: &[u8]) -> u32 {
+pub fn crc32(bytes: &[u8]) -> u32 {
     !bytes.iter().fold(!0_u32, |crc, byte| {
         (0..8).fold(
             crc ^ u32::from(*byte),

@@ -1,6 +1,7 @@
 //! What is kept out of the archive, and what is deleted from it, is in no byte of the store: tried with a canary in every
 //! place that an agent writes to, and looked for by a reader of the formats that is not ours.
 
+mod attacks;
 mod exclusion;
 mod forgetting;
 mod pausing;

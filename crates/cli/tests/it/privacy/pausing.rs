@@ -103,7 +103,7 @@ fn a_pause_that_skips_holds_for_whoever_follows_and_also_when_it_ends_by_itself(
     let text = fs::read_to_string(&file).unwrap();
     let (before, after) = text.split_once("\"until\":\"").unwrap();
     let rest = after.split_once('"').unwrap().1;
-    fs::write(&file, format!("{before}\"until\":\"2001-01-01T00:00:00Z\"{rest}")).unwrap();
+    fs::write(&file, format!("{before}\"until\":\"{}\"{rest}", jiff::Timestamp::now())).unwrap();
     done(&steno.run(&["import"]));
     assert!(!file.exists());
     assert_absent(&steno, SECRET, "ended by itself");
