@@ -1,11 +1,13 @@
 //! `steno pause`: nothing gets in, and with `--skip` what was written meanwhile never does.
 
 use std::fs;
+use std::path::PathBuf;
 
 use super::world::{World, append};
 use super::{PUBLIC, SECRET, assert_absent, assert_present, done};
 use crate::app_servers::{Connected, SAID, SERVER};
-use crate::kit::{RUN, Steno, wait_until};
+use crate::kit::{RUN, Steno, id, json, wait_until};
+use crate::serving::send;
 
 /// Tries every way in; none takes anything.
 fn try_all(steno: &Steno, secret: &World) {
@@ -50,6 +52,34 @@ fn a_pause_stops_every_way_in_and_files_are_archived_afterwards() {
     assert_present(&steno, "zq7secret prompt");
     // What went over a connection is not in any file, and says so.
     assert_present(&steno, "\"reason\":\"paused\"");
+}
+
+#[test]
+fn recording_over_http_is_refused_while_it_is_paused() {
+    let steno = Steno::new();
+    let mut live = steno.start(&["serve", "--port", "0", "--json"]);
+    let file = PathBuf::from(json(&live.line())["token_file"].as_str().unwrap());
+    let path = |run: &str| format!("/v1/runs/{run}/events");
+    let event = |name: &str| format!(r#"{{"type":"step.started","payload":{{"name":"{name}","kind":"x"}}}}"#);
+    let answer = send(&file, &path(RUN), &event("before"));
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    done(&steno.run(&["pause"]));
+    let before = steno.text(RUN);
+    // The first run is still open, the second would begin.
+    for run in [RUN, &id(7)] {
+        let answer = send(&file, &path(run), &event(SECRET));
+        assert!(
+            answer.starts_with("HTTP/1.1 503") && answer.contains("urn:steno:problem:paused"),
+            "{answer}"
+        );
+    }
+    assert!(steno.text(RUN) == before && !steno.transcript(&id(7)).exists());
+    done(&steno.run(&["resume"]));
+    let answer = send(&file, &path(RUN), &event("after"));
+    assert!(answer.starts_with("HTTP/1.1 200") && answer.contains("\"seq\":2"), "{answer}");
+    live.signal("TERM");
+    done(&live.ended());
+    assert_absent(&steno, SECRET, "refused");
 }
 
 #[test]
