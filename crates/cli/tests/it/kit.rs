@@ -126,9 +126,7 @@ impl Steno {
 
     /// Looks at everything in the store.
     pub fn look(&self) -> BTreeMap<String, Seen> {
-        let mut found = BTreeMap::new();
-        look_below(&self.store(), String::new(), &mut found);
-        found
+        look_at(&self.store())
     }
 
     /// Fails if anything in the store is not as it was.
@@ -278,6 +276,13 @@ pub fn id(number: u8) -> String {
 #[track_caller]
 pub fn json(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_else(|error| panic!("`{text}` is not JSON: {error}"))
+}
+
+/// Looks at a directory and everything below it.
+pub fn look_at(path: &Path) -> BTreeMap<String, Seen> {
+    let mut found = BTreeMap::new();
+    look_below(path, String::new(), &mut found);
+    found
 }
 
 fn look_below(path: &Path, name: String, found: &mut BTreeMap<String, Seen>) {

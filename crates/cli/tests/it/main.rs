@@ -27,6 +27,7 @@ mod noticed;
 mod permissions;
 mod privacy;
 mod queries;
+mod reach;
 mod receipts;
 mod recording;
 mod service;

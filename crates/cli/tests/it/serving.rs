@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io::{Read as _, Write as _};
-use std::net::TcpStream;
+use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
@@ -87,6 +87,42 @@ fn up_serves_what_it_archives() {
     assert_eq!(files(&steno), Vec::<PathBuf>::new());
     live.signal("INT");
     assert_eq!(live.ended().code, 0);
+}
+
+/// Returns the addresses that a process listens at, as the kernel has them.
+fn listens_at(pid: u32) -> Vec<String> {
+    let fds = fs::read_dir(format!("/proc/{pid}/fd")).unwrap();
+    let open: Vec<String> = fds
+        .filter_map(|fd| Some(fs::read_link(fd.ok()?.path()).ok()?.to_string_lossy().into_owned()))
+        .collect();
+    let tables =
+        ["tcp", "tcp6"].map(|name| fs::read_to_string(format!("/proc/net/{name}")).unwrap_or_default());
+    let sockets = tables.iter().flat_map(|table| table.lines().skip(1));
+    let fields = sockets.map(|line| line.split_whitespace().collect::<Vec<_>>());
+    // `0A` is a socket that listens; the tenth field is its inode.
+    let ours = fields.filter(|socket| socket[3] == "0A" && open.contains(&format!("socket:[{}]", socket[9])));
+    ours.map(|socket| socket[1].to_owned()).collect()
+}
+
+#[test]
+fn servers_listen_on_this_machine_alone_and_up_takes_a_free_port_if_its_own_is_taken() {
+    const PORT: u16 = 7836;
+    let steno = Steno::new();
+    // If that fails the port is taken by others, which is as well.
+    let _taken = TcpListener::bind(("127.0.0.1", PORT)).ok();
+    let serve = steno.command(&["serve", "--port", "0", "--json"]);
+    let up = steno.command(&["--store", steno.store().to_str().unwrap(), "up", "--demo"]);
+    for command in [serve, up] {
+        let live = Live::start(command);
+        wait_until("there is a server", || !files(&steno).is_empty());
+        let reached: Value =
+            serde_json::from_str(&fs::read_to_string(files(&steno).remove(0)).unwrap()).unwrap();
+        let port: u16 = reached["url"].as_str().unwrap().rsplit(':').next().unwrap().parse().unwrap();
+        assert_ne!(port, PORT);
+        assert_eq!(listens_at(live.pid()), [format!("0100007F:{port:04X}")]);
+        live.signal("INT");
+        assert_eq!(live.ended().code, 0);
+    }
 }
 
 #[test]

@@ -155,3 +155,36 @@ fn doctor_names_a_pattern_that_matches_nothing() {
     let about = |text: &str| said.out.lines().filter(|line| line.contains(text)).count();
     assert_eq!((about("/src/misspelt"), about(&format!("/src/{SECRET}-project"))), (1, 0), "{}", said.out);
 }
+
+/// Files with secrets in the homes of agents, and below a session's own directory, where any other name is taken.
+#[test]
+fn credentials_settings_and_shell_snapshots_are_not_archived_unless_they_are_named() {
+    let steno = Steno::new();
+    let public = World::new(&steno, PUBLIC, 0xab);
+    public.write();
+    let home = steno.dir.path();
+    let beside = public.claude_file().with_extension("");
+    let files = [
+        home.join(".claude/.credentials.json"),
+        home.join(".claude/settings.json"),
+        home.join(".claude/shell-snapshots/snapshot-bash-1.sh"),
+        home.join(".codex/auth.json"),
+        home.join(".codex/config.toml"),
+        home.join(".gemini/oauth_creds.json"),
+        home.join(".gemini/.env"),
+        home.join(".copilot/config.json"),
+        beside.join("tool-results/.env"),
+        beside.join("auth.json"),
+    ];
+    for file in &files {
+        write(file, &format!("{{\"token\":\"{SECRET}\"}}\n"));
+    }
+    copy_dir(&home.join(".claude"), &home.join("backup/.claude"));
+    for args in [&["import"][..], &["import", "backup"], &["up", "--once", "--no-serve"]] {
+        done(&steno.run(args));
+        assert_absent(&steno, SECRET, &format!("{args:?}"));
+    }
+    assert_whole(&steno, PUBLIC);
+    done(&steno.run(&["import", files[3].to_str().unwrap()]));
+    assert_present(&steno, SECRET);
+}

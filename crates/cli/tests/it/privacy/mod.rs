@@ -6,7 +6,7 @@ mod exclusion;
 mod forgetting;
 mod pausing;
 pub mod scan;
-mod world;
+pub mod world;
 
 use std::path::Path;
 
