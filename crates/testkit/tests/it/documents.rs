@@ -1,7 +1,22 @@
-//! Lists in documents that have a counterpart in the tree: the recipes of `justfile` in `CONTRIBUTING.md`, and the rows of
-//! the benchmarks in `docs/benchmarks.md`.
+//! Lists in documents that have a counterpart in the tree: the recipes of `justfile` in `CONTRIBUTING.md`, the rows of the
+//! benchmarks in `docs/benchmarks.md`, and the tests in `docs/promises.md`.
+
+use std::path::Path;
 
 use steno_testkit::places;
+
+use crate::source;
+
+/// The documents whose promises have tests, besides the pages about formats.
+const PROMISING: [&str; 7] = [
+    "README.md",
+    "SECURITY.md",
+    "docs/privacy.md",
+    "docs/verify.md",
+    "docs/api.md",
+    "docs/settings.md",
+    "docs/receipts/README.md",
+];
 
 /// How the names of rows begin, of all benchmarks.
 const ROWS: [&str; 16] = [
@@ -65,6 +80,121 @@ fn recipes_rows_and_gaps_are_found() {
     ] {
         assert_eq!(fits(row, name), want, "{row}, {name}");
     }
+}
+
+#[test]
+fn every_promise_has_a_test_that_is_there() {
+    let files = places::files();
+    let formats = files.iter().filter(|path| path.starts_with("docs/format/") && ends_in(path, "md"));
+    let documents: Vec<&str> = PROMISING.into_iter().chain(formats.map(String::as_str)).collect();
+    assert!(documents.len() > PROMISING.len() + 5, "{documents:?}");
+    let read = |path: &str| files.iter().any(|file| file == path).then(|| places::read(path));
+    let gaps = promise_gaps(&places::read("docs/promises.md"), &documents, &read);
+    assert!(gaps.is_empty(), "\n{}", gaps.join("\n"));
+}
+
+#[test]
+fn promises_without_a_test_are_found() {
+    let read = |path: &str| {
+        let text = match path {
+            "a.md" => "# A\n\n## It `holds`\n",
+            "b.md" => "# B\n",
+            "crates/cli/tests/it/kill.rs" => {
+                "#[test]\nfn lives() {}\nfn helps() {}\n// #[test]\n// fn rests() {}\n"
+            }
+            "crates/cli/tests/it/privacy/mod.rs" => "#[test]\n#[cfg(unix)]\nfn hides() {}\n",
+            "crates/journal/src/pause.rs" => "mod tests {\n    #[test]\n    fn ends() {}\n}\n",
+            "scripts/x.py" => "def cut():\n    pass\n",
+            "scripts/x.sh" => "",
+            _ => return None,
+        };
+        Some(text.to_owned())
+    };
+    let page = |rows: &str| format!("# Promises\n\n## a.md\n\n| p | h | t |\n|---|---|---|\n{rows}");
+    let good = "| p | It `holds` | `cli::kill::lives`, `cli::privacy::hides` |\n\
+                | p | A | `journal::pause::tests::ends`, `scripts/x.py: cut`, `scripts/x.sh: all` |\n";
+    assert_eq!(promise_gaps(&page(good), &["a.md"], &read), Vec::<String>::new());
+    assert_eq!(promise_gaps(&page(good), &["a.md", "b.md"], &read), ["b.md: no table"]);
+    assert_eq!(promise_gaps(&page(""), &["a.md"], &read), ["a.md: no table"]);
+    for (row, want) in [
+        ("| p | Gone | `cli::kill::lives` |", "a.md: no heading `Gone`"),
+        ("| p | A | by hand |", "a.md: `p` has no test"),
+        ("| p | A |", "a.md: `p` does not have three cells"),
+        ("| p | A | `cli::kill::dies` |", "a.md: no `cli::kill::dies`"),
+        ("| p | A | `cli::kill::helps` |", "a.md: no `cli::kill::helps`"),
+        ("| p | A | `cli::kill::rests` |", "a.md: no `cli::kill::rests`"),
+        ("| p | A | `cli::lives` |", "a.md: no `cli::lives`"),
+        ("| p | A | `journal::kill::lives` |", "a.md: no `journal::kill::lives`"),
+        ("| p | A | `scripts/x.py: burn` |", "a.md: no `scripts/x.py: burn`"),
+        ("| p | A | `scripts/y.sh: all` |", "a.md: no `scripts/y.sh: all`"),
+    ] {
+        assert_eq!(promise_gaps(&page(row), &["a.md"], &read), [want], "{row}");
+    }
+}
+
+/// Says what is wrong with a page of promises: documents without a table, headings and tests that are not there.
+fn promise_gaps(page: &str, documents: &[&str], read: &dyn Fn(&str) -> Option<String>) -> Vec<String> {
+    let mut gaps = Vec::new();
+    for document in documents {
+        let section = page.split("\n## ").find_map(|part| part.strip_prefix(&format!("{document}\n")));
+        let table = section.unwrap_or_default().lines().filter_map(|line| line.strip_prefix('|'));
+        // The first two lines are the head.
+        let rows: Vec<_> = table.skip(2).collect();
+        if rows.is_empty() {
+            gaps.push(format!("{document}: no table"));
+        }
+        let text = read(document).unwrap_or_default();
+        let headings: Vec<_> = text
+            .lines()
+            .filter(|line| line.starts_with('#'))
+            .map(|line| line.trim_start_matches('#').trim())
+            .collect();
+        for row in rows {
+            let cells: Vec<_> = row.trim_end().trim_end_matches('|').split('|').map(str::trim).collect();
+            let [promise, heading, tests] = cells[..] else {
+                gaps.push(format!("{document}: `{}` does not have three cells", cells[0]));
+                continue;
+            };
+            if !headings.contains(&heading) {
+                gaps.push(format!("{document}: no heading `{heading}`"));
+            }
+            let tests: Vec<_> = tests.split('`').skip(1).step_by(2).collect();
+            if tests.is_empty() {
+                gaps.push(format!("{document}: `{promise}` has no test"));
+            }
+            let absent = tests.iter().filter(|test| !is_test(test, read));
+            gaps.extend(absent.map(|test| format!("{document}: no `{test}`")));
+        }
+    }
+    gaps
+}
+
+/// Tells whether there is a test: `crate::module::name`, or a function of a script, `scripts/x.py: name`.
+fn is_test(test: &str, read: &dyn Fn(&str) -> Option<String>) -> bool {
+    if let Some((script, name)) = test.split_once(": ") {
+        let is_function = |text: &str| !ends_in(script, "py") || text.contains(&format!("def {name}("));
+        return script.starts_with("scripts/") && read(script).is_some_and(|text| is_function(&text));
+    }
+    let parts: Vec<_> = test.split("::").collect();
+    let [folder, modules @ .., name] = &parts[..] else { return false };
+    let path = modules.join("/");
+    let around = path.strip_suffix("/tests").unwrap_or(&path);
+    let below = [format!("tests/it/{path}"), format!("src/{path}"), format!("src/{around}")];
+    let files =
+        below.iter().flat_map(|file| ["", "/mod"].map(|more| format!("crates/{folder}/{file}{more}.rs")));
+    files.filter_map(|file| read(&file)).any(|text| test_names(&text).iter().any(|found| found == name))
+}
+
+fn ends_in(path: &str, ending: &str) -> bool {
+    Path::new(path).extension().is_some_and(|found| found == ending)
+}
+
+/// Returns the names of the tests in a source file.
+fn test_names(text: &str) -> Vec<String> {
+    let code = source::layers(text).code;
+    let tests =
+        code.split("#[test]").skip(1).filter_map(|after| after.split_once("fn ")?.1.split('(').next());
+    tests.map(str::to_owned).collect()
 }
 
 /// Returns the recipes of a `justfile` that a user may run.
