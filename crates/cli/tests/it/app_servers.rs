@@ -7,6 +7,7 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use serde_json::Value;
 
 use crate::kit::{Steno, wait_until};
+use crate::privacy::scan::places_of;
 
 /// A server that answers as `codex app-server` does, as far as it goes, and ends with 7.
 pub const SERVER: &str = r#"
@@ -278,6 +279,7 @@ fn the_repository_of_a_session_is_kept_beside_it() {
         assert!(done.unwrap().status.success(), "{args:?}");
     };
     git(&["init", "--quiet"]);
+    git(&["remote", "add", "origin", "https://zq7name:zq7password@example.com/shop.git"]);
     fs::write(work.join("kept.txt"), "one\n").unwrap();
     git(&["add", "."]);
     git(&["commit", "--quiet", "-m", "first"]);
@@ -296,9 +298,45 @@ fn the_repository_of_a_session_is_kept_beside_it() {
         (&"git_info".into(), &"git_diff".into())
     );
     assert_eq!(info["payload"]["git"]["commit_hash"], diff["payload"]["base_sha"]);
+    assert_eq!(info["payload"]["git"]["repository_url"], "https://example.com/shop.git");
+    assert_eq!(places_of(&steno.store(), "zq7"), Vec::<String>::new(), "whose repository it is");
     let dir = steno.store().join("spine/th1");
     let patch = fs::read_to_string(dir.join(diff["payload"]["artifact_path"].as_str().unwrap())).unwrap();
     assert!(patch.contains("-one\n+two\n"), "{patch}");
     let said = steno.run(&["spine", "validate", "th1"]);
     assert!(said.code == 0 && said.out.starts_with("valid"), "{said:?}");
+}
+
+/// Of requests for tokens of the account, and their answers, only method, id and length are recorded.
+#[test]
+fn tokens_of_an_account_are_handed_on_and_in_no_byte_of_the_store() {
+    const SERVER: &str = r#"
+while IFS= read -r line; do
+  case "$line" in
+    *thread/start*) printf '%s\n' '{"id":2,"result":{"thread":{"id":"th1","cwd":"/w"},"model":"m"}}' ;;
+    *login*) printf '%s\n' '{"id":9,"method":"account/chatgptAuthTokens/refresh","params":{"reason":"zq7asked"}}' ;;
+    *) printf '{"method":"heard","params":{"bytes":%s}}\n' "${#line}" ;;
+  esac
+done
+"#;
+    const LOGIN: &str =
+        r#"{"method":"account/login/start","id":8,"params":{"type":"apiKey","apiKey":"zq7key"}}"#;
+    const GIVEN: &str = r#"{"id":9,"result":{"accessToken":"zq7token","chatgptAccountId":"a"}}"#;
+    let steno = Steno::new();
+    let mut connected = Connected::begin(&steno, &["sh", "-c", SERVER]);
+    connected.say(SAID[1]);
+    connected.hear();
+    connected.say(LOGIN);
+    assert!(connected.hear().contains("zq7asked"), "the client is asked");
+    connected.say(GIVEN);
+    let heard = format!("{{\"method\":\"heard\",\"params\":{{\"bytes\":{}}}}}\n", GIVEN.len());
+    assert_eq!(connected.hear(), heard, "the server has got the token");
+    assert_eq!(connected.end().1, 0);
+    assert_eq!(places_of(&steno.store(), "zq7"), Vec::<String>::new());
+    for (what, len) in
+        [("\"method\":\"account/login/start\",\"id\":8", LOGIN.len()), ("\"id\":9", GIVEN.len())]
+    {
+        let kept = format!("{{{what},\"withheld\":true,\"bytes\":{len}}}");
+        assert!(!places_of(&steno.store(), &kept).is_empty(), "{kept}");
+    }
 }
