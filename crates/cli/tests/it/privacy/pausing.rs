@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use super::world::{World, append};
 use super::{PUBLIC, SECRET, assert_absent, assert_present, done};
@@ -108,6 +109,21 @@ fn what_was_written_during_a_pause_that_skips_never_gets_in() {
     super::assert_whole(&steno, PUBLIC);
     super::assert_whole(&steno, "zq7after");
     done(&steno.run(&["verify"]));
+}
+
+/// Files have their times from a clock that is a few milliseconds behind.
+#[test]
+fn a_file_that_is_written_as_soon_as_a_pause_began_is_skipped() {
+    let steno = Steno::new();
+    done(&steno.run(&["pause", "--skip"]));
+    let begun = fs::metadata(steno.store().join("paused")).unwrap().modified().unwrap();
+    let file = World::new(&steno, SECRET, 0x5e).claude_file();
+    append(&file, "{\"type\":\"custom-title\",\"customTitle\":\"zq7secret title\"}\n");
+    let behind = begun - Duration::from_millis(10);
+    fs::File::options().append(true).open(&file).unwrap().set_modified(behind).unwrap();
+    done(&steno.run(&["resume"]));
+    steno.run(&["import"]);
+    assert_absent(&steno, SECRET, "written at once");
 }
 
 #[test]
