@@ -7,7 +7,7 @@ use std::process::Command;
 
 use steno_testkit::{needs, tool};
 
-use crate::kit::{Seen, Steno, look_at, program, wait_until};
+use crate::kit::{RUN, Seen, Steno, look_at, program, wait_until};
 use crate::privacy::world::{World, append};
 
 /// The first digits of a session of the samples.
@@ -33,9 +33,11 @@ fn network_calls(steno: &Steno, args: &[&str]) -> (Option<i32>, Vec<String>) {
 fn no_command_but_servers_uses_a_network() {
     needs!(tool("strace"), "strace shows which sockets are made");
     let steno = Steno::new();
-    let commands: [&[&str]; 24] = [
+    let commands: [&[&str]; 26] = [
         &["up", "--demo", "--once"],
         &["import"],
+        &["record", "--run", RUN],
+        &["app-server", "--", "true"],
         &["ls"],
         &["tree", SESSION],
         &["show", SESSION],
