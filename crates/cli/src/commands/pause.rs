@@ -1,7 +1,5 @@
 //! `steno pause` and `steno resume`: recording stops, and goes on.
 
-use std::time::Duration;
-
 use jiff::Timestamp;
 use steno_journal::{Journal, Pause, Store};
 use steno_recorder::archive::{Archive, ArchiveOptions, Skipped, follower};
@@ -13,9 +11,6 @@ use crate::args::PauseArgs;
 use crate::failure::{Exit, Failure, Outcome};
 use crate::runs;
 use crate::settings::Settings;
-
-/// How far the clock that files have their times from, which moves in ticks, may be behind ours.
-const CLOCK_LAG: Duration = Duration::from_millis(100);
 
 pub fn pause(args: &PauseArgs, settings: &Settings) -> Outcome {
     let store = runs::make_store(settings)?;
@@ -35,7 +30,7 @@ pub fn pause(args: &PauseArgs, settings: &Settings) -> Outcome {
     // A pause that is on and skips goes on skipping, from where it began.
     let before = store.pause_set().filter(|pause| !pause.is_over(now));
     let skipped = before.filter(|pause| pause.skips);
-    let since = skipped.and_then(|pause| pause.since).unwrap_or(now - CLOCK_LAG);
+    let since = skipped.and_then(|pause| pause.since).unwrap_or(now);
     let pause = Pause { since: Some(since), until, skips: args.skip || skipped.is_some() };
     store.pause(&pause).map_err(|error| {
         let path = settings.store.value.display();
