@@ -3,6 +3,8 @@
 //! A source that has something new is taken up, and let go again when it has been quiet for a while: a process holds few
 //! files open however many there are, and another process can take over what this one leaves.
 
+mod pausing;
+
 use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -198,31 +200,6 @@ impl<'a> Following<'a> {
             self.health.files_unread = self.unread(is_ready);
         }
         Ok(self.health)
-    }
-
-    /// Tells whether recording is paused. After a pause that skips, what was written meanwhile is left out first.
-    fn is_paused(&mut self, watcher: &mut dyn Watcher) -> bool {
-        let is_paused = watcher.is_paused();
-        if let Some(pause) = self.skipping.take().filter(|_| !is_paused)
-            && let Err(error) = self.leave_out(&pause)
-        {
-            watcher.failed(Path::new("paused"), &error);
-            self.skipping = Some(pause);
-            return true;
-        }
-        let set = self.archive.journal.store().pause_set();
-        self.skipping = set.filter(|pause| is_paused && pause.skips);
-        is_paused
-    }
-
-    /// Leaves out what was written during a pause. Whoever has ended it by hand has done that for agents' homes, and not
-    /// for what was named here.
-    fn leave_out(&mut self, pause: &Pause) -> Result<(), Error> {
-        if self.archive.journal.store().pause_set().is_some() {
-            return self.archive.end_pause(&self.places);
-        }
-        let named = Places { homes: Vec::new(), ..self.places.clone() };
-        if named.given.is_empty() { Ok(()) } else { self.archive.skip(pause, &named).map(|_| ()) }
     }
 
     /// Looks at everything that is due, once: what has more is due again, after others had their turn.
