@@ -232,6 +232,7 @@ fn named(
             (manifests, Reason::Session)
         }
         (None, Some(project), _) => {
+            let project = &absolute(project);
             pieces.project = Some(project.clone());
             threads = threads_in(project, store)?;
             (of_project(vault, all, project).map_err(not_forgotten)?, Reason::Project)
@@ -244,6 +245,17 @@ fn named(
         (None, None, None) => return Err(Failure::usage("say what to forget")),
     };
     Ok(Named { seeds, run, threads, why, pieces })
+}
+
+/// Returns a directory that somebody named from where they are as it is named from anywhere. Anything else may be what an
+/// agent calls a project.
+fn absolute(pattern: &str) -> String {
+    let is_path =
+        pattern.starts_with(['.', '~']) || pattern.contains('/') && !pattern.starts_with(['/', '*', '-']);
+    match std::path::absolute(pattern) {
+        Ok(path) if is_path && !pattern.contains('*') => path.to_string_lossy().into_owned(),
+        Ok(_) | Err(_) => pattern.to_owned(),
+    }
 }
 
 /// Finds the threads that were on connections, and in a project.

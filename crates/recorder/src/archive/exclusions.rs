@@ -102,33 +102,20 @@ impl Exclusions {
 /// the one that was named.
 #[must_use]
 pub fn is_project(pattern: &str, info: &SourceInfo, dir: Option<&str>) -> bool {
-    let pattern = absolute(pattern);
     let is_named = |pattern: &str| {
         let by_name = |name| matches(plain(pattern), name) || names_dir(pattern, name);
         let by_made_up_name = |name| dir.is_none() && names_project(pattern, name);
         info.project.as_deref().is_some_and(|name| by_name(name) || by_made_up_name(name))
             || dir.is_some_and(|dir| names_dir(pattern, dir))
     };
-    is_named(&pattern) || std::fs::canonicalize(&*pattern).is_ok_and(|real| is_named(&real.to_string_lossy()))
+    is_named(pattern) || std::fs::canonicalize(pattern).is_ok_and(|real| is_named(&real.to_string_lossy()))
 }
 
 /// Tells whether a directory is that of a project that somebody means, or lies below it.
 #[must_use]
 pub fn is_in_project(pattern: &str, dir: &str) -> bool {
-    let pattern = absolute(pattern);
-    names_dir(&pattern, dir)
-        || std::fs::canonicalize(&*pattern).is_ok_and(|real| names_dir(&real.to_string_lossy(), dir))
-}
-
-/// Returns a directory that somebody named from where they are as it is named from anywhere. Anything else may be what an
-/// agent calls a project.
-fn absolute(pattern: &str) -> Cow<'_, str> {
-    let is_path =
-        pattern.starts_with(['.', '~']) || pattern.contains('/') && !pattern.starts_with(['/', '*', '-']);
-    match std::path::absolute(pattern) {
-        Ok(path) if is_path && !pattern.contains('*') => path.to_string_lossy().into_owned().into(),
-        Ok(_) | Err(_) => pattern.into(),
-    }
+    names_dir(pattern, dir)
+        || std::fs::canonicalize(pattern).is_ok_and(|real| names_dir(&real.to_string_lossy(), dir))
 }
 
 fn is_dir(pattern: &str) -> bool {
