@@ -3,13 +3,13 @@
 
 use std::collections::BTreeSet;
 use std::io::Read as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use memchr::memmem;
 use serde::Deserialize;
 use steno_capture::packing::Unpacked;
 use steno_disk::{Links, open_regular};
-use steno_vault::SourceInfo;
+use steno_vault::{Role, SourceInfo};
 
 /// How much of a file is looked at.
 const HEAD_BYTES_MAX: u64 = 256 * 1024;
@@ -53,6 +53,21 @@ pub(crate) fn sessions_in(head: &[u8]) -> BTreeSet<String> {
     let mut sessions: BTreeSet<String> = KEYS.iter().flat_map(|key| strings_at(head, key)).collect();
     sessions.extend(Identity::of_head(head).session);
     sessions
+}
+
+/// Returns the file that has the records of a file's session: the file itself, or that beside which it lies.
+pub(crate) fn session_file(info: &SourceInfo) -> Option<PathBuf> {
+    let path = &info.path.0;
+    if info.role == Role::Transcript {
+        return Some(path.clone());
+    }
+    let id = info.session.as_deref()?.rsplit('/').next()?;
+    let dir = path.ancestors().find(|dir| dir.file_name().is_some_and(|name| name == id))?;
+    match info.provider.as_deref()? {
+        "claude" => Some(dir.with_extension("jsonl")),
+        "copilot" => Some(dir.join("events.jsonl")),
+        _ => None,
+    }
 }
 
 /// Returns what a plan of Claude Code is named after, which its session has too.

@@ -1,9 +1,9 @@
 //! What is not recorded again: sessions that were forgotten or skipped, wherever a file of theirs lies.
 
-use steno_vault::{NameHash, Role, SourceInfo, Vault};
+use steno_vault::{NameHash, SourceInfo, Vault};
 
 use super::catalog::first_id_at;
-use super::identity::{Identity, head_of, plan_slug, sessions_in};
+use super::identity::{Identity, head_of, plan_slug, session_file, sessions_in};
 use super::mixed::Mixed;
 use super::{Archive, Error, ToArchive};
 
@@ -44,8 +44,8 @@ fn is_info_left_out(vault: &Vault, info: &SourceInfo) -> Result<bool, Error> {
     if !vault.leaves_out_anything().map_err(Error::Catalog)? {
         return Ok(false);
     }
-    let is_read = info.role == Role::Transcript && Mixed::of(info).is_none();
-    let head = if is_read { head_of(&info.path.0).unwrap_or_default() } else { Vec::new() };
+    let session = session_file(info).filter(|_| Mixed::of(info).is_none());
+    let head = session.and_then(|session| head_of(&session)).unwrap_or_default();
     for name in names_in(info, &head).into_iter().chain([NameHash::of_path(&info.path.0)]) {
         if vault.leaves_out(name).map_err(Error::Catalog)? {
             return Ok(true);

@@ -10,7 +10,7 @@ use steno_capture::discovery::{Home, Origin, Provider, Role as PlaceRole, files}
 use steno_vault::{Role, SourceInfo};
 
 use super::exclusions::claude_name;
-use super::identity::{Identity, copilot_dir, head_of, string_at};
+use super::identity::{Identity, copilot_dir, head_of, session_file, string_at};
 use super::mixed::Mixed;
 
 /// How many sessions of a project are asked for its directory.
@@ -63,7 +63,10 @@ impl Membership {
         }
         let dir = match (info.provider.as_deref(), home) {
             (Some("claude"), Some(home)) => match (&name, id) {
-                (Some(name), _) => own_dir(info).or_else(|| self.claude_dir(home, name)),
+                (Some(name), _) => {
+                    let own = session_file(info).and_then(|session| Identity::of_file(&session).dir);
+                    own.or_else(|| self.claude_dir(home, name))
+                }
                 (None, Some(id)) => return self.of_session("claude", home, id),
                 (None, None) => return self.of_plan(home, path),
             },
@@ -160,19 +163,6 @@ impl Membership {
             Project::new(Some(project), dir)
         })
     }
-}
-
-/// Finds the directory that a session of Claude Code was started in, by its own records: of a file that lies in the
-/// session's directory, those beside it.
-fn own_dir(info: &SourceInfo) -> Option<String> {
-    if info.role == Role::Transcript
-        && let Some(dir) = Identity::of_file(&info.path.0).dir
-    {
-        return Some(dir);
-    }
-    let id = info.session.as_deref()?.rsplit('/').next()?;
-    let session = info.path.0.ancestors().find(|dir| dir.file_name().is_some_and(|name| name == id))?;
-    Identity::of_file(&session.with_extension("jsonl")).dir
 }
 
 /// Finds the project of a file that lies anywhere, by its records.

@@ -214,8 +214,9 @@ fn filter_projects(text: &str, keep: &mut dyn FnMut(&Piece<'_>) -> bool) -> Opti
     if left_out == 0 {
         return Some(Filtered { kept: text.as_bytes().to_vec(), left_out, pieces });
     }
-    let kept = serde_json::to_string(&projects).ok()?;
-    Some(Filtered { kept: text.replacen(list.projects.get(), &kept, 1).into_bytes(), left_out, pieces })
+    // Nothing says what else may stand in it.
+    let kept = serde_json::json!({ "projects": projects }).to_string();
+    Some(Filtered { kept: kept.into_bytes(), left_out, pieces })
 }
 
 #[cfg(test)]

@@ -50,7 +50,9 @@ fn a_forgotten_session_does_not_come_back_under_another_name() {
     write(&steno.dir.path().join(".claude/projects/-src-p/agent-d1.jsonl"), &format!("{agent}\n"));
     write(&steno.dir.path().join(format!(".claude/plans/{CANARY}-plan-agent-x.md")), CANARY);
     done(&steno.run(&["import"]));
-    for place in ["prompt", "subagent", "later", "codex prompt", "gemini prompt", "copilot prompt"] {
+    for place in
+        ["prompt", "subagent", "later", "codex prompt", "gemini prompt", "copilot prompt", "copilot plan"]
+    {
         let text = format!("{CANARY} {place}");
         assert!(!super::is_present(&steno, &text), "{text} is back");
     }
