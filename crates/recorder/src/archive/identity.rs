@@ -33,8 +33,7 @@ impl Identity {
     /// Looks at the first bytes of a session's records.
     #[must_use]
     pub fn of_head(head: &[u8]) -> Self {
-        let first = head.split(|byte| *byte == b'\n').next().unwrap_or_default();
-        if let Some(identity) = serde_json::from_slice(first).ok().and_then(of_codex) {
+        if let Some(identity) = Self::of_first_line(head) {
             return identity;
         }
         let session = ["sessionId", "session_id", "thread_id"];
@@ -45,14 +44,27 @@ impl Identity {
     }
 }
 
-/// Returns every session that the beginning of a file names as its own, or as one that it goes on from: of subagents, forks
-/// and copies under another name.
+impl Identity {
+    /// Looks at the first record, which says everything of a session of Codex.
+    fn of_first_line(head: &[u8]) -> Option<Self> {
+        let first = head.split(|byte| *byte == b'\n').next().unwrap_or_default();
+        serde_json::from_slice(first).ok().and_then(of_codex)
+    }
+}
+
+/// Returns the sessions that the records at the beginning of a file are of: several, where they were copied.
 pub(crate) fn sessions_in(head: &[u8]) -> BTreeSet<String> {
-    const KEYS: [&str; 6] =
-        ["sessionId", "session_id", "thread_id", "parent_thread_id", "forked_from_id", "conversation_id"];
-    let mut sessions: BTreeSet<String> = KEYS.iter().flat_map(|key| strings_at(head, key)).collect();
-    sessions.extend(Identity::of_head(head).session);
-    sessions
+    const KEYS: [&str; 3] = ["sessionId", "session_id", "thread_id"];
+    match Identity::of_first_line(head) {
+        Some(identity) => identity.session.into_iter().collect(),
+        None => KEYS.iter().flat_map(|key| strings_at(head, key)).collect(),
+    }
+}
+
+/// Returns the threads that a subagent of Codex works for.
+pub(crate) fn parents_in(head: &[u8]) -> Vec<String> {
+    let first = head.split(|byte| *byte == b'\n').next().unwrap_or_default();
+    strings_at(first, "parent_thread_id")
 }
 
 /// Returns the file that has the records of a file's session: the file itself, or that beside which it lies.

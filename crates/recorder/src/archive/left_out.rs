@@ -3,7 +3,7 @@
 use steno_vault::{NameHash, SourceInfo, Vault};
 
 use super::catalog::first_id_at;
-use super::identity::{Identity, head_of, plan_slug, session_file, sessions_in};
+use super::identity::{Identity, head_of, parents_in, plan_slug, session_file, sessions_in};
 use super::mixed::Mixed;
 use super::{Archive, Error, ToArchive};
 
@@ -16,12 +16,17 @@ pub fn names_of(info: &SourceInfo, head: &[u8]) -> Vec<NameHash> {
     info.session.iter().chain(&by_records).map(|session| NameHash::of_session(session)).collect()
 }
 
-/// Returns the hashes of all sessions that a file has something of: those of [`names_of`], and what records name in it that
-/// lies under another name.
+/// Returns the hashes of the sessions that a file belongs to: those of [`names_of`], those that records say in a file under
+/// another name, and those that a subagent works for. A fork is a session of its own.
 #[must_use]
 pub fn names_in(info: &SourceInfo, head: &[u8]) -> Vec<NameHash> {
     let mut names = names_of(info, head);
-    names.extend(sessions_in(head).iter().map(|session| NameHash::of_session(session)));
+    let by_records: Vec<NameHash> =
+        sessions_in(head).iter().map(|session| NameHash::of_session(session)).collect();
+    if !by_records.iter().any(|name| names.contains(name)) {
+        names.extend(by_records);
+    }
+    names.extend(parents_in(head).iter().map(|session| NameHash::of_session(session)));
     names.extend(plan_slug(info).map(|slug| plan_name(&slug)));
     names
 }
