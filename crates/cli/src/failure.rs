@@ -65,7 +65,7 @@ impl Failure {
 
     /// Fails while recording into a store is paused.
     pub fn unless_paused(store: &Store) -> Result<(), Self> {
-        if store.is_paused(jiff::Timestamp::now()) { Err(JournalError::Paused.into()) } else { Ok(()) }
+        Ok(store.enter(jiff::Timestamp::now()).map(|_| ())?)
     }
 
     pub fn with_hint(self, hint: impl Into<String>) -> Self {

@@ -8,6 +8,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use steno_disk::{LockGuard, StorePath, read_full, replace_file, sync_dir};
 
+use crate::error::Error;
 use crate::side::json_line;
 use crate::store::Store;
 
@@ -76,14 +77,18 @@ impl Store {
         false
     }
 
-    /// Begins to record something: while what this returns is held, a pause does not begin. `None` while recording is
-    /// paused.
-    #[must_use]
-    pub fn enter(&self, now: Timestamp) -> Option<Recording> {
-        // Asked for after the lock: whoever pauses waits for the lock after it has said so. Where there is no lock to be
-        // had, a pause may begin a moment later than it says.
-        let guard = self.disk().try_share(&lock_path()).ok().flatten();
-        (!self.is_paused(now)).then_some(Recording { _guard: guard })
+    /// Begins to record something: while what this returns is held, a pause does not begin.
+    ///
+    /// # Errors
+    /// [`Error::Paused`], or what the system says when it cannot be told.
+    pub fn enter(&self, now: Timestamp) -> Result<Recording, Error> {
+        // Asked for after the lock: whoever pauses waits for the lock after it has said so.
+        let guard = self.disk().try_share(&lock_path());
+        let guard = guard.map_err(|source| Error::io("lock", &lock_path(), source))?;
+        match self.read_pause()? {
+            Some(pause) if !pause.is_over(now) => Err(Error::Paused),
+            Some(_) | None => Ok(Recording { _guard: guard }),
+        }
     }
 
     /// Lets recording go on.
@@ -99,18 +104,21 @@ impl Store {
     /// ours pauses recording: somebody wanted that.
     #[must_use]
     pub fn pause_set(&self) -> Option<Pause> {
-        const UNKNOWN: Pause = Pause { since: None, until: None, skips: false };
-        let Ok(opened) = self.disk().open_read(&path()) else { return Some(UNKNOWN) };
-        let file = opened?;
+        self.read_pause().unwrap_or(Some(Pause { since: None, until: None, skips: false }))
+    }
+
+    fn read_pause(&self) -> Result<Option<Pause>, Error> {
+        let failed = |source| Error::io("read", &path(), source);
+        let Some(file) = self.disk().open_read(&path()).map_err(failed)? else { return Ok(None) };
         let mut bytes = vec![0; FILE_BYTES_MAX];
-        let read = read_full(&*file, &mut bytes, 0).unwrap_or(0);
+        let read = read_full(&*file, &mut bytes, 0).map_err(failed)?;
         let time = |text: Option<String>| text.and_then(|text| text.parse().ok());
         if let Ok(PauseFile { since, until, skip }) = serde_json::from_slice(&bytes[..read]) {
-            return Some(Pause { since: time(since), until: time(until), skips: skip });
+            return Ok(Some(Pause { since: time(since), until: time(until), skips: skip }));
         }
         // A former version wrote the end alone.
         let until = str::from_utf8(&bytes[..read]).ok().and_then(|text| text.trim().parse().ok());
-        Some(Pause { until, ..UNKNOWN })
+        Ok(Some(Pause { since: None, until, skips: false }))
     }
 
     /// Tells whether recording is paused.
@@ -161,9 +169,9 @@ mod tests {
         let store = Store::create(Arc::new(RealDisk::create(dir.path()).unwrap())).unwrap();
         let now = Timestamp::now();
         let recording = store.enter(now);
-        assert!(recording.is_some() && store.enter(now).is_some(), "several may record");
+        assert!(recording.is_ok() && store.enter(now).is_ok(), "several may record");
         store.pause(&Pause { since: None, until: None, skips: false }).unwrap();
-        assert!(store.enter(now).is_none());
+        assert!(matches!(store.enter(now), Err(Error::Paused)));
         assert!(store.disk().try_lock(&lock_path()).unwrap().is_none(), "somebody records still");
         drop(recording);
         assert!(store.wait_for_pause());

@@ -109,7 +109,10 @@ fn record_line(writer: &RunWriter, line: Result<&[u8], ModelError>, level: Level
         Ok(draft) => draft,
         Err(error) => return Told::Bad(error),
     };
-    let Some(_recording) = writer.enter() else { return Told::Refused(JournalError::Paused) };
+    let _recording = match writer.enter() {
+        Ok(recording) => recording,
+        Err(error) => return Told::Refused(error),
+    };
     let recorder = match writer.recorder() {
         Ok(recorder) => recorder,
         Err(error @ JournalError::Closed) => return Told::Refused(error),

@@ -40,8 +40,8 @@ impl RunWriter {
         Ok(Self { journal, run, state: Mutex::new(state) })
     }
 
-    /// Begins to record a line; `None` while recording is paused.
-    pub fn enter(&self) -> Option<Recording> {
+    /// Begins to record a line; fails while recording is paused.
+    pub fn enter(&self) -> Result<Recording, JournalError> {
         self.journal.store().enter(jiff::Timestamp::now())
     }
 

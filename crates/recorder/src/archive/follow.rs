@@ -341,7 +341,7 @@ impl<'a> Following<'a> {
         if self.archive.catalog.at(file.path()).is_some_and(|known| is_unchanged(known, file)) {
             return Ok(());
         }
-        let Some(recording) = self.archive.store().enter(jiff::Timestamp::now()) else { return Ok(()) };
+        let Some(recording) = self.archive.enter(file.path())? else { return Ok(()) };
         self.make_way(file, watcher);
         if let Some(mixed) = self.archive.mixed(file) {
             let look = self.archive.record_mixed(file, mixed)?;

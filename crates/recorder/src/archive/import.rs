@@ -77,9 +77,7 @@ impl Archive {
             return Ok(Outcome::Unchanged);
         }
         // What is begun says what the file is called.
-        let Some(recording) = self.store().enter((self.options.clock)()) else {
-            return Ok(Outcome::Unchanged);
-        };
+        let Some(recording) = self.enter(file.path())? else { return Ok(Outcome::Unchanged) };
         if let Some(mixed) = self.mixed(file) {
             let look = self.record_mixed(file, mixed)?;
             health.add_mixed(look);

@@ -25,11 +25,12 @@ mod skip;
 mod source;
 mod unread;
 
+use std::path::Path;
 use std::sync::Arc;
 
 use steno_capture::tail::MAX_READ_BYTES;
 use steno_disk::Disk;
-use steno_journal::{Journal, Store};
+use steno_journal::{Error as JournalError, Journal, Recording, Store};
 use steno_model::Timestamp;
 use steno_vault::{Manifest, Sighting, SourceId, Vault};
 
@@ -127,6 +128,15 @@ impl Archive {
 
     fn now(&self) -> String {
         Timestamp::from_instant((self.options.clock)()).to_string()
+    }
+
+    /// Begins to record a file; `None` while recording is paused.
+    fn enter(&self, path: &Path) -> Result<Option<Recording>, Error> {
+        match self.store().enter((self.options.clock)()) {
+            Ok(recording) => Ok(Some(recording)),
+            Err(JournalError::Paused) => Ok(None),
+            Err(source) => Err(Error::Journal { path: path.to_owned(), source }),
+        }
     }
 
     /// Takes a file up where it was left.

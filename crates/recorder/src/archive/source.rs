@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use steno_adapters::Source;
 use steno_capture::tail::{Cursor, FileId, Look, Tail};
-use steno_journal::{Journal, Level};
+use steno_journal::{Error as JournalError, Journal, Level};
 use steno_model::Timestamp;
 use steno_vault::{Adapted, Keep, Manifest, Role, Sighting, SourceId, SourceInfo, SourceWriter, Vault};
 
@@ -233,8 +233,10 @@ impl OpenSource {
 
     /// Looks once, and records what is new.
     pub(crate) fn turn(&mut self, now: &str) -> Result<Turn, Error> {
-        let Some(_recording) = self.runs.store().enter(jiff::Timestamp::now()) else {
-            return Ok(Turn::Paused);
+        let _recording = match self.runs.store().enter(jiff::Timestamp::now()) {
+            Ok(recording) => recording,
+            Err(JournalError::Paused) => return Ok(Turn::Paused),
+            Err(source) => return Err(Error::Journal { path: self.path.clone(), source }),
         };
         let mut buffer = std::mem::take(&mut self.buffer);
         let look = self.tail.look(&mut buffer, self.read_bytes);

@@ -10,7 +10,7 @@ use memchr::memchr_iter;
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
-use steno_journal::{Recording, Store};
+use steno_journal::{Error as JournalError, Recording, Store};
 use steno_model::Lane;
 use steno_vault::{NameHash, Vault};
 use steno_views::spine::WhyMissing;
@@ -90,7 +90,10 @@ impl ConnectionRules {
     pub(super) fn judge(&mut self, lane: Lane, message: &[u8]) -> Result<Recording, WhyMissing> {
         // Also during a pause: who belongs to whom has to be known afterwards.
         let leaves_out = self.leaves_out(lane, message);
-        let recording = self.store.enter(Timestamp::now()).ok_or(WhyMissing::Paused)?;
+        let recording = self.store.enter(Timestamp::now()).map_err(|error| {
+            let is_paused = matches!(error, JournalError::Paused);
+            if is_paused { WhyMissing::Paused } else { WhyMissing::NotWritten }
+        })?;
         if leaves_out { Err(WhyMissing::LeftOut) } else { Ok(recording) }
     }
 
