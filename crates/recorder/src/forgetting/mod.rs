@@ -232,8 +232,8 @@ pub fn forget(
     let connections = doomed.connections.iter().map(|spooled| hold_connection(store, *spooled));
     let _connections = connections.collect::<Result<Vec<_>, _>>()?;
     let time = steno_model::Timestamp::from_instant(now).to_string();
-    // Before anything has a tombstone: should this be cut short, nothing is forgotten, and what is missing then is archived
-    // again.
+    // Before sources have tombstones: should this be cut short, the session is not forgotten, its lines are archived again, and
+    // asking again completes it.
     belongings::rewrite_shared(vault, &doomed.shared, &doomed.pieces, (why, &time))?;
     blank_connections(store, vault, &doomed.shared_connections, &time)?;
     let runs: Vec<NameHash> = doomed.runs.iter().map(|run| NameHash::of_session(&run.to_string())).collect();
