@@ -37,7 +37,7 @@ pub struct Receipt {
     pub unavailable: Vec<Unavailable>,
     /// How the lines that it is made of can be checked without the store, if somebody wanted that.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub integrity: Option<Integrity>,
+    pub integrity: Option<Integrities>,
 }
 
 /// The session, as it was during the turn.
@@ -131,6 +131,20 @@ pub struct EventLineage {
     pub event_count: u64,
     /// What is missing between these, over the whole record; null where that cannot be known.
     pub missing_event_ranges: Option<Vec<MissingRange>>,
+    /// The runs that were used, the one with the order of the session first; absent where the record is no store of ours.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub runs: Option<Vec<LineageRun>>,
+}
+
+/// A run that a receipt was made from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LineageRun {
+    /// The run.
+    pub run_id: String,
+    /// How many events it had.
+    pub tree_size: u64,
+    /// The adapter that made it; null where it does not say.
+    pub adapter: Option<String>,
 }
 
 /// Events that are missing.
@@ -182,6 +196,27 @@ pub struct Unavailable {
 }
 
 /// How the lines of a receipt can be checked without the store.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Integrities {
+    /// A tree for each run that was used.
+    Several(Vec<Integrity>),
+    /// The tree of the only run, as older programs have written it.
+    One(Integrity),
+}
+
+impl Integrities {
+    /// Returns the trees.
+    #[must_use]
+    pub fn all(&self) -> &[Integrity] {
+        match self {
+            Self::Several(all) => all,
+            Self::One(one) => std::slice::from_ref(one),
+        }
+    }
+}
+
+/// The tree of one run, and the lines of it that a receipt is made of.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Integrity {
     /// The run.

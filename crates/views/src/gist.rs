@@ -5,9 +5,9 @@
 use serde_json::value::RawValue;
 use steno_model::json::{JsonString, RawJson};
 
-use crate::fields::PayloadFields;
-use crate::usage::{Counts, Tokens};
 use crate::words::count;
+use steno_session::PayloadFields;
+use steno_session::usage::{Counts, Tokens};
 
 /// Fields that say something, the most telling first.
 const TELLING: [&str; 28] = [

@@ -3,10 +3,10 @@
 //! A view is a fold: `push` an event, then `finish`. It reads a file and a live subscription alike, and none can
 //! write. What is here:
 //!
-//! - [`tree`]: [`tree::TreeBuilder`] makes the step tree of one run, [`tree::join()`] joins several runs into one
+//! - [`tree`]: [`tree::RunTree`] is the step tree of one session, [`tree::join()`] joins several into one
 //!   tree and [`tree::join_all()`] into as many as it takes, [`tree::text()`] and [`tree::export()`] show it as lines and as JSON.
 //! - [`summary`]: [`summary::RunSummary`], one run in a list of runs.
-//! - [`conversation`]: [`conversation::ConversationBuilder`] makes one run a conversation, each call with its result;
+//! - [`conversation`]: [`conversation::Conversation`] is a session as a conversation, each call with its result;
 //!   [`conversation::text()`] shows it as lines.
 //! - [`usage`]: [`usage::UsageBuilder`] adds up what sessions cost in tokens.
 //! - [`atif`]: [`atif::RunBuilder`] and [`atif::Family`] make runs ATIF trajectories, [`atif::validate()`] checks one.
@@ -18,16 +18,18 @@
 //! ```
 //! use std::collections::BTreeMap;
 //! use steno_model::{ExchangeEvent, RunId};
-//! use steno_views::tree::{TreeBuilder, join, text};
+//! use steno_session::{Content, SessionBuilder};
+//! use steno_views::tree::{RunTree, join, text};
 //!
 //! let transcript = br#"{"seq":1,"run_id":"550e8400-e29b-41d4-a716-446655440000","type":"run.started","path":"","iteration":0,"timestamp":"2026-06-08T08:14:42Z","payload":{"name":"review","kind":"workflow"}}
 //! {"seq":2,"run_id":"550e8400-e29b-41d4-a716-446655440000","type":"step.started","path":"test","iteration":0,"timestamp":"2026-06-08T08:14:43Z","payload":{"name":"test","kind":"command"}}"#;
 //! let run = RunId::parse("550e8400-e29b-41d4-a716-446655440000")?;
-//! let mut builder = TreeBuilder::new(run);
+//! let mut builder = SessionBuilder::new(run, Content::Whole);
 //! for line in transcript.split(|&byte| byte == b'\n') {
 //!     builder.push(&ExchangeEvent::parse(line)?);
 //! }
-//! let joined = join(run, BTreeMap::from([(run, builder.finish())]));
+//! let tree = RunTree::of(&builder.finish());
+//! let joined = join(run, BTreeMap::from([(run, tree)]));
 //! assert_eq!(text(&joined), "run 550e8400… review  open  2 events\n└─ test · command  open\n");
 //! # Ok::<(), steno_model::Error>(())
 //! ```
@@ -40,26 +42,30 @@
 //! - Views work in one pass, and none recurses into what it reads.
 
 pub mod atif;
-mod call_ids;
 pub mod conversation;
-mod fields;
 pub mod gist;
 pub mod harbor;
 pub mod masking;
 pub mod receipt;
 pub mod records;
 pub mod spine;
-mod state;
 pub mod summary;
 #[cfg(test)]
 mod testing;
 pub mod tree;
-pub mod usage;
 mod visible;
 mod wire;
 mod words;
 
-pub use fields::session_run_id;
-pub use state::{Reported, State};
+pub use steno_session::{Reported, State, session_run_id, usage};
 pub use visible::{Lines, visible};
 pub use words::{count, cut, with_causes};
+
+/// Returns what is known of the end of a turn in the words for runs and steps.
+fn state_of(status: steno_session::TurnStatus) -> State {
+    match status {
+        steno_session::TurnStatus::InProgress => State::Open,
+        steno_session::TurnStatus::Completed => State::Completed,
+        steno_session::TurnStatus::Interrupted | steno_session::TurnStatus::Failed => State::Failed,
+    }
+}

@@ -5,8 +5,8 @@ use steno_model::json::JsonString;
 use steno_model::{EventType, ExchangeEvent, RunId, Seq, Timestamp, Word};
 
 use crate::State;
-use crate::fields::{PayloadFields, session_run_id};
 use crate::wire::Verbatim;
+use steno_session::{PayloadFields, session_run_id};
 
 /// One run in a list.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -8,8 +8,9 @@ use std::path::Path;
 
 use serde_json::Value;
 use steno_model::{ExchangeEvent, RunId};
+use steno_session::{Content, SessionBuilder};
 use steno_testkit::{needs, places, shared_dir};
-use steno_views::conversation::ConversationBuilder;
+use steno_views::conversation::Conversation;
 
 use crate::reading::{Reading, claude_file, is_named, output, read, source_of};
 
@@ -175,10 +176,11 @@ pub(crate) fn conversations(reading: &Reading) -> BTreeMap<RunId, Value> {
     let mut builders = BTreeMap::new();
     for line in &reading.lines {
         let event = ExchangeEvent::parse(line.trim_end().as_bytes()).unwrap();
-        let builder = builders.entry(event.run_id).or_insert_with(|| ConversationBuilder::new(event.run_id));
+        let builder =
+            builders.entry(event.run_id).or_insert_with(|| SessionBuilder::new(event.run_id, Content::Whole));
         builder.push(&event);
     }
-    let shown = |builder: ConversationBuilder| serde_json::to_value(builder.finish()).unwrap();
+    let shown = |builder: SessionBuilder| serde_json::to_value(Conversation::of(&builder.finish())).unwrap();
     builders.into_iter().map(|(run, builder)| (run, shown(builder))).collect()
 }
 

@@ -83,14 +83,14 @@ pub struct ReceiptVerifyArgs {
     /// The receipt, as `receipt export` has printed it; `-` for stdin
     #[arg(value_name = "FILE")]
     pub receipt: PathBuf,
-    /// Check it against this transcript file alone
-    #[arg(long, value_name = "FILE")]
-    pub transcript: Option<PathBuf>,
+    /// Check it against this transcript file alone; repeat it for a session of several runs
+    #[arg(long = "transcript", value_name = "FILE")]
+    pub transcripts: Vec<PathBuf>,
     /// Check it against the lines that it is made of, and nothing else
-    #[arg(long, value_name = "FILE", conflicts_with = "transcript")]
+    #[arg(long, value_name = "FILE", conflicts_with = "transcripts")]
     pub lines: Option<PathBuf>,
     /// Check it against a directory of records
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["transcript", "lines"])]
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["transcripts", "lines"])]
     pub records: Option<PathBuf>,
     /// Print one JSON object: `holds` is null if it could not be checked
     #[arg(long)]

@@ -2,13 +2,13 @@
 
 use std::cmp::Reverse;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use steno_disk::{NotRegular, read_host_file, read_up_to};
 use steno_journal::{Error as JournalError, Store, run_ends};
 use steno_model::RunId;
 use steno_model::records::TurnRecord;
-use steno_server::receipts::{Against, Directory, Error, Proven, ReadRun, Wanted, verify};
+use steno_server::receipts::{Against, Directory, Error, Proven, ReadSession, Wanted, verify};
 use steno_views::receipt::{text, to_json};
 use steno_views::{Lines, visible};
 
@@ -40,7 +40,7 @@ fn export(args: &ReceiptExportArgs, settings: &Settings, output: &mut Output) ->
     let receipt = if let Some(dir) = &args.records {
         Directory::new(dir).receipt(thread, turn)
     } else {
-        let wanted = Wanted { has_integrity: args.integrity, lines_max: None };
+        let wanted = Wanted { has_integrity: args.integrity, ..Wanted::default() };
         read(thread, wanted, settings)?.receipt(turn)
     };
     let receipt = receipt.map_err(failure)?;
@@ -52,15 +52,15 @@ fn export(args: &ReceiptExportArgs, settings: &Settings, output: &mut Output) ->
 }
 
 /// Reads the session that an argument names.
-fn read(thread: &str, wanted: Wanted, settings: &Settings) -> Result<ReadRun, Failure> {
+fn read(thread: &str, wanted: Wanted, settings: &Settings) -> Result<ReadSession, Failure> {
     match runs::find(thread, settings)? {
         Found::Run(run) => {
             let store = runs::need_store(settings)?;
             runs::warn_of_broken_seals(&store, run);
-            ReadRun::of_store(&store, run, wanted).map_err(failure)
+            ReadSession::of_store(&store, run, wanted).map_err(failure)
         }
         Found::File(path) => {
-            ReadRun::of_reader(&mut runs::open_transcript(&path)?, None, wanted).map_err(failure)
+            ReadSession::of_readers(vec![runs::open_transcript(&path)?], wanted).map_err(failure)
         }
     }
 }
@@ -84,7 +84,7 @@ fn list(args: &ReceiptLsArgs, settings: &Settings, output: &mut Output) -> Outco
         (None, None) => {
             let store = runs::need_store(settings)?;
             for run in newest_first(&store)? {
-                match ReadRun::of_store(&store, run, Wanted::default()) {
+                match ReadSession::of_store(&store, run, Wanted::default()) {
                     Ok(read) => show(&read.records.turns),
                     Err(error) => {
                         tracing::warn!("run {run}: {}", visible(&failure(error).message, Lines::Escape));
@@ -116,14 +116,20 @@ fn newest_first(store: &Store) -> Result<Vec<RunId>, Failure> {
 
 fn lines(args: &ReceiptTurnArgs, settings: &Settings, output: &mut Output) -> Outcome {
     let read = read(&args.thread, Wanted::default(), settings)?;
-    let seqs = read.records.lines_of(&read.turn(&args.turn).map_err(failure)?.id);
-    let mut reader = runs::open_reader(&runs::find(&args.thread, settings)?, settings)?;
-    let mut wanted = seqs.into_iter().peekable();
-    while wanted.peek().is_some()
-        && let Some(recorded) = reader.read_next()?
-    {
-        if wanted.next_if_eq(&recorded.event.seq.get()).is_some() {
-            output.raw_line(&recorded.line);
+    let found = runs::find(&args.thread, settings)?;
+    for (run, seqs) in read.lines_of(&args.turn).map_err(failure)? {
+        let found = match &found {
+            Found::Run(_) => Found::Run(run),
+            Found::File(path) => Found::File(path.clone()),
+        };
+        let mut reader = runs::open_reader(&found, settings)?;
+        let mut wanted = seqs.into_iter().peekable();
+        while wanted.peek().is_some()
+            && let Some(recorded) = reader.read_next()?
+        {
+            if wanted.next_if_eq(&recorded.event.seq.get()).is_some() {
+                output.raw_line(&recorded.line);
+            }
         }
     }
     Ok(Exit::Done)
@@ -164,8 +170,11 @@ fn checked(args: &ReceiptVerifyArgs, settings: &Settings) -> Result<Proven, (Ver
     let store;
     let shown;
     let directory;
-    let against = match (&args.transcript, &args.lines, &args.records) {
-        (Some(path), _, _) => Against::Transcript(runs::open_transcript(path).map_err(unknown)?),
+    let against = match (&args.transcripts[..], &args.lines, &args.records) {
+        ([_, ..], _, _) => {
+            let open = |path: &PathBuf| runs::open_transcript(path).map_err(unknown);
+            Against::Transcripts(args.transcripts.iter().map(open).collect::<Result<_, _>>()?)
+        }
         (_, Some(path), _) => {
             shown = input(path).map_err(unknown)?;
             Against::Lines(&shown)
@@ -174,7 +183,7 @@ fn checked(args: &ReceiptVerifyArgs, settings: &Settings) -> Result<Proven, (Ver
             directory = Directory::new(path);
             Against::Directory(&directory)
         }
-        (None, None, None) => {
+        ([], None, None) => {
             store = runs::need_store(settings).map_err(|failure| unknown(failure.with_hint(ELSEWHERE)))?;
             Against::Store(&store)
         }

@@ -7,7 +7,8 @@ use std::rc::Rc;
 
 use steno_journal::{Error as JournalError, Reader, Store, run_ends};
 use steno_model::{ExchangeEvent, RunId};
-use steno_views::tree::{Joined, RunTree, TreeBuilder, join, join_all};
+use steno_session::{Content, Session, SessionBuilder};
+use steno_views::tree::{Joined, RunTree, join, join_all};
 use steno_views::{Lines, visible};
 
 use super::provider_events::{self, Origin};
@@ -16,29 +17,16 @@ use crate::provider_files::{Files, Tally};
 use crate::runs::{self, Found};
 use crate::settings::Settings;
 
-/// What is folded of each run besides its tree.
-pub trait RunFold {
-    fn begin(run: RunId) -> Self;
-    fn push(&mut self, event: &ExchangeEvent);
-}
-
-/// Nothing: the tree is all that is wanted.
-impl RunFold for () {
-    fn begin(_run: RunId) {}
-
-    fn push(&mut self, _event: &ExchangeEvent) {}
-}
-
-/// Runs, how they belong together, and what was folded of each.
-pub struct Related<F> {
+/// Runs, how they belong together, and each as a session.
+pub struct Related {
     pub joined: Joined,
-    pub folds: BTreeMap<RunId, F>,
+    pub sessions: BTreeMap<RunId, Session>,
     /// Whether they are from agents' files, so that a run that is not among them was simply not read.
     pub is_of_agents: bool,
     tally: Tally,
 }
 
-impl<F: RunFold> Related<F> {
+impl Related {
     /// Reads what an argument names.
     pub fn read(text: &str, settings: &Settings) -> Result<Self, Failure> {
         match runs::find(text, settings)? {
@@ -59,7 +47,7 @@ impl<F: RunFold> Related<F> {
     }
 
     fn of_agents(files: Files, text: &str) -> Result<Self, Failure> {
-        let mut kept = Kept::<F>::default();
+        let mut kept = Kept::default();
         let tally = provider_events::read(files, |origin, event| {
             kept.push(origin, &event);
             ControlFlow::Continue(())
@@ -69,12 +57,10 @@ impl<F: RunFold> Related<F> {
             tally.check_known(text)?;
             return Err(Failure::nothing(format!("no events in `{text}`")));
         }
-        let (mut trees, mut folds) = (BTreeMap::new(), BTreeMap::new());
-        for (run, built) in building {
-            trees.insert(run, built.tree.finish());
-            folds.insert(run, built.fold);
-        }
-        Ok(Self { joined: join_all(trees), folds, is_of_agents: true, tally })
+        let sessions: BTreeMap<RunId, Session> =
+            building.into_iter().map(|(run, built)| (run, built.builder.finish())).collect();
+        let trees = sessions.iter().map(|(run, session)| (*run, RunTree::of(session))).collect();
+        Ok(Self { joined: join_all(trees), sessions, is_of_agents: true, tally })
     }
 
     fn of_transcript(path: &Path, settings: &Settings) -> Result<Self, Failure> {
@@ -88,8 +74,9 @@ impl<F: RunFold> Related<F> {
 
     /// Reads every run of the store below the root: those that parents link, and those that name their parent
     /// themselves.
-    fn below(root: RunId, built: (RunTree, F), settings: &Settings) -> Result<Self, Failure> {
-        let (mut trees, mut folds) = (BTreeMap::from([(root, built.0)]), BTreeMap::from([(root, built.1)]));
+    fn below(root: RunId, session: Session, settings: &Settings) -> Result<Self, Failure> {
+        let mut trees = BTreeMap::from([(root, RunTree::of(&session))]);
+        let mut sessions = BTreeMap::from([(root, session)]);
         if let Some(store) = runs::open_store(settings)? {
             let by_parent = children_by_parent(&store)?;
             let mut seen = BTreeSet::from([root]);
@@ -101,9 +88,9 @@ impl<F: RunFold> Related<F> {
                 for child in below.filter(|child| seen.insert(*child)).collect::<Vec<_>>() {
                     match Reader::open(&store, child) {
                         Ok(reader) => {
-                            let (tree, fold) = Building::begin(child).read(&mut reader.until_now()?)?;
-                            trees.insert(child, tree);
-                            folds.insert(child, fold);
+                            let session = Building::begin(child).read(&mut reader.until_now()?)?;
+                            trees.insert(child, RunTree::of(&session));
+                            sessions.insert(child, session);
                             waiting.push_back(child);
                         }
                         // Linked and not here: the join says that it is missing.
@@ -113,28 +100,28 @@ impl<F: RunFold> Related<F> {
                 }
             }
         }
-        Ok(Self { joined: join(root, trees), folds, is_of_agents: false, tally: Tally::default() })
+        Ok(Self { joined: join(root, trees), sessions, is_of_agents: false, tally: Tally::default() })
     }
 }
 
 /// The runs of agents' files, each from one file: of copies the one with most events is kept.
-struct Kept<F> {
-    runs: BTreeMap<RunId, (Building<F>, Rc<Path>)>,
+struct Kept {
+    runs: BTreeMap<RunId, (Building, Rc<Path>)>,
     /// What the file holds that is being read.
-    reading: BTreeMap<RunId, Building<F>>,
+    reading: BTreeMap<RunId, Building>,
     /// That file, and its number.
     file: Option<(u64, Rc<Path>)>,
     /// How many copies of runs were left out.
     left_out: u64,
 }
 
-impl<F> Default for Kept<F> {
+impl Default for Kept {
     fn default() -> Self {
         Self { runs: BTreeMap::new(), reading: BTreeMap::new(), file: None, left_out: 0 }
     }
 }
 
-impl<F: RunFold> Kept<F> {
+impl Kept {
     fn push(&mut self, origin: &Origin, event: &ExchangeEvent) {
         if self.file.as_ref().is_none_or(|(number, _)| *number != origin.number) {
             self.end_file();
@@ -164,7 +151,7 @@ impl<F: RunFold> Kept<F> {
         }
     }
 
-    fn finish(mut self) -> BTreeMap<RunId, Building<F>> {
+    fn finish(mut self) -> BTreeMap<RunId, Building> {
         self.end_file();
         if self.left_out > 0 {
             tracing::warn!(
@@ -177,28 +164,26 @@ impl<F: RunFold> Kept<F> {
 }
 
 /// A run that is being read.
-struct Building<F> {
-    tree: TreeBuilder,
-    fold: F,
+struct Building {
+    builder: SessionBuilder,
     events: u64,
 }
 
-impl<F: RunFold> Building<F> {
+impl Building {
     fn begin(run: RunId) -> Self {
-        Self { tree: TreeBuilder::new(run), fold: F::begin(run), events: 0 }
+        Self { builder: SessionBuilder::new(run, Content::Whole), events: 0 }
     }
 
     fn push(&mut self, event: &ExchangeEvent) {
-        self.tree.push(event);
-        self.fold.push(event);
+        self.builder.push(event);
         self.events += 1;
     }
 
-    fn read(mut self, reader: &mut Reader) -> Result<(RunTree, F), Failure> {
+    fn read(mut self, reader: &mut Reader) -> Result<Session, Failure> {
         while let Some(recorded) = reader.read_next()? {
             self.push(&recorded.event);
         }
-        Ok((self.tree.finish(), self.fold))
+        Ok(self.builder.finish())
     }
 }
 

@@ -1,32 +1,21 @@
 //! `steno show`: shows a run as a conversation, and its child runs after it.
 
 use anstyle::{AnsiColor, Style};
-use steno_model::{ExchangeEvent, RunId};
-use steno_views::conversation::{ConversationBuilder, Look, Tone, toned_text};
+use steno_views::conversation::{Conversation, Look, Tone, toned_text};
 
-use super::related_runs::{Related, RunFold};
+use super::related_runs::Related;
 use crate::args::ViewArgs;
 use crate::failure::{Exit, Failure, Outcome};
 use crate::output::Output;
 use crate::settings::Settings;
 
-impl RunFold for ConversationBuilder {
-    fn begin(run: RunId) -> Self {
-        Self::new(run)
-    }
-
-    fn push(&mut self, event: &ExchangeEvent) {
-        self.push(event);
-    }
-}
-
 pub fn run(args: &ViewArgs, settings: &Settings, output: &mut Output) -> Outcome {
-    let mut related = Related::<ConversationBuilder>::read(&args.run, settings)?;
+    let mut related = Related::read(&args.run, settings)?;
     let mut reported = related.joined.reported();
     let mut is_first = true;
     for run in related.joined.nested() {
-        let Some(builder) = related.folds.remove(&run.run_id) else { continue };
-        let conversation = builder.finish();
+        let Some(session) = related.sessions.remove(&run.run_id) else { continue };
+        let conversation = Conversation::of(&session);
         if args.json {
             let json = serde_json::to_string(&conversation);
             output.json_line(&json.map_err(|error| Failure::could_not(error.to_string()))?);

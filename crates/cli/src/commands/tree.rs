@@ -10,7 +10,7 @@ use crate::output::Output;
 use crate::settings::Settings;
 
 pub fn run(args: &ViewArgs, settings: &Settings, output: &mut Output) -> Outcome {
-    let related = Related::<()>::read(&args.run, settings)?;
+    let related = Related::read(&args.run, settings)?;
     if args.json {
         for tree in export_all(&related.joined) {
             let json = serde_json::to_string(&tree).map_err(|error| Failure::could_not(error.to_string()))?;

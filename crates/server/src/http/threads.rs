@@ -10,7 +10,7 @@ use utoipa::IntoParams;
 
 use super::extract::{InPath, InQuery, ThreadPath, TurnPath};
 use super::{Api, Problem};
-use crate::receipts::{ReadRun, Wanted, export};
+use crate::receipts::{ReadSession, Wanted, export};
 
 fn json(value: &impl Serialize) -> Result<String, Problem> {
     serde_json::to_string(value).map_err(|error| Problem::internal(error.to_string()))
@@ -27,7 +27,7 @@ pub(super) async fn thread(
     InPath(ThreadPath { thread: run }): InPath<ThreadPath>,
 ) -> Result<Response, Problem> {
     let answer = api.answer(move |api| {
-        let records = ReadRun::of_store(&api.store, run, Wanted::default())?.records;
+        let records = ReadSession::of_store(&api.store, run, Wanted::default())?.records;
         json(&serde_json::json!({"thread": records.thread, "turns": records.turns}))
     });
     answer.await
@@ -45,7 +45,7 @@ pub(super) async fn turn(
     InPath(TurnPath { thread: run, turn }): InPath<TurnPath>,
 ) -> Result<Response, Problem> {
     let answer = api.answer(move |api| {
-        let read = ReadRun::of_store(&api.store, run, Wanted::default())?;
+        let read = ReadSession::of_store(&api.store, run, Wanted::default())?;
         let turn = read.turn(&turn)?;
         let items: Vec<_> = read.records.items.iter().filter(|item| item.turn_id == turn.id).collect();
         json(&serde_json::json!({"turn": turn, "items": items}))
@@ -73,7 +73,7 @@ pub(super) async fn receipt(
     InPath(TurnPath { thread: run, turn }): InPath<TurnPath>,
     InQuery(query): InQuery<ReceiptQuery>,
 ) -> Result<Response, Problem> {
-    let wanted = Wanted { has_integrity: query.integrity.unwrap_or(false), lines_max: None };
-    let answer = api.answer(move |api| Ok(to_json(&export(&api.store, run, &turn, wanted)?)));
+    let wanted = Wanted { has_integrity: query.integrity.unwrap_or(false), ..Wanted::default() };
+    let answer = api.answer(move |api| Ok(to_json(&export(&api.store, run, &turn, wanted.clone())?)));
     answer.await
 }

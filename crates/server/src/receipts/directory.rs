@@ -11,7 +11,7 @@ use steno_disk::read_host_file;
 use steno_model::receipt::{MissingRange, Receipt};
 use steno_model::records::{EventRecord, ItemRecord, ThreadRecord, TurnRecord};
 use steno_views::count;
-use steno_views::receipt::{Missing, Origin, Source, build};
+use steno_views::receipt::{Missing, Origin, Source, TurnFacts, build};
 
 use super::Error;
 
@@ -44,11 +44,16 @@ impl Directory {
         let turn_record: TurnRecord = self.record("turns", turn)?.ok_or_else(no_such)?;
         let items: Vec<ItemRecord> = self.records("items", &turn_record.item_ids)?;
         let (events, missing) = self.events(thread)?;
+        let is_its = |event: &&EventRecord| {
+            event.thread_id == thread_record.id && event.turn_id.as_ref() == Some(&turn_record.id)
+        };
+        let events: Vec<&EventRecord> = events.iter().filter(is_its).collect();
+        let own: Vec<&ItemRecord> = items.iter().filter(|item| item.turn_id == turn_record.id).collect();
         let source = Source {
             thread: &thread_record,
             turn: &turn_record,
             items: &items,
-            events: &events,
+            facts: TurnFacts::of_records(&own, &events),
             origin: Origin::Directory,
             missing,
         };

@@ -4,22 +4,22 @@
 
 mod directory;
 mod error;
-mod run;
+mod session;
 mod verify;
 
 pub use directory::Directory;
 pub use error::Error;
-pub use run::{ReadRun, Wanted};
+pub use session::{ReadSession, Wanted};
 pub use verify::{Against, Proven, verify};
 
 use steno_journal::Store;
 use steno_model::RunId;
 use steno_model::receipt::Receipt;
 
-/// Exports the receipt of a turn of a run.
+/// Exports the receipt of a turn of a session.
 ///
 /// # Errors
 /// When there is no such run or turn, or the run cannot be read.
 pub fn export(store: &Store, run: RunId, turn: &str, wanted: Wanted) -> Result<Receipt, Error> {
-    ReadRun::of_store(store, run, wanted)?.receipt(turn)
+    ReadSession::of_store(store, run, wanted)?.receipt(turn)
 }

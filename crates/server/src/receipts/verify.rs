@@ -2,19 +2,19 @@
 
 use steno_journal::{Reader, Store};
 use steno_model::json::Fields;
-use steno_model::receipt::{Integrity, MissingRange, Receipt, SCHEMA_ID};
+use steno_model::receipt::{Integrities, Integrity, LineageRun, MissingRange, Receipt, SCHEMA_ID};
 use steno_model::{ExchangeEvent, RunId};
 use steno_views::count;
 use steno_views::receipt::{check_lines, first_difference, to_json};
 
-use super::{Directory, Error, ReadRun, Wanted};
+use super::{Directory, Error, ReadSession, Wanted};
 
 /// What a receipt is checked against.
 pub enum Against<'a> {
     /// The store that has the run.
     Store(&'a Store),
-    /// A transcript file alone.
-    Transcript(Reader),
+    /// Transcript files alone.
+    Transcripts(Vec<Reader>),
     /// The lines that the receipt is made of, and nothing else.
     Lines(&'a [u8]),
     /// A directory of records.
@@ -36,14 +36,11 @@ pub struct Proven {
 /// The first thing that does not hold.
 pub fn verify(text: &str, against: Against<'_>) -> Result<Proven, Error> {
     let said = Said::read(text)?;
-    let wanted = Wanted {
-        has_integrity: said.integrity.is_some(),
-        lines_max: said.integrity.as_ref().map(|integrity| integrity.tree_size),
-    };
+    let wanted = said.wanted()?;
     let (thread, turn) = (said.thread.as_str(), said.turn.as_str());
     let mut proven = Proven { holds: Vec::new(), open: Vec::new() };
     let without_integrity = match &against {
-        Against::Store(_) | Against::Transcript(_) | Against::Lines(_) => {
+        Against::Store(_) | Against::Transcripts(_) | Against::Lines(_) => {
             "that the record was not changed along with the receipt: export it with `--integrity`, and keep the root"
         }
         Against::Directory(_) => "that the records were not changed along with the receipt",
@@ -52,15 +49,17 @@ pub fn verify(text: &str, against: Against<'_>) -> Result<Proven, Error> {
         Against::Store(store) => {
             // Threads of other systems are called as they like, and none of them is in a store.
             let run = RunId::parse(thread).map_err(|_| said.no_such_turn())?;
-            let read = ReadRun::of_store(store, run, wanted)?;
-            proven.holds.push("every field follows from the run in the store".to_owned());
+            let read = ReadSession::of_store(store, run, wanted)?;
+            let runs = read.records.session.runs.len() as u64;
+            proven.holds.push(format!("every field follows from {} in the store", count(runs, "run")));
             read.receipt(turn)?
         }
-        Against::Transcript(mut reader) => {
-            let read = ReadRun::of_reader(&mut reader, None, wanted)?;
-            proven.holds.push("every field follows from the transcript file".to_owned());
+        Against::Transcripts(readers) => {
+            let files = if readers.len() == 1 { "the transcript file" } else { "the transcript files" };
+            let read = ReadSession::of_readers(readers, wanted)?;
+            proven.holds.push(format!("every field follows from {files}"));
             proven.open.push("whether events were refused or dropped: that is noted beside a run".to_owned());
-            read.with_missing(said.noted()).receipt(turn)?
+            read.with_missing(&said.noted()).receipt(turn)?
         }
         Against::Lines(lines) => {
             proven
@@ -68,7 +67,7 @@ pub fn verify(text: &str, against: Against<'_>) -> Result<Proven, Error> {
                 .push("how many lines the run had, and whether events were refused or dropped".to_owned());
             proven.open.push("that no other line of the run belongs to the turn".to_owned());
             proven.holds.push("every field follows from the lines that were shown".to_owned());
-            of_lines(&said, lines)?
+            of_lines(&said, lines, wanted)?
         }
         Against::Directory(directory) => {
             proven.holds.push("every field follows from the records in the directory".to_owned());
@@ -88,22 +87,31 @@ pub fn verify(text: &str, against: Against<'_>) -> Result<Proven, Error> {
 }
 
 /// Builds a receipt of nothing but its lines.
-fn of_lines(said: &Said, lines: &[u8]) -> Result<Receipt, Error> {
+fn of_lines(said: &Said, lines: &[u8], wanted: Wanted) -> Result<Receipt, Error> {
     let integrity = said.integrity.as_ref().ok_or(Error::NoIntegrity)?;
     let lines: Vec<&[u8]> = lines.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).collect();
-    check_lines(integrity, &lines)?;
+    check_lines(integrity.all(), &lines)?;
     let events = lines.iter().map(|line| ExchangeEvent::parse(line)).collect::<Result<Vec<_>, _>>();
     let mut events = events.map_err(|error| Error::NoReceipt(error.to_string()))?;
     events.sort_by_key(|event| event.seq);
-    let run = RunId::parse(&integrity.run_id).map_err(|error| Error::NoReceipt(error.to_string()))?;
-    let read = ReadRun::of_events(run, &events).with_missing(said.noted());
-    let used = read.records.lines_of(&read.turn(&said.turn)?.id);
-    let named: Vec<u64> = integrity.lines.iter().map(|line| line.seq).collect();
-    if used != named {
+    let thread = RunId::parse(&said.thread).map_err(|error| Error::NoReceipt(error.to_string()))?;
+    let wanted = Wanted { has_integrity: false, ..wanted };
+    let read = ReadSession::of_events(thread, events, wanted).with_missing(&said.noted());
+    let used: Vec<(String, Vec<u64>)> =
+        read.lines_of(&said.turn)?.into_iter().map(|(run, seqs)| (run.to_string(), seqs)).collect();
+    let seqs = |tree: &Integrity| tree.lines.iter().map(|line| line.seq).collect::<Vec<u64>>();
+    let named = integrity.all().iter().map(|tree| (tree.run_id.clone(), seqs(tree)));
+    // A run that no line is from is not among those that were shown.
+    let is_used = |(_, seqs): &(String, Vec<u64>)| !seqs.is_empty();
+    if !used.into_iter().filter(is_used).eq(named.filter(is_used)) {
         return Err(Error::NoReceipt("its `integrity` names other lines than it is made of".to_owned()));
     }
     let mut receipt = read.receipt(&said.turn)?;
     receipt.integrity = Some(integrity.clone());
+    if receipt.source_event_lineage.runs.is_some() {
+        // How long the runs were is in no line.
+        receipt.source_event_lineage.runs.clone_from(&said.runs);
+    }
     Ok(receipt)
 }
 
@@ -111,8 +119,9 @@ fn of_lines(said: &Said, lines: &[u8]) -> Result<Receipt, Error> {
 struct Said {
     thread: String,
     turn: String,
-    integrity: Option<Integrity>,
+    integrity: Option<Integrities>,
     missing: Option<Vec<MissingRange>>,
+    runs: Option<Vec<LineageRun>>,
 }
 
 impl Said {
@@ -135,16 +144,39 @@ impl Said {
         }
         let integrity = get(&top, "integrity").map(|json| serde_json::from_str(&json)).transpose();
         let missing = inside("source_event_lineage", "missing_event_ranges");
+        let runs = inside("source_event_lineage", "runs");
+        let runs = runs.map(|json| serde_json::from_str(&json)).transpose();
         Ok(Self {
             thread: word(inside("thread", "id")).ok_or_else(|| bad("it names no thread".to_owned()))?,
             turn: word(inside("turn", "id")).ok_or_else(|| bad("it names no turn".to_owned()))?,
             integrity: integrity.map_err(|error| bad(format!("its `integrity` cannot be read: {error}")))?,
             missing: missing.and_then(|json| serde_json::from_str(&json).ok()),
+            runs: runs.map_err(|error| bad(format!("its `runs` cannot be read: {error}")))?,
         })
     }
 
     fn no_such_turn(&self) -> Error {
         Error::NoSuchTurn { thread: self.thread.clone(), turn: self.turn.clone(), turns: Vec::new() }
+    }
+
+    /// Returns what has to be read to make it anew: the runs that it names, as long as they were.
+    fn wanted(&self) -> Result<Wanted, Error> {
+        let bad = |error: steno_model::Error| Error::NoReceipt(error.to_string());
+        let run = |run: &str, lines: u64| -> Result<(RunId, u64), Error> {
+            Ok((RunId::parse(run).map_err(bad)?, lines))
+        };
+        let runs = match (&self.runs, &self.integrity) {
+            (Some(runs), _) => {
+                Some(runs.iter().map(|named| run(&named.run_id, named.tree_size)).collect::<Result<_, _>>()?)
+            }
+            (None, Some(trees)) => {
+                let trees = trees.all().iter().map(|tree| run(&tree.run_id, tree.tree_size));
+                Some(trees.collect::<Result<_, _>>()?)
+            }
+            // An older receipt is made of the run that it names, as long as that is now.
+            (None, None) => RunId::parse(&self.thread).ok().map(|thread| vec![(thread, u64::MAX)]),
+        };
+        Ok(Wanted { has_integrity: self.integrity.is_some(), runs, is_unnamed: self.runs.is_none() })
     }
 
     /// Returns what is missing by notes alone, of which neither a transcript nor its lines know.
@@ -159,11 +191,13 @@ impl Said {
     }
 }
 
-fn say_what_is_proven(integrity: Option<&Integrity>, without_integrity: &str, proven: &mut Proven) {
+fn say_what_is_proven(integrity: Option<&Integrities>, without_integrity: &str, proven: &mut Proven) {
     match integrity {
         Some(integrity) => {
-            let lines = count(integrity.lines.len() as u64, "line");
-            proven.holds.push(format!("it is made of {lines} in the tree with root {}", integrity.root));
+            for tree in integrity.all() {
+                let lines = count(tree.lines.len() as u64, "line");
+                proven.holds.push(format!("it is made of {lines} in the tree with root {}", tree.root));
+            }
             proven.open.push(
                 "that the run has not been changed before the receipt was made: compare the root with one kept elsewhere"
                     .to_owned(),

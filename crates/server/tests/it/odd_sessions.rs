@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use steno_disk::{StorePath, open_host_file};
 use steno_journal::Reader;
-use steno_server::receipts::{Against, Error, ReadRun, Wanted, verify};
+use steno_server::receipts::{Against, Error, ReadSession, Wanted, verify};
 use steno_views::receipt::to_json;
 
 const RUN: &str = "7d1f0a52-0c5e-4d3b-9a57-6f2b8c4e1a90";
@@ -29,8 +29,8 @@ impl Session {
         Reader::of_file(open_host_file(&path).unwrap(), StorePath::outside(&path), None).until_now().unwrap()
     }
 
-    fn read(&self, has_integrity: bool) -> ReadRun {
-        ReadRun::of_reader(&mut self.reader(), None, Wanted { has_integrity, lines_max: None }).unwrap()
+    fn read(&self, has_integrity: bool) -> ReadSession {
+        ReadSession::of_readers(vec![self.reader()], Wanted { has_integrity, ..Wanted::default() }).unwrap()
     }
 
     /// Returns the receipt of each turn, after it was checked in every way.
@@ -39,16 +39,16 @@ impl Session {
         let turns: Vec<String> = self.read(false).records.turns.iter().map(|turn| turn.id.clone()).collect();
         let check = |turn: &String| {
             let text = to_json(&self.read(true).receipt(turn).unwrap());
-            verify(&text, Against::Transcript(self.reader()))
+            verify(&text, Against::Transcripts(vec![self.reader()]))
                 .unwrap_or_else(|error| panic!("{turn}: {error}"));
-            let seqs = self.read(false).records.lines_of(turn);
+            let seqs = self.read(false).lines_of(turn).unwrap().remove(0).1;
             let lines = seqs.iter().map(|seq| self.lines[usize::try_from(seq - 1).unwrap()].clone() + "\n");
             let lines = lines.collect::<Vec<_>>().concat();
             verify(&text, Against::Lines(lines.as_bytes()))
                 .unwrap_or_else(|error| panic!("{turn}, lines: {error}"));
             // Another thread's name on it is found.
             let other = text.replacen(RUN, "00000000-0000-4000-8000-000000000000", 1);
-            for against in [Against::Transcript(self.reader()), Against::Lines(lines.as_bytes())] {
+            for against in [Against::Transcripts(vec![self.reader()]), Against::Lines(lines.as_bytes())] {
                 let found = verify(&other, against);
                 assert!(matches!(&found, Err(Error::Differs(at)) if at.field == "thread.id"), "{found:?}");
             }
@@ -194,7 +194,7 @@ fn usage_that_no_program_can_hold_is_exported_and_checked() {
         ]);
         session.lines[1] = session.lines[1].replace("\"USAGE\"", usage);
         let text = to_json(&session.read(false).receipt("a").unwrap());
-        verify(&text, Against::Transcript(session.reader()))
+        verify(&text, Against::Transcripts(vec![session.reader()]))
             .unwrap_or_else(|error| panic!("{usage}: {error}"));
     }
 }

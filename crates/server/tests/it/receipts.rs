@@ -9,7 +9,7 @@ use steno_disk::{RealDisk, StorePath, open_host_file};
 use steno_journal::{Journal, Level, Options, Reader, Store};
 use steno_model::receipt::Receipt;
 use steno_model::{Draft, RunId};
-use steno_server::receipts::{Against, Directory, Error, ReadRun, Wanted, export, verify};
+use steno_server::receipts::{Against, Directory, Error, ReadSession, Wanted, export, verify};
 use steno_testkit::golden;
 use steno_views::receipt::{text, to_json};
 
@@ -19,7 +19,7 @@ const TURNS: [(&str, &str, &str); 3] = [
     ("turn-0002", "turn_2", "failed"),
     ("turn-0003", "turn_3", "approval-denied"),
 ];
-const PROVEN: Wanted = Wanted { has_integrity: true, lines_max: None };
+const PROVEN: Wanted = Wanted { has_integrity: true, runs: None, is_unnamed: false };
 
 fn fixtures() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/receipts")
@@ -34,14 +34,14 @@ fn reader(path: &Path) -> Reader {
 }
 
 fn of_file(path: &Path, turn: &str, wanted: Wanted) -> Result<String, Error> {
-    let read = ReadRun::of_reader(&mut reader(path), None, wanted)?;
+    let read = ReadSession::of_readers(vec![reader(path)], wanted)?;
     read.receipt(turn).map(|receipt| to_json(&receipt))
 }
 
 /// The lines that a receipt is made of.
 fn lines_of(path: &Path, turn: &str) -> Vec<u8> {
-    let read = ReadRun::of_reader(&mut reader(path), None, Wanted::default()).unwrap();
-    let seqs = read.records.lines_of(turn);
+    let read = ReadSession::of_readers(vec![reader(path)], Wanted::default()).unwrap();
+    let seqs = read.lines_of(turn).unwrap().remove(0).1;
     let text = fs::read_to_string(path).unwrap();
     let lines =
         text.lines().zip(1..).filter(|(_, seq)| seqs.contains(seq)).map(|(line, _)| format!("{line}\n"));
@@ -81,7 +81,7 @@ fn receipts_are_lines_for_people_too() {
     };
     let (session, records) = (fixtures().join("session.jsonl"), Directory::new(&fixtures().join("records")));
     for (of_run, of_records, name) in TURNS {
-        let run = ReadRun::of_reader(&mut reader(&session), None, PROVEN).unwrap();
+        let run = ReadSession::of_readers(vec![reader(&session)], PROVEN).unwrap();
         check(&format!("run-{name}"), run.receipt(of_run));
         check(&format!("records-{name}"), records.receipt("thr_1", of_records));
     }
@@ -166,7 +166,7 @@ fn a_receipt_holds_against_the_store_a_file_its_lines_and_records() {
         for wanted in [Wanted::default(), PROVEN] {
             let receipt = to_json(&export(&store, run, turn, wanted).unwrap());
             verify(&receipt, Against::Store(&store)).unwrap();
-            verify(&receipt, Against::Transcript(reader(&transcript))).unwrap();
+            verify(&receipt, Against::Transcripts(vec![reader(&transcript)])).unwrap();
         }
         let receipt = to_json(&export(&store, run, turn, PROVEN).unwrap());
         let lines = lines_of(&transcript, turn);
@@ -195,11 +195,11 @@ fn a_receipt_holds_when_its_run_has_grown() {
     let receipt = expected("run-completed");
     let more = session.lines().next().unwrap().replace("\"seq\":1,", "\"seq\":33,");
     fs::write(&path, format!("{session}{more}\n")).unwrap();
-    verify(&receipt, Against::Transcript(reader(&path))).unwrap();
+    verify(&receipt, Against::Transcripts(vec![reader(&path)])).unwrap();
     // Cut short, it is found.
     let shorter: String = session.split_inclusive('\n').take(31).collect();
     fs::write(&path, shorter).unwrap();
-    assert!(verify(&receipt, Against::Transcript(reader(&path))).is_err());
+    assert!(verify(&receipt, Against::Transcripts(vec![reader(&path)])).is_err());
 }
 
 #[test]
@@ -209,12 +209,12 @@ fn every_flipped_byte_of_a_transcript_is_found() {
     let session = fs::read(fixtures().join("session.jsonl")).unwrap();
     let receipt = expected("run-completed");
     fs::write(&path, &session).unwrap();
-    verify(&receipt, Against::Transcript(reader(&path))).unwrap();
+    verify(&receipt, Against::Transcripts(vec![reader(&path)])).unwrap();
     for at in 0..session.len() {
         let mut flipped = session.clone();
         flipped[at] ^= 1 << (at % 8);
         fs::write(&path, &flipped).unwrap();
-        assert!(verify(&receipt, Against::Transcript(reader(&path))).is_err(), "byte {at}");
+        assert!(verify(&receipt, Against::Transcripts(vec![reader(&path)])).is_err(), "byte {at}");
     }
 }
 
@@ -320,7 +320,7 @@ fn notes_beside_a_run_are_missing_ranges() {
     let text = to_json(&receipt);
     verify(&text, Against::Store(&store)).unwrap();
     let transcript = dir.path().join(format!("transcripts/{RUN}.jsonl"));
-    verify(&text, Against::Transcript(reader(&transcript))).unwrap();
+    verify(&text, Against::Transcripts(vec![reader(&transcript)])).unwrap();
     verify(&text, Against::Lines(&lines_of(&transcript, "turn-0001"))).unwrap();
     fs::remove_file(&notes).unwrap();
     assert!(matches!(verify(&text, Against::Store(&store)), Err(Error::Differs(_))));

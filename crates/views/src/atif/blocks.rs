@@ -1,13 +1,12 @@
 //! Blocks of messages and results of steps as parts of what was said; and the media that prompts have only marks of.
 
-use serde_json::value::RawValue;
+use steno_model::Evidence;
 use steno_model::json::{Extra, JsonString, ObjectWriter, RawJson};
-use steno_model::{Evidence, ExchangeEvent};
+use steno_session::{Block, Message, PayloadFields};
 
 use super::build::Records;
 use super::content::Part;
 use super::media::Media;
-use crate::fields::PayloadFields;
 use crate::gist::placeholder;
 
 /// Splits what a step gave into its words and the rest: a text is all words, an object may have them in `content` or
@@ -30,7 +29,7 @@ pub(super) fn told(result: Option<RawJson>) -> (Option<JsonString>, Option<RawJs
 }
 
 /// Reads a block that is no call, no thought and no medium.
-pub(super) fn part(inside: &PayloadFields<'_>, block: &RawValue) -> Part {
+pub(super) fn part(inside: &PayloadFields<'_>, block: &RawJson) -> Part {
     let chunk = || inside.string("chunk").or_else(|| inside.string("text"));
     let text = match &*inside.text("type").unwrap_or_default() {
         "text" => inside.string("text"),
@@ -38,7 +37,7 @@ pub(super) fn part(inside: &PayloadFields<'_>, block: &RawValue) -> Part {
         "stream" => return Part::Chunk(chunk().unwrap_or_else(|| "".into())),
         _ => None,
     };
-    Part::Text(text.unwrap_or_else(|| block.get().into()))
+    Part::Text(text.unwrap_or_else(|| block.as_str().into()))
 }
 
 /// Tells whether a block only marks that there was a medium.
@@ -57,11 +56,15 @@ pub(super) struct Marks {
 impl Marks {
     /// Reads the record of an event that has marks. Unless it has as many media as there are marks without a path, nobody
     /// knows which is which.
-    pub(super) fn of(event: &ExchangeEvent, blocks: &[&RawValue], records: &mut dyn Records) -> Self {
-        let inside = blocks.iter().map(|block| PayloadFields::parse(block.get()));
+    pub(super) fn of(message: &Message, records: &mut dyn Records) -> Self {
+        let blocks = message.blocks.iter().filter_map(|block| match block {
+            Block::Recorded(block) => Some(block.as_str()),
+            Block::Call(_) | Block::Elsewhere => None,
+        });
+        let inside = blocks.map(PayloadFields::parse);
         let marks = inside.filter(|block| is_mark(block) && block.json_text("path").is_none()).count();
         let mut read = || {
-            let evidence = event.extra.get("evidence").and_then(Evidence::read)?;
+            let evidence = message.evidence.as_ref().and_then(Evidence::read)?;
             let record = String::from_utf8(records.record(&evidence)?).ok()?;
             Some(Media::find(&record)).filter(|found| found.len() == marks)
         };

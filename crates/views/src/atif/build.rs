@@ -1,19 +1,19 @@
-//! Folds the events of one run into the steps of its trajectory.
+//! Makes the steps of a trajectory from a session.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
-use serde_json::value::RawValue;
-use steno_model::json::RawJson;
-use steno_model::{EventType, Evidence, ExchangeEvent, RunId, Word};
+use steno_model::json::{JsonString, RawJson};
+use steno_model::{Evidence, RunId};
+use steno_session::usage::{Tokens, Used};
+use steno_session::{
+    At, Block, ItemKind, Message, PayloadFields, ResponseOrigin, Session, State, Turn, TurnStatus,
+};
 
 use super::blocks::{Marks, is_mark, part, told};
-use super::calls::{Approval, CallNumber, Calls, Child};
+use super::calls::{CallNumber, Calls};
 use super::content::Part;
-use super::group::{Adds, Belongs, Responses};
-use super::metrics::{Used, told_in_all};
-use super::steps::{Origin, Response, Role, Step, StepUsage, System, copied_from};
-use crate::fields::{PayloadFields, session_run_id};
-use crate::usage::{Tokens, UsageBuilder};
+use super::metrics::told_in_all;
+use super::steps::{Origin, Response, Role, Stands, Step, System};
 
 /// Where the bytes of records can be read, of which events carry only marks.
 pub trait Records {
@@ -30,27 +30,13 @@ impl Records for NoRecords {
     }
 }
 
-/// Folds the events of one run, in order, into what a trajectory is written from. No event makes it fail.
-pub struct RunBuilder {
-    run: Run,
-    usage: UsageBuilder,
-    /// The last event that tells what the agent has added up for the session.
-    total: Option<ExchangeEvent>,
-    responses: Responses,
-    /// Steps that have begun, by path, kind and name.
-    open_steps: HashMap<[String; 3], usize>,
-    /// Questions that wait for their answer, by the request's name.
-    approvals: HashMap<String, (CallNumber, usize)>,
-    effort: Option<RawJson>,
-    /// Whether usage may come before the words that it is for.
-    may_lead: bool,
-}
-
-/// A run that has been folded.
+/// A session, ready to be written as a trajectory.
 pub struct Run {
     pub(super) id: RunId,
     pub(super) parent: Option<RunId>,
     pub(super) session: Option<RunId>,
+    /// The runs that it was read from.
+    pub(super) runs: Vec<RunId>,
     /// The payload of `run.started`.
     pub(super) head: Option<RawJson>,
     pub(super) steps: Vec<Step>,
@@ -67,6 +53,38 @@ pub struct Run {
 }
 
 impl Run {
+    /// Makes the steps of a session. Pictures of prompts are looked up in the records.
+    #[must_use]
+    pub fn of(session: &Session, records: &mut dyn Records) -> Self {
+        let main = session.runs.first();
+        let mut maker = Maker { session, records, steps: Vec::new(), media_unread: 0 };
+        maker.all();
+        if let Some(error) = main.and_then(|main| main.error.as_ref()) {
+            maker.run_failed(error);
+        }
+        let Maker { steps, media_unread, .. } = maker;
+        let mut links = Vec::new();
+        for child in &session.children {
+            if !links.contains(&child.run_id) {
+                links.push(child.run_id);
+            }
+        }
+        Self {
+            id: session.id,
+            parent: main.and_then(|main| main.parent),
+            session: main.and_then(|main| main.session),
+            runs: session.runs.iter().map(|run| run.id).collect(),
+            head: main.and_then(|main| main.head.clone()),
+            steps,
+            calls: Calls::of(session),
+            links,
+            used: session.used,
+            total: session.told_total.as_ref().map(told_in_all),
+            unknown: session.unknown_records.clone(),
+            media_unread,
+        }
+    }
+
     /// Returns the runs that it says it began.
     #[must_use]
     pub fn links(&self) -> &[RunId] {
@@ -74,365 +92,182 @@ impl Run {
     }
 }
 
-impl RunBuilder {
-    /// Begins the trajectory of a run; events of other runs are left out.
-    #[must_use]
-    pub fn new(run: RunId) -> Self {
-        let run = Run {
-            id: run,
-            parent: None,
-            session: None,
-            head: None,
-            steps: Vec::new(),
-            calls: Calls::default(),
-            links: Vec::new(),
-            used: None,
-            total: None,
-            unknown: BTreeMap::new(),
-            media_unread: 0,
-        };
-        Self {
-            run,
-            usage: UsageBuilder::new(),
-            total: None,
-            responses: Responses::default(),
-            open_steps: HashMap::new(),
-            approvals: HashMap::new(),
-            effort: None,
-            may_lead: false,
-        }
-    }
+struct Maker<'a> {
+    session: &'a Session,
+    records: &'a mut dyn Records,
+    steps: Vec<Step>,
+    media_unread: u64,
+}
 
-    /// Takes the next event of the run.
-    pub fn push(&mut self, event: &ExchangeEvent, records: &mut dyn Records) {
-        if event.run_id != self.run.id {
-            return;
-        }
-        self.run.parent = self.run.parent.or(event.parent_run_id);
-        self.run.session = self.run.session.or_else(|| session_run_id(event));
-        let Word::Known(event_type) = &event.event_type else { return };
-        let fields = PayloadFields::of(event);
-        if UsageBuilder::wants(*event_type) {
-            self.count(event, &fields);
-        }
-        match event_type {
-            EventType::RunStarted => self.begin(event, &fields),
-            EventType::RunCompleted => self.fail(event, &fields, "run"),
-            EventType::MessageUser => self.user(event, &fields, records),
-            EventType::MessageAssistant => self.assistant(event, &fields),
-            EventType::ToolCall => {
-                let (number, is_new) = self.run.calls.called(&fields);
-                self.place(event, number, is_new);
+impl Maker<'_> {
+    /// Makes all steps, in order: what happened, and where turns ended badly.
+    fn all(&mut self) {
+        let session = self.session;
+        let mut ends: Vec<&Turn> = session.turns.iter().filter(|turn| turn.order_end.is_some()).collect();
+        ends.sort_by_key(|turn| turn.order_end);
+        let mut ends = ends.into_iter().peekable();
+        for item in &session.items {
+            while let Some(turn) = ends.next_if(|turn| turn.order_end.is_some_and(|end| end <= item.order)) {
+                self.turn_ended(turn);
             }
-            EventType::ToolResult => self.result(event, &fields),
-            EventType::CallWorkflowStarted | EventType::CallWorkflowCompleted => self.child(event, &fields),
-            EventType::StepStarted => self.step(false, event, &fields),
-            EventType::StepCompleted => self.step(true, event, &fields),
+            self.item(item.kind);
+        }
+        ends.for_each(|turn| self.turn_ended(turn));
+    }
+
+    fn item(&mut self, kind: ItemKind) {
+        let session = self.session;
+        match kind {
+            ItemKind::Prompt(id) => {
+                let message = &session.messages[id.0];
+                let parts = self.parts(message);
+                let facts = message.extra.clone();
+                self.steps.push(Step { parts, facts, ..Step::of(stands(message), Role::User) });
+            }
+            ItemKind::SystemPrompt(id) => {
+                let message = &session.messages[id.0];
+                let parts = self.parts(message);
+                let system = System { kind: Some("system_prompt".into()), ..System::default() };
+                self.steps.push(Step { parts, ..Step::of(stands(message), Role::System(system)) });
+            }
+            ItemKind::Response(id) => self.response(&session.responses[id.0]),
+            ItemKind::Call(number) => {
+                let call = &session.calls[number.0];
+                let calls = vec![CallNumber(number.0)];
+                let response = Response { calls, origin: Origin::CallAlone, ..Response::default() };
+                let at = place(call.at, &call.time, &call.path, None);
+                self.steps.push(Step::of(at, Role::Agent(Box::new(response))));
+            }
+            ItemKind::Approval(id) => self.approval(&session.approvals[id.0]),
+            ItemKind::Child(id) => {
+                let child = &session.children[id.0];
+                let name = child.name.clone();
+                let kind = Some("subagent".into());
+                let system = System { kind, child: Some(child.run_id), name, ..System::default() };
+                let at = place(child.at, &child.time, &child.path, None);
+                let parts = child.name.clone().map(Part::Text).into_iter().collect();
+                self.steps.push(Step { parts, ..Step::of(at, Role::System(system)) });
+            }
+            ItemKind::Fact(id) => self.fact(&session.facts[id.0]),
         }
     }
 
-    /// Returns the run.
-    #[must_use]
-    pub fn finish(self) -> Run {
-        let used = Used::of(self.usage).or_else(|| {
-            let mut usage = UsageBuilder::new();
-            usage.push(self.total.as_ref()?);
-            Used::of(usage)
-        });
-        let total = self.total.as_ref().and_then(|event| PayloadFields::of(event).json("usage"));
-        Run { used, total: total.map(|report| told_in_all(&report)), ..self.run }
-    }
-
-    /// Adds up what was used. What was copied was used elsewhere, and the agent's own total counts only where there is
-    /// nothing else: it may include what subagents used.
-    fn count(&mut self, event: &ExchangeEvent, fields: &PayloadFields<'_>) {
-        let is_total = fields.text("usage_scope").is_some_and(|scope| scope == "session");
-        match copied_from(event) {
-            Some(_) => {}
-            None if is_total => self.total = Some(event.clone()),
-            None => self.usage.push(event),
+    /// Returns what was said, with the pictures that can be found.
+    fn parts(&mut self, message: &Message) -> Vec<Part> {
+        let mut media = Marks::of(message, self.records);
+        let mut parts = Vec::new();
+        for block in &message.blocks {
+            let Block::Recorded(block) = block else { continue };
+            let inside = PayloadFields::parse(block.as_str());
+            parts.push(if is_mark(&inside) { media.next(&inside) } else { part(&inside, block) });
         }
+        self.media_unread += media.unread;
+        parts
     }
 
-    fn begin(&mut self, event: &ExchangeEvent, fields: &PayloadFields<'_>) {
-        if self.run.head.is_none() && !event.payload.is_null() {
-            self.may_lead = fields.object("source").text("channel").is_some_and(|channel| channel == "disk");
-            self.run.head = Some(event.payload.clone());
-        }
-    }
-
-    fn add(&mut self, step: Step) -> usize {
-        self.run.steps.push(step);
-        self.run.steps.len() - 1
-    }
-
-    /// Makes a step of a failure; what ended well says nothing.
-    fn fail(&mut self, event: &ExchangeEvent, fields: &PayloadFields<'_>, kind: &str) {
-        let Some(error) = fields.error() else { return };
-        let system = System { kind: Some(kind.into()), name: fields.string("name"), ..System::default() };
-        let mut step = Step::of(event, Role::System(system));
-        step.parts.push(Part::Text(error));
-        self.add(step);
-    }
-
-    fn user(&mut self, event: &ExchangeEvent, fields: &PayloadFields<'_>, records: &mut dyn Records) {
-        self.responses.end();
-        let (mut system, mut said) = (Vec::new(), Vec::new());
-        let blocks = fields.items("blocks");
-        let mut media = Marks::of(event, &blocks, records);
-        for block in &blocks {
-            let inside = PayloadFields::parse(block.get());
-            let kind = inside.text("type").unwrap_or_default();
-            if kind == "tool_result" && self.run.calls.answered_in_message(&inside) {
+    fn response(&mut self, known: &steno_session::Response) {
+        let mut parts = Vec::new();
+        let mut response = Response {
+            id: known.id.clone(),
+            model: known.model.clone(),
+            effort: known.effort.clone(),
+            stop_reason: known.stop_reason.clone(),
+            calls: known.calls.iter().map(|call| CallNumber(call.0)).collect(),
+            usage: known.usage.clone(),
+            origin: match known.origin {
+                ResponseOrigin::Words => Origin::Words,
+                ResponseOrigin::Response => Origin::Response,
+            },
+            is_compaction: known.is_compaction,
+            ..Response::default()
+        };
+        for block in known.messages.iter().flat_map(|id| &self.session.messages[id.0].blocks) {
+            let Block::Recorded(block) = block else { continue };
+            let inside = PayloadFields::parse(block.as_str());
+            if inside.text("type").is_none_or(|kind| kind != "thinking") {
+                parts.push(part(&inside, block));
                 continue;
             }
-            let is_system = inside.text("label").is_some_and(|label| label == "system_prompt");
-            let part = if is_mark(&inside) { media.next(&inside) } else { part(&inside, block) };
-            if is_system { system.push(part) } else { said.push(part) }
-        }
-        self.run.media_unread += media.unread;
-        if !system.is_empty() {
-            let role = System { kind: Some("system_prompt".into()), ..System::default() };
-            let step = Step { parts: system, ..Step::of(event, Role::System(role)) };
-            self.add(step);
-        }
-        if !said.is_empty() || blocks.is_empty() {
-            let facts = fields.others(&["role", "blocks"]);
-            let step = Step { parts: said, facts, ..Step::of(event, Role::User) };
-            self.add(step);
-        }
-    }
-
-    fn assistant(&mut self, event: &ExchangeEvent, fields: &PayloadFields<'_>) {
-        let blocks = fields.items("blocks");
-        let usage = StepUsage::read(fields);
-        // Totals of a turn or a session belong to no step.
-        if blocks.is_empty() && usage.is_none() {
-            return;
-        }
-        let id = fields.json("response").filter(|id| !id.is_null());
-        let adds = blocks.first().map(|block| {
-            let is_call =
-                PayloadFields::parse(block.get()).text("type").is_some_and(|kind| kind == "tool_use");
-            if is_call { Adds::Call } else { Adds::Words }
-        });
-        let number = self.step_for(event, id.as_ref(), adds);
-        for block in blocks {
-            self.say(number, block);
-        }
-        let Some(Step { role: Role::Agent(response), facts, .. }) = self.run.steps.get_mut(number) else {
-            return;
-        };
-        response.model = fields.string("model").or(response.model.take());
-        response.stop_reason = fields.string("stop_reason").or(response.stop_reason.take());
-        if let Some(phase) = fields.json("phase").filter(|_| facts.is_empty()) {
-            facts.push(("phase".into(), phase));
-        }
-        if let Some(id) = id {
-            self.responses.name(id.as_str(), number);
-            response.id = Some(id);
-            response.origin = Origin::Response;
-        }
-        if let Some(usage) = usage {
-            response.origin = Origin::Response;
-            match &mut response.usage {
-                Some(known) => known.refine(usage),
-                None => response.usage = Some(usage),
-            }
-            self.responses.used();
-        }
-    }
-
-    /// Finds the step that a record of a response belongs to, or begins one. A record that adds nothing is usage.
-    fn step_for(&mut self, event: &ExchangeEvent, id: Option<&RawJson>, adds: Option<Adds>) -> usize {
-        if let Some(known) = id.and_then(|id| self.responses.named(id.as_str())) {
-            return known;
-        }
-        let copied_from = copied_from(event);
-        let is_elsewhere = |step: &Step| step.path != event.path || step.copied_from != copied_from;
-        let now = self.responses.now().and_then(|now| self.run.steps.get(now));
-        if now.is_some_and(is_elsewhere) {
-            self.responses.end();
-        }
-        let belongs = match (adds, id) {
-            (None, _) => self.responses.usage(self.may_lead),
-            (Some(adds), None) => self.responses.more(adds),
-            (Some(_), Some(_)) => Belongs::ToNone,
-        };
-        match belongs {
-            Belongs::To(number, absorbed) => {
-                for other in absorbed {
-                    let (before, after) = self.run.steps.split_at_mut(other);
-                    if let (Some(step), Some(other)) = (before.get_mut(number), after.first_mut()) {
-                        step.absorb(other);
-                    }
-                }
-                number
-            }
-            Belongs::ToNone => {
-                let response = Response { effort: self.effort.clone(), ..Response::default() };
-                let number = self.add(Step::of(event, Role::Agent(Box::new(response))));
-                self.responses.begin(number, adds.unwrap_or(Adds::Words));
-                number
-            }
-        }
-    }
-
-    /// Adds a block to a response.
-    fn say(&mut self, number: usize, block: &RawValue) {
-        let inside = PayloadFields::parse(block.get());
-        let kind = inside.text("type").unwrap_or_default();
-        if kind == "tool_result" && self.run.calls.answered_in_message(&inside) {
-            return;
-        }
-        let call = (kind == "tool_use").then(|| self.run.calls.used(&inside));
-        let Some(step) = self.run.steps.get_mut(number) else { return };
-        let Role::Agent(response) = &mut step.role else { return };
-        match (call, &*kind) {
-            (Some(call), _) if !response.calls.contains(&call) => response.calls.push(call),
-            (Some(_), _) => {}
-            (None, "thinking") => match inside.string("thinking").filter(|thought| !thought.is_empty()) {
+            match inside.string("thinking").filter(|thought| !thought.is_empty()) {
                 Some(thought) => response.thoughts.push(thought),
                 None => response.hidden_thoughts += 1,
-            },
-            (None, _) => step.parts.push(part(&inside, block)),
+            }
         }
+        let facts = known.phase.clone().map(|phase| ("phase".into(), phase)).into_iter().collect();
+        let at = place(known.at, &known.time, &known.path, known.copied_from.as_ref());
+        self.steps.push(Step { parts, facts, ..Step::of(at, Role::Agent(Box::new(response))) });
     }
 
-    /// Gives a call a step of its own until a response has it.
-    fn place(&mut self, event: &ExchangeEvent, number: CallNumber, is_new: bool) {
-        if is_new {
-            let response = Response { calls: vec![number], origin: Origin::CallAlone, ..Response::default() };
-            self.add(Step::of(event, Role::Agent(Box::new(response))));
-        }
-    }
-
-    fn result(&mut self, event: &ExchangeEvent, fields: &PayloadFields<'_>) {
-        let (number, is_new) = self.run.calls.answered(&event.timestamp, fields);
-        self.place(event, number, is_new);
-        let Some(step) = self.responses.now().and_then(|now| self.run.steps.get(now)) else { return };
-        let Role::Agent(response) = &step.role else { return };
-        let is_answered = |call: &CallNumber| self.run.calls.get(*call).result.is_some();
-        if !response.calls.is_empty() && response.calls.iter().all(is_answered) {
-            self.responses.answered();
-        }
-    }
-
-    fn child(&mut self, event: &ExchangeEvent, fields: &PayloadFields<'_>) {
-        let Some(run) = event.child_run_id else { return };
-        let is_new = !self.run.links.contains(&run);
-        if is_new {
-            self.run.links.push(run);
-        }
-        let call = fields.string("tool_call_id").and_then(|id| self.run.calls.last(&id));
-        let name = fields.string("name");
-        match call {
-            Some(number) => {
-                let call = self.run.calls.get_mut(number);
-                // Its end is told by another call, which began nothing.
-                let is_known = call.children.iter().any(|child| child.run == run);
-                if !is_known && event.event_type == Word::Known(EventType::CallWorkflowStarted) {
-                    call.children.push(Child { run, name });
-                }
-            }
-            None if is_new => {
-                let system = System {
-                    kind: Some("subagent".into()),
-                    child: Some(run),
-                    name: name.clone(),
-                    ..System::default()
-                };
-                let mut step = Step::of(event, Role::System(system));
-                step.parts.extend(name.map(Part::Text));
-                self.add(step);
-            }
-            None => {}
-        }
-    }
-
-    fn step(&mut self, is_end: bool, event: &ExchangeEvent, fields: &PayloadFields<'_>) {
-        match &*fields.text("kind").unwrap_or_default() {
-            "turn" => {
-                self.responses.end();
-                if is_end {
-                    return self.fail(event, fields, "turn");
-                }
-                let effort = fields.object("settings").json("effort");
-                self.effort =
-                    effort.filter(|effort| effort.as_str().starts_with(['"', '-']) || is_number(effort));
-            }
-            "approval" => self.approval(is_end, event, fields),
-            "unknown" => {
-                let name = fields.text("name").unwrap_or_default().into_owned();
-                *self.run.unknown.entry(name).or_default() += 1;
-            }
-            "amend" => {
-                let id = fields.string("tool_call_id").or_else(|| fields.string("name"));
-                let facts = fields.json("result").unwrap_or_else(RawJson::null);
-                if !id.is_some_and(|id| self.run.calls.amended(&id, &facts)) {
-                    self.fact(is_end, event, fields);
-                }
-            }
-            "compaction" => {
-                self.responses.end();
-                let summary = fields.json("response").and_then(|id| self.responses.named(id.as_str()));
-                if let Some(Step { role: Role::Agent(response), .. }) =
-                    summary.and_then(|step| self.run.steps.get_mut(step))
-                {
-                    response.is_compaction = true;
-                }
-                self.fact(is_end, event, fields);
-            }
-            _ => self.fact(is_end, event, fields),
-        }
-    }
-
-    fn approval(&mut self, is_end: bool, event: &ExchangeEvent, fields: &PayloadFields<'_>) {
-        let asked = Approval::read(fields, is_end);
-        let name = fields.text("name").unwrap_or_default().into_owned();
-        let begun = if is_end { self.approvals.remove(&name) } else { None };
-        if let Some((call, place)) = begun {
-            if let Some(known) = self.run.calls.get_mut(call).approvals.get_mut(place) {
-                *known = asked;
-            }
-            return;
-        }
-        let Some(call) = fields.string("tool_call_id").and_then(|id| self.run.calls.last(&id)) else {
-            return self.fact(is_end, event, fields);
+    /// Makes a step of a question about something that is no call.
+    fn approval(&mut self, approval: &steno_session::Approval) {
+        let (said, result) = told(approval.answer.clone());
+        let said = said.or_else(|| approval.request.clone());
+        let system = System {
+            kind: Some("approval".into()),
+            name: approval.request.clone(),
+            result,
+            is_open: approval.state == State::Open,
+            ..System::default()
         };
-        let approvals = &mut self.run.calls.get_mut(call).approvals;
-        approvals.push(asked);
-        if !is_end {
-            self.approvals.insert(name, (call, approvals.len() - 1));
-        }
+        let facts = approval.tool_call_id.as_ref().map(|id| ("tool_call_id".into(), id.to_json()));
+        let at = place(approval.at, &approval.time, &approval.path, None);
+        let parts = said.map(Part::Text).into_iter().collect();
+        let facts = facts.into_iter().collect();
+        self.steps.push(Step { parts, facts, ..Step::of(at, Role::System(system)) });
     }
 
     /// Makes a step of any other step: its beginning and its end are one.
-    fn fact(&mut self, is_end: bool, event: &ExchangeEvent, fields: &PayloadFields<'_>) {
-        let text = |name| fields.text(name).unwrap_or_default().into_owned();
-        let key = [event.path.to_text().into_owned(), text("kind"), text("name")];
-        let begun = if is_end { self.open_steps.remove(&key) } else { None };
-        let number = begun.unwrap_or_else(|| self.add(Step::of(event, Role::System(System::default()))));
-        let (said, result) = told(fields.json("result"));
-        let error = fields.error();
-        let Some(step) = self.run.steps.get_mut(number) else { return };
-        step.facts.extend(fields.others(&["name", "kind", "result", "error"]));
-        let said = said.or_else(|| error.clone()).or_else(|| fields.string("name"));
-        step.parts = said.map(Part::Text).into_iter().collect();
-        step.role = Role::System(System {
-            kind: fields.string("kind"),
-            name: fields.string("name"),
-            error,
+    fn fact(&mut self, fact: &steno_session::Fact) {
+        let (said, result) = told(fact.result.clone());
+        let said = said.or_else(|| fact.error.clone()).or_else(|| fact.name.clone());
+        let system = System {
+            kind: fact.kind.clone(),
+            name: fact.name.clone(),
+            error: fact.error.clone(),
             result,
-            is_open: !is_end,
+            is_open: fact.state == State::Open,
             child: None,
-        });
-        if !is_end {
-            self.open_steps.insert(key, number);
-        }
+        };
+        let at = place(fact.at, &fact.time, &fact.path, fact.copied_from.as_ref());
+        let parts = said.map(Part::Text).into_iter().collect();
+        let facts = fact.extra.clone();
+        self.steps.push(Step { parts, facts, ..Step::of(at, Role::System(system)) });
+    }
+
+    /// Makes a step of a turn that failed or was interrupted; one that ended well says nothing.
+    fn turn_ended(&mut self, turn: &Turn) {
+        let session = self.session;
+        let is_bad = matches!(turn.status, TurnStatus::Failed | TurnStatus::Interrupted);
+        let Some(error) = turn.error.as_ref().filter(|_| is_bad) else { return };
+        let step = &session.steps[turn.step.0];
+        let Some((at, time)) = step.completed.zip(step.ended_at.as_ref()) else { return };
+        let system = System { kind: Some("turn".into()), name: step.name.clone(), ..System::default() };
+        let at = place(at, time, &step.path, None);
+        self.steps
+            .push(Step { parts: vec![Part::Text(error.clone())], ..Step::of(at, Role::System(system)) });
+    }
+
+    /// Makes a step of the failure of a run.
+    fn run_failed(&mut self, error: &JsonString) {
+        let Some(main) = self.session.runs.first() else { return };
+        let Some((seq, time)) = main.seq_last.zip(main.ended_at.as_ref()) else { return };
+        let system = System { kind: Some("run".into()), name: main.name.clone(), ..System::default() };
+        let path = JsonString::from("");
+        let at = place(At { run: steno_session::RunNumber::MAIN, seq }, time, &path, None);
+        let step = Step::of(at, Role::System(system));
+        self.steps.push(Step { parts: vec![Part::Text(error.clone())], ..step });
     }
 }
 
-fn is_number(json: &RawJson) -> bool {
-    json.as_str().starts_with(|first: char| first.is_ascii_digit())
+fn stands(message: &Message) -> Stands<'_> {
+    place(message.at, &message.time, &message.path, message.copied_from.as_ref())
+}
+
+fn place<'a>(
+    at: At,
+    time: &'a steno_model::Timestamp,
+    path: &'a JsonString,
+    copied_from: Option<&'a JsonString>,
+) -> Stands<'a> {
+    Stands { run: at.run, seq: at.seq, time, path, copied_from }
 }

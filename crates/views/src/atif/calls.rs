@@ -1,18 +1,16 @@
-//! The calls of a run: every report of one brought together, with its result, who was asked, and what it began.
+//! The calls of a session as a trajectory tells them: with their results, who was asked, and what they began.
 
 use steno_model::json::{JsonString, ObjectWriter, RawJson};
-use steno_model::{Fidelity, RunId, Timestamp, Vocabulary as _};
+use steno_model::{RunId, Timestamp};
+use steno_session::{PayloadFields, Session, State};
 
 use super::text::push_clean;
-use crate::call_ids::{CallIds, Channel, Told};
-use crate::fields::PayloadFields;
 
 /// The place of a call among the calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct CallNumber(pub(super) usize);
 
 /// A call as far as it is known.
-#[derive(Default)]
 pub(super) struct Call {
     /// The provider's id of it.
     pub(super) id: Option<JsonString>,
@@ -25,9 +23,6 @@ pub(super) struct Call {
     pub(super) amended: Vec<RawJson>,
     pub(super) approvals: Vec<Approval>,
     pub(super) children: Vec<Child>,
-    /// Whether a response has it.
-    pub(super) is_in_response: bool,
-    is_routers: bool,
 }
 
 /// What came back of a call.
@@ -35,18 +30,16 @@ pub(super) struct CallResult {
     pub(super) at: Option<Timestamp>,
     pub(super) output: Option<RawJson>,
     pub(super) error: Option<JsonString>,
-    /// What else its `tool.result` says: outcome, exit code, duration, ….
+    /// What else its record says: outcome, exit code, duration, ….
     pub(super) facts: Vec<(JsonString, RawJson)>,
-    is_routers: bool,
 }
 
 /// A question whether a call may be made.
-#[derive(Default)]
 pub(super) struct Approval {
-    pub(super) request: Option<JsonString>,
+    request: Option<JsonString>,
     /// The answer, as its event has it.
-    pub(super) answer: Option<RawJson>,
-    pub(super) is_answered: bool,
+    answer: Option<RawJson>,
+    is_answered: bool,
 }
 
 /// A run that a call began.
@@ -55,135 +48,59 @@ pub(super) struct Child {
     pub(super) name: Option<JsonString>,
 }
 
-/// All calls of a run, in the order of their first report.
-#[derive(Default)]
-pub(super) struct Calls {
-    calls: Vec<Call>,
-    ids: CallIds,
-}
+/// All calls of a session, in the order of their first report.
+pub(super) struct Calls(Vec<Call>);
 
 impl Calls {
-    /// Takes the block of a call in a response.
-    pub(super) fn used(&mut self, block: &PayloadFields<'_>) -> CallNumber {
-        let is_routers = is_routers(block);
-        let number = match block.string("tool_id") {
-            Some(id) => self.reported(&id, Told::Use, is_routers).0,
-            None => self.add(None),
-        };
-        let call = &mut self.calls[number.0];
-        call.is_in_response = true;
-        call.fill(is_routers, block.string("tool_name"), || block.json("tool_input"));
-        number
-    }
-
-    /// Takes a `tool.call`; returns its number, and whether this is the first report of it.
-    pub(super) fn called(&mut self, fields: &PayloadFields<'_>) -> (CallNumber, bool) {
-        let is_routers = is_routers(fields);
-        let (number, is_new) = match fields.string("call_id") {
-            Some(id) => self.reported(&id, Told::Call, is_routers),
-            None => (self.add(None), true),
-        };
-        let call = &mut self.calls[number.0];
-        call.fill(is_routers, fields.string("name"), || fields.json("input"));
-        call.facts = fields.others(&["name", "call_id", "input", "output", "fidelity"]);
-        (number, is_new)
-    }
-
-    /// Takes a `tool.result`; a result without a call gets one.
-    pub(super) fn answered(&mut self, at: &Timestamp, fields: &PayloadFields<'_>) -> (CallNumber, bool) {
-        let is_routers = is_routers(fields);
-        let (number, is_new) = match fields.string("call_id") {
-            Some(id) => self.reported(&id, Told::Result, is_routers),
-            None => (self.add(None), true),
-        };
-        let call = &mut self.calls[number.0];
-        call.name = call.name.take().or_else(|| fields.string("name"));
-        if is_routers || !call.result.as_ref().is_some_and(|known| known.is_routers) {
-            call.result = Some(CallResult {
-                at: Some(at.clone()),
-                output: fields.json("output"),
-                error: fields.error(),
-                facts: fields.others(&["name", "call_id", "input", "output", "error", "fidelity", "class"]),
-                is_routers,
-            });
-        }
-        (number, is_new)
-    }
-
-    /// Takes the block of a result in a message; false when no call waits for one.
-    pub(super) fn answered_in_message(&mut self, block: &PayloadFields<'_>) -> bool {
-        let call = block.string("tool_id").and_then(|id| self.last(&id));
-        let Some(call) = call.map(|number| &mut self.calls[number.0]) else { return false };
-        if call.result.is_some() {
-            return false;
-        }
-        call.result = Some(CallResult {
-            at: None,
-            output: block.json("tool_content"),
-            error: None,
-            facts: Vec::new(),
-            is_routers: is_routers(block),
-        });
-        true
-    }
-
-    /// Takes what became known of a call later; false when there is no such call.
-    pub(super) fn amended(&mut self, id: &JsonString, facts: &RawJson) -> bool {
-        let Some(number) = self.last(id) else { return false };
-        self.calls[number.0].amended.push(facts.clone());
-        true
-    }
-
-    /// Returns the last call with this id.
-    pub(super) fn last(&self, id: &JsonString) -> Option<CallNumber> {
-        self.ids.last(id).map(CallNumber)
+    /// Takes the calls of a session.
+    pub(super) fn of(session: &Session) -> Self {
+        Self(session.calls.iter().map(|call| Call::of(session, call)).collect())
     }
 
     pub(super) fn get(&self, number: CallNumber) -> &Call {
-        &self.calls[number.0]
-    }
-
-    pub(super) fn get_mut(&mut self, number: CallNumber) -> &mut Call {
-        &mut self.calls[number.0]
+        &self.0[number.0]
     }
 
     /// Iterates over all calls.
     pub(super) fn iter(&self) -> impl Iterator<Item = &Call> {
-        self.calls.iter()
+        self.0.iter()
     }
 
     pub(super) fn len(&self) -> usize {
-        self.calls.len()
-    }
-
-    /// Returns the call that a report is about, and whether this is the first report of it.
-    fn reported(&mut self, id: &JsonString, told: Told, is_routers: bool) -> (CallNumber, bool) {
-        let channel = if is_routers { Channel::Router } else { Channel::Agent };
-        if let Some(number) = self.ids.report(id, told, channel) {
-            return (CallNumber(number), false);
-        }
-        let number = self.add(Some(id.clone()));
-        self.ids.add(id, number.0);
-        (number, true)
-    }
-
-    fn add(&mut self, id: Option<JsonString>) -> CallNumber {
-        self.calls.push(Call { id, ..Call::default() });
-        CallNumber(self.calls.len() - 1)
+        self.0.len()
     }
 }
 
 impl Call {
-    /// Takes name and input of a report, unless they are known, or from the router, who knows best.
-    fn fill(&mut self, is_routers: bool, name: Option<JsonString>, input: impl FnOnce() -> Option<RawJson>) {
-        let is_better = is_routers && !self.is_routers;
-        if is_better || self.name.is_none() {
-            self.name = name.or(self.name.take());
+    fn of(session: &Session, call: &steno_session::Call) -> Self {
+        let approval = |id: &steno_session::ApprovalId| {
+            let approval = &session.approvals[id.0];
+            Approval {
+                request: approval.request.clone(),
+                answer: approval.answer.clone(),
+                is_answered: approval.state != State::Open,
+            }
+        };
+        let child = |id: &steno_session::ChildId| {
+            let child = &session.children[id.0];
+            Child { run: child.run_id, name: child.name.clone() }
+        };
+        let result = call.result.as_ref().filter(|_| call.is_answered).map(|result| CallResult {
+            at: result.at.and(result.time.clone()),
+            output: result.given.as_ref().or(result.output.as_ref()).cloned(),
+            error: result.error.clone(),
+            facts: facts_of(result),
+        });
+        Self {
+            id: call.id.clone(),
+            name: call.name.clone(),
+            input: call.input.clone(),
+            facts: call.extra.clone(),
+            result,
+            amended: call.amendments.clone(),
+            approvals: call.approvals.iter().map(approval).collect(),
+            children: call.children.iter().map(child).collect(),
         }
-        if is_better || self.input.as_ref().is_none_or(RawJson::is_null) {
-            self.input = input().or(self.input.take());
-        }
-        self.is_routers |= is_routers;
     }
 
     /// Returns the last word on a fact of the result: what became known later counts more.
@@ -206,13 +123,24 @@ impl Call {
     }
 }
 
-impl Approval {
-    /// Reads a question, or the answer to one.
-    pub(super) fn read(fields: &PayloadFields<'_>, is_answered: bool) -> Self {
-        let answer = fields.json("result").filter(|answer| !answer.is_null());
-        Self { request: fields.string("name"), answer, is_answered }
+/// Returns what a result says, with the last word on how it ended.
+fn facts_of(result: &steno_session::CallResult) -> Vec<(JsonString, RawJson)> {
+    let mut facts = result.extra.clone();
+    let known = [
+        ("outcome", result.outcome.as_ref().map(JsonString::to_json)),
+        ("exit_code", result.exit_code.clone()),
+    ];
+    for (name, value) in known {
+        let Some(value) = value else { continue };
+        match facts.iter_mut().find(|(key, _)| key.is(name)) {
+            Some((_, said)) => *said = value,
+            None => facts.push((name.into(), value)),
+        }
     }
+    facts
+}
 
+impl Approval {
     pub(super) fn write(&self, out: &mut String) {
         let mut object = ObjectWriter::begin(out);
         object.optional("request", self.request.as_ref(), |object, name, request| {
@@ -224,8 +152,4 @@ impl Approval {
         });
         object.end();
     }
-}
-
-fn is_routers(fields: &PayloadFields<'_>) -> bool {
-    fields.text("fidelity").is_some_and(|word| word == Fidelity::Router.as_str())
 }

@@ -6,7 +6,7 @@ use steno_model::json::{JsonString, RawJson};
 
 use super::media::{Keeper, Media};
 use super::text::{push_joined, push_list, push_text};
-use crate::fields::PayloadFields;
+use steno_session::PayloadFields;
 
 /// What stands between texts that become one.
 const BETWEEN_TEXTS: &str = "\\n\\n";

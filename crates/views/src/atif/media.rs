@@ -9,8 +9,8 @@ use steno_model::json::{Fields, JsonString, text_of};
 use super::base64;
 use super::text::push_text;
 use crate::count;
-use crate::fields::PayloadFields;
 use crate::receipt::hex;
+use steno_session::PayloadFields;
 
 /// The directory of media files, beside the trajectory.
 pub const MEDIA_DIR: &str = "media";

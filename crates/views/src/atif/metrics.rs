@@ -4,34 +4,14 @@ use steno_model::json::{ObjectWriter, RawJson};
 
 use super::build::Run;
 use super::family::Family;
-use super::steps::{Role, StepUsage};
+use super::steps::Role;
 use super::text::push_clean;
-use crate::usage::{self, Counts, Tokens, UsageBuilder};
+use steno_session::ResponseUsage;
+use steno_session::usage::{Counts, Tokens, Used};
 
-/// What a run used in all, as far as that is known.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Used {
-    pub(super) responses: u64,
-    pub(super) tokens: Tokens,
-    pub(super) is_lower_bound: bool,
-}
-
-impl Used {
-    /// Adds up what a run used itself; nothing where no record says it, which is not zero.
-    pub(super) fn of(usage: UsageBuilder) -> Option<Self> {
-        let rows = usage.finish();
-        let mut all = usage::Used::default();
-        for used in rows.values() {
-            all.add(*used);
-        }
-        let used = Self { responses: all.responses, tokens: all.tokens, is_lower_bound: all.is_lower_bound };
-        (!rows.is_empty()).then_some(used)
-    }
-
-    /// Tells whether it is what the steps have together.
-    pub(super) fn is_sum_of(self, run: &Run) -> bool {
-        sum_of_steps(run) == self.tokens
-    }
+/// Tells whether what a run used is what its steps have together.
+pub(super) fn is_sum_of_steps(used: Used, run: &Run) -> bool {
+    sum_of_steps(run) == used.tokens
 }
 
 /// Adds up what the steps of a run have; those that are copied have nothing.
@@ -98,7 +78,7 @@ fn prompt(tokens: Tokens) -> u64 {
 }
 
 /// Writes what a response used.
-pub(super) fn step_metrics(out: &mut String, usage: &StepUsage) {
+pub(super) fn step_metrics(out: &mut String, usage: &ResponseUsage) {
     let mut object = ObjectWriter::begin(out);
     object.number("prompt_tokens", prompt(usage.tokens));
     object.number("completion_tokens", usage.tokens.output);
@@ -106,7 +86,7 @@ pub(super) fn step_metrics(out: &mut String, usage: &StepUsage) {
     object.nested("extra", |out| {
         let mut object = ObjectWriter::begin(out);
         object.nested("usage", |out| push_clean(out, usage.report.as_str()));
-        if usage.is_lower_bound() {
+        if usage.may_be_more() {
             object.json("lower_bound", &RawJson::from(true));
         }
         object.end();

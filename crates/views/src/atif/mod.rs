@@ -1,6 +1,6 @@
 //! Runs as ATIF trajectories (Harbor's Agent Trajectory Interchange Format, version 1.8), and a validator for them.
 //!
-//! [`RunBuilder`] folds the events of one run, [`Family`] puts a session and its subagents together, and
+//! [`Run::of`] makes the steps of one session, [`Family`] puts a session and its subagents together, and
 //! [`Family::trajectory()`] writes them as one document. `docs/atif.md` says what becomes what. [`validate()`] checks a
 //! document, more strictly than Harbor's own validator does.
 
@@ -10,7 +10,6 @@ mod build;
 mod calls;
 mod content;
 mod family;
-mod group;
 mod ids;
 mod media;
 mod metrics;
@@ -22,7 +21,7 @@ mod text;
 mod validate;
 mod write;
 
-pub use build::{NoRecords, Records, Run, RunBuilder};
+pub use build::{NoRecords, Records, Run};
 pub use family::{Family, Kin, parents_of};
 pub use media::{MEDIA_DIR, MediaSink, NoMedia};
 pub use validate::{Beside, Finding, NothingBeside, Severity, Stood, validate};

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use steno_model::RunId;
 use steno_model::json::{JsonString, ObjectWriter, RawJson};
+use steno_session::RunNumber;
 
 use super::Counted;
 use super::build::Run;
@@ -31,7 +32,7 @@ pub(super) struct StepWriter<'a, 'b> {
 pub(super) fn model(step: &Step) -> Option<&JsonString> {
     match &step.role {
         Role::Agent(response) => response.model.as_ref(),
-        Role::User | Role::System(_) | Role::Absorbed => None,
+        Role::User | Role::System(_) => None,
     }
 }
 
@@ -40,24 +41,13 @@ pub(super) fn is_of_words(step: &Step) -> bool {
     matches!(&step.role, Role::Agent(response) if response.origin == Origin::Words)
 }
 
-/// Tells whether a step is one after all: a call that came alone may be in a response by now.
-pub(super) fn is_written(run: &Run, step: &Step) -> bool {
-    match &step.role {
-        Role::Absorbed => false,
-        Role::Agent(response) if response.origin == Origin::CallAlone => {
-            response.calls.iter().any(|call| !run.calls.get(*call).is_in_response)
-        }
-        Role::Agent(_) | Role::User | Role::System(_) => true,
-    }
-}
-
 impl StepWriter<'_, '_> {
     pub(super) fn write(&mut self, out: &mut String, step: &Step, number: u64, counted: &mut Counted) {
         counted.steps += 1;
         let source = match &step.role {
             Role::User => "user",
             Role::System(_) => "system",
-            Role::Agent(_) | Role::Absorbed => "agent",
+            Role::Agent(_) => "agent",
         };
         let mut object = ObjectWriter::begin(out);
         object.number("step_id", number);
@@ -79,7 +69,7 @@ impl StepWriter<'_, '_> {
                     out.push_str("}]}");
                 });
             }
-            Role::User | Role::System(_) | Role::Absorbed => {}
+            Role::User | Role::System(_) => {}
         }
         if step.copied_from.is_some() {
             object.json("is_copied_context", &RawJson::from(true));
@@ -238,6 +228,10 @@ impl StepWriter<'_, '_> {
     fn extra(&self, out: &mut String, step: &Step) {
         let mut object = ObjectWriter::begin(out);
         object.number("seq", step.seq.get());
+        // Most sessions are read from one run.
+        if let Some(run) = self.run.runs.get(step.run.0).filter(|_| step.run != RunNumber::MAIN) {
+            object.run_id("run_id", run);
+        }
         if !step.path.is_empty() {
             push_token(&mut object, "path", &step.path);
         }
@@ -249,7 +243,7 @@ impl StepWriter<'_, '_> {
                 self.response_extra(&mut object, response);
             }
             Role::System(system) => system_extra(&mut object, system),
-            Role::User | Role::Absorbed => {}
+            Role::User => {}
         }
         if !step.facts.is_empty() {
             object.nested("record", |out| super::write::push_fields(out, &step.facts));

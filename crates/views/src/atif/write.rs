@@ -9,12 +9,13 @@ use super::build::Run;
 use super::family::Family;
 use super::ids::CallIds;
 use super::media::{Keeper, MediaSink};
-use super::metrics::{Used, final_metrics};
-use super::step::{StepWriter, is_written};
+use super::metrics::{final_metrics, is_sum_of_steps};
+use super::step::StepWriter;
 use super::text::{push_clean, push_list, push_text};
 use super::{Counted, MAPPING, SCHEMA_VERSION};
 use crate::count;
-use crate::fields::PayloadFields;
+use steno_session::PayloadFields;
+use steno_session::usage::Used;
 
 /// A trajectory, and what is in it.
 #[derive(Debug)]
@@ -64,7 +65,7 @@ impl Writer<'_> {
         object.nested("steps", |out| {
             let ids = CallIds::of(run);
             let mut writer = StepWriter { run, ids: &ids, embedded: &embedded, keeper: &mut self.keeper };
-            push_list(out, run.steps.iter().filter(|step| is_written(run, step)), |out, step| {
+            push_list(out, &run.steps, |out, step| {
                 steps += 1;
                 writer.write(out, step, steps, &mut self.counted);
             });
@@ -154,7 +155,7 @@ impl Notes<'_> {
             is_lower_bound,
             "Tokens are at least so many: the record does not have the final counts of all responses.".into(),
         );
-        let apart = self.used.is_some_and(|used| !used.is_sum_of(self.run));
+        let apart = self.used.is_some_and(|used| !is_sum_of_steps(used, self.run));
         say(
             apart,
             "The totals are the agent's own; its responses were recorded with less than their final counts."

@@ -1,365 +1,235 @@
-//! Folds the events of one run into its conversation.
+//! Makes a session a conversation.
 
-use std::collections::HashMap;
+use steno_model::RunId;
+use steno_session::{
+    At, Call, CallNumber, EndedBy, ItemKind, Message as Record, Response, ResponseId, Session,
+};
 
-use steno_model::json::RawJson;
-use steno_model::{EventType, ExchangeEvent, RunId, Word};
-
-use super::calls::{CallNumber, Calls, Reported};
-use super::parts::{Part, Piece, TurnNumber, Turns, blocks, copied_from, end_state};
-use super::{Approval, ChildRun, Conversation, Fact, Message, Said};
+use super::{
+    Approval, Block, ChildRun, Conversation, Fact, Item, LooseCall, Message, Said, ToolResult, ToolUse, Turn,
+};
 use crate::State;
-use crate::fields::{PayloadFields, forked_from, session_run_id};
 
-/// Where the latest state of something is kept: with a call, or in a place of its own.
-#[derive(Clone, Copy)]
-enum Kept {
-    WithCall(CallNumber, usize),
-    Apart(usize),
-}
-
-/// Folds the events of one run, in order, into a [`Conversation`]. No event makes it fail.
-pub struct ConversationBuilder {
-    shown: Conversation,
-    turns: Turns,
-    calls: Calls,
-    parts: Vec<(Option<TurnNumber>, Part)>,
-    system_prompts: Vec<(Said, Vec<Piece>)>,
-    /// The message that goes on when more of the model's words come: after a result or a prompt none does.
-    speaking: Option<usize>,
-    /// Messages by the provider's id of their response.
-    responses: HashMap<String, usize>,
-    approvals: HashMap<String, Kept>,
-    children: HashMap<RunId, Kept>,
-    /// Steps that have begun, by path, kind and name.
-    open_steps: HashMap<[String; 3], usize>,
-}
-
-impl ConversationBuilder {
-    /// Begins the conversation of `run_id`; events of other runs are counted and left out.
+impl Conversation {
+    /// Returns the conversation of a session.
     #[must_use]
-    pub fn new(run_id: RunId) -> Self {
-        let shown = Conversation {
-            run_id,
-            parent_run_id: None,
-            session_run_id: None,
-            forked_from: None,
-            name: None,
-            state: State::Open,
-            error: None,
-            system_prompts: Vec::new(),
-            outside: Vec::new(),
-            turns: Vec::new(),
-            calls: 0,
-            dangling_calls: Vec::new(),
-            unknown_records: std::collections::BTreeMap::new(),
-            unknown_types: std::collections::BTreeMap::new(),
-            unknown_blocks: std::collections::BTreeMap::new(),
-            foreign_events: 0,
-        };
-        Self {
-            shown,
-            turns: Turns::default(),
-            calls: Calls::default(),
-            parts: Vec::new(),
-            system_prompts: Vec::new(),
-            speaking: None,
-            responses: HashMap::new(),
-            approvals: HashMap::new(),
-            children: HashMap::new(),
-            open_steps: HashMap::new(),
-        }
-    }
-
-    /// Takes the next event of the run.
-    pub fn push(&mut self, event: &ExchangeEvent) {
-        if event.run_id != self.shown.run_id {
-            self.shown.foreign_events += 1;
-            return;
-        }
-        self.shown.parent_run_id = self.shown.parent_run_id.or(event.parent_run_id);
-        self.shown.session_run_id = self.shown.session_run_id.or_else(|| session_run_id(event));
-        for found in event.unknown_block_types() {
-            *self.shown.unknown_blocks.entry(found.to_text().into_owned()).or_default() += 1;
-        }
-        match &event.event_type {
-            Word::Known(known) => self.push_known(*known, event),
-            Word::Unknown(found) => {
-                *self.shown.unknown_types.entry(found.to_text().into_owned()).or_default() += 1;
-            }
-        }
-    }
-
-    /// Returns the conversation of what has been pushed.
-    #[must_use]
-    pub fn finish(mut self) -> Conversation {
-        let calls = &mut self.calls;
-        let items = self.parts.into_iter();
-        let items = items.filter_map(|(turn, part)| part.finish(calls).map(|item| (turn, item))).collect();
-        let (turns, outside) = self.turns.fill(items);
-        let prompts = self.system_prompts.into_iter();
-        let system_prompts =
-            prompts.map(|(said, pieces)| Said { blocks: blocks(pieces, calls), ..said }).collect();
-        let (count, dangling_calls) = (calls.len(), calls.dangling());
-        Conversation { turns, outside, system_prompts, calls: count, dangling_calls, ..self.shown }
-    }
-
-    fn push_known(&mut self, event_type: EventType, event: &ExchangeEvent) {
-        let fields = PayloadFields::of(event);
-        match event_type {
-            EventType::RunStarted => {
-                self.shown.name = fields.string("name").or(self.shown.name.take());
-                self.shown.forked_from = self.shown.forked_from.or_else(|| forked_from(&fields));
-                (self.shown.state, self.shown.error) = (State::Open, None);
-            }
-            EventType::RunCompleted => {
-                self.shown.error = fields.error();
-                self.shown.state = end_state(self.shown.error.is_some());
-            }
-            EventType::MessageUser => self.user(event, &fields),
-            EventType::MessageAssistant => self.assistant(event, &fields),
-            EventType::ToolCall => {
-                let reported = self.calls.called(event.seq, &fields);
-                self.place_call(event, &reported);
-            }
-            EventType::ToolResult => {
-                let reported = self.calls.answered(event.seq, &fields);
-                self.place_call(event, &reported);
-                self.speaking = None;
-            }
-            EventType::CallWorkflowStarted | EventType::CallWorkflowCompleted => {
-                self.child(event_type == EventType::CallWorkflowCompleted, event, &fields);
-            }
-            EventType::StepStarted => self.step(false, event, &fields),
-            EventType::StepCompleted => self.step(true, event, &fields),
-        }
-    }
-
-    fn add(&mut self, event: &ExchangeEvent, part: Part) -> usize {
-        self.parts.push((self.turns.around(&event.path.to_text()), part));
-        self.parts.len() - 1
-    }
-
-    fn place_call(&mut self, event: &ExchangeEvent, reported: &Reported) {
-        if reported.is_new {
-            self.add(event, Part::Call(event.seq, reported.number));
-        }
-    }
-
-    fn user(&mut self, event: &ExchangeEvent, fields: &PayloadFields<'_>) {
-        self.speaking = None;
-        let (mut system, mut said) = (Vec::new(), Vec::new());
-        let is_empty = fields.items("blocks").is_empty();
-        for block in fields.items("blocks") {
-            let inside = PayloadFields::parse(block.get());
-            if inside.string("type").is_some_and(|found| found.is("tool_result"))
-                && self.calls.answered_in_message(&inside)
-            {
-                continue;
-            }
-            let is_system = inside.string("label").is_some_and(|label| label.is("system_prompt"));
-            let blocks = if is_system { &mut system } else { &mut said };
-            blocks.push(Piece::Recorded(RawJson::from_raw(block)));
-        }
-        let head = Said {
-            seq: event.seq,
-            at: event.timestamp.clone(),
-            copied_from: copied_from(event),
-            blocks: Vec::new(),
-        };
-        if !said.is_empty() || is_empty {
-            self.add(event, Part::Prompt(head.clone(), said));
-        }
-        if !system.is_empty() {
-            self.system_prompts.push((head, system));
-        }
-    }
-
-    fn assistant(&mut self, event: &ExchangeEvent, fields: &PayloadFields<'_>) {
-        let mut pieces = Vec::new();
-        for block in fields.items("blocks") {
-            let inside = PayloadFields::parse(block.get());
-            let kind = inside.string("type");
-            let is = |name: &str| kind.as_ref().is_some_and(|kind| kind.is(name));
-            if is("tool_result") && self.calls.answered_in_message(&inside) {
-                continue;
-            }
-            let call = if is("tool_use") { self.calls.used(&inside) } else { None };
-            pieces.push(call.map_or_else(|| Piece::Recorded(RawJson::from_raw(block)), Piece::Call));
-        }
-        let response = fields.json("response").filter(|response| !response.is_null());
-        // Usage that comes apart names the response that it was for; what comes next is another one.
-        let is_usage = pieces.is_empty();
-        let Some(place) = self.message_for(event, response.as_ref(), is_usage) else { return };
-        let Some((_, Part::Message(message, said))) = self.parts.get_mut(place) else { return };
-        said.extend(pieces);
-        message.model = fields.string("model").or(message.model.take());
-        message.stop_reason = fields.string("stop_reason").or(message.stop_reason.take());
-        if let Some(response) = response {
-            self.responses.insert(response.as_str().to_owned(), place);
-            message.response = Some(response);
-        }
-        self.speaking = (!is_usage).then_some(place);
-    }
-
-    /// Finds the message that more of a response belongs to, or begins one; usage alone begins none.
-    fn message_for(
-        &mut self,
-        event: &ExchangeEvent,
-        response: Option<&RawJson>,
-        is_usage: bool,
-    ) -> Option<usize> {
-        let turn = self.turns.around(&event.path.to_text());
-        let known = response.and_then(|response| self.responses.get(response.as_str()));
-        let is_here = |place: &usize| self.parts.get(*place).is_some_and(|(found, _)| *found == turn);
-        if let Some(place) = known.copied().filter(is_here) {
-            return Some(place);
-        }
-        let is_same = |place: &usize| match self.parts.get(*place) {
-            Some((_, Part::Message(message, _))) => response.is_none() || message.response.is_none(),
-            Some(_) | None => false,
-        };
-        if let Some(place) = self.speaking.filter(is_here).filter(is_same) {
-            return Some(place);
-        }
-        if is_usage {
-            return None;
-        }
-        let message = Message {
-            seq: event.seq,
-            at: event.timestamp.clone(),
-            copied_from: copied_from(event),
-            response: None,
-            model: None,
-            stop_reason: None,
-            blocks: Vec::new(),
-        };
-        Some(self.add(event, Part::Message(message, Vec::new())))
-    }
-
-    fn step(&mut self, is_end: bool, event: &ExchangeEvent, fields: &PayloadFields<'_>) {
-        let kind = fields.string("kind");
-        let is = |name: &str| kind.as_ref().is_some_and(|kind| kind.is(name));
-        match () {
-            () if is("turn") => {
-                self.speaking = None;
-                if is_end { self.turns.end(event) } else { self.turns.begin(event) }
-            }
-            () if is("approval") => self.approval(is_end, event, fields),
-            () if is("unknown") => {
-                let name = fields.string("name").map_or_else(String::new, |name| name.to_text().into_owned());
-                *self.shown.unknown_records.entry(name).or_default() += 1;
-            }
-            () if is("amend") => {
-                let id = fields.string("tool_call_id").or_else(|| fields.string("name"));
-                if !id.is_some_and(|id| self.calls.amended(&id, &fields.object("result"))) {
-                    self.fact(is_end, event, fields);
+    pub fn of(session: &Session) -> Self {
+        let shown = Shown(session);
+        let main = session.runs.first();
+        let (mut turns, mut outside) = (shown.turns(), Vec::new());
+        let mut outside_orders = Vec::new();
+        for item in &session.items {
+            let Some(made) = shown.item(item.kind) else { continue };
+            match item.turn.and_then(|turn| turns.get_mut(turn.0)) {
+                Some(turn) => turn.items.push(made),
+                None => {
+                    outside.push(made);
+                    outside_orders.push(item.order);
                 }
             }
-            () => self.fact(is_end, event, fields),
+        }
+        for (turn, known) in turns.iter_mut().zip(&session.turns) {
+            turn.outside_before = outside_orders.partition_point(|order| *order < known.order);
+        }
+        let text =
+            |(name, count): (&steno_model::json::JsonString, &u64)| (name.to_text().into_owned(), *count);
+        Self {
+            run_id: session.id,
+            runs: session.runs.iter().map(|run| run.id).collect(),
+            parent_run_id: main.and_then(|main| main.parent),
+            session_run_id: main.and_then(|main| main.session),
+            forked_from: main.and_then(|main| main.forked_from),
+            name: main.and_then(|main| main.name.clone()),
+            state: main.map_or(State::Open, |main| main.state),
+            error: main.and_then(|main| main.error.clone()),
+            system_prompts: shown.system_prompts(),
+            outside,
+            turns,
+            calls: session.calls.len() as u64,
+            dangling_calls: session.dangling().filter_map(|call| call.id.clone()).collect(),
+            branches: session.branches.len() as u64,
+            unknown_records: session.unknown_records.clone(),
+            unknown_types: session.unknown_types.iter().map(text).collect(),
+            unknown_blocks: session.unknown_blocks.iter().map(text).collect(),
+            foreign_events: session.foreign_events,
+        }
+    }
+}
+
+/// A session, to be shown.
+struct Shown<'a>(&'a Session);
+
+impl Shown<'_> {
+    fn run(&self, at: At) -> RunId {
+        self.0.run_of(at)
+    }
+
+    fn turns(&self) -> Vec<Turn> {
+        let turn = |turn: &steno_session::Turn| Turn {
+            path: self.0.steps[turn.step.0].path.clone(),
+            turn_id: turn.turn_id.clone(),
+            run: self.run(turn.at),
+            seq: turn.at.seq,
+            started_at: turn.started_at.clone(),
+            ended_at: turn.ended_at.clone(),
+            state: crate::state_of(turn.status),
+            status: turn.status.name(),
+            ended_by: turn.ended_by.map(EndedBy::name),
+            error: turn.error.clone(),
+            items: Vec::new(),
+            outside_before: 0,
+        };
+        self.0.turns.iter().map(turn).collect()
+    }
+
+    fn system_prompts(&self) -> Vec<Said> {
+        let said = self.0.items.iter().filter_map(|item| match item.kind {
+            ItemKind::SystemPrompt(message) => Some(self.said(&self.0.messages[message.0])),
+            ItemKind::Prompt(_)
+            | ItemKind::Response(_)
+            | ItemKind::Call(_)
+            | ItemKind::Approval(_)
+            | ItemKind::Child(_)
+            | ItemKind::Fact(_) => None,
+        });
+        said.collect()
+    }
+
+    fn item(&self, kind: ItemKind) -> Option<Item> {
+        Some(match kind {
+            ItemKind::Prompt(message) => Item::Prompt(self.said(&self.0.messages[message.0])),
+            ItemKind::SystemPrompt(_) => return None,
+            ItemKind::Response(response) => Item::Message(self.message(response)?),
+            ItemKind::Call(number) => {
+                let call = &self.0.calls[number.0];
+                let (run, seq) = (self.run(call.at), call.at.seq);
+                Item::Call(LooseCall { run, seq, blocks: self.blocks_of(number).collect() })
+            }
+            ItemKind::Approval(approval) => Item::Approval(self.approval(approval)),
+            ItemKind::Child(child) => Item::Child(self.child(child)),
+            ItemKind::Fact(fact) => {
+                let fact = self.fact(&self.0.facts[fact.0]);
+                let is_compaction = fact.kind.as_ref().is_some_and(|kind| kind.is("compaction"));
+                if is_compaction { Item::Compaction(fact) } else { Item::Fact(fact) }
+            }
+        })
+    }
+
+    fn said(&self, message: &Record) -> Said {
+        Said {
+            run: self.run(message.at),
+            seq: message.at.seq,
+            at: message.time.clone(),
+            copied_from: run_of(message.copied_from.as_ref()),
+            blocks: self.blocks(message).collect(),
         }
     }
 
-    fn fact(&mut self, is_end: bool, event: &ExchangeEvent, fields: &PayloadFields<'_>) {
-        let text = |name| fields.string(name).map_or_else(String::new, |text| text.to_text().into_owned());
-        let key = [event.path.to_text().into_owned(), text("kind"), text("name")];
-        let begun = if is_end { self.open_steps.remove(&key) } else { None };
-        let error = fields.error();
-        let state = if is_end { end_state(error.is_some()) } else { State::Open };
-        if let Some((_, Part::Fact(fact) | Part::Compaction(fact))) =
-            begun.and_then(|place| self.parts.get_mut(place))
-        {
-            (fact.state, fact.error, fact.result) = (state, error, fields.json("result"));
-            return;
+    /// Returns a response as a message; nothing where only its usage is told.
+    fn message(&self, id: ResponseId) -> Option<Message> {
+        let response: &Response = &self.0.responses[id.0];
+        if response.messages.is_empty() {
+            return None;
         }
-        let fact = Fact {
-            seq: event.seq,
-            at: event.timestamp.clone(),
-            kind: fields.string("kind"),
-            name: fields.string("name"),
-            state,
-            error,
-            result: fields.json("result"),
-        };
-        let is_compaction = fact.kind.as_ref().is_some_and(|kind| kind.is("compaction"));
-        let place = self.add(event, if is_compaction { Part::Compaction(fact) } else { Part::Fact(fact) });
-        if !is_end {
-            self.open_steps.insert(key, place);
+        let blocks = response.messages.iter().flat_map(|message| self.blocks(&self.0.messages[message.0]));
+        Some(Message {
+            run: self.run(response.at),
+            seq: response.at.seq,
+            at: response.time.clone(),
+            copied_from: run_of(response.copied_from.as_ref()),
+            response: response.id.clone(),
+            model: response.model.clone(),
+            stop_reason: response.stop_reason.clone(),
+            blocks: blocks.collect(),
+        })
+    }
+
+    fn blocks(&self, message: &Record) -> impl Iterator<Item = Block> {
+        message.blocks.iter().flat_map(|block| match block {
+            steno_session::Block::Recorded(block) => vec![Block::Recorded(block.clone())],
+            steno_session::Block::Call(call) => self.blocks_of(*call).collect(),
+            steno_session::Block::Elsewhere => Vec::new(),
+        })
+    }
+
+    /// Returns a call as blocks: itself, and what came back.
+    fn blocks_of(&self, number: CallNumber) -> impl Iterator<Item = Block> + use<> {
+        let call = &self.0.calls[number.0];
+        let result = result_of(call).map(|result| Block::ToolResult(Box::new(result)));
+        [Block::ToolUse(Box::new(self.tool_use(call)))].into_iter().chain(result)
+    }
+
+    fn tool_use(&self, call: &Call) -> ToolUse {
+        ToolUse {
+            fidelity: call.fidelity.clone(),
+            tool_name: call.name.clone(),
+            tool_id: call.id.clone(),
+            tool_input: call.input.clone(),
+            class: call.class.clone(),
+            run: self.run(call.at),
+            seq_call: call.called.map(|at| at.seq),
+            is_dangling: !call.is_answered,
+            approvals: call.approvals.iter().map(|approval| self.approval(*approval)).collect(),
+            child_runs: call.children.iter().map(|child| self.child(*child)).collect(),
         }
     }
 
-    fn approval(&mut self, is_end: bool, event: &ExchangeEvent, fields: &PayloadFields<'_>) {
-        let answer = fields.object("result");
-        let asked = Approval {
-            request: fields.string("name"),
-            seq: event.seq,
-            tool_call_id: fields.string("tool_call_id"),
-            state: if is_end { end_state(fields.error().is_some()) } else { State::Open },
-            decision: answer.string("decision"),
-            by: answer.string("by"),
-            scope: answer.string("scope"),
-        };
-        let name = asked.request.as_ref().map_or_else(String::new, |name| name.to_text().into_owned());
-        let begun = if is_end { self.approvals.remove(&name) } else { None };
-        if let Some(kept) = begun {
-            let found = match kept {
-                Kept::WithCall(call, place) => self.calls.get(call).tool_use.approvals.get_mut(place),
-                Kept::Apart(place) => match self.parts.get_mut(place) {
-                    Some((_, Part::Approval(approval))) => Some(approval),
-                    Some(_) | None => None,
-                },
-            };
-            if let Some(found) = found {
-                *found = Approval {
-                    seq: found.seq,
-                    tool_call_id: found.tool_call_id.take().or(asked.tool_call_id),
-                    ..asked
-                };
-            }
-            return;
-        }
-        let call = asked.tool_call_id.as_ref().and_then(|id| self.calls.last(id));
-        let kept = match call {
-            Some(call) => {
-                let approvals = &mut self.calls.get(call).tool_use.approvals;
-                approvals.push(asked);
-                Kept::WithCall(call, approvals.len() - 1)
-            }
-            None => Kept::Apart(self.add(event, Part::Approval(asked))),
-        };
-        if !is_end {
-            self.approvals.insert(name, kept);
+    fn approval(&self, id: steno_session::ApprovalId) -> Approval {
+        let approval = &self.0.approvals[id.0];
+        Approval {
+            request: approval.request.clone(),
+            run: self.run(approval.at),
+            seq: approval.at.seq,
+            tool_call_id: approval.tool_call_id.clone(),
+            state: approval.state,
+            decision: approval.decision.clone(),
+            by: approval.by.clone(),
+            scope: approval.scope.clone(),
         }
     }
 
-    fn child(&mut self, is_end: bool, event: &ExchangeEvent, fields: &PayloadFields<'_>) {
-        let Some(run_id) = event.child_run_id else { return self.fact(is_end, event, fields) };
-        let error = fields.error();
-        let state = if is_end { end_state(error.is_some()) } else { State::Open };
-        let found = match self.children.get(&run_id) {
-            Some(Kept::WithCall(call, place)) => self.calls.get(*call).tool_use.child_runs.get_mut(*place),
-            Some(Kept::Apart(place)) => match self.parts.get_mut(*place) {
-                Some((_, Part::Child(child))) => Some(child),
-                Some(_) | None => None,
-            },
-            None => None,
-        };
-        if let Some(child) = found {
-            (child.state, child.error) = (state, error);
-            return;
+    fn child(&self, id: steno_session::ChildId) -> ChildRun {
+        let child = &self.0.children[id.0];
+        ChildRun {
+            run_id: child.run_id,
+            name: child.name.clone(),
+            run: self.run(child.at),
+            seq: child.at.seq,
+            tool_call_id: child.tool_call_id.clone(),
+            state: child.state,
+            error: child.error.clone(),
         }
-        let tool_call_id = fields.string("tool_call_id");
-        let call = tool_call_id.as_ref().and_then(|id| self.calls.last(id));
-        let name = fields.string("name");
-        let child = ChildRun { run_id, name, seq: event.seq, tool_call_id, state, error };
-        let kept = match call {
-            Some(call) => {
-                let children = &mut self.calls.get(call).tool_use.child_runs;
-                children.push(child);
-                Kept::WithCall(call, children.len() - 1)
-            }
-            None => Kept::Apart(self.add(event, Part::Child(child))),
-        };
-        self.children.insert(run_id, kept);
     }
+
+    fn fact(&self, fact: &steno_session::Fact) -> Fact {
+        Fact {
+            run: self.run(fact.at),
+            seq: fact.at.seq,
+            at: fact.time.clone(),
+            kind: fact.kind.clone(),
+            name: fact.name.clone(),
+            state: fact.state,
+            error: fact.error.clone(),
+            result: fact.result.clone(),
+        }
+    }
+}
+
+fn result_of(call: &Call) -> Option<ToolResult> {
+    let result = call.result.as_ref()?;
+    Some(ToolResult {
+        fidelity: result.fidelity.clone(),
+        tool_id: call.id.clone(),
+        tool_content: result.output.clone(),
+        outcome: result.outcome.clone(),
+        error: result.error.clone(),
+        exit_code: result.exit_code.clone(),
+        seq_result: result.at.map(|at| at.seq),
+        is_amended: !call.amendments.is_empty(),
+    })
+}
+
+/// Returns the run that something is copied from, where it is a run.
+fn run_of(copied_from: Option<&steno_model::json::JsonString>) -> Option<RunId> {
+    RunId::parse(&copied_from?.to_text()).ok()
 }

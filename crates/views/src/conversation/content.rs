@@ -3,8 +3,8 @@
 use serde_json::value::RawValue;
 use steno_model::json::RawJson;
 
-use crate::fields::PayloadFields;
 use crate::gist::{self, placeholder};
+use steno_session::PayloadFields;
 
 /// A block as it is shown.
 #[derive(Debug, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! One run as a conversation: who said what in which turn, with each call and what came back of it.
+//! A session as a conversation: who said what in which turn, with each call and what came back of it.
 //!
 //! The output of a call is recorded once, in `tool.result`; here it stands as a `tool_result` block beside its
 //! `tool_use`, whoever reported the two and in whatever order. What a channel tells later is folded in, and nothing is
@@ -6,9 +6,7 @@
 
 mod asides;
 mod build;
-mod calls;
 mod content;
-mod parts;
 #[cfg(test)]
 mod tests;
 mod text;
@@ -19,17 +17,18 @@ use serde::Serialize;
 use steno_model::json::{JsonString, RawJson};
 use steno_model::{RunId, Seq, Timestamp};
 
-pub use build::ConversationBuilder;
 pub use text::{Look, Tone, text, toned_text};
 
 use crate::State;
 use crate::wire;
 
-/// A run as a conversation. As JSON no field is ever left out: null says that the record does not have it.
+/// A session as a conversation. As JSON no field is ever left out: null says that the record does not have it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Conversation {
-    /// The run.
+    /// The session.
     pub run_id: RunId,
+    /// The runs that it was read from, the one whose order it has first.
+    pub runs: Vec<RunId>,
     /// The run that called it.
     pub parent_run_id: Option<RunId>,
     /// The session that it records from outside.
@@ -55,6 +54,8 @@ pub struct Conversation {
     /// The calls without a result, in the order of their first report.
     #[serde(serialize_with = "wire::texts")]
     pub dangling_calls: Vec<JsonString>,
+    /// How many copies of the session go on otherwise.
+    pub branches: u64,
     /// Records that their adapter did not understand, by name.
     pub unknown_records: BTreeMap<String, u64>,
     /// Events whose type is none of the ten, by type.
@@ -74,7 +75,9 @@ pub struct Turn {
     /// The provider's id of it.
     #[serde(serialize_with = "wire::optional_text")]
     pub turn_id: Option<JsonString>,
-    /// The number of its first event.
+    /// The run that has it.
+    pub run: RunId,
+    /// The number of its first event there.
     pub seq: Seq,
     /// When it began.
     #[serde(serialize_with = "wire::optional_time")]
@@ -84,11 +87,18 @@ pub struct Turn {
     pub ended_at: Option<Timestamp>,
     /// What is known of its end.
     pub state: State,
+    /// How it stands: `in_progress`, `completed`, `interrupted` or `failed`.
+    pub status: &'static str,
+    /// What ended it: `record`, `interrupt`, `prompt` or `stop_reason`.
+    pub ended_by: Option<&'static str>,
     /// Why it failed.
     #[serde(serialize_with = "wire::optional_text")]
     pub error: Option<JsonString>,
     /// What happened in it, in order.
     pub items: Vec<Item>,
+    /// How much of what belongs to no turn stands before it.
+    #[serde(skip)]
+    pub outside_before: usize,
 }
 
 /// Something that happened in a conversation; as JSON its kind stands in `item`.
@@ -114,7 +124,9 @@ pub enum Item {
 /// Blocks that were said at one time.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Said {
-    /// The number of its event.
+    /// The run that has it.
+    pub run: RunId,
+    /// The number of its event there.
     pub seq: Seq,
     /// When.
     #[serde(serialize_with = "wire::time")]
@@ -128,7 +140,9 @@ pub struct Said {
 /// What the model said in one response, put together from all its events.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Message {
-    /// The number of its first event.
+    /// The run that has it.
+    pub run: RunId,
+    /// The number of its first event there.
     pub seq: Seq,
     /// When it began.
     #[serde(serialize_with = "wire::time")]
@@ -150,7 +164,9 @@ pub struct Message {
 /// A call that no message holds.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct LooseCall {
-    /// The number of its first event.
+    /// The run that has it.
+    pub run: RunId,
+    /// The number of its first event there.
     pub seq: Seq,
     /// The call, and its result if there is one.
     pub blocks: Vec<Block>,
@@ -186,6 +202,8 @@ pub struct ToolUse {
     /// What sort of tool it is: command, `file_change`, mcp, agent, other.
     #[serde(serialize_with = "wire::optional_text")]
     pub class: Option<JsonString>,
+    /// The run that tells of it first.
+    pub run: RunId,
     /// The number of its `tool.call`.
     pub seq_call: Option<Seq>,
     /// Whether no result is recorded.
@@ -228,7 +246,9 @@ pub struct Approval {
     /// The request's id.
     #[serde(serialize_with = "wire::optional_text")]
     pub request: Option<JsonString>,
-    /// The number of its first event.
+    /// The run that has it.
+    pub run: RunId,
+    /// The number of its first event there.
     pub seq: Seq,
     /// The call that it is about.
     #[serde(serialize_with = "wire::optional_text")]
@@ -254,6 +274,8 @@ pub struct ChildRun {
     /// What it is called here.
     #[serde(serialize_with = "wire::optional_text")]
     pub name: Option<JsonString>,
+    /// The run that names it.
+    pub run: RunId,
     /// The number of the event that names it first.
     pub seq: Seq,
     /// The call that began it.
@@ -269,7 +291,9 @@ pub struct ChildRun {
 /// A step that is none of the above.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Fact {
-    /// The number of its first event.
+    /// The run that has it.
+    pub run: RunId,
+    /// The number of its first event there.
     pub seq: Seq,
     /// When.
     #[serde(serialize_with = "wire::time")]

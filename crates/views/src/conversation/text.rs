@@ -3,8 +3,8 @@
 //! What people and models say is whole; what goes to tools and comes back is cut to fit, and the JSON form has it whole.
 //! Foreign text passes through [`visible`] and is indented or stands after a mark, so that no line of it looks like ours.
 
+use steno_model::RunId;
 use steno_model::json::RawJson;
-use steno_model::{RunId, Seq};
 
 use super::asides::{approval, child_run, end, fit, name_of};
 use super::content::{Shown, output, shown};
@@ -94,27 +94,15 @@ pub fn toned_text(conversation: &Conversation, look: &Look<'_>) -> String {
         writer.system(said);
     }
     // What is in no turn stands before the first turn that began after it.
-    let mut outside = &conversation.outside[..];
+    let mut shown = 0;
     for turn in &conversation.turns {
-        let before = outside.iter().take_while(|item| seq_of(item) < turn.seq).count();
-        let (now, later) = outside.split_at(before);
-        writer.items(now);
+        let before = turn.outside_before.clamp(shown, conversation.outside.len());
+        writer.items(&conversation.outside[shown..before]);
         writer.turn(turn);
-        outside = later;
+        shown = before;
     }
-    writer.items(outside);
+    writer.items(&conversation.outside[shown..]);
     writer.out
-}
-
-fn seq_of(item: &Item) -> Seq {
-    match item {
-        Item::Prompt(said) => said.seq,
-        Item::Message(message) => message.seq,
-        Item::Call(call) => call.seq,
-        Item::Approval(approval) => approval.seq,
-        Item::Child(child) => child.seq,
-        Item::Compaction(fact) | Item::Fact(fact) => fact.seq,
-    }
 }
 
 /// Puts lines together: parts with two spaces between them, each in its tone.

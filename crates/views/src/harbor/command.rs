@@ -3,7 +3,7 @@
 use super::programs::{Does, does, leaves_files};
 use super::session::plain_path;
 use super::shell::{Joint, Simple, quoted, split};
-use crate::fields::PayloadFields;
+use steno_session::PayloadFields;
 
 /// A command that an agent ran.
 #[derive(Clone, Debug, PartialEq, Eq)]

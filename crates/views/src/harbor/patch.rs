@@ -3,7 +3,7 @@
 use steno_model::json::RawJson;
 
 use super::session::plain_path;
-use crate::fields::PayloadFields;
+use steno_session::PayloadFields;
 
 /// What a call changed.
 #[derive(Clone, Debug, PartialEq, Eq)]

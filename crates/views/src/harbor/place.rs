@@ -5,7 +5,7 @@ use super::session::Session;
 use super::shell::split;
 use super::turn::Turn;
 use super::window::Refusal;
-use crate::fields::PayloadFields;
+use steno_session::PayloadFields;
 
 /// Where a repository is put whose own place cannot be used.
 const ELSEWHERE: &str = "/repo";

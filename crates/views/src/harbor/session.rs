@@ -9,8 +9,8 @@ use steno_model::{
 };
 
 use super::turn::{Seen, Turn, Turns};
-use crate::fields::PayloadFields;
 use crate::spine::SpineSource;
+use steno_session::PayloadFields;
 
 /// What is known of a session.
 #[derive(Debug)]

@@ -9,7 +9,7 @@ use steno_model::json::RawJson;
 
 use super::command::Command;
 use super::patch::Patch;
-use crate::fields::PayloadFields;
+use steno_session::PayloadFields;
 
 /// A turn.
 #[derive(Clone, Debug)]

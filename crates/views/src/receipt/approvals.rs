@@ -4,14 +4,17 @@ use std::collections::HashMap;
 
 use steno_model::records::EventRecord;
 
-use crate::fields::PayloadFields;
+use steno_session::PayloadFields;
 
 /// How often somebody was asked, and how often the answer was yes or no.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Approvals {
-    pub(super) required: u64,
-    pub(super) allowed: u64,
-    pub(super) denied: u64,
+pub struct Approvals {
+    /// How often somebody was asked.
+    pub required: u64,
+    /// How often the answer was yes.
+    pub allowed: u64,
+    /// How often something was not allowed, whoever decided.
+    pub denied: u64,
 }
 
 #[derive(Default)]

@@ -7,10 +7,12 @@ use steno_model::receipt::{
     CLAIM_CEILING, EventLineage, MissingRange, ReasoningCustody, ReasoningItem, Receipt, ReceiptThread,
     ReceiptTurn, SCHEMA_ID, SideEffects, ToolLineage, Unavailable, UsageEvidence,
 };
-use steno_model::records::{EventRecord, ItemKind, ItemRecord, RecordStatus, ThreadRecord, TurnRecord};
+use steno_model::records::{ItemKind, ItemRecord, RecordStatus, ThreadRecord, TurnRecord};
+use steno_session::PayloadFields;
 
-use super::{approvals, hex};
-use crate::fields::PayloadFields;
+use super::approvals::Approvals;
+use super::facts::TurnFacts;
+use super::hex;
 use crate::records::Flags;
 
 /// Names of counts that tell what came from a cache.
@@ -30,8 +32,8 @@ const CACHE_COUNTS: [&str; 10] = [
 /// Where records come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin<'a> {
-    /// A run of ours. What its source can tell of at all, where it says so.
-    Run(Option<&'a [String]>),
+    /// A session of ours. What its sources can tell of at all, where they say so.
+    Session(Option<&'a [String]>),
     /// A directory of records, which its system keeps whole.
     Directory,
 }
@@ -53,8 +55,8 @@ pub struct Source<'a> {
     pub turn: &'a TurnRecord,
     /// Items, those of other turns perhaps among them.
     pub items: &'a [ItemRecord],
-    /// Events of the session.
-    pub events: &'a [EventRecord],
+    /// What else the turn's events tell.
+    pub facts: TurnFacts,
     /// Where these come from.
     pub origin: Origin<'a>,
     /// What is missing among the events.
@@ -100,17 +102,14 @@ impl std::error::Error for Mismatch {}
 /// # Errors
 /// When the records do not belong together.
 pub fn build(source: &Source<'_>) -> Result<Receipt, Mismatch> {
-    let Source { thread, turn, items, events, .. } = source;
+    let Source { thread, turn, items, .. } = source;
     if turn.thread_id != thread.id {
         let (turn, thread, found) = (turn.id.clone(), thread.id.clone(), turn.thread_id.clone());
         return Err(Mismatch::Turn { turn, thread, found });
     }
     let mut unavailable = Vec::new();
     let items = referenced(turn, items, &mut unavailable)?;
-    let is_its =
-        |event: &&EventRecord| event.thread_id == thread.id && event.turn_id.as_ref() == Some(&turn.id);
-    let events: Vec<&EventRecord> = events.iter().filter(is_its).collect();
-    let building = Building { source, items, events };
+    let building = Building { source, items };
     let mut say = |field: &str, reason: &str| {
         unavailable.push(Unavailable { field: field.to_owned(), reason: reason.to_owned() });
     };
@@ -158,7 +157,6 @@ fn referenced<'a>(
 struct Building<'a> {
     source: &'a Source<'a>,
     items: Vec<&'a ItemRecord>,
-    events: Vec<&'a EventRecord>,
 }
 
 /// Takes the name of a field that is null, and why it is.
@@ -168,8 +166,8 @@ impl Building<'_> {
     /// Tells whether the source can tell of something at all; `None` where that is not known.
     fn carries(&self, what: &str) -> Option<bool> {
         match self.source.origin {
-            Origin::Run(None) => None,
-            Origin::Run(Some(carries)) => Some(carries.iter().any(|word| word == what)),
+            Origin::Session(None) => None,
+            Origin::Session(Some(carries)) => Some(carries.iter().any(|word| word == what)),
             Origin::Directory => Some(true),
         }
     }
@@ -244,13 +242,13 @@ impl Building<'_> {
             unmatched_tool_call_ids: Vec::new(),
             unmatched_tool_result_ids: Vec::new(),
         };
-        let begun = self.begun_items();
         for item in self.items.iter().filter(|item| item.kind.known().is_some_and(ItemKind::is_call)) {
             let metadata = item.metadata.as_ref().map_or("{}", |metadata| metadata.as_str());
             let metadata = PayloadFields::parse(metadata);
             let has_call = metadata.json_text("call_recorded") != Some("false");
-            let has_result = item.status.known().is_some_and(RecordStatus::has_result);
-            let id = || call_id(item, &metadata, &begun);
+            let has_result = item.status.known().is_some_and(RecordStatus::has_result)
+                || metadata.is_true("result_recorded");
+            let id = || call_id(item, &metadata, &self.source.facts.call_ids);
             tools.tool_call_count += u64::from(has_call);
             tools.tool_result_count += u64::from(has_result);
             match (has_call, has_result) {
@@ -260,17 +258,6 @@ impl Building<'_> {
             }
         }
         tools
-    }
-
-    /// Returns the first event that began each item.
-    fn begun_items(&self) -> HashMap<&str, &EventRecord> {
-        let mut begun = HashMap::new();
-        for event in self.events.iter().filter(|event| event.event == "item.started") {
-            if let Some(item) = &event.item_id {
-                begun.entry(item.as_str()).or_insert(*event);
-            }
-        }
-        begun
     }
 
     fn usage(&self, say: Say<'_>) -> UsageEvidence {
@@ -293,78 +280,97 @@ impl Building<'_> {
     }
 
     fn lineage(&self, say: Say<'_>) -> EventLineage {
-        let seqs = || self.events.iter().map(|event| event.seq);
-        let (first_seq, last_seq) = (seqs().min(), seqs().max());
+        let seqs = &self.source.facts.seqs;
+        let (first_seq, last_seq) = (seqs.iter().min().copied(), seqs.iter().max().copied());
         let missing_event_ranges = match &self.source.missing {
             Missing::Unknown(reason) => {
                 say("source_event_lineage.missing_event_ranges", reason);
                 None
             }
             Missing::Known(ranges) => {
-                let is_inside = |range: &&MissingRange| match range {
-                    MissingRange::Gap { first_seq: first, last_seq: last } => {
-                        first_seq.is_some_and(|own| *last >= own) && last_seq.is_some_and(|own| *first <= own)
-                    }
-                    MissingRange::Noted { after_seq, .. } => {
-                        first_seq.is_some_and(|own| *after_seq >= own)
-                            && last_seq.is_some_and(|own| *after_seq <= own)
-                    }
-                };
-                Some(ranges.iter().filter(is_inside).cloned().collect())
+                Some(ranges.iter().filter(|range| self.is_inside(range)).cloned().collect())
             }
         };
         if first_seq.is_none() {
             say("source_event_lineage.first_seq", "the turn has no events");
             say("source_event_lineage.last_seq", "the turn has no events");
         }
-        let event_count = self.events.len() as u64;
-        EventLineage { first_seq, last_seq, event_count, missing_event_ranges }
+        let event_count = seqs.len() as u64;
+        EventLineage {
+            first_seq,
+            last_seq,
+            event_count,
+            missing_event_ranges,
+            runs: self.source.facts.runs.clone(),
+        }
+    }
+
+    /// Tells whether what is missing may be of the turn.
+    fn is_inside(&self, range: &MissingRange) -> bool {
+        let seqs = &self.source.facts.seqs;
+        let Some((first_own, last_own)) = seqs.iter().min().zip(seqs.iter().max()) else { return false };
+        match range {
+            MissingRange::Gap { first_seq, last_seq } => last_seq >= first_own && first_seq <= last_own,
+            MissingRange::Noted { after_seq, .. } => after_seq >= first_own && after_seq <= last_own,
+        }
+    }
+
+    /// Tells whether a zero is known: a source that carries it has the whole turn.
+    fn is_zero_known(&self, what: &str) -> bool {
+        self.carries(what) == Some(true) && !self.has_gap()
+    }
+
+    fn has_gap(&self) -> bool {
+        match &self.source.missing {
+            Missing::Unknown(_) => true,
+            Missing::Known(ranges) => ranges.iter().any(|range| self.is_inside(range)),
+        }
     }
 
     fn side_effects(&self, say: Say<'_>) -> SideEffects {
-        let approvals = approvals::count(self.events.iter().copied());
-        let asked = approvals != approvals::Approvals::default();
-        let can_tell = asked || self.carries("approvals") == Some(true);
-        let sandbox = self.events.iter().filter(|event| event.event == "sandbox.denied").count() as u64;
-        let can_tell_sandbox = sandbox > 0 || self.carries("sandbox denials") == Some(true);
-        let of_kind =
-            |kind: ItemKind| self.items.iter().filter(|item| item.kind.known() == Some(kind)).count() as u64;
-        let (commands, changes) = (of_kind(ItemKind::CommandExecution), of_kind(ItemKind::FileChange));
-        let can_tell_calls = commands + changes > 0 || self.carries("calls") == Some(true);
-        let mut known = |is_known: bool, count: u64, field: &str, what: &str| {
-            if !is_known {
+        let facts = &self.source.facts;
+        let mut known = |count: Option<u64>, field: &str, what: &str, open: u64| {
+            if count.is_some() && open > 0 {
+                let calls = crate::count(open, "call");
+                let reason = format!("a lower bound: the record does not say what became of {calls}");
+                say(&format!("side_effect_boundary.{field}"), &reason);
+            }
+            if count.is_none() {
                 let reason = match self.carries(what) {
-                    Some(_) => format!("the source does not carry {what}"),
+                    Some(true) => format!("events of the turn are missing, and {what} may be among them"),
+                    Some(false) => format!("the source does not carry {what}"),
                     None => format!("the source does not say whether it carries {what}"),
                 };
                 say(&format!("side_effect_boundary.{field}"), &reason);
             }
-            is_known.then_some(count)
+            count
         };
+        let count = |count: u64, what: &str| (count > 0 || self.is_zero_known(what)).then_some(count);
+        let Approvals { required, allowed, denied } = facts.approvals;
+        // Denials alone do not tell who was asked.
+        let has_questions = required + allowed > 0;
+        let asked = |number: u64| {
+            if has_questions { Some(number) } else { count(0, "approvals").filter(|_| denied == 0) }
+        };
+        let denied = count(denied, "approvals");
+        let commands = count(facts.commands, "calls");
+        let changes = count(facts.changes, "calls");
+        let sandbox = count(facts.sandbox_denied, "sandbox denials");
         SideEffects {
-            approval_required_count: known(
-                can_tell,
-                approvals.required,
-                "approval_required_count",
-                "approvals",
-            ),
-            approval_allowed_count: known(can_tell, approvals.allowed, "approval_allowed_count", "approvals"),
-            approval_denied_count: known(can_tell, approvals.denied, "approval_denied_count", "approvals"),
-            command_execution_count: known(can_tell_calls, commands, "command_execution_count", "calls"),
-            file_change_count: known(can_tell_calls, changes, "file_change_count", "calls"),
-            sandbox_denied_count: known(can_tell_sandbox, sandbox, "sandbox_denied_count", "sandbox denials"),
+            approval_required_count: known(asked(required), "approval_required_count", "approvals", 0),
+            approval_allowed_count: known(asked(allowed), "approval_allowed_count", "approvals", 0),
+            approval_denied_count: known(denied, "approval_denied_count", "approvals", 0),
+            command_execution_count: known(commands, "command_execution_count", "calls", facts.commands_open),
+            file_change_count: known(changes, "file_change_count", "calls", facts.changes_open),
+            sandbox_denied_count: known(sandbox, "sandbox_denied_count", "sandbox denials", 0),
         }
     }
 }
 
 /// Returns what a call is called: by its item, else by the event that began it, else as the item is.
-fn call_id(item: &ItemRecord, metadata: &PayloadFields<'_>, begun: &HashMap<&str, &EventRecord>) -> String {
-    let in_event = || {
-        let payload = PayloadFields::parse(begun.get(item.id.as_str())?.payload.as_str());
-        payload.object("tool").text("id").map(std::borrow::Cow::into_owned)
-    };
+fn call_id(item: &ItemRecord, metadata: &PayloadFields<'_>, begun: &HashMap<String, String>) -> String {
     let in_item = metadata.text("tool_call_id").map(std::borrow::Cow::into_owned);
-    in_item.or_else(in_event).unwrap_or_else(|| item.id.clone())
+    in_item.or_else(|| begun.get(&item.id).cloned()).unwrap_or_else(|| item.id.clone())
 }
 
 /// Names a thought by its hash.

@@ -23,6 +23,12 @@ impl Prover {
         self.hashes.push(Sha256::digest(line).into());
     }
 
+    /// Forgets all lines but the first ones.
+    pub fn cut(&mut self, lines: usize) {
+        self.leaves.truncate(lines);
+        self.hashes.truncate(lines);
+    }
+
     /// Proves lines by the numbers of their events.
     #[must_use]
     pub fn prove(self, run: RunId, seqs: &[u64]) -> Integrity {
@@ -88,36 +94,40 @@ impl std::fmt::Display for IntegrityError {
 
 impl std::error::Error for IntegrityError {}
 
-/// Checks that lines are exactly those that a receipt is made of, and that all are in the tree.
+/// Checks that lines are exactly those that a receipt is made of, and that all are in the trees of their runs.
 ///
 /// # Errors
 /// The first thing that is wrong.
-pub fn check_lines(integrity: &Integrity, lines: &[&[u8]]) -> Result<(), IntegrityError> {
-    let mut shown: HashMap<u64, &[u8]> = HashMap::new();
+pub fn check_lines(trees: &[Integrity], lines: &[&[u8]]) -> Result<(), IntegrityError> {
+    let mut shown: HashMap<(&str, u64), &[u8]> = HashMap::new();
     for (number, line) in (1..).zip(lines) {
-        let envelope = Envelope::parse(line).ok();
-        let of_run = envelope.filter(|envelope| envelope.run_id.to_string() == integrity.run_id);
-        let seq = of_run.ok_or(IntegrityError::NotOfRun { line: number })?.seq.get();
-        if shown.insert(seq, line).is_some() {
+        let not_of_run = IntegrityError::NotOfRun { line: number };
+        let Ok(envelope) = Envelope::parse(line) else { return Err(not_of_run) };
+        let run = envelope.run_id.to_string();
+        let tree = trees.iter().find(|tree| tree.run_id == run).ok_or(not_of_run)?;
+        let seq = envelope.seq.get();
+        if shown.insert((&tree.run_id, seq), line).is_some() {
             return Err(IntegrityError::NotNamed { seq });
         }
     }
-    let root = unhex(&integrity.root);
-    for LineProof { seq, sha256, audit_path } in &integrity.lines {
-        let seq = *seq;
-        let line = shown.remove(&seq).ok_or(IntegrityError::NotShown { seq })?;
-        if hex(&Sha256::digest(line)) != *sha256 {
-            return Err(IntegrityError::OtherHash { seq });
-        }
-        let path: Option<Vec<Hash>> = audit_path.iter().map(|hash| unhex(hash)).collect();
-        let is_in = root.zip(path).is_some_and(|(root, path)| {
-            is_included(leaf_hash(line), seq.saturating_sub(1), integrity.tree_size, &path, &root)
-        });
-        if !is_in {
-            return Err(IntegrityError::NotInTree { seq });
+    for tree in trees {
+        let root = unhex(&tree.root);
+        for LineProof { seq, sha256, audit_path } in &tree.lines {
+            let seq = *seq;
+            let line = shown.remove(&(tree.run_id.as_str(), seq)).ok_or(IntegrityError::NotShown { seq })?;
+            if hex(&Sha256::digest(line)) != *sha256 {
+                return Err(IntegrityError::OtherHash { seq });
+            }
+            let path: Option<Vec<Hash>> = audit_path.iter().map(|hash| unhex(hash)).collect();
+            let is_in = root.zip(path).is_some_and(|(root, path)| {
+                is_included(leaf_hash(line), seq.saturating_sub(1), tree.tree_size, &path, &root)
+            });
+            if !is_in {
+                return Err(IntegrityError::NotInTree { seq });
+            }
         }
     }
-    shown.into_keys().min().map_or(Ok(()), |seq| Err(IntegrityError::NotNamed { seq }))
+    shown.into_keys().map(|(_, seq)| seq).min().map_or(Ok(()), |seq| Err(IntegrityError::NotNamed { seq }))
 }
 
 fn unhex(text: &str) -> Option<Hash> {

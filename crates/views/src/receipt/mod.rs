@@ -6,13 +6,16 @@
 mod approvals;
 mod build;
 mod compare;
+mod facts;
 mod integrity;
 pub mod merkle;
 mod pretty;
 mod text;
 
+pub use approvals::Approvals;
 pub use build::{Mismatch, Missing, Origin, Source, build};
 pub use compare::{Difference, first_difference};
+pub use facts::TurnFacts;
 pub use integrity::{IntegrityError, Prover, check_lines};
 pub use text::text;
 

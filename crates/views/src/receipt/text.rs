@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use steno_model::receipt::{MissingRange, Receipt};
+use steno_model::receipt::{Integrities, MissingRange, Receipt};
 
 use super::pretty::compact;
 use crate::{Lines, count, visible};
@@ -92,7 +92,7 @@ impl Rows {
         let span = events.first_seq.zip(events.last_seq);
         let span = span.map(|(first, last)| format!(" from {first} to {last}")).unwrap_or_default();
         self.add("events", &format!("{}{span}, missing: {missing}", events.event_count));
-        if let Some(integrity) = &receipt.integrity {
+        for integrity in receipt.integrity.iter().flat_map(Integrities::all) {
             let lines = count(integrity.lines.len() as u64, "line");
             self.add("integrity", &format!("{lines} in a tree of {}", integrity.tree_size));
             self.add("root", &integrity.root);

@@ -1,28 +1,18 @@
-//! A run as thread, turn, item and event records (003): a session is a thread, turn steps are turns, messages and calls are
-//! items, events keep their numbers.
+//! A session as thread, turn and item records (003): a session is a thread, its turns are turns, messages and calls are
+//! items. Its events are those of its transcripts.
 //!
-//! `docs/receipts.md` has the mapping as tables. Nothing is inferred: what a source does not say is `None`.
+//! `docs/receipts/README.md` has the mapping as tables. Nothing is inferred: what a source does not say is `None`.
 
 mod items;
 mod settings;
-mod turns;
-mod usage;
 
-use steno_model::json::{ObjectWriter, RawJson};
-use steno_model::records::{EventRecord, ItemRecord, ThreadRecord, TurnRecord};
-use steno_model::{EventType, ExchangeEvent, RunId, Vocabulary};
-
-use crate::fields::PayloadFields;
-use items::Items;
-use turns::{Beginning, Turns};
+use steno_model::records::{ItemKind, ItemRecord, RecordStatus, ThreadRecord, TurnRecord};
+use steno_model::{Timestamp, Word};
+use steno_session::{At, PayloadFields, RunHead, RunNumber, Session, Turn, TurnId, TurnStatus};
 
 pub use settings::Flags;
 
-/// What the beginning of a run is called.
-const THREAD_STARTED: &str = "thread.started";
-
-/// All records of a run.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// All records of a session.
 pub struct Records {
     /// The session.
     pub thread: ThreadRecord,
@@ -30,18 +20,27 @@ pub struct Records {
     pub turns: Vec<TurnRecord>,
     /// Their items, in order.
     pub items: Vec<ItemRecord>,
-    /// Its events, in order.
-    pub events: Vec<EventRecord>,
-    /// Where the run began, again and again perhaps, and what the source could tell of from then on; `None` where it does
-    /// not say.
-    begun: Vec<(u64, Option<Vec<String>>)>,
-    /// The lines that turns are made of beside their own events.
-    others: Vec<(String, u64)>,
-    /// Where each turn begins, in the order of `turns`.
-    beginnings: Vec<Beginning>,
+    /// What they are made from.
+    pub session: Session,
 }
 
 impl Records {
+    /// Makes the records of a session.
+    #[must_use]
+    pub fn of(session: Session) -> Self {
+        let id = session.id.to_string();
+        let mut of_turns: Vec<Vec<ItemRecord>> = session.turns.iter().map(|_| Vec::new()).collect();
+        for (turn, item) in items::all(&session) {
+            let turn_id = session.turns[turn.0].name.clone();
+            of_turns[turn.0].push(ItemRecord { turn_id, ..item });
+        }
+        let of_turn = |(turn, items): (&Turn, &Vec<ItemRecord>)| turn_record(turn, &id, items);
+        let turns: Vec<TurnRecord> = session.turns.iter().zip(&of_turns).map(of_turn).collect();
+        let thread = thread_record(&session, id, turns.last());
+        let items = of_turns.into_iter().flatten().collect();
+        Self { thread, turns, items, session }
+    }
+
     /// Finds the turns that a name may mean: the one with that id, else those that the provider calls so.
     #[must_use]
     pub fn turns_named(&self, name: &str) -> Vec<&TurnRecord> {
@@ -50,206 +49,153 @@ impl Records {
         if with_id.is_empty() { self.turns.iter().filter(is_called).collect() } else { with_id }
     }
 
-    /// Returns what the source could tell of during a turn; `None` where it does not say.
+    /// Returns the turn that a record is about.
     #[must_use]
-    pub fn carries(&self, turn: &str) -> Option<&[String]> {
-        let last = self.last_of(turn);
-        let begun = self.begun.iter().rev().find(|(seq, _)| *seq <= last)?;
-        begun.1.as_deref()
+    pub fn turn_of(&self, record: &TurnRecord) -> Option<(TurnId, &Turn)> {
+        let number = self.turns.iter().position(|turn| turn.id == record.id)?;
+        Some((TurnId(number), self.session.turns.get(number)?))
     }
 
-    fn last_of(&self, turn: &str) -> u64 {
-        let own = |event: &&EventRecord| event.turn_id.as_deref() == Some(turn);
-        self.events.iter().filter(own).map(|event| event.seq).max().unwrap_or(0)
-    }
-
-    /// Returns the numbers of the events that a turn's records are made of, in order: its own, the beginnings of the run and of
-    /// turns at its path and below it up to its last one, results of its calls that came elsewhere, and calls of others whose
-    /// results came in it.
+    /// Returns what the runs that have a turn could tell of during it; `None` where none of them says.
     #[must_use]
-    pub fn lines_of(&self, turn: &str) -> Vec<u64> {
-        let last = self.last_of(turn);
-        let own =
-            self.events.iter().filter(|event| event.turn_id.as_deref() == Some(turn)).map(|event| event.seq);
-        let begun = self.begun.iter().map(|(seq, _)| *seq).filter(|seq| *seq <= last);
-        let others = self.others.iter().filter(|(of, _)| of == turn).map(|(_, seq)| *seq);
-        let mut seqs: Vec<u64> = own.chain(begun).chain(others).collect();
-        let end = seqs.iter().max().copied().unwrap_or(0);
-        if let Some(at) = self.turns.iter().position(|known| known.id == turn) {
-            let own = &self.beginnings[at];
-            let inside = self.beginnings.iter().filter(|other| other.is_inside(own) && other.seq <= end);
-            seqs.extend(inside.map(|other| other.seq));
-        }
-        seqs.sort_unstable();
-        seqs.dedup();
-        seqs
-    }
-}
-
-/// What is kept of each event.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Payloads {
-    /// All of it.
-    Whole,
-    /// What counts are made of. A session's outputs are large.
-    Counted,
-}
-
-/// Folds the events of one run, in order, into records.
-pub struct RecordsBuilder {
-    thread: ThreadRecord,
-    begun: Vec<(u64, Option<Vec<String>>)>,
-    turns: Turns,
-    items: Items,
-    events: Vec<(EventRecord, Option<usize>)>,
-    payloads: Payloads,
-}
-
-impl RecordsBuilder {
-    /// Begins with a run.
-    #[must_use]
-    pub fn new(run: RunId, payloads: Payloads) -> Self {
-        let thread = ThreadRecord {
-            id: run.to_string(),
-            title: None,
-            created_at: None,
-            updated_at: None,
-            model: None,
-            workspace: None,
-            mode: None,
-            allow_shell: None,
-            trust_mode: None,
-            auto_approve: None,
-            task_id: None,
-            latest_turn_id: None,
-        };
-        let (turns, items) = (Turns::default(), Items::default());
-        Self { thread, begun: Vec::new(), turns, items, events: Vec::new(), payloads }
-    }
-
-    /// Takes an event.
-    pub fn push(&mut self, event: &ExchangeEvent) {
-        let time = event.timestamp.as_json().to_text().into_owned();
-        self.thread.created_at.get_or_insert_with(|| time.clone());
-        self.thread.updated_at = Some(time.clone());
-        let fields = PayloadFields::of(event);
-        let kind = fields.text("kind").unwrap_or_default();
-        let event_type = event.event_type.known();
-        if event_type == Some(EventType::RunStarted) {
-            self.begin(event.seq.get(), &fields);
-        }
-        if event_type == Some(EventType::StepStarted) && kind == "turn" {
-            self.turns.begin(event, &fields, &time);
-        }
-        let turn = self.turns.at(&event.path.to_text());
-        if let Some(event_type) = event_type {
-            self.items.push(turn, event_type, event, &fields);
-            if let Some(turn) = turn {
-                self.turns.take(turn, event_type, event, &fields);
+    pub fn carries(&self, turn: &Turn) -> Option<Vec<String>> {
+        let mut carried = None::<Vec<String>>;
+        for run in &turn.runs {
+            let Some(head) = self.session.runs.get(run.0) else { continue };
+            let own = turn.events.iter().filter(|at| at.run == *run).map(|at| at.seq).max();
+            let begun = head.beginnings.iter().rev().find(|(seq, _)| own.is_some_and(|own| *seq <= own));
+            if let Some(words) = begun.and_then(|(_, words)| words.as_ref()) {
+                carried.get_or_insert_default().extend(words.iter().cloned());
             }
         }
-        if event_type == Some(EventType::StepCompleted)
-            && kind == "turn"
-            && let Some(turn) = turn
-            && self.turns.is_at(turn, &event.path)
-        {
-            self.turns.end(turn, &fields, &time);
-        }
-        let item = self.items.last_of(event.seq.get());
-        let (name, payload) = self.told(event, &kind, &fields);
-        let record = EventRecord {
-            seq: event.seq.get(),
-            timestamp: time,
-            thread_id: self.thread.id.clone(),
-            turn_id: None,
-            item_id: item,
-            event: name,
-            payload,
-        };
-        self.events.push((record, turn));
+        carried
     }
 
-    fn begin(&mut self, seq: u64, fields: &PayloadFields<'_>) {
-        let text = |name: &str| fields.text(name).map(std::borrow::Cow::into_owned);
-        self.thread.title = text("title").or_else(|| self.thread.title.take());
-        self.thread.workspace = text("cwd").or_else(|| self.thread.workspace.take());
-        let source = fields.object("source");
-        let is_list = source.json_text("carries").is_some_and(|list| list.starts_with('['));
-        let words = source.items("carries").into_iter();
-        let words = words.filter_map(|word| serde_json::from_str(word.get()).ok()).collect();
-        self.begun.push((seq, is_list.then_some(words)));
-    }
-
-    /// Returns an event's name as 003 has it, and what is kept of its payload.
-    fn told(&self, event: &ExchangeEvent, kind: &str, fields: &PayloadFields<'_>) -> (String, RawJson) {
-        let Some(event_type) = event.event_type.known() else {
-            return (event.event_type.to_string(), self.kept(event));
-        };
-        let name = match (event_type, kind) {
-            (EventType::StepStarted, "approval") => "approval.required",
-            (EventType::StepCompleted, "approval") => "approval.decided",
-            (EventType::StepCompleted, "sandbox") => "sandbox.denied",
-            (EventType::RunStarted, _) => THREAD_STARTED,
-            (EventType::StepStarted, "turn") => "turn.started",
-            (EventType::StepCompleted, "turn") => "turn.completed",
-            (EventType::MessageUser | EventType::MessageAssistant, _) => "item.completed",
-            (EventType::ToolCall, _) => "item.started",
-            (EventType::ToolResult, _) => match &*fields.text("outcome").unwrap_or_default() {
-                "failed" | "denied" => "item.failed",
-                "interrupted" => "item.interrupted",
-                _ => "item.completed",
-            },
-            (other, _) => other.as_str(),
-        };
-        let payload = match name {
-            "approval.required" | "approval.decided" => approval(fields),
-            _ => self.kept(event),
-        };
-        (name.to_owned(), payload)
-    }
-
-    fn kept(&self, event: &ExchangeEvent) -> RawJson {
-        match self.payloads {
-            Payloads::Whole => event.payload.clone(),
-            Payloads::Counted => RawJson::null(),
-        }
-    }
-
-    /// Returns the records.
+    /// Returns the events that a turn's records are made of, in order: its own, the beginnings of the runs and of turns at
+    /// its path and below it up to its last one, and those elsewhere that tell of its calls or whose calls it tells of.
     #[must_use]
-    pub fn finish(mut self) -> Records {
-        let id = |turn: usize| self.turns.id(turn).to_owned();
-        let named =
-            |(event, turn): (EventRecord, Option<usize>)| EventRecord { turn_id: turn.map(id), ..event };
-        let events = self.events.into_iter().map(named).collect();
-        let others = self.items.others().iter().map(|(turn, seq)| (id(*turn), *seq)).collect();
-        let items = self.items.finish(&self.turns);
-        let (turns, beginnings) = self.turns.finish(&self.thread.id, &items);
-        if let Some(last) = turns.last() {
-            self.thread.latest_turn_id = Some(last.id.clone());
-            self.thread.model.clone_from(&last.settings.model);
-            self.thread.mode.clone_from(&last.settings.mode);
-            let flags = Flags::of(&last.settings);
-            self.thread.auto_approve = flags.auto_approve;
-            self.thread.trust_mode = flags.trust_mode;
+    pub fn lines_of(&self, turn: &Turn) -> Vec<At> {
+        let mut lines: Vec<At> = turn.events.iter().chain(&turn.others).copied().collect();
+        let last_in = |lines: &[At], run| lines.iter().filter(|at| at.run == run).max().copied();
+        for (number, head) in self.session.runs.iter().enumerate() {
+            let run = RunNumber(number);
+            let own: Vec<At> = turn.events.iter().copied().filter(|at| at.run == run).collect();
+            let Some(last) = last_in(&own, run) else { continue };
+            let begun = head.beginnings.iter().map(|(seq, _)| At { run, seq: *seq });
+            lines.extend(begun.filter(|at| *at <= last));
         }
-        Records { thread: self.thread, turns, items, events, begun: self.begun, others, beginnings }
+        let path = |turn: &Turn| self.session.steps[turn.step.0].path.to_text().into_owned();
+        let own = path(turn);
+        for other in &self.session.turns {
+            let is_before = last_in(&lines, other.at.run).is_some_and(|last| other.at <= last);
+            if is_before && is_inside(&path(other), &own) {
+                lines.push(other.at);
+            }
+        }
+        lines.sort_unstable();
+        lines.dedup();
+        lines
     }
 }
 
-/// What is said of an approval, in the words of 003.
-fn approval(fields: &PayloadFields<'_>) -> RawJson {
-    let result = fields.object("result");
-    let decision = result.text("decision");
-    RawJson::object(|out| {
-        out.optional("id", fields.string("name").as_ref(), ObjectWriter::string);
-        out.optional("tool_call_id", fields.string("tool_call_id").as_ref(), ObjectWriter::string);
-        let decision = decision.as_deref().map(|word| match word {
-            "allowed" => "allow",
-            "denied" => "deny",
-            other => other,
-        });
-        out.optional("decision", decision.map(Into::into).as_ref(), ObjectWriter::string);
-        out.optional("by", result.string("by").as_ref(), ObjectWriter::string);
-    })
+/// Tells whether a path is another, or below it: a turn that begins there says which events are the other's.
+fn is_inside(path: &str, other: &str) -> bool {
+    let rest = path.strip_prefix(other);
+    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.') && !other.ends_with('\\'))
+}
+
+fn thread_record(session: &Session, id: String, last: Option<&TurnRecord>) -> ThreadRecord {
+    let time = |time: &Timestamp| time.as_json().to_text().into_owned();
+    let main = session.runs.first();
+    let said = |name: &str| {
+        let said = |run: &RunHead| {
+            let head = run.head.as_ref()?;
+            Some(PayloadFields::parse(head.as_str()).text(name)?.into_owned())
+        };
+        session.runs.iter().find_map(said)
+    };
+    let settings = last.map(|turn| &turn.settings);
+    let flags = settings.map(Flags::of).unwrap_or_default();
+    ThreadRecord {
+        id,
+        title: said("title"),
+        created_at: main.and_then(|main| main.started_at.as_ref()).map(time),
+        updated_at: main.and_then(|main| main.last_at.as_ref()).map(time),
+        model: settings.and_then(|settings| settings.model.clone()),
+        workspace: said("cwd"),
+        mode: settings.and_then(|settings| settings.mode.clone()),
+        allow_shell: None,
+        trust_mode: flags.trust_mode,
+        auto_approve: flags.auto_approve,
+        task_id: None,
+        latest_turn_id: last.map(|turn| turn.id.clone()),
+    }
+}
+
+fn turn_record(turn: &Turn, thread: &str, items: &[ItemRecord]) -> TurnRecord {
+    let text = |time: &Option<Timestamp>| time.as_ref().map(|time| time.as_json().to_text().into_owned());
+    let (started_at, ended_at) = (text(&turn.started_at), text(&turn.ended_at));
+    let duration_ms = started_at.as_deref().zip(ended_at.as_deref());
+    let is_prompt = |item: &&ItemRecord| item.kind.known() == Some(ItemKind::UserMessage);
+    let prompts = items.iter().filter(is_prompt).count() as u64;
+    let mut settings = settings::of(turn.settings.as_ref());
+    if settings.model.is_none() {
+        settings.model = turn.model.as_ref().map(|model| model.to_text().into_owned());
+    }
+    TurnRecord {
+        id: turn.name.clone(),
+        provider_id: turn.turn_id.as_ref().map(|id| id.to_text().into_owned()),
+        thread_id: thread.to_owned(),
+        status: Word::Known(status_of(turn.status)),
+        input_summary: items.iter().find(is_prompt).and_then(|item| item.summary.clone()),
+        duration_ms: duration_ms.and_then(|(start, end)| milliseconds(start, end)),
+        started_at,
+        ended_at,
+        usage: turn.usage.as_ref().map(|cost| cost.report.clone()),
+        usage_is_lower_bound: turn.usage.as_ref().is_some_and(|cost| cost.is_lower_bound),
+        error: turn.error.as_ref().map(|error| error.to_text().into_owned()),
+        steer_count: Some(prompts.saturating_sub(1)),
+        item_ids: items.iter().map(|item| item.id.clone()).collect(),
+        settings,
+    }
+}
+
+fn status_of(status: TurnStatus) -> RecordStatus {
+    match status {
+        TurnStatus::InProgress => RecordStatus::InProgress,
+        TurnStatus::Completed => RecordStatus::Completed,
+        TurnStatus::Interrupted => RecordStatus::Interrupted,
+        TurnStatus::Failed => RecordStatus::Failed,
+    }
+}
+
+const NANOSECONDS_IN_MILLISECOND: i128 = 1_000_000;
+
+/// Returns how long it is from one time to another; `None` where one is no time, or the second comes first.
+fn milliseconds(start: &str, end: &str) -> Option<u64> {
+    // Cut as their digits are, also before 1970.
+    let unix_ms = |text: &str| {
+        Some(Timestamp::parse(text).ok()?.instant()?.as_nanosecond().div_euclid(NANOSECONDS_IN_MILLISECOND))
+    };
+    u64::try_from(unix_ms(end)? - unix_ms(start)?).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_are_those_of_the_digits() {
+        for (start, end, want) in [
+            ("2026-06-02T09:00:00.9999Z", "2026-06-02T09:00:01Z", Some(1)),
+            ("1969-12-31T23:59:59.9995Z", "1970-01-01T00:00:00Z", Some(1)),
+            ("0000-01-01T00:00:00Z", "0001-01-01T00:00:00Z", Some(31_622_400_000)),
+            ("9999-12-30T22:00:00Z", "9999-12-30T22:00:00.999Z", Some(999)),
+            ("9999-12-30T22:00:00Z", "9999-12-30T22:00:01Z", None),
+            ("2026-06-02T09:00:00.1234567891Z", "2026-06-02T09:00:01Z", None),
+            ("2026-06-02T09:00:01Z", "2026-06-02T09:00:00Z", None),
+        ] {
+            assert_eq!(milliseconds(start, end), want, "{start} to {end}");
+        }
+    }
 }

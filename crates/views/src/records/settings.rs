@@ -1,11 +1,12 @@
 //! What was in force during a turn, and which of 003's flags follow from it.
 
+use steno_model::json::RawJson;
 use steno_model::records::TurnSettings;
-
-use crate::fields::PayloadFields;
+use steno_session::PayloadFields;
 
 /// Reads the settings of a turn.
-pub(super) fn read(fields: &PayloadFields<'_>) -> TurnSettings {
+pub(super) fn of(settings: Option<&RawJson>) -> TurnSettings {
+    let fields = PayloadFields::parse(settings.map_or("null", RawJson::as_str));
     let text = |name: &str| fields.text(name).map(std::borrow::Cow::into_owned);
     TurnSettings {
         model: text("model"),
@@ -58,7 +59,7 @@ mod tests {
 
     #[track_caller]
     fn check(settings: &str, auto_approve: Option<bool>, trust_mode: Option<bool>) {
-        let read = read(&PayloadFields::parse(settings));
+        let read = of(Some(&RawJson::parse(settings).unwrap()));
         assert_eq!(Flags::of(&read), Flags { auto_approve, trust_mode }, "{settings}");
     }
 

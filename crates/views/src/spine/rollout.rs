@@ -9,7 +9,7 @@ use steno_model::{Position, SpineType, ThreadId, Timestamp};
 use super::payload::{self, Boundary, raw};
 use super::turns::{Turn, Turns};
 use super::{History, SpineMade, SpineSource};
-use crate::fields::PayloadFields;
+use steno_session::PayloadFields;
 
 /// The items that only a compaction by the provider leaves.
 const REMOTE_ITEMS: [&str; 3] = ["compaction", "compaction_summary", "context_compaction"];

@@ -12,7 +12,7 @@ use steno_model::{Position, SpineType, ThreadId, Timestamp};
 use super::payload::{self, Boundary, raw};
 use super::turns::Turn;
 use super::{History, SpineMade, SpineSource};
-use crate::fields::PayloadFields;
+use steno_session::PayloadFields;
 
 /// Gives what lies at a path of the trace, if it is there and can be read.
 pub type Payloads<'a> = &'a mut dyn FnMut(&str) -> Option<String>;

@@ -5,7 +5,7 @@
 
 use std::collections::HashSet;
 
-use crate::fields::PayloadFields;
+use steno_session::PayloadFields;
 
 /// The turns of one file.
 #[derive(Debug, Default)]

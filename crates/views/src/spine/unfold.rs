@@ -4,7 +4,7 @@ use steno_model::json::{JsonString, ObjectWriter, RawJson};
 use steno_model::{SpineRecord, SpineType, Timestamp, Word};
 
 use super::SpineSource;
-use crate::fields::PayloadFields;
+use steno_session::PayloadFields;
 
 /// Goes through a spine, from its first record on.
 #[derive(Debug, Default)]

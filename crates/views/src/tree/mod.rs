@@ -1,16 +1,11 @@
 //! The step tree of a run, and the join of several runs into one tree (R57 to R59, R75).
 //!
-//! A run's tree comes from [`TreeBuilder`], [`join()`] and [`join_all()`] join several, [`text`] and [`export`] show the
+//! A session's tree comes from [`RunTree::of`], [`join()`] and [`join_all()`] join several, [`text`] and [`export`] show the
 //! result. Steps lie in one list and name each other by [`StepId`], so that no depth can overflow a stack.
 
 mod build;
-mod calls;
 mod export;
 mod join;
-mod messages;
-mod pairs;
-mod path;
-mod place;
 #[cfg(test)]
 mod tests;
 mod text;
@@ -23,10 +18,9 @@ use steno_model::{CallId, RunId, Seq, Timestamp};
 
 use crate::State;
 
-pub use build::TreeBuilder;
 pub use export::{export, export_all};
 pub use join::{Child, Join, Joined, join, join_all};
-pub use path::StepPath;
+pub use steno_session::StepPath;
 pub use text::{Look, Tone, text, toned_text};
 
 /// Names a step of one [`RunTree`]: steps are numbered in the order in which they appear.

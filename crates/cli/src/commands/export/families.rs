@@ -12,8 +12,9 @@ use steno_journal::{Error as JournalError, Reader, RunFile, Store};
 use steno_model::limits::LINE_BYTES_MAX;
 use steno_model::{Evidence, ExchangeEvent, RunId};
 use steno_recorder::evidence::EvidenceReader;
+use steno_session::{Content, SessionBuilder};
 use steno_vault::Vault;
-use steno_views::atif::{Family, Kin, NoRecords, Records, Run, RunBuilder, parents_of};
+use steno_views::atif::{Family, Kin, NoRecords, Records, Run, parents_of};
 
 use super::super::provider_events;
 use super::super::related_runs::children_by_parent;
@@ -165,13 +166,13 @@ fn grouped(files: Files) -> Vec<Job> {
 
 /// Reads the files of one session. A run that is in several of them is taken from the one with most of it.
 fn of_files(files: Files) -> Result<Session, Failure> {
-    let mut kept = BTreeMap::<RunId, (u64, RunBuilder)>::new();
-    let mut reading = BTreeMap::<RunId, (u64, RunBuilder)>::new();
+    let mut kept = BTreeMap::<RunId, (u64, SessionBuilder, PathBuf)>::new();
+    let mut reading = BTreeMap::<RunId, (u64, SessionBuilder, PathBuf)>::new();
     let mut number = 0;
-    let keep = |kept: &mut BTreeMap<RunId, (u64, RunBuilder)>,
-                reading: &mut BTreeMap<RunId, (u64, RunBuilder)>| {
+    let keep = |kept: &mut BTreeMap<RunId, (u64, SessionBuilder, PathBuf)>,
+                reading: &mut BTreeMap<RunId, (u64, SessionBuilder, PathBuf)>| {
         for (run, new) in std::mem::take(reading) {
-            if kept.get(&run).is_none_or(|(events, _)| new.0 > *events) {
+            if kept.get(&run).is_none_or(|(events, ..)| new.0 > *events) {
                 kept.insert(run, new);
             }
         }
@@ -186,15 +187,18 @@ fn of_files(files: Files) -> Result<Session, Failure> {
                 keep(&mut kept, &mut reading);
             }
             let run = event.run_id;
-            let (events, builder) = reading.entry(run).or_insert_with(|| (0, RunBuilder::new(run)));
+            let new = || (0, SessionBuilder::new(run, Content::Whole), origin.path.clone());
+            let (events, builder, _) = reading.entry(run).or_insert_with(new);
             *events += 1;
-            builder.push(&event, &mut FileRecords(&origin.path));
+            builder.push(&event);
             ControlFlow::Continue(())
         },
     )?;
     keep(&mut kept, &mut reading);
-    let runs: BTreeMap<RunId, Run> =
-        kept.into_iter().map(|(run, (_, builder))| (run, builder.finish())).collect();
+    let made = |(run, (_, builder, path)): (RunId, (u64, SessionBuilder, PathBuf))| {
+        (run, Run::of(&builder.finish(), &mut FileRecords(&path)))
+    };
+    let runs: BTreeMap<RunId, Run> = kept.into_iter().map(made).collect();
     let family = Family::new(runs);
     let roots = family.roots();
     Ok(Session { family, roots, trouble: tally.check().err() })
@@ -245,7 +249,9 @@ impl StoreRuns {
         let mut reader = Reader::open(&self.store, run)?.until_now()?;
         runs::warn_of_broken_seals(&self.store, run);
         let folded = fold(&mut reader, Some(run), &mut self.records)?;
-        Ok(folded.unwrap_or_else(|| (run, RunBuilder::new(run).finish())))
+        Ok(folded.unwrap_or_else(|| {
+            (run, Run::of(&SessionBuilder::new(run, Content::Whole).finish(), &mut NoRecords))
+        }))
     }
 
     /// Reads every run of the store below one: those that it links, and those that name it themselves.
@@ -291,12 +297,13 @@ fn fold(
     run: Option<RunId>,
     records: &mut dyn Records,
 ) -> Result<Option<(RunId, Run)>, Failure> {
-    let mut building = run.map(|run| (run, RunBuilder::new(run)));
+    let new = |run| (run, SessionBuilder::new(run, Content::Whole));
+    let mut building = run.map(new);
     while let Some(recorded) = reader.read_next()? {
         let run = recorded.event.run_id;
-        building.get_or_insert_with(|| (run, RunBuilder::new(run))).1.push(&recorded.event, records);
+        building.get_or_insert_with(|| new(run)).1.push(&recorded.event);
     }
-    Ok(building.map(|(run, builder)| (run, builder.finish())))
+    Ok(building.map(|(run, builder)| (run, Run::of(&builder.finish(), records))))
 }
 
 /// The records in the vault.

@@ -6,11 +6,10 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 use steno_model::{Evidence, ExchangeEvent, RunId};
+use steno_session::{Content, SessionBuilder};
 use steno_testkit::{golden, places};
 
-use super::{
-    Family, MediaSink, NoMedia, NoRecords, NothingBeside, Records, Run, RunBuilder, Trajectory, validate,
-};
+use super::{Family, MediaSink, NoMedia, NoRecords, NothingBeside, Records, Run, Trajectory, validate};
 
 const FIXTURES: &str = "crates/views/src/atif/fixtures";
 const RUN: &str = "11111111-0000-4000-8000-000000000001";
@@ -37,11 +36,11 @@ impl MediaSink for Kept {
 
 fn fold(lines: &str, records: &mut dyn Records) -> (RunId, Run) {
     let events: Vec<_> = lines.lines().map(|line| ExchangeEvent::parse(line.as_bytes()).unwrap()).collect();
-    let mut builder = RunBuilder::new(events[0].run_id);
+    let mut builder = SessionBuilder::new(events[0].run_id, Content::Whole);
     for event in &events {
-        builder.push(event, records);
+        builder.push(event);
     }
-    (events[0].run_id, builder.finish())
+    (events[0].run_id, Run::of(&builder.finish(), records))
 }
 
 fn fixture(name: &str) -> (RunId, Run) {

@@ -4,7 +4,9 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use steno_model::ExchangeEvent;
 
-use super::super::{Family, NoMedia, NothingBeside, Run, RunBuilder, Severity, validate};
+use steno_session::{Content, SessionBuilder};
+
+use super::super::{Family, NoMedia, NothingBeside, Run, Severity, validate};
 use super::OnePicture;
 
 fn word() -> impl Strategy<Value = Value> {
@@ -92,14 +94,14 @@ fn id(number: u32) -> String {
 }
 
 fn folded(events: &[Value], number: u32) -> Run {
-    let mut builder = RunBuilder::new(steno_model::RunId::parse(&id(number)).unwrap());
+    let mut builder = SessionBuilder::new(steno_model::RunId::parse(&id(number)).unwrap(), Content::Whole);
     for event in events {
         let mut event = event.clone();
         event["run_id"] = id(number).into();
         event["evidence"] = json!({"source": "s", "generation": 0, "offset": 0, "length": 1, "part": 0});
-        builder.push(&ExchangeEvent::parse(event.to_string().as_bytes()).unwrap(), &mut OnePicture);
+        builder.push(&ExchangeEvent::parse(event.to_string().as_bytes()).unwrap());
     }
-    builder.finish()
+    Run::of(&builder.finish(), &mut OnePicture)
 }
 
 proptest! {

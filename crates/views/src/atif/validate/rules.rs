@@ -8,7 +8,7 @@ use super::objects::join;
 use super::shape::{AUDIO_SINCE, OBSERVED_SINCE, OF_AGENT, SOURCE_TYPES, is_image};
 use super::{Beside, Findings, Stood};
 use crate::atif::MEDIA_DIR;
-use crate::fields::PayloadFields;
+use steno_session::PayloadFields;
 
 /// The rules that need more than one object to tell.
 pub(super) struct Rules<'a> {

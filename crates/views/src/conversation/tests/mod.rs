@@ -5,6 +5,7 @@ mod shown;
 
 use serde_json::{Value, json};
 use steno_model::ExchangeEvent;
+use steno_session::{Content, SessionBuilder};
 
 use super::*;
 use crate::testing::{run_id, time};
@@ -26,11 +27,11 @@ fn events(lines: &[Value]) -> Vec<ExchangeEvent> {
 }
 
 fn fold(lines: &[Value]) -> Conversation {
-    let mut builder = ConversationBuilder::new(run_id(1));
+    let mut builder = SessionBuilder::new(run_id(1), Content::Whole);
     for event in events(lines) {
         builder.push(&event);
     }
-    builder.finish()
+    Conversation::of(&builder.finish())
 }
 
 /// Compares what a run says, one line for each item; those of turns are indented.
@@ -402,22 +403,23 @@ fn the_json_form_keeps_foreign_text_and_leaves_no_field_out() {
             r#""type":"tool.result","payload":{"name":"\u0041","call_id":"c1","input":null,"output":"\udc00","fidelity":"router","exit_code":3}"#,
         ),
     ];
-    let mut builder = ConversationBuilder::new(run_id(1));
+    let mut builder = SessionBuilder::new(run_id(1), Content::Whole);
     for line in &lines {
         builder.push(&ExchangeEvent::parse(line.as_bytes()).unwrap());
     }
     let want = concat!(
-        r#"{"run_id":"00000001-0000-4000-8000-000000000000","parent_run_id":null,"session_run_id":null,"#,
+        r#"{"run_id":"00000001-0000-4000-8000-000000000000","runs":["00000001-0000-4000-8000-000000000000"],"parent_run_id":null,"session_run_id":null,"#,
         r#""forked_from":null,"name":null,"state":"open","error":null,"system_prompts":[],"outside":[],"#,
         r#""turns":[{"path":"t1","#,
-        r#""turn_id":null,"seq":1,"started_at":"2026-06-08T00:00:01Z","ended_at":null,"state":"open","error":null,"#,
-        r#""items":[{"item":"message","seq":2,"at":"2026-06-08T00:00:01Z","copied_from":null,"response":null,"#,
+        r#""turn_id":null,"run":"00000001-0000-4000-8000-000000000000","seq":1,"started_at":"2026-06-08T00:00:01Z","ended_at":null,"state":"open","status":"in_progress","ended_by":null,"error":null,"#,
+        r#""items":[{"item":"message","run":"00000001-0000-4000-8000-000000000000","seq":2,"at":"2026-06-08T00:00:01Z","copied_from":null,"response":null,"#,
         r#""model":null,"stop_reason":null,"blocks":[{"type":"text","fidelity":"agent_emitted","text":"\ud800 1e999"}]},"#,
-        r#"{"item":"call","seq":3,"blocks":[{"type":"tool_use","fidelity":"router","tool_name":"\u0041","tool_id":"c1","#,
-        r#""tool_input":{"n":1e999,"n":2},"class":null,"seq_call":3,"is_dangling":false,"approvals":[],"child_runs":[]},"#,
+        r#"{"item":"call","run":"00000001-0000-4000-8000-000000000000","seq":3,"blocks":[{"type":"tool_use","fidelity":"router","tool_name":"\u0041","tool_id":"c1","#,
+        r#""tool_input":{"n":1e999,"n":2},"class":null,"run":"00000001-0000-4000-8000-000000000000","seq_call":3,"is_dangling":false,"approvals":[],"child_runs":[]},"#,
         r#"{"type":"tool_result","fidelity":"router","tool_id":"c1","tool_content":"\udc00","outcome":null,"error":null,"#,
-        r#""exit_code":3,"seq_result":4,"is_amended":false}]}]}],"calls":1,"dangling_calls":[],"unknown_records":{},"#,
+        r#""exit_code":3,"seq_result":4,"is_amended":false}]}]}],"calls":1,"dangling_calls":[],"branches":0,"unknown_records":{},"#,
         r#""unknown_types":{},"unknown_blocks":{},"foreign_events":0}"#,
     );
-    assert_eq!(serde_json::to_string(&builder.finish()).unwrap(), want);
+    let conversation = Conversation::of(&builder.finish());
+    assert_eq!(serde_json::to_string(&conversation).unwrap(), want);
 }

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use steno_model::json::{JsonString, ObjectWriter, RawJson};
 
 use super::message::Message;
-use crate::fields::PayloadFields;
+use steno_session::PayloadFields;
 
 /// How many answers wait until it is known whose child asked.
 const WAITING_MAX: usize = 1000;

@@ -22,7 +22,7 @@ pub use self::withholding::{Passed, Withholding};
 use super::payload;
 use super::turns::Turn;
 use super::{SpineMade, SpineSource};
-use crate::fields::PayloadFields;
+use steno_session::PayloadFields;
 
 /// How many messages wait for the first thread, and how many bytes of them.
 const WAITING_MAX: usize = 1000;

@@ -4,7 +4,7 @@ use steno_model::json::{JsonString, ObjectWriter, RawJson};
 use steno_model::{ThreadId, Timestamp};
 
 use super::super::payload::object_of;
-use crate::fields::PayloadFields;
+use steno_session::PayloadFields;
 
 /// What git is called on the wire, and in a session file.
 const GIT_NAMES: [(&str, &str); 3] =

@@ -3,7 +3,7 @@
 use steno_model::json::RawJson;
 
 use super::message::Message;
-use crate::fields::PayloadFields;
+use steno_session::PayloadFields;
 
 /// What a setting is called on the wire, and in a session file.
 const NAMES: [(&str, &str); 9] = [

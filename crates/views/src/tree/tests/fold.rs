@@ -2,7 +2,9 @@
 
 use steno_model::{CallId, ExchangeEvent, Seq, Timestamp};
 
-use super::super::{Counts, Link, RunTree, State, StepId, TreeBuilder};
+use steno_session::{Content, SessionBuilder};
+
+use super::super::{Counts, Link, RunTree, State, StepId};
 use super::{fold, outline};
 use crate::testing::{events, run_id, time};
 
@@ -236,13 +238,13 @@ const EXAMPLES: [&str; 9] = [
 
 #[test]
 fn the_examples_of_the_documents_are_a_tree() {
-    let mut builder = TreeBuilder::new(run_id(1));
+    let mut builder = SessionBuilder::new(run_id(1), Content::Whole);
     for (seq, line) in (1..).zip(EXAMPLES) {
         let envelope =
             format!(r#"{{"seq":{seq},"run_id":"{}","iteration":0,"timestamp":"",{line}}}"#, run_id(1));
         builder.push(&ExchangeEvent::parse(envelope.as_bytes()).unwrap());
     }
-    let tree = builder.finish();
+    let tree = RunTree::of(&builder.finish());
     let want = [
         "analyze:analyze 2.. 1m1c0r open",
         "  analyze.approval:be1b 5..6",
@@ -303,9 +305,9 @@ fn a_run_knows_its_name_its_relatives_and_what_is_unknown() {
 
 #[test]
 fn events_of_other_runs_are_counted_and_left_out() {
-    let mut builder = TreeBuilder::new(run_id(1));
+    let mut builder = SessionBuilder::new(run_id(1), Content::Whole);
     builder.push(&events(2, &["> a"])[0]);
-    assert_eq!(builder.finish(), RunTree { foreign_events: 1, ..RunTree::new(run_id(1)) });
+    assert_eq!(RunTree::of(&builder.finish()), RunTree { foreign_events: 1, ..RunTree::new(run_id(1)) });
 }
 
 #[test]

@@ -9,16 +9,18 @@ mod wild;
 
 use std::collections::BTreeMap;
 
-use super::{Counts, Joined, RunTree, State, Step, TreeBuilder, join};
+use steno_session::{Content, SessionBuilder};
+
+use super::{Counts, Joined, RunTree, State, Step, join};
 use crate::testing::{events, run_id};
 
 /// Folds a run given in the notation of [`crate::testing`].
 fn fold<S: AsRef<str>>(run: u32, lines: &[S]) -> RunTree {
-    let mut builder = TreeBuilder::new(run_id(run));
+    let mut builder = SessionBuilder::new(run_id(run), Content::Whole);
     for event in &events(run, lines) {
         builder.push(event);
     }
-    builder.finish()
+    RunTree::of(&builder.finish())
 }
 
 /// Joins runs given in the notation of [`crate::testing`], below the first.

@@ -5,20 +5,22 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 use steno_model::ExchangeEvent;
 
-use super::super::{Joined, Look, Tone, TreeBuilder, join, join_all, text, toned_text};
+use steno_session::{Content, SessionBuilder};
+
+use super::super::{Joined, Look, RunTree, Tone, join, join_all, text, toned_text};
 use super::{fold, join_runs};
 use crate::testing::{run_id, time};
 
 /// Joins one run given as type, path and payload.
 fn of_one(lines: &[Value]) -> Joined {
-    let mut builder = TreeBuilder::new(run_id(1));
+    let mut builder = SessionBuilder::new(run_id(1), Content::Whole);
     for (index, line) in lines.iter().enumerate() {
         let seq = index as u64 + 1;
         let event = json!({"seq": seq, "run_id": run_id(1).to_string(), "type": line[0], "path": line[1],
             "iteration": 0, "timestamp": time(seq), "payload": line[2]});
         builder.push(&ExchangeEvent::parse(event.to_string().as_bytes()).unwrap());
     }
-    join(run_id(1), BTreeMap::from([(run_id(1), builder.finish())]))
+    join(run_id(1), BTreeMap::from([(run_id(1), RunTree::of(&builder.finish()))]))
 }
 
 #[track_caller]

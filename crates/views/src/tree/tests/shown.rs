@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use steno_model::ExchangeEvent;
 
-use super::super::{Joined, Look, RunTree, Tone, TreeBuilder, export, join, text, toned_text};
+use steno_session::{Content, SessionBuilder};
+
+use super::super::{Joined, Look, RunTree, Tone, export, join, text, toned_text};
 use super::join_runs;
 
 type Runs<'a> = &'a [(u32, &'a [&'a str])];
@@ -131,9 +133,9 @@ fn each_part_has_its_tone_and_tones_change_no_word() {
 
 fn fold_line(line: &str) -> RunTree {
     let event = ExchangeEvent::parse(line.as_bytes()).unwrap();
-    let mut builder = TreeBuilder::new(event.run_id);
+    let mut builder = SessionBuilder::new(event.run_id, Content::Whole);
     builder.push(&event);
-    builder.finish()
+    RunTree::of(&builder.finish())
 }
 
 fn join_line(line: &str) -> Joined {

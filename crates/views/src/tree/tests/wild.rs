@@ -6,7 +6,9 @@ use proptest::prelude::*;
 use steno_model::json::{Extra, JsonString, RawJson};
 use steno_model::{ExchangeEvent, Seq, Timestamp, Vocabulary as _, Word};
 
-use super::super::{TreeBuilder, export, join, text};
+use steno_session::{Content, SessionBuilder};
+
+use super::super::{RunTree, export, join, text};
 use crate::testing::run_id;
 
 fn payload() -> impl Strategy<Value = RawJson> {
@@ -73,12 +75,12 @@ proptest! {
     ) {
         let mut trees = BTreeMap::new();
         for (number, mut events) in (1_u32..).zip(runs) {
-            let mut builder = TreeBuilder::new(run_id(number));
+            let mut builder = SessionBuilder::new(run_id(number), Content::Whole);
             for (seq, event) in (1..).zip(&mut events) {
                 (event.run_id, event.seq) = (run_id(number), Seq::new(seq).unwrap());
                 builder.push(event);
             }
-            let tree = builder.finish();
+            let tree = RunTree::of(&builder.finish());
             check_nothing_lost(&tree, &events);
             trees.insert(run_id(number), tree);
         }

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use steno_adapters::{Adapter, Sink, Source, codex};
 use steno_journal::{Artifacts, read_archive, read_directory, read_spine};
 use steno_model::{Draft, Evidence, ExchangeEvent, Frame, RunId, SpineRecord, ThreadId};
+use steno_session::Content;
 use steno_views::atif::{
-    Family, NoMedia, NoRecords, NothingBeside, RunBuilder, Severity, validate as validate_atif,
+    Family, NoMedia, NoRecords, NothingBeside, Run, Severity, validate as validate_atif,
 };
 use steno_views::harbor::{Session, SessionBuilder, Turn};
 use steno_views::spine::Unfolding;
@@ -71,11 +72,11 @@ impl Recorded {
             return Err("turns before it were taken back, and are no part of what came before".to_owned());
         }
         let run = self.run.ok_or("there are no events")?;
-        let mut builder = RunBuilder::new(run);
+        let mut builder = steno_session::SessionBuilder::new(run, Content::Whole);
         for (_, event) in self.events.iter().filter(|(seq, _)| *seq < turn.seqs.0) {
-            builder.push(event, &mut NoRecords);
+            builder.push(event);
         }
-        let family = Family::new([(run, builder.finish())].into());
+        let family = Family::new([(run, Run::of(&builder.finish(), &mut NoRecords))].into());
         let trajectory = family.trajectory(run, &mut NoMedia).ok_or("nothing was said or done before")?;
         let findings = validate_atif(&trajectory.json, &mut NothingBeside);
         match findings.iter().find(|finding| finding.severity == Severity::Error) {

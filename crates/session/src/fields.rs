@@ -10,15 +10,17 @@ use steno_model::json::{Fields, JsonString, RawJson, text_of};
 use steno_model::{ExchangeEvent, RunId};
 
 /// The top-level fields of a payload; none when it is no object.
-pub(crate) struct PayloadFields<'a>(Option<Fields<'a>>);
+pub struct PayloadFields<'a>(Option<Fields<'a>>);
 
 impl<'a> PayloadFields<'a> {
-    pub(crate) fn of(event: &'a ExchangeEvent) -> Self {
+    /// Reads the payload of an event.
+    #[must_use]
+    pub fn of(event: &'a ExchangeEvent) -> Self {
         Self::parse(event.payload.as_str())
     }
 
     /// Reads the fields of a JSON text.
-    pub(crate) fn parse(text: &'a str) -> Self {
+    pub fn parse(text: &'a str) -> Self {
         Self(Fields::parse(text).ok())
     }
 
@@ -28,56 +30,56 @@ impl<'a> PayloadFields<'a> {
     }
 
     /// Returns the field called `name` when it is a string.
-    pub(crate) fn string(&self, name: &str) -> Option<JsonString> {
+    pub fn string(&self, name: &str) -> Option<JsonString> {
         self.raw(name).and_then(JsonString::from_raw)
     }
 
     /// Returns the text of the field called `name` when it is a string.
-    pub(crate) fn text(&self, name: &str) -> Option<Cow<'a, str>> {
+    pub fn text(&self, name: &str) -> Option<Cow<'a, str>> {
         self.raw(name).and_then(text_of)
     }
 
     /// Returns the JSON of the field called `name`, whatever it is.
-    pub(crate) fn json_text(&self, name: &str) -> Option<&'a str> {
+    pub fn json_text(&self, name: &str) -> Option<&'a str> {
         self.raw(name).map(RawValue::get)
     }
 
     /// Returns the field called `name`, whatever it is.
-    pub(crate) fn json(&self, name: &str) -> Option<RawJson> {
+    pub fn json(&self, name: &str) -> Option<RawJson> {
         self.raw(name).map(RawJson::from_raw)
     }
 
     /// Returns the names of all fields, in order.
-    pub(crate) fn names(&self) -> Vec<String> {
+    pub fn names(&self) -> Vec<String> {
         self.0.iter().flat_map(Fields::iter).map(|(key, _)| key.text().into_owned()).collect()
     }
 
     /// Returns the fields that have none of these names, in order.
-    pub(crate) fn others(&self, names: &[&str]) -> Vec<(JsonString, RawJson)> {
+    pub fn others(&self, names: &[&str]) -> Vec<(JsonString, RawJson)> {
         let fields = self.0.iter().flat_map(Fields::iter);
         let others = fields.filter(|(key, _)| names.iter().all(|name| !key.is(name)));
         others.map(|(key, value)| (key.text().into_owned().into(), RawJson::from_raw(value))).collect()
     }
 
     /// Tells whether the field called `name` is true.
-    pub(crate) fn is_true(&self, name: &str) -> bool {
+    pub fn is_true(&self, name: &str) -> bool {
         self.raw(name).is_some_and(|raw| raw.get() == "true")
     }
 
     /// Returns the items of the array called `name`; none when it is no array.
-    pub(crate) fn items(&self, name: &str) -> Vec<&'a RawValue> {
+    pub fn items(&self, name: &str) -> Vec<&'a RawValue> {
         self.raw(name).and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default()
     }
 
     /// Returns the fields of the object called `name`.
-    pub(crate) fn object(&self, name: &str) -> Self {
+    pub fn object(&self, name: &str) -> Self {
         self.raw(name).map_or(Self(None), |raw| Self::parse(raw.get()))
     }
 
     /// Returns why something failed: the text of `error`, or its JSON where it is no string.
     ///
     /// Null, false and the empty string are how writers say that nothing failed.
-    pub(crate) fn error(&self) -> Option<JsonString> {
+    pub fn error(&self) -> Option<JsonString> {
         let raw = self.raw("error")?;
         match raw.get() {
             "null" | "false" | "\"\"" => None,
@@ -93,13 +95,13 @@ pub fn session_run_id(event: &ExchangeEvent) -> Option<RunId> {
 }
 
 /// Returns the run that a field of the envelope names, when it does.
-pub(crate) fn run_id_in(event: &ExchangeEvent, field: &str) -> Option<RunId> {
+pub fn run_id_in(event: &ExchangeEvent, field: &str) -> Option<RunId> {
     let text: String = event.extra.get(field)?.read().ok()?;
     RunId::parse(&text).ok()
 }
 
 /// Returns the run that a `run.started` says its run is a fork of.
-pub(crate) fn forked_from(fields: &PayloadFields<'_>) -> Option<RunId> {
+pub fn forked_from(fields: &PayloadFields<'_>) -> Option<RunId> {
     let text = fields.object("forked_from").string("run_id")?;
     RunId::parse(&text.to_text()).ok()
 }

@@ -5,7 +5,7 @@ use std::fmt;
 /// Where a step stands in its run: names from the outermost inwards; none at run level.
 ///
 /// ```
-/// use steno_views::tree::StepPath;
+/// use steno_session::StepPath;
 /// let path = StepPath::parse(r"build.v1\.2");
 /// assert_eq!(path.names(), ["build", "v1.2"]);
 /// assert_eq!(path.to_string(), r"build.v1\.2");

@@ -14,6 +14,14 @@ pub enum State {
     Failed,
 }
 
+impl State {
+    /// Returns the state of what has ended.
+    #[must_use]
+    pub fn of_end(has_failed: bool) -> Self {
+        if has_failed { Self::Failed } else { Self::Completed }
+    }
+}
+
 /// What a run's parent reports of its end, for a run that has none in its own record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reported {

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use steno_model::RunId;
 
-use super::StepId;
 use super::place::Spot;
+use crate::session::StepId;
 
 /// What a step's start and end have in common.
 ///
@@ -50,12 +50,17 @@ impl Pairs {
     /// Takes out the step that an end belongs to: the latest one that fits.
     pub(super) fn close(&mut self, identity: &Identity, child: Option<RunId>) -> Option<StepId> {
         let step = self.find(identity, child)?;
-        let (identity, child) = self.opened.remove(&step)?;
+        self.drop(step);
+        Some(step)
+    }
+
+    /// Takes out a step that has ended.
+    pub(super) fn drop(&mut self, step: StepId) {
+        let Some((identity, child)) = self.opened.remove(&step) else { return };
         remove(&mut self.by_identity, &identity, step);
         if let Some(child) = child {
             remove(&mut self.by_child, &child, step);
         }
-        Some(step)
     }
 
     fn find(&self, identity: &Identity, child: Option<RunId>) -> Option<StepId> {

@@ -3,6 +3,7 @@
 //! One response may stand in several records, files and channels; it is counted once, with the largest of its counts.
 
 mod groups;
+mod session;
 mod tally;
 #[cfg(test)]
 mod tests;
@@ -12,6 +13,8 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 
 use steno_model::{EventType, ExchangeEvent, RunId, Word};
+
+pub(crate) use session::SessionUsage;
 
 pub use groups::{Column, Group, each_once, grouped, row};
 pub use tokens::{Counts, Tokens};
@@ -174,8 +177,8 @@ impl UsageBuilder {
                 run.turns.push(Turn { id, amount, responses });
             }
             Some("session") => run.total = Amount::of(event, run, counts.tokens).by_model(usage),
-            Some("response") => self.respond(event, &fields, counts),
-            _ => {}
+            Some("response") | None => self.respond(event, &fields, counts),
+            Some(_) => {}
         }
     }
 

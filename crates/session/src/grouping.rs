@@ -6,8 +6,7 @@
 
 use std::collections::HashMap;
 
-/// The place of a step among the steps of a run.
-pub(super) type StepNumber = usize;
+use crate::session::ResponseId;
 
 /// How far the response at hand has come.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -30,7 +29,7 @@ enum Order {
 
 /// What a record adds to a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Adds {
+pub(crate) enum Adds {
     /// A text or a thought.
     Words,
     Call,
@@ -38,38 +37,38 @@ pub(super) enum Adds {
 
 /// What a record of the model's words does.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Belongs {
-    /// It belongs to the response of this step; those after it belong there too.
-    To(StepNumber, Vec<StepNumber>),
+pub(crate) enum Belongs {
+    /// It belongs to this response; those after it are one with it.
+    To(ResponseId, Vec<ResponseId>),
     /// It begins another response.
     ToNone,
 }
 
 /// The responses of a run, as their records come.
 #[derive(Default)]
-pub(super) struct Responses {
-    by_id: HashMap<String, StepNumber>,
-    now: Option<StepNumber>,
+pub(crate) struct Grouping {
+    by_id: HashMap<String, ResponseId>,
+    now: Option<ResponseId>,
     stage: Stage,
     has_usage: bool,
     order: Option<Order>,
-    /// The steps since the last certain beginning of a response: those after the first may be one with it.
-    split: Vec<StepNumber>,
+    /// Those since the last certain beginning of a response: those after the first may be one with it.
+    split: Vec<ResponseId>,
 }
 
-impl Responses {
-    /// Finds the step of a response by its id.
-    pub(super) fn named(&self, id: &str) -> Option<StepNumber> {
+impl Grouping {
+    /// Finds a response by its id.
+    pub(crate) fn named(&self, id: &str) -> Option<ResponseId> {
         self.by_id.get(id).copied()
     }
 
-    /// Names the response of a step.
-    pub(super) fn name(&mut self, id: &str, step: StepNumber) {
-        self.by_id.insert(id.to_owned(), step);
+    /// Names a response.
+    pub(crate) fn name(&mut self, id: &str, response: ResponseId) {
+        self.by_id.insert(id.to_owned(), response);
     }
 
     /// Says where a record belongs that names no response.
-    pub(super) fn more(&self, adds: Adds) -> Belongs {
+    pub(crate) fn more(&self, adds: Adds) -> Belongs {
         match (self.now, self.stage, adds) {
             (Some(step), Stage::Speaking, _) => Belongs::To(step, Vec::new()),
             // Usage would have ended it.
@@ -82,7 +81,7 @@ impl Responses {
 
     /// Says where usage belongs that names no response with words. `may_lead` tells whether the channel is one in which it
     /// may come before them.
-    pub(super) fn usage(&mut self, may_lead: bool) -> Belongs {
+    pub(crate) fn usage(&mut self, may_lead: bool) -> Belongs {
         let leads = may_lead && self.now.is_none();
         let order = *self.order.get_or_insert(if leads { Order::Leads } else { Order::Trails });
         match self.now() {
@@ -97,17 +96,17 @@ impl Responses {
         }
     }
 
-    /// Begins a response at a step.
-    pub(super) fn begin(&mut self, step: StepNumber, adds: Adds) {
+    /// Begins a response.
+    pub(crate) fn begin(&mut self, response: ResponseId, adds: Adds) {
         if self.stage == Stage::Over || adds == Adds::Words {
             self.split.clear();
         }
-        self.split.push(step);
-        (self.now, self.stage, self.has_usage) = (Some(step), Stage::Speaking, false);
+        self.split.push(response);
+        (self.now, self.stage, self.has_usage) = (Some(response), Stage::Speaking, false);
     }
 
     /// Takes note that the usage of the response at hand is known; where usage comes last, that is its end.
-    pub(super) fn used(&mut self) {
+    pub(crate) fn used(&mut self) {
         self.has_usage = true;
         if self.order != Some(Order::Leads) {
             self.end();
@@ -115,20 +114,20 @@ impl Responses {
     }
 
     /// Takes note that every call of the response at hand has its result.
-    pub(super) fn answered(&mut self) {
+    pub(crate) fn answered(&mut self) {
         if self.stage == Stage::Speaking {
             self.stage = Stage::Answered;
         }
     }
 
     /// Ends the response at hand: a prompt, the end of a turn or a compaction came.
-    pub(super) fn end(&mut self) {
+    pub(crate) fn end(&mut self) {
         self.stage = Stage::Over;
         self.split.clear();
     }
 
-    /// Returns the step of the response at hand, if it is not over.
-    pub(super) fn now(&self) -> Option<StepNumber> {
+    /// Returns the response at hand, if it is not over.
+    pub(crate) fn now(&self) -> Option<ResponseId> {
         self.now.filter(|_| self.stage != Stage::Over)
     }
 }
@@ -140,7 +139,7 @@ mod tests {
     /// Groups records in the notation of the tests' cases: `w` words, `c` a call, `o` the result of the last open call,
     /// `$` usage, `|` the end of a turn. Returns what each response consists of.
     fn grouped(records: &str, may_lead: bool) -> Vec<String> {
-        let mut responses = Responses::default();
+        let mut responses = Grouping::default();
         let mut steps = Vec::<String>::new();
         for record in records.chars() {
             let belongs = match record {
@@ -150,7 +149,7 @@ mod tests {
                 }
                 'o' => {
                     // Of a response that is over nothing depends on them any more.
-                    if let Some(now) = responses.now() {
+                    if let Some(ResponseId(now)) = responses.now() {
                         steps[now].push('o');
                         if steps[now].matches('o').count() == steps[now].matches('c').count() {
                             responses.answered();
@@ -163,8 +162,8 @@ mod tests {
                 _ => responses.more(Adds::Words),
             };
             let step = match belongs {
-                Belongs::To(step, absorbed) => {
-                    for other in absorbed {
+                Belongs::To(ResponseId(step), absorbed) => {
+                    for ResponseId(other) in absorbed {
                         let other = std::mem::take(&mut steps[other]);
                         steps[step].push_str(&other);
                     }
@@ -173,7 +172,7 @@ mod tests {
                 Belongs::ToNone => {
                     steps.push(String::new());
                     let adds = if record == 'c' { Adds::Call } else { Adds::Words };
-                    responses.begin(steps.len() - 1, adds);
+                    responses.begin(ResponseId(steps.len() - 1), adds);
                     steps.len() - 1
                 }
             };

@@ -9,7 +9,7 @@ use crate::fields::PayloadFields;
 
 /// The reports of a turn.
 #[derive(Default)]
-pub(super) struct TurnUsage {
+pub(crate) struct TurnUsage {
     responses: Vec<Response>,
     /// Those that have a name: what their records share.
     named: HashMap<RawJson, usize>,
@@ -20,11 +20,33 @@ pub(super) struct TurnUsage {
 struct Response {
     usage: Usage,
     is_final: bool,
+    /// Whether it has the provider's own id.
+    has_id: bool,
+}
+
+/// What a turn cost, and how well the channel knows it.
+pub(crate) struct Cost {
+    pub(crate) report: RawJson,
+    pub(crate) is_lower_bound: bool,
+    pub(crate) rank: Rank,
+}
+
+/// How well a channel knows what a turn cost, the best first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Rank {
+    /// The last counts of each response, by the provider's ids.
+    FinalWithIds,
+    /// The last counts of each response.
+    Final,
+    /// The agent's own sum.
+    Turn,
+    /// Some counts of some responses.
+    LowerBound,
 }
 
 impl TurnUsage {
     /// Takes what a message says of usage.
-    pub(super) fn take(&mut self, fields: &PayloadFields<'_>) {
+    pub(crate) fn take(&mut self, fields: &PayloadFields<'_>) {
         let Some(report) = fields.json("usage") else { return };
         let scope = fields.text("usage_scope").unwrap_or_default();
         // The turn's own is kept as it is.
@@ -45,20 +67,30 @@ impl TurnUsage {
                         known.usage = before.max(usage);
                         known.is_final |= is_final;
                     }
-                    None => self.responses.push(Response { usage, is_final }),
+                    None => {
+                        let has_id = fields.text("response").is_some();
+                        self.responses.push(Response { usage, is_final, has_id });
+                    }
                 }
             }
         }
     }
 
-    /// Returns the sum, and whether it may have been more.
-    pub(super) fn finish(self) -> (Option<RawJson>, bool) {
+    /// Returns the sum; nothing where the channel tells none.
+    pub(crate) fn finish(self) -> Option<Cost> {
         let is_whole = self.responses.iter().all(|response| response.is_final);
-        match self.turn {
-            Some(turn) if !is_whole || self.responses.is_empty() => (Some(turn.to_json()), false),
-            _ if self.responses.is_empty() => (None, false),
-            _ => (Some(sum(&self.responses)), !is_whole),
+        if let Some(turn) = self.turn.filter(|_| !is_whole || self.responses.is_empty()) {
+            return Some(Cost { report: turn.to_json(), is_lower_bound: false, rank: Rank::Turn });
         }
+        if self.responses.is_empty() {
+            return None;
+        }
+        let rank = match () {
+            () if !is_whole => Rank::LowerBound,
+            () if self.responses.iter().all(|response| response.has_id) => Rank::FinalWithIds,
+            () => Rank::Final,
+        };
+        Some(Cost { report: sum(&self.responses), is_lower_bound: !is_whole, rank })
     }
 }
 
@@ -103,8 +135,10 @@ mod tests {
         for report in reports {
             usage.take(&PayloadFields::parse(report));
         }
-        let (found, bound) = usage.finish();
-        assert_eq!((found.as_ref().map(RawJson::as_str), bound), (want, is_lower_bound), "{reports:?}");
+        let cost = usage.finish();
+        let bound = cost.as_ref().is_some_and(|cost| cost.is_lower_bound);
+        let found = cost.as_ref().map(|cost| cost.report.as_str());
+        assert_eq!((found, bound), (want, is_lower_bound), "{reports:?}");
     }
 
     #[test]

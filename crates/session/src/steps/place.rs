@@ -8,7 +8,9 @@ use std::collections::HashMap;
 use steno_model::ExchangeEvent;
 use steno_model::json::JsonString;
 
-use super::{State, StepId, StepPath};
+use super::StepPath;
+use crate::session::StepId;
+use crate::state::State;
 
 /// How many outer loops are tried when looking for the step around an event.
 const LOOPS_MAX: usize = 64;

@@ -1,0 +1,615 @@
+//! Folds events into a session, one pass, no event makes it fail.
+
+use std::collections::{BTreeMap, HashMap};
+
+use steno_model::json::{JsonString, RawJson};
+use steno_model::{EventType, ExchangeEvent, RunId, Word};
+
+use crate::calls::{Calls, Content};
+use crate::fields::{PayloadFields, forked_from, session_run_id};
+use crate::grouping::Grouping;
+use crate::session::{
+    Approval, ApprovalId, At, Branch, Call, CallNumber, CallResult, ChildId, ChildLink, Fact, FactId, Item,
+    ItemKind, Message, Response, RunHead, RunNumber, Session, StepId, TurnId,
+};
+use crate::state::State;
+use crate::steps::StepFold;
+use crate::turns::Turns;
+use crate::usage::SessionUsage;
+
+/// Folds the events of one run, in order, into a [`Session`]. For several runs see [`merge`](crate::merge()).
+pub struct SessionBuilder {
+    pub(crate) id: RunId,
+    pub(crate) content: Content,
+    pub(crate) runs: Vec<RunHead>,
+    pub(crate) steps: StepFold,
+    pub(crate) turns: Turns,
+    pub(crate) messages: Vec<Message>,
+    pub(crate) responses: Vec<Response>,
+    pub(crate) calls: Calls,
+    pub(crate) approvals: Vec<Approval>,
+    pub(crate) children: Vec<ChildLink>,
+    pub(crate) facts: Vec<Fact>,
+    pub(crate) items: Vec<Item>,
+    pub(crate) grouping: Grouping,
+    /// Responses that turned out to be one with an earlier one.
+    pub(crate) absorbed: Vec<bool>,
+    /// Questions that wait for their answer, by the run and the request's name.
+    open_approvals: HashMap<(RunNumber, String), ApprovalId>,
+    /// Children by the run that names them.
+    children_by_run: HashMap<RunId, ChildId>,
+    links: Vec<(RunId, Option<StepId>)>,
+    /// The step of the event at hand.
+    step_now: Option<StepId>,
+    /// Steps that have begun, by path, kind and name.
+    open_facts: HashMap<[String; 3], FactId>,
+    /// How hard the model is told to think.
+    pub(crate) effort: Option<RawJson>,
+    unknown_records: BTreeMap<String, u64>,
+    unknown_types: BTreeMap<JsonString, u64>,
+    unknown_blocks: BTreeMap<JsonString, u64>,
+    foreign_events: u64,
+    pub(crate) branches: Vec<Branch>,
+    usage: SessionUsage,
+}
+
+/// An event on its way into the session.
+pub(crate) struct Incoming<'a> {
+    pub(crate) event: &'a ExchangeEvent,
+    pub(crate) fields: PayloadFields<'a>,
+    pub(crate) at: At,
+    pub(crate) step: Option<StepId>,
+    pub(crate) turn: Option<TurnId>,
+    /// Whether another run has told the same: it may say it more exactly, and adds nothing.
+    pub(crate) is_again: bool,
+}
+
+impl SessionBuilder {
+    /// Begins the session of a run; events of other runs are counted and left out.
+    #[must_use]
+    pub fn new(run: RunId, content: Content) -> Self {
+        Self::of_runs(run, &[run], content)
+    }
+
+    /// Begins a session of several runs.
+    pub(crate) fn of_runs(id: RunId, runs: &[RunId], content: Content) -> Self {
+        Self {
+            id,
+            content,
+            runs: runs.iter().map(|run| RunHead::new(*run)).collect(),
+            steps: StepFold::new(),
+            turns: Turns::default(),
+            messages: Vec::new(),
+            responses: Vec::new(),
+            calls: Calls::default(),
+            approvals: Vec::new(),
+            children: Vec::new(),
+            facts: Vec::new(),
+            items: Vec::new(),
+            grouping: Grouping::default(),
+            absorbed: Vec::new(),
+            open_approvals: HashMap::new(),
+            children_by_run: HashMap::new(),
+            links: Vec::new(),
+            step_now: None,
+            open_facts: HashMap::new(),
+            effort: None,
+            unknown_records: BTreeMap::new(),
+            unknown_types: BTreeMap::new(),
+            unknown_blocks: BTreeMap::new(),
+            foreign_events: 0,
+            branches: Vec::new(),
+            usage: SessionUsage::default(),
+        }
+    }
+
+    /// Takes the next event of the run.
+    pub fn push(&mut self, event: &ExchangeEvent) {
+        if event.run_id != self.runs[0].id {
+            self.foreign_events += 1;
+            return;
+        }
+        self.runs[0].note(event);
+        self.use_tokens(event);
+        self.take(RunNumber::MAIN, event, false);
+    }
+
+    /// Takes what an event says of usage.
+    pub(crate) fn use_tokens(&mut self, event: &ExchangeEvent) {
+        self.usage.push(event);
+    }
+
+    /// Takes an event of one of the runs. The run's head has to be noted apart.
+    pub(crate) fn take(&mut self, run: RunNumber, event: &ExchangeEvent, is_again: bool) {
+        if !is_again {
+            for found in event.unknown_block_types() {
+                *self.unknown_blocks.entry(found).or_default() += 1;
+            }
+        }
+        let step = self.steps.owner(event);
+        let turn = self.turns.around(&event.path.to_text());
+        let at = At { run, seq: event.seq };
+        let fields = PayloadFields::of(event);
+        let incoming = Incoming { event, fields, at, step, turn, is_again };
+        self.step_now = step;
+        let turn = match &event.event_type {
+            Word::Known(known) => self.take_known(*known, &incoming),
+            Word::Unknown(found) => {
+                if !is_again {
+                    *self.unknown_types.entry(found.clone()).or_default() += 1;
+                }
+                turn
+            }
+        };
+        if let Some(child) = event.child_run_id.filter(|_| !is_again) {
+            self.links.push((child, self.step_now));
+        }
+        self.turns.saw(turn, at);
+    }
+
+    /// Takes an event of one of the ten types; returns the turn that it belongs to.
+    fn take_known(&mut self, event_type: EventType, incoming: &Incoming<'_>) -> Option<TurnId> {
+        match event_type {
+            EventType::RunStarted | EventType::RunCompleted => {}
+            EventType::MessageUser => self.user(incoming),
+            EventType::MessageAssistant => self.assistant(incoming),
+            EventType::ToolCall => self.call(incoming),
+            EventType::ToolResult => self.result(incoming),
+            EventType::CallWorkflowStarted | EventType::CallWorkflowCompleted => {
+                let is_end = event_type == EventType::CallWorkflowCompleted;
+                let step = self.place_step(incoming, is_end);
+                self.child(incoming, step, is_end);
+            }
+            EventType::StepStarted => return self.step(incoming, false),
+            EventType::StepCompleted => return self.step(incoming, true),
+        }
+        incoming.turn
+    }
+
+    fn place_step(&mut self, incoming: &Incoming<'_>, is_end: bool) -> Option<StepId> {
+        if incoming.is_again {
+            return incoming.step;
+        }
+        let Incoming { event, fields, at, .. } = incoming;
+        self.step_now = Some(if is_end {
+            self.steps.completed(event, fields, *at)
+        } else {
+            self.steps.started(event, fields, *at)
+        });
+        self.step_now
+    }
+
+    fn step(&mut self, incoming: &Incoming<'_>, is_end: bool) -> Option<TurnId> {
+        let kind = incoming.fields.text("kind").unwrap_or_default();
+        if kind == "turn" {
+            return self.turn(incoming, is_end);
+        }
+        self.place_step(incoming, is_end);
+        let turn = incoming.turn;
+        match &*kind {
+            "approval" => self.approval(incoming, turn, is_end),
+            "unknown" if !incoming.is_again => {
+                let name = incoming.fields.text("name").unwrap_or_default().into_owned();
+                *self.unknown_records.entry(name).or_default() += 1;
+            }
+            "unknown" => {}
+            "amend" => match self.calls.amended(&incoming.fields, self.content) {
+                Some(call) => self.tell_elsewhere(call, incoming, turn),
+                None => self.fact(incoming, turn, is_end),
+            },
+            "compaction" => {
+                self.grouping.end();
+                self.turns.fact(turn, incoming);
+                let named = incoming.fields.json("response");
+                let named = named.and_then(|id| self.grouping.named(&response_key(&id, incoming.at.run)));
+                if let Some(summary) = named {
+                    self.responses[summary.0].is_compaction = true;
+                }
+                self.fact(incoming, turn, is_end);
+            }
+            "error" => {
+                self.turns.error(turn, incoming);
+                self.fact(incoming, turn, is_end);
+            }
+            _ => self.fact(incoming, turn, is_end),
+        }
+        turn
+    }
+
+    /// Takes the beginning or the end of a turn.
+    fn turn(&mut self, incoming: &Incoming<'_>, is_end: bool) -> Option<TurnId> {
+        self.grouping.end();
+        if !is_end {
+            let effort = incoming.fields.object("settings").json("effort");
+            self.effort =
+                effort.filter(|effort| effort.as_str().starts_with(['"', '-']) || is_number(effort));
+        }
+        if let Some(known) = self.turns.at_path(incoming).filter(|_| is_end || incoming.is_again) {
+            let step = self.turns.step_of(known);
+            if !is_end {
+                self.turns.refine(known, incoming);
+            } else if self.turns.end(known, incoming, self.items.len()) {
+                self.steps.end_turn(step, incoming);
+            }
+            return Some(known);
+        }
+        let step = self.place_step(incoming, is_end)?;
+        let turn = self.turns.begin(step, incoming, self.items.len());
+        self.steps.steps[step.0].turn = Some(turn);
+        if is_end {
+            self.turns.end(turn, incoming, self.items.len());
+        }
+        Some(turn)
+    }
+
+    fn call(&mut self, incoming: &Incoming<'_>) {
+        let reported = self.calls.called(&incoming.fields, new_call(incoming), self.content);
+        self.turns.fact(incoming.turn, incoming);
+        if reported.is_new {
+            self.add(incoming.turn, ItemKind::Call(reported.number));
+        }
+    }
+
+    fn result(&mut self, incoming: &Incoming<'_>) {
+        let new = new_call(incoming);
+        let reported = self.calls.answered(&incoming.fields, new, new_result(incoming), self.content);
+        if reported.is_new {
+            self.add(incoming.turn, ItemKind::Call(reported.number));
+            // Its call is one that nobody has recorded: what comes next answers it.
+            self.grouping.answered();
+        }
+        self.tell_elsewhere(reported.number, incoming, incoming.turn);
+        self.turns.fact(self.calls.all[reported.number.0].turn, incoming);
+        self.end_answered();
+    }
+
+    /// Ends the response at hand when all its calls have their results.
+    pub(crate) fn end_answered(&mut self) {
+        let Some(now) = self.grouping.now() else { return };
+        let calls = &self.responses[now.0].calls;
+        let is_answered = |call: &CallNumber| self.calls.all[call.0].result.is_some();
+        if !calls.is_empty() && calls.iter().all(is_answered) {
+            self.grouping.answered();
+        }
+    }
+
+    /// Takes note when a result stands in another turn than its call.
+    pub(crate) fn tell_elsewhere(&mut self, call: CallNumber, incoming: &Incoming<'_>, turn: Option<TurnId>) {
+        let call = &self.calls.all[call.0];
+        if call.turn == turn {
+            return;
+        }
+        self.turns.other(turn, call.called.unwrap_or(call.at));
+        self.turns.other(call.turn, incoming.at);
+    }
+
+    pub(crate) fn add(&mut self, turn: Option<TurnId>, kind: ItemKind) {
+        self.items.push(Item { order: self.items.len(), turn, kind });
+    }
+
+    fn approval(&mut self, incoming: &Incoming<'_>, turn: Option<TurnId>, is_end: bool) {
+        self.turns.fact(turn, incoming);
+        let fields = &incoming.fields;
+        let answer = fields.object("result");
+        let asked = Approval {
+            at: incoming.at,
+            time: incoming.event.timestamp.clone(),
+            turn,
+            path: incoming.event.path.clone(),
+            request: fields.string("name"),
+            tool_call_id: fields.string("tool_call_id"),
+            call: fields.string("tool_call_id").and_then(|id| self.calls.last(&id)),
+            is_asked: !is_end,
+            state: if is_end { State::of_end(fields.error().is_some()) } else { State::Open },
+            decision: answer.string("decision"),
+            by: answer.string("by"),
+            scope: answer.string("scope"),
+            answer: fields.json("result").filter(|answer| !answer.is_null()),
+        };
+        let name = fields.text("name").unwrap_or_default().into_owned();
+        let key = (incoming.at.run, name);
+        let known = match is_end {
+            true => self.open_approvals.remove(&key),
+            false => None,
+        };
+        let known = known.or_else(|| self.approval_again(&asked, incoming));
+        if let Some(known) = known {
+            self.approvals[known.0].refine(asked);
+            if !is_end {
+                self.open_approvals.insert(key, known);
+            }
+            return;
+        }
+        let id = ApprovalId(self.approvals.len());
+        match asked.call {
+            Some(call) => {
+                self.calls.all[call.0].approvals.push(id);
+                self.tell_elsewhere(call, incoming, turn);
+            }
+            None => self.add(turn, ItemKind::Approval(id)),
+        }
+        self.approvals.push(asked);
+        if !is_end {
+            self.open_approvals.insert(key, id);
+        }
+    }
+
+    /// Finds the approval of the same call that another run has told.
+    fn approval_again(&self, asked: &Approval, incoming: &Incoming<'_>) -> Option<ApprovalId> {
+        let call = &self.calls.all[asked.call?.0];
+        let is_elsewhere = |id: &&ApprovalId| self.approvals[id.0].at.run != incoming.at.run;
+        call.approvals.iter().find(is_elsewhere).copied()
+    }
+
+    fn child(&mut self, incoming: &Incoming<'_>, step: Option<StepId>, is_end: bool) {
+        let Incoming { event, fields, .. } = incoming;
+        let turn = incoming.turn;
+        let Some(run_id) = event.child_run_id else { return self.fact(incoming, turn, is_end) };
+        let error = fields.error();
+        let state = if is_end { State::of_end(error.is_some()) } else { State::Open };
+        let tool_call_id = fields.string("tool_call_id");
+        let call = tool_call_id.as_ref().and_then(|id| self.calls.last(id));
+        if let Some(known) =
+            self.children_by_run.get(&run_id).or_else(|| self.child_of_call(call, incoming)).copied()
+        {
+            let link = &mut self.children[known.0];
+            if is_end || !incoming.is_again {
+                (link.state, link.error) = (state, error);
+            }
+            self.children_by_run.insert(run_id, known);
+            return;
+        }
+        let id = ChildId(self.children.len());
+        match call {
+            Some(call) => self.calls.all[call.0].children.push(id),
+            None => self.add(turn, ItemKind::Child(id)),
+        }
+        self.children.push(ChildLink {
+            at: incoming.at,
+            time: event.timestamp.clone(),
+            turn,
+            step,
+            path: event.path.clone(),
+            run_id,
+            name: fields.string("name"),
+            tool_call_id,
+            call,
+            state,
+            error,
+        });
+        self.children_by_run.insert(run_id, id);
+    }
+
+    /// Finds the child that another run says the same call began, under another id.
+    fn child_of_call(&self, call: Option<CallNumber>, incoming: &Incoming<'_>) -> Option<&ChildId> {
+        let children = &self.calls.all[call?.0].children;
+        children.iter().find(|child| self.children[child.0].at.run != incoming.at.run)
+    }
+
+    fn fact(&mut self, incoming: &Incoming<'_>, turn: Option<TurnId>, is_end: bool) {
+        let Incoming { event, fields, is_again: false, .. } = incoming else { return };
+        let text = |name| fields.text(name).unwrap_or_default().into_owned();
+        let key = [event.path.to_text().into_owned(), text("kind"), text("name")];
+        let begun = if is_end { self.open_facts.remove(&key) } else { None };
+        let is_whole = self.content == Content::Whole;
+        let extra = if is_whole { fields.others(&["name", "kind", "result", "error"]) } else { Vec::new() };
+        let error = fields.error();
+        let state = if is_end { State::of_end(error.is_some()) } else { State::Open };
+        let result = if is_whole { fields.json("result") } else { None };
+        if let Some(known) = begun {
+            let fact = &mut self.facts[known.0];
+            (fact.state, fact.error, fact.result) = (state, error, result);
+            fact.extra.extend(extra);
+            return;
+        }
+        let id = FactId(self.facts.len());
+        self.facts.push(Fact {
+            at: incoming.at,
+            time: event.timestamp.clone(),
+            turn,
+            path: event.path.clone(),
+            copied_from: copied_from(event),
+            kind: fields.string("kind"),
+            name: fields.string("name"),
+            state,
+            error,
+            result,
+            extra,
+        });
+        self.add(turn, ItemKind::Fact(id));
+        if !is_end {
+            self.open_facts.insert(key, id);
+        }
+    }
+
+    /// Returns the session of what has been pushed.
+    #[must_use]
+    pub fn finish(self) -> Session {
+        let turns = self.turns.finish(&self.responses, &self.messages, &self.calls.all);
+        let is_shown = |item: &Item| match item.kind {
+            // A call that a response holds is shown there.
+            ItemKind::Call(call) => self.calls.all[call.0].response.is_none(),
+            ItemKind::Response(response) => !self.absorbed[response.0],
+            ItemKind::Prompt(_)
+            | ItemKind::SystemPrompt(_)
+            | ItemKind::Approval(_)
+            | ItemKind::Child(_)
+            | ItemKind::Fact(_) => true,
+        };
+        let items = self.items.iter().filter(|item| is_shown(item)).copied().collect();
+        let (used, told_total) = self.usage.finish();
+        Session {
+            id: self.id,
+            runs: self.runs,
+            steps: self.steps.steps,
+            roots: self.steps.roots,
+            turns,
+            messages: self.messages,
+            responses: self.responses,
+            calls: self.calls.all,
+            approvals: self.approvals,
+            children: self.children,
+            links: self.links,
+            facts: self.facts,
+            items,
+            unknown_records: self.unknown_records,
+            unknown_types: self.unknown_types,
+            unknown_blocks: self.unknown_blocks,
+            foreign_events: self.foreign_events,
+            branches: self.branches,
+            used,
+            told_total,
+        }
+    }
+}
+
+impl Approval {
+    /// Takes what another event says of the same question; the first answer counts.
+    fn refine(&mut self, other: Self) {
+        self.tool_call_id = self.tool_call_id.take().or(other.tool_call_id);
+        self.request = self.request.take().or(other.request);
+        self.is_asked |= other.is_asked;
+        if self.state == State::Open {
+            self.state = other.state;
+        }
+        if self.decision.is_none() {
+            (self.decision, self.by, self.scope) = (other.decision, other.by, other.scope);
+        }
+        self.answer = self.answer.take().or(other.answer);
+    }
+}
+
+/// Makes the call that an event would begin.
+pub(crate) fn new_call(incoming: &Incoming<'_>) -> Call {
+    Call {
+        at: incoming.at,
+        time: incoming.event.timestamp.clone(),
+        turn: incoming.turn,
+        step: incoming.step,
+        path: incoming.event.path.clone(),
+        id: None,
+        called: None,
+        is_recorded: false,
+        name: None,
+        input: None,
+        fidelity: None,
+        class: None,
+        extra: Vec::new(),
+        result: None,
+        is_answered: false,
+        amendments: Vec::new(),
+        approvals: Vec::new(),
+        children: Vec::new(),
+        response: None,
+    }
+}
+
+/// Makes a result that came with an event.
+pub(crate) fn new_result(incoming: &Incoming<'_>) -> CallResult {
+    CallResult {
+        at: Some(incoming.at),
+        time: Some(incoming.event.timestamp.clone()),
+        step: incoming.step,
+        ..CallResult::default()
+    }
+}
+
+/// Returns whose record an event is copied from: a run, or a session with the id of the record.
+pub(crate) fn copied_from(event: &ExchangeEvent) -> Option<JsonString> {
+    let from = event.extra.get("copied_from").filter(|from| !from.is_null())?;
+    let run = || serde_json::from_str(from.as_str()).ok().and_then(JsonString::from_raw);
+    let session = PayloadFields::parse(from.as_str()).string("session_id");
+    Some(session.or_else(run).unwrap_or_else(|| "unknown".into()))
+}
+
+/// Names a response: by the provider's id, else by a number that its run alone knows.
+pub(crate) fn response_key(id: &RawJson, run: RunNumber) -> String {
+    if id.as_str().starts_with('"') { id.as_str().to_owned() } else { format!("{}#{}", run.0, id.as_str()) }
+}
+
+fn is_number(json: &RawJson) -> bool {
+    json.as_str().starts_with(|first: char| first.is_ascii_digit())
+}
+
+impl RunHead {
+    pub(crate) fn new(id: RunId) -> Self {
+        Self {
+            id,
+            parent: None,
+            session: None,
+            forked_from: None,
+            name: None,
+            kind: None,
+            channel: None,
+            adapter: None,
+            state: State::Open,
+            error: None,
+            started_at: None,
+            ended_at: None,
+            last_at: None,
+            seq_last: None,
+            events: 0,
+            beginnings: Vec::new(),
+            head: None,
+            matched: 0,
+            alike: 0,
+            unmatched: 0,
+        }
+    }
+
+    /// Takes what an event of the run says of the run itself.
+    pub(crate) fn note(&mut self, event: &ExchangeEvent) {
+        self.events += 1;
+        self.seq_last = Some(event.seq);
+        self.parent = self.parent.or(event.parent_run_id);
+        self.session = self.session.or_else(|| session_run_id(event));
+        self.started_at.get_or_insert_with(|| event.timestamp.clone());
+        self.last_at = Some(event.timestamp.clone());
+        match event.event_type.known() {
+            Some(EventType::RunStarted) => self.begin(event),
+            Some(EventType::RunCompleted) => {
+                let fields = PayloadFields::of(event);
+                self.error = fields.error();
+                self.state = State::of_end(self.error.is_some());
+                self.name = self.name.take().or_else(|| fields.string("name"));
+                self.kind = self.kind.take().or_else(|| fields.string("kind"));
+                self.ended_at = Some(event.timestamp.clone());
+            }
+            Some(
+                EventType::StepStarted
+                | EventType::StepCompleted
+                | EventType::CallWorkflowStarted
+                | EventType::CallWorkflowCompleted
+                | EventType::MessageUser
+                | EventType::MessageAssistant
+                | EventType::ToolCall
+                | EventType::ToolResult,
+            )
+            | None => {}
+        }
+    }
+
+    fn begin(&mut self, event: &ExchangeEvent) {
+        let fields = PayloadFields::of(event);
+        let source = fields.object("source");
+        self.name = fields.string("name").or(self.name.take());
+        self.kind = fields.string("kind").or(self.kind.take());
+        self.forked_from = self.forked_from.or_else(|| forked_from(&fields));
+        (self.state, self.error, self.ended_at) = (State::Open, None, None);
+        let text = |name: &str| source.text(name).map(std::borrow::Cow::into_owned);
+        self.channel = self.channel.take().or_else(|| text("channel"));
+        self.adapter = text("adapter").or(self.adapter.take());
+        let is_list = source.json_text("carries").is_some_and(|list| list.starts_with('['));
+        let words = source.items("carries").into_iter();
+        let words = words.filter_map(|word| serde_json::from_str(word.get()).ok()).collect();
+        self.beginnings.push((event.seq, is_list.then_some(words)));
+        if self.head.is_none() && !event.payload.is_null() {
+            self.head = Some(event.payload.clone());
+        }
+    }
+
+    /// Tells whether usage may come before the words that it is for.
+    pub(crate) fn usage_may_lead(&self) -> bool {
+        self.channel.as_deref() == Some("disk")
+    }
+}

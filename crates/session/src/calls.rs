@@ -1,0 +1,316 @@
+//! The calls of a session: every report of one brought together, whoever made it and in whichever run (R46, R50).
+//!
+//! This is the only place where a call meets its result. Of two reports the router's counts more than the agent's, and the
+//! first run's more than another's; what one of them leaves open is taken from the other.
+
+use steno_model::json::{JsonString, RawJson};
+use steno_model::{Fidelity, Vocabulary as _};
+
+use crate::call_ids::{CallIds, Channel, Told};
+use crate::fields::PayloadFields;
+use crate::session::{At, Call, CallNumber, CallResult};
+
+/// All calls so far, in the order of their first report.
+#[derive(Default)]
+pub(crate) struct Calls {
+    pub(crate) all: Vec<Call>,
+    ids: CallIds,
+}
+
+/// Which call a report is about, and whether it is the first report of it.
+#[derive(Clone, Copy)]
+pub(crate) struct Reported {
+    pub(crate) number: CallNumber,
+    pub(crate) is_new: bool,
+}
+
+/// What is kept of the events.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Content {
+    /// Everything is kept.
+    Whole,
+    /// Everything but what went into calls and came out of them. A session's outputs are large.
+    WithoutOutputs,
+}
+
+impl Calls {
+    /// Takes the block of a call in a message. `new` is the call that it would be.
+    pub(crate) fn used(&mut self, block: &PayloadFields<'_>, new: Call, content: Content) -> Reported {
+        let fidelity = block.string("fidelity");
+        let at = new.at;
+        let reported = self.reported(block.string("tool_id"), Told::Use, fidelity.as_ref(), new);
+        let call = &mut self.all[reported.number.0];
+        call.is_recorded = true;
+        let input = || if content == Content::Whole { block.json("tool_input") } else { None };
+        call.fill(at, fidelity, block.string("tool_name"), input);
+        reported
+    }
+
+    /// Takes a `tool.call`; one without an id is a call of its own.
+    pub(crate) fn called(&mut self, fields: &PayloadFields<'_>, new: Call, content: Content) -> Reported {
+        let fidelity = fields.string("fidelity");
+        let at = new.at;
+        let reported = self.reported(fields.string("call_id"), Told::Call, fidelity.as_ref(), new);
+        let call = &mut self.all[reported.number.0];
+        // A call that its adapter has put in place of a missing one says so.
+        call.is_recorded |= fields.json_text("input_available") != Some("false");
+        let input = || if content == Content::Whole { fields.json("input") } else { None };
+        call.fill(at, fidelity, fields.string("name"), input);
+        call.class = call.class.take().or_else(|| fields.string("class"));
+        if call.called.is_none() {
+            call.called = Some(at);
+            if content == Content::Whole {
+                call.extra = fields.others(&["name", "call_id", "input", "output", "fidelity"]);
+            }
+        }
+        reported
+    }
+
+    /// Takes a `tool.result`; a result without a call gets one.
+    pub(crate) fn answered(
+        &mut self,
+        fields: &PayloadFields<'_>,
+        new: Call,
+        result: CallResult,
+        content: Content,
+    ) -> Reported {
+        let fidelity = fields.string("fidelity");
+        let reported = self.reported(fields.string("call_id"), Told::Result, fidelity.as_ref(), new);
+        let call = &mut self.all[reported.number.0];
+        call.name = call.name.take().or_else(|| fields.string("name"));
+        call.class = call.class.take().or_else(|| fields.string("class"));
+        let is_whole = content == Content::Whole;
+        let extra = ["name", "call_id", "input", "output", "error", "fidelity", "class"];
+        let result = CallResult {
+            output: if is_whole { fields.json("output") } else { None },
+            outcome: fields.string("outcome"),
+            error: fields.error(),
+            exit_code: fields.json("exit_code"),
+            fidelity,
+            extra: if is_whole { fields.others(&extra) } else { Vec::new() },
+            ..result
+        };
+        call.answer(result);
+        reported
+    }
+
+    /// Takes the block of a result in a message, as writers without `tool.result` have it; returns the call unless none
+    /// waits for one.
+    pub(crate) fn answered_in_message(
+        &mut self,
+        block: &PayloadFields<'_>,
+        result: CallResult,
+        content: Content,
+    ) -> Option<CallNumber> {
+        let number = self.last(&block.string("tool_id")?)?;
+        let call = &mut self.all[number.0];
+        if call.result.is_some() {
+            return None;
+        }
+        let output = if content == Content::Whole { block.json("tool_content") } else { None };
+        call.result = Some(CallResult { output, fidelity: block.string("fidelity"), ..result });
+        call.is_answered = true;
+        Some(number)
+    }
+
+    /// Takes what became known of a call later; returns it, if there is one.
+    pub(crate) fn amended(&mut self, fields: &PayloadFields<'_>, content: Content) -> Option<CallNumber> {
+        let id = fields.string("tool_call_id").or_else(|| fields.string("name"))?;
+        let number = self.last(&id)?;
+        let call = &mut self.all[number.0];
+        let facts = fields.object("result");
+        let result = call.result.get_or_insert_default();
+        if content == Content::Whole {
+            if let Some(output) = facts.json("output") {
+                let before = result.output.replace(output);
+                result.given = result.given.take().or(before);
+            }
+            call.amendments.push(fields.json("result").unwrap_or_else(RawJson::null));
+        } else {
+            call.amendments.push(RawJson::null());
+        }
+        result.outcome = facts.string("outcome").or(result.outcome.take());
+        result.exit_code = facts.json("exit_code").or(result.exit_code.take());
+        result.error = facts.error().or(result.error.take());
+        Some(number)
+    }
+
+    /// Returns the last call with this id.
+    pub(crate) fn last(&self, id: &JsonString) -> Option<CallNumber> {
+        self.ids.last(id)
+    }
+
+    fn reported(
+        &mut self,
+        id: Option<JsonString>,
+        told: Told,
+        fidelity: Option<&JsonString>,
+        new: Call,
+    ) -> Reported {
+        let report = (told, channel(fidelity), new.at.run);
+        if let Some(number) = id.as_ref().and_then(|id| self.ids.report(id, report)) {
+            return Reported { number, is_new: false };
+        }
+        let number = CallNumber(self.all.len());
+        if let Some(id) = &id {
+            self.ids.add(id, number);
+        }
+        self.all.push(Call { id, ..new });
+        Reported { number, is_new: true }
+    }
+}
+
+impl Call {
+    /// Keeps what a report says; a seam of ours knows better than the agent.
+    fn fill(
+        &mut self,
+        at: At,
+        fidelity: Option<JsonString>,
+        name: Option<JsonString>,
+        input: impl FnOnce() -> Option<RawJson>,
+    ) {
+        let is_better = is_router(fidelity.as_ref()) && !is_router(self.fidelity.as_ref());
+        let is_again = self.fidelity.is_some() && at.run != self.at.run;
+        if is_better || self.name.is_none() || self.fidelity.is_none() {
+            self.name = name.or(self.name.take());
+        }
+        if is_better || (!is_again && self.input.as_ref().is_none_or(RawJson::is_null)) {
+            self.input = input().or(self.input.take());
+        } else if self.input.as_ref().is_none_or(RawJson::is_null) {
+            self.input = input().filter(|input| !input.is_null()).or(self.input.take());
+        }
+        if is_better || self.fidelity.is_none() {
+            self.fidelity = fidelity;
+        }
+    }
+
+    /// Takes a result. What another one says more exactly replaces what was known: any outcome replaces `unknown`, and
+    /// `denied` replaces `failed`.
+    fn answer(&mut self, found: CallResult) {
+        self.is_answered = true;
+        let Some(known) = &mut self.result else {
+            self.result = Some(found);
+            return;
+        };
+        let is_same_run = known.at.zip(found.at).is_some_and(|(known, found)| known.run == found.run);
+        let is_better = is_router(found.fidelity.as_ref()) || !is_router(known.fidelity.as_ref());
+        let amended = std::mem::take(&mut self.amendments);
+        if (is_same_run && is_better)
+            || (is_router(found.fidelity.as_ref()) && !is_router(known.fidelity.as_ref()))
+        {
+            let before = std::mem::replace(known, found);
+            known.refine(before);
+        } else {
+            known.refine(found);
+        }
+        self.amendments = amended;
+    }
+
+    /// Tells how the call ended.
+    #[must_use]
+    pub fn outcome(&self) -> Outcome {
+        let Some(result) = self.result.as_ref().filter(|_| self.is_answered || !self.amendments.is_empty())
+        else {
+            return Outcome::Open;
+        };
+        let is = |word: &str| result.outcome.as_ref().is_some_and(|outcome| outcome.is(word));
+        match () {
+            () if is("denied") => Outcome::Denied,
+            () if is("interrupted") => Outcome::Interrupted,
+            () if is("failed") => Outcome::Failed,
+            () if is("ok") => Outcome::Ok,
+            () if result.outcome.is_none() && result.error.is_some() => Outcome::Failed,
+            () => Outcome::Unknown,
+        }
+    }
+
+    /// Tells whether its class is this one.
+    #[must_use]
+    pub fn is_class(&self, class: &str) -> bool {
+        self.class.as_ref().is_some_and(|found| found.is(class))
+    }
+
+    /// Tells what became of a call that was to run or to change something.
+    #[must_use]
+    pub fn effect(&self) -> Effect {
+        let (command, change) = (self.is_class("command"), self.is_class("file_change"));
+        match self.outcome() {
+            _ if !command && !change => Effect::None,
+            Outcome::Denied => Effect::None,
+            Outcome::Open => Effect::Unknown,
+            Outcome::Ok if change => Effect::Change,
+            Outcome::Unknown if change => Effect::Unknown,
+            Outcome::Failed | Outcome::Interrupted if change => Effect::None,
+            Outcome::Ok | Outcome::Failed | Outcome::Interrupted | Outcome::Unknown => Effect::Command,
+        }
+    }
+}
+
+/// How a call ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// No result is recorded.
+    Open,
+    /// As it should.
+    Ok,
+    /// Otherwise.
+    Failed,
+    /// It was not allowed, and ran nothing.
+    Denied,
+    /// It was stopped.
+    Interrupted,
+    /// The record does not say.
+    Unknown,
+}
+
+/// What a call did to the world, as far as its record can vouch for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// Nothing that is counted.
+    None,
+    /// A command ran, whatever its exit code.
+    Command,
+    /// Files were changed.
+    Change,
+    /// The record does not say whether it did something.
+    Unknown,
+}
+
+impl CallResult {
+    /// Takes what another record of the same result knows more exactly.
+    fn refine(&mut self, other: Self) {
+        let is = |outcome: &Option<JsonString>, word: &str| {
+            outcome.as_ref().is_some_and(|outcome| outcome.is(word))
+        };
+        let is_open = self.outcome.is_none() || is(&self.outcome, "unknown");
+        let is_denied = is(&self.outcome, "failed") && is(&other.outcome, "denied");
+        if (is_open && other.outcome.is_some()) || is_denied {
+            self.outcome = other.outcome;
+            self.error = self.error.take().or(other.error);
+        }
+        self.exit_code = self.exit_code.take().or(other.exit_code);
+        let has_output = self.output.as_ref().is_some_and(|output| !output.is_null());
+        if !has_output {
+            self.output = other.output.or(self.output.take());
+        }
+        for (name, value) in other.extra {
+            if !self.extra.iter().any(|(known, _)| *known == name) {
+                self.extra.push((name, value));
+            }
+        }
+    }
+}
+
+/// Tells who has reported something, by the word for it.
+fn channel(fidelity: Option<&JsonString>) -> Channel {
+    let is = |known: Fidelity| fidelity.is_some_and(|word| word.is(known.as_str()));
+    match () {
+        () if is(Fidelity::Router) => Channel::Router,
+        () if is(Fidelity::AgentEmitted) => Channel::Agent,
+        () => Channel::Other,
+    }
+}
+
+fn is_router(fidelity: Option<&JsonString>) -> bool {
+    fidelity.is_some_and(|word| word.is(Fidelity::Router.as_str()))
+}

@@ -1,0 +1,52 @@
+//! The session model: the events of one or more runs, folded into one [`Session`].
+//!
+//! A session is what a person calls one: the agent's own file, its copies, and what was recorded of it on other channels,
+//! as one. [`SessionBuilder`] folds the events of one run in one pass; [`merge()`] folds those of several. Lists,
+//! conversations, trees, receipts, trajectories and sums are made from the result and from nothing else, so that the same
+//! question gets the same answer everywhere.
+//!
+//! ```
+//! use steno_model::{ExchangeEvent, RunId};
+//! use steno_session::{Content, Outcome, SessionBuilder};
+//!
+//! let run = RunId::parse("550e8400-e29b-41d4-a716-446655440000")?;
+//! let mut builder = SessionBuilder::new(run, Content::Whole);
+//! let transcript = br#"{"seq":1,"run_id":"550e8400-e29b-41d4-a716-446655440000","type":"tool.call","path":"","iteration":0,"timestamp":"2026-06-08T08:14:42Z","payload":{"name":"Bash","call_id":"c1","input":{},"output":null,"fidelity":"agent_emitted"}}
+//! {"seq":2,"run_id":"550e8400-e29b-41d4-a716-446655440000","type":"tool.result","path":"","iteration":0,"timestamp":"2026-06-08T08:14:43Z","payload":{"name":"Bash","call_id":"c1","input":null,"output":"","outcome":"denied","fidelity":"agent_emitted"}}"#;
+//! for line in transcript.split(|&byte| byte == b'\n') {
+//!     builder.push(&ExchangeEvent::parse(line)?);
+//! }
+//! let session = builder.finish();
+//! assert_eq!(session.calls.len(), 1);
+//! assert_eq!(session.calls[0].outcome(), Outcome::Denied);
+//! # Ok::<(), steno_model::Error>(())
+//! ```
+//!
+//! # Promises
+//! - Pure: no file, network, clock, thread or environment. The same events give the same session on any machine.
+//! - No event makes it fail or panic; what it does not know is counted or kept.
+//! - Every fact has the run and the event that it was read from.
+//! - Nothing is inferred: a missing end is open, an absent field is `None`.
+//! - A run more may add facts and makes none less exact. `docs/session.md` says which run wins where two differ.
+
+mod builder;
+mod call_ids;
+mod calls;
+mod fields;
+mod grouping;
+mod merge;
+mod session;
+mod speech;
+mod state;
+mod steps;
+mod turn_usage;
+mod turns;
+pub mod usage;
+
+pub use builder::SessionBuilder;
+pub use calls::{Content, Effect, Outcome};
+pub use fields::{PayloadFields, forked_from, run_id_in, session_run_id};
+pub use merge::{RunEvents, merge, merge_in_order, merged_order};
+pub use session::*;
+pub use state::{Reported, State};
+pub use steps::StepPath;

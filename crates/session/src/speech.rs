@@ -1,0 +1,289 @@
+//! What was said: messages of both sides, and the responses that the model's records belong to.
+
+use serde_json::value::RawValue;
+use steno_model::json::{JsonString, RawJson};
+
+use crate::builder::{Incoming, SessionBuilder, copied_from, new_call, new_result, response_key};
+use crate::calls::Content;
+use crate::fields::PayloadFields;
+use crate::grouping::{Adds, Belongs};
+use crate::session::{
+    Block, ItemKind, Message, MessageId, Response, ResponseId, ResponseOrigin, ResponseUsage, Speaker,
+};
+use crate::usage::Counts;
+
+impl SessionBuilder {
+    pub(crate) fn user(&mut self, incoming: &Incoming<'_>) {
+        if incoming.is_again {
+            return;
+        }
+        self.grouping.end();
+        let (mut system, mut said) = (Vec::new(), Vec::new());
+        let blocks = incoming.fields.items("blocks");
+        for block in &blocks {
+            let inside = PayloadFields::parse(block.get());
+            if self.is_answer(&inside, incoming) {
+                continue;
+            }
+            let is_system = inside.text("label").is_some_and(|label| label == "system_prompt");
+            let blocks = if is_system { &mut system } else { &mut said };
+            blocks.push(Block::Recorded(RawJson::from_raw(block)));
+        }
+        // What only marks a picture can be looked up in the evidence.
+        let evidence =
+            incoming.event.extra.get("evidence").filter(|_| blocks.iter().any(|block| is_mark(block)));
+        let message = Message {
+            extra: self.others(incoming, &["role", "blocks"]),
+            evidence: evidence.cloned(),
+            ..message(incoming, Speaker::User)
+        };
+        if !system.is_empty() {
+            let id = self.say(Message { speaker: Speaker::System, blocks: system, ..message.clone() });
+            self.add(incoming.turn, ItemKind::SystemPrompt(id));
+        }
+        if !said.is_empty() || blocks.is_empty() {
+            self.turns.prompt(incoming.turn, incoming);
+            let id = self.say(Message { blocks: said, ..message });
+            self.add(incoming.turn, ItemKind::Prompt(id));
+        }
+    }
+
+    pub(crate) fn assistant(&mut self, incoming: &Incoming<'_>) {
+        self.turns.usage(incoming);
+        if incoming.is_again {
+            return self.uses_again(incoming);
+        }
+        let fields = &incoming.fields;
+        let blocks = fields.items("blocks");
+        let usage = ResponseUsage::read(fields);
+        // Totals of a turn or a session belong to no response.
+        if blocks.is_empty() && usage.is_none() {
+            return;
+        }
+        let id = fields.json("response").filter(|id| !id.is_null());
+        let adds = blocks.first().map(|block| {
+            let is_call =
+                PayloadFields::parse(block.get()).text("type").is_some_and(|kind| kind == "tool_use");
+            if is_call { Adds::Call } else { Adds::Words }
+        });
+        let response = self.response_for(incoming, id.as_ref(), adds);
+        if !blocks.is_empty() {
+            self.turns.fact(incoming.turn, incoming);
+            self.words(incoming, response, blocks);
+        }
+        let known = &mut self.responses[response.0];
+        known.model = fields.string("model").or(known.model.take());
+        known.stop_reason = fields.string("stop_reason").or(known.stop_reason.take());
+        known.phase = known.phase.take().or_else(|| fields.json("phase"));
+        if let Some(id) = id {
+            self.grouping.name(&response_key(&id, incoming.at.run), response);
+            known.id = Some(id);
+            known.origin = ResponseOrigin::Response;
+        }
+        if let Some(usage) = usage {
+            known.origin = ResponseOrigin::Response;
+            match &mut known.usage {
+                Some(before) => before.refine(usage),
+                None => known.usage = Some(usage),
+            }
+            self.grouping.used();
+        }
+    }
+
+    /// Takes the blocks of a record of the model's.
+    fn words(&mut self, incoming: &Incoming<'_>, response: ResponseId, found: Vec<&RawValue>) {
+        let mut blocks = Vec::new();
+        for block in found {
+            let inside = PayloadFields::parse(block.get());
+            if self.is_answer(&inside, incoming) {
+                blocks.push(Block::Elsewhere);
+                continue;
+            }
+            if inside.text("type").is_none_or(|kind| kind != "tool_use") {
+                blocks.push(Block::Recorded(RawJson::from_raw(block)));
+                continue;
+            }
+            let call = self.calls.used(&inside, new_call(incoming), self.content).number;
+            let calls = &mut self.responses[response.0].calls;
+            if calls.contains(&call) {
+                blocks.push(Block::Elsewhere);
+            } else {
+                calls.push(call);
+                blocks.push(Block::Call(call));
+            }
+            let known = &mut self.calls.all[call.0].response;
+            *known = known.or(Some(response));
+        }
+        let id = self.say(Message { blocks, ..message(incoming, Speaker::Model) });
+        self.responses[response.0].messages.push(id);
+    }
+
+    /// Takes the calls in a record that another run has told.
+    fn uses_again(&mut self, incoming: &Incoming<'_>) {
+        for block in incoming.fields.items("blocks") {
+            let inside = PayloadFields::parse(block.get());
+            if inside.text("type").is_some_and(|kind| kind == "tool_use") {
+                let reported = self.calls.used(&inside, new_call(incoming), self.content);
+                if reported.is_new {
+                    self.add(incoming.turn, ItemKind::Call(reported.number));
+                }
+            }
+        }
+    }
+
+    /// Takes a block that is a result, as writers without `tool.result` have it; false when no call waits for one.
+    fn is_answer(&mut self, block: &PayloadFields<'_>, incoming: &Incoming<'_>) -> bool {
+        if block.text("type").is_none_or(|kind| kind != "tool_result") {
+            return false;
+        }
+        let result = crate::session::CallResult { at: None, ..new_result(incoming) };
+        let Some(call) = self.calls.answered_in_message(block, result, self.content) else { return false };
+        self.tell_elsewhere(call, incoming, incoming.turn);
+        self.end_answered();
+        true
+    }
+
+    /// Finds the response that a record belongs to, or begins one. A record that adds nothing is usage.
+    fn response_for(
+        &mut self,
+        incoming: &Incoming<'_>,
+        id: Option<&RawJson>,
+        adds: Option<Adds>,
+    ) -> ResponseId {
+        let key = id.map(|id| response_key(id, incoming.at.run));
+        if let Some(known) = key.and_then(|key| self.grouping.named(&key)) {
+            return known;
+        }
+        let copied_from = copied_from(incoming.event);
+        let is_elsewhere = |response: &Response| {
+            response.path != incoming.event.path
+                || response.copied_from != copied_from
+                || response.at.run != incoming.at.run
+        };
+        if self.grouping.now().is_some_and(|now| is_elsewhere(&self.responses[now.0])) {
+            self.grouping.end();
+        }
+        let belongs = match (adds, id) {
+            (None, _) => self.grouping.usage(self.runs[incoming.at.run.0].usage_may_lead()),
+            (Some(adds), None) => self.grouping.more(adds),
+            (Some(_), Some(_)) => Belongs::ToNone,
+        };
+        match belongs {
+            Belongs::To(response, absorbed) => {
+                for other in absorbed {
+                    self.absorb(response, other);
+                }
+                response
+            }
+            Belongs::ToNone => self.begin_response(incoming, copied_from, adds.unwrap_or(Adds::Words)),
+        }
+    }
+
+    fn begin_response(
+        &mut self,
+        incoming: &Incoming<'_>,
+        copied_from: Option<JsonString>,
+        adds: Adds,
+    ) -> ResponseId {
+        let id = ResponseId(self.responses.len());
+        self.responses.push(Response {
+            at: incoming.at,
+            time: incoming.event.timestamp.clone(),
+            turn: incoming.turn,
+            step: incoming.step,
+            path: incoming.event.path.clone(),
+            copied_from,
+            messages: Vec::new(),
+            calls: Vec::new(),
+            id: None,
+            model: None,
+            effort: self.effort.clone(),
+            stop_reason: None,
+            phase: None,
+            usage: None,
+            origin: ResponseOrigin::Words,
+            is_compaction: false,
+        });
+        self.absorbed.push(false);
+        self.grouping.begin(id, adds);
+        self.add(incoming.turn, ItemKind::Response(id));
+        id
+    }
+
+    /// Makes one response of two.
+    fn absorb(&mut self, response: ResponseId, other: ResponseId) {
+        self.absorbed[other.0] = true;
+        let messages = std::mem::take(&mut self.responses[other.0].messages);
+        let calls = std::mem::take(&mut self.responses[other.0].calls);
+        for call in &calls {
+            self.calls.all[call.0].response = Some(response);
+        }
+        let whole = &mut self.responses[response.0];
+        whole.messages.extend(messages);
+        whole.calls.extend(calls);
+    }
+
+    fn say(&mut self, message: Message) -> MessageId {
+        self.messages.push(message);
+        MessageId(self.messages.len() - 1)
+    }
+
+    fn others(&self, incoming: &Incoming<'_>, names: &[&str]) -> Vec<(JsonString, RawJson)> {
+        if self.content == Content::Whole { incoming.fields.others(names) } else { Vec::new() }
+    }
+}
+
+fn message(incoming: &Incoming<'_>, speaker: Speaker) -> Message {
+    Message {
+        at: incoming.at,
+        time: incoming.event.timestamp.clone(),
+        speaker,
+        turn: incoming.turn,
+        step: incoming.step,
+        path: incoming.event.path.clone(),
+        id: incoming.fields.string("id"),
+        copied_from: copied_from(incoming.event),
+        blocks: Vec::new(),
+        extra: Vec::new(),
+        evidence: None,
+    }
+}
+
+/// Tells whether a block only marks that there was a picture or a file.
+fn is_mark(block: &RawValue) -> bool {
+    let inside = PayloadFields::parse(block.get());
+    inside.json_text("size_bytes").is_some() || inside.json_text("path").is_some()
+}
+
+impl ResponseUsage {
+    /// Reads the usage of a response, if a record has it.
+    fn read(fields: &PayloadFields<'_>) -> Option<Self> {
+        if fields.text("usage_scope").is_some_and(|scope| scope != "response") {
+            return None;
+        }
+        let report = fields.json("usage")?;
+        let counts = Counts::read(report.as_str())?;
+        Some(Self {
+            tokens: counts.tokens,
+            report,
+            is_final: fields.is_true("final"),
+            is_lower_bound: fields.is_true("lower_bound") || !counts.is_whole,
+        })
+    }
+
+    /// Takes another record of the same response: the largest counts are right.
+    fn refine(&mut self, other: Self) {
+        if other.tokens.total() >= self.tokens.total() {
+            self.report = other.report;
+        }
+        self.tokens = self.tokens.max(other.tokens);
+        self.is_final |= other.is_final;
+        self.is_lower_bound &= other.is_lower_bound;
+    }
+
+    /// Tells whether it may have been more.
+    #[must_use]
+    pub fn may_be_more(&self) -> bool {
+        self.is_lower_bound || !self.is_final
+    }
+}

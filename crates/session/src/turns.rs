@@ -1,0 +1,269 @@
+//! The turns of a session: what is in each, what it cost, and how it ended.
+//!
+//! Ends are never invented. A turn ends with a record of its end, with an interrupt, or because the next prompt begins
+//! another one; in the last case its time is that of its own last fact, and what waits then says how it ended. One that is
+//! still open is taken for completed when the model's last response says that it was the last one.
+
+use std::collections::HashMap;
+
+use steno_model::Timestamp;
+use steno_model::json::JsonString;
+
+use crate::builder::Incoming;
+use crate::fields::PayloadFields;
+use crate::session::{
+    At, Block, Call, EndedBy, Message, Response, RunNumber, StepId, Turn, TurnCost, TurnId, TurnStatus,
+};
+use crate::turn_usage::TurnUsage;
+
+/// What an agent writes for a turn that was stopped.
+const INTERRUPTED: [&str; 2] = ["interrupted", "aborted"];
+/// Reasons to stop after which the model says nothing more in a turn.
+const LAST_STOPS: [&str; 4] = ["end_turn", "stop_sequence", "max_tokens", "refusal"];
+/// The model of responses that no model gave.
+const SYNTHETIC: &str = "<synthetic>";
+
+/// All turns so far.
+#[derive(Default)]
+pub(crate) struct Turns {
+    all: Vec<TurnFold>,
+    /// The turn that goes on, or was last, at a path.
+    at: HashMap<String, TurnId>,
+}
+
+struct TurnFold {
+    turn: Turn,
+    path: JsonString,
+    /// The time of its last message, call, result, approval, compaction or error.
+    last: Option<Timestamp>,
+    /// The error that is its last fact.
+    last_error: Option<JsonString>,
+    is_ended: bool,
+    /// What it cost, as each run tells it.
+    usage: Vec<(RunNumber, TurnUsage)>,
+}
+
+impl Turns {
+    /// Finds the turn whose step is at the path of an event.
+    pub(crate) fn at_path(&self, incoming: &Incoming<'_>) -> Option<TurnId> {
+        self.at.get(&*incoming.event.path.to_text()).copied()
+    }
+
+    /// Finds the turn that a path lies in: the one that goes on, or was last, at the path or at the nearest one above it.
+    pub(crate) fn around(&self, path: &str) -> Option<TurnId> {
+        let mut path = path;
+        loop {
+            if let Some(turn) = self.at.get(path) {
+                return Some(*turn);
+            }
+            path = parent(path)?;
+        }
+    }
+
+    /// Returns the step of a turn.
+    pub(crate) fn step_of(&self, turn: TurnId) -> StepId {
+        self.all[turn.0].turn.step
+    }
+
+    pub(crate) fn begin(&mut self, step: StepId, incoming: &Incoming<'_>, order: usize) -> TurnId {
+        let Incoming { event, fields, at, .. } = incoming;
+        let path = event.path.to_text().into_owned();
+        let id = TurnId(self.all.len());
+        let turn = Turn {
+            step,
+            // A path that was a turn's before is told apart by where this one begins.
+            name: if self.at.contains_key(&path) { format!("{path}@{}", event.seq) } else { path.clone() },
+            order,
+            turn_id: fields.string("turn_id"),
+            at: *at,
+            started_at: Some(event.timestamp.clone()),
+            ended_at: None,
+            status: TurnStatus::InProgress,
+            ended_by: None,
+            error: None,
+            settings: fields.json("settings"),
+            model: None,
+            order_end: None,
+            usage: None,
+            events: Vec::new(),
+            runs: vec![at.run],
+            others: Vec::new(),
+        };
+        self.at.insert(path, id);
+        self.all.push(TurnFold {
+            turn,
+            path: event.path.clone(),
+            last: None,
+            last_error: None,
+            is_ended: false,
+            usage: Vec::new(),
+        });
+        id
+    }
+
+    /// Takes what another run says of the beginning of a turn.
+    pub(crate) fn refine(&mut self, turn: TurnId, incoming: &Incoming<'_>) {
+        let (turn, fields) = (&mut self.all[turn.0].turn, &incoming.fields);
+        turn.runs.push(incoming.at.run);
+        turn.turn_id = turn.turn_id.take().or_else(|| fields.string("turn_id"));
+        turn.settings = turn.settings.take().or_else(|| fields.json("settings"));
+    }
+
+    /// Ends a turn; false when it had ended before.
+    pub(crate) fn end(&mut self, turn: TurnId, incoming: &Incoming<'_>, order: usize) -> bool {
+        let fold = &mut self.all[turn.0];
+        if fold.is_ended && incoming.is_again {
+            return false;
+        }
+        fold.is_ended = true;
+        let turn = &mut fold.turn;
+        turn.order_end = Some(order);
+        turn.error = incoming.fields.error();
+        turn.status = match turn.error.as_ref().map(JsonString::to_text) {
+            None => TurnStatus::Completed,
+            Some(error) if INTERRUPTED.contains(&&*error) => TurnStatus::Interrupted,
+            Some(_) => TurnStatus::Failed,
+        };
+        turn.ended_by = Some(match incoming.fields.text("ended_by").as_deref() {
+            Some("prompt") => EndedBy::Prompt,
+            Some("interrupt") => EndedBy::Interrupt,
+            _ => EndedBy::Record,
+        });
+        turn.ended_at = Some(incoming.event.timestamp.clone());
+        true
+    }
+
+    /// Takes note that an event is in a turn.
+    pub(crate) fn saw(&mut self, turn: Option<TurnId>, at: At) {
+        if let Some(turn) = turn {
+            self.all[turn.0].turn.events.push(at);
+        }
+    }
+
+    /// Takes note that facts of a turn are made of an event outside of it.
+    pub(crate) fn other(&mut self, turn: Option<TurnId>, at: At) {
+        if let Some(turn) = turn {
+            self.all[turn.0].turn.others.push(at);
+        }
+    }
+
+    /// Takes note of a prompt.
+    pub(crate) fn prompt(&mut self, turn: Option<TurnId>, incoming: &Incoming<'_>) {
+        self.fact(turn, incoming);
+    }
+
+    /// Takes note of a message, a call, a result, an approval or a compaction.
+    pub(crate) fn fact(&mut self, turn: Option<TurnId>, incoming: &Incoming<'_>) {
+        let Some(turn) = turn else { return };
+        let fold = &mut self.all[turn.0];
+        fold.last_error = None;
+        // A time that was taken from another record says nothing of this one.
+        let is_inferred = incoming.event.extra.get("ts_inferred").is_some_and(|flag| flag.as_str() == "true");
+        if !incoming.is_again && (!is_inferred || fold.last.is_none()) {
+            fold.last = Some(incoming.event.timestamp.clone());
+        }
+    }
+
+    /// Takes note of an error that is no call's.
+    pub(crate) fn error(&mut self, turn: Option<TurnId>, incoming: &Incoming<'_>) {
+        self.fact(turn, incoming);
+        if let Some(turn) = turn {
+            let fold = &mut self.all[turn.0];
+            fold.last_error = incoming.fields.error().or_else(|| incoming.fields.string("name"));
+        }
+    }
+
+    /// Takes what a message of the model's says of usage, and which model it was.
+    pub(crate) fn usage(&mut self, incoming: &Incoming<'_>) {
+        let Some(turn) = incoming.turn else { return };
+        let fold = &mut self.all[turn.0];
+        if fold.turn.model.is_none() && incoming.event.path == fold.path {
+            fold.turn.model = incoming.fields.string("model");
+        }
+        let run = incoming.at.run;
+        if incoming.fields.json_text("usage").is_none() {
+            return;
+        }
+        let known = fold.usage.iter().position(|(known, _)| *known == run);
+        let place = known.unwrap_or_else(|| {
+            fold.usage.push((run, TurnUsage::default()));
+            fold.usage.len() - 1
+        });
+        fold.usage[place].1.take(&incoming.fields);
+    }
+
+    /// Returns the turns.
+    pub(crate) fn finish(self, responses: &[Response], messages: &[Message], calls: &[Call]) -> Vec<Turn> {
+        let mut last_response: HashMap<TurnId, &Response> = HashMap::new();
+        for response in responses.iter().filter(|response| !response.messages.is_empty()) {
+            if let Some(turn) = response.turn {
+                last_response.insert(turn, response);
+            }
+        }
+        let mut waiting = vec![false; self.all.len()];
+        for call in calls.iter().filter(|call| !call.is_answered) {
+            if let Some(turn) = call.turn {
+                waiting[turn.0] = true;
+            }
+        }
+        let finish = |(number, fold): (usize, TurnFold)| {
+            let response = last_response.get(&TurnId(number)).copied();
+            let is_last = response.is_some_and(|response| is_last_word(response, messages));
+            fold.finish(is_last, waiting[number])
+        };
+        self.all.into_iter().enumerate().map(finish).collect()
+    }
+}
+
+impl TurnFold {
+    fn finish(self, is_last_word: bool, is_waiting: bool) -> Turn {
+        let usage = self.usage.into_iter().filter_map(|(run, usage)| Some((run, usage.finish()?)));
+        let best = usage.min_by_key(|(run, cost)| (cost.rank, *run));
+        let usage = best.map(|(run, cost)| TurnCost {
+            report: cost.report,
+            is_lower_bound: cost.is_lower_bound,
+            run,
+        });
+        let mut turn = Turn { usage, ..self.turn };
+        match turn.ended_by {
+            Some(EndedBy::Prompt) if turn.error.is_none() => {
+                turn.ended_at = self.last.or(turn.ended_at);
+                if is_waiting {
+                    (turn.status, turn.error) = (TurnStatus::Interrupted, Some("interrupted".into()));
+                } else if self.last_error.is_some() {
+                    (turn.status, turn.error) = (TurnStatus::Failed, self.last_error);
+                }
+            }
+            None if is_last_word && !is_waiting && self.last_error.is_none() => {
+                turn.status = TurnStatus::Completed;
+                turn.ended_by = Some(EndedBy::StopReason);
+                turn.ended_at = self.last;
+            }
+            Some(EndedBy::Prompt | EndedBy::Record | EndedBy::Interrupt | EndedBy::StopReason) | None => {}
+        }
+        turn
+    }
+}
+
+/// Returns the path above another. A dot in a step's name is written `\.`.
+fn parent(path: &str) -> Option<&str> {
+    let mut dots = path.rmatch_indices('.').filter(|(at, _)| !path[..*at].ends_with('\\'));
+    dots.next().map(|(at, _)| &path[..at])
+}
+
+/// Tells whether the model says nothing more after a response. A record of thinking alone already has the reason of the
+/// response that it belongs to.
+fn is_last_word(response: &Response, messages: &[Message]) -> bool {
+    let is_stop =
+        response.stop_reason.as_ref().is_some_and(|reason| LAST_STOPS.contains(&&*reason.to_text()));
+    let is_synthetic = response.model.as_ref().is_some_and(|model| model.is(SYNTHETIC));
+    let says = |block: &Block| match block {
+        Block::Recorded(block) => {
+            PayloadFields::parse(block.as_str()).text("type").is_none_or(|kind| kind != "thinking")
+        }
+        Block::Call(_) => true,
+        Block::Elsewhere => false,
+    };
+    let has_words = response.messages.iter().any(|message| messages[message.0].blocks.iter().any(says));
+    is_stop && !is_synthetic && has_words
+}

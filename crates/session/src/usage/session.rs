@@ -1,0 +1,58 @@
+//! What one session used.
+
+use steno_model::json::RawJson;
+use steno_model::{EventType, ExchangeEvent, Word};
+
+use super::{UsageBuilder, Used};
+use crate::builder::copied_from;
+use crate::fields::PayloadFields;
+
+/// Adds up what a session used. What was copied was used elsewhere, and the agent's own total counts only where there is
+/// nothing else: it may include what subagents used.
+#[derive(Default)]
+pub(crate) struct SessionUsage {
+    usage: UsageBuilder,
+    /// The last event that tells what the agent has added up for the session.
+    total: Option<ExchangeEvent>,
+    head: Option<ExchangeEvent>,
+}
+
+impl SessionUsage {
+    pub(crate) fn push(&mut self, event: &ExchangeEvent) {
+        let Word::Known(event_type) = event.event_type else { return };
+        if !UsageBuilder::wants(event_type) || copied_from(event).is_some() {
+            return;
+        }
+        if event_type == EventType::RunStarted {
+            self.head.get_or_insert_with(|| event.clone());
+        }
+        let fields = PayloadFields::of(event);
+        if fields.text("usage_scope").is_some_and(|scope| scope == "session") {
+            self.total = Some(event.clone());
+        } else {
+            self.usage.push(event);
+        }
+    }
+
+    /// Returns what was used, and what the agent says it was in all.
+    pub(crate) fn finish(self) -> (Option<Used>, Option<RawJson>) {
+        let told = self.total.as_ref().and_then(|event| PayloadFields::of(event).json("usage"));
+        let used = sum(self.usage).or_else(|| {
+            let mut usage = UsageBuilder::new();
+            self.head.iter().for_each(|head| usage.push(head));
+            usage.push(self.total.as_ref()?);
+            sum(usage)
+        });
+        (used, told)
+    }
+}
+
+/// Adds up all rows; nothing where no record says anything, which is not zero.
+fn sum(usage: UsageBuilder) -> Option<Used> {
+    let rows = usage.finish();
+    let mut all = Used::default();
+    for used in rows.values() {
+        all.add(*used);
+    }
+    (!rows.is_empty()).then_some(all)
+}
