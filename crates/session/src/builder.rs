@@ -194,7 +194,12 @@ impl SessionBuilder {
             }
             "unknown" => {}
             "amend" => match self.calls.amended(&incoming.fields, self.content) {
-                Some(call) => self.tell_elsewhere(call, incoming, turn),
+                Some(call) => {
+                    if let Some(result) = &mut self.calls.all[call.0].result {
+                        result.amended = Some(incoming.at);
+                    }
+                    self.tell_elsewhere(call, incoming, turn);
+                }
                 None => self.fact(incoming, turn, is_end),
             },
             "compaction" => {
@@ -411,6 +416,7 @@ impl SessionBuilder {
             copied_from: copied_from(event),
             kind: fields.string("kind"),
             name: fields.string("name"),
+            is_begun: !is_end,
             state,
             error,
             result,

@@ -224,6 +224,18 @@ impl Call {
         }
     }
 
+    /// Returns the last word on something else that its result says: what became known later counts more.
+    #[must_use]
+    pub fn last_said(&self, name: &str) -> Option<RawJson> {
+        let later =
+            self.amendments.iter().rev().find_map(|facts| PayloadFields::parse(facts.as_str()).json(name));
+        let at_first = || {
+            let said = &self.result.as_ref()?.extra;
+            said.iter().rev().find(|(key, _)| key.is(name)).map(|(_, value)| value.clone())
+        };
+        later.or_else(at_first)
+    }
+
     /// Tells whether its class is this one.
     #[must_use]
     pub fn is_class(&self, class: &str) -> bool {

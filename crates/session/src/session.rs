@@ -478,6 +478,8 @@ pub struct CallResult {
     pub fidelity: Option<JsonString>,
     /// What else its record says.
     pub extra: Vec<(JsonString, RawJson)>,
+    /// The last event that told more of it later.
+    pub amended: Option<At>,
 }
 
 /// A question whether something may be done.
@@ -555,6 +557,8 @@ pub struct Fact {
     pub kind: Option<JsonString>,
     /// Its name.
     pub name: Option<JsonString>,
+    /// Whether its beginning is recorded; else it is an instant.
+    pub is_begun: bool,
     /// What is known of its end.
     pub state: State,
     /// Why it failed.

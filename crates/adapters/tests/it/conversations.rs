@@ -70,11 +70,7 @@ const MAIN: [Row; 19] = [
         why: "Codex waits for an agent and closes it with calls of their own",
     },
     Same("message: thinking, text"),
-    Differs {
-        claude: &["turn open"],
-        codex: &["turn completed"],
-        why: "Claude's files have no record of a turn's end",
-    },
+    Same("turn completed"),
     Same("calls without a result: 0"),
     Same("unknown: 0"),
 ];
@@ -86,11 +82,7 @@ const SUBAGENT: [Row; 8] = [
     Same("message: thinking, command ok"),
     Differs { claude: &["message: other ok"], codex: &[], why: "only Claude's script reads the file too" },
     Same("message: text"),
-    Differs {
-        claude: &["turn open"],
-        codex: &["turn completed"],
-        why: "Claude's files have no record of a turn's end",
-    },
+    Same("turn completed"),
     Same("calls without a result: 0"),
     Same("unknown: 0"),
 ];

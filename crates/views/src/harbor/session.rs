@@ -5,12 +5,13 @@
 
 use steno_model::json::RawJson;
 use steno_model::{
-    EventType, ExchangeEvent, RunId, SpineRecord, SpineType, ThreadId, Timestamp, Word, without_credentials,
+    EventType, ExchangeEvent, RunId, Seq, SpineRecord, SpineType, ThreadId, Timestamp, Word,
+    without_credentials,
 };
 
-use super::turn::{Seen, Turn, Turns};
+use super::turn::{Notes, Seen, TakenBack, Turn, turns_of};
 use crate::spine::SpineSource;
-use steno_session::PayloadFields;
+use steno_session::{Content, PayloadFields};
 
 /// What is known of a session.
 #[derive(Debug)]
@@ -85,11 +86,13 @@ impl Diff {
 const EMPTY_SHA256: &str = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
 
 /// Puts a session together.
-#[derive(Debug)]
 pub struct SessionBuilder {
     session: Session,
-    turns: Turns,
-    run: Option<RunId>,
+    notes: Notes,
+    /// The session of the run that has turns.
+    events: Option<(RunId, steno_session::SessionBuilder)>,
+    /// How many turns have begun.
+    begun: usize,
     /// The turn that somebody wants to go back to.
     revert_to: Option<String>,
 }
@@ -112,7 +115,7 @@ impl SessionBuilder {
             reverts: Vec::new(),
             gaps: Vec::new(),
         };
-        Self { session, turns: Turns::default(), run: None, revert_to: None }
+        Self { session, notes: Notes::default(), events: None, begun: 0, revert_to: None }
     }
 
     /// Takes the next record of the spine.
@@ -126,8 +129,8 @@ impl SessionBuilder {
             SpineType::Event => {
                 let msg = fields.object("msg");
                 if is_of_model(&msg) {
-                    self.turns
-                        .model_is_heard(Seen { seq: record.seq.get(), time: unix_ms(&record.timestamp) });
+                    let (seq, time) = (record.seq.get(), unix_ms(&record.timestamp));
+                    self.notes.heard.push(Seen { seq, time });
                 }
                 self.told(&msg, record.seq.get());
             }
@@ -141,7 +144,7 @@ impl SessionBuilder {
             SpineType::TurnContext | SpineType::Bridge => {}
         }
         if fields.is_true("turn_id_inferred") {
-            self.turns.ids_are_inferred();
+            self.notes.inferred_from.get_or_insert(self.begun);
         }
     }
 
@@ -151,10 +154,11 @@ impl SessionBuilder {
             Some("missing" | "unreadable") => self.session.gaps.push(seq),
             Some("thread_rolled_back") => {
                 let turns = msg.json_text("num_turns").and_then(|text| text.parse().ok());
-                self.turns.take_back(turns.unwrap_or(u64::MAX));
+                let (begun, count) = (self.begun, turns.unwrap_or(u64::MAX));
+                self.notes.taken_back.push(TakenBack::Last { begun, count });
             }
             Some("thread/reverted") => match self.revert_to.take() {
-                Some(turn) => self.turns.take_back_from(&turn),
+                Some(id) => self.notes.taken_back.push(TakenBack::From { begun: self.begun, id }),
                 None => self.session.reverts.push(seq),
             },
             _ => {}
@@ -214,12 +218,16 @@ impl SessionBuilder {
         let fields = PayloadFields::of(event);
         let is_turn =
             event_type == EventType::StepStarted && fields.text("kind").is_some_and(|kind| kind == "turn");
-        if self.run.is_none() && is_turn {
-            self.run = Some(event.run_id);
+        if self.events.is_none() && is_turn {
+            let builder = steno_session::SessionBuilder::new(event.run_id, Content::Whole);
+            self.events = Some((event.run_id, builder));
         }
-        if self.run == Some(event.run_id) {
-            let time = unix_ms(&event.timestamp);
-            self.turns.event(event_type, &fields, Seen { seq, time });
+        let Some((run, builder)) = &mut self.events else { return };
+        if *run == event.run_id {
+            self.begun += usize::from(is_turn);
+            // What is said of an event names the record that it was made of.
+            let seq = Seq::new(seq).unwrap_or(event.seq);
+            builder.push(&ExchangeEvent { seq, ..event.clone() });
         }
     }
 
@@ -228,8 +236,11 @@ impl SessionBuilder {
     pub fn finish(self, last_seq: u64) -> (Session, Option<RunId>) {
         let mut session = self.session;
         session.last_seq = last_seq;
-        session.turns = self.turns.finish(last_seq);
-        (session, self.run)
+        let run = self.events.map(|(run, builder)| {
+            session.turns = turns_of(&builder.finish(), &self.notes, last_seq);
+            run
+        });
+        (session, run)
     }
 }
 

@@ -1,15 +1,15 @@
 //! The turns of a session: what the user said in each, what was called, and how it ended.
 
 use std::cell::OnceCell;
-use std::collections::HashMap;
 use std::rc::Rc;
 
-use steno_model::EventType;
 use steno_model::json::RawJson;
+use steno_session::{
+    Block, Call as SessionCall, ItemKind, Message, PayloadFields, Session, State, TurnId, TurnStatus,
+};
 
 use super::command::Command;
 use super::patch::Patch;
-use steno_session::PayloadFields;
 
 /// A turn.
 #[derive(Clone, Debug)]
@@ -109,239 +109,173 @@ pub enum Approval {
     Denied,
 }
 
-/// Where and when something was seen.
+/// When the model was heard.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Seen {
     pub(super) seq: u64,
     pub(super) time: Option<i64>,
 }
 
-/// Folds events into turns.
+/// What records around the events say of turns.
 #[derive(Debug, Default)]
-pub(super) struct Turns {
-    all: Vec<Turn>,
-    /// The turn and place of each call.
-    calls: HashMap<String, (usize, usize)>,
-    /// The calls that questions are about.
-    questions: HashMap<String, String>,
-    is_inferred: bool,
-    /// Whether the last turn is going on.
-    is_open: bool,
-    /// What the turn that is going on has shown of when calls may begin: its own beginning, and then what the model said.
-    heard: Vec<Seen>,
+pub(super) struct Notes {
+    /// When the model was heard: whatever it calls behind that was not called before.
+    pub(super) heard: Vec<Seen>,
+    /// How many turns had begun when it was said that ids are our own.
+    pub(super) inferred_from: Option<usize>,
+    /// What was taken back, in order.
+    pub(super) taken_back: Vec<TakenBack>,
 }
 
-impl Turns {
-    /// Says that the model was heard. Whatever it calls behind that was not called before.
-    pub(super) fn model_is_heard(&mut self, at: Seen) {
-        self.heard.push(at);
-    }
+/// Turns that the user took back, and how many had begun by then.
+#[derive(Debug)]
+pub(super) enum TakenBack {
+    /// The last ones in which the user spoke.
+    Last { begun: usize, count: u64 },
+    /// One and all behind it.
+    From { begun: usize, id: String },
+}
 
-    /// Says that ids are our own.
-    pub(super) fn ids_are_inferred(&mut self) {
-        self.is_inferred = true;
-        if let Some(turn) = self.all.last_mut() {
-            turn.is_inferred = true;
+/// Returns the turns of a session whose events have the numbers of their records.
+pub(super) fn turns_of(session: &Session, notes: &Notes, last_seq: u64) -> Vec<Turn> {
+    let numbers = 0..session.turns.len();
+    let begins: Vec<u64> = session.turns.iter().map(|turn| turn.at.seq.get()).collect();
+    let mut turns: Vec<Turn> = numbers.map(|number| turn_of(session, TurnId(number))).collect();
+    for (place, turn) in turns.iter_mut().enumerate() {
+        // What stands between two turns, like a late notice, belongs to the one before.
+        let next = begins.get(place + 1).copied().unwrap_or(last_seq + 1);
+        turn.seqs.1 = turn.seqs.1.min(next.saturating_sub(1)).max(turn.seqs.0);
+        turn.is_inferred |= notes.inferred_from.is_some_and(|begun| place + 1 >= begun);
+        let began = Seen { seq: turn.seqs.0, time: unix_ms(&session.turns[place]) };
+        let is_in = |heard: &&Seen| heard.seq >= turn.seqs.0 && heard.seq < next;
+        let heard: Vec<Seen> = [began].into_iter().chain(notes.heard.iter().filter(is_in).copied()).collect();
+        for call in &mut turn.calls {
+            // Codex tells that a command has begun when it has run for a while, or has ended: that is too late.
+            call.may_begin_at = heard.iter().rfind(|heard| heard.seq < call.seq).and_then(|heard| heard.time);
         }
     }
-
-    /// Says that the last turns in which the user spoke were taken back.
-    pub(super) fn take_back(&mut self, count: u64) {
-        let count = usize::try_from(count).unwrap_or(usize::MAX);
-        let is_spoken = |turn: &&mut Turn| !turn.words.is_empty() && !turn.is_taken_back;
-        self.all.iter_mut().rev().filter(is_spoken).take(count).for_each(|turn| turn.is_taken_back = true);
+    for taken in &notes.taken_back {
+        take_back(&mut turns, taken);
     }
+    turns
+}
 
-    /// Says that a turn and all behind it were taken back.
-    pub(super) fn take_back_from(&mut self, id: &str) {
-        let from = self.all.iter().position(|turn| turn.id.as_deref() == Some(id));
-        let from = from.unwrap_or(self.all.len());
-        self.all[from..].iter_mut().for_each(|turn| turn.is_taken_back = true);
-    }
+fn unix_ms(turn: &steno_session::Turn) -> Option<i64> {
+    Some(turn.started_at.as_ref()?.instant()?.as_millisecond())
+}
 
-    /// Returns the turn that is going on.
-    fn current(&mut self) -> Option<&mut Turn> {
-        if self.is_open { self.all.last_mut() } else { None }
-    }
-
-    pub(super) fn event(&mut self, event_type: EventType, fields: &PayloadFields<'_>, at: Seen) {
-        let seq = at.seq;
-        let kind = fields.text("kind").unwrap_or_default();
-        match (event_type, &*kind) {
-            (EventType::StepStarted, "turn") => self.begin(fields, at),
-            (EventType::StepCompleted, "turn") => self.end(fields, seq),
-            (EventType::StepStarted | EventType::StepCompleted, "approval") => self.approval(fields),
-            (EventType::StepStarted, "user_input") => {
-                if let Some(turn) = self.current() {
-                    turn.questions += 1;
-                }
-            }
-            (EventType::StepStarted | EventType::StepCompleted, "compaction") => {
-                if let Some(turn) = self.current() {
-                    turn.is_compacted = true;
-                }
-            }
-            (EventType::StepStarted | EventType::StepCompleted, "amend") => self.amend(fields, seq),
-            (EventType::CallWorkflowStarted, _) => {
-                if let Some(turn) = self.current() {
-                    turn.subagents += 1;
-                }
-            }
-            (EventType::MessageUser, _) => self.user(fields),
-            (EventType::ToolCall, _) => self.call(fields, at),
-            (EventType::ToolResult, _) => self.result(fields, seq),
-            (
-                EventType::RunStarted
-                | EventType::RunCompleted
-                | EventType::StepStarted
-                | EventType::StepCompleted
-                | EventType::CallWorkflowCompleted
-                | EventType::MessageAssistant,
-                _,
-            ) => {}
+fn take_back(turns: &mut [Turn], taken: &TakenBack) {
+    match taken {
+        TakenBack::Last { begun, count } => {
+            let count = usize::try_from(*count).unwrap_or(usize::MAX);
+            let begun = (*begun).min(turns.len());
+            let is_spoken = |turn: &&mut Turn| !turn.words.is_empty() && !turn.is_taken_back;
+            let last = turns[..begun].iter_mut().rev().filter(is_spoken).take(count);
+            last.for_each(|turn| turn.is_taken_back = true);
         }
-        if let Some(turn) = self.current() {
-            turn.seqs.1 = turn.seqs.1.max(seq);
+        TakenBack::From { begun, id } => {
+            let begun = (*begun).min(turns.len());
+            let from = turns[..begun].iter().position(|turn| turn.id.as_ref() == Some(id)).unwrap_or(begun);
+            turns[from..begun].iter_mut().for_each(|turn| turn.is_taken_back = true);
         }
     }
+}
 
-    fn begin(&mut self, fields: &PayloadFields<'_>, at: Seen) {
-        let seq = at.seq;
-        self.heard = vec![at];
-        let number = u32::try_from(self.all.len() + 1).unwrap_or(u32::MAX);
-        let id = fields.text("turn_id").map(std::borrow::Cow::into_owned);
-        let is_inferred = self.is_inferred || id.is_none();
-        self.all.push(Turn {
-            number,
-            id,
-            is_inferred,
-            seqs: (seq, seq),
-            end: TurnEnd::Open,
-            words: Vec::new(),
-            media: 0,
-            questions: 0,
-            subagents: 0,
-            is_compacted: false,
-            is_taken_back: false,
-            calls: Vec::new(),
-            settings: fields.json("settings"),
-        });
-        self.is_open = true;
-    }
-
-    fn end(&mut self, fields: &PayloadFields<'_>, seq: u64) {
-        let error = fields.error().map(|error| error.to_text().into_owned());
-        if let Some(turn) = self.current() {
-            turn.end = error.map_or(TurnEnd::Done, TurnEnd::Failed);
-            turn.seqs.1 = turn.seqs.1.max(seq);
+fn turn_of(session: &Session, id: TurnId) -> Turn {
+    let known = &session.turns[id.0];
+    let turn_id = known.turn_id.as_ref().map(|id| id.to_text().into_owned());
+    let error = || known.error.as_ref().map(|error| error.to_text().into_owned()).unwrap_or_default();
+    let mut turn = Turn {
+        number: u32::try_from(id.0 + 1).unwrap_or(u32::MAX),
+        is_inferred: turn_id.is_none(),
+        id: turn_id,
+        seqs: (known.at.seq.get(), known.events.iter().map(|at| at.seq.get()).max().unwrap_or(0)),
+        end: match known.status {
+            TurnStatus::InProgress => TurnEnd::Open,
+            TurnStatus::Completed => TurnEnd::Done,
+            TurnStatus::Interrupted | TurnStatus::Failed => TurnEnd::Failed(error()),
+        },
+        words: Vec::new(),
+        media: 0,
+        questions: 0,
+        subagents: session.children.iter().filter(|child| child.turn == Some(id)).count() as u64,
+        is_compacted: false,
+        is_taken_back: false,
+        calls: Vec::new(),
+        settings: known.settings.clone(),
+    };
+    for item in session.items.iter().filter(|item| item.turn == Some(id)) {
+        if let ItemKind::Prompt(message) = item.kind {
+            turn.say(&session.messages[message.0]);
         }
-        self.is_open = false;
     }
+    for fact in session.facts.iter().filter(|fact| fact.turn == Some(id)) {
+        let is = |kind: &str| fact.kind.as_ref().is_some_and(|found| found.is(kind));
+        turn.questions += u64::from(is("user_input") && fact.is_begun);
+        turn.is_compacted |= is("compaction");
+    }
+    let mut calls: Vec<&SessionCall> =
+        session.calls.iter().filter(|call| call.turn == Some(id) && call.called.is_some()).collect();
+    calls.sort_by_key(|call| call.called);
+    for call in calls {
+        let call = call_of(session, call);
+        turn.questions += u64::from(call.name == "request_user_input");
+        if !turn.calls.iter().any(|known| known.id == call.id) {
+            turn.calls.push(call);
+        }
+    }
+    turn
+}
 
-    fn user(&mut self, fields: &PayloadFields<'_>) {
-        let blocks = fields.items("blocks");
-        let Some(turn) = self.current() else { return };
-        for block in blocks {
-            let block = PayloadFields::parse(block.get());
-            let label = block.text("label");
-            if label.as_deref() == Some("system_prompt") {
-                continue;
-            }
-            let is_text = block.text("type").is_some_and(|kind| kind == "text") && label.is_none();
+impl Turn {
+    fn say(&mut self, message: &Message) {
+        for block in &message.blocks {
+            let Block::Recorded(block) = block else { continue };
+            let block = PayloadFields::parse(block.as_str());
+            let is_text =
+                block.text("type").is_some_and(|kind| kind == "text") && block.text("label").is_none();
             match block.text("text").filter(|_| is_text) {
-                Some(text) => turn.words.push(text.into_owned()),
-                None => turn.media += 1,
+                Some(text) => self.words.push(text.into_owned()),
+                None => self.media += 1,
             }
         }
     }
+}
 
-    fn call(&mut self, fields: &PayloadFields<'_>, seen: Seen) {
-        let text = |name: &str| fields.text(name).map(std::borrow::Cow::into_owned).unwrap_or_default();
-        let (id, name, class) = (text("call_id"), text("name"), text("class"));
-        if self.calls.contains_key(&id) {
-            return;
+fn call_of(session: &Session, call: &SessionCall) -> Call {
+    let text = |text: Option<&steno_model::json::JsonString>| {
+        text.map(|text| text.to_text().into_owned()).unwrap_or_default()
+    };
+    let class = text(call.class.as_ref());
+    let input = call.input.as_ref().map(RawJson::as_str).filter(|_| class == "command");
+    let result = call.result.as_ref().map(|result| {
+        let seqs = [result.at, result.amended].into_iter().flatten().map(|at| at.seq.get());
+        CallResult {
+            seq: seqs.max().unwrap_or(0),
+            outcome: text(result.outcome.as_ref()),
+            exit_code: result.exit_code.as_ref().and_then(|code| code.as_str().parse().ok()),
+            changes: call.last_said("changes").filter(|changes| !changes.is_null()),
         }
-        let Some(at) = self.all.len().checked_sub(1).filter(|_| self.is_open) else { return };
-        let command = fields.json_text("input").filter(|_| class == "command").and_then(Command::of_input);
-        let turn = &mut self.all[at];
-        if name == "request_user_input" {
-            turn.questions += 1;
-        }
-        self.calls.insert(id.clone(), (at, turn.calls.len()));
-        let seq = seen.seq;
-        // Codex tells that a command has begun when it has run for a while, or has ended: that is too late.
-        let may_begin_at = self.heard.iter().rfind(|heard| heard.seq < seq).and_then(|heard| heard.time);
-        turn.calls.push(Call {
-            id,
-            seq,
-            may_begin_at,
-            name,
-            class,
-            command,
-            result: None,
-            approval: None,
-            known: Known::default(),
-        });
-    }
-
-    fn found(&mut self, id: &str) -> Option<&mut Call> {
-        let (turn, call) = *self.calls.get(id)?;
-        self.all.get_mut(turn)?.calls.get_mut(call)
-    }
-
-    fn result(&mut self, fields: &PayloadFields<'_>, seq: u64) {
-        let result = read_result(fields, seq);
-        if let Some(call) = fields.text("call_id").and_then(|id| self.found(&id))
-            && call.result.is_none()
-        {
-            call.result = Some(result);
-        }
-    }
-
-    /// What is told later of a call that had a result already, or had none.
-    fn amend(&mut self, fields: &PayloadFields<'_>, seq: u64) {
-        let Some(call) = fields.text("tool_call_id").and_then(|id| self.found(&id)) else { return };
-        let more = read_result(&fields.object("result"), seq);
-        let result = call.result.get_or_insert_default();
-        result.seq = result.seq.max(seq);
-        result.exit_code = more.exit_code.or(result.exit_code);
-        result.changes = more.changes.or(result.changes.take());
-        if !more.outcome.is_empty() {
-            result.outcome = more.outcome;
-        }
-    }
-
-    fn approval(&mut self, fields: &PayloadFields<'_>) {
-        let request = fields.text("name").unwrap_or_default().into_owned();
-        let said = fields.object("result").text("decision");
-        let asked = fields.text("tool_call_id").map(std::borrow::Cow::into_owned);
-        let call = asked.or_else(|| self.questions.get(&request).cloned());
-        let Some(id) = call else { return };
-        self.questions.insert(request, id.clone());
-        let Some(call) = self.found(&id) else { return };
-        call.approval = Some(match said.as_deref() {
+    });
+    let approval = call.approvals.last().map(|approval| {
+        let approval = &session.approvals[approval.0];
+        match &approval.decision {
+            _ if approval.state == State::Open => Approval::Open,
             None => Approval::Open,
-            Some("denied") => Approval::Denied,
+            Some(said) if said.is("denied") => Approval::Denied,
             // That somebody answered is known, and what the call came to says what.
             Some(_) => Approval::Allowed,
-        });
-    }
-
-    pub(super) fn finish(mut self, last_seq: u64) -> Vec<Turn> {
-        // What stands between two turns, like a late notice, belongs to the one before.
-        let begins: Vec<u64> = self.all.iter().skip(1).map(|turn| turn.seqs.0).collect();
-        for (turn, next) in self.all.iter_mut().zip(begins.into_iter().chain([last_seq + 1])) {
-            turn.seqs.1 = turn.seqs.1.min(next.saturating_sub(1)).max(turn.seqs.0);
         }
-        self.all
-    }
-}
-
-fn read_result(fields: &PayloadFields<'_>, seq: u64) -> CallResult {
-    CallResult {
-        seq,
-        outcome: fields.text("outcome").map(std::borrow::Cow::into_owned).unwrap_or_default(),
-        exit_code: fields.json_text("exit_code").and_then(|text| text.parse().ok()),
-        changes: fields.json("changes").filter(|changes| !changes.is_null()),
+    });
+    Call {
+        id: text(call.id.as_ref()),
+        seq: call.called.unwrap_or(call.at).seq.get(),
+        may_begin_at: None,
+        name: text(call.name.as_ref()),
+        class,
+        command: input.and_then(Command::of_input),
+        result,
+        approval,
+        known: Known::default(),
     }
 }
