@@ -260,7 +260,9 @@ impl SessionBuilder {
         let reported = self.calls.answered(&incoming.fields, new, new_result(incoming), self.content);
         if reported.is_new {
             self.add(incoming.turn, ItemKind::Call(reported.number));
-            // Its call is one that nobody has recorded: what comes next answers it.
+        }
+        if self.calls.all[reported.number.0].response.is_none() {
+            // No record tells which response asked for it: what comes next answers it.
             self.grouping.answered();
         }
         self.tell_elsewhere(reported.number, incoming, incoming.turn);

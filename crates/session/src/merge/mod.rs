@@ -5,6 +5,8 @@
 //! adds nothing; what is not known follows the last fact before it that both runs have. Times decide nothing.
 
 mod identity;
+#[cfg(test)]
+mod tests;
 mod turn_paths;
 
 use std::cmp::Reverse;

@@ -1,0 +1,285 @@
+//! Several runs of one session, written by hand, and the session that they are.
+
+use serde_json::{Value, json};
+use steno_model::{ExchangeEvent, RunId};
+
+use super::*;
+use crate::session::{ItemKind, TurnStatus};
+use crate::{Effect, Outcome};
+
+fn run_id(number: u32) -> RunId {
+    RunId::parse(&format!("{number:08x}-0000-4000-8000-000000000000")).unwrap()
+}
+
+/// Makes a run from type, path and payload of its events.
+fn run(number: u32, channel: &str, lines: &[Value]) -> RunEvents {
+    let head = json!(["run.started", "", {"name": "codex", "kind": "session",
+        "source": {"channel": channel, "adapter": "codex/2", "carries": ["calls"]}}]);
+    let event = |(index, line): (usize, &Value)| {
+        let whole = json!({
+            "seq": index + 1, "run_id": run_id(number).to_string(), "type": line[0], "path": line[1],
+            "iteration": 0, "timestamp": format!("2026-06-08T08:00:{:02}Z", index % 60), "payload": line[2],
+            "session_run_id": run_id(1).to_string(),
+        });
+        ExchangeEvent::parse(whole.to_string().as_bytes()).unwrap()
+    };
+    let events = [&head].into_iter().chain(lines).enumerate().map(event).collect();
+    RunEvents { id: run_id(number), events }
+}
+
+fn turn(path: &str, id: &str) -> Value {
+    json!(["step.started", path, {"name": path, "kind": "turn", "turn_id": id}])
+}
+
+fn end(path: &str) -> Value {
+    json!(["step.completed", path, {"name": path, "kind": "turn", "ended_by": "record"}])
+}
+
+fn prompt(path: &str, id: Option<&str>, text: &str) -> Value {
+    json!(["message.user", path, {"role": "user", "id": id, "blocks": [{"type": "text", "text": text}]}])
+}
+
+fn said(path: &str, id: &str, text: &str) -> Value {
+    json!(["message.assistant", path, {"role": "assistant", "id": id, "blocks": [{"type": "text", "text": text}]}])
+}
+
+fn call(path: &str, id: &str, class: &str) -> Value {
+    json!(["tool.call", path, {"name": "tool", "call_id": id, "input": {}, "output": null,
+        "fidelity": "agent_emitted", "class": class}])
+}
+
+fn result(path: &str, id: &str, outcome: &str) -> Value {
+    json!(["tool.result", path, {"name": "tool", "call_id": id, "input": null, "output": "out",
+        "fidelity": "agent_emitted", "outcome": outcome}])
+}
+
+fn asked(path: &str, call: &str, decision: &str) -> [Value; 2] {
+    let at = format!("{path}.approval");
+    [
+        json!(["step.started", at, {"name": "r", "kind": "approval", "tool_call_id": call}]),
+        json!(["step.completed", at, {"name": "r", "kind": "approval", "tool_call_id": call,
+            "result": {"decision": decision, "by": "host"}}]),
+    ]
+}
+
+/// Returns what a session says, without runs and numbers: a line a turn, a line an item.
+fn shown(session: &Session) -> Vec<String> {
+    let mut lines = Vec::new();
+    for (number, turn) in session.turns.iter().enumerate() {
+        let id = turn.turn_id.as_ref().map(ToString::to_string).unwrap_or_default();
+        lines.push(format!("{} {id} {}", turn.name, turn.status.name()));
+        for item in session.items.iter().filter(|item| item.turn.is_some_and(|turn| turn.0 == number)) {
+            lines.push(format!("  {}", item_line(session, item.kind)));
+        }
+    }
+    lines
+}
+
+fn item_line(session: &Session, kind: ItemKind) -> String {
+    let words = |message: &crate::Message| {
+        let texts = message.blocks.iter().filter_map(|block| match block {
+            crate::Block::Recorded(block) => {
+                Some(crate::PayloadFields::parse(block.as_str()).text("text")?.into_owned())
+            }
+            crate::Block::Call(_) | crate::Block::Elsewhere => None,
+        });
+        texts.collect::<Vec<_>>().join(" ")
+    };
+    match kind {
+        ItemKind::Prompt(id) => format!("user: {}", words(&session.messages[id.0])),
+        ItemKind::SystemPrompt(_) => "system prompt".to_owned(),
+        ItemKind::Response(id) => {
+            let messages = session.responses[id.0].messages.iter();
+            let said: Vec<String> = messages.map(|id| words(&session.messages[id.0])).collect();
+            format!("model: {}", said.join(" "))
+        }
+        ItemKind::Call(number) => {
+            let call = &session.calls[number.0];
+            let decisions = call.approvals.iter().map(|id| {
+                session.approvals[id.0].decision.as_ref().map(ToString::to_string).unwrap_or_default()
+            });
+            let decisions: Vec<String> = decisions.collect();
+            let id = call.id.as_ref().map(ToString::to_string).unwrap_or_default();
+            format!("call {id} {:?} {decisions:?}", call.outcome())
+        }
+        ItemKind::Approval(_) => "approval".to_owned(),
+        ItemKind::Child(_) => "child".to_owned(),
+        ItemKind::Fact(id) => {
+            let fact = &session.facts[id.0];
+            format!("fact {}", fact.name.as_ref().map(ToString::to_string).unwrap_or_default())
+        }
+    }
+}
+
+/// Checks what runs are together, in whichever order they are handed in.
+#[track_caller]
+fn check(runs: &dyn Fn() -> Vec<RunEvents>, want: &[&str]) -> Session {
+    let forward = merge(run_id(1), runs(), Content::Whole);
+    assert_eq!(shown(&forward), want);
+    let backward = merge(run_id(1), runs().into_iter().rev().collect(), Content::Whole);
+    assert_eq!(shown(&backward), want, "in the other order");
+    forward
+}
+
+fn rollout() -> RunEvents {
+    run(
+        1,
+        "disk",
+        &[
+            turn("turn-0001", "t1"),
+            prompt("turn-0001", Some("m1"), "Go"),
+            said("turn-0001", "m2", "Well"),
+            call("turn-0001", "c1", "command"),
+            result("turn-0001", "c1", "unknown"),
+            call("turn-0001", "c2", "file_change"),
+            result("turn-0001", "c2", "failed"),
+            said("turn-0001", "m3", "Done"),
+            end("turn-0001"),
+        ],
+    )
+}
+
+fn connection(number: u32) -> RunEvents {
+    let [ask, answer] = asked("turn-0007", "c1", "allowed");
+    let [ask2, answer2] = asked("turn-0007", "c2", "denied");
+    run(
+        number,
+        "app-server",
+        &[
+            turn("turn-0007", "t1"),
+            prompt("turn-0007", None, "Go"),
+            said("turn-0007", "m2", "Well"),
+            call("turn-0007", "c1", "command"),
+            ask,
+            answer,
+            result("turn-0007", "c1", "ok"),
+            json!(["step.completed", "turn-0007", {"name": "api", "kind": "retry", "error": "529"}]),
+            call("turn-0007", "c2", "file_change"),
+            ask2,
+            answer2,
+            result("turn-0007", "c2", "denied"),
+            end("turn-0007"),
+        ],
+    )
+}
+
+#[test]
+fn a_connection_adds_its_approvals_to_the_agents_own_file() {
+    let session = check(
+        &|| vec![rollout(), connection(2)],
+        &[
+            "turn-0001 t1 completed",
+            "  user: Go",
+            "  model: Well",
+            "  call c1 Ok [\"allowed\"]",
+            "  fact api",
+            "  call c2 Denied [\"denied\"]",
+            "  model: Done",
+        ],
+    );
+    assert_eq!(session.runs[0].id, run_id(1));
+    assert_eq!(session.calls[1].effect(), Effect::None);
+    // The prompt has no id on the connection.
+    assert_eq!(session.runs[1].alike, 1);
+}
+
+#[test]
+fn a_turn_that_only_one_run_has_is_a_turn_of_the_session() {
+    let other = || run(2, "app-server", &[turn("turn-0001", "t9"), said("turn-0001", "m9", "Alone")]);
+    check(
+        &|| vec![run(1, "disk", &[turn("turn-0001", "t1"), end("turn-0001")]), other()],
+        // Nothing before it is in both, so that it stands at the beginning.
+        &["turn-0001@app-server t9 in_progress", "  model: Alone", "turn-0001 t1 completed"],
+    );
+}
+
+#[test]
+fn copies_are_one_session_and_the_longest_gives_the_order() {
+    let lines = [
+        turn("turn-0001", "t1"),
+        prompt("turn-0001", Some("m1"), "Go"),
+        said("turn-0001", "m2", "One"),
+        said("turn-0001", "m3", "Two"),
+    ];
+    let copy = |number, len| run(number, "disk", &lines[..len]);
+    let want = ["turn-0001 t1 in_progress", "  user: Go", "  model: One Two"];
+    let session = check(&|| vec![copy(1, 2), copy(2, 4), copy(3, 3)], &want);
+    assert_eq!((session.runs[0].id, session.branches.len()), (run_id(2), 0));
+}
+
+#[test]
+fn a_copy_that_goes_on_otherwise_is_a_branch() {
+    let start = || vec![turn("turn-0001", "t1"), prompt("turn-0001", Some("m1"), "Go")];
+    let long = || {
+        let more = [said("turn-0001", "m2", "One"), said("turn-0001", "m3", "Two")];
+        run(1, "disk", &[start(), more.to_vec()].concat())
+    };
+    let short = || run(2, "disk", &[start(), vec![said("turn-0001", "x2", "Else")]].concat());
+    let session = check(
+        &|| vec![short(), long()],
+        &["turn-0001 t1 in_progress", "  user: Go", "  model: One Two"],
+    );
+    assert_eq!(session.branches.len(), 1);
+    assert_eq!(session.branches[0].events, 1);
+}
+
+#[test]
+fn what_a_copy_lost_is_put_where_it_stood() {
+    let lines = [
+        turn("turn-0001", "t1"),
+        prompt("turn-0001", Some("m1"), "Go"),
+        said("turn-0001", "m2", "One"),
+        call("turn-0001", "c1", "command"),
+        result("turn-0001", "c1", "ok"),
+        said("turn-0001", "m3", "Two"),
+    ];
+    let whole = || run(1, "disk", &lines[..5]);
+    let rewritten = || {
+        let kept = [lines[0].clone(), lines[1].clone(), lines[3].clone(), lines[4].clone(), lines[5].clone()];
+        run(2, "disk", &[&kept[..], &[said("turn-0001", "m4", "Three")]].concat())
+    };
+    check(
+        &|| vec![whole(), rewritten()],
+        &["turn-0001 t1 in_progress", "  user: Go", "  model: One", "  call c1 Ok []", "  model: Two Three"],
+    );
+}
+
+#[test]
+fn items_of_exec_are_compared_and_not_counted() {
+    let exec = || {
+        run(
+            2,
+            "exec",
+            &[
+                turn("turn-0001", "x"),
+                said("turn-0001", "item_0", "Well"),
+                said("turn-0001", "item_1", "Only here"),
+            ],
+        )
+    };
+    let session = check(
+        &|| vec![rollout(), exec()],
+        &[
+            "turn-0001 t1 completed",
+            "  user: Go",
+            "  model: Well",
+            "  call c1 Unknown []",
+            "  call c2 Failed []",
+            "  model: Done",
+        ],
+    );
+    assert_eq!((session.runs[1].alike, session.runs[1].unmatched), (1, 1));
+}
+
+#[test]
+fn a_run_more_never_makes_a_fact_less_exact() {
+    let alone = merge(run_id(1), vec![connection(2)], Content::Whole);
+    let both = merge(run_id(1), vec![connection(2), rollout()], Content::Whole);
+    let three = merge(run_id(1), vec![connection(2), rollout(), connection(3)], Content::Whole);
+    for session in [&alone, &both, &three] {
+        assert_eq!(session.approvals.len(), 2);
+        assert_eq!(session.calls.len(), 2);
+        assert_eq!(session.calls[1].outcome(), Outcome::Denied);
+        assert_eq!(session.turns[0].status, TurnStatus::Completed);
+    }
+}
