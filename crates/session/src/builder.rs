@@ -6,7 +6,7 @@ use steno_model::json::{JsonString, RawJson};
 use steno_model::{EventType, ExchangeEvent, RunId, Word};
 
 use crate::calls::{Calls, Content};
-use crate::fields::{PayloadFields, forked_from, session_run_id};
+use crate::fields::PayloadFields;
 use crate::grouping::Grouping;
 use crate::session::{
     Approval, ApprovalId, At, Branch, Call, CallNumber, CallResult, ChildId, ChildLink, Fact, FactId, Item,
@@ -35,9 +35,9 @@ pub struct SessionBuilder {
     /// Responses that turned out to be one with an earlier one.
     pub(crate) absorbed: Vec<bool>,
     /// Questions that wait for their answer, by the run and the request's name.
-    open_approvals: HashMap<(RunNumber, String), ApprovalId>,
+    pub(crate) open_approvals: HashMap<(RunNumber, String), ApprovalId>,
     /// Children by the run that names them.
-    children_by_run: HashMap<RunId, ChildId>,
+    pub(crate) children_by_run: HashMap<RunId, ChildId>,
     links: Vec<(RunId, Option<StepId>)>,
     /// The step of the event at hand.
     step_now: Option<StepId>,
@@ -294,106 +294,7 @@ impl SessionBuilder {
         self.items.push(Item { order: self.items.len(), turn, kind });
     }
 
-    fn approval(&mut self, incoming: &Incoming<'_>, turn: Option<TurnId>, is_end: bool) {
-        self.turns.fact(turn, incoming);
-        let fields = &incoming.fields;
-        let answer = fields.object("result");
-        let asked = Approval {
-            at: incoming.at,
-            time: incoming.event.timestamp.clone(),
-            turn,
-            path: incoming.event.path.clone(),
-            request: fields.string("name"),
-            tool_call_id: fields.string("tool_call_id"),
-            call: fields.string("tool_call_id").and_then(|id| self.calls.last(&id)),
-            is_asked: !is_end,
-            state: if is_end { State::of_end(fields.error().is_some()) } else { State::Open },
-            decision: answer.string("decision"),
-            by: answer.string("by"),
-            scope: answer.string("scope"),
-            answer: fields.json("result").filter(|answer| !answer.is_null()),
-        };
-        let name = fields.text("name").unwrap_or_default().into_owned();
-        let key = (incoming.at.run, name);
-        let known = match is_end {
-            true => self.open_approvals.remove(&key),
-            false => None,
-        };
-        let known = known.or_else(|| self.approval_again(&asked, incoming));
-        if let Some(known) = known {
-            self.approvals[known.0].refine(asked);
-            if !is_end {
-                self.open_approvals.insert(key, known);
-            }
-            return;
-        }
-        let id = ApprovalId(self.approvals.len());
-        match asked.call {
-            Some(call) => {
-                self.calls.all[call.0].approvals.push(id);
-                self.tell_elsewhere(call, incoming, turn);
-            }
-            None => self.add(turn, ItemKind::Approval(id)),
-        }
-        self.approvals.push(asked);
-        if !is_end {
-            self.open_approvals.insert(key, id);
-        }
-    }
-
-    /// Finds the approval of the same call that another run has told.
-    fn approval_again(&self, asked: &Approval, incoming: &Incoming<'_>) -> Option<ApprovalId> {
-        let call = &self.calls.all[asked.call?.0];
-        let is_elsewhere = |id: &&ApprovalId| self.approvals[id.0].at.run != incoming.at.run;
-        call.approvals.iter().find(is_elsewhere).copied()
-    }
-
-    fn child(&mut self, incoming: &Incoming<'_>, step: Option<StepId>, is_end: bool) {
-        let Incoming { event, fields, .. } = incoming;
-        let turn = incoming.turn;
-        let Some(run_id) = event.child_run_id else { return self.fact(incoming, turn, is_end) };
-        let error = fields.error();
-        let state = if is_end { State::of_end(error.is_some()) } else { State::Open };
-        let tool_call_id = fields.string("tool_call_id");
-        let call = tool_call_id.as_ref().and_then(|id| self.calls.last(id));
-        if let Some(known) =
-            self.children_by_run.get(&run_id).or_else(|| self.child_of_call(call, incoming)).copied()
-        {
-            let link = &mut self.children[known.0];
-            if is_end || !incoming.is_again {
-                (link.state, link.error) = (state, error);
-            }
-            self.children_by_run.insert(run_id, known);
-            return;
-        }
-        let id = ChildId(self.children.len());
-        match call {
-            Some(call) => self.calls.all[call.0].children.push(id),
-            None => self.add(turn, ItemKind::Child(id)),
-        }
-        self.children.push(ChildLink {
-            at: incoming.at,
-            time: event.timestamp.clone(),
-            turn,
-            step,
-            path: event.path.clone(),
-            run_id,
-            name: fields.string("name"),
-            tool_call_id,
-            call,
-            state,
-            error,
-        });
-        self.children_by_run.insert(run_id, id);
-    }
-
-    /// Finds the child that another run says the same call began, under another id.
-    fn child_of_call(&self, call: Option<CallNumber>, incoming: &Incoming<'_>) -> Option<&ChildId> {
-        let children = &self.calls.all[call?.0].children;
-        children.iter().find(|child| self.children[child.0].at.run != incoming.at.run)
-    }
-
-    fn fact(&mut self, incoming: &Incoming<'_>, turn: Option<TurnId>, is_end: bool) {
+    pub(crate) fn fact(&mut self, incoming: &Incoming<'_>, turn: Option<TurnId>, is_end: bool) {
         let Incoming { event, fields, is_again: false, .. } = incoming else { return };
         let text = |name| fields.text(name).unwrap_or_default().into_owned();
         let key = [event.path.to_text().into_owned(), text("kind"), text("name")];
@@ -471,22 +372,6 @@ impl SessionBuilder {
     }
 }
 
-impl Approval {
-    /// Takes what another event says of the same question; the first answer counts.
-    fn refine(&mut self, other: Self) {
-        self.tool_call_id = self.tool_call_id.take().or(other.tool_call_id);
-        self.request = self.request.take().or(other.request);
-        self.is_asked |= other.is_asked;
-        if self.state == State::Open {
-            self.state = other.state;
-        }
-        if self.decision.is_none() {
-            (self.decision, self.by, self.scope) = (other.decision, other.by, other.scope);
-        }
-        self.answer = self.answer.take().or(other.answer);
-    }
-}
-
 /// Makes the call that an event would begin.
 pub(crate) fn new_call(incoming: &Incoming<'_>) -> Call {
     Call {
@@ -537,87 +422,4 @@ pub(crate) fn response_key(id: &RawJson, run: RunNumber) -> String {
 
 fn is_number(json: &RawJson) -> bool {
     json.as_str().starts_with(|first: char| first.is_ascii_digit())
-}
-
-impl RunHead {
-    pub(crate) fn new(id: RunId) -> Self {
-        Self {
-            id,
-            parent: None,
-            session: None,
-            forked_from: None,
-            name: None,
-            kind: None,
-            channel: None,
-            adapter: None,
-            state: State::Open,
-            error: None,
-            started_at: None,
-            ended_at: None,
-            last_at: None,
-            seq_last: None,
-            events: 0,
-            beginnings: Vec::new(),
-            head: None,
-            matched: 0,
-            alike: 0,
-            unmatched: 0,
-        }
-    }
-
-    /// Takes what an event of the run says of the run itself.
-    pub(crate) fn note(&mut self, event: &ExchangeEvent) {
-        self.events += 1;
-        self.seq_last = Some(event.seq);
-        self.parent = self.parent.or(event.parent_run_id);
-        self.session = self.session.or_else(|| session_run_id(event));
-        self.started_at.get_or_insert_with(|| event.timestamp.clone());
-        self.last_at = Some(event.timestamp.clone());
-        match event.event_type.known() {
-            Some(EventType::RunStarted) => self.begin(event),
-            Some(EventType::RunCompleted) => {
-                let fields = PayloadFields::of(event);
-                self.error = fields.error();
-                self.state = State::of_end(self.error.is_some());
-                self.name = self.name.take().or_else(|| fields.string("name"));
-                self.kind = self.kind.take().or_else(|| fields.string("kind"));
-                self.ended_at = Some(event.timestamp.clone());
-            }
-            Some(
-                EventType::StepStarted
-                | EventType::StepCompleted
-                | EventType::CallWorkflowStarted
-                | EventType::CallWorkflowCompleted
-                | EventType::MessageUser
-                | EventType::MessageAssistant
-                | EventType::ToolCall
-                | EventType::ToolResult,
-            )
-            | None => {}
-        }
-    }
-
-    fn begin(&mut self, event: &ExchangeEvent) {
-        let fields = PayloadFields::of(event);
-        let source = fields.object("source");
-        self.name = fields.string("name").or(self.name.take());
-        self.kind = fields.string("kind").or(self.kind.take());
-        self.forked_from = self.forked_from.or_else(|| forked_from(&fields));
-        (self.state, self.error, self.ended_at) = (State::Open, None, None);
-        let text = |name: &str| source.text(name).map(std::borrow::Cow::into_owned);
-        self.channel = self.channel.take().or_else(|| text("channel"));
-        self.adapter = text("adapter").or(self.adapter.take());
-        let is_list = source.json_text("carries").is_some_and(|list| list.starts_with('['));
-        let words = source.items("carries").into_iter();
-        let words = words.filter_map(|word| serde_json::from_str(word.get()).ok()).collect();
-        self.beginnings.push((event.seq, is_list.then_some(words)));
-        if self.head.is_none() && !event.payload.is_null() {
-            self.head = Some(event.payload.clone());
-        }
-    }
-
-    /// Tells whether usage may come before the words that it is for.
-    pub(crate) fn usage_may_lead(&self) -> bool {
-        self.channel.as_deref() == Some("disk")
-    }
 }

@@ -46,15 +46,12 @@ impl CallIds {
     /// Takes a report, and returns the number of its call; `None` when it is the first of one.
     pub(crate) fn report(&mut self, id: &JsonString, report: Report) -> Option<CallNumber> {
         let known = self.0.entry(id.to_text().into_owned()).or_default();
-        let count = match known.reports.iter_mut().find(|(found, _)| *found == report) {
-            Some((_, count)) => count,
-            None => {
-                known.reports.push((report, 0));
-                &mut known.reports.last_mut()?.1
-            }
-        };
-        *count += 1;
-        known.numbers.get(*count - 1).copied()
+        let place = known.reports.iter().position(|(found, _)| *found == report).unwrap_or_else(|| {
+            known.reports.push((report, 0));
+            known.reports.len() - 1
+        });
+        known.reports[place].1 += 1;
+        known.numbers.get(known.reports[place].1 - 1).copied()
     }
 
     /// Adds a call.

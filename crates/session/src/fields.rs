@@ -20,6 +20,7 @@ impl<'a> PayloadFields<'a> {
     }
 
     /// Reads the fields of a JSON text.
+    #[must_use]
     pub fn parse(text: &'a str) -> Self {
         Self(Fields::parse(text).ok())
     }
@@ -30,31 +31,37 @@ impl<'a> PayloadFields<'a> {
     }
 
     /// Returns the field called `name` when it is a string.
+    #[must_use]
     pub fn string(&self, name: &str) -> Option<JsonString> {
         self.raw(name).and_then(JsonString::from_raw)
     }
 
     /// Returns the text of the field called `name` when it is a string.
+    #[must_use]
     pub fn text(&self, name: &str) -> Option<Cow<'a, str>> {
         self.raw(name).and_then(text_of)
     }
 
     /// Returns the JSON of the field called `name`, whatever it is.
+    #[must_use]
     pub fn json_text(&self, name: &str) -> Option<&'a str> {
         self.raw(name).map(RawValue::get)
     }
 
     /// Returns the field called `name`, whatever it is.
+    #[must_use]
     pub fn json(&self, name: &str) -> Option<RawJson> {
         self.raw(name).map(RawJson::from_raw)
     }
 
     /// Returns the names of all fields, in order.
+    #[must_use]
     pub fn names(&self) -> Vec<String> {
         self.0.iter().flat_map(Fields::iter).map(|(key, _)| key.text().into_owned()).collect()
     }
 
     /// Returns the fields that have none of these names, in order.
+    #[must_use]
     pub fn others(&self, names: &[&str]) -> Vec<(JsonString, RawJson)> {
         let fields = self.0.iter().flat_map(Fields::iter);
         let others = fields.filter(|(key, _)| names.iter().all(|name| !key.is(name)));
@@ -62,16 +69,19 @@ impl<'a> PayloadFields<'a> {
     }
 
     /// Tells whether the field called `name` is true.
+    #[must_use]
     pub fn is_true(&self, name: &str) -> bool {
         self.raw(name).is_some_and(|raw| raw.get() == "true")
     }
 
     /// Returns the items of the array called `name`; none when it is no array.
+    #[must_use]
     pub fn items(&self, name: &str) -> Vec<&'a RawValue> {
         self.raw(name).and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default()
     }
 
     /// Returns the fields of the object called `name`.
+    #[must_use]
     pub fn object(&self, name: &str) -> Self {
         self.raw(name).map_or(Self(None), |raw| Self::parse(raw.get()))
     }
@@ -79,6 +89,7 @@ impl<'a> PayloadFields<'a> {
     /// Returns why something failed: the text of `error`, or its JSON where it is no string.
     ///
     /// Null, false and the empty string are how writers say that nothing failed.
+    #[must_use]
     pub fn error(&self) -> Option<JsonString> {
         let raw = self.raw("error")?;
         match raw.get() {
@@ -95,12 +106,14 @@ pub fn session_run_id(event: &ExchangeEvent) -> Option<RunId> {
 }
 
 /// Returns the run that a field of the envelope names, when it does.
+#[must_use]
 pub fn run_id_in(event: &ExchangeEvent, field: &str) -> Option<RunId> {
     let text: String = event.extra.get(field)?.read().ok()?;
     RunId::parse(&text).ok()
 }
 
 /// Returns the run that a `run.started` says its run is a fork of.
+#[must_use]
 pub fn forked_from(fields: &PayloadFields<'_>) -> Option<RunId> {
     let text = fields.object("forked_from").string("run_id")?;
     RunId::parse(&text.to_text()).ok()

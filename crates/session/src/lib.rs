@@ -29,6 +29,7 @@
 //! - Nothing is inferred: a missing end is open, an absent field is `None`.
 //! - A run more may add facts and makes none less exact. `docs/session.md` says which run wins where two differ.
 
+mod asides;
 mod builder;
 mod call_ids;
 mod calls;

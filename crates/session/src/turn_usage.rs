@@ -61,16 +61,13 @@ impl TurnUsage {
                 let is_final = fields.is_true("final");
                 let next = self.responses.len();
                 let at = name.map_or(next, |name| *self.named.entry(name).or_insert(next));
-                match self.responses.get_mut(at) {
-                    Some(known) => {
-                        let before = std::mem::replace(&mut known.usage, usage.clone());
-                        known.usage = before.max(usage);
-                        known.is_final |= is_final;
-                    }
-                    None => {
-                        let has_id = fields.text("response").is_some();
-                        self.responses.push(Response { usage, is_final, has_id });
-                    }
+                if let Some(known) = self.responses.get_mut(at) {
+                    let before = std::mem::replace(&mut known.usage, usage.clone());
+                    known.usage = before.max(usage);
+                    known.is_final |= is_final;
+                } else {
+                    let has_id = fields.text("response").is_some();
+                    self.responses.push(Response { usage, is_final, has_id });
                 }
             }
         }

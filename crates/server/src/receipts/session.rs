@@ -143,7 +143,7 @@ impl ReadSession {
             }
             None => merged_order(runs),
         };
-        let records = Records::of(merge_in_order(session, runs, Content::WithoutOutputs));
+        let records = Records::of(merge_in_order(session, &runs, Content::WithoutOutputs));
         Self { records, provers, missing: HashMap::new(), wanted }
     }
 

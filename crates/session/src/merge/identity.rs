@@ -252,7 +252,7 @@ fn look(event: &ExchangeEvent) -> Option<u64> {
                 PayloadFields::parse(block.get()).text("type").is_some_and(|kind| kind == "tool_use")
             };
             // Its call is compared as such.
-            (!blocks.iter().any(|block| is_call(block))).then(|| hash(&words(&fields)))
+            (!blocks.iter().any(is_call)).then(|| hash(&words(&fields)))
         }
         EventType::ToolCall => {
             let class = fields.text("class").unwrap_or_default();

@@ -34,7 +34,7 @@ pub struct RunEvents {
 /// The result depends on the runs and not on the order in which they are handed in.
 #[must_use]
 pub fn merge(id: RunId, runs: Vec<RunEvents>, content: Content) -> Session {
-    merge_in_order(id, merged_order(runs), content)
+    merge_in_order(id, &merged_order(runs), content)
 }
 
 /// Puts the runs of a session in the order in which they count: the agent's own file first, of copies the longest.
@@ -50,11 +50,11 @@ pub fn merged_order(runs: Vec<RunEvents>) -> Vec<RunEvents> {
 
 /// Folds the events of runs into one session, in an order that somebody has decided.
 #[must_use]
-pub fn merge_in_order(id: RunId, runs: Vec<RunEvents>, content: Content) -> Session {
+pub fn merge_in_order(id: RunId, runs: &[RunEvents], content: Content) -> Session {
     let ids: Vec<RunId> = runs.iter().map(|run| run.id).collect();
     let mut heads: Vec<RunHead> = runs.iter().map(head_of).collect();
     let mut line = Line::default();
-    for (number, (head, run)) in heads.iter_mut().zip(&runs).enumerate() {
+    for (number, (head, run)) in heads.iter_mut().zip(runs).enumerate() {
         match RunNumber(number) {
             RunNumber::MAIN => line.begin(&run.events),
             run_number if has_ids(head) => line.add(run_number, head, &run.events),
@@ -65,7 +65,7 @@ pub fn merge_in_order(id: RunId, runs: Vec<RunEvents>, content: Content) -> Sess
     builder.runs = heads;
     builder.branches = std::mem::take(&mut line.branches);
     runs.iter().flat_map(|run| &run.events).for_each(|event| builder.use_tokens(event));
-    line.fold(&runs, &mut builder);
+    line.fold(runs, &mut builder);
     builder.finish()
 }
 

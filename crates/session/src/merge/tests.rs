@@ -215,10 +215,8 @@ fn a_copy_that_goes_on_otherwise_is_a_branch() {
         run(1, "disk", &[start(), more.to_vec()].concat())
     };
     let short = || run(2, "disk", &[start(), vec![said("turn-0001", "x2", "Else")]].concat());
-    let session = check(
-        &|| vec![short(), long()],
-        &["turn-0001 t1 in_progress", "  user: Go", "  model: One Two"],
-    );
+    let session =
+        check(&|| vec![short(), long()], &["turn-0001 t1 in_progress", "  user: Go", "  model: One Two"]);
     assert_eq!(session.branches.len(), 1);
     assert_eq!(session.branches[0].events, 1);
 }

@@ -78,11 +78,11 @@ impl TurnPaths {
         }
         for event in events.iter().filter(|event| is_turn(event)) {
             let path = event.path.to_text().into_owned();
-            if !map.contains_key(&path) {
-                let own = self.free(&path, head.channel.as_deref().unwrap_or("other"));
+            map.entry(path).or_insert_with_key(|path| {
+                let own = self.free(path, head.channel.as_deref().unwrap_or("other"));
                 self.note(event, Some(&own));
-                map.insert(path, own);
-            }
+                own
+            });
         }
         PathMap(map)
     }

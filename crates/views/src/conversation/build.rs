@@ -20,12 +20,11 @@ impl Conversation {
         let mut outside_orders = Vec::new();
         for item in &session.items {
             let Some(made) = shown.item(item.kind) else { continue };
-            match item.turn.and_then(|turn| turns.get_mut(turn.0)) {
-                Some(turn) => turn.items.push(made),
-                None => {
-                    outside.push(made);
-                    outside_orders.push(item.order);
-                }
+            if let Some(turn) = item.turn.and_then(|turn| turns.get_mut(turn.0)) {
+                turn.items.push(made);
+            } else {
+                outside.push(made);
+                outside_orders.push(item.order);
             }
         }
         for (turn, known) in turns.iter_mut().zip(&session.turns) {

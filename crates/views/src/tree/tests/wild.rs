@@ -97,7 +97,7 @@ proptest! {
 }
 
 /// Checks that every step event is the start or the end of one step, and every other event is counted.
-fn check_nothing_lost(tree: &super::RunTree, events: &[ExchangeEvent]) {
+fn check_nothing_lost(tree: &RunTree, events: &[ExchangeEvent]) {
     let is_step = |event: &&ExchangeEvent| event.event_type.to_string().starts_with("step.");
     let want: Vec<_> = events.iter().filter(is_step).map(|event| event.seq).collect();
     let mut found: Vec<_> =

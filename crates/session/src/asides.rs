@@ -1,0 +1,119 @@
+//! What stands beside calls: who was asked about them, and which runs they began.
+
+use crate::builder::{Incoming, SessionBuilder};
+use crate::session::{Approval, ApprovalId, CallNumber, ChildId, ChildLink, ItemKind, StepId, TurnId};
+use crate::state::State;
+
+impl SessionBuilder {
+    pub(crate) fn approval(&mut self, incoming: &Incoming<'_>, turn: Option<TurnId>, is_end: bool) {
+        self.turns.fact(turn, incoming);
+        let fields = &incoming.fields;
+        let answer = fields.object("result");
+        let asked = Approval {
+            at: incoming.at,
+            time: incoming.event.timestamp.clone(),
+            turn,
+            path: incoming.event.path.clone(),
+            request: fields.string("name"),
+            tool_call_id: fields.string("tool_call_id"),
+            call: fields.string("tool_call_id").and_then(|id| self.calls.last(&id)),
+            is_asked: !is_end,
+            state: if is_end { State::of_end(fields.error().is_some()) } else { State::Open },
+            decision: answer.string("decision"),
+            by: answer.string("by"),
+            scope: answer.string("scope"),
+            answer: fields.json("result").filter(|answer| !answer.is_null()),
+        };
+        let name = fields.text("name").unwrap_or_default().into_owned();
+        let key = (incoming.at.run, name);
+        let known = if is_end { self.open_approvals.remove(&key) } else { None };
+        let known = known.or_else(|| self.approval_again(&asked, incoming));
+        if let Some(known) = known {
+            self.approvals[known.0].refine(asked);
+            if !is_end {
+                self.open_approvals.insert(key, known);
+            }
+            return;
+        }
+        let id = ApprovalId(self.approvals.len());
+        match asked.call {
+            Some(call) => {
+                self.calls.all[call.0].approvals.push(id);
+                self.tell_elsewhere(call, incoming, turn);
+            }
+            None => self.add(turn, ItemKind::Approval(id)),
+        }
+        self.approvals.push(asked);
+        if !is_end {
+            self.open_approvals.insert(key, id);
+        }
+    }
+
+    /// Finds the approval of the same call that another run has told.
+    fn approval_again(&self, asked: &Approval, incoming: &Incoming<'_>) -> Option<ApprovalId> {
+        let call = &self.calls.all[asked.call?.0];
+        let is_elsewhere = |id: &&ApprovalId| self.approvals[id.0].at.run != incoming.at.run;
+        call.approvals.iter().find(is_elsewhere).copied()
+    }
+
+    pub(crate) fn child(&mut self, incoming: &Incoming<'_>, step: Option<StepId>, is_end: bool) {
+        let Incoming { event, fields, .. } = incoming;
+        let turn = incoming.turn;
+        let Some(run_id) = event.child_run_id else { return self.fact(incoming, turn, is_end) };
+        let error = fields.error();
+        let state = if is_end { State::of_end(error.is_some()) } else { State::Open };
+        let tool_call_id = fields.string("tool_call_id");
+        let call = tool_call_id.as_ref().and_then(|id| self.calls.last(id));
+        if let Some(known) =
+            self.children_by_run.get(&run_id).or_else(|| self.child_of_call(call, incoming)).copied()
+        {
+            let link = &mut self.children[known.0];
+            if is_end || !incoming.is_again {
+                (link.state, link.error) = (state, error);
+            }
+            self.children_by_run.insert(run_id, known);
+            return;
+        }
+        let id = ChildId(self.children.len());
+        match call {
+            Some(call) => self.calls.all[call.0].children.push(id),
+            None => self.add(turn, ItemKind::Child(id)),
+        }
+        self.children.push(ChildLink {
+            at: incoming.at,
+            time: event.timestamp.clone(),
+            turn,
+            step,
+            path: event.path.clone(),
+            run_id,
+            name: fields.string("name"),
+            tool_call_id,
+            call,
+            state,
+            error,
+        });
+        self.children_by_run.insert(run_id, id);
+    }
+
+    /// Finds the child that another run says the same call began, under another id.
+    fn child_of_call(&self, call: Option<CallNumber>, incoming: &Incoming<'_>) -> Option<&ChildId> {
+        let children = &self.calls.all[call?.0].children;
+        children.iter().find(|child| self.children[child.0].at.run != incoming.at.run)
+    }
+}
+
+impl Approval {
+    /// Takes what another event says of the same question; the first answer counts.
+    fn refine(&mut self, other: Self) {
+        self.tool_call_id = self.tool_call_id.take().or(other.tool_call_id);
+        self.request = self.request.take().or(other.request);
+        self.is_asked |= other.is_asked;
+        if self.state == State::Open {
+            self.state = other.state;
+        }
+        if self.decision.is_none() {
+            (self.decision, self.by, self.scope) = (other.decision, other.by, other.scope);
+        }
+        self.answer = self.answer.take().or(other.answer);
+    }
+}

@@ -1,0 +1,116 @@
+//! What was said: records of both sides, and the model's responses.
+
+use steno_model::Timestamp;
+use steno_model::json::{JsonString, RawJson};
+
+use super::{At, CallNumber, MessageId, StepId, TurnId};
+use crate::usage::Tokens;
+
+/// Who said something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Speaker {
+    /// The user's side.
+    User,
+    /// Whoever tells the model what it is.
+    System,
+    /// The model.
+    Model,
+}
+
+/// One record of what was said.
+#[derive(Clone, Debug)]
+pub struct Message {
+    /// Its event.
+    pub at: At,
+    /// When.
+    pub time: Timestamp,
+    /// Who said it.
+    pub speaker: Speaker,
+    /// The turn that it is in.
+    pub turn: Option<TurnId>,
+    /// The step that it is in.
+    pub step: Option<StepId>,
+    /// Its path.
+    pub path: JsonString,
+    /// The provider's id of the record.
+    pub id: Option<JsonString>,
+    /// Whose record it is copied from: a run, or a session.
+    pub copied_from: Option<JsonString>,
+    /// What was said, in order.
+    pub blocks: Vec<Block>,
+    /// What else the record says.
+    pub extra: Vec<(JsonString, RawJson)>,
+    /// The bytes that it was made from, where it has only marks of pictures.
+    pub evidence: Option<RawJson>,
+}
+
+/// A block of a message.
+#[derive(Clone, Debug)]
+pub enum Block {
+    /// A block as it was recorded.
+    Recorded(RawJson),
+    /// A call that the model asks for.
+    Call(CallNumber),
+    /// What stands elsewhere: a result with its call, a call with its first report.
+    Elsewhere,
+}
+
+/// How the records of a response are known to be one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ResponseOrigin {
+    /// They are words that no record ties to one response.
+    #[default]
+    Words,
+    /// By an id, or by usage that is told once for all of them.
+    Response,
+}
+
+/// One response of the model.
+#[derive(Clone, Debug)]
+pub struct Response {
+    /// Its first event.
+    pub at: At,
+    /// When it began.
+    pub time: Timestamp,
+    /// The turn that it is in.
+    pub turn: Option<TurnId>,
+    /// The step that it is in.
+    pub step: Option<StepId>,
+    /// Its path.
+    pub path: JsonString,
+    /// Whose record it is copied from.
+    pub copied_from: Option<JsonString>,
+    /// Its records, in order; none where only its usage is told.
+    pub messages: Vec<MessageId>,
+    /// The calls that it asks for.
+    pub calls: Vec<CallNumber>,
+    /// The provider's id of it, or its number where the provider gives none.
+    pub id: Option<RawJson>,
+    /// The model.
+    pub model: Option<JsonString>,
+    /// How hard the model was told to think.
+    pub effort: Option<RawJson>,
+    /// Why the model stopped.
+    pub stop_reason: Option<JsonString>,
+    /// What it is for, where the provider says.
+    pub phase: Option<RawJson>,
+    /// What it used.
+    pub usage: Option<ResponseUsage>,
+    /// How its records are known to be one.
+    pub origin: ResponseOrigin,
+    /// Whether it is the summary that a compaction asked for.
+    pub is_compaction: bool,
+}
+
+/// What one response used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ResponseUsage {
+    /// The largest counts of its records.
+    pub tokens: Tokens,
+    /// The provider's own report.
+    pub report: RawJson,
+    /// Whether these are the last counts.
+    pub is_final: bool,
+    /// Whether they are known to be only at least so much.
+    pub is_lower_bound: bool,
+}
