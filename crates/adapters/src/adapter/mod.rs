@@ -263,7 +263,7 @@ impl Adapter {
         self.count_late();
     }
 
-    /// Returns the adapter's name and version, like `claude/1`.
+    /// Returns the adapter's name and version, like `claude/2`.
     #[must_use]
     pub fn name(&self) -> &'static str {
         self.mapper.about().adapter

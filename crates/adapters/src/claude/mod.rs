@@ -32,7 +32,7 @@ const UNTYPED: &str = "untyped";
 const CHANNEL: About = About {
     provider: PROVIDER,
     entry_adapter: "claude_agent_sdk",
-    adapter: "claude/1",
+    adapter: "claude/2",
     channel: "disk",
     carries: &[
         "prompts",

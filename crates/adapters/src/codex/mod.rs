@@ -37,7 +37,7 @@ pub(crate) const PROVIDER: &str = "codex";
 const ENTRY_ADAPTER: &str = "codex_app_server";
 
 /// This adapter and its version.
-const ADAPTER: &str = "codex/1";
+const ADAPTER: &str = "codex/2";
 
 /// Reads a rollout file: `rollout-<time>-<thread>.jsonl`, decompressed.
 #[must_use]

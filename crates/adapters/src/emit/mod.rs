@@ -27,7 +27,7 @@ pub(crate) struct About {
     pub(crate) provider: &'static str,
     /// The name of entries' adapter.
     pub(crate) entry_adapter: &'static str,
-    /// This adapter and its version, like `claude/1`.
+    /// This adapter and its version, like `claude/2`.
     pub(crate) adapter: &'static str,
     /// Where the records come from: `disk`, `stream`, `control`, ….
     pub(crate) channel: &'static str,
