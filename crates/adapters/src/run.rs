@@ -80,6 +80,11 @@ impl Turns {
         std::mem::take(&mut self.is_open).then(|| self.name())
     }
 
+    /// Opens the last turn again, which goes on after its end.
+    pub(crate) fn reopen(&mut self) {
+        self.is_open = self.count > 0;
+    }
+
     /// Tells whether a turn is open.
     pub(crate) fn is_open(&self) -> bool {
         self.is_open

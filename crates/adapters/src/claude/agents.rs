@@ -21,6 +21,8 @@ pub(super) struct Agent {
     pub(super) usage_told: HashSet<u64>,
     /// What records of responses said besides their content, as hashes.
     pub(super) cost_told: HashSet<u64>,
+    /// Whether a record has said that the turn that was begun last is over.
+    pub(super) has_end_record: bool,
     /// Whether the turn that was begun last is a copy of another session's.
     pub(super) is_turn_copied: bool,
     /// How many responses had no id of their own.
@@ -88,6 +90,7 @@ impl Agent {
             children_key,
             usage_told: HashSet::new(),
             cost_told: HashSet::new(),
+            has_end_record: false,
             is_turn_copied: false,
             unnamed_responses: 0,
             system_prompt: None,

@@ -397,7 +397,7 @@ fn said(agents: &mut [Agent], place: usize, kind: &str, line: &Line<'_>, emit: &
     match kind {
         "user" => return user::user(agents, place, line, emit),
         "assistant" => return assistant(agent, line, emit),
-        "system" => return facts::system(&agent.run, line, emit),
+        "system" => return facts::system(agent, line, emit),
         "attachment" => return facts::attachment(agent, line, emit),
         "summary" => facts::title(&agent.run, line.summary, emit),
         "ai-title" => facts::title(&agent.run, line.ai_title, emit),
@@ -412,6 +412,11 @@ fn said(agents: &mut [Agent], place: usize, kind: &str, line: &Line<'_>, emit: &
 
 fn assistant(agent: &mut Agent, line: &Line<'_>, emit: &mut Emit<'_>) -> Read {
     let Some(message) = line.message else { return facts::unknown(&agent.run, "assistant", emit) };
+    if !line.is_api_error.is_true() && !messages::is_synthetic(&message) && agent.has_end_record {
+        // The model works again without a prompt, as it does after a login: the turn goes on and will end again.
+        agent.has_end_record = false;
+        agent.run.turns.reopen();
+    }
     let said = Said {
         uuid: line.uuid,
         request_id: line.request_id,

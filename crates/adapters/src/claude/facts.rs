@@ -13,7 +13,7 @@ use super::shapes::is_odd_line;
 use super::user;
 use super::wire::{ApiError, Attachment, Line};
 use crate::adapter::Read;
-use crate::emit::{Emit, push, string};
+use crate::emit::{Emit, EndedBy, TurnEnd, push, string};
 use crate::run::Run;
 use crate::shapes::{are_names, is_absent, is_text};
 use crate::wire::{Raw, RawField as _, WireObject as _, object};
@@ -71,7 +71,8 @@ pub(super) fn cost(run: &Run, line: &Line<'_>, emit: &mut Emit<'_>) {
 }
 
 /// Writes a `system` record.
-pub(super) fn system(run: &Run, line: &Line<'_>, emit: &mut Emit<'_>) -> Read {
+pub(super) fn system(agent: &mut Agent, line: &Line<'_>, emit: &mut Emit<'_>) -> Read {
+    let run = &agent.run;
     let subtype = line.subtype.text().unwrap_or("system".into());
     let mut is_read = !is_odd_line(line, emit);
     match &*subtype {
@@ -96,7 +97,11 @@ pub(super) fn system(run: &Run, line: &Line<'_>, emit: &mut Emit<'_>) -> Read {
             is_read = true;
         }
     }
-    if is_read { Read::Understood } else { unknown(run, &subtype, emit) }
+    if subtype == "turn_duration" && run.turns.is_open() {
+        agent.has_end_record = true;
+        emit.end_turn(&mut agent.run, TurnEnd::plain(EndedBy::Record));
+    }
+    if is_read { Read::Understood } else { unknown(&agent.run, &subtype, emit) }
 }
 
 /// Tells whether a retry says what an error does; headers and the like are left where they are.

@@ -52,7 +52,7 @@ pub(super) fn assistant(
     said: Said<'_>,
     emit: &mut Emit<'_>,
 ) -> Read {
-    if said.is_api_error || message.model.is(SYNTHETIC) {
+    if said.is_api_error || is_synthetic(message) {
         let text = message.content.map(text_of).unwrap_or_default();
         not_the_model(&agent.run, &text, said, emit);
         let is_read = is_all_text(message.content) && is_text(said.error);
@@ -101,6 +101,11 @@ pub(super) fn assistant(
         None if message.content.is_none() => facts::unknown(&agent.run, "assistant", emit),
         None => Read::Bookkeeping,
     }
+}
+
+/// Tells whether Claude Code wrote a message in the model's place.
+pub(super) fn is_synthetic(message: &Message<'_>) -> bool {
+    message.model.is(SYNTHETIC)
 }
 
 /// Writes the entry about a response's usage with the first of its records.

@@ -8,7 +8,7 @@ use steno_model::json::{Extra, JsonString, RawJson};
 use steno_model::{EntryType, StepPayload};
 
 use super::frames::StreamFrame;
-use crate::emit::{Emit, push, string};
+use crate::emit::{Emit, EndedBy, push, string};
 use crate::run::Run;
 use crate::shapes::{are_names, is_list, words};
 use crate::wire::{Raw, RawField as _};
@@ -88,6 +88,9 @@ impl StreamTurns {
         let mut payload = StepPayload::new(name, kind);
         payload.result = frame.result.json();
         payload.extra = end_fields(frame);
+        if turn.is_some() {
+            payload.extra.push("ended_by", string(EndedBy::Record.as_str()));
+        }
         if errors != error {
             push(&mut payload.extra, "errors", frame.errors.json().filter(|_| errors.is_some()));
         }

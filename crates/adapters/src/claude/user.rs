@@ -12,7 +12,7 @@ use super::shapes::is_odd_report;
 use super::twins::{Coming, Queue};
 use super::wire::Line;
 use crate::adapter::Read;
-use crate::emit::{Emit, push, string};
+use crate::emit::{Emit, EndedBy, TurnEnd, push, string};
 use crate::run::Run;
 use crate::wire::RawField as _;
 
@@ -100,7 +100,8 @@ fn said(agent: &mut Agent, line: &Line<'_>, text: &str, said: Said, emit: &mut E
         }
         Kind::Interrupt => {
             if agent.run.turns.is_open() {
-                emit.end_turn(&mut agent.run, Some("interrupted".into()), None);
+                let error = Some("interrupted".into());
+                emit.end_turn(&mut agent.run, TurnEnd { error, ..TurnEnd::plain(EndedBy::Interrupt) });
             } else {
                 emit.system(&agent.run, "interrupt", None);
             }
@@ -130,10 +131,11 @@ fn message_fields(line: &Line<'_>) -> Extra {
 }
 
 fn begin_turn(agent: &mut Agent, line: &Line<'_>, emit: &mut Emit<'_>) {
+    agent.has_end_record = false;
     let run = &mut agent.run;
     if !std::mem::replace(&mut agent.is_turn_copied, emit.is_marked()) {
         // That a turn of its own is over is nothing that a copied line says.
-        emit.unmarked(|emit| emit.end_turn(run, None, None));
+        emit.unmarked(|emit| emit.end_turn(run, TurnEnd::plain(EndedBy::Prompt)));
     }
     let mode = line.permission_mode.json();
     let settings = mode.map(|mode| RawJson::object(|object| object.json("permission_mode", &mode)));

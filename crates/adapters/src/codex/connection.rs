@@ -11,7 +11,7 @@ use super::thread::Thread;
 use super::usage::{Named, Start, Totals, fields};
 use super::waits::Wait;
 use super::wire::ThreadUsage;
-use crate::emit::{Emit, push};
+use crate::emit::{Emit, EndedBy, TurnEnd, push};
 use crate::wire::Raw;
 use crate::wire::RawField as _;
 
@@ -163,7 +163,7 @@ impl Conversation {
         let refused = self.waiting.take_of_request(request);
         if !self.thread.run.turns.is_open() {
             self.begin_turn_of(None, refused, emit);
-            emit.end_turn(&mut self.thread.run, Some(error), None);
+            emit.end_turn(&mut self.thread.run, TurnEnd::failed(error));
         } else if let Some(prompt) = refused {
             let mut extra = Extra::default();
             extra.push("refused", error.to_json());
@@ -181,7 +181,7 @@ impl Conversation {
         let is_its = id.is_none() || self.turn_id.is_none() || self.turn_id.as_ref() == id;
         let is_ended = is_its && self.thread.run.turns.is_open();
         if is_ended {
-            emit.end_turn(&mut self.thread.run, error, None);
+            emit.end_turn(&mut self.thread.run, TurnEnd { error, ..TurnEnd::plain(EndedBy::Record) });
         }
         is_ended
     }

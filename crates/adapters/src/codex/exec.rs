@@ -14,7 +14,7 @@ use super::thread::{Channel, Thread, ToolItem};
 use super::wire::ExecLine;
 use super::{ADAPTER, ENTRY_ADAPTER, PROVIDER};
 use crate::adapter::{Mapper, Read, Record, Source};
-use crate::emit::{About, Emit, push, string};
+use crate::emit::{About, Emit, EndedBy, TurnEnd, push, string};
 use crate::run::Run;
 use crate::shapes::{is_text, words};
 use crate::wire::{NoObject, RawField as _, parse};
@@ -180,7 +180,7 @@ fn turn_completed(stream: &mut Stream, line: &ExecLine<'_>, emit: &mut Emit<'_>)
         emit.assistant(&stream.thread.run, Vec::new(), extra);
         emit.entry(&stream.thread.run, EntryType::TokenUsage, None);
     }
-    emit.end_turn(&mut stream.thread.run, None, None);
+    emit.end_turn(&mut stream.thread.run, TurnEnd::plain(EndedBy::Record));
 }
 
 /// Writes what failed, or that it is tried again.
@@ -252,7 +252,7 @@ fn item(stream: &mut Stream, line: &ExecLine<'_>, moment: &str, processes: u32, 
 pub(super) fn fail_turn(stream: &mut Stream, error: JsonString, emit: &mut Emit<'_>) {
     let run = &mut stream.thread.run;
     if run.turns.is_open() {
-        emit.end_turn(run, Some(error), None);
+        emit.end_turn(run, TurnEnd::failed(error));
     } else {
         emit.error(run, "turn", &error.to_text());
     }

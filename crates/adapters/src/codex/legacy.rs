@@ -12,7 +12,7 @@ use super::thread::Say;
 use super::usage::{Growth, Named, Start, Totals, fields, only_counts};
 use super::wire::{ExecLine, Payload, TokenInfo};
 use crate::adapter::Read;
-use crate::emit::Emit;
+use crate::emit::{Emit, EndedBy, TurnEnd};
 use crate::shapes::{is_text, words};
 use crate::wire::{RawField as _, object};
 
@@ -61,11 +61,13 @@ pub(super) fn line(stream: &mut Stream, line: &ExecLine<'_>, emit: &mut Emit<'_>
             }
         }
         "task_complete" | "turn_complete" => {
-            emit.end_turn(&mut stream.thread.run, None, event.last_agent_message.json());
+            let result = event.last_agent_message.json();
+            let end = TurnEnd { result, ..TurnEnd::plain(EndedBy::Record) };
+            emit.end_turn(&mut stream.thread.run, end);
         }
         "turn_aborted" => {
             let reason = words(event.reason).unwrap_or_else(|| "interrupted".into());
-            emit.end_turn(&mut stream.thread.run, Some(reason), None);
+            emit.end_turn(&mut stream.thread.run, TurnEnd::failed(reason));
             emit.entry(&stream.thread.run, EntryType::SystemEvent, Some("interrupt"));
         }
         "agent_message" => {

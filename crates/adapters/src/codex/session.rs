@@ -14,7 +14,7 @@ use super::usage::{Growth, Named, Start, Totals, fields};
 use super::waits::{Awaited, Wait};
 use super::wire::TokenInfo;
 use crate::adapter::Read;
-use crate::emit::{Answer, CallSeen, Emit, Outcome, push};
+use crate::emit::{Answer, CallSeen, Emit, EndedBy, Outcome, TurnEnd, push};
 use crate::run::{Run, run_id_of};
 
 /// A turn that was announced and is not written yet.
@@ -184,7 +184,7 @@ impl Session {
         let is_open = self.run.turns.is_open();
         self.tie_up(emit);
         self.twins.end_prompts();
-        emit.end_turn(&mut self.run, error, result);
+        emit.end_turn(&mut self.run, TurnEnd { by: EndedBy::Record, error, result });
         is_open
     }
 

@@ -17,6 +17,7 @@ pub(crate) use self::calls::{Answer, CallSeen, Decision, Moment, Outcome};
 pub(crate) use self::memory::{At, Held, Memory};
 use self::seen::{Place, Seen};
 use self::shallow::shallow;
+pub(crate) use self::speech::{EndedBy, TurnEnd};
 use crate::adapter::Read;
 use crate::run::Run;
 use crate::sink::{SeenEntry, Sink};

@@ -6,6 +6,46 @@ use steno_model::{BlockContent, ContentBlock, EventType, MessagePayload, Payload
 use super::{Emit, push, string};
 use crate::run::Run;
 
+/// What ended a turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum EndedBy {
+    /// A record that says that the turn is over.
+    Record,
+    /// A record that says that the user interrupted it.
+    Interrupt,
+    /// The next prompt or notice, which begins another turn.
+    Prompt,
+}
+
+impl EndedBy {
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Record => "record",
+            Self::Interrupt => "interrupt",
+            Self::Prompt => "prompt",
+        }
+    }
+}
+
+/// The end of a turn.
+pub(crate) struct TurnEnd {
+    pub(crate) by: EndedBy,
+    pub(crate) error: Option<JsonString>,
+    pub(crate) result: Option<RawJson>,
+}
+
+impl TurnEnd {
+    /// Makes an end that says nothing of how the turn went.
+    pub(crate) fn plain(by: EndedBy) -> Self {
+        Self { by, error: None, result: None }
+    }
+
+    /// Makes the end of a turn that a record says has failed.
+    pub(crate) fn failed(error: JsonString) -> Self {
+        Self { by: EndedBy::Record, error: Some(error), result: None }
+    }
+}
+
 impl Emit<'_> {
     /// Begins a run with its first event, and only then.
     pub(crate) fn begin(&mut self, run: &mut Run, version: Option<&JsonString>, extra: Extra) {
@@ -35,7 +75,7 @@ impl Emit<'_> {
         turn_id: Option<&JsonString>,
         settings: Option<RawJson>,
     ) {
-        self.end_turn(run, None, None);
+        self.end_turn(run, TurnEnd::plain(EndedBy::Prompt));
         let name = run.turns.begin();
         let mut payload = StepPayload::new(&*name, "turn");
         push(&mut payload.extra, "turn_id", turn_id.map(JsonString::to_json));
@@ -45,10 +85,11 @@ impl Emit<'_> {
     }
 
     /// Ends the turn that is open, if one is.
-    pub(crate) fn end_turn(&mut self, run: &mut Run, error: Option<JsonString>, result: Option<RawJson>) {
+    pub(crate) fn end_turn(&mut self, run: &mut Run, end: TurnEnd) {
         if let Some(name) = run.turns.end() {
             let mut payload = StepPayload::new(&*name, "turn");
-            (payload.error, payload.result) = (error, result);
+            (payload.error, payload.result) = (end.error, end.result);
+            payload.extra.push("ended_by", string(end.by.as_str()));
             let path = run.turns.path();
             self.put(run, (EventType::StepCompleted, &path), &Payload::Step(payload), None);
         }
