@@ -10,6 +10,7 @@ use steno_model::{EntryType, Lane, RunId};
 use super::agents::{Agent, Started};
 use super::content::text_of;
 use super::messages::{self, Said};
+use super::progress::{self, Progress};
 use super::shapes::is_odd_line;
 use super::waiting::{Waiting, Waits};
 use super::wire::{AgentInput, Line};
@@ -23,8 +24,8 @@ use crate::wire::{NoObject, RawField as _, object, parse};
 static ABOUT: About = CHANNEL;
 
 /// Records that say nothing of the work: Claude Code's own memory aids, copies of what stands elsewhere, and progress
-/// that a result follows. `docs/adapters/claude.md` says why for each.
-const BOOKKEEPING: [&str; 17] = [
+/// that a result follows (a subagent's is read all the same). `docs/adapters/claude.md` says why for each.
+pub(super) const BOOKKEEPING: [&str; 17] = [
     "agent-color",
     "agent-setting",
     "api-request",
@@ -74,6 +75,7 @@ pub(super) struct Disk {
     by_session: HashMap<String, usize>,
     /// The lines that have an id: one that stands in the file twice says nothing new.
     told: Lately,
+    progress: Progress,
     waiting: Waiting,
     /// Whether records are written as they come: once the session is known, and a time. The first records often have
     /// neither.
@@ -95,6 +97,7 @@ impl Disk {
             calls_by_prompt: HashMap::new(),
             by_session: HashMap::new(),
             told: Lately::default(),
+            progress: Progress::default(),
             waiting: Waiting::default(),
             is_writing: false,
             named_late: None,
@@ -221,8 +224,10 @@ impl Disk {
 
     fn line(&mut self, line: &Line<'_>, emit: &mut Emit<'_>) -> Read {
         let kind = line.kind.text().unwrap_or(UNTYPED.into());
+        if progress::is_of_agent(line) {
+            return self.agent_progress(line, emit);
+        }
         if is_bookkeeping(&kind, line) {
-            self.progress(line, emit);
             self.move_prompt(line, emit);
             return Read::Bookkeeping;
         }
@@ -232,12 +237,19 @@ impl Disk {
         begin(&mut agent.run, line, emit);
         belong(agent, line, self.named_late.as_deref(), emit);
         let calls_before = self.agents[0].run.calls.len();
-        let read = said(&mut self.agents, place, &kind, line, emit);
+        let read = told(&mut self.agents, place, line, emit);
         self.keep_prompts(calls_before);
-        // Of a fact, all of the record is kept.
-        let is_whole = kind == "system" || FACTS.contains(&&*kind) || matches!(read, Read::Unknown(_));
-        let is_odd = !is_whole && is_odd_line(line, emit);
-        if is_odd { facts::unknown(&self.agents[place].run, &kind, emit) } else { read }
+        read
+    }
+
+    /// Writes the record of a subagent that the progress of its call holds.
+    fn agent_progress(&mut self, line: &Line<'_>, emit: &mut Emit<'_>) -> Read {
+        let is_subagents_file = self.agents[0].run.parent.is_some();
+        let caller = if is_subagents_file { self.agent_in_session(line) } else { 0 };
+        let agent = &mut self.agents[caller];
+        begin(&mut agent.run, line, emit);
+        belong(agent, line, self.named_late.as_deref(), emit);
+        self.progress.record(&mut self.agents, caller, emit)
     }
 
     /// Keeps what calls ask subagents for that were made when there were so many already: before 2.0 only the prompt
@@ -266,21 +278,6 @@ impl Disk {
             None => {}
         }
     }
-
-    /// Progress of a subagent copies its lines, which stand in its own file; what only it has is whose call it was.
-    fn progress(&mut self, line: &Line<'_>, emit: &mut Emit<'_>) {
-        let Some(progress) = line.data.filter(|progress| progress.kind.is("agent_progress")) else { return };
-        let agent = &mut self.agents[0];
-        let (Some(id), Some(call)) = (progress.agent_id.text(), line.parent_tool_use_id.text()) else {
-            return;
-        };
-        if agent.run.calls.get(&call).is_some() {
-            let child = agent.child_id(&id);
-            let started =
-                Started { call: &call, child, agent: Some(&id), agent_type: None, matched_by: None };
-            agent.start_child(started, emit);
-        }
-    }
 }
 
 impl Mapper for Disk {
@@ -302,7 +299,8 @@ impl Mapper for Disk {
             self.release(&line, emit);
             return Ok(self.line(&line, emit));
         }
-        if line.kind.text().is_some_and(|kind| BOOKKEEPING.contains(&&*kind)) {
+        let is_bookkeeping = line.kind.text().is_some_and(|kind| BOOKKEEPING.contains(&&*kind));
+        if is_bookkeeping && !progress::is_of_agent(&line) {
             return Ok(Read::Bookkeeping);
         }
         if !self.waiting.keep(Waits::Record(Lane::FromAgent), emit) {
@@ -350,7 +348,8 @@ fn is_bookkeeping(kind: &str, line: &Line<'_>) -> bool {
     BOOKKEEPING.contains(&kind) || (kind == "queue-operation" && is_moved())
 }
 
-fn begin(run: &mut Run, line: &Line<'_>, emit: &mut Emit<'_>) {
+/// Begins a run with the first of its lines.
+pub(super) fn begin(run: &mut Run, line: &Line<'_>, emit: &mut Emit<'_>) {
     if run.is_started {
         return;
     }
@@ -391,7 +390,16 @@ fn belong(agent: &mut Agent, line: &Line<'_>, named_late: Option<&str>, emit: &m
     }
 }
 
-/// Writes what a line says.
+/// Writes what a line says, and that it has something in it that nobody can read.
+pub(super) fn told(agents: &mut [Agent], place: usize, line: &Line<'_>, emit: &mut Emit<'_>) -> Read {
+    let kind = line.kind.text().unwrap_or(UNTYPED.into());
+    let read = said(agents, place, &kind, line, emit);
+    // Of a fact, all of the record is kept.
+    let is_whole = kind == "system" || FACTS.contains(&&*kind) || matches!(read, Read::Unknown(_));
+    let is_odd = !is_whole && is_odd_line(line, emit);
+    if is_odd { facts::unknown(&agents[place].run, &kind, emit) } else { read }
+}
+
 fn said(agents: &mut [Agent], place: usize, kind: &str, line: &Line<'_>, emit: &mut Emit<'_>) -> Read {
     let agent = &mut agents[place];
     match kind {

@@ -9,6 +9,7 @@ mod disk;
 mod facts;
 mod frames;
 mod messages;
+mod progress;
 mod prompt;
 mod results;
 mod shapes;

@@ -119,7 +119,7 @@ wire! {
 
 wire! {
     /// Progress of a call.
-    pub(super) struct Progress { kind: "type", agent_id: "agentId", }
+    pub(super) struct Progress { kind: "type", agent_id: "agentId", message: "message", }
 }
 
 wire! {

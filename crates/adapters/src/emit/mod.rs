@@ -21,6 +21,10 @@ pub(crate) use self::speech::{EndedBy, TurnEnd};
 use crate::adapter::Read;
 use crate::run::Run;
 use crate::sink::{SeenEntry, Sink};
+use crate::wire::{Raw, RawField as _};
+
+/// The field that names the run whose record one is a copy of.
+const COPIED_FROM: &str = "copied_from";
 
 /// What all runs of an adapter say of themselves when they begin.
 pub(crate) struct About {
@@ -50,11 +54,35 @@ pub(crate) struct Emit<'a> {
     is_inferred: bool,
     /// Fields that all events of the record get.
     marks: Vec<(&'static str, RawJson)>,
+    /// The record inside this one that is being written, if one is.
+    inner: Option<&'a str>,
+}
+
+/// A record that stands inside another one.
+#[derive(Clone, Copy)]
+pub(crate) struct Inside<'a> {
+    pub(crate) text: &'a str,
+    /// What its run says of itself.
+    pub(crate) about: &'static About,
+    /// Its own time; without one it has that of the record around it.
+    pub(crate) time: Raw<'a>,
+    /// The run that it is a copy of, if the record around it was copied.
+    pub(crate) copied_from: Option<RunId>,
 }
 
 impl<'a> Emit<'a> {
     pub(crate) fn new(sink: &'a mut dyn Sink, about: &'a About, at: At<'a>, memory: &'a mut Memory) -> Self {
-        Self { sink, about, at, part: 0, said: None, memory, is_inferred: true, marks: Vec::new() }
+        Self {
+            sink,
+            about,
+            at,
+            part: 0,
+            said: None,
+            memory,
+            is_inferred: true,
+            marks: Vec::new(),
+            inner: None,
+        }
     }
 
     /// Sets what a run that begins with the record says of itself, where its own records tell it.
@@ -121,6 +149,29 @@ impl<'a> Emit<'a> {
         let marks = std::mem::take(&mut self.marks);
         write(self);
         self.marks = marks;
+    }
+
+    /// Returns the record as JSON.
+    pub(crate) fn text(&self) -> &'a str {
+        self.at.text
+    }
+
+    /// Writes the events of a record that stands inside this one, in a run of another channel.
+    pub(crate) fn inside(&mut self, inside: Inside<'a>, write: impl FnOnce(&mut Self) -> Read) -> Read {
+        let about = std::mem::replace(&mut self.about, inside.about);
+        let (clock, is_inferred) = (self.memory.clock.clone(), self.is_inferred);
+        let marks = std::mem::take(&mut self.marks);
+        if !marks.is_empty() {
+            self.set_copied_from(inside.copied_from);
+            self.marks.extend(marks.iter().filter(|(name, _)| *name != COPIED_FROM).cloned());
+        }
+        self.inner = Some(inside.text);
+        self.is_inferred |= inside.time.json().is_some();
+        self.set_time(inside.time.string());
+        let read = write(self);
+        (self.about, self.memory.clock, self.is_inferred) = (about, clock, is_inferred);
+        (self.marks, self.inner) = (marks, None);
+        read
     }
 
     /// Tells whether an earlier generation of the source had the same record, by its bytes.
@@ -204,13 +255,13 @@ impl<'a> Emit<'a> {
     /// Says that the record is a copy of one that another run's source has.
     pub(crate) fn set_copied_from(&mut self, run: Option<RunId>) {
         if let Some(run) = run {
-            self.mark("copied_from", string(&run.to_string()));
+            self.mark(COPIED_FROM, string(&run.to_string()));
         }
     }
 
     /// Returns the record itself, for facts that are kept as they came.
     pub(crate) fn record(&self) -> RawJson {
-        RawJson::parse(self.at.text).unwrap_or_else(|_| RawJson::null())
+        RawJson::parse(self.inner.unwrap_or(self.at.text)).unwrap_or_else(|_| RawJson::null())
     }
 
     /// Tells whether anybody wants to know what tools gave.
@@ -220,7 +271,7 @@ impl<'a> Emit<'a> {
 
     /// Writes an entry, if anybody wants them.
     pub(crate) fn entry(&mut self, run: &Run, entry_type: EntryType, subtype: Option<&str>) {
-        self.entry_with(run, entry_type, subtype, self.at.text);
+        self.entry_with(run, entry_type, subtype, self.inner.unwrap_or(self.at.text));
     }
 
     /// Writes an entry whose detail is a part of the record.

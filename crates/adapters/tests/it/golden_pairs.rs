@@ -12,7 +12,7 @@ use crate::reading::{Piece, Reading, claude_pieces, output, read, source_of};
 
 #[test]
 fn hand_made_sessions_of_claude_give_their_events() {
-    check("claude", 9, claude_pieces);
+    check("claude", 10, claude_pieces);
 }
 
 #[test]

@@ -8,6 +8,7 @@ mod claude_counts;
 mod claude_kept;
 mod claude_large;
 mod claude_oracle;
+mod claude_progress;
 mod claude_prompts;
 mod claude_properties;
 mod claude_requests;

@@ -215,6 +215,40 @@ fn usage_counts_a_response_once_over_lines_and_copies() {
 }
 
 #[test]
+fn usage_counts_a_subagents_responses_once_in_its_callers_progress_and_in_its_own_file() {
+    let steno = Steno::new();
+    let usage = |output: u64| json!({"input_tokens": 2, "output_tokens": output});
+    let record = |id: &str, response: &str, output: u64, stop: Value| {
+        json!({"type": "assistant", "uuid": id, "timestamp": "2026-06-08T08:15:00Z", "message": {"id": response,
+            "model": "claude-x", "content": [{"type": "text", "text": "."}], "stop_reason": stop, "usage": usage(output)}})
+    };
+    let progress = |id: &str, inner: Value| {
+        json!({"type": "progress", "uuid": id, "sessionId": RUN, "timestamp": "2026-06-08T08:15:01Z",
+            "data": {"type": "agent_progress", "agentId": "ab1", "message": inner}, "parentToolUseID": "t1"})
+    };
+    let told = [
+        progress("g1", record("c1", "msg_child_1", 1, Value::Null)),
+        progress("g2", record("c2", "msg_child_2", 1, Value::Null)),
+    ];
+    put(&steno, "d/s.jsonl", text(&session()) + &text(&told));
+    let row = |steno: &Steno| {
+        let said = steno.run(&["usage", "d", "--by", "session", "--json"]);
+        let row = lines(&said).into_iter().next().unwrap();
+        (row["session"].clone(), row["responses"].clone(), row["output_tokens"].clone(), row["exact"].clone())
+    };
+    assert_eq!(row(&steno), (json!(RUN), json!(3), json!(22), json!(false)));
+    // The subagent's own file has the same responses with their last counts, and one more.
+    let own = [("c1", 30), ("c2", 40), ("c3", 50)].map(|(id, output)| {
+        let mut record = record(id, &id.replace('c', "msg_child_"), output, json!("end_turn"));
+        let fields = json!({"sessionId": RUN, "isSidechain": true, "agentId": "ab1"});
+        record.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+        record
+    });
+    put(&steno, "d/agent-ab1.jsonl", text(&own));
+    assert_eq!(row(&steno), (json!(RUN), json!(4), json!(140), json!(true)));
+}
+
+#[test]
 fn a_file_counts_once_however_it_is_named_and_copied() {
     let steno = Steno::new();
     put(&steno, "s.jsonl", text(&session()));
