@@ -8,7 +8,7 @@ use steno_model::{RunId, StepPayload};
 
 use super::twins::Queue;
 use super::wire::AgentInput;
-use crate::emit::{Emit, Moment, push, string};
+use crate::emit::{Emit, Moment, Outcome, push, string};
 use crate::run::{Run, derived_run_id};
 use crate::wire::{RawField as _, object};
 
@@ -51,6 +51,8 @@ pub(super) struct Heard {
     /// Name and input, as somebody was asked to allow them.
     pub(super) asked: Option<u64>,
     pub(super) result: Option<u64>,
+    /// How it ended.
+    pub(super) outcome: Option<Outcome>,
 }
 
 /// Returns the place of the agent that made a call: a result may come among the records of another.

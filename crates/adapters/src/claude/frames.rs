@@ -80,6 +80,11 @@ wire! {
 }
 
 wire! {
+    /// A call that was refused.
+    pub(super) struct Denial { tool_use_id: "tool_use_id", }
+}
+
+wire! {
     /// What one side asks of the other.
     pub(super) struct Request {
         subtype: "subtype" as Text,

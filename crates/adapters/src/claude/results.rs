@@ -62,6 +62,7 @@ pub(super) fn result(agent: &mut Agent, block: &Block<'_>, beside: Beside<'_>, e
     push(&mut answer.extra, "denial_kind", denial_kind(beside));
     push(&mut answer.extra, "id", beside.uuid.json());
     push(&mut answer.extra, "truncated", is_elsewhere.then(|| RawJson::from(true)));
+    agent.heard(id).outcome = Some(answer.outcome);
     let hash = hash_of(&(told, answer.outcome.as_str()));
     let is_same = agent.heard(id).result.replace(hash) == Some(hash);
     if !is_same {
@@ -88,6 +89,17 @@ fn call_unseen(agent: &mut Agent, id: &JsonString, emit: &mut Emit<'_>) {
         let mut call = CallSeen::new("".into(), Class::Other, RawJson::null());
         call.extra.push("input_available", RawJson::from(false));
         emit.call(&mut agent.run, id, call);
+    }
+}
+
+/// Writes that a call was refused, where its result says only that it failed. The end of a stream's turn lists such calls.
+pub(super) fn denied(agent: &mut Agent, id: &JsonString, emit: &mut Emit<'_>) {
+    let Some(path) = agent.run.calls.get(&id.to_text()).map(|call| call.path.clone()) else { return };
+    let outcome = &mut agent.heard(id).outcome;
+    if *outcome == Some(Outcome::Failed) {
+        *outcome = Some(Outcome::Denied);
+        let result = RawJson::object(|object| object.word("outcome", Outcome::Denied.as_str()));
+        emit.step_completed(&agent.run, &path, amendment(id, result));
     }
 }
 
@@ -118,7 +130,7 @@ fn outcome(beside: Beside<'_>, report: ToolReport<'_>, failed: bool) -> Outcome 
     let is_rejected = beside.permission.is_some_and(|permission| permission.decision.is("reject"));
     match beside.denial_kind.text().as_deref() {
         // A call that was stopped while it ran is told as one that the user rejected.
-        Some("user-rejected") if !is_rejected => Outcome::Interrupted,
+        Some("user-rejected" | "cancelled") if !is_rejected => Outcome::Interrupted,
         Some(_) => Outcome::Denied,
         None if is_rejected => Outcome::Denied,
         None if report.interrupted.is_true() => Outcome::Interrupted,
@@ -128,10 +140,20 @@ fn outcome(beside: Beside<'_>, report: ToolReport<'_>, failed: bool) -> Outcome 
     }
 }
 
-/// Tells whether a report says that the user refused: before 2.1.3xx nothing else does.
+/// How a report begins that says that the user or a rule refused, and what it has besides.
+const REFUSALS: [(&str, &str); 5] = [
+    ("Error: The user doesn't want to proceed with this tool use.", ""),
+    ("Error: Permission for this tool use was denied.", ""),
+    ("Error: Permission to use ", "denied"),
+    ("Error: Claude requested permissions to ", "but you haven't granted it yet."),
+    ("Error: This command requires approval", ""),
+];
+
+/// Tells whether a report says that the user or a rule refused: before 2.1.3xx nothing else does.
 fn is_refusal(report: Raw<'_>) -> bool {
-    const WITH_WORDS: &str = "Error: The user doesn't want to proceed with this tool use.";
-    report.is("User rejected tool use") || report.text().is_some_and(|text| text.starts_with(WITH_WORDS))
+    let is_said =
+        |text: &str| REFUSALS.iter().any(|(begins, has)| text.starts_with(begins) && text.contains(has));
+    report.is("User rejected tool use") || report.text().is_some_and(|text| is_said(&text))
 }
 
 /// Returns what a failed call says, if that is a short text; a long one is its output and stands there.

@@ -7,7 +7,7 @@ use steno_model::{EntryType, Lane, RunId};
 
 use super::agents::{Agent, Started};
 use super::control::{Ask, Requests};
-use super::frames::{Request, StreamFrame};
+use super::frames::{Denial, Request, StreamFrame};
 use super::messages::{self, Said};
 use super::results::{self, Beside, Told};
 use super::shapes::is_odd_frame;
@@ -19,7 +19,7 @@ use super::{CHANNEL, PROVIDER, UNTYPED, stream_facts, stream_user};
 use crate::adapter::{Mapper, Read, Record, Source};
 use crate::emit::{About, Emit, push};
 use crate::run::{Run, derived_run_id, run_id_of};
-use crate::wire::{NoObject, Raw, RawField as _, object, parse};
+use crate::wire::{NoObject, Raw, RawField as _, list, object, parse};
 
 static STREAM: About = About {
     channel: "stream",
@@ -201,6 +201,7 @@ impl Stream {
             ("user", Lane::FromAgent) => stream_user::printed(self, frame, emit),
             ("assistant", Lane::FromAgent) => self.assistant(frame, emit),
             ("result", Lane::FromAgent) => {
+                self.denials(frame, emit);
                 let run = &mut self.agents[self.main].run;
                 self.turns.end(run, frame, emit);
                 if frame.local_command.json().is_none() {
@@ -222,6 +223,15 @@ impl Stream {
                 Read::Understood
             }
             _ => self.unknown(kind, emit),
+        }
+    }
+
+    /// Writes which calls of the turn were refused, where their results do not say it.
+    fn denials(&mut self, frame: &StreamFrame<'_>, emit: &mut Emit<'_>) {
+        let denials = frame.permission_denials.and_then(list::<Denial<'_>>).unwrap_or_default();
+        for id in denials.into_iter().flatten().filter_map(|denial| denial.tool_use_id.string()) {
+            let place = self.agent_with_call(&id.to_text()).unwrap_or(self.main);
+            results::denied(&mut self.agents[place], &id, emit);
         }
     }
 

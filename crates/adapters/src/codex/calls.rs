@@ -141,7 +141,7 @@ impl Session {
             return true;
         }
         let answer = match self.awaited.take() {
-            Some(awaited) => awaited.report.report.into_answer(answer.output),
+            Some(awaited) => awaited.report.report.refined(&answer).into_answer(answer.output),
             None => answer,
         };
         self.answer(id, answer, emit);

@@ -4,6 +4,7 @@ use serde_json::value::RawValue;
 use steno_model::StepPayload;
 use steno_model::json::{Extra, JsonString, ObjectWriter, RawJson};
 
+use super::rejections::{is_rejection, rejection_in};
 use super::wire::{Duration, Failure, Invocation, Item, McpResult, OkOrErr, Part, Payload};
 use crate::emit::{Answer, CallSeen, Outcome, push, string};
 use crate::heard::{amendment, hash_of};
@@ -121,6 +122,9 @@ fn fields(pairs: &[(&str, Raw<'_>)]) -> RawJson {
     })
 }
 
+/// The exit code that Codex gives a command that was not run.
+const NOT_RUN: i64 = -1;
+
 /// How a call ended, as Codex reports it apart from what it tells the model.
 #[derive(Clone)]
 pub(super) struct Report {
@@ -150,6 +154,26 @@ impl Report {
             exit_code: self.exit_code,
             extra: self.extra,
         }
+    }
+
+    /// Takes from what the model was told that the call was refused, where the report says only that it failed.
+    pub(super) fn refined(self, told: &Answer) -> Self {
+        let is_denied = told.outcome == Outcome::Denied && self.is_vague();
+        if is_denied { Self { outcome: Outcome::Denied, error: told.error.clone(), ..self } } else { self }
+    }
+
+    /// Tells whether it may be about a call that was not made: it failed, and nothing has ended with a code.
+    fn is_vague(&self) -> bool {
+        let has_run = self.exit_code.is_some_and(|code| code != NOT_RUN);
+        matches!(self.outcome, Outcome::Failed | Outcome::Unknown) && !has_run
+    }
+
+    /// Finds out by Codex's own words whether the call was refused.
+    fn judged(self, class: Class) -> Self {
+        let is_rejected = self.error.as_ref().is_some_and(|error| is_rejection(&error.to_text(), class))
+            || self.output.as_ref().is_some_and(|output| rejection_in(output, class).is_some());
+        let is_denied = is_rejected && self.is_vague();
+        if is_denied { Self { outcome: Outcome::Denied, ..self } } else { self }
     }
 
     /// Returns what stands for all that it says.
@@ -229,7 +253,8 @@ pub(super) fn report_of(item: &Item<'_>, tool: Tool) -> Report {
     }
     let millis = item.duration_ms.or(item.duration_ms_camel).number();
     push(&mut report.extra, "duration_ms", millis.or_else(|| millis_of(item.duration)).map(RawJson::from));
-    explained(report)
+    // For other tools the status says it.
+    explained(if tool == Tool::Mcp { report.judged(Class::Mcp) } else { report })
 }
 
 /// Sees to it that a call that did not succeed says why.
@@ -279,7 +304,10 @@ pub(super) fn report_of_event(kind: &str, event: &Payload<'_>) -> Option<Report>
     }
     let millis = event.duration_ms.number().or_else(|| millis_of(event.duration));
     push(&mut report.extra, "duration_ms", millis.map(RawJson::from));
-    Some(explained(report))
+    let class = call_of_event(kind, event).class;
+    // What a command has printed proves nothing; one that was refused took no time.
+    let is_told = event.status.is_none() && (class != Class::Command || is_instant(event.duration));
+    Some(explained(if is_told { report.judged(class) } else { report }))
 }
 
 /// Returns the call that such an event tells of, for one that nobody announced.
@@ -351,6 +379,10 @@ pub(super) fn message_of(raw: Raw<'_>) -> Option<JsonString> {
 fn millis_of(duration: Option<Duration<'_>>) -> Option<i64> {
     let duration = duration?;
     duration.secs.number()?.checked_mul(1000)?.checked_add(duration.nanos.number()? / 1_000_000)
+}
+
+fn is_instant(duration: Option<Duration<'_>>) -> bool {
+    duration.is_some_and(|duration| duration.secs.number() == Some(0) && duration.nanos.number() == Some(0))
 }
 
 /// Returns the thought in an item or a response: its own text, else its summary, one paragraph a part.

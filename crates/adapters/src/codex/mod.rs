@@ -17,6 +17,7 @@ mod legacy;
 mod notes;
 mod outbox;
 mod prompt;
+mod rejections;
 mod responses;
 mod rollout;
 mod session;

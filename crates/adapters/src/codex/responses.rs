@@ -9,6 +9,7 @@ use steno_model::{ContentBlock, EntryType, Fidelity};
 use super::agents::{ended, is_spawn, strings};
 use super::items::{paragraphs, thought};
 use super::prompt;
+use super::rejections::rejection_in;
 use super::session::{Session, plain_answer, thinking_block};
 use super::shapes::are_texts;
 use super::twins::{Side, Words};
@@ -255,13 +256,21 @@ fn output(session: &mut Session, item: &Payload<'_>, emit: &mut Emit<'_>) -> boo
     if let Some(name) = name {
         subagents(session, &id, &name, output, emit);
     }
-    session.told(&id, answer(output), emit)
+    // A call that is not in the file can be any; that of a command is refused most often.
+    let class = session.run.calls.get(&id.to_text()).map_or(Class::Command, |call| call.class);
+    session.told(&id, answer(output, class), emit)
 }
 
 /// Reads an output. Up to 0.7x that of a command was JSON in a string, with the exit code beside the text; since then
 /// it is prose, which says nothing for certain.
-fn answer(output: Raw<'_>) -> Answer {
-    let plain = || plain_answer(output.map_or_else(|| string(""), RawJson::from_raw));
+fn answer(output: Raw<'_>, class: Class) -> Answer {
+    let plain = || {
+        let answer = plain_answer(output.map_or_else(|| string(""), RawJson::from_raw));
+        match rejection_in(&answer.output, class) {
+            error @ Some(_) => Answer { error, outcome: Outcome::Denied, ..answer },
+            None => answer,
+        }
+    };
     // An output can be large; most of them need not be decoded to see that they are no JSON.
     let is_object = output.is_some_and(|raw| raw.get().starts_with("\"{"));
     let Some(text) = output.filter(|_| is_object).text() else { return plain() };

@@ -32,6 +32,7 @@ mod codex_twins;
 mod codex_usage;
 mod codex_waiting;
 mod conversations;
+mod denials;
 mod golden_pairs;
 mod made;
 mod odd;
