@@ -9,6 +9,9 @@ wire! {
     struct Envelope { direction: "dir", time: "t", message: "msg", }
 }
 
+/// The direction of what our own recorder says.
+const RECORDER: &str = "recorder";
+
 /// Tells an envelope from an object inside one.
 pub(crate) fn is_envelope(fields: &Fields<'_>) -> bool {
     fields.has("dir") && fields.has("msg")
@@ -17,6 +20,8 @@ pub(crate) fn is_envelope(fields: &Fields<'_>) -> bool {
 /// A message of one side.
 pub(crate) struct Message<'a> {
     pub(crate) lane: Lane,
+    /// Whether our own recorder says it, and neither side.
+    pub(crate) is_recorders: bool,
     pub(crate) time: Option<Timestamp>,
     /// The message as it went over the wire.
     pub(crate) text: &'a str,
@@ -26,15 +31,18 @@ impl<'a> Message<'a> {
     /// Takes a message out of its envelope.
     pub(crate) fn read(text: &'a str) -> Result<Self, NoObject> {
         let envelope: Envelope<'a> = parse(text)?;
-        let lane = match envelope.direction.text().as_deref() {
-            // Our own recorder tells what it could not write down, as a notice of its own.
-            Some("s2c" | "out" | "server->client" | "recorder") => Lane::FromAgent,
+        let direction = envelope.direction.text();
+        let lane = match direction.as_deref() {
+            // Our own recorder tells what it could not write down, and how the server ended, as notices of its own.
+            Some("s2c" | "out" | "server->client" | RECORDER) => Lane::FromAgent,
             Some("c2s" | "in" | "client->server") => Lane::ToAgent,
             Some(_) | None => return Err(NoObject),
         };
         let message = envelope.message.ok_or(NoObject)?;
         let seconds = envelope.time.and_then(|time| time.get().parse::<f64>().ok());
-        Ok(Self { lane, time: seconds.and_then(Timestamp::from_unix_seconds), text: message.get() })
+        let time = seconds.and_then(Timestamp::from_unix_seconds);
+        let is_recorders = direction.as_deref() == Some(RECORDER);
+        Ok(Self { lane, is_recorders, time, text: message.get() })
     }
 }
 

@@ -38,6 +38,8 @@ impl Source {
 #[derive(Clone, Copy)]
 pub(crate) struct Record<'a> {
     pub(crate) lane: Lane,
+    /// Whether our own recorder says it, and neither side.
+    pub(crate) is_recorders: bool,
     pub(crate) text: &'a str,
 }
 
@@ -353,17 +355,18 @@ impl Adapter {
 
     fn object(&mut self, place: Place, found: &Found<'_>, sink: &mut dyn Sink) -> Result<(), NoObject> {
         let Found { text, length, is_repaired } = *found;
-        let (lane, text) = match self.framing {
-            Framing::Records => (place.lane, text),
+        let record = match self.framing {
+            Framing::Records => Record { lane: place.lane, is_recorders: false, text },
             Framing::Conversation => {
                 let message = Message::read(text)?;
                 if let Some(time) = message.time {
                     self.memory.captured = Some(time.clone());
                     self.memory.clock = Some(time);
                 }
-                (message.lane, message.text)
+                Record { lane: message.lane, is_recorders: message.is_recorders, text: message.text }
             }
         };
+        let text = record.text;
         let at = At {
             source: &self.source.id,
             generation: self.generation,
@@ -383,8 +386,7 @@ impl Adapter {
         }
         // The events of a rewritten source's record that has not changed are there already.
         let is_there = emit.was_there();
-        let read =
-            if is_there { Read::Understood } else { self.mapper.record(Record { lane, text }, &mut emit)? };
+        let read = if is_there { Read::Understood } else { self.mapper.record(record, &mut emit)? };
         self.completeness.vanished += emit.keep(begun(&*self.mapper));
         self.completeness.records += 1;
         self.completeness.repaired += u64::from(is_repaired && !is_there);

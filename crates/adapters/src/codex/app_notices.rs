@@ -16,7 +16,7 @@ use super::wire::{Item, Message, Params, ThreadUsage, Turn};
 use crate::adapter::Read;
 use crate::emit::Emit;
 use crate::shapes::{is_text, words};
-use crate::wire::{RawField as _, object};
+use crate::wire::{Raw, RawField as _, object};
 
 /// Notices that say nothing of the work: pieces of what comes whole, states of the user interface, accounts.
 pub(super) const BOOKKEEPING: [&str; 50] = [
@@ -73,7 +73,7 @@ pub(super) const BOOKKEEPING: [&str; 50] = [
 ];
 
 /// Notices that are facts of the session; their method is the fact's name.
-pub(super) const FACTS: [&str; 31] = [
+pub(super) const FACTS: [&str; 30] = [
     "autoApprovalReview/strictReviewRequired",
     "configWarning",
     "deprecationNotice",
@@ -86,7 +86,6 @@ pub(super) const FACTS: [&str; 31] = [
     "modelProvider/authRecoveryCompleted",
     "modelProvider/authRecoveryStarted",
     "process/exited",
-    "steno/missing",
     "thread/archived",
     "thread/closed",
     "thread/deleted",
@@ -106,6 +105,22 @@ pub(super) const FACTS: [&str; 31] = [
     "turn/plan/updated",
     "warning",
 ];
+
+/// What our own recorder says: which messages it could not write down, and how the server's process ended.
+const MISSING: &str = "steno/missing";
+pub(super) const ENDED: &str = "steno/ended";
+
+/// Writes what our own recorder says.
+pub(super) fn of_recorder(app: &mut AppServer, method: &str, params: Raw<'_>, emit: &mut Emit<'_>) -> Read {
+    match method {
+        MISSING => {
+            app.fact(None, method, params, emit);
+            Read::Understood
+        }
+        ENDED => app.end_runs(params, emit),
+        _ => app.unknown(None, method, emit),
+    }
+}
 
 /// Returns what a notice is among entries: anything of `item/` or `turn/` that has no type of its own is unknown (R23).
 pub(super) fn entry_of(method: &str) -> (EntryType, Option<&str>) {

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use serde_json::value::RawValue;
+use steno_model::EntryType;
 use steno_model::json::{Extra, JsonString, RawJson};
 
 use super::app_requests::Requests;
@@ -10,7 +11,7 @@ use super::connection::Conversation;
 use super::notes::{Note, Waiter, Waiting};
 use super::thread::{Channel, Thread};
 use super::usage::Start;
-use super::wire::{self, Answered, Message, Params};
+use super::wire::{self, Answered, Message, Params, ServerEnd};
 use super::{ADAPTER, ENTRY_ADAPTER, PROVIDER, app_notices, app_requests};
 use crate::adapter::{Mapper, Read, Record, Source};
 use crate::emit::{About, Emit, push};
@@ -182,6 +183,35 @@ impl AppServer {
         Some(RawJson::object(|object| object.run_id("run_id", &run)))
     }
 
+    /// Returns the names of all threads, always in the same order; first that of a prompt that can still stand at its
+    /// place.
+    fn threads(&self) -> Vec<String> {
+        let mut threads: Vec<String> = self.conversations.keys().cloned().collect();
+        threads.sort_by_key(|thread| (self.sending.as_ref() != Some(thread), thread.clone()));
+        threads
+    }
+
+    /// Ends the runs of all threads: the server's process has ended, and nothing more is said on the connection. The
+    /// sessions may go on in another process, and turns that are open stay so.
+    pub(super) fn end_runs(&mut self, params: Option<&RawValue>, emit: &mut Emit<'_>) -> Read {
+        let end = params.and_then(object::<ServerEnd<'_>>).unwrap_or_default();
+        if end.exit_code.number().is_none() && end.signal.number().is_none() {
+            return self.unknown(None, app_notices::ENDED, emit);
+        }
+        for thread in self.threads() {
+            let Some(conversation) = self.conversations.get_mut(&thread) else { continue };
+            conversation.finish(emit);
+            let mut extra = Extra::default();
+            push(&mut extra, "exit_code", end.exit_code.json());
+            push(&mut extra, "signal", end.signal.json());
+            emit.complete(&conversation.thread.run, extra);
+        }
+        let Some(run) = self.run() else { return Read::Bookkeeping };
+        let detail = params.map_or("null", RawValue::get);
+        emit.entry_with(run, EntryType::SystemEvent, Some(app_notices::ENDED), detail);
+        Read::Understood
+    }
+
     /// Writes a note, now or when its thread appears; one of no thread goes to the first.
     pub(super) fn note(
         &mut self,
@@ -244,6 +274,9 @@ impl Mapper for AppServer {
                 emit.set_time_ms(params.started_at_ms.number());
                 app_requests::of_server(self, &method, id, (&message, &params), emit)
             }
+            (Some(method), _, _) if record.is_recorders => {
+                app_notices::of_recorder(self, &method, message.params, emit)
+            }
             (Some(method), None, true) => app_notices::notice(self, &method, &message, &params, emit),
             (Some(method), id, false) => {
                 app_requests::of_client(self, &method, id, (&message, &params), emit)
@@ -275,10 +308,7 @@ impl Mapper for AppServer {
         while let Some(thread) = self.waiting.next_thread() {
             self.appear(&thread, &Appearance::default(), emit);
         }
-        let mut threads: Vec<String> = self.conversations.keys().cloned().collect();
-        // What can stand at its place has to come first.
-        threads.sort_by_key(|thread| (self.sending.as_ref() != Some(thread), thread.clone()));
-        for thread in threads {
+        for thread in self.threads() {
             if let Some(conversation) = self.conversations.get_mut(&thread) {
                 conversation.finish(emit);
             }

@@ -104,6 +104,6 @@ mod tests {
         check(rollout(source()), META, &lines(&events::BOOKKEEPING, event), (44, 0));
         check(rollout(source()), META, &lines(&events::FACTS, event), (0, 18));
         check(app_server(source()), STARTED, &lines(&app_notices::BOOKKEEPING, notice), (50, 0));
-        check(app_server(source()), STARTED, &lines(&app_notices::FACTS, notice), (0, 31));
+        check(app_server(source()), STARTED, &lines(&app_notices::FACTS, notice), (0, 30));
     }
 }

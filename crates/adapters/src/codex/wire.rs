@@ -436,6 +436,11 @@ wire! {
     pub(super) struct NetworkAmendment { action: "action", }
 }
 
+wire! {
+    /// How the process of a server ended, as our own recorder says it.
+    pub(super) struct ServerEnd { exit_code: "exit_code", signal: "signal", }
+}
+
 impl<'a> Item<'a> {
     pub(super) fn output(&self) -> Raw<'a> {
         self.aggregated_output.or(self.aggregated_output_camel)

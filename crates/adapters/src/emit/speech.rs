@@ -58,6 +58,12 @@ impl Emit<'_> {
         self.put(run, (EventType::RunStarted, &"".into()), &Payload::Step(payload), None);
     }
 
+    /// Ends a run whose process has ended.
+    pub(crate) fn complete(&mut self, run: &Run, extra: Extra) {
+        let payload = StepPayload { extra, ..StepPayload::new(self.about.provider, "session") };
+        self.put(run, (EventType::RunCompleted, &"".into()), &Payload::Step(payload), None);
+    }
+
     fn source(&self, version: Option<&JsonString>) -> RawJson {
         let carries = RawJson::array(self.about.carries.iter().map(|what| string(what)));
         RawJson::object(|object| {

@@ -1,8 +1,9 @@
 //! How turns and runs of Codex end, on every surface.
 
+use serde_json::{Value, json};
 use steno_adapters::{Adapter, Source, codex};
 
-use crate::made::made_of_lines;
+use crate::made::{Made, made_of_lines, outline};
 
 const META: &str = r#"{"type":"session_meta","payload":{"id":"01a1de00-0000-7000-8000-000000000001","cli_version":"0.130.0"}}"#;
 const STARTED: &str = r#"{"method":"thread/started","params":{"thread":{"id":"t1"}}}"#;
@@ -15,7 +16,7 @@ fn event(kind: &str, rest: &str) -> String {
 #[track_caller]
 fn check_turns(adapter: Adapter, lines: &[&str], want: &[&str]) {
     let made = made_of_lines(adapter, lines);
-    let shown = |end: &&serde_json::Value| {
+    let shown = |end: &&Value| {
         format!("{} {}", end["ended_by"].as_str().unwrap_or("-"), end["error"].as_str().unwrap_or("-"))
     };
     let ends: Vec<String> = made.steps("step.completed", "turn").iter().map(shown).collect();
@@ -60,4 +61,65 @@ fn a_turn_of_exec_and_of_a_connection_says_what_ended_it() {
         r#">{"id":2,"method":"turn/start","params":{"threadId":"t1","input":[{"type":"text","text":"Go"}]}}"#;
     let refused = r#"{"error":{"code":-32600,"message":"busy"},"id":2}"#;
     check_turns(app_server(), &[STARTED, asks, refused], &["record busy"]);
+}
+
+/// Reads the file of a connection: what a side said, and what the recorder says of it.
+fn connection(lines: &[(&str, &str)]) -> Made {
+    let line = |(ticket, (dir, said)): (u32, &(&str, &str))| {
+        format!(r#"{{"dir":"{dir}","t":1794727400.{ticket:03},"ticket":{ticket},"msg":{said}}}"#)
+    };
+    let lines: Vec<String> = (1..).zip(lines).map(line).collect();
+    let adapter = codex::app_server(Source::named("s1")).of_conversation();
+    made_of_lines(adapter, &lines.iter().map(String::as_str).collect::<Vec<_>>())
+}
+
+const OTHER: &str = r#"{"method":"thread/started","params":{"thread":{"id":"t2"}}}"#;
+const BEGINS: &str = r#"{"method":"turn/started","params":{"threadId":"t1","turn":{"id":"u1"}}}"#;
+const ENDED: &str = r#"{"method":"steno/ended","params":{"exit_code":7}}"#;
+
+#[test]
+fn the_end_of_a_server_completes_the_runs_of_its_threads_and_no_turn() {
+    let made = connection(&[("s2c", STARTED), ("s2c", OTHER), ("s2c", BEGINS), ("recorder", ENDED)]);
+    let ends: Vec<&Value> = made.events.iter().filter(|event| event["type"] == "run.completed").collect();
+    let [one, other] = ends[..] else { panic!("{ends:?}") };
+    assert_ne!(one["run_id"], other["run_id"]);
+    for end in [one, other] {
+        assert_eq!(end["payload"], json!({"name": "codex", "kind": "session", "exit_code": 7}));
+        assert_eq!(
+            (end["path"].as_str(), end["timestamp"].as_str()),
+            (Some(""), Some("2026-11-15T07:23:20.004Z"))
+        );
+    }
+    assert!(made.steps("step.completed", "turn").is_empty());
+    let by_signal = ENDED.replace("exit_code", "signal").replace('7', "15");
+    let made = connection(&[("s2c", STARTED), ("recorder", &by_signal)]);
+    assert_eq!(made.payloads("run.completed")[0]["signal"], 15);
+    // Without threads there is no run to end.
+    assert!(connection(&[("recorder", ENDED)]).events.is_empty());
+}
+
+#[test]
+fn what_waits_is_written_before_the_run_is_completed() {
+    let asks =
+        r#"{"id":2,"method":"turn/start","params":{"threadId":"t1","input":[{"type":"text","text":"Go"}]}}"#;
+    let made = connection(&[("s2c", STARTED), ("c2s", asks), ("recorder", ENDED)]);
+    let shown = outline(&made);
+    assert_eq!(shown[1..3], ["turn-0001: turn turn-0001 begins", "turn-0001: user text Go"]);
+    assert_eq!((made.events.len(), &made.events[3]["type"]), (4, &json!("run.completed")));
+}
+
+#[test]
+fn only_the_recorder_can_say_that_a_server_has_ended() {
+    for dir in ["s2c", "c2s"] {
+        let made = connection(&[("s2c", STARTED), (dir, ENDED), ("s2c", BEGINS)]);
+        assert!(made.payloads("run.completed").is_empty(), "{dir}");
+    }
+    let made = connection(&[("s2c", STARTED), ("s2c", ENDED)]);
+    assert_eq!(made.completeness.unknown, [("steno/ended".to_owned(), 1)].into());
+    for params in ["null", "{}", "7", r#"{"exit_code":"7"}"#] {
+        let said = format!(r#"{{"method":"steno/ended","params":{params}}}"#);
+        let made = connection(&[("s2c", STARTED), ("recorder", &said)]);
+        assert!(made.payloads("run.completed").is_empty(), "{params}");
+        assert_eq!(made.completeness.unknown.len(), 1, "{params}");
+    }
 }

@@ -3,6 +3,7 @@
 use std::io;
 use std::os::unix::process::ExitStatusExt as _;
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{Receiver, channel};
 use std::thread::JoinHandle;
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -13,7 +14,9 @@ use steno_capture::proxy::{Conversation, Pump, PumpEnd, tap};
 use steno_journal::Journal;
 use steno_model::Lane;
 use steno_recorder::archive::Verdict;
-use steno_recorder::connection::{ConnectionRecorder, ConnectionRules, Recorded, Spooled, Unrecorded};
+use steno_recorder::connection::{
+    ConnectionRecorder, ConnectionRules, Recorded, ServerEnd, Spooled, Unrecorded,
+};
 use steno_views::count;
 
 use crate::archiving::{self, warn};
@@ -35,7 +38,8 @@ pub fn run(args: &AppServerArgs, settings: &Settings) -> Outcome {
     let mut child = start(args)?;
     let signals = Forwarding::to(&child)?;
     let (tap, conversation) = tap();
-    let recording = begun.and_then(|begun| begun.record(conversation));
+    let (tell_end, end) = channel();
+    let recording = begun.and_then(|begun| begun.record(conversation, end));
     if let Some(to) = child.stdin.take() {
         let (pump, tap) = (Pump { from: io::stdin(), to, lane: Lane::ToAgent }, tap.clone());
         // Nobody waits for it: a client may stay silent for ever after its server has ended.
@@ -50,6 +54,9 @@ pub fn run(args: &AppServerArgs, settings: &Settings) -> Outcome {
     drop(tap);
     let status = child.wait()?;
     drop(signals);
+    // The recorder waits for it; where there is none, nobody does.
+    server_end(status).and_then(|end| tell_end.send(end).ok());
+    drop(tell_end);
     match recording {
         Ok(recording) => recording.settle(settings),
         Err(failure) => {
@@ -84,13 +91,16 @@ fn begin(settings: &Settings) -> Result<Begun, Failure> {
 }
 
 impl Begun {
-    /// Records beside the pumps, which never wait for it.
-    fn record(self, conversation: Conversation) -> Result<Recording, Failure> {
+    /// Records beside the pumps, which never wait for it. The last thing is how the server ended.
+    fn record(self, conversation: Conversation, end: Receiver<ServerEnd>) -> Result<Recording, Failure> {
         let Self { journal, mut recorder } = self;
         let spooled = recorder.spooled();
         let thread = std::thread::Builder::new().name("steno-record".to_owned()).spawn(move || {
             for said in conversation {
                 recorder.hear(said);
+            }
+            if let Ok(end) = end.recv() {
+                recorder.end(end);
             }
             let (unrecorded, became) = recorder.finish();
             (unrecorded, became.map_err(connections::failure))
@@ -171,6 +181,10 @@ fn tell_of_gaps(unrecorded: &Unrecorded) {
     if unrecorded.is_untold {
         warn("the record ends before the last of them, and could not say so");
     }
+}
+
+fn server_end(status: ExitStatus) -> Option<ServerEnd> {
+    status.code().map(ServerEnd::Code).or_else(|| status.signal().map(ServerEnd::Signal))
 }
 
 fn exit_of(status: ExitStatus) -> Exit {

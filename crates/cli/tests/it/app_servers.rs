@@ -102,6 +102,37 @@ fn both_sides_get_every_byte_and_what_they_said_is_a_run_and_a_spine() {
     assert!(said.code == 0 && said.out.contains("codex"), "{said:?}");
     // The vault has the connection; its own file is gone.
     assert_eq!(fs::read_dir(steno.store().join("connections")).unwrap().count(), 0);
+    // The run has ended with the server, and says how.
+    let ends = completions(&steno);
+    assert_eq!(ends, [serde_json::json!({"name": "codex", "kind": "session", "exit_code": 7})]);
+    assert_eq!(steno.run(&["verify"]).code, 0);
+}
+
+/// What the ends of all runs say.
+fn completions(steno: &Steno) -> Vec<Value> {
+    let mut ends = Vec::new();
+    for entry in fs::read_dir(steno.store().join("transcripts")).unwrap() {
+        let text = fs::read_to_string(entry.unwrap().path()).unwrap_or_default();
+        let events = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+        ends.extend(
+            events.filter(|event| event["type"] == "run.completed").map(|event| event["payload"].clone()),
+        );
+    }
+    ends
+}
+
+#[test]
+fn a_server_that_a_signal_ended_says_which() {
+    let steno = Steno::new();
+    let script = format!("{}\nkill -KILL $$", SERVER.replace("exit 7", ""));
+    let mut connected = Connected::begin(&steno, &["sh", "-c", &script]);
+    for line in SAID {
+        connected.say(line);
+        connected.hear();
+    }
+    let (_, code, talk) = connected.end();
+    assert_eq!((code, talk.as_str()), (128 + 9, ""));
+    assert_eq!(completions(&steno)[0]["signal"], 9);
 }
 
 #[test]
@@ -138,9 +169,10 @@ fn a_recorder_that_was_killed_has_lost_nothing_that_it_wrote() {
     assert!(records.iter().zip(1..).all(|(record, seq)| record["seq"] == seq));
     assert!(steno.run(&["ls"]).out.contains("codex"));
     assert_eq!(fs::read_dir(&dir).unwrap().count(), 0);
-    // Nothing is said twice.
+    // Nothing is said twice, and nobody knows how the server ended.
     steno.run(&["import"]);
     assert_eq!(spine(&steno, "th1").len(), records.len());
+    assert!(completions(&steno).is_empty());
 }
 
 #[test]

@@ -45,6 +45,7 @@ impl Spooled {
             match &line.said {
                 Voice::Message { .. } => heard.messages += 1,
                 Voice::Missing(missing) => ticket_last = missing.ticket_last,
+                Voice::Ended(_) => {}
             }
             heard.bytes = offset + length + 1;
         })?;

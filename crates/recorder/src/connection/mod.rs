@@ -35,7 +35,7 @@ pub use check::HeardConnection;
 pub use rules::ConnectionRules;
 use safe::{Reached, Safe};
 use spool::{Line, Recording, Spool, Voice};
-pub use spool::{Spooled, connections};
+pub use spool::{ServerEnd, Spooled, connections};
 
 /// How many gaps are told one by one.
 const GAPS_MAX: usize = 100;
@@ -243,6 +243,22 @@ impl ConnectionRecorder {
         }
     }
 
+    /// Writes how the server's process ended: the last line, behind what is still to be said to be missing. A connection on
+    /// which nothing was said has none, and neither has one whose recorder died.
+    pub fn end(&mut self, end: ServerEnd) {
+        if self.tickets == 0 {
+            return;
+        }
+        let missing = self.pending.clone().map(|(missing, since)| Line::missing(since, missing));
+        let now = Timestamp::from_instant(jiff::Timestamp::now());
+        let lines: Vec<Line<'_>> =
+            missing.into_iter().chain([Line::ended(now, self.tickets + 1, end)]).collect();
+        if let Ok(len) = self.spool.append(&lines) {
+            self.pending.take().into_iter().for_each(|(missing, _)| self.unrecorded.add(missing));
+            self.reached.tell(len, true);
+        }
+    }
+
     /// Ends the recording. Returns what is not in the record, and what became of the rest.
     ///
     /// # Errors
@@ -342,6 +358,8 @@ impl Weave {
                 self.message(captured);
             }
             Voice::Missing(missing) => self.missing(missing, time, place),
+            // It is of no thread, and no record of a spine.
+            Voice::Ended(_) => self.ticket_last = self.ticket_last.max(*ticket),
         }
     }
 

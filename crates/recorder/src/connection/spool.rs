@@ -29,22 +29,53 @@ pub(super) enum Voice<'a> {
     Message { lane: Lane, bytes: Cow<'a, [u8]> },
     /// The recorder, of messages that it could not write down.
     Missing(Missing),
+    /// The recorder, of the server's process. Nothing is said behind it.
+    Ended(ServerEnd),
+}
+
+/// How the process of a server ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ServerEnd {
+    /// With this exit code.
+    Code(i32),
+    /// By this signal.
+    Signal(i32),
+}
+
+impl ServerEnd {
+    fn to_json(self) -> RawJson {
+        RawJson::object(|object| match self {
+            Self::Code(code) => object.json("exit_code", &RawJson::from(i64::from(code))),
+            Self::Signal(signal) => object.json("signal", &RawJson::from(i64::from(signal))),
+        })
+    }
+
+    fn read(params: &str) -> Option<Self> {
+        let mut params = Fields::parse(params).ok()?;
+        let mut number = |name: &'static str| params.take(name).ok()??.get().parse().ok();
+        number("exit_code").map(Self::Code).or_else(|| number("signal").map(Self::Signal))
+    }
 }
 
 /// Whose words a line has that neither side said, and what they are called.
 const RECORDER: &str = "recorder";
 const MISSING: &str = "steno/missing";
+const ENDED: &str = "steno/ended";
 
 impl Line<'_> {
     pub(super) fn missing(time: Timestamp, missing: Missing) -> Line<'static> {
         Line { time, ticket: missing.ticket_first, said: Voice::Missing(missing) }
     }
 
+    pub(super) fn ended(time: Timestamp, ticket: u64, end: ServerEnd) -> Line<'static> {
+        Line { time, ticket, said: Voice::Ended(end) }
+    }
+
     fn to_json(&self) -> RawJson {
         RawJson::object(|object: &mut ObjectWriter<'_>| {
             let dir = match &self.said {
                 Voice::Message { lane, .. } => direction(*lane),
-                Voice::Missing(_) => RECORDER,
+                Voice::Missing(_) | Voice::Ended(_) => RECORDER,
             };
             object.word("dir", dir);
             let unix_ms = self.time.instant().map_or(0, jiff::Timestamp::as_millisecond);
@@ -56,7 +87,10 @@ impl Line<'_> {
                     Some(message) => object.json("msg", &message),
                     None => object.string("text", &JsonString::from_text(&String::from_utf8_lossy(bytes))),
                 },
-                Voice::Missing(missing) => object.json("msg", &said_of(missing)),
+                Voice::Missing(missing) => {
+                    object.json("msg", &notice(MISSING, &RawJson::object(|params| missing.write(params))));
+                }
+                Voice::Ended(end) => object.json("msg", &notice(ENDED, &end.to_json())),
             }
         })
     }
@@ -68,11 +102,24 @@ fn message(bytes: &[u8]) -> Option<RawJson> {
     RawJson::parse(text).ok().filter(|_| Fields::parse(text).is_ok())
 }
 
-fn said_of(missing: &Missing) -> RawJson {
+/// Makes what the recorder says.
+fn notice(method: &str, params: &RawJson) -> RawJson {
     RawJson::object(|object| {
-        object.word("method", MISSING);
-        object.json("params", &RawJson::object(|params| missing.write(params)));
+        object.word("method", method);
+        object.json("params", params);
     })
+}
+
+/// Reads what the recorder says.
+fn read_notice(text: &str) -> Option<Voice<'static>> {
+    let mut fields = Fields::parse(text).ok()?;
+    let method = fields.take_string("method").ok()??.to_text().into_owned();
+    let params = fields.take("params").ok()??.get();
+    match method.as_str() {
+        MISSING => Missing::read(params).map(Voice::Missing),
+        ENDED => ServerEnd::read(params).map(Voice::Ended),
+        _ => None,
+    }
 }
 
 /// The file, being written.
@@ -255,9 +302,7 @@ fn read(bytes: &[u8]) -> Option<Line<'_>> {
         (Some(lane), None, Some(text)) => {
             Voice::Message { lane, bytes: text.to_text().into_owned().into_bytes().into() }
         }
-        (None, Some(said), _) if dir == RECORDER => {
-            Voice::Missing(Missing::read(Fields::parse(said.get()).ok()?.take("params").ok()??.get())?)
-        }
+        (None, Some(said), _) if dir == RECORDER => read_notice(said.get())?,
         (Some(_) | None, _, _) => return None,
     };
     Some(Line { time, ticket, said })

@@ -10,7 +10,7 @@ use steno_journal::{Journal, Options, Store, validate_spine};
 use steno_model::{Lane, ThreadId, Timestamp};
 use steno_recorder::archive::Exclusions;
 use steno_recorder::connection::{
-    ConnectionRecorder, ConnectionRules, Recorded, Spooled, connections, weave_again,
+    ConnectionRecorder, ConnectionRules, Recorded, ServerEnd, Spooled, connections, weave_again,
 };
 use steno_testkit::sim_disk::{Call, Death, Fault, SimDisk};
 
@@ -192,6 +192,53 @@ fn what_nobody_took_in_has_its_tickets_and_every_thread_says_so() {
     }
 }
 
+#[test]
+fn how_the_server_ended_is_the_last_line_and_in_no_spine() {
+    for (end, want) in [
+        (ServerEnd::Code(7), serde_json::json!({"exit_code": 7})),
+        (ServerEnd::Signal(15), serde_json::json!({"signal": 15})),
+    ] {
+        let disk = SimDisk::new(1);
+        let journal = journal(&disk);
+        let mut recorder = ConnectionRecorder::begin(&journal, no_rules(&journal)).unwrap();
+        let spooled = recorder.spooled();
+        for line in START {
+            recorder.hear(said(line));
+        }
+        // What could not be written is said before it.
+        disk.set_room(Some(1));
+        recorder.hear(said(NOTICE));
+        disk.set_room(None);
+        recorder.end(end);
+        let (unrecorded, became) = recorder.finish();
+        let Recorded { messages, missing: many, .. } = became.unwrap();
+        assert_eq!((messages, many, unrecorded.messages, unrecorded.is_untold), (3, 1, 1, false));
+        let lines = lines(&disk, spooled);
+        let last = lines.last().unwrap();
+        assert_eq!((&last["dir"], &last["ticket"]), (&Value::from("recorder"), &Value::from(5)));
+        assert_eq!(last["msg"], serde_json::json!({"method": "steno/ended", "params": want}));
+        assert_eq!(lines[3]["msg"]["method"], "steno/missing");
+        let checked = spooled.check(journal.store()).unwrap();
+        assert_eq!((checked.messages, checked.torn_bytes, checked.damage), (3, 0, None));
+        let before = spines(&disk);
+        assert_eq!((woven(&before), missing(&before["th1"]).len()), (vec![1, 2, 3], 1));
+        // Made again from the file, nothing changes.
+        weave_again(&journal, &spooled).unwrap();
+        assert_eq!(spines(&disk), before);
+    }
+}
+
+#[test]
+fn a_connection_on_which_nothing_was_said_has_no_end() {
+    let disk = SimDisk::new(1);
+    let journal = journal(&disk);
+    let mut recorder = ConnectionRecorder::begin(&journal, no_rules(&journal)).unwrap();
+    let spooled = recorder.spooled();
+    recorder.end(ServerEnd::Code(0));
+    recorder.finish().1.unwrap();
+    assert!(lines(&disk, spooled).is_empty());
+}
+
 /// A conversation of two threads, with answers and pieces of answers.
 fn talk() -> Vec<String> {
     let mut talk: Vec<String> = START.map(str::to_owned).to_vec();
@@ -222,6 +269,7 @@ fn record(disk: &SimDisk) -> Option<u64> {
         }
     }
     let safe = recorder.safe_bytes();
+    recorder.end(ServerEnd::Code(0));
     drop(recorder.finish());
     Some(safe)
 }
