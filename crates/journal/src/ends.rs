@@ -1,4 +1,4 @@
-//! The first and the last event of a run, without reading what lies between.
+//! The first events and the last one of a run, without reading what lies between.
 
 use std::sync::Arc;
 
@@ -33,21 +33,54 @@ pub fn run_ends(store: &Store, run: RunId) -> Result<Ends, Error> {
     };
     let file = store.disk().open_read(&path).map_err(failed("open"))?.ok_or(Error::NoSuchRun { run })?;
     let bytes = file.identity().map_err(failed("look at"))?.size_bytes;
-    let read = |offset, line: &[u8]| {
-        let damaged = |error| Error::Damaged { path: path.clone(), offset, why: Damage::Unreadable(error) };
-        ExchangeEvent::parse(line).map_err(damaged)
-    };
     // Both ends of what the file holds now: a line that is written meanwhile would be found by one of the two.
-    let first = match Lines::new(Arc::clone(&file), 0).until(bytes).next().map_err(failed("read"))? {
-        Piece::Line { offset, bytes } => read(offset, bytes)?,
-        Piece::End { .. } => return Ok(Ends { events: None, bytes }),
-        Piece::TooLong { offset, .. } => return Err(Error::Damaged { path, offset, why: Damage::TooLong }),
+    let Some(first) = next_event(&mut Lines::few(Arc::clone(&file)).until(bytes), &path)? else {
+        return Ok(Ends { events: None, bytes });
     };
     let last = match last_line(&*file, &path, bytes)? {
-        Some((offset, line)) => read(offset, &line)?,
+        Some((offset, line)) => parse(&line, &path, offset)?,
         None => return Err(Error::Shrunk { path }),
     };
     Ok(Ends { events: Some((first, last)), bytes })
+}
+
+/// Reads the first events of a run's transcript: at most `events_max`, and those that end within its first 64 KiB. The first
+/// one is read however long it is.
+///
+/// # Errors
+/// [`Error::Damaged`] when one of them is no event, [`Error::NoSuchRun`], or what the system says.
+pub fn run_beginning(store: &Store, run: RunId, events_max: usize) -> Result<Vec<ExchangeEvent>, Error> {
+    const BYTES_MAX: u64 = 64 * 1024;
+    let path = RunFile::Transcript(run).path();
+    let opened = store.disk().open_read(&path).map_err(|source| Error::io("open", &path, source))?;
+    let mut lines = Lines::few(opened.ok_or(Error::NoSuchRun { run })?);
+    let mut events = Vec::new();
+    while events.len() < events_max && lines.offset() < BYTES_MAX {
+        if !events.is_empty() {
+            lines = lines.until(BYTES_MAX);
+        }
+        match next_event(&mut lines, &path)? {
+            Some(event) => events.push(event),
+            None => break,
+        }
+    }
+    Ok(events)
+}
+
+/// Reads the next event; `None` where there is no whole line any more.
+fn next_event(lines: &mut Lines, path: &StorePath) -> Result<Option<ExchangeEvent>, Error> {
+    match lines.next().map_err(|source| Error::io("read", path, source))? {
+        Piece::Line { offset, bytes } => parse(bytes, path, offset).map(Some),
+        Piece::End { .. } => Ok(None),
+        Piece::TooLong { offset, .. } => {
+            Err(Error::Damaged { path: path.clone(), offset, why: Damage::TooLong })
+        }
+    }
+}
+
+fn parse(line: &[u8], path: &StorePath, offset: u64) -> Result<ExchangeEvent, Error> {
+    let damaged = |error| Error::Damaged { path: path.clone(), offset, why: Damage::Unreadable(error) };
+    ExchangeEvent::parse(line).map_err(damaged)
 }
 
 /// Finds the last line that ends with a newline: where it begins, and its bytes; `None` when there is none.

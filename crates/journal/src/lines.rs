@@ -69,9 +69,19 @@ pub(crate) enum Piece<'a> {
 
 impl Lines {
     pub(crate) fn new(file: Arc<dyn DiskFile>, offset: u64) -> Self {
+        Self::with_buffer(file, offset, BUFFER_BYTES)
+    }
+
+    /// Reads from the beginning in small pieces, for those who want a line or two of many files.
+    pub(crate) fn few(file: Arc<dyn DiskFile>) -> Self {
+        const FEW_BYTES: usize = 8 * 1024;
+        Self::with_buffer(file, 0, FEW_BYTES)
+    }
+
+    fn with_buffer(file: Arc<dyn DiskFile>, offset: u64, buffer_bytes: usize) -> Self {
         Self {
             file,
-            buffer: vec![0; BUFFER_BYTES],
+            buffer: vec![0; buffer_bytes],
             start: 0,
             searched: 0,
             end: 0,
@@ -259,7 +269,8 @@ impl Lines {
     /// Reads into the beginning of the buffer, which holds nothing.
     fn read_piece(&mut self, at: u64) -> io::Result<usize> {
         let left = usize::try_from(self.end_at.saturating_sub(at)).unwrap_or(usize::MAX);
-        read_full(&*self.file, &mut self.buffer[..BUFFER_BYTES.min(left)], at)
+        let most = BUFFER_BYTES.min(self.buffer.len()).min(left);
+        read_full(&*self.file, &mut self.buffer[..most], at)
     }
 
     /// Reads more; false at the end of the file.

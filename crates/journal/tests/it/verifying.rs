@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use steno_disk::Disk;
-use steno_journal::{Ending, Error, Level, RunFile, check_file, check_run, read_seals, run_ends};
+use steno_journal::{
+    Ending, Error, Level, RunFile, check_file, check_run, read_seals, run_beginning, run_ends,
+};
 use steno_testkit::sample::{message, run_id};
 
 use crate::kit::{Bench, bench, run, transcript};
@@ -86,6 +88,26 @@ fn the_ends_of_a_run_are_its_first_and_last_whole_line() {
     assert!(matches!(run_ends(store, run_id(9)), Err(Error::NoSuchRun { .. })));
     bench.disk.tamper(&RunFile::Transcript(run()).path(), b"not an event\n");
     assert!(matches!(run_ends(store, run()), Err(Error::Damaged { offset: 0, .. })));
+}
+
+#[test]
+fn the_beginning_of_a_run_is_its_first_events_as_far_as_they_are_near() {
+    let bench = recorded();
+    let store = bench.journal.store();
+    let seqs = |run, max| -> Vec<u64> {
+        run_beginning(store, run, max).unwrap().iter().map(|event| event.seq.get()).collect()
+    };
+    assert_eq!((seqs(run(), 1), seqs(run(), 9)), (vec![1], vec![1, 2]));
+    // The first one is read however long it is, and one behind it only as far as it is near.
+    let long = bench.journal.record(run_id(5)).unwrap();
+    assert_eq!(seqs(run_id(5), 9), [0; 0]);
+    for words in ["first", "second"] {
+        long.record(message(words, 300_000), Level::Synced).unwrap();
+    }
+    assert_eq!(seqs(run_id(5), 9), [1]);
+    assert!(matches!(run_beginning(store, run_id(9), 1), Err(Error::NoSuchRun { .. })));
+    bench.disk.tamper(&RunFile::Transcript(run()).path(), b"not an event\n");
+    assert!(matches!(run_beginning(store, run(), 1), Err(Error::Damaged { offset: 0, .. })));
 }
 
 #[test]
