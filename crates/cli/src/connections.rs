@@ -91,7 +91,7 @@ pub fn failure(error: spines::Error) -> Failure {
         (false, true) => Exit::Held,
         (false, false) => Exit::Could,
     };
-    Failure { exit, message: with_causes(&error), hint: None }
+    Failure { exit, ..Failure::could_not(with_causes(&error)) }
 }
 
 /// Returns what ends a command when something cannot be forgotten.
@@ -101,9 +101,11 @@ pub fn not_forgotten(error: forgetting::Error) -> Failure {
         forgetting::Error::SpineHeld { .. } | forgetting::Error::ConnectionHeld { .. } => {
             let hint =
                 "nothing was forgotten; try again when `steno app-server` or `steno spine record` has ended";
-            return Failure { exit: Exit::Held, message: with_causes(&error), hint: Some(hint.to_owned()) };
+            let held = Failure { exit: Exit::Held, ..Failure::could_not(with_causes(&error)) };
+            return held.with_hint(hint);
         }
         forgetting::Error::Connection { .. } => Failure::could_not(with_causes(&error)),
+        forgetting::Error::Library(error) => error.into(),
         forgetting::Error::Vault(error) => error.into(),
         forgetting::Error::Journal(error) => error.into(),
     };

@@ -3,7 +3,10 @@
 use std::io;
 
 use steno_journal::{Error as JournalError, RunFile, Store};
+use steno_library::{Error as LibraryError, Want};
 use steno_views::with_causes;
+
+use crate::id_lines::candidate_lines;
 
 /// Exit codes, the same for every command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,6 +47,8 @@ impl Exit {
 pub struct Failure {
     pub exit: Exit,
     pub message: String,
+    /// Lines that belong to the message, made harmless already; they may have colours.
+    pub list: Vec<String>,
     pub hint: Option<String>,
 }
 
@@ -52,15 +57,15 @@ pub type Outcome = Result<Exit, Failure>;
 
 impl Failure {
     pub fn usage(message: impl Into<String>) -> Self {
-        Self { exit: Exit::Usage, message: message.into(), hint: None }
+        Self { exit: Exit::Usage, message: message.into(), list: Vec::new(), hint: None }
     }
 
     pub fn nothing(message: impl Into<String>) -> Self {
-        Self { exit: Exit::Found, message: message.into(), hint: None }
+        Self { exit: Exit::Found, message: message.into(), list: Vec::new(), hint: None }
     }
 
     pub fn could_not(message: impl Into<String>) -> Self {
-        Self { exit: Exit::Could, message: message.into(), hint: None }
+        Self { exit: Exit::Could, message: message.into(), list: Vec::new(), hint: None }
     }
 
     /// Fails while recording into a store is paused.
@@ -77,7 +82,7 @@ impl From<JournalError> for Failure {
     fn from(error: JournalError) -> Self {
         let exit = exit_of(&error);
         let message = held_run(&error).unwrap_or_else(|| with_causes(&error));
-        Self { exit, message, hint: hint_for(&error).map(str::to_owned) }
+        Self { exit, message, list: Vec::new(), hint: hint_for(&error).map(str::to_owned) }
     }
 }
 
@@ -99,7 +104,52 @@ impl From<steno_vault::Error> for Failure {
             | steno_vault::Error::NotRegular { .. }
             | steno_vault::Error::Io { .. } => Exit::Could,
         };
-        Self { exit, message: with_causes(&error), hint: None }
+        Self { exit, message: with_causes(&error), list: Vec::new(), hint: None }
+    }
+}
+
+impl From<LibraryError> for Failure {
+    fn from(error: LibraryError) -> Self {
+        let message = error.to_string();
+        match error {
+            LibraryError::Journal(error) => error.into(),
+            LibraryError::Vault(error) => error.into(),
+            LibraryError::NoStore => {
+                Self::nothing(message).with_hint("`steno up` makes one, `steno record` too")
+            }
+            LibraryError::NoName { want, .. } => {
+                let wanted = "a UUID, four or more characters of its beginning or its end, `last`";
+                let wanted = match want {
+                    Want::Session | Want::Run => format!("{wanted}, or a path"),
+                    Want::Thread => wanted.to_owned(),
+                };
+                Self::usage(format!("{message}: want {wanted}")).with_hint(list_hint(want))
+            }
+            LibraryError::NotFound { want, .. } => Self::nothing(message).with_hint(list_hint(want)),
+            LibraryError::NotSoMany { .. } => Self::nothing(message).with_hint(list_hint(Want::Session)),
+            LibraryError::WithoutEvents { session } => Self::nothing(message).with_hint(format!(
+                "`steno restore {session} --list` shows them, and without `--list` gives them back"
+            )),
+            LibraryError::Ambiguous { candidates, .. } => {
+                let list = candidate_lines(&candidates);
+                let hint = "give more of it; four characters of the END of an id are usually enough";
+                Self { list, ..Self::usage(message).with_hint(hint) }
+            }
+            LibraryError::NoFile { path, link, source } => {
+                let link = link.map(|to| format!(", a link to `{}`", to.display())).unwrap_or_default();
+                Self::could_not(format!("cannot read `{}`{link}: {source}", path.display()))
+                    .with_hint(list_hint(Want::Session))
+            }
+            LibraryError::NotRegular { .. } => Self::could_not(message),
+        }
+    }
+}
+
+fn list_hint(want: Want) -> &'static str {
+    match want {
+        Want::Session => "`steno ls` lists the sessions",
+        Want::Run => "`steno ls` lists the sessions, `steno ls --runs` the runs",
+        Want::Thread => "`steno spine ls` lists the threads that have a spine",
     }
 }
 

@@ -6,6 +6,7 @@ mod commands;
 mod connections;
 mod demo;
 mod failure;
+mod id_lines;
 mod output;
 mod provider_files;
 mod runs;
@@ -113,6 +114,9 @@ fn report(failure: &Failure) -> Exit {
     let shown = |text| steno_views::visible(text, steno_views::Lines::Keep);
     // Nothing can be done when stderr is gone too.
     writeln!(stderr, "{bold}error:{bold:#} {}", shown(&failure.message)).ok();
+    for line in &failure.list {
+        writeln!(stderr, "  {line}").ok();
+    }
     if let Some(hint) = &failure.hint {
         writeln!(stderr, "hint: {}", shown(hint)).ok();
     }

@@ -4,7 +4,6 @@ pub mod follow;
 mod pass;
 mod progress;
 mod report;
-pub mod sessions;
 mod stop;
 
 use std::path::PathBuf;
@@ -133,7 +132,7 @@ pub fn warn(text: &str) {
 pub fn failure(error: Error) -> Failure {
     let exit = if error.is_held() { Exit::Held } else { Exit::Could };
     let hint = error.is_no_room().then(|| "make room on the disk; what was archived is safe".to_owned());
-    Failure { exit, message: trouble(&error), hint }
+    Failure { exit, hint, ..Failure::could_not(trouble(&error)) }
 }
 
 /// Each source that is being recorded holds some files open. What the system allows is more than what it gives at first.

@@ -168,7 +168,10 @@ pub enum Command {
     ///
     /// Ends when the run has completed and nobody records it any more.
     Follow(FollowArgs),
-    /// List the runs of the store
+    /// List the sessions of the store
+    ///
+    /// A session is an agent's own file with its subagents, and with what was recorded of it elsewhere. The part of an id that
+    /// is enough to name it is bold: its beginning, or its end where that is shorter.
     ///
     /// A quick look: of each run its length, its first and its last event, and where its seals end. So `damaged`
     /// is certain, and any other state is not a promise: what lies between, only `steno verify` reads. Sessions of which
@@ -386,7 +389,10 @@ pub struct FollowArgs {
 
 #[derive(Args, Debug)]
 pub struct LsArgs {
-    /// Print one JSON object a run
+    /// List every run: subagents, copies, streams and connections too
+    #[arg(long)]
+    pub runs: bool,
+    /// Print one JSON object a session, or with `--runs` a run
     #[arg(long)]
     pub json: bool,
 }

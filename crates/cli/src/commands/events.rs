@@ -4,7 +4,8 @@ use std::collections::HashMap;
 use std::ops::ControlFlow;
 
 use steno_journal::{Error as JournalError, Reader, Recorded};
-use steno_model::{ExchangeEvent, Payload, RunId, Unknowns, Vocabulary as _, Word};
+use steno_library::{fitting_seals, split_event};
+use steno_model::{ExchangeEvent, Payload, RunId, Seq, Unknowns, Vocabulary as _, Word};
 use steno_views::count;
 
 use super::event_lines;
@@ -17,11 +18,12 @@ use crate::runs::{self, Found};
 use crate::settings::Settings;
 
 pub fn run(args: &EventsArgs, settings: &Settings, output: &mut Output) -> Outcome {
-    let found = runs::find(&args.run, settings)?;
+    let (name, only) = split_event(&args.run);
+    let found = runs::find(name, settings)?;
     if let Found::File(path) = &found
         && let Some(files) = Files::unless_transcript(path)?
     {
-        return show_foreign(files, args, output);
+        return show_foreign(files, args, only, output);
     }
     if args.completeness {
         let message = format!("`{}` is no agent's file: a transcript is whole or damaged", args.run);
@@ -34,7 +36,7 @@ pub fn run(args: &EventsArgs, settings: &Settings, output: &mut Output) -> Outco
         output.flush();
         damage(error)
     })? {
-        if is_wanted(&recorded.event, args) {
+        if is_wanted(&recorded.event, args, only) {
             if args.strict {
                 check_strict(&recorded)?;
             }
@@ -42,14 +44,16 @@ pub fn run(args: &EventsArgs, settings: &Settings, output: &mut Output) -> Outco
             event_lines::print(&recorded, args.form, output);
             shown += 1;
         }
-        if output.is_broken() {
+        if output.is_broken() || only.is_some() && shown > 0 {
             break;
         }
     }
     if unknown > 0 {
         tracing::warn!("{} with types or words that this version does not know", count(unknown, "event"));
     }
-    warn_of_torn_tail(&reader, &found, settings)?;
+    if only.is_none() {
+        warn_of_torn_tail(&reader, &found, settings)?;
+    }
     if shown == 0 {
         return Err(Failure::nothing(format!("no events of `{}` to show", args.run)));
     }
@@ -67,7 +71,7 @@ fn damage(error: JournalError) -> Failure {
 }
 
 /// Shows what an agent's own files become.
-fn show_foreign(files: Files, args: &EventsArgs, output: &mut Output) -> Outcome {
+fn show_foreign(files: Files, args: &EventsArgs, only: Option<Seq>, output: &mut Output) -> Outcome {
     if args.completeness {
         provider_events::show_completeness(files, args.form.json, output)?.check_known(&args.run)?;
         return Ok(Exit::Done);
@@ -76,7 +80,7 @@ fn show_foreign(files: Files, args: &EventsArgs, output: &mut Output) -> Outcome
     let mut headings = Headings::default();
     let mut strange = None;
     let tally = provider_events::read(files, |origin, event| {
-        if is_wanted(&event, args) {
+        if is_wanted(&event, args, only) {
             if args.strict
                 && let Err(failure) = check_made(&event)
             {
@@ -145,12 +149,13 @@ fn check_made(event: &ExchangeEvent) -> Result<(), Failure> {
     }
 }
 
-fn is_wanted(event: &ExchangeEvent, args: &EventsArgs) -> bool {
+fn is_wanted(event: &ExchangeEvent, args: &EventsArgs, only: Option<Seq>) -> bool {
     let is_of = |wanted: &String| match &event.event_type {
         Word::Known(known) => known.as_str() == wanted,
         Word::Unknown(text) => text.is(wanted),
     };
-    event.seq.get() >= args.from && (args.types.is_empty() || args.types.iter().any(is_of))
+    let is_there = only.is_none_or(|only| event.seq == only) && event.seq.get() >= args.from;
+    is_there && (args.types.is_empty() || args.types.iter().any(is_of))
 }
 
 fn check_strict(recorded: &Recorded) -> Result<(), Failure> {
@@ -166,7 +171,7 @@ fn warn_of_torn_tail(reader: &Reader, found: &Found, settings: &Settings) -> Res
     let explained = match found {
         Found::Run(run) => {
             let store = runs::need_store(settings)?;
-            store.is_held(*run)? || runs::fitting_seals(&store, *run).is_err()
+            store.is_held(*run)? || fitting_seals(&store, *run).is_err()
         }
         Found::File(_) => false,
     };

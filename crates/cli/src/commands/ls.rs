@@ -1,56 +1,50 @@
-//! `steno ls`: lists the runs of the store, after a quick look at each.
-
-use std::sync::Arc;
+//! `steno ls`: lists the sessions of the store, or its runs, after a quick look at each.
 
 use anstyle::{AnsiColor, Style};
-use steno_journal::{Ends, Error as JournalError, Seal, Store, run_ends};
-use steno_model::json::{Fields, JsonString, ObjectWriter};
-use steno_model::{RunId, Seq};
-use steno_vault::{SourceId, Vault};
-use steno_views::summary::{RunSummary, SummaryBuilder, state_name};
-use steno_views::{Lines, count, cut, visible, with_causes};
+use steno_library::{IdIndex, Library, RunLook, SessionLook};
+use steno_model::RunId;
+use steno_model::json::{Fields, JsonString, ObjectWriter, RawJson};
+use steno_views::summary::SummaryBuilder;
+use steno_views::{Lines, count, cut, visible};
 
 use crate::archiving::follow::tell;
-use crate::archiving::sessions::{source_of, without_events};
 use crate::archiving::warn;
 use crate::args::LsArgs;
 use crate::failure::{Exit, Failure, Outcome};
+use crate::id_lines::{marked, minute, project_name};
 use crate::output::{Output, size, state_word};
 use crate::runs;
 use crate::settings::Settings;
 
 /// How wide the column of states is.
 const STATE_CHARS: usize = "completed".len();
-
-/// How wide the columns before the name are, and how much of a name is shown at least.
-const BEFORE_NAME_CHARS: usize = 99;
-const NAME_CHARS_MIN: usize = 20;
-
-struct Row {
-    run: RunId,
-    state: &'static str,
-    bytes: u64,
-    summary: Option<RunSummary>,
-    /// The source that it was made from.
-    source: Option<SourceId>,
-}
+/// How wide the columns are that come before the title.
+const NARROW_CHARS: usize = RunId::LEN + 2 + STATE_CHARS + 2 + 16 + 2;
+const SIZES_CHARS: usize = 12 + 2 + 8 + 2;
+/// From how wide a terminal on sizes are shown, and how much of a title is shown at least.
+const WIDTH_FOR_SIZES: usize = 120;
+const TITLE_CHARS_MIN: usize = 12;
+/// How much of it is shown where no terminal tells its width.
+const TITLE_CHARS_MAX: usize = 100;
 
 pub fn run(args: &LsArgs, settings: &Settings, output: &mut Output) -> Outcome {
-    let store = runs::need_store(settings)?;
-    let mut rows =
-        store.runs()?.into_iter().map(|run| row(&store, run)).collect::<Result<Vec<_>, Failure>>()?;
-    // Newest first; times are only a help for eyes here, never an order of events.
-    rows.sort_by_cached_key(|row| std::cmp::Reverse(row.started()));
-    for row in &rows {
-        if args.json {
-            output.json_line(&row.json()?);
-        } else {
-            output.line(&row.human(output.width()));
+    let library = runs::need_library(settings)?;
+    let looks = library.looks()?;
+    for look in looks.values() {
+        if let Some(why) = &look.damage {
+            let run = look.head.run;
+            let warning = format!("run {run} is damaged: {why}");
+            tracing::warn!("{}; `steno verify {run}` checks all of it", visible(&warning, Lines::Escape));
         }
     }
+    if args.runs {
+        list_runs(&library, args, output)?;
+    } else {
+        list_sessions(&library, args, output)?;
+    }
     output.flush();
-    tell_of_the_rest(&store, &rows);
-    if rows.is_empty() {
+    tell_of_the_rest(&library);
+    if looks.is_empty() {
         return Err(Failure::nothing(format!(
             "the store `{}` has no runs yet",
             settings.store.value.display()
@@ -60,12 +54,46 @@ pub fn run(args: &LsArgs, settings: &Settings, output: &mut Output) -> Outcome {
     Ok(Exit::Done)
 }
 
+fn list_sessions(library: &Library, args: &LsArgs, output: &mut Output) -> Result<(), Failure> {
+    let index = library.index()?;
+    for look in library.sessions()? {
+        let title = look.first_run().and_then(|run| library.title(run));
+        if args.json {
+            output.json_line(session_json(&look, title.as_deref()).as_str());
+        } else {
+            output.line(&session_line(&look, title.as_deref(), index, output.width()));
+        }
+        if output.is_broken() {
+            break;
+        }
+    }
+    Ok(())
+}
+
+fn list_runs(library: &Library, args: &LsArgs, output: &mut Output) -> Result<(), Failure> {
+    let looks = library.looks()?;
+    let index = IdIndex::new(looks.keys().map(|run| (run.to_string(), *run)));
+    let mut rows: Vec<&RunLook> = looks.values().collect();
+    // Newest first; times are only a help for eyes here, never an order of events.
+    rows.sort_by_cached_key(|look| std::cmp::Reverse(look.started()));
+    for look in rows {
+        if args.json {
+            output.json_line(&run_json(look)?);
+        } else {
+            output.line(&run_line(look, &index, output.width()));
+        }
+        if output.is_broken() {
+            break;
+        }
+    }
+    Ok(())
+}
+
 /// Says what the archive has that is no run. What cannot be found out about it takes nothing from the list.
-fn tell_of_the_rest(store: &Store, rows: &[Row]) {
-    let of_runs = rows.iter().filter_map(|row| row.source).collect();
-    let counts = match without_events(&Vault::open(Arc::clone(store.disk())), &of_runs) {
+fn tell_of_the_rest(library: &Library) {
+    let counts = match library.sessions_without_events() {
         Ok(counts) => counts,
-        Err(failure) => return warn(&failure.message),
+        Err(error) => return warn(&Failure::from(error).message),
     };
     let total: u64 = counts.values().sum();
     if total == 0 {
@@ -80,134 +108,157 @@ fn tell_of_the_rest(store: &Store, rows: &[Row]) {
     ));
 }
 
-fn row(store: &Store, run: RunId) -> Result<Row, Failure> {
-    let held = store.is_held(run)?;
-    let ends = match look(store, run) {
-        Ok((seals, ends)) => flaw(run, &seals, &ends).map_or(Ok(ends), Err),
-        Err(
-            error @ (JournalError::Damaged { .. }
-            | JournalError::SealBroken { .. }
-            | JournalError::NotRegular { .. }),
-        ) => Err(with_causes(&error)),
-        Err(error) => return Err(error.into()),
-    };
-    let ends = match ends {
-        Ok(ends) => ends,
-        Err(why) => {
-            let warning = format!("run {run} is damaged: {why}");
-            tracing::warn!("{}; `steno verify {run}` checks all of it", visible(&warning, Lines::Escape));
-            return Ok(Row {
-                run,
-                state: "damaged",
-                bytes: store.size(run)?.unwrap_or(0),
-                summary: None,
-                source: None,
-            });
-        }
-    };
-    let summary = ends.events.as_ref().map(|(first, last)| RunSummary::from_ends(first, last));
-    let state = state_name(summary.as_ref(), held);
-    let source = ends.events.as_ref().and_then(|(first, _)| source_of(first));
-    Ok(Row { run, state, bytes: ends.bytes, summary, source })
-}
-
-/// Reads what a quick look needs: the seals, none of which reaches beyond the file, and both ends of the file.
-fn look(store: &Store, run: RunId) -> Result<(Vec<Seal>, Ends), JournalError> {
-    let seals = runs::fitting_seals(store, run)?;
-    Ok((seals, run_ends(store, run)?))
-}
-
-/// Says what is wrong with a run as far as its ends and its seals show it.
-fn flaw(run: RunId, seals: &[Seal], ends: &Ends) -> Option<String> {
-    let (first, last) = ends.events.as_ref()?;
-    if let Some(stranger) = [first, last].into_iter().find(|event| event.run_id != run) {
-        return Some(format!("it has an event of run {}", stranger.run_id));
-    }
-    if first.seq != Seq::FIRST {
-        return Some(format!("its first event has the number {}", first.seq));
-    }
-    let seal = seals.iter().find(|seal| seal.bytes == ends.bytes)?;
-    let fits = seal.seq_last == last.seq.get();
-    (!fits).then(|| format!("its last event is {}, and its seal names {}", last.seq, seal.seq_last))
-}
-
-impl Row {
-    fn started(&self) -> Option<jiff::Timestamp> {
-        self.summary.as_ref()?.started_at.as_ref()?.instant()
-    }
-
-    /// Returns the summary as JSON, with the state as the store knows it.
-    fn json(&self) -> Result<String, Failure> {
-        let summary = self.summary.clone().unwrap_or_else(|| SummaryBuilder::new(self.run).finish());
-        let text = serde_json::to_string(&summary).map_err(|error| Failure::could_not(error.to_string()))?;
-        let mut fields = Fields::parse(&text)?;
-        fields.take("state")?;
-        let mut object = fields.into_extra();
-        object.push("state", JsonString::from(self.state).to_json());
-        object.push("bytes", self.bytes.into());
-        let mut out = String::new();
-        ObjectWriter::begin(&mut out).finish(&object);
-        Ok(out)
-    }
-
-    fn human(&self, width: Option<usize>) -> String {
-        let dim = Style::new().dimmed();
-        let style = match self.state {
-            "recording" => AnsiColor::Cyan.on_default().bold(),
-            "completed" => AnsiColor::Green.on_default(),
-            "failed" | "damaged" => AnsiColor::Red.on_default().bold(),
-            _ => Style::new(),
+fn session_json(look: &SessionLook, title: Option<&str>) -> RawJson {
+    RawJson::object(|object| {
+        let mut text = |name: &'static str, text: Option<&str>| {
+            let json = text.map_or_else(RawJson::null, |text| JsonString::from(text).to_json());
+            object.json(name, &json);
         };
-        // Padded outside of the style, so that a line without more ends with its last word.
-        let padding = " ".repeat(STATE_CHARS.saturating_sub(self.state.len()));
-        let mut line = format!("{}  {style}{}{style:#}{padding}", self.run, state_word(self.state));
-        if let Some(summary) = &self.summary {
-            let started = summary.started_at.as_ref().map(ToString::to_string).unwrap_or_default();
-            line.push_str(&format!(
-                "  {dim}{}{dim:#}  {:>12}  {:>8}",
-                visible(&started, Lines::Escape),
-                count(summary.events, "event"),
-                size(self.bytes),
-            ));
-            let name = summary.name.as_ref().map(ToString::to_string).unwrap_or_default();
-            // One for the mark that it goes on.
-            let name_chars = width.map_or(usize::MAX, |width| width.saturating_sub(BEFORE_NAME_CHARS + 1));
-            let name = cut(&name, name_chars.max(NAME_CHARS_MIN));
-            line.push_str("  ");
-            line.push_str(&visible(&name, Lines::Escape));
-            if let Some(parent) = summary.parent_run_id {
-                line.push_str(&format!("  {dim}child of {parent}{dim:#}"));
-            }
-        }
-        line.trim_end().to_owned()
+        let time = |time: &Option<steno_model::Timestamp>| time.as_ref().map(ToString::to_string);
+        text("run_id", Some(&look.session.id.to_string()));
+        text("parent_run_id", None);
+        text("session_run_id", None);
+        text("provider", look.provider.as_deref());
+        text("name", look.name.as_deref());
+        text("kind", look.kind.as_deref());
+        text("title", title);
+        text("project", look.project.as_deref());
+        text("started_at", time(&look.started).as_deref());
+        text("ended_at", time(&look.ended).as_deref());
+        text("last_at", time(&look.last).as_deref());
+        text("state", Some(look.state));
+        object.number("runs", look.runs() as u64);
+        object.number("events", look.events);
+        object.number("bytes", look.bytes);
+    })
+}
+
+/// Returns a run's summary as JSON, with the state as the store knows it.
+fn run_json(look: &RunLook) -> Result<String, Failure> {
+    let summary = look.summary.clone().unwrap_or_else(|| SummaryBuilder::new(look.head.run).finish());
+    let text = serde_json::to_string(&summary).map_err(|error| Failure::could_not(error.to_string()))?;
+    let mut fields = Fields::parse(&text)?;
+    fields.take("state")?;
+    let mut object = fields.into_extra();
+    object.push("state", JsonString::from(look.state).to_json());
+    object.push("bytes", look.bytes.into());
+    let mut out = String::new();
+    ObjectWriter::begin(&mut out).finish(&object);
+    Ok(out)
+}
+
+fn session_line(
+    look: &SessionLook,
+    title: Option<&str>,
+    index: &IdIndex<RunId>,
+    width: Option<usize>,
+) -> String {
+    let id = look.session.id;
+    let mut line =
+        format!("{}  {}", marked(&id.to_string(), index.shortest(&id.to_string(), &id)), state(look.state));
+    if look.started.is_none() {
+        return line.trim_end().to_owned();
     }
+    let dim = Style::new().dimmed();
+    line.push_str(&format!("  {dim}{:<16}{dim:#}  ", minute(look.started.as_ref())));
+    let has_sizes = width.is_none_or(|width| width >= WIDTH_FOR_SIZES);
+    if has_sizes {
+        line.push_str(&format!("{:>12}  {:>8}  ", count(look.events, "event"), size(look.bytes)));
+    }
+    let used = NARROW_CHARS + if has_sizes { SIZES_CHARS } else { 0 };
+    line.push_str(&cut_to(&session_words(look, title), width, used));
+    line.trim_end().to_owned()
+}
+
+/// Says what a session is: whose, where, how many runs, and what was asked for.
+fn session_words(look: &SessionLook, title: Option<&str>) -> String {
+    let agent = look.name.as_deref().or(look.provider.as_deref()).unwrap_or_default().to_owned();
+    let runs = if look.runs() > 1 { format!("({} runs)", look.runs()) } else { String::new() };
+    let words = [agent, project_name(look.project.as_deref()), runs, title.unwrap_or_default().to_owned()];
+    words.into_iter().filter(|word| !word.is_empty()).collect::<Vec<_>>().join("  ")
+}
+
+fn run_line(look: &RunLook, index: &IdIndex<RunId>, width: Option<usize>) -> String {
+    let run = look.head.run;
+    let mut line = format!(
+        "{}  {}",
+        marked(&run.to_string(), index.shortest(&run.to_string(), &run)),
+        state(look.state)
+    );
+    let Some(summary) = &look.summary else { return line.trim_end().to_owned() };
+    let dim = Style::new().dimmed();
+    line.push_str(&format!(
+        "  {dim}{:<16}{dim:#}  {:>12}  {:>8}  ",
+        minute(summary.started_at.as_ref()),
+        count(summary.events, "event"),
+        size(look.bytes),
+    ));
+    let mut words = summary.name.as_ref().map(ToString::to_string).unwrap_or_default();
+    if let Some(channel) = look.head.channel.as_deref().filter(|channel| *channel != "disk") {
+        words.push_str(&format!("  {channel}"));
+    }
+    if let Some(parent) = look.head.parent {
+        words.push_str(&format!("  child of {parent}"));
+    }
+    if let Some(session) = look.head.session {
+        words.push_str(&format!("  of session {session}"));
+    }
+    let width = width.or(Some(usize::MAX));
+    line.push_str(&cut_to(&words, width, NARROW_CHARS + SIZES_CHARS));
+    line.trim_end().to_owned()
+}
+
+/// Cuts words so that their line fits.
+fn cut_to(words: &str, width: Option<usize>, used: usize) -> String {
+    // One for the mark that it goes on.
+    let chars = width.map_or(TITLE_CHARS_MAX, |width| width.saturating_sub(used + 1).max(TITLE_CHARS_MIN));
+    visible(&cut(words, chars), Lines::Escape).into_owned()
+}
+
+/// Returns a state in its colour, as wide as its column.
+fn state(state: &str) -> String {
+    let style = match state {
+        "recording" => AnsiColor::Cyan.on_default().bold(),
+        "completed" => AnsiColor::Green.on_default(),
+        "failed" | "damaged" => AnsiColor::Red.on_default().bold(),
+        _ => Style::new(),
+    };
+    // Padded outside of the style, so that a line without more ends with its last word.
+    let padding = " ".repeat(STATE_CHARS.saturating_sub(state.len()));
+    format!("{style}{}{style:#}{padding}", state_word(state))
 }
 
 #[cfg(test)]
 mod tests {
+    use steno_library::Session;
     use steno_model::Timestamp;
 
     use super::*;
 
     #[track_caller]
-    fn check(name_chars: usize, width: Option<usize>, want_chars: usize) {
+    fn check(title_chars: usize, width: Option<usize>, want_chars: usize) {
         let run = RunId::parse("550e8400-e29b-41d4-a716-446655440000").unwrap();
-        let summary = RunSummary {
-            name: Some("ä".repeat(name_chars).as_str().into()),
-            started_at: Timestamp::parse("2026-06-08T08:14:42.123Z").ok(),
-            ..SummaryBuilder::new(run).finish()
+        let session = Session { id: run, runs: vec![run], below: Vec::new() };
+        let look = SessionLook {
+            started: Timestamp::parse("2026-06-08T08:14:42.123Z").ok(),
+            ..SessionLook::of(session, &std::collections::BTreeMap::new())
         };
-        let row = Row { run, state: "open", bytes: 0, summary: Some(summary), source: None }.human(width);
-        let dim = Style::new().dimmed();
-        let plain = row.replace(&dim.render().to_string(), "").replace(&dim.render_reset().to_string(), "");
+        let index = IdIndex::new([(run.to_string(), run)]);
+        let row = session_line(&look, Some(&"ä".repeat(title_chars)), &index, width);
+        let styles = [Style::new().dimmed(), Style::new().bold()];
+        let plain = styles.iter().fold(row, |row, style| {
+            row.replace(&style.render().to_string(), "").replace(&style.render_reset().to_string(), "")
+        });
         assert_eq!(plain.chars().count(), want_chars, "{plain}");
     }
 
     #[test]
-    fn a_long_name_is_cut_so_that_its_line_fits() {
-        check(200, None, BEFORE_NAME_CHARS + 200);
-        check(30, Some(130), BEFORE_NAME_CHARS + 30);
+    fn a_line_has_what_fits_and_a_long_title_is_cut() {
+        check(200, None, NARROW_CHARS + SIZES_CHARS + TITLE_CHARS_MAX + 1);
+        check(30, Some(130), NARROW_CHARS + SIZES_CHARS + 30);
         check(200, Some(130), 130);
-        check(200, Some(80), BEFORE_NAME_CHARS + NAME_CHARS_MIN + 1);
+        // Too narrow for sizes, which leaves room for the title.
+        check(200, Some(100), 100);
+        check(200, Some(70), NARROW_CHARS + TITLE_CHARS_MIN + 1);
     }
 }

@@ -5,9 +5,10 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use steno_disk::{NotRegular, read_host_file, read_up_to};
-use steno_journal::{Error as JournalError, Store, run_ends};
-use steno_model::RunId;
+use steno_journal::Error as JournalError;
+use steno_library::{Library, RunHead};
 use steno_model::records::TurnRecord;
+use steno_model::{RunId, Timestamp};
 use steno_server::receipts::{Against, Directory, Error, Proven, ReadSession, Wanted, verify};
 use steno_views::receipt::{text, to_json};
 use steno_views::{Lines, visible};
@@ -82,9 +83,9 @@ fn list(args: &ReceiptLsArgs, settings: &Settings, output: &mut Output) -> Outco
         (Some(dir), thread) => show(&Directory::new(dir).turns(thread.as_deref()).map_err(failure)?),
         (None, Some(thread)) => show(&read(thread, Wanted::default(), settings)?.records.turns),
         (None, None) => {
-            let store = runs::need_store(settings)?;
-            for run in newest_first(&store)? {
-                match ReadSession::of_store(&store, run, Wanted::default()) {
+            let library = runs::need_library(settings)?;
+            for run in newest_first(&library)? {
+                match ReadSession::of_store(library.store()?, run, Wanted::default()) {
                     Ok(read) => show(&read.records.turns),
                     Err(error) => {
                         tracing::warn!("run {run}: {}", visible(&failure(error).message, Lines::Escape));
@@ -105,13 +106,10 @@ fn list(args: &ReceiptLsArgs, settings: &Settings, output: &mut Output) -> Outco
 }
 
 /// Returns the runs in the order of `steno ls`. Times are only a help for eyes here, never an order of events.
-fn newest_first(store: &Store) -> Result<Vec<RunId>, Failure> {
-    let mut runs = store.runs()?;
-    runs.sort_by_cached_key(|run| {
-        let first = run_ends(store, *run).ok().and_then(|ends| ends.events).map(|(first, _)| first);
-        Reverse(first.and_then(|first| first.timestamp.instant()))
-    });
-    Ok(runs)
+fn newest_first(library: &Library) -> Result<Vec<RunId>, Failure> {
+    let mut heads: Vec<&RunHead> = library.heads()?.iter().collect();
+    heads.sort_by_cached_key(|head| Reverse(head.started.as_ref().and_then(Timestamp::instant)));
+    Ok(heads.into_iter().map(|head| head.run).collect())
 }
 
 fn lines(args: &ReceiptTurnArgs, settings: &Settings, output: &mut Output) -> Outcome {

@@ -11,6 +11,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use steno_journal::{Error as JournalError, Journal, Level, Options, Pending};
+use steno_library::parse_id;
 use steno_model::json::JsonString;
 use steno_model::limits::LINE_BYTES_MAX;
 use steno_model::{Draft, Error as ModelError, Seq};
@@ -42,7 +43,7 @@ enum Told {
 }
 
 pub fn run(args: &RecordArgs, settings: &Settings) -> Outcome {
-    let run = runs::parse_id(&args.run).map_err(|error| {
+    let run = parse_id(&args.run).map_err(|error| {
         Failure::from(error).with_hint("make one with `uuidgen` or `cat /proc/sys/kernel/random/uuid`")
     })?;
     let level = Level::from(settings.level.value);
@@ -215,7 +216,8 @@ impl Answers {
             return Ok(self.exit);
         }
         let message = format!("{} of {} refused", self.refused, count(self.answered, "line"));
-        Err(Failure { exit: self.exit, message, hint: Some("the answers on stdout say why".to_owned()) })
+        let failure = Failure { exit: self.exit, ..Failure::nothing(message) };
+        Err(failure.with_hint("the answers on stdout say why"))
     }
 
     /// Returns what comes next. When nothing is waiting, whoever counts on the answers so far gets them first.

@@ -1,11 +1,12 @@
 //! The runs that an argument names, with those below them: of the store, of a transcript file, of agents' own files.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::rc::Rc;
 
-use steno_journal::{Error as JournalError, Reader, Store, run_ends};
+use steno_journal::Reader;
+use steno_library::{Library, Named, Want};
 use steno_model::{ExchangeEvent, RunId};
 use steno_session::{Content, Session, SessionBuilder};
 use steno_views::tree::{Joined, RunTree, join, join_all};
@@ -29,14 +30,19 @@ pub struct Related {
 impl Related {
     /// Reads what an argument names.
     pub fn read(text: &str, settings: &Settings) -> Result<Self, Failure> {
-        match runs::find(text, settings)? {
-            Found::Run(run) => {
-                let mut reader = runs::open_reader(&Found::Run(run), settings)?;
-                Self::below(run, Building::begin(run).read(&mut reader)?, settings)
+        let library = runs::open_library(settings)?;
+        match runs::resolve(text, Want::Session, &library, settings)? {
+            Named::Session(session) | Named::Run(session) => {
+                let store = library.store()?;
+                for run in library.runs_of(session)? {
+                    runs::warn_of_broken_seals(store, run);
+                }
+                let sessions = library.family(session, Content::Whole)?;
+                Ok(Self::of_sessions(session, sessions))
             }
-            Found::File(path) => match Files::unless_transcript(&path)? {
+            Named::Path(path) => match Files::unless_transcript(&path)? {
                 Some(files) => Self::of_agents(files, text),
-                None => Self::of_transcript(&path, settings),
+                None => Self::of_transcript(&path, &library, settings),
             },
         }
     }
@@ -63,44 +69,21 @@ impl Related {
         Ok(Self { joined: join_all(trees), sessions, is_of_agents: true, tally })
     }
 
-    fn of_transcript(path: &Path, settings: &Settings) -> Result<Self, Failure> {
+    /// Reads a transcript file, with the sessions of the store that stand below it.
+    fn of_transcript(path: &Path, library: &Library, settings: &Settings) -> Result<Self, Failure> {
         let mut reader = runs::open_reader(&Found::File(path.to_owned()), settings)?;
         let first = reader.read_next()?;
         let first = first.ok_or_else(|| Failure::nothing(format!("`{}` has no events", path.display())))?;
-        let mut building = Building::begin(first.event.run_id);
+        let run = first.event.run_id;
+        let mut building = Building::begin(run);
         building.push(&first.event);
-        Self::below(first.event.run_id, building.read(&mut reader)?, settings)
+        let session = building.read(&mut reader)?;
+        Ok(Self::of_sessions(run, library.below(run, session, Content::Whole)?))
     }
 
-    /// Reads every run of the store below the root: those that parents link, and those that name their parent
-    /// themselves.
-    fn below(root: RunId, session: Session, settings: &Settings) -> Result<Self, Failure> {
-        let mut trees = BTreeMap::from([(root, RunTree::of(&session))]);
-        let mut sessions = BTreeMap::from([(root, session)]);
-        if let Some(store) = runs::open_store(settings)? {
-            let by_parent = children_by_parent(&store)?;
-            let mut seen = BTreeSet::from([root]);
-            let mut waiting = VecDeque::from([root]);
-            while let Some(run) = waiting.pop_front() {
-                let links = trees.get(&run).into_iter().flat_map(|tree: &RunTree| &tree.links);
-                let claimed = by_parent.get(&run).into_iter().flatten().copied();
-                let below = links.map(|link| link.run_id).chain(claimed);
-                for child in below.filter(|child| seen.insert(*child)).collect::<Vec<_>>() {
-                    match Reader::open(&store, child) {
-                        Ok(reader) => {
-                            let session = Building::begin(child).read(&mut reader.until_now()?)?;
-                            trees.insert(child, RunTree::of(&session));
-                            sessions.insert(child, session);
-                            waiting.push_back(child);
-                        }
-                        // Linked and not here: the join says that it is missing.
-                        Err(JournalError::NoSuchRun { .. }) => {}
-                        Err(error) => return Err(error.into()),
-                    }
-                }
-            }
-        }
-        Ok(Self { joined: join(root, trees), sessions, is_of_agents: false, tally: Tally::default() })
+    fn of_sessions(root: RunId, sessions: BTreeMap<RunId, Session>) -> Self {
+        let trees = sessions.iter().map(|(id, session)| (*id, RunTree::of(session))).collect();
+        Self { joined: join(root, trees), sessions, is_of_agents: false, tally: Tally::default() }
     }
 }
 
@@ -185,21 +168,4 @@ impl Building {
         }
         Ok(self.builder.finish())
     }
-}
-
-/// Returns the runs that name each run as their parent.
-pub fn children_by_parent(store: &Store) -> Result<BTreeMap<RunId, Vec<RunId>>, Failure> {
-    let mut children = BTreeMap::<RunId, Vec<RunId>>::new();
-    for run in store.runs()? {
-        let parent = match run_ends(store, run) {
-            Ok(ends) => ends.events.and_then(|(first, _)| first.parent_run_id),
-            // A damaged run is nobody's child here; `verify` names it.
-            Err(JournalError::Damaged { .. } | JournalError::NotRegular { .. }) => None,
-            Err(error) => return Err(error.into()),
-        };
-        if let Some(parent) = parent {
-            children.entry(parent).or_default().push(run);
-        }
-    }
-    Ok(children)
 }

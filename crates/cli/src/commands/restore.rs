@@ -2,13 +2,12 @@
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use serde_json::json;
+use steno_library::{Archived, Library};
 use steno_vault::{Manifest, RestoreError, Sighting, Standing, Vault};
 use steno_views::{Lines, count, visible, with_causes};
 
-use crate::archiving::sessions::find_sources;
 use crate::args::RestoreArgs;
 use crate::failure::{Exit, Failure, Outcome};
 use crate::output::{Output, size};
@@ -27,14 +26,14 @@ struct Planned {
 }
 
 pub fn run(args: &RestoreArgs, settings: &Settings, output: &mut Output) -> Outcome {
-    let store = runs::need_store(settings)?;
-    let vault = Vault::open(Arc::clone(store.disk()));
-    let manifests = find_sources(&args.run, &store, &vault, settings)?;
+    let library = runs::need_library(settings)?;
+    let manifests = files_of(&args.run, &library)?;
+    let vault = library.vault()?;
     let paths = paths_for(&manifests, args.to.as_deref())?;
     let mut plan = Vec::new();
     for (number, (manifest, path)) in manifests.into_iter().zip(paths).enumerate() {
         let wanted = if number == 0 { args.generation } else { None };
-        plan.push(plan_for(&vault, manifest, wanted, path)?);
+        plan.push(plan_for(vault, manifest, wanted, path)?);
     }
     if args.list {
         list(&plan, args.json, output);
@@ -62,6 +61,17 @@ pub fn run(args: &RestoreArgs, settings: &Settings, output: &mut Output) -> Outc
         tell(file, args.json, output);
     }
     Ok(Exit::Done)
+}
+
+/// Finds the files of what an argument names.
+fn files_of(text: &str, library: &Library) -> Result<Vec<Manifest>, Failure> {
+    let what = match library.archived(text)? {
+        Archived::Files(manifests) => return Ok(manifests),
+        Archived::Run(run) => format!("run {run}"),
+        Archived::Thread(thread) => format!("what the store has of thread {thread}"),
+    };
+    Err(Failure::nothing(format!("{what} was not made from a file of an agent"))
+        .with_hint("only sessions that `steno up`, `import` or `watch` has archived have files to give back"))
 }
 
 /// Returns where each file goes, no two to one place.

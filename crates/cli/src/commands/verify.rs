@@ -82,14 +82,14 @@ pub fn run(args: &VerifyArgs, settings: &Settings, output: &mut Output) -> Outco
     if [transcripts, spines, connections, evidence, foreign].iter().all(|tally| tally.all() == 0) {
         return Err(Failure::nothing("there is nothing to verify").with_hint("`steno ls` lists the runs"));
     }
-    if let Some(store) = store.as_ref().filter(|_| !args.runs.is_empty()) {
+    if store.is_some() && !args.runs.is_empty() {
         output.flush();
         let wanted = wanted(args, settings, None)?;
         let of_store = wanted.iter().filter_map(|found| match found {
             Found::Run(run) => Some(*run),
             Found::File(_) => None,
         });
-        tell_of_unchecked(store, &of_store.collect::<Vec<_>>())?;
+        tell_of_unchecked(&runs::open_library(settings)?, &of_store.collect::<Vec<_>>())?;
     }
     let mut failed = Vec::new();
     for (tally, noun) in [(transcripts, "transcript"), (spines, "spine"), (connections, "connection")] {

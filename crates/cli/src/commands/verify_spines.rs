@@ -7,10 +7,11 @@ use anstyle::AnsiColor;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::json;
 use steno_adapters::codex::session_run;
-use steno_journal::{Error as JournalError, Report, Severity, SpineState, Store, run_ends, validate_spine};
+use steno_journal::{Error as JournalError, Report, Severity, SpineState, Store, validate_spine};
+use steno_library::Library;
 use steno_model::{RunId, ThreadId};
 use steno_vault::Vault;
-use steno_views::{Lines, count, session_run_id, visible, with_causes};
+use steno_views::{Lines, count, visible, with_causes};
 
 use super::verify::Tally;
 use crate::archiving::follow::tell;
@@ -18,14 +19,11 @@ use crate::failure::Failure;
 use crate::output::{self, Output, size};
 
 /// Says that the spines of runs which were asked for by themselves are not checked with them.
-pub fn tell_of_unchecked(store: &Store, runs: &[RunId]) -> Result<(), Failure> {
-    let mut sessions: BTreeSet<RunId> = runs.iter().copied().collect();
-    for run in runs {
-        // One that is damaged has been told.
-        let first = run_ends(store, *run).ok().and_then(|ends| ends.events);
-        sessions.extend(first.and_then(|(first, _)| session_run_id(&first)));
-    }
-    for thread in store.spines()?.iter().filter(|thread| sessions.contains(&session_run(thread.as_str()))) {
+pub fn tell_of_unchecked(library: &Library, runs: &[RunId]) -> Result<(), Failure> {
+    let relations = library.relations()?;
+    let sessions: BTreeSet<RunId> =
+        runs.iter().map(|run| relations.owner(*run)).chain(runs.iter().copied()).collect();
+    for thread in library.spines()?.iter().filter(|thread| sessions.contains(&session_run(thread.as_str()))) {
         tell(&format!(
             "the spine of {thread} was not checked: `steno spine validate {thread}` does that, and `steno verify` without a run"
         ));

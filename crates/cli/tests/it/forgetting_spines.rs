@@ -136,7 +136,7 @@ fn connect(steno: &Steno) {
 
 /// The runs of the store, the newest last.
 fn runs(steno: &Steno) -> Vec<String> {
-    let listed = steno.run(&["ls", "--json"]).json();
+    let listed = steno.run(&["ls", "--runs", "--json"]).json();
     listed.iter().map(|run| run["run_id"].as_str().unwrap().to_owned()).collect()
 }
 

@@ -1,4 +1,4 @@
-//! `steno ls`: every run of the store with what it is and how it stands.
+//! `steno ls`: every session of the store, or every run, with what it is and how it stands.
 
 use std::fs;
 
@@ -42,8 +42,14 @@ fn plain(run: &str, state: &str) -> Value {
 /// Compares the list, as JSON and as text, with what it should say.
 #[track_caller]
 fn check(steno: &Steno, want: &[Value]) {
+    check_with(steno, &[], want);
+}
+
+#[track_caller]
+fn check_with(steno: &Steno, more: &[&str], want: &[Value]) {
+    let ls = |args: &[&str]| steno.run(&[&["ls"], args, more].concat());
     let damaged = want.iter().filter(|run| run["state"] == "damaged").count();
-    let said = steno.run(&["ls", "--json"]);
+    let said = ls(&["--json"]);
     assert_eq!((said.code, said.err.matches("is damaged: ").count()), (0, damaged), "{}", said.err);
     let by_id = |mut runs: Vec<Value>| {
         runs.sort_by_key(|run| run["run_id"].to_string());
@@ -51,7 +57,7 @@ fn check(steno: &Steno, want: &[Value]) {
     };
     let listed = by_id(said.json().iter().map(promised).collect());
     assert_eq!(listed, want);
-    let said = steno.run(&["ls"]);
+    let said = ls(&[]);
     assert_eq!((said.code, said.err.lines().count()), (0, damaged), "{}", said.err);
     let words = |line: &str| line.split_whitespace().take(2).collect::<Vec<_>>().join(" ");
     let mut shown: Vec<String> = said.out.lines().map(words).collect();
@@ -182,8 +188,8 @@ fn a_torn_tail_is_no_damage() {
     }
 }
 
-#[test]
-fn parent_session_and_provider_are_told() {
+/// A session of an agent, what a wrap has recorded of it, and its subagent.
+fn family() -> (Steno, [String; 3]) {
     let steno = Steno::new();
     let (session, wrap, child) = (id(1), id(2), id(3));
     let source =
@@ -194,12 +200,75 @@ fn parent_session_and_provider_are_told() {
     steno.recorded(&wrap, &[first]);
     let mut first = started(json!({ "name": "general-purpose", "kind": "subagent" }));
     first["parent_run_id"] = json!(session);
-    steno.recorded(&child, &[first]);
-    let mut want = [plain(&session, "open"), plain(&wrap, "open"), plain(&child, "open")];
+    steno.recorded(&child, &[first, json!({ "type": "run.completed", "timestamp": ENDED })]);
+    (steno, [session, wrap, child])
+}
+
+#[test]
+fn with_runs_parent_session_and_provider_are_told() {
+    let (steno, [session, wrap, child]) = family();
+    let mut want = [plain(&session, "open"), plain(&wrap, "open"), plain(&child, "completed")];
     want[0]["provider"] = json!("claude");
     want[1]["session_run_id"] = json!(session);
     want[2]["parent_run_id"] = json!(session);
-    check(&steno, &want);
+    check_with(&steno, &["--runs"], &want);
+    let shown = steno.run(&["ls", "--runs"]).out;
+    assert!(shown.contains(&format!("child of {session}")), "{shown}");
+    assert!(shown.contains(&format!("of session {session}")), "{shown}");
+}
+
+#[test]
+fn a_session_is_one_row_with_what_was_seen_of_it_elsewhere_and_its_subagents() {
+    let (steno, [session, wrap, _]) = family();
+    let mut want = plain(&session, "open");
+    want["provider"] = json!("claude");
+    check(&steno, &[want]);
+    let listed = &steno.run(&["ls", "--json"]).json()[0];
+    assert_eq!((&listed["runs"], &listed["events"]), (&json!(3), &json!(4)), "{listed}");
+    assert_eq!((&listed["started_at"], &listed["last_at"]), (&json!(TIME), &json!(ENDED)), "{listed}");
+    assert!(steno.run(&["ls"]).out.contains("(3 runs)"));
+    // Its id is the agent's own, also where only the wrap is there.
+    fs::remove_file(steno.transcript(&session)).unwrap();
+    fs::remove_file(steno.beside(&session, "seals.jsonl")).unwrap();
+    let listed = &steno.run(&["ls", "--json"]).json()[0];
+    assert_eq!((&listed["run_id"], &listed["runs"]), (&json!(session), &json!(2)), "{listed}");
+    assert!(steno.run(&["events", &session, "--raw"]).out.contains(&wrap));
+}
+
+#[test]
+fn a_session_is_listed_with_its_project_and_the_first_words_that_were_said() {
+    let steno = Steno::new();
+    let text = |text: &str| json!({ "type": "text", "fidelity": "agent_emitted", "text": text });
+    let mut system = text("You are helpful.");
+    system["label"] = json!("system_prompt");
+    let message = |blocks: Value| event("message.user", TIME, json!({ "role": "user", "blocks": blocks }));
+    steno.recorded(
+        RUN,
+        &[
+            started(json!({ "name": "codex", "kind": "session", "cwd": "/srv/shop" })),
+            message(json!([system])),
+            message(json!([text("\n  Fix the build.\nIt fails.")])),
+        ],
+    );
+    let listed = &steno.run(&["ls", "--json"]).json()[0];
+    assert_eq!((&listed["title"], &listed["project"]), (&json!("Fix the build."), &json!("/srv/shop")));
+    assert!(steno.run(&["ls"]).out.ends_with("codex  shop  Fix the build.\n"));
+}
+
+#[test]
+fn the_part_of_an_id_that_is_enough_stands_out_where_colours_are_wanted() {
+    let steno = Steno::new();
+    let (one, other) = ("0199aaaa-0000-7000-8000-00000000beef", "0199aaaa-0000-7000-8000-00000000cafe");
+    for run in [one, other] {
+        steno.recorded(run, &[started(Value::Null)]);
+    }
+    let shown = steno.run(&["ls", "--color", "always"]).out;
+    for id in [one, other] {
+        let (rest, part) = id.split_at(id.len() - 4);
+        assert!(shown.contains(&format!("\u{1b}[2m{rest}\u{1b}[0m\u{1b}[1m{part}\u{1b}[0m  ")), "{shown:?}");
+        assert_eq!(steno.run(&["events", part]).code, 0, "what stands out is enough");
+        assert!(steno.run(&["ls"]).out.contains(&format!("{id}  ")), "plain without colours");
+    }
 }
 
 #[test]

@@ -23,6 +23,7 @@ mod kit;
 mod limits;
 mod listing;
 mod mishaps;
+mod naming;
 mod noticed;
 mod permissions;
 mod privacy;

@@ -143,7 +143,7 @@ fn the_beginning_of_a_thread_that_means_several_or_none_is_told_so() {
     }
     assert_eq!(steno.run(&["import"]).code, 0);
     let said = steno.run(&["spine", "record", "0199aaaa"]);
-    assert!(said.code == 2 && said.err.contains("`0199aaaa` begins 3 threads; give more of it"), "{said:?}");
+    assert!(said.code == 2 && said.err.contains("`0199aaaa` names 3 threads"), "{said:?}");
     let said = steno.run(&["spine", "record", "0199aaaa-0000-7000-8000-000000000003"]);
     assert!(said.code == 0 && said.out.contains("000000000003"), "{said:?}");
     steno.record(&[r#"{"type":"run.started"}"#]);
@@ -153,7 +153,31 @@ fn the_beginning_of_a_thread_that_means_several_or_none_is_told_so() {
     assert!(said.code == 1 && told, "{said:?}");
     steno.recorded(&RUN.replace("440000", "440001"), &[serde_json::json!({"type": "run.started"})]);
     let said = steno.run(&["spine", "record", &RUN[..8]]);
-    assert!(said.code == 2 && said.err.contains("begins 2 runs"), "{said:?}");
+    assert!(said.code == 2 && said.err.contains("names 2 runs"), "{said:?}");
+}
+
+#[test]
+fn a_session_file_that_was_imported_by_its_path_is_recorded_too() {
+    let steno = Steno::new();
+    let id = "0199aaaa-0000-7000-8000-00000000beef";
+    let meta = META.replace("t1", id).replace("\"cwd\"", r#""timestamp":"2026-05-01T10:00:00.000Z","originator":"x","cli_version":"0.166.0","source":"exec","cwd""#);
+    fs::write(steno.dir.path().join("kept.jsonl"), meta + "\n").unwrap();
+    let exec = r#"{"type":"thread.started","thread_id":"0199aaaa-0000-7000-8000-00000000cafe"}"#;
+    fs::write(steno.dir.path().join("stream.jsonl"), format!("{exec}\n{{\"type\":\"turn.started\"}}\n"))
+        .unwrap();
+    assert_eq!(steno.run(&["import", "kept.jsonl", "stream.jsonl"]).code, 0);
+    // The stream is no thread's own file.
+    let want = format!("recorded  {id}  2 new records\n");
+    for args in [&["spine", "record", "--all"][..], &["spine", "record", "beef"]] {
+        let said = steno.run(args);
+        assert_eq!(
+            (said.code, said.out.replace("0 new records, 2 known", "2 new records")),
+            (0, want.clone()),
+            "{said:?}"
+        );
+    }
+    let said = steno.run(&["forget", "beef", "--yes"]);
+    assert!(said.code == 0 && said.err.contains("forgot 1 file, 1 run and 1 spine"), "{said:?}");
 }
 
 /// Session files below a directory.

@@ -62,7 +62,7 @@ fn files_with(steno: &Steno, text: &str) -> Vec<String> {
 }
 
 fn runs(steno: &Steno) -> usize {
-    steno.run(&["ls", "--json"]).out.lines().count()
+    steno.run(&["ls", "--runs", "--json"]).out.lines().count()
 }
 
 #[test]
@@ -74,7 +74,7 @@ fn a_thread_goes_with_the_connection_that_had_nothing_else() {
     let said = steno.run(&["forget", "0199aaaa", "--yes"]);
     check(&said, 0, &["forgot 2 files, 2 runs and 1 spine"]);
     assert_eq!((files_with(&steno, "The secret"), runs(&steno)), (Vec::new(), 0));
-    check(&steno.run(&["show", "0199aaaa"]), 1, &["no run begins with"]);
+    check(&steno.run(&["show", "0199aaaa"]), 1, &["no session begins or ends with"]);
 }
 
 #[test]
@@ -106,11 +106,14 @@ fn a_thread_of_a_connection_is_found_by_its_name() {
         check(&said, 0, &[&format!("The secret of {SECOND}.")]);
         assert!(!said.out.contains(FIRST), "{said:?}");
     }
-    check(&steno.run(&["show", "0199"]), 2, &["`0199` is shown by several runs", "give one of the runs"]);
-    check(&steno.run(&["show", "0199cccc"]), 1, &["no run begins with `0199cccc`"]);
-    // A thread that was on two connections is two trajectories, and two runs to show.
+    check(&steno.run(&["show", "0199"]), 2, &["`0199` names 2 sessions", FIRST, SECOND, "give more of it"]);
+    check(&steno.run(&["show", "0199cccc"]), 1, &["no session begins or ends with `0199cccc`"]);
+    // A thread that was on two connections is one session of two runs, and two trajectories.
     connect(&steno, &[FIRST]);
-    check(&steno.run(&["show", FIRST]), 2, &["is shown by several runs"]);
+    let shown = steno.run(&["show", FIRST]);
+    let prompt = format!("The secret of {FIRST}.");
+    assert_eq!((shown.code, shown.out.matches(&prompt).count()), (0, 2), "{shown:?}");
+    check(&steno.run(&["events", FIRST]), 2, &["names 2 runs"]);
     let said = steno.run(&["export", "atif", FIRST, "-o", "-"]);
     assert_eq!((said.code, said.out.lines().count()), (0, 2), "{said:?}");
 }

@@ -4,6 +4,7 @@
 //! archive, or has anything forgotten, deletes what is left. Spines are deleted here, since the vault does not know them.
 
 mod belongings;
+mod plan;
 mod said;
 
 use std::collections::BTreeSet;
@@ -12,6 +13,7 @@ use std::sync::Arc;
 
 use steno_disk::{LockGuard, StorePath};
 use steno_journal::{Error as JournalError, HeldSpine, RunFile, SpineReader, Store};
+use steno_library::{Error as LibraryError, connection_of as connection_id};
 use steno_model::{Evidence, RunId, ThreadId};
 use steno_vault::{
     Error as VaultError, Forgotten, Manifest, NameHash, Reason, Role, SourceId, SourceInfo, SpineTombstone,
@@ -25,6 +27,7 @@ use crate::connection::{ConnectionRules, Spooled, blank};
 use crate::spines::{self, SourceName};
 
 pub use belongings::{Belongings, PiecesOf, SharedFile, belongings, of_project, shared_files};
+pub use plan::{Plan, Wanted};
 pub use said::{SaidOf, SharedConnection, said_of};
 
 /// Why something could not be forgotten.
@@ -51,6 +54,9 @@ pub enum Error {
         #[source]
         source: Box<spines::Error>,
     },
+    /// What the library says.
+    #[error(transparent)]
+    Library(#[from] LibraryError),
     /// What the journal says.
     #[error(transparent)]
     Journal(#[from] JournalError),
@@ -69,6 +75,7 @@ impl Error {
                 | Self::ConnectionHeld { .. }
                 | Self::Journal(JournalError::Held { .. })
                 | Self::Vault(VaultError::Held { .. } | VaultError::Busy { .. })
+                | Self::Library(LibraryError::Vault(VaultError::Held { .. } | VaultError::Busy { .. }))
         )
     }
 }
@@ -174,18 +181,33 @@ fn connection_in(source: &str) -> Option<&str> {
 /// Tells whether a file of the vault is a thread's own.
 #[must_use]
 pub fn is_session_of(manifest: &Manifest, thread: &ThreadId) -> bool {
+    session_in(manifest) == Some(thread.as_str())
+}
+
+/// Returns the thread whose session file a file of the vault is. Of a stream of Codex that lies in no home it is the id of
+/// its run, which is no thread's.
+#[must_use]
+pub fn thread_of(manifest: &Manifest) -> Option<ThreadId> {
+    ThreadId::parse(session_in(manifest)?).ok()
+}
+
+/// Returns what a session file of Codex says its thread is: where it lies in a home its name, else its events. The run of
+/// such a file has the id of its thread; what was recorded elsewhere has another, which is no thread's.
+fn session_in(manifest: &Manifest) -> Option<&str> {
     let info = &manifest.info;
-    let id = info.session.as_deref().and_then(|session| session.rsplit('/').next());
-    info.provider.as_deref() == Some("codex") && info.role == Role::Transcript && id == Some(thread.as_str())
+    if info.provider.as_deref() != Some("codex") || info.role != Role::Transcript {
+        return None;
+    }
+    match &info.session {
+        Some(session) => session.rsplit('/').next(),
+        None => manifest.adapted.as_ref()?.runs.first().map(String::as_str),
+    }
 }
 
 /// Returns the connection that a file of the vault is.
 #[must_use]
 pub fn connection_of(manifest: &Manifest) -> Option<Spooled> {
-    let path: &Path = &manifest.info.path.0;
-    let is_in_place = path.parent().and_then(Path::file_name).is_some_and(|dir| dir == "connections");
-    let id = path.file_name()?.to_str()?.strip_suffix(".jsonl")?;
-    Uuid::try_parse(id).ok().filter(|_| is_in_place).map(|id| Spooled { id })
+    connection_id(manifest).map(|id| Spooled { id })
 }
 
 /// Returns the names of all that a spine was made from, as far as it can be read.

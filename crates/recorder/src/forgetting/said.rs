@@ -6,10 +6,10 @@
 use std::collections::BTreeSet;
 
 use steno_adapters::codex::session_run;
-use steno_journal::{Error as JournalError, Store, run_ends};
-use steno_model::{Evidence, RunId, ThreadId};
+use steno_journal::Store;
+use steno_library::{Library, RunHead};
+use steno_model::{RunId, ThreadId};
 use steno_vault::Manifest;
-use steno_views::session_run_id;
 
 use super::{Error, connection_in, connection_of, sources_of};
 
@@ -37,7 +37,11 @@ pub struct SharedConnection {
 ///
 /// # Errors
 /// What the system says.
-pub fn said_of(store: &Store, manifests: &[Manifest], threads: &BTreeSet<ThreadId>) -> Result<SaidOf, Error> {
+pub fn said_of(
+    library: &Library,
+    manifests: &[Manifest],
+    threads: &BTreeSet<ThreadId>,
+) -> Result<SaidOf, Error> {
     let sessions: BTreeSet<RunId> = threads.iter().map(|thread| session_run(thread.as_str())).collect();
     let mut said = SaidOf::default();
     let is_connection = |manifest: &&Manifest| connection_of(manifest).is_some();
@@ -45,11 +49,9 @@ pub fn said_of(store: &Store, manifests: &[Manifest], threads: &BTreeSet<ThreadI
     if sessions.is_empty() || connections.is_empty() {
         return Ok(said);
     }
-    let all = heard(store)?;
+    let (store, all) = (library.store()?, library.heads()?);
     for manifest in connections {
-        let source = manifest.id.to_string();
-        let heard: Vec<&Heard> =
-            all.iter().filter(|heard| heard.source.as_deref() == Some(&source)).collect();
+        let heard: Vec<&RunHead> = all.iter().filter(|head| head.source == Some(manifest.id)).collect();
         let own = with_subagents(&heard, &sessions);
         if own.is_empty() {
             continue;
@@ -72,39 +74,12 @@ pub fn said_of(store: &Store, manifests: &[Manifest], threads: &BTreeSet<ThreadI
     Ok(said)
 }
 
-/// What the first event of a run says of it.
-struct Heard {
-    run: RunId,
-    parent: Option<RunId>,
-    session: Option<RunId>,
-    source: Option<String>,
-}
-
-fn heard(store: &Store) -> Result<Vec<Heard>, Error> {
-    let mut all = Vec::new();
-    for run in store.runs()? {
-        match run_ends(store, run) {
-            Ok(ends) => {
-                let Some((first, _)) = ends.events else { continue };
-                let evidence = first.extra.get("evidence").and_then(Evidence::read);
-                let source = evidence.map(|evidence| evidence.source.to_text().into_owned());
-                all.push(Heard { run, parent: first.parent_run_id, session: session_run_id(&first), source });
-            }
-            Err(
-                JournalError::Damaged { .. } | JournalError::Shrunk { .. } | JournalError::NotRegular { .. },
-            ) => {}
-            Err(error) => return Err(error.into()),
-        }
-    }
-    Ok(all)
-}
-
 /// Returns the runs of a connection that show sessions, and those below them.
-fn with_subagents<'a>(heard: &[&'a Heard], sessions: &BTreeSet<RunId>) -> Vec<&'a Heard> {
-    let mut own: Vec<&Heard> = Vec::new();
+fn with_subagents<'a>(heard: &[&'a RunHead], sessions: &BTreeSet<RunId>) -> Vec<&'a RunHead> {
+    let mut own: Vec<&RunHead> = Vec::new();
     let mut known = BTreeSet::new();
     loop {
-        let is_own = |heard: &&&Heard| {
+        let is_own = |heard: &&&RunHead| {
             !known.contains(&heard.run)
                 && (heard.session.is_some_and(|session| sessions.contains(&session))
                     || heard.parent.is_some_and(|parent| known.contains(&parent)))

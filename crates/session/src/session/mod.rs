@@ -117,6 +117,19 @@ impl Session {
         self.runs.get(at.run.0).map_or(self.id, |run| run.id)
     }
 
+    /// Names its children anew: a run that was recorded on another channel has an id of its own.
+    pub fn name_children(&mut self, name: impl Fn(RunId) -> RunId) {
+        for child in &mut self.children {
+            child.run_id = name(child.run_id);
+        }
+        for (run, _) in &mut self.links {
+            *run = name(*run);
+        }
+        for step in &mut self.steps {
+            step.child_run_id = step.child_run_id.map(&name);
+        }
+    }
+
     /// Returns the calls without a result, in the order of their first report.
     pub fn dangling(&self) -> impl Iterator<Item = &Call> {
         self.calls.iter().filter(|call| !call.is_answered)

@@ -92,8 +92,11 @@ impl Export<'_> {
             }
         }
         if let Some(trouble) = &session.trouble {
-            let failure =
-                Failure { exit: trouble.exit, message: trouble.message.clone(), hint: trouble.hint.clone() };
+            let failure = Failure {
+                exit: trouble.exit,
+                hint: trouble.hint.clone(),
+                ..Failure::could_not(&trouble.message)
+            };
             self.failed(None, failure);
         }
         Ok(())
@@ -206,7 +209,7 @@ impl Export<'_> {
             (0, _, _) => Ok(Exit::Done),
             (failed, all, exit) => {
                 let message = format!("{} of {} not exported", failed, sessions(failed + all));
-                Err(Failure { exit: exit.unwrap_or(Exit::Found), message, hint: None })
+                Err(Failure { exit: exit.unwrap_or(Exit::Found), ..Failure::nothing(message) })
             }
         }
     }

@@ -9,19 +9,17 @@ use std::sync::Arc;
 
 use steno_disk::Reading;
 use steno_journal::{Error as JournalError, Reader, RunFile, Store};
+use steno_library::{Archived, Library, Named, Want};
 use steno_model::limits::LINE_BYTES_MAX;
 use steno_model::{Evidence, ExchangeEvent, RunId};
 use steno_recorder::evidence::EvidenceReader;
 use steno_session::{Content, SessionBuilder};
-use steno_vault::Vault;
 use steno_views::atif::{Family, Kin, NoRecords, Records, Run, parents_of};
 
 use super::super::provider_events;
-use super::super::related_runs::children_by_parent;
-use crate::archiving::sessions::{find_sources, shown};
 use crate::failure::Failure;
 use crate::provider_files::{Files, Opened, read_piece};
-use crate::runs::{self, Found};
+use crate::runs;
 use crate::settings::Settings;
 
 /// How much of a transcript is read at once to find whom it links.
@@ -51,17 +49,18 @@ pub struct Session {
 impl Wanted {
     /// Finds what arguments name.
     pub fn find(texts: &[String], settings: &Settings) -> Result<Self, Failure> {
+        let library = runs::open_library(settings)?;
         let mut jobs = VecDeque::new();
         for text in texts {
-            jobs.extend(named(text, settings)?);
+            jobs.extend(named(text, &library, settings)?);
         }
-        Ok(Self { jobs, store: StoreRuns::open(settings)? })
+        Ok(Self { jobs, store: StoreRuns::open(&library)? })
     }
 
     /// Finds every session of the store: the runs that stand below no other, each run in one of them.
     pub fn all(settings: &Settings) -> Result<Self, Failure> {
-        runs::need_store(settings)?;
-        let Some(mut store) = StoreRuns::open(settings)? else {
+        let library = runs::need_library(settings)?;
+        let Some(mut store) = StoreRuns::open(&library)? else {
             return Ok(Self { jobs: VecDeque::new(), store: None });
         };
         let parents = parents_of(&store.kin()?);
@@ -108,12 +107,15 @@ fn empty(path: &Path) -> Failure {
     Failure::nothing(format!("`{}` has no events", path.display()))
 }
 
-/// Finds what one argument names: a run or a file, else a session as its agent calls it.
-fn named(text: &str, settings: &Settings) -> Result<Vec<Job>, Failure> {
-    match runs::find(text, settings) {
-        Ok(Found::Run(run)) => Ok(vec![Job::Run(run)]),
-        Ok(Found::File(path)) if path.is_dir() => Ok(grouped(Files::find(&[path]))),
-        Ok(Found::File(path)) => {
+/// Finds what one argument names: a session or a file, else a session as its agent calls it.
+fn named(text: &str, library: &Library, settings: &Settings) -> Result<Vec<Job>, Failure> {
+    match runs::resolve(text, Want::Session, library, settings) {
+        // Several connections may show one session.
+        Ok(Named::Session(session) | Named::Run(session)) => {
+            Ok(library.roots(session)?.into_iter().map(Job::Run).collect())
+        }
+        Ok(Named::Path(path)) if path.is_dir() => Ok(grouped(Files::find(&[path]))),
+        Ok(Named::Path(path)) => {
             if Files::unless_transcript(&path)?.is_none() {
                 return Ok(vec![Job::Transcript(path)]);
             }
@@ -123,19 +125,12 @@ fn named(text: &str, settings: &Settings) -> Result<Vec<Job>, Failure> {
             Ok(grouped(Files::find(&paths)))
         }
         Err(failure) => {
-            let Some(store) = runs::open_store(settings)? else { return Err(failure) };
-            // Several connections may show one session.
-            let shown = shown(text, &store)?;
-            if !shown.is_empty() && runs::begun_by(text, settings)?.is_empty() {
-                return Ok(shown.into_iter().map(|shown| Job::Run(shown.run)).collect());
-            }
-            let vault = Vault::open(Arc::clone(store.disk()));
-            let Ok(sources) = find_sources(text, &store, &vault, settings) else { return Err(failure) };
+            let Ok(Archived::Files(sources)) = library.archived(text) else { return Err(failure) };
             let runs = sources.iter().filter_map(|manifest| manifest.adapted.as_ref()?.runs.first());
             let runs: BTreeSet<RunId> = runs.filter_map(|run| RunId::parse(run).ok()).collect();
-            let by_parent = children_by_parent(&store)?;
+            let children = library.relations()?.children();
             let below: BTreeSet<RunId> =
-                runs.iter().filter_map(|run| by_parent.get(run)).flatten().copied().collect();
+                runs.iter().filter_map(|run| children.get(run)).flatten().copied().collect();
             if runs.is_empty() {
                 return Err(failure);
             }
@@ -223,12 +218,11 @@ struct StoreRuns {
 }
 
 impl StoreRuns {
-    fn open(settings: &Settings) -> Result<Option<Self>, Failure> {
-        let Some(store) = runs::open_store(settings)? else { return Ok(None) };
-        let by_parent = children_by_parent(&store)?;
-        let vault = Vault::open(Arc::clone(store.disk()));
-        let records = VaultRecords(EvidenceReader::new(vault));
-        Ok(Some(Self { store, by_parent, parents: None, records }))
+    fn open(library: &Library) -> Result<Option<Self>, Failure> {
+        let Ok(store) = library.store() else { return Ok(None) };
+        let by_parent = library.relations()?.children().clone();
+        let records = VaultRecords(EvidenceReader::new(Arc::clone(library.vault()?)));
+        Ok(Some(Self { store: store.clone(), by_parent, parents: None, records }))
     }
 
     /// Finds out who says to belong to whom.

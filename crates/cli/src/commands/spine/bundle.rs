@@ -28,23 +28,24 @@ use crate::settings::Settings;
 
 pub fn run(args: &SpineBundleArgs, settings: &Settings, output: &mut Output) -> Outcome {
     check_name(&args.output)?;
-    let store = runs::need_store(settings)?;
-    let thread = find_thread(&args.thread, &store)?;
+    let library = runs::need_library(settings)?;
+    let store = library.store()?;
+    let thread = find_thread(&args.thread, &library)?;
     if args.output.symlink_metadata().is_ok() {
         return Err(in_the_way(&args.output));
     }
-    let report = checked(&store, &thread)?;
-    let vault = Vault::open(Arc::clone(store.disk()));
-    let rollouts = rollouts::find(&vault, &thread)?;
+    let report = checked(store, &thread)?;
+    let vault = library.vault()?;
+    let rollouts = rollouts::find(&library, &thread)?;
     let rollout_path = match rollouts.first() {
         Some(first) => Some(first.about.path.clone()),
-        None => recorded_path(&store, &thread)?,
+        None => recorded_path(store, &thread)?,
     };
-    let first = match rollouts::base_of(&vault, &rollouts, thread.as_str())? {
-        None if rollouts.is_empty() => recorded_base(&store, &thread)?,
+    let first = match rollouts::base_of(vault, &rollouts, thread.as_str())? {
+        None if rollouts.is_empty() => recorded_base(store, &thread)?,
         base => base,
     };
-    let bases = rollouts::bases(&vault, &thread, first)?;
+    let bases = rollouts::bases(&library, &thread, first)?;
     let has_rollout = !rollouts.is_empty();
     let (mut left_out, mut rollouts) = (Vec::new(), rollouts);
     for base in bases {
@@ -53,14 +54,14 @@ pub fn run(args: &SpineBundleArgs, settings: &Settings, output: &mut Output) -> 
     let wish = BundleWish {
         rollouts: rollouts.iter().map(|rollout| rollout.about.clone()).collect(),
         rollout_path,
-        snapshots: snapshots(args.with_snapshot, &store, &thread, &report)?,
+        snapshots: snapshots(args.with_snapshot, store, &thread, &report)?,
         left_out,
     };
     let Some(plan) = plan_bundle(&thread, &report, wish) else {
         return Err(Failure::nothing(format!("the spine of `{thread}` has no sealed segment yet"))
             .with_hint("somebody is writing it; bundle it when that is done"));
     };
-    let sources = Sources { store: &store, vault: &vault, rollouts: &rollouts };
+    let sources = Sources { store, vault, rollouts: &rollouts };
     let written = write(&args.output, &plan.entries, &sources)?;
     if !has_rollout {
         tracing::warn!("the archive has no rollout of `{thread}`; the bundle is without it");

@@ -3,13 +3,13 @@
 use std::fs::File;
 use std::io::{BufRead, BufReader, Cursor};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::json;
 use steno_capture::packing::Unpacked;
 use steno_disk::{Links, open_regular};
 use steno_journal::Journal;
+use steno_library::{Error as LibraryError, Library, Want};
 use steno_model::{Packing, ThreadId};
 use steno_recorder::archive::{Identity, Verdict};
 use steno_recorder::spines::{
@@ -18,8 +18,8 @@ use steno_recorder::spines::{
 use steno_vault::Vault;
 use steno_views::{Lines, count, visible};
 
+use super::find_thread;
 use super::rollouts::{self, Rollout};
-use super::{PREFIX_LEN_MIN, find_thread};
 use crate::archiving;
 use crate::args::SpineRecordArgs;
 use crate::connections;
@@ -34,14 +34,14 @@ pub fn run(args: &SpineRecordArgs, settings: &Settings, output: &mut Output) -> 
     Failure::unless_paused(journal.store())?;
     archiving::end_pause(&journal, settings)?;
     let forgotten = if args.again { Forgotten::Again } else { Forgotten::Stays };
-    let recording = Recording { journal: &journal, forgotten, settings };
+    let library = Library::new(Some(journal.store().clone()));
+    let recording = Recording { journal: &journal, library, forgotten, settings };
     let mut jobs = Vec::new();
     for source in &args.sources {
         recording.jobs_of(source, &mut jobs)?;
     }
     if args.all {
-        let vault = Vault::open(Arc::clone(journal.store().disk()));
-        jobs.extend(rollouts::threads(&vault)?.into_iter().map(Job::Thread));
+        jobs.extend(rollouts::threads(&recording.library)?.into_iter().map(Job::Thread));
         if jobs.is_empty() {
             return Err(Failure::nothing("the archive has no sessions of Codex").with_hint(HINT));
         }
@@ -94,6 +94,7 @@ enum Job {
 
 struct Recording<'a> {
     journal: &'a Journal,
+    library: Library,
     forgotten: Forgotten,
     settings: &'a Settings,
 }
@@ -123,40 +124,28 @@ impl Recording<'_> {
         Ok(())
     }
 
-    /// Finds a thread of the archive, by its id or the beginning of it.
+    /// Finds a thread of the archive.
     fn thread(&self, source: &str) -> Result<ThreadId, Failure> {
-        let store = self.journal.store();
-        let vault = Vault::open(Arc::clone(store.disk()));
-        let text = runs::parse_id(source).map_or_else(|_| source.to_owned(), |run| run.to_string());
-        let threads = rollouts::threads(&vault)?;
-        if let Some(thread) = threads.iter().find(|thread| thread.as_str() == text) {
-            return Ok(thread.clone());
-        }
-        let is_begun =
-            |thread: &&ThreadId| text.len() >= PREFIX_LEN_MIN && thread.as_str().starts_with(&text);
-        match threads.iter().filter(is_begun).collect::<Vec<_>>()[..] {
-            [thread] => return Ok(thread.clone()),
-            [] => {}
-            [first, second, ..] => {
-                let number = threads.iter().filter(is_begun).count();
-                let message = format!("`{source}` begins {number} threads; give more of it");
-                return Err(Failure::usage(message).with_hint(format!("{first} and {second} are among them")));
-            }
-        }
-        if let Ok(thread) = find_thread(source, store) {
+        let threads: Vec<ThreadId> = rollouts::threads(&self.library)?.into_iter().collect();
+        let failure = match self.library.resolve_thread(source, &threads) {
+            Ok(thread) => return Ok(thread),
+            Err(error @ LibraryError::Ambiguous { .. }) => return Err(error.into()),
+            Err(error) => Failure::from(error),
+        };
+        if let Ok(thread) = find_thread(source, &self.library) {
             let message =
                 format!("`{thread}` has a spine, and the archive no session file of it to go on from");
             return Err(Failure::nothing(message).with_hint("`steno spine ls` lists the spines"));
         }
-        Err(match runs::find_run(source, self.settings) {
-            Ok(run) if store.has(run)? => {
+        Err(match self.library.resolve_stored(source, Want::Run) {
+            Ok(run) if self.library.has(run)? => {
                 let message = format!("run {run} was not made from a session file of Codex");
                 Failure::nothing(message).with_hint("only Codex's sessions become spines")
             }
-            Err(failure) if runs::begun_by(source, self.settings)?.len() > 1 => failure,
+            Err(error @ LibraryError::Ambiguous { .. }) => error.into(),
             Ok(_) | Err(_) => {
                 let message = format!("there is no file `{source}`, and no such thread in the archive");
-                Failure::nothing(message).with_hint(HINT)
+                Failure { message, ..failure }.with_hint(HINT)
             }
         })
     }
@@ -167,10 +156,7 @@ impl Recording<'_> {
         let (name, dir) = match job {
             Job::File(path) | Job::Found(path) => (path.display().to_string(), Identity::of_file(path).dir),
             Job::Trace(path) => (path.display().to_string(), trace_dir(path)),
-            Job::Thread(thread) => {
-                let vault = Vault::open(Arc::clone(self.journal.store().disk()));
-                (thread.to_string(), rollouts::dir_of(&vault, thread)?)
-            }
+            Job::Thread(thread) => (thread.to_string(), rollouts::dir_of(&self.library, thread)?),
             Job::Unlisted(_) => return Ok(()),
         };
         let path = Path::new(&name).canonicalize().unwrap_or_default();
@@ -207,14 +193,14 @@ impl Recording<'_> {
 
     /// Records what the archive has of a thread.
     fn record_archived(&self, thread: &ThreadId) -> Result<Recorded, Failure> {
-        let vault = Vault::open(Arc::clone(self.journal.store().disk()));
+        let vault = self.library.vault()?;
         let mut all: Option<Recorded> = None;
         // Where turns were taken back, the thread goes on in another file.
-        for rollout in rollouts::find(&vault, thread)? {
-            let (text, unpacked) = whole(&rollout, &vault)?;
+        for rollout in rollouts::find(&self.library, thread)? {
+            let (text, unpacked) = whole(&rollout, vault)?;
             let path = Path::new(&rollout.about.path);
             let file = SessionFile { path, bytes: &mut text.as_slice(), unpacked };
-            let mut bases = InArchive { vault: &vault };
+            let mut bases = InArchive { library: &self.library };
             let (threads, written) = record_rollout(self.journal, file, &mut bases, self.forgotten)
                 .map_err(|error| no_session(error, thread.as_str()))?;
             let before = all.map_or_else(Written::default, |(_, before)| before);
@@ -270,15 +256,15 @@ fn whole(rollout: &Rollout, vault: &Vault) -> Result<(Vec<u8>, Option<Packing>),
 
 /// Session files in the archive that others go on from.
 struct InArchive<'a> {
-    vault: &'a Vault,
+    library: &'a Library,
 }
 
 impl Bases for InArchive<'_> {
     fn open(&mut self, id: &str) -> Option<Box<dyn BufRead>> {
         let id = ThreadId::parse(id).ok()?;
-        let own = rollouts::find(self.vault, &id).ok()?.into_iter().next();
-        let found = own.or_else(|| rollouts::find_further(self.vault, &id).ok()?)?;
-        let (text, _) = whole(&found, self.vault).ok()?;
+        let own = rollouts::find(self.library, &id).ok()?.into_iter().next();
+        let found = own.or_else(|| rollouts::find_further(self.library, &id).ok()?)?;
+        let (text, _) = whole(&found, self.library.vault().ok()?).ok()?;
         Some(Box::new(Cursor::new(text)))
     }
 }

@@ -1,18 +1,18 @@
 //! The agent's own record of a thread, as the archive has it: found by the thread's id, read as the agent wrote it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 use std::ops::ControlFlow;
 
 use sha2::{Digest as _, Sha256};
 use steno_journal::RolloutFile;
+use steno_library::{Library, RunHead};
 use steno_model::{Packing, ThreadId};
 use steno_recorder::evidence::{ReadError, read_unpacked};
-use steno_recorder::forgetting::is_session_of;
+use steno_recorder::forgetting::{is_session_of, thread_of};
 use steno_vault::{Manifest, Role, Vault};
 use steno_views::spine::RolloutFold;
 
-use crate::archiving::sessions::all_manifests;
 use crate::failure::Failure;
 
 /// A rollout in the archive.
@@ -23,45 +23,47 @@ pub struct Rollout {
 }
 
 /// Finds all files of a thread, in the order of their names.
-pub fn find(vault: &Vault, thread: &ThreadId) -> Result<Vec<Rollout>, Failure> {
-    find_all(vault, |manifest| is_session_of(manifest, thread))
+pub fn find(library: &Library, thread: &ThreadId) -> Result<Vec<Rollout>, Failure> {
+    find_all(library, |manifest| is_session_of(manifest, thread))
 }
 
 /// Returns the directory that a thread was started in, as the archive has it.
-pub fn dir_of(vault: &Vault, thread: &ThreadId) -> Result<Option<String>, Failure> {
-    let own = all_manifests(vault)?.into_iter().find(|manifest| is_session_of(manifest, thread));
-    Ok(own.and_then(|manifest| manifest.info.project))
+pub fn dir_of(library: &Library, thread: &ThreadId) -> Result<Option<String>, Failure> {
+    let own = library.manifests()?.iter().find(|manifest| is_session_of(manifest, thread));
+    let project = own.and_then(|manifest| manifest.info.project.clone());
+    // Of a file that somebody named by its path, its events say it.
+    let head = || library.heads().ok()?.iter().find(|head| head.run.to_string() == thread.as_str());
+    Ok(project.or_else(|| head()?.project.clone()))
 }
 
 /// Returns every thread that the archive has a session file of.
-pub fn threads(vault: &Vault) -> Result<BTreeSet<ThreadId>, Failure> {
-    Ok(all_manifests(vault)?.iter().filter_map(thread_of).collect())
-}
-
-/// Returns the thread whose session file a file is.
-pub fn thread_of(manifest: &Manifest) -> Option<ThreadId> {
-    let thread = ThreadId::parse(manifest.info.session.as_deref()?.rsplit('/').next()?).ok()?;
-    is_session_of(manifest, &thread).then_some(thread)
+pub fn threads(library: &Library) -> Result<BTreeSet<ThreadId>, Failure> {
+    let heads: BTreeMap<String, &RunHead> =
+        library.heads()?.iter().map(|head| (head.run.to_string(), head)).collect();
+    let is_own = |manifest: &Manifest| {
+        let run = manifest.adapted.as_ref().and_then(|adapted| adapted.runs.first());
+        // A stream of a thread is not its own file. What has no events yet is what its name says.
+        run.and_then(|run| heads.get(run)).map_or(manifest.info.session.is_some(), |head| head.is_own_file())
+    };
+    Ok(library.manifests()?.iter().filter(|manifest| is_own(manifest)).filter_map(thread_of).collect())
 }
 
 /// Finds a file that a thread goes on in, by the id of its own that it has in its name.
-pub fn find_further(vault: &Vault, id: &ThreadId) -> Result<Option<Rollout>, Failure> {
+pub fn find_further(library: &Library, id: &ThreadId) -> Result<Option<Rollout>, Failure> {
     let end = format!("_{id}.jsonl");
-    let mut found = find_all(vault, |manifest| {
+    let mut found = find_all(library, |manifest| {
         let name = manifest.info.path.0.file_name().unwrap_or_default().to_string_lossy();
         name.trim_end_matches(".zst").ends_with(&end)
     })?;
     Ok(found.pop())
 }
 
-fn find_all(vault: &Vault, is_meant: impl Fn(&Manifest) -> bool) -> Result<Vec<Rollout>, Failure> {
+fn find_all(library: &Library, is_meant: impl Fn(&Manifest) -> bool) -> Result<Vec<Rollout>, Failure> {
     let is_rollout = |manifest: &Manifest| {
         manifest.info.provider.as_deref() == Some("codex") && manifest.info.role == Role::Transcript
     };
-    let mut manifests: Vec<_> = all_manifests(vault)?
-        .into_iter()
-        .filter(|manifest| is_rollout(manifest) && is_meant(manifest))
-        .collect();
+    let mut manifests: Vec<&Manifest> =
+        library.manifests()?.iter().filter(|manifest| is_rollout(manifest) && is_meant(manifest)).collect();
     manifests.sort_by(|one, other| {
         let name = |manifest: &Manifest| manifest.info.path.0.file_name().map(ToOwned::to_owned);
         (name(one), &one.info.path.0).cmp(&(name(other), &other.info.path.0))
@@ -78,8 +80,8 @@ fn find_all(vault: &Vault, is_meant: impl Fn(&Manifest) -> bool) -> Result<Vec<R
         let generation = manifest.generation_last().unwrap_or_default();
         let path = path.display().to_string();
         let about = RolloutFile { file, path, thread_id: None, bytes: 0, sha256: String::new() };
-        let mut rollout = Rollout { manifest, generation, about };
-        rollout.weigh(vault)?;
+        let mut rollout = Rollout { manifest: manifest.clone(), generation, about };
+        rollout.weigh(library.vault()?)?;
         found.push(rollout);
     }
     Ok(found)
@@ -93,7 +95,7 @@ pub struct Base {
 
 /// Finds the threads that a thread goes on from, the nearest first: a fork may go on from a fork. `first` is the one that the
 /// thread names itself.
-pub fn bases(vault: &Vault, thread: &ThreadId, first: Option<String>) -> Result<Vec<Base>, Failure> {
+pub fn bases(library: &Library, thread: &ThreadId, first: Option<String>) -> Result<Vec<Base>, Failure> {
     const FORKS_MAX: usize = 16;
     let mut found: Vec<Base> = Vec::new();
     let mut next = first;
@@ -102,13 +104,13 @@ pub fn bases(vault: &Vault, thread: &ThreadId, first: Option<String>) -> Result<
             break;
         }
         let mut rollouts = match ThreadId::parse(&base) {
-            Ok(base) => find(vault, &base)?,
+            Ok(base) => find(library, &base)?,
             Err(_) => Vec::new(),
         };
         for rollout in &mut rollouts {
             rollout.about.thread_id = Some(base.clone());
         }
-        next = base_of(vault, &rollouts, &base)?;
+        next = base_of(library.vault()?, &rollouts, &base)?;
         found.push(Base { thread: base, rollouts });
     }
     Ok(found)

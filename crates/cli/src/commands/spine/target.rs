@@ -31,8 +31,7 @@ impl Target {
         let about = match path.metadata() {
             Ok(about) => about,
             Err(_) if ThreadId::parse(text).is_ok() => {
-                let store = runs::need_store(settings)?;
-                return Ok(Self::Thread(find_thread(text, &store)?));
+                return Ok(Self::Thread(find_thread(text, &runs::need_library(settings)?)?));
             }
             Err(error) => return Err(cannot("read", path, &error)),
         };

@@ -1,0 +1,95 @@
+//! Ids as they are printed: the part that is enough to name one stands out, and lists of them are aligned.
+
+use anstyle::Style;
+use steno_library::{Candidate, ShortestPart};
+use steno_model::Timestamp;
+use steno_views::{Lines, cut, visible};
+
+/// How much of a title is shown in a list of candidates.
+const TITLE_CHARS_MAX: usize = 60;
+
+/// Returns an id with the part of it that is enough in bold, and the rest dimmed.
+pub fn marked(id: &str, part: ShortestPart) -> String {
+    let (bold, dim) = (Style::new().bold(), Style::new().dimmed());
+    let (before, part, behind) = part.split(id);
+    let faint = |text: &str| match visible(text, Lines::Escape) {
+        text if text.is_empty() => String::new(),
+        text => format!("{dim}{text}{dim:#}"),
+    };
+    format!("{}{bold}{}{bold:#}{}", faint(before), visible(part, Lines::Escape), faint(behind))
+}
+
+/// Returns a time to the minute, as lists show it.
+pub fn minute(time: Option<&Timestamp>) -> String {
+    let text = time.map(ToString::to_string).unwrap_or_default();
+    let text: String = text.chars().take("2026-06-08T08:14".len()).collect();
+    visible(&text.replace('T', " "), Lines::Escape).into_owned()
+}
+
+/// Returns the last part of a directory, which says most.
+pub fn project_name(project: Option<&str>) -> String {
+    let name = project.map(|project| project.trim_end_matches('/').rsplit('/').next().unwrap_or_default());
+    visible(name.unwrap_or_default(), Lines::Escape).into_owned()
+}
+
+/// Returns a line for each of several things that a text may mean.
+pub fn candidate_lines(candidates: &[Candidate]) -> Vec<String> {
+    let projects: Vec<String> =
+        candidates.iter().map(|candidate| project_name(candidate.project.as_deref())).collect();
+    let id_chars = candidates.iter().map(|candidate| candidate.id.chars().count()).max().unwrap_or(0);
+    let project_chars = projects.iter().map(|project| project.chars().count()).max().unwrap_or(0);
+    let line = |(candidate, project): (&Candidate, &String)| {
+        let padding = " ".repeat(id_chars - candidate.id.chars().count());
+        let title = cut(candidate.title.as_deref().unwrap_or_default(), TITLE_CHARS_MAX);
+        let line = format!(
+            "{}{padding}  {:<16}  {project:<project_chars$}  {}",
+            marked(&candidate.id, candidate.part),
+            minute(candidate.started.as_ref()),
+            visible(&title, Lines::Escape),
+        );
+        line.trim_end().to_owned()
+    };
+    candidates.iter().zip(&projects).map(line).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_part_that_is_enough_stands_out_and_nothing_else() {
+        let (bold, dim) = (Style::new().bold(), Style::new().dimmed());
+        assert_eq!(marked("01a1cc9a", ShortestPart::End(4)), format!("{dim}01a1{dim:#}{bold}cc9a{bold:#}"));
+        assert_eq!(
+            marked("01a1cc9a", ShortestPart::Beginning(5)),
+            format!("{bold}01a1c{bold:#}{dim}c9a{dim:#}")
+        );
+        assert_eq!(marked("01a1", ShortestPart::Beginning(4)), format!("{bold}01a1{bold:#}"));
+    }
+
+    #[test]
+    fn candidates_are_aligned_with_time_project_and_title() {
+        let candidate = |id: &str, project: Option<&str>, title: Option<&str>| Candidate {
+            id: id.to_owned(),
+            part: ShortestPart::Beginning(id.len()),
+            started: project.and_then(|_| Timestamp::parse("2026-06-08T08:14:42.123Z").ok()),
+            project: project.map(str::to_owned),
+            title: title.map(str::to_owned),
+        };
+        let lines = candidate_lines(&[
+            candidate("0199aaaa", Some("/srv/shop"), Some("Fix\u{1b}[2J it.")),
+            candidate("t1", Some("/w/"), None),
+            candidate("t2", None, None),
+        ]);
+        let bold = Style::new().bold();
+        let plain: Vec<String> = lines
+            .iter()
+            .map(|line| {
+                line.replace(&bold.render().to_string(), "").replace(&bold.render_reset().to_string(), "")
+            })
+            .collect();
+        let want =
+            ["0199aaaa  2026-06-08 08:14  shop  Fix\\u{1b}[2J it.", "t1        2026-06-08 08:14  w", "t2"];
+        assert_eq!(plain, want);
+    }
+}

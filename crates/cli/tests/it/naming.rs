@@ -1,0 +1,120 @@
+//! What an argument means that names a session, a run or an event.
+
+use std::fs;
+
+use serde_json::json;
+
+use crate::kit::{Said, Steno, TIME};
+
+const SHOP: &str = "0199aaaa-0000-7000-8000-00000000beef";
+const MILL: &str = "0199aaaa-0000-7000-8000-00000000cafe";
+/// Begins as the first one ends.
+const LAST: &str = "beef0000-0000-7000-8000-000000000001";
+
+/// Three sessions; `LAST` began first, and has the latest event.
+fn store() -> Steno {
+    let steno = Steno::new();
+    let write = |run: &str, dir: &str, (began, ended): (&str, &str), said: &str| {
+        let started = json!({"type": "run.started", "timestamp": began,
+            "payload": {"name": "codex", "kind": "session", "cwd": dir}});
+        let blocks = json!([{"type": "text", "fidelity": "agent_emitted", "text": said}]);
+        let message = json!({"type": "message.user", "timestamp": ended, "payload": {"role": "user", "blocks": blocks}});
+        steno.recorded(run, &[started, message]);
+    };
+    write(SHOP, "/srv/shop", (TIME, TIME), "Fix the build.");
+    write(MILL, "/srv/mill", ("2026-06-08T08:20:00Z", "2026-06-08T08:20:00Z"), "Grind.");
+    write(LAST, "/srv/last", ("2026-06-01T00:00:00Z", "2026-06-08T09:00:00Z"), "Go on.");
+    steno
+}
+
+#[track_caller]
+fn check(said: &Said, want: &str) {
+    assert!(said.code == 0 && said.out.contains(want), "{want}: {said:?}");
+}
+
+#[test]
+fn the_end_of_an_id_names_it_as_its_beginning_does() {
+    let steno = store();
+    for (name, want) in [
+        ("cafe", "Grind."),
+        ("CAFE", "Grind."),
+        ("800000000000cafe", "Grind."),
+        ("8000-00000000cafe", "Grind."),
+        ("0001", "Go on."),
+        ("beef0", "Go on."),
+        ("0beef", "Fix the build."),
+    ] {
+        for command in ["show", "events"] {
+            check(&steno.run(&[command, name]), want);
+        }
+    }
+}
+
+#[test]
+fn a_text_that_means_several_lists_them_all_with_time_project_and_words() {
+    let steno = store();
+    let said = steno.run(&["show", "0199"]);
+    let want = format!(
+        "error: `0199` names 2 sessions\n  {MILL}  2026-06-08 08:20  mill  Grind.\n  {SHOP}  2026-06-08 08:14  shop  Fix the build.\n"
+    );
+    assert!(said.code == 2 && said.out.is_empty() && said.err.starts_with(&want), "{}", said.err);
+    assert!(said.err.contains("hint: give more of it; four characters of the END of an id"), "{}", said.err);
+    // It begins one and ends another.
+    let said = steno.run(&["show", "beef"]);
+    assert!(said.code == 2 && said.err.contains(SHOP) && said.err.contains(LAST), "{}", said.err);
+    let part = "\u{1b}[1mcafe\u{1b}[0m";
+    let said = steno.run(&["show", "0199", "--color", "always"]);
+    assert!(said.err.contains(part), "{:?}", said.err);
+}
+
+#[test]
+fn last_is_the_session_with_the_latest_event_and_can_be_counted_back_from() {
+    let steno = store();
+    for (name, want) in
+        [("last", "Go on."), ("last~0", "Go on."), ("last~1", "Grind."), ("last~2", "Fix the build.")]
+    {
+        check(&steno.run(&["show", name]), want);
+        check(&steno.run(&["events", name]), want);
+    }
+    let said = steno.run(&["show", "last~3"]);
+    assert!(said.code == 1 && said.err.contains("the store has 3 sessions"), "{said:?}");
+    for name in ["last~", "last~x", "lasting"] {
+        assert_eq!(steno.run(&["show", name]).code, 2, "{name}");
+    }
+    assert_eq!(Steno::new().run(&["show", "last"]).code, 1);
+    // A file of that name is what is meant.
+    fs::copy(steno.transcript(SHOP), steno.dir.path().join("last")).unwrap();
+    check(&steno.run(&["show", "last"]), "Fix the build.");
+}
+
+#[test]
+fn an_event_is_named_by_its_run_and_its_number() {
+    let steno = store();
+    for name in ["cafe:2", "last~1:2", &format!("{MILL}:2"), &format!("store/transcripts/{MILL}.jsonl:2")] {
+        let said = steno.run(&["events", name, "--json"]);
+        let seqs: Vec<u64> = said.json().iter().map(|event| event["seq"].as_u64().unwrap()).collect();
+        assert_eq!((said.code, seqs), (0, vec![2]), "{name}: {said:?}");
+    }
+    let said = steno.run(&["events", "cafe:3"]);
+    assert!(said.code == 1 && said.err.contains("no events of `cafe:3` to show"), "{said:?}");
+    for bad in ["cafe:0", "cafe:", "cafe:x"] {
+        assert_eq!(steno.run(&["events", bad]).code, 2, "{bad}");
+    }
+}
+
+#[test]
+fn a_run_of_a_session_names_the_session_and_the_session_its_own_run() {
+    let steno = store();
+    let wrap = "77770000-0000-4000-8000-000000000007";
+    steno.recorded(
+        wrap,
+        &[json!({"type": "run.started", "timestamp": TIME, "session_run_id": MILL, "payload": {"name": "w", "kind": "command"}})],
+    );
+    // A session is asked for.
+    check(&steno.run(&["show", wrap]), "Grind.");
+    check(&steno.run(&["show", "7777"]), "Grind.");
+    // A run is asked for.
+    check(&steno.run(&["events", wrap, "--raw"]), wrap);
+    check(&steno.run(&["events", MILL, "--raw"]), "Grind.");
+    check(&steno.run(&["events", "0007", "--raw"]), wrap);
+}

@@ -1,0 +1,54 @@
+//! The read side, wired together: what a store has, and what a text means that somebody typed.
+//!
+//! A [`Library`] is the catalog of a store: runs, sessions, threads and sources, each read once and not before it is asked
+//! for. [`Library::resolve`] is the one place where names are read.
+//!
+//! ```
+//! use std::sync::Arc;
+//! use steno_disk::RealDisk;
+//! use steno_journal::{Journal, Level, Options, Store};
+//! use steno_library::{Library, Named, Want};
+//! use steno_model::{Draft, RunId};
+//!
+//! # let dir = tempfile::tempdir()?;
+//! let store = Store::create(Arc::new(RealDisk::create(&dir.path().join("store"))?))?;
+//! let run = RunId::parse("550e8400-e29b-41d4-a716-446655440000")?;
+//! let recorder = Journal::new(store.clone(), Options::default()).record(run)?;
+//! let draft = Draft::parse(br#"{"type":"run.started","payload":{"name":"review","kind":"workflow"}}"#, run)?;
+//! recorder.record(draft, Level::Synced)?;
+//! recorder.close()?;
+//!
+//! let library = Library::new(Some(store));
+//! assert_eq!(library.sessions()?.len(), 1);
+//! for name in ["550e8400", "0000", "last"] {
+//!     assert_eq!(library.resolve(name, Want::Session)?, Named::Session(run));
+//! }
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # Promises
+//! - Nothing is written.
+//! - A whole id of a run is found without a look at the others.
+//! - A text that names several things is an error with all of them, and never a guess.
+//! - What is damaged is listed as such, and takes nothing from the rest.
+
+mod error;
+mod head;
+mod ids;
+mod library;
+mod look;
+mod read;
+mod resolve;
+mod session_look;
+mod sessions;
+mod sources;
+
+pub use error::Error;
+pub use head::{RunHead, source_of};
+pub use ids::{IdIndex, PART_LEN_MIN, ShortestPart, is_part_of_uuid, parse_id};
+pub use library::Library;
+pub use look::{RunLook, fitting_seals};
+pub use resolve::{Candidate, Named, Want, split_event};
+pub use session_look::SessionLook;
+pub use sessions::{Relations, Session};
+pub use sources::{Archived, connection_of};

@@ -1,0 +1,217 @@
+//! The catalog of a store: its runs, sessions, threads and sources, each read once and not before it is asked for.
+
+use std::cell::OnceCell;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use steno_adapters::codex::session_run;
+use steno_journal::{Store, run_beginning};
+use steno_model::{BlockContent, EventType, Payload, RunId, ThreadId, Word};
+use steno_vault::{Manifest, Vault};
+use steno_views::{Lines, visible, with_causes};
+
+use crate::look::RunLook;
+use crate::{Error, IdIndex, Relations, RunHead, SessionLook};
+
+/// A store to read, with what was read of it so far. Every answer of one library is of one time.
+pub struct Library {
+    pub(crate) store: Option<Store>,
+    vault: OnceCell<Arc<Vault>>,
+    heads: OnceCell<Vec<RunHead>>,
+    looks: OnceCell<BTreeMap<RunId, RunLook>>,
+    relations: OnceCell<Relations>,
+    index: OnceCell<IdIndex<RunId>>,
+    manifests: OnceCell<Vec<Manifest>>,
+}
+
+impl Library {
+    /// Takes a store; without one there is nothing in it, and paths can be named all the same.
+    #[must_use]
+    pub fn new(store: Option<Store>) -> Self {
+        Self {
+            store,
+            vault: OnceCell::new(),
+            heads: OnceCell::new(),
+            looks: OnceCell::new(),
+            relations: OnceCell::new(),
+            index: OnceCell::new(),
+            manifests: OnceCell::new(),
+        }
+    }
+
+    /// Returns the store.
+    ///
+    /// # Errors
+    /// [`Error::NoStore`] when there is none.
+    pub fn store(&self) -> Result<&Store, Error> {
+        self.store.as_ref().ok_or(Error::NoStore)
+    }
+
+    /// Returns the evidence of the store.
+    ///
+    /// # Errors
+    /// [`Error::NoStore`] when there is none.
+    pub fn vault(&self) -> Result<&Arc<Vault>, Error> {
+        let store = self.store()?;
+        Ok(self.vault.get_or_init(|| Vault::open(Arc::clone(store.disk()))))
+    }
+
+    /// Tells whether the store has a run.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn has(&self, run: RunId) -> Result<bool, Error> {
+        Ok(self.store.as_ref().map_or(Ok(false), |store| store.has(run))?)
+    }
+
+    /// Returns what the first event of every run says, in the order of their ids.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn heads(&self) -> Result<&[RunHead], Error> {
+        if let Some(heads) = self.heads.get() {
+            return Ok(heads);
+        }
+        let heads = match self.looks.get() {
+            Some(looks) => looks.values().map(|look| look.head.clone()).collect(),
+            None => self.each_run(RunHead::read)?,
+        };
+        Ok(self.heads.get_or_init(|| heads))
+    }
+
+    /// Returns what a quick look at every run shows.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn looks(&self) -> Result<&BTreeMap<RunId, RunLook>, Error> {
+        if let Some(looks) = self.looks.get() {
+            return Ok(looks);
+        }
+        let looks = self.each_run(RunLook::read)?.into_iter().map(|look| (look.head.run, look)).collect();
+        Ok(self.looks.get_or_init(|| looks))
+    }
+
+    /// Reads something of every run, several at a time.
+    fn each_run<T: Send>(
+        &self,
+        read: impl Fn(&Store, RunId) -> Result<Option<T>, Error> + Sync,
+    ) -> Result<Vec<T>, Error> {
+        const THREADS_MAX: usize = 8;
+        const RUNS_MIN: usize = 32;
+        let Some(store) = &self.store else { return Ok(Vec::new()) };
+        let mut runs = store.runs()?;
+        runs.sort_unstable();
+        let processors = std::thread::available_parallelism().map_or(1, usize::from).min(THREADS_MAX);
+        let share = runs.len().div_ceil(processors).max(RUNS_MIN);
+        let some = |runs: &[RunId]| -> Result<Vec<T>, Error> {
+            runs.iter().filter_map(|run| read(store, *run).transpose()).collect()
+        };
+        let parts = std::thread::scope(|scope| {
+            let some = &some;
+            let begun: Vec<_> = runs.chunks(share).map(|runs| scope.spawn(move || some(runs))).collect();
+            begun
+                .into_iter()
+                .map(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+                .collect::<Result<Vec<_>, Error>>()
+        });
+        Ok(parts?.into_iter().flatten().collect())
+    }
+
+    /// Returns how the runs belong together.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn relations(&self) -> Result<&Relations, Error> {
+        if let Some(relations) = self.relations.get() {
+            return Ok(relations);
+        }
+        let relations = Relations::of(self.heads()?);
+        Ok(self.relations.get_or_init(|| relations))
+    }
+
+    /// Returns the sessions that stand below no other, the one with the latest start first.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn sessions(&self) -> Result<Vec<SessionLook>, Error> {
+        let looks = self.looks()?;
+        let sessions = self.relations()?.sessions().into_iter();
+        let mut sessions: Vec<SessionLook> =
+            sessions.map(|session| SessionLook::of(session, looks)).collect();
+        // Times are only a help for eyes here, never an order of events.
+        sessions.sort_by_cached_key(|session| std::cmp::Reverse(session.started_instant()));
+        Ok(sessions)
+    }
+
+    /// Returns the ids of all runs, sessions and threads, with the session that each means.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn index(&self) -> Result<&IdIndex<RunId>, Error> {
+        if let Some(index) = self.index.get() {
+            return Ok(index);
+        }
+        let ids = self.relations()?.ids().map(|(id, session)| (id.to_string(), session));
+        let threads = self.spines()?.into_iter().map(|thread| {
+            let session = session_run(thread.as_str());
+            (thread.to_string(), session)
+        });
+        let index = IdIndex::new(ids.chain(threads));
+        Ok(self.index.get_or_init(|| index))
+    }
+
+    /// Returns the threads that have a spine.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn spines(&self) -> Result<Vec<ThreadId>, Error> {
+        Ok(self.store.as_ref().map_or(Ok(Vec::new()), Store::spines)?)
+    }
+
+    /// Returns the manifests of all sources. One that is damaged is told, and takes nothing from the others.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn manifests(&self) -> Result<&[Manifest], Error> {
+        if let Some(manifests) = self.manifests.get() {
+            return Ok(manifests);
+        }
+        let mut manifests = Vec::new();
+        if self.store.is_some() {
+            let vault = self.vault()?;
+            for id in vault.sources()? {
+                match vault.manifest(id) {
+                    Ok(manifest) => manifests.extend(manifest),
+                    Err(error) => tracing::warn!("{}", visible(&with_causes(&error), Lines::Escape)),
+                }
+            }
+        }
+        Ok(self.manifests.get_or_init(|| manifests))
+    }
+
+    /// Returns what a run is about: the first words that were said to the agent, if they stand at its beginning.
+    #[must_use]
+    pub fn title(&self, run: RunId) -> Option<String> {
+        const EVENTS_MAX: usize = 12;
+        let beginning = run_beginning(self.store.as_ref()?, run, EVENTS_MAX).ok()?;
+        beginning.iter().find_map(|event| {
+            let (Word::Known(EventType::MessageUser), Payload::Message(message)) =
+                (&event.event_type, event.payload())
+            else {
+                return None;
+            };
+            message.blocks.iter().find_map(|block| {
+                let BlockContent::Text(Some(text)) = &block.content else { return None };
+                // A system prompt has a label, and nobody said it.
+                block.extra.get("label").is_none().then(|| title_of(&text.to_text())).flatten()
+            })
+        })
+    }
+}
+
+/// Returns the first line of a text that says something.
+fn title_of(text: &str) -> Option<String> {
+    const CHARS_MAX: usize = 200;
+    let line = text.lines().map(str::trim).find(|line| !line.is_empty())?;
+    Some(line.chars().take(CHARS_MAX).collect())
+}

@@ -1,0 +1,106 @@
+//! A quick look at a run: its length, its first and its last event, and where its seals end.
+
+use steno_journal::{Ends, Error as JournalError, RunFile, Seal, Store, read_seals, run_ends};
+use steno_model::{RunId, Seq};
+use steno_views::summary::{RunSummary, state_name};
+use steno_views::with_causes;
+
+use crate::{Error, RunHead};
+
+/// What a quick look at a run shows. What lies between its ends, only `verify` reads.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RunLook {
+    /// What its first event says.
+    pub head: RunHead,
+    /// How it stands, in a word: `recording`, `empty`, `completed`, `failed`, `open` or `damaged`.
+    pub state: &'static str,
+    /// How long it is.
+    pub bytes: u64,
+    /// What its ends say; `None` without events, and where it is damaged.
+    pub summary: Option<RunSummary>,
+    /// What is wrong with it.
+    pub damage: Option<String>,
+}
+
+impl RunLook {
+    /// Looks at a run of a store; `None` when the store does not have it any more.
+    pub(crate) fn read(store: &Store, run: RunId) -> Result<Option<Self>, Error> {
+        let is_held = store.is_held(run)?;
+        let ends = match look(store, run) {
+            Ok((seals, ends)) => flaw(run, &seals, &ends).map_or(Ok(ends), Err),
+            Err(JournalError::NoSuchRun { .. }) => return Ok(None),
+            Err(
+                error @ (JournalError::Damaged { .. }
+                | JournalError::SealBroken { .. }
+                | JournalError::Shrunk { .. }
+                | JournalError::NotRegular { .. }),
+            ) => Err(with_causes(&error)),
+            Err(error) => return Err(error.into()),
+        };
+        let ends = match ends {
+            Ok(ends) => ends,
+            Err(damage) => {
+                let (head, bytes) = (RunHead::unknown(run), store.size(run)?.unwrap_or(0));
+                return Ok(Some(Self { head, state: "damaged", bytes, summary: None, damage: Some(damage) }));
+            }
+        };
+        let head =
+            ends.events.as_ref().map_or_else(|| RunHead::unknown(run), |(first, _)| RunHead::of(first));
+        let summary = ends.events.as_ref().map(|(first, last)| RunSummary::from_ends(first, last));
+        let state = state_name(summary.as_ref(), is_held);
+        Ok(Some(Self { head, state, bytes: ends.bytes, summary, damage: None }))
+    }
+
+    /// Returns the time of its last event.
+    #[must_use]
+    pub fn last(&self) -> Option<jiff::Timestamp> {
+        self.summary.as_ref()?.last_at.as_ref()?.instant()
+    }
+
+    /// Returns the time of its first event.
+    #[must_use]
+    pub fn started(&self) -> Option<jiff::Timestamp> {
+        self.summary.as_ref()?.started_at.as_ref()?.instant()
+    }
+}
+
+/// Reads the seals, none of which reaches beyond the file, and both ends of the file.
+fn look(store: &Store, run: RunId) -> Result<(Vec<Seal>, Ends), JournalError> {
+    let seals = fitting_seals(store, run)?;
+    Ok((seals, run_ends(store, run)?))
+}
+
+/// Says what is wrong with a run as far as its ends and its seals show it.
+fn flaw(run: RunId, seals: &[Seal], ends: &Ends) -> Option<String> {
+    let (first, last) = ends.events.as_ref()?;
+    if let Some(stranger) = [first, last].into_iter().find(|event| event.run_id != run) {
+        return Some(format!("it has an event of run {}", stranger.run_id));
+    }
+    if first.seq != Seq::FIRST {
+        return Some(format!("its first event has the number {}", first.seq));
+    }
+    let seal = seals.iter().find(|seal| seal.bytes == ends.bytes)?;
+    let fits = seal.seq_last == last.seq.get();
+    (!fits).then(|| format!("its last event is {}, and its seal names {}", last.seq, seal.seq_last))
+}
+
+/// Returns the seals of a run, unless it is shorter than one of them.
+///
+/// That a transcript was cut shows without reading it; that it was changed does not, and is for `verify` to find.
+///
+/// # Errors
+/// [`JournalError::SealBroken`] when it is shorter, or what the system says.
+pub fn fitting_seals(store: &Store, run: RunId) -> Result<Vec<Seal>, JournalError> {
+    // Seals first: one that is made meanwhile covers no more than what will be there then.
+    let seals = read_seals(&**store.disk(), run)?;
+    let bytes = store.size(run)?.unwrap_or(0);
+    match seals.iter().find(|seal| seal.bytes > bytes) {
+        None => Ok(seals),
+        Some(seal) => Err(JournalError::SealBroken {
+            path: RunFile::Transcript(run).path(),
+            differs: None,
+            bytes: seal.bytes,
+            why: "the file is shorter",
+        }),
+    }
+}

@@ -1,0 +1,108 @@
+//! Sessions as they are read: all runs of one folded into one, with those below it.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use steno_journal::{Error as JournalError, Reader, Store};
+use steno_model::RunId;
+use steno_session::{Content, RunEvents, Session, SessionBuilder, merge};
+
+use crate::{Error, Library};
+
+impl Library {
+    /// Returns the runs of a session, its own file's first. An id that nothing is known of names itself.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn runs_of(&self, session: RunId) -> Result<Vec<RunId>, Error> {
+        let runs = self.relations()?.runs_of(session);
+        Ok(if runs.is_empty() { vec![session] } else { runs })
+    }
+
+    /// Reads a session: its runs as one.
+    ///
+    /// # Errors
+    /// When there is no such session, or one of its runs cannot be read.
+    pub fn session(&self, id: RunId, content: Content) -> Result<Session, Error> {
+        let store = self.store()?;
+        let runs = self.runs_of(id)?;
+        let mut session = match runs[..] {
+            [run] => Session { id, ..read_one(store, run, content)? },
+            _ => {
+                let mut read = Vec::new();
+                for run in runs {
+                    read.push(read_events(store, run)?);
+                }
+                merge(id, read, content)
+            }
+        };
+        let relations = self.relations()?;
+        session.name_children(|run| relations.owner(run));
+        Ok(session)
+    }
+
+    /// Reads a session and all that stand below it: those that it names, and those that name it themselves.
+    ///
+    /// # Errors
+    /// When there is no such session, or a run cannot be read.
+    pub fn family(&self, root: RunId, content: Content) -> Result<BTreeMap<RunId, Session>, Error> {
+        self.below(root, self.session(root, content)?, content)
+    }
+
+    /// Reads all sessions that stand below one.
+    ///
+    /// # Errors
+    /// When a run cannot be read.
+    pub fn below(
+        &self,
+        root: RunId,
+        session: Session,
+        content: Content,
+    ) -> Result<BTreeMap<RunId, Session>, Error> {
+        let mut family = BTreeMap::new();
+        let mut seen = BTreeSet::from([root]);
+        let mut waiting = VecDeque::from([session]);
+        while let Some(session) = waiting.pop_front() {
+            for child in self.children_of(&session)? {
+                if !seen.insert(child) {
+                    continue;
+                }
+                match self.session(child, content) {
+                    Ok(child) => waiting.push_back(child),
+                    // Named and not here: whoever shows it says that it is missing.
+                    Err(Error::Journal(JournalError::NoSuchRun { .. }) | Error::NoStore) => {}
+                    Err(error) => return Err(error),
+                }
+            }
+            family.insert(session.id, session);
+        }
+        Ok(family)
+    }
+
+    /// Returns the sessions that a session names as its children, and those that name one of its runs as their parent.
+    fn children_of(&self, session: &Session) -> Result<Vec<RunId>, Error> {
+        let relations = self.relations()?;
+        let named = session.links.iter().map(|(run, _)| *run);
+        let runs = session.runs.iter().map(|run| run.id).chain([session.id]);
+        let claimed = runs.filter_map(|run| relations.children().get(&run)).flatten();
+        Ok(named.chain(claimed.map(|run| relations.owner(*run))).collect())
+    }
+}
+
+/// Folds the events of a run as they are read.
+fn read_one(store: &Store, run: RunId, content: Content) -> Result<Session, Error> {
+    let mut reader = Reader::open(store, run)?.until_now()?;
+    let mut builder = SessionBuilder::new(run, content);
+    while let Some(recorded) = reader.read_next()? {
+        builder.push(&recorded.event);
+    }
+    Ok(builder.finish())
+}
+
+fn read_events(store: &Store, run: RunId) -> Result<RunEvents, Error> {
+    let mut reader = Reader::open(store, run)?.until_now()?;
+    let mut events = Vec::new();
+    while let Some(recorded) = reader.read_next()? {
+        events.push(recorded.event);
+    }
+    Ok(RunEvents { id: run, events })
+}

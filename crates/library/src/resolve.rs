@@ -1,0 +1,360 @@
+//! What a text means that somebody typed: the one place where ids, paths, `last` and parts of ids are read.
+//!
+//! In this order: a whole id; a path; `last` and `last~N`; a part that one id begins or ends with, and no other.
+
+use std::cmp::Reverse;
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use steno_adapters::codex::session_run;
+use steno_model::{RunId, Seq, ThreadId, Timestamp};
+use steno_vault::Manifest;
+
+use crate::ids::{is_part_of_uuid, parse_id};
+use crate::sources::connection_of;
+use crate::{Error, IdIndex, Library, RunHead, ShortestPart};
+
+/// What a text is to name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Want {
+    /// A session: a run of it names it too.
+    Session,
+    /// A run: a session names its own file's.
+    Run,
+    /// A thread that has a spine, or a session file in the archive.
+    Thread,
+}
+
+impl fmt::Display for Want {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(match self {
+            Self::Session => "session",
+            Self::Run => "run",
+            Self::Thread => "thread",
+        })
+    }
+}
+
+/// What a text names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Named {
+    /// A session.
+    Session(RunId),
+    /// A run. A whole id is taken as it is, also where the store has no such run.
+    Run(RunId),
+    /// Something that lies at a path.
+    Path(PathBuf),
+}
+
+/// One of several things that a text names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Candidate {
+    /// Its id.
+    pub id: String,
+    /// The part of it that is enough.
+    pub part: ShortestPart,
+    /// When it began.
+    pub started: Option<Timestamp>,
+    /// The directory that the agent worked in.
+    pub project: Option<String>,
+    /// The first words that were said to the agent.
+    pub title: Option<String>,
+}
+
+/// Splits the number of an event from the name of its run: `RUN:SEQ`. A path that is there has a name as it likes.
+#[must_use]
+pub fn split_event(text: &str) -> (&str, Option<Seq>) {
+    let Some((run, number)) = text.rsplit_once(':') else { return (text, None) };
+    let is_number = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
+    match number.parse().ok().and_then(Seq::new) {
+        Some(seq) if is_number && !run.is_empty() && Path::new(text).symlink_metadata().is_err() => {
+            (run, Some(seq))
+        }
+        Some(_) | None => (text, None),
+    }
+}
+
+impl Library {
+    /// Finds the session or the run that a text names, or the path.
+    ///
+    /// # Errors
+    /// When it names nothing, or several.
+    pub fn resolve(&self, text: &str, want: Want) -> Result<Named, Error> {
+        if let Ok(id) = parse_id(text) {
+            return self.resolve_id(text, id, want);
+        }
+        if self.spines()?.iter().any(|thread| thread.as_str() == text) {
+            return self.of_session(text, session_run(text), want);
+        }
+        if let Some(path) = path_named(text)? {
+            return Ok(Named::Path(path));
+        }
+        if let Some(session) = self.resolve_last(text)? {
+            return self.of_session(text, session, want);
+        }
+        self.resolve_part(text, want)
+    }
+
+    /// Finds a run of the store that a text names; nothing at a path is one.
+    ///
+    /// # Errors
+    /// When it names nothing, or several.
+    pub fn resolve_stored(&self, text: &str, want: Want) -> Result<RunId, Error> {
+        match self.resolve(text, want) {
+            Ok(Named::Run(id) | Named::Session(id)) => Ok(id),
+            Ok(Named::Path(_)) | Err(Error::NoFile { .. } | Error::NotRegular { .. }) => {
+                Err(Error::NoName { text: text.to_owned(), want })
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Finds the thread that a text names, among these.
+    ///
+    /// # Errors
+    /// When it names none of them, or several.
+    pub fn resolve_thread(&self, text: &str, among: &[ThreadId]) -> Result<ThreadId, Error> {
+        let want = Want::Thread;
+        let index = IdIndex::new(among.iter().map(|thread| (thread.to_string(), thread.clone())));
+        if let [(_, thread)] = index.exact(text)[..] {
+            return Ok(thread.clone());
+        }
+        let of_session = |session: RunId| among.iter().find(|thread| session_run(thread.as_str()) == session);
+        if let Some(session) = self.resolve_last(text)? {
+            let thread = of_session(session).cloned();
+            return thread.ok_or_else(|| Error::NotFound { text: text.to_owned(), want });
+        }
+        match index.parts(text)[..] {
+            [(_, thread)] => return Ok(thread.clone()),
+            [] => {}
+            ref several => {
+                let sessions = several.iter().map(|(id, thread)| (id.clone(), session_run(thread.as_str())));
+                let part = |id: &str, thread: &ThreadId| index.shortest(id, thread);
+                let parts = several.iter().map(|(id, thread)| part(id, thread)).collect();
+                return Err(self.ambiguous(text, want, sessions.collect(), parts));
+            }
+        }
+        // A run of the thread's session names it too.
+        let session = self.resolve(text, Want::Session).ok().and_then(|named| match named {
+            Named::Session(session) => of_session(session),
+            Named::Run(_) | Named::Path(_) => None,
+        });
+        session.cloned().ok_or_else(|| Error::NotFound { text: text.to_owned(), want })
+    }
+
+    /// Returns the runs to read for a session: its own file's, else all that show it, else the id itself.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn roots(&self, session: RunId) -> Result<Vec<RunId>, Error> {
+        if self.has(session)? {
+            return Ok(vec![session]);
+        }
+        let runs = self.relations()?.runs_of(session);
+        Ok(if runs.is_empty() { vec![session] } else { runs })
+    }
+
+    /// Takes a whole id: of a run, of a session that others show, of a connection.
+    fn resolve_id(&self, text: &str, id: RunId, want: Want) -> Result<Named, Error> {
+        if self.has(id)? {
+            let Some(store) = self.store.as_ref().filter(|_| want == Want::Session) else {
+                return Ok(Named::Run(id));
+            };
+            // Only this one is read, unless it names another.
+            return Ok(match RunHead::read(store, id)?.and_then(|head| head.session) {
+                None => Named::Session(id),
+                Some(_) => Named::Session(self.relations()?.owner(id)),
+            });
+        }
+        if !self.relations()?.runs_of(id).is_empty() {
+            return self.of_session(text, id, want);
+        }
+        match self.on_connection(id)?[..] {
+            [] if want == Want::Session => Ok(Named::Session(id)),
+            [] => Ok(Named::Run(id)),
+            [run] => Ok(if want == Want::Session {
+                Named::Session(self.relations()?.owner(run))
+            } else {
+                Named::Run(run)
+            }),
+            ref several => Err(self.several_runs(text, want, several)?),
+        }
+    }
+
+    /// Returns the runs of a connection.
+    fn on_connection(&self, id: RunId) -> Result<Vec<RunId>, Error> {
+        let is_its = |manifest: &&Manifest| connection_of(manifest) == Some(id.uuid());
+        let Some(manifest) = self.manifests()?.iter().find(is_its) else { return Ok(Vec::new()) };
+        let heads =
+            self.heads()?.iter().filter(|head| head.source == Some(manifest.id) && head.parent.is_none());
+        Ok(heads.map(|head| head.run).collect())
+    }
+
+    /// Finds the session that `last` or `last~N` names; `None` for any other text.
+    fn resolve_last(&self, text: &str) -> Result<Option<RunId>, Error> {
+        let Some(rest) = text.strip_prefix("last") else { return Ok(None) };
+        let back = match rest.strip_prefix('~') {
+            None if rest.is_empty() => 0,
+            Some(number) if !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()) => {
+                number.parse().unwrap_or(usize::MAX)
+            }
+            None | Some(_) => return Ok(None),
+        };
+        self.store()?;
+        let mut sessions = self.sessions()?;
+        sessions.sort_by_cached_key(|look| (Reverse(look.last_instant()), look.session.id));
+        match sessions.get(back) {
+            Some(look) => Ok(Some(look.session.id)),
+            None => Err(Error::NotSoMany { text: text.to_owned(), sessions: sessions.len() }),
+        }
+    }
+
+    /// Finds what begins or ends with a text.
+    fn resolve_part(&self, text: &str, want: Want) -> Result<Named, Error> {
+        let not_found = || Error::NotFound { text: text.to_owned(), want };
+        let is_part = is_part_of_uuid(text);
+        if !is_part && ThreadId::parse(text).is_err() {
+            return Err(Error::NoName { text: text.to_owned(), want });
+        }
+        if is_part {
+            self.store()?;
+        }
+        let found = self.index()?.parts(text);
+        let Some((_, session)) = found.first() else {
+            // What was said over a connection on a thread that has a name of its own.
+            let session = session_run(text);
+            if !self.relations()?.runs_of(session).is_empty() {
+                return self.of_session(text, session, want);
+            }
+            if let Some(session) = self.without_events(text)? {
+                return Err(Error::WithoutEvents { session });
+            }
+            return Err(if is_part { not_found() } else { Error::NoName { text: text.to_owned(), want } });
+        };
+        if found.iter().any(|(_, other)| other != session) {
+            let ids = found.iter().map(|(id, session)| (id.clone(), *session)).collect::<Vec<_>>();
+            return Err(self.several_sessions(text, want, ids)?);
+        }
+        let runs: Vec<RunId> = found.iter().filter_map(|(id, _)| RunId::parse(id).ok()).collect();
+        match (want, &runs[..]) {
+            (Want::Run, [run]) if self.has(*run)? => Ok(Named::Run(*run)),
+            (Want::Run | Want::Session | Want::Thread, _) => self.of_session(text, *session, want),
+        }
+    }
+
+    fn of_session(&self, text: &str, session: RunId, want: Want) -> Result<Named, Error> {
+        if want == Want::Session {
+            return Ok(Named::Session(session));
+        }
+        match self.roots(session)?[..] {
+            [run] => Ok(Named::Run(run)),
+            ref several => Err(self.several_runs(text, want, several)?),
+        }
+    }
+
+    /// Says that a text names several runs.
+    fn several_runs(&self, text: &str, want: Want, runs: &[RunId]) -> Result<Error, Error> {
+        let index = IdIndex::new(self.relations()?.ids().map(|(id, _)| (id.to_string(), id)));
+        let parts = runs.iter().map(|run| index.shortest(&run.to_string(), run)).collect();
+        let ids = runs.iter().map(|run| (run.to_string(), *run)).collect();
+        Ok(self.ambiguous(text, want, ids, parts))
+    }
+
+    /// Says that a text names several sessions: each of them once, by its own id where that is meant.
+    fn several_sessions(&self, text: &str, want: Want, found: Vec<(String, RunId)>) -> Result<Error, Error> {
+        let mut ids: Vec<(String, RunId)> = Vec::new();
+        for (id, session) in found {
+            match ids.iter_mut().find(|(_, known)| *known == session) {
+                Some(known) if id == session.to_string() => known.0 = id,
+                Some(_) => {}
+                None => ids.push((id, session)),
+            }
+        }
+        let index = self.index()?;
+        let parts = ids.iter().map(|(id, session)| index.shortest(id, session)).collect();
+        Ok(self.ambiguous(text, want, ids, parts))
+    }
+
+    /// Lists candidates, the latest first.
+    fn ambiguous(
+        &self,
+        text: &str,
+        want: Want,
+        ids: Vec<(String, RunId)>,
+        parts: Vec<ShortestPart>,
+    ) -> Error {
+        let heads = self.heads().unwrap_or_default();
+        let head_of = |run: RunId| heads.iter().find(|head| head.run == run);
+        let candidate = |((id, session), part): ((String, RunId), ShortestPart)| {
+            let own = RunId::parse(&id).ok().filter(|run| head_of(*run).is_some());
+            let run = own.or_else(|| self.roots(session).ok()?.first().copied());
+            let head = run.and_then(head_of);
+            Candidate {
+                id,
+                part,
+                started: head.and_then(|head| head.started.clone()),
+                project: head.and_then(|head| head.project.clone()),
+                title: run.and_then(|run| self.title(run)),
+            }
+        };
+        let mut candidates: Vec<Candidate> = ids.into_iter().zip(parts).map(candidate).collect();
+        candidates.sort_by_cached_key(|one| {
+            (Reverse(one.started.as_ref().and_then(Timestamp::instant)), one.id.clone())
+        });
+        Error::Ambiguous { text: text.to_owned(), want, candidates }
+    }
+}
+
+/// Returns the path that a text is: one that is there, or can only be meant as one.
+fn path_named(text: &str) -> Result<Option<PathBuf>, Error> {
+    let path = Path::new(text);
+    if path.is_file() || path.is_dir() {
+        return Ok(Some(path.to_owned()));
+    }
+    let Ok(about) = path.symlink_metadata() else {
+        if !text.contains(['/', '.']) {
+            return Ok(None);
+        }
+        let missing = io::Error::from(io::ErrorKind::NotFound);
+        let source = path.metadata().err().unwrap_or(missing);
+        return Err(Error::NoFile { path: path.to_owned(), link: None, source });
+    };
+    Err(match path.metadata() {
+        Err(source) if about.is_symlink() => {
+            Error::NoFile { path: path.to_owned(), link: path.read_link().ok(), source }
+        }
+        Ok(_) | Err(_) => Error::NotRegular { path: path.to_owned() },
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_number_of_an_event_stands_behind_a_colon() {
+        let seq = Seq::new;
+        for (text, want) in [
+            ("550e8400:12", ("550e8400", seq(12))),
+            ("last:1", ("last", seq(1))),
+            ("dir/t.jsonl:3", ("dir/t.jsonl", seq(3))),
+            ("550e8400", ("550e8400", None)),
+            ("550e8400:", ("550e8400:", None)),
+            ("550e8400:0", ("550e8400:0", None)),
+            ("550e8400:+1", ("550e8400:+1", None)),
+            (":1", (":1", None)),
+        ] {
+            assert_eq!(split_event(text), want, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_file_that_is_there_may_have_a_colon_in_its_name() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("t:1");
+        std::fs::write(&path, "").unwrap();
+        let text = path.to_str().unwrap();
+        assert_eq!(split_event(text), (text, None));
+    }
+}

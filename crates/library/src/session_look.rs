@@ -1,0 +1,150 @@
+//! A session in a list.
+
+use std::collections::BTreeMap;
+
+use steno_model::{RunId, Timestamp};
+
+use crate::look::RunLook;
+use crate::{RunHead, Session};
+
+/// What a list says of a session, from a quick look at each of its runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SessionLook {
+    /// Its runs.
+    pub session: Session,
+    /// How it stands: `recording` if one of its runs is, else as its own file stands, else as the run with the latest event.
+    pub state: &'static str,
+    /// Whose agent it was.
+    pub provider: Option<String>,
+    /// The directory that the agent worked in.
+    pub project: Option<String>,
+    /// The name and the kind of its first run.
+    pub name: Option<String>,
+    /// The kind.
+    pub kind: Option<String>,
+    /// When its own file began, else the first of its runs.
+    pub started: Option<Timestamp>,
+    /// When the run ended that its state is of.
+    pub ended: Option<Timestamp>,
+    /// The time of the latest event of all its runs.
+    pub last: Option<Timestamp>,
+    /// How many events all its runs have.
+    pub events: u64,
+    /// How long the transcripts of all its runs are.
+    pub bytes: u64,
+}
+
+impl SessionLook {
+    /// Puts together what was seen of its runs.
+    #[must_use]
+    pub fn of(session: Session, looks: &BTreeMap<RunId, RunLook>) -> Self {
+        let all: Vec<&RunLook> =
+            session.runs.iter().chain(&session.below).filter_map(|run| looks.get(run)).collect();
+        let shown: Vec<&RunLook> = session.runs.iter().filter_map(|run| looks.get(run)).collect();
+        let shown = if shown.is_empty() { &all } else { &shown };
+        let own = looks.get(&session.id);
+        let first = own.filter(|own| own.summary.is_some()).or_else(|| earliest(shown));
+        let judged = own.or_else(|| shown.iter().copied().max_by_key(|look| (look.last(), look.head.run)));
+        let is_recording = all.iter().any(|look| look.state == "recording");
+        let head = |part: fn(&RunHead) -> Option<String>| {
+            first.into_iter().chain(all.iter().copied()).find_map(|look| part(&look.head))
+        };
+        let summary = first.and_then(|look| look.summary.as_ref());
+        let last = all.iter().copied().max_by_key(|look| look.last()).and_then(|look| look.summary.as_ref());
+        Self {
+            state: if is_recording { "recording" } else { judged.map_or("empty", |look| look.state) },
+            provider: head(|head| head.provider.clone()),
+            project: head(|head| head.project.clone()),
+            name: summary.and_then(|summary| Some(summary.name.as_ref()?.to_text().into_owned())),
+            kind: summary.and_then(|summary| Some(summary.kind.as_ref()?.to_text().into_owned())),
+            started: summary.and_then(|summary| summary.started_at.clone()),
+            ended: judged.and_then(|look| look.summary.as_ref()?.ended_at.clone()),
+            last: last.and_then(|summary| summary.last_at.clone()),
+            events: all.iter().filter_map(|look| look.summary.as_ref()).map(|summary| summary.events).sum(),
+            bytes: all.iter().map(|look| look.bytes).sum(),
+            session,
+        }
+    }
+
+    /// Returns when it began, to sort by.
+    #[must_use]
+    pub fn started_instant(&self) -> Option<jiff::Timestamp> {
+        self.started.as_ref()?.instant()
+    }
+
+    /// Returns the time of its latest event, to sort by.
+    #[must_use]
+    pub fn last_instant(&self) -> Option<jiff::Timestamp> {
+        self.last.as_ref()?.instant()
+    }
+
+    /// Returns how many runs it has, those below it included.
+    #[must_use]
+    pub fn runs(&self) -> usize {
+        self.session.runs.len() + self.session.below.len()
+    }
+
+    /// Returns the run that a person wants to read first.
+    #[must_use]
+    pub fn first_run(&self) -> Option<RunId> {
+        self.session.runs.iter().chain(&self.session.below).next().copied()
+    }
+}
+
+fn earliest<'a>(looks: &[&'a RunLook]) -> Option<&'a RunLook> {
+    let dated = looks.iter().copied().filter(|look| look.summary.is_some());
+    dated.min_by_key(|look| (look.started().is_none(), look.started(), look.head.run))
+}
+
+#[cfg(test)]
+mod tests {
+    use steno_model::ExchangeEvent;
+    use steno_model::json::RawJson;
+    use steno_views::summary::{RunSummary, state_name};
+
+    use super::*;
+
+    fn id(number: u32) -> RunId {
+        RunId::parse(&format!("{number:08}-0000-4000-8000-000000000000")).unwrap()
+    }
+
+    /// A run of one event, at a minute of an hour.
+    fn look(run: u32, minute: u32, is_held: bool) -> RunLook {
+        let line = format!(
+            r#"{{"seq":1,"run_id":"{}","type":"run.started","path":"","iteration":0,"timestamp":"2026-06-08T08:{minute:02}:00Z","payload":null}}"#,
+            id(run)
+        );
+        let mut event = ExchangeEvent::parse(line.as_bytes()).unwrap();
+        event.payload = RawJson::parse(&format!(r#"{{"name":"n{run}","cwd":"/w/{run}"}}"#)).unwrap();
+        let summary = RunSummary::from_ends(&event, &event);
+        let state = state_name(Some(&summary), is_held);
+        RunLook { head: RunHead::of(&event), state, bytes: 10, summary: Some(summary), damage: None }
+    }
+
+    fn session(runs: &[u32], below: &[u32], looks: &[RunLook]) -> SessionLook {
+        let ids = |numbers: &[u32]| numbers.iter().map(|number| id(*number)).collect();
+        let session = Session { id: id(1), runs: ids(runs), below: ids(below) };
+        SessionLook::of(session, &looks.iter().map(|look| (look.head.run, look.clone())).collect())
+    }
+
+    #[test]
+    fn its_own_file_says_what_it_is_and_all_runs_how_long_it_lasted() {
+        let seen = session(&[1, 2], &[3], &[look(1, 20, false), look(2, 10, false), look(3, 50, false)]);
+        assert_eq!((seen.name.as_deref(), seen.project.as_deref()), (Some("n1"), Some("/w/1")));
+        let time = |time: &Option<Timestamp>| time.as_ref().map(ToString::to_string);
+        assert_eq!(time(&seen.started).as_deref(), Some("2026-06-08T08:20:00Z"));
+        assert_eq!(time(&seen.last).as_deref(), Some("2026-06-08T08:50:00Z"));
+        assert_eq!((seen.state, seen.runs(), seen.events, seen.bytes), ("open", 3, 3, 30));
+    }
+
+    #[test]
+    fn without_its_own_file_the_first_of_its_runs_says_it() {
+        let seen = session(&[3, 2], &[], &[look(2, 10, false), look(3, 50, false)]);
+        assert_eq!((seen.name.as_deref(), seen.project.as_deref()), (Some("n2"), Some("/w/2")));
+    }
+
+    #[test]
+    fn it_is_recording_while_one_of_its_runs_is() {
+        assert_eq!(session(&[1], &[3], &[look(1, 1, false), look(3, 2, true)]).state, "recording");
+    }
+}

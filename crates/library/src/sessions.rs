@@ -1,0 +1,173 @@
+//! Which runs make up a session, and which stand below it. Pure: made of the heads of runs.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use steno_model::RunId;
+
+use crate::RunHead;
+
+/// A session that stands below no other, with all its runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Session {
+    /// The agent's own id, also where only another channel's run is stored.
+    pub id: RunId,
+    /// The runs that show it: the agent's own file first, then copies, streams and connections in the order of their ids.
+    pub runs: Vec<RunId>,
+    /// The runs below it, with what was seen of them elsewhere.
+    pub below: Vec<RunId>,
+}
+
+/// How runs belong together, as their first events say.
+#[derive(Clone, Debug, Default)]
+pub struct Relations {
+    runs: HashMap<RunId, (Option<RunId>, Option<RunId>)>,
+    children: BTreeMap<RunId, Vec<RunId>>,
+    shown: BTreeMap<RunId, Vec<RunId>>,
+}
+
+impl Relations {
+    /// Takes the heads of all runs.
+    #[must_use]
+    pub fn of(heads: &[RunHead]) -> Self {
+        let mut relations = Self::default();
+        for head in heads {
+            relations.runs.insert(head.run, (head.parent, head.session));
+            if let Some(parent) = head.parent {
+                relations.children.entry(parent).or_default().push(head.run);
+            }
+            if let Some(session) = head.session {
+                relations.shown.entry(session).or_default().push(head.run);
+            }
+        }
+        for runs in relations.children.values_mut().chain(relations.shown.values_mut()) {
+            runs.sort_unstable();
+        }
+        relations
+    }
+
+    /// Returns the session that a run shows: the one that it names, else its own.
+    #[must_use]
+    pub fn owner(&self, run: RunId) -> RunId {
+        self.walk(run, |(_, session)| session)
+    }
+
+    /// Returns the session that a run stands in or below, however deep.
+    #[must_use]
+    pub fn root(&self, run: RunId) -> RunId {
+        self.walk(run, |(parent, session)| parent.or(session))
+    }
+
+    /// Goes from run to run until there is no next one; in a circle, to the smallest of it.
+    fn walk(&self, from: RunId, next: impl Fn((Option<RunId>, Option<RunId>)) -> Option<RunId>) -> RunId {
+        let (mut at, mut seen) = (from, Vec::new());
+        while let Some(further) = self.runs.get(&at).and_then(|said| next(*said)) {
+            if let Some(place) = seen.iter().position(|known| *known == at) {
+                return seen[place..].iter().copied().min().unwrap_or(at);
+            }
+            seen.push(at);
+            at = further;
+        }
+        at
+    }
+
+    /// Returns the runs that name each run as the one that began them.
+    #[must_use]
+    pub fn children(&self) -> &BTreeMap<RunId, Vec<RunId>> {
+        &self.children
+    }
+
+    /// Returns the runs that show a session, the agent's own file first.
+    #[must_use]
+    pub fn runs_of(&self, session: RunId) -> Vec<RunId> {
+        let own = self.runs.contains_key(&session).then_some(session);
+        let others = self.shown.get(&session).into_iter().flatten().copied();
+        own.into_iter().chain(others.filter(|run| Some(*run) != own)).collect()
+    }
+
+    /// Returns the sessions that stand below no other, in the order of their ids.
+    #[must_use]
+    pub fn sessions(&self) -> Vec<Session> {
+        let mut groups = BTreeMap::<RunId, BTreeSet<RunId>>::new();
+        for run in self.runs.keys() {
+            groups.entry(self.root(*run)).or_default().insert(*run);
+        }
+        let session = |(id, mut below): (RunId, BTreeSet<RunId>)| {
+            let mut runs = self.runs_of(id);
+            runs.retain(|run| below.remove(run));
+            Session { id, runs, below: below.into_iter().collect() }
+        };
+        groups.into_iter().map(session).collect()
+    }
+
+    /// Returns every id that names something here, with the session that it means.
+    pub fn ids(&self) -> impl Iterator<Item = (RunId, RunId)> + '_ {
+        let absent = self.shown.keys().filter(|session| !self.runs.contains_key(session));
+        self.runs.keys().chain(absent).map(|id| (*id, self.owner(*id)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn id(number: u32) -> RunId {
+        RunId::parse(&format!("{number:08}-0000-4000-8000-000000000000")).unwrap()
+    }
+
+    /// A run, the one that began it, and the session that it names; 0 for none.
+    fn head((run, parent, session): (u32, u32, u32)) -> RunHead {
+        let some = |number| (number > 0).then(|| id(number));
+        RunHead { parent: some(parent), session: some(session), ..RunHead::unknown(id(run)) }
+    }
+
+    #[track_caller]
+    fn check(runs: &[(u32, u32, u32)], want: &[(u32, &[u32], &[u32])]) {
+        let ids = |numbers: &[u32]| numbers.iter().map(|number| id(*number)).collect();
+        let want: Vec<Session> = want
+            .iter()
+            .map(|(of, runs, below)| Session { id: id(*of), runs: ids(runs), below: ids(below) })
+            .collect();
+        let heads: Vec<RunHead> = runs.iter().copied().map(head).collect();
+        assert_eq!(Relations::of(&heads).sessions(), want, "{runs:?}");
+    }
+
+    #[test]
+    fn a_session_is_its_file_with_copies_streams_and_children() {
+        check(&[(1, 0, 0)], &[(1, &[1], &[])]);
+        check(&[(2, 1, 0), (1, 0, 0), (3, 2, 0)], &[(1, &[1], &[2, 3])]);
+        check(&[(9, 0, 5), (5, 0, 0), (3, 0, 5)], &[(5, &[5, 3, 9], &[])]);
+        check(&[(1, 0, 0), (2, 0, 0)], &[(1, &[1], &[]), (2, &[2], &[])]);
+    }
+
+    #[test]
+    fn the_id_is_the_agents_own_also_where_its_file_is_not_stored() {
+        check(&[(9, 0, 5), (3, 0, 5)], &[(5, &[3, 9], &[])]);
+        check(&[(9, 5, 0)], &[(5, &[], &[9])]);
+    }
+
+    #[test]
+    fn what_is_seen_of_a_child_elsewhere_stands_below_its_parent() {
+        // Thread 2 was begun by thread 1 on a connection, which shows them as 11 and 12.
+        check(&[(11, 0, 1), (12, 11, 2)], &[(1, &[11], &[12])]);
+        check(&[(11, 0, 1), (12, 11, 2), (1, 0, 0), (2, 1, 0)], &[(1, &[1, 11], &[2, 12])]);
+        // A copy of a child's records in its parent's file.
+        check(&[(1, 0, 0), (2, 1, 0), (7, 0, 2)], &[(1, &[1], &[2, 7])]);
+    }
+
+    #[test]
+    fn a_circle_is_one_session() {
+        check(&[(1, 2, 0), (2, 3, 0), (3, 1, 0), (4, 3, 0)], &[(1, &[1], &[2, 3, 4])]);
+        check(&[(1, 0, 2), (2, 0, 1)], &[(1, &[1, 2], &[])]);
+    }
+
+    #[test]
+    fn a_run_shows_the_session_that_it_names_and_a_child_itself() {
+        let heads = [(1, 0, 0), (2, 1, 0), (9, 0, 1), (7, 0, 2)].map(head);
+        let relations = Relations::of(&heads);
+        for (run, want) in [(1, 1), (9, 1), (2, 2), (7, 2), (8, 8)] {
+            assert_eq!(relations.owner(id(run)), id(want), "{run}");
+        }
+        let ids: BTreeSet<_> = relations.ids().collect();
+        assert_eq!(ids, BTreeSet::from([(1, 1), (2, 2), (9, 1), (7, 2)].map(|(a, b)| (id(a), id(b)))));
+    }
+}

@@ -1,0 +1,254 @@
+//! What goes with sessions that somebody wants forgotten: made without changing anything, to be shown before it is done.
+
+use std::collections::BTreeSet;
+
+use jiff::Timestamp;
+use steno_journal::Reader;
+use steno_library::{Archived, Error as LibraryError, Library};
+use steno_model::{BlockContent, EventType, Payload, RunId, ThreadId, Word};
+use steno_vault::{Manifest, NameHash, Reason, Role, SourceId};
+
+use super::{
+    Belongings, Doomed, Error, PiecesOf, SaidOf, SharedConnection, SharedFile, SpinesOf, belongings,
+    connection_of, of_project, said_of, shared_files, spines_of, thread_of,
+};
+use crate::archive::{is_in_project, last_written};
+
+/// What somebody wants forgotten.
+#[derive(Clone, Debug)]
+pub struct Wanted {
+    /// Files of the sessions that are named.
+    seeds: Vec<Manifest>,
+    /// A run that was not made from a file, or whose file was forgotten before.
+    run: Option<RunId>,
+    /// Threads of whose sessions the archive has no file.
+    threads: Vec<ThreadId>,
+    why: Reason,
+    /// Pieces of shared files that are named by themselves.
+    pieces: PiecesOf,
+}
+
+impl Wanted {
+    fn of(seeds: Vec<Manifest>, why: Reason) -> Self {
+        Self { seeds, run: None, threads: Vec::new(), why, pieces: PiecesOf::default() }
+    }
+
+    /// Takes the session that a text names.
+    ///
+    /// # Errors
+    /// When it names nothing, or several.
+    pub fn session(library: &Library, text: &str) -> Result<Self, LibraryError> {
+        let none = Self::of(Vec::new(), Reason::Session);
+        Ok(match library.archived(text)? {
+            Archived::Files(seeds) => Self { seeds, ..none },
+            Archived::Run(run) => Self { run: Some(run), ..none },
+            Archived::Thread(thread) => Self { threads: vec![thread], ..none },
+        })
+    }
+
+    /// Takes the sessions of a project, by its directory, or as its agent names it.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn project(library: &Library, project: &str) -> Result<Self, Error> {
+        let seeds = of_project(library.vault()?, library.manifests()?, project)?;
+        let in_project = library
+            .heads()?
+            .iter()
+            .filter(|head| head.project.as_deref().is_some_and(|dir| is_in_project(project, dir)));
+        // What was said over connections is found by its threads.
+        let sessions = in_project.filter_map(|head| head.session);
+        let threads = sessions.filter_map(|session| ThreadId::parse(&session.to_string()).ok()).collect();
+        let pieces = PiecesOf { project: Some(project.to_owned()), ..PiecesOf::default() };
+        Ok(Self { threads, pieces, ..Self::of(seeds, Reason::Project) })
+    }
+
+    /// Takes the sessions none of whose files was written to since.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn older_than(library: &Library, before: Timestamp) -> Result<Self, Error> {
+        let pieces = PiecesOf { before_ms: Some(millis(before)), ..PiecesOf::default() };
+        Ok(Self { pieces, ..Self::of(older_than(library.manifests()?, before), Reason::Age) })
+    }
+}
+
+/// What goes, and what stays though it has something of it.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// Files in the vault, in the order of their paths.
+    pub manifests: Vec<Manifest>,
+    /// Runs.
+    pub runs: Vec<RunId>,
+    /// Spines that go, and those that stay.
+    pub spines: SpinesOf,
+    /// Connections that lose what was said on threads that go.
+    pub connections: Vec<SharedConnection>,
+    /// Files of several sessions that lose pieces.
+    pub shared: Vec<SharedFile>,
+    /// Why it goes.
+    pub why: Reason,
+    /// What is not recorded again.
+    names: Vec<NameHash>,
+    /// Which pieces of shared files go.
+    pieces: PiecesOf,
+}
+
+impl Plan {
+    /// Finds everything that goes with what somebody wants forgotten.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn make(library: &Library, wanted: Wanted) -> Result<Self, Error> {
+        let (vault, all) = (library.vault()?, library.manifests()?);
+        let Wanted { seeds, run, threads: named_threads, why, mut pieces } = wanted;
+        let Belongings { mut manifests, mut names } = belongings(vault, all, &seeds)?;
+        let mut spines = spines_going(&manifests, (run, &named_threads), library)?;
+        let mut threads: BTreeSet<ThreadId> =
+            spines.going.iter().cloned().chain(named_threads.clone()).collect();
+        threads.extend(manifests.iter().filter_map(thread_of));
+        let SaidOf { going: connections, shared: mut on_shared } = said_of(library, all, &threads)?;
+        let is_new = |manifest: &Manifest| manifests.iter().all(|known| known.id != manifest.id);
+        let connections: Vec<Manifest> = connections.into_iter().filter(is_new).collect();
+        if !connections.is_empty() {
+            manifests.extend(connections);
+            spines = spines_going(&manifests, (run, &named_threads), library)?;
+        }
+        manifests.sort_by(|one, other| one.info.path.0.cmp(&other.info.path.0));
+        let going: BTreeSet<SourceId> = manifests.iter().map(|manifest| manifest.id).collect();
+        on_shared.retain(|connection| !going.contains(&connection.manifest.id));
+        let runs = runs_going(library, run, &going, &on_shared)?;
+        names.extend(threads.iter().map(|thread| NameHash::of_session(thread.as_str())));
+        names.extend(run.map(|run| NameHash::of_session(&run.to_string())));
+        pieces.names = names.iter().copied().collect();
+        find_typed(library, &runs, &mut pieces)?;
+        let mut shared = shared_files(vault, all, &pieces)?;
+        shared.retain(|file| !going.contains(&file.manifest.id));
+        names.extend(shared.iter().flat_map(|file| &file.names));
+        Ok(Self { manifests, runs, spines, connections: on_shared, shared, why, names, pieces })
+    }
+
+    /// Tells whether nothing goes.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.manifests.is_empty()
+            && self.runs.is_empty()
+            && self.spines.going.is_empty()
+            && self.shared.is_empty()
+    }
+
+    /// Returns it as it is carried out.
+    #[must_use]
+    pub fn doomed(&self) -> Doomed {
+        Doomed {
+            connections: self.manifests.iter().filter_map(connection_of).collect(),
+            runs: self.runs.clone(),
+            threads: self.spines.going.clone(),
+            sources: self.manifests.iter().map(|manifest| manifest.id).collect(),
+            names: self.names.clone(),
+            shared: self.shared.clone(),
+            shared_connections: self.connections.clone(),
+            pieces: self.pieces.clone(),
+        }
+    }
+}
+
+/// Returns the runs that were made from files that go, and those of threads on connections that stay.
+fn runs_going(
+    library: &Library,
+    run: Option<RunId>,
+    going: &BTreeSet<SourceId>,
+    on_shared: &[SharedConnection],
+) -> Result<Vec<RunId>, Error> {
+    let mut runs: Vec<RunId> = run.into_iter().collect();
+    for head in library.heads()? {
+        let Some(source) = head.source else { continue };
+        if (going.contains(&source) || library.vault()?.is_forgotten(source)?) && !runs.contains(&head.run) {
+            runs.push(head.run);
+        }
+    }
+    for run in on_shared.iter().flat_map(|connection| &connection.runs) {
+        if !runs.contains(run) {
+            runs.push(*run);
+        }
+    }
+    Ok(runs)
+}
+
+/// Finds lines of old histories, which do not say in which session something was typed: by the words and the directory, or
+/// by the directory and the time.
+fn find_typed(library: &Library, runs: &[RunId], pieces: &mut PiecesOf) -> Result<(), Error> {
+    const SLACK_MS: f64 = 5_000.0;
+    for run in runs.iter().filter(|run| library.has(**run).unwrap_or(false)) {
+        let mut reader = Reader::open(library.store()?, *run)?.until_now()?;
+        let (mut dir, mut span) = (None, None::<(f64, f64)>);
+        // What a damaged transcript says behind the damage is not known.
+        while let Ok(Some(recorded)) = reader.read_next() {
+            let event = recorded.event;
+            dir = dir.or_else(|| dir_of(event.payload.as_str()));
+            if let Some(time) = event.timestamp.instant() {
+                let time = millis(time);
+                let (from, to) = span.unwrap_or((time, time));
+                span = Some((from.min(time), to.max(time)));
+            }
+            let (Word::Known(EventType::MessageUser), Payload::Message(message)) =
+                (event.event_type, Payload::read(&event.payload))
+            else {
+                continue;
+            };
+            for block in message.blocks {
+                if let BlockContent::Text(Some(text)) = block.content {
+                    let dir = dir.clone().unwrap_or_default();
+                    pieces.prompts.insert((dir, text.to_text().trim().to_owned()));
+                }
+            }
+        }
+        if let Some((dir, (from, to))) = dir.zip(span) {
+            pieces.spans.push((dir, from - SLACK_MS, to + SLACK_MS));
+        }
+    }
+    Ok(())
+}
+
+/// Returns the directory that an event names.
+fn dir_of(payload: &str) -> Option<String> {
+    let payload: serde_json::Value = serde_json::from_str(payload).ok()?;
+    payload.get("cwd").and_then(|dir| dir.as_str()).map(str::to_owned)
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a millisecond more or less does not matter")]
+fn millis(time: Timestamp) -> f64 {
+    time.as_millisecond() as f64
+}
+
+fn spines_going(
+    manifests: &[Manifest],
+    (run, threads): (Option<RunId>, &[ThreadId]),
+    library: &Library,
+) -> Result<SpinesOf, Error> {
+    let mut spines = spines_of(library.store()?, library.vault()?, manifests)?;
+    // A run of Codex is called what its thread is.
+    let is_its =
+        |of: &ThreadId| run.is_some_and(|run| run.to_string() == of.as_str()) || threads.contains(of);
+    spines.going.extend(library.spines()?.into_iter().filter(is_its));
+    spines.going.sort();
+    spines.going.dedup();
+    spines.staying.retain(|of| !spines.going.contains(of));
+    Ok(spines)
+}
+
+/// Returns the files of sessions none of which was written to since.
+fn older_than(manifests: &[Manifest], before: Timestamp) -> Vec<Manifest> {
+    let key = |manifest: &Manifest| {
+        let session = manifest.info.session.as_deref();
+        NameHash::of_session(session.unwrap_or(&manifest.id.to_string()))
+    };
+    let is_young = |manifest: &&Manifest| last_written(manifest).is_none_or(|written| written >= before);
+    let young: BTreeSet<_> = manifests.iter().filter(is_young).map(key).collect();
+    // What belongs to no session is nobody's to judge by age.
+    let is_old = |manifest: &&Manifest| {
+        let is_of_a_session = manifest.info.role != Role::Shared || manifest.info.session.is_some();
+        is_of_a_session && !young.contains(&key(manifest))
+    };
+    manifests.iter().filter(is_old).cloned().collect()
+}
