@@ -117,6 +117,24 @@ impl StorePath {
         std::iter::once(Self(first.into())).chain(others)
     }
 
+    /// Names the file that keeps what stood here before it was derived anew for the `number`th time.
+    #[must_use]
+    pub fn superseded(&self, number: u32) -> Self {
+        Self(format!("{self}.superseded-{number}").into())
+    }
+
+    /// Names the file that is whole and takes the place of this one next.
+    #[must_use]
+    pub fn next(&self) -> Self {
+        Self(format!("{self}.next").into())
+    }
+
+    /// Names the file that is being written to take the place of this one.
+    #[must_use]
+    pub fn unfinished(&self) -> Self {
+        Self(format!("{self}.unfinished").into())
+    }
+
     /// Names a temporary file that is renamed to this one when it is whole; another one each time.
     #[must_use]
     pub fn temporary(&self) -> Self {

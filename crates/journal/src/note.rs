@@ -113,6 +113,17 @@ pub enum Noted {
         /// The last event in it; 0 when there was none.
         seq_last: u64,
     },
+    /// The transcript was derived anew from its evidence, and what stood there before was kept.
+    Rederived {
+        /// The adapter that it was derived with before.
+        from: String,
+        /// The adapter that it was derived with now.
+        to: String,
+        /// The number of the files that keep what stood there.
+        superseded: u32,
+        /// How many events of others were carried over.
+        carried: u64,
+    },
 }
 
 /// Writes a note and syncs it.
@@ -192,7 +203,7 @@ pub fn read_notes(disk: &dyn Disk, of: impl Into<NotesOf>) -> Result<Vec<Note>, 
     Ok(notes)
 }
 
-fn read_notes_in(disk: &dyn Disk, path: &StorePath) -> Result<Vec<Note>, Error> {
+pub(crate) fn read_notes_in(disk: &dyn Disk, path: &StorePath) -> Result<Vec<Note>, Error> {
     let Some(file) = disk.open_read(path).map_err(|source| Error::io("open", path, source))? else {
         return Ok(Vec::new());
     };

@@ -15,6 +15,7 @@ use crate::log::{Level, Log, LogParts, Pending};
 use crate::names::RunFile;
 use crate::note::{Noted, settle_refused, write_note, write_refused};
 use crate::recovery;
+use crate::rewrite;
 use crate::seal::{Prefix, Seal};
 use crate::side;
 use crate::store::Store;
@@ -71,6 +72,7 @@ impl Journal {
         let disk = Arc::clone(self.store.disk());
         let now = (self.options.clock)();
         let mut lease = Lease::take(&*disk, &RunFile::Lock(run).path(), now)?;
+        rewrite::settle(&*disk, run)?;
         let found = recovery::inspect(&*disk, run)?;
         recovery::apply(&*disk, &found, now)?;
         let refused = settle_refused(&*disk, run, &mut lease)?;

@@ -173,6 +173,17 @@ pub(crate) fn make_durable(disk: &dyn Disk, path: &StorePath, from: u64, to: u64
     sync_dir(disk, &path.dir()).map_err(failed("sync the directory of"))
 }
 
+/// Copies a whole file to another name and syncs both; one that is there is the copy, and one that is not needs none.
+pub(crate) fn keep_copy(disk: &dyn Disk, path: &StorePath, copy: &StorePath) -> Result<(), Error> {
+    let failed = |doing| move |source| Error::io(doing, path, source);
+    if disk.identity(copy).map_err(failed("look at"))?.is_some() {
+        return Ok(());
+    }
+    let Some(file) = disk.open_read(path).map_err(failed("open"))? else { return Ok(()) };
+    let len = file.identity().map_err(failed("look at"))?.size_bytes;
+    disk::replace_with(disk, copy, |into| copy_range(&*file, 0..len, into)).map_err(failed("keep a copy of"))
+}
+
 /// Copies everything that a handle can read into a new file, synced.
 pub(crate) fn copy_aside(disk: &dyn Disk, from: &dyn DiskFile, to: &StorePath, len: u64) -> io::Result<()> {
     const PIECE_BYTES: usize = 1024 * 1024;

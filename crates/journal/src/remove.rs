@@ -121,10 +121,12 @@ impl Store {
         let transcript = RunFile::Transcript(run).path();
         let prefix = format!("{run}.");
         let beside = list(disk, &dir)?.into_iter().filter(|name| name.starts_with(&prefix));
-        let beside = beside.map(|name| dir.below(name)).filter(|path| *path != transcript);
+        let superseded = transcript.superseded(1);
+        let is_beside = |path: &StorePath| *path != transcript && *path != superseded;
+        let beside = beside.map(|name| dir.below(name)).filter(is_beside);
         let mut bytes = 0;
-        // The transcript goes last: as long as it is there, the run is found by whoever deletes it again.
-        for paths in [beside.collect(), vec![transcript.clone()]] {
+        // These go last: as long as one of them is there, the run is found by whoever deletes it again.
+        for paths in [beside.collect(), vec![superseded.clone()], vec![transcript.clone()]] {
             for path in paths {
                 let found = disk.identity(&path).map_err(|source| Error::io("look at", &path, source))?;
                 bytes += found.map_or(0, |found| found.size_bytes);

@@ -148,12 +148,20 @@ pub fn read_seals(disk: &dyn Disk, run: RunId) -> Result<Vec<Seal>, Error> {
 
 /// Reads the seals of a run, and says what comes after them in their file.
 pub(crate) fn scan_seals(disk: &dyn Disk, run: RunId) -> Result<(Vec<Seal>, Ending), Error> {
-    let path = RunFile::Seals(run).path();
-    let Some(file) = disk.open_read(&path).map_err(|source| Error::io("open", &path, source))? else {
+    scan_seals_in(disk, &RunFile::Seals(run).path(), run)
+}
+
+/// Reads the seals of a run in a file wherever it lies.
+pub(crate) fn scan_seals_in(
+    disk: &dyn Disk,
+    path: &StorePath,
+    run: RunId,
+) -> Result<(Vec<Seal>, Ending), Error> {
+    let Some(file) = disk.open_read(path).map_err(|source| Error::io("open", path, source))? else {
         return Ok((Vec::new(), Ending::Whole));
     };
     let lines = SealLines { run: run.to_string(), seals: RefCell::default() };
-    let found = scan(file, &path, &lines, Vec::new())?;
+    let found = scan(file, path, &lines, Vec::new())?;
     Ok((lines.seals.into_inner(), found.ending))
 }
 

@@ -10,8 +10,10 @@ use crate::error::Error;
 use crate::names::RunFile;
 use crate::side::json_line;
 
-/// The newest format that this program writes and reads.
-pub const STORE_VERSION: u64 = 1;
+/// The format that this program writes, and the newest that it reads.
+pub const STORE_VERSION: u64 = 2;
+/// The oldest format that this program reads. A writer raises it to [`STORE_VERSION`].
+const STORE_VERSION_MIN: u64 = 1;
 
 const FORMAT_NAME: &str = "steno.store";
 const FORMAT_FILE_BYTES_MAX: usize = 4096;
@@ -33,14 +35,17 @@ pub struct Store {
 }
 
 impl Store {
-    /// Opens a store to write, and makes what is missing of it.
+    /// Opens a store to write, and makes what is missing of it. A store of an older format gets the format of today.
     ///
     /// # Errors
     /// [`Error::NotAStore`] for a directory of other things, [`Error::StoreTooNew`], or what the system says.
     pub fn create(disk: Arc<dyn Disk>) -> Result<Self, Error> {
         let path = StorePath::format();
-        if !check_format(&*disk)? {
+        let found = check_format(&*disk)?;
+        if found.is_none() {
             check_no_strangers(&*disk)?;
+        }
+        if found != Some(STORE_VERSION) {
             let format = FormatFile { format: FORMAT_NAME.to_owned(), version: STORE_VERSION };
             disk::replace_file(&*disk, &path, format!("{}\n", json_line(&format)).as_bytes())
                 .map_err(|source| Error::io("write", &path, source))?;
@@ -56,7 +61,7 @@ impl Store {
     /// # Errors
     /// As [`Store::create`].
     pub fn open(disk: Arc<dyn Disk>) -> Result<Self, Error> {
-        if !check_format(&*disk)? {
+        if check_format(&*disk)?.is_none() {
             check_no_strangers(&*disk)?;
         }
         Ok(Self { disk })
@@ -129,18 +134,18 @@ impl Store {
     }
 }
 
-/// Checks the format file; false when there is none.
-fn check_format(disk: &dyn Disk) -> Result<bool, Error> {
+/// Checks the format file and returns its version; `None` when there is none.
+fn check_format(disk: &dyn Disk) -> Result<Option<u64>, Error> {
     let path = StorePath::format();
     let failed = |source| Error::io("read", &path, source);
-    let Some(file) = disk.open_read(&path).map_err(failed)? else { return Ok(false) };
+    let Some(file) = disk.open_read(&path).map_err(failed)? else { return Ok(None) };
     let mut bytes = vec![0; FORMAT_FILE_BYTES_MAX];
     let read = read_full(&*file, &mut bytes, 0).map_err(failed)?;
     let bad = |why: String| Error::BadFormatFile { why };
     let format: FormatFile =
         serde_json::from_slice(&bytes[..read]).map_err(|error| bad(error.to_string()))?;
     match (format.format.as_str(), format.version) {
-        (FORMAT_NAME, STORE_VERSION) => Ok(true),
+        (FORMAT_NAME, found @ STORE_VERSION_MIN..=STORE_VERSION) => Ok(Some(found)),
         (FORMAT_NAME, found) if found > STORE_VERSION => {
             Err(Error::StoreTooNew { found, known: STORE_VERSION })
         }

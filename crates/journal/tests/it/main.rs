@@ -21,6 +21,7 @@ mod recording;
 mod recovering;
 mod refusals;
 mod removing;
+mod rewriting;
 mod sealing;
 mod segments;
 #[cfg(feature = "shuttle")]

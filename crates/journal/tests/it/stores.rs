@@ -15,7 +15,7 @@ fn a_new_store_has_its_format_version() {
     let disk = SimDisk::new(1);
     create(&disk).unwrap();
     let text = disk.content(&StorePath::format()).unwrap();
-    assert_eq!(text, b"{\"format\":\"steno.store\",\"version\":1}\n");
+    assert_eq!(text, b"{\"format\":\"steno.store\",\"version\":2}\n");
     create(&disk).unwrap();
     assert_eq!(disk.content(&StorePath::format()).unwrap(), text);
 }
@@ -23,10 +23,23 @@ fn a_new_store_has_its_format_version() {
 #[test]
 fn a_newer_store_is_refused_by_writers_and_readers() {
     let disk = SimDisk::new(1);
-    disk.tamper(&StorePath::format(), b"{\"format\":\"steno.store\",\"version\":2,\"x\":1}");
+    disk.tamper(&StorePath::format(), b"{\"format\":\"steno.store\",\"version\":3,\"x\":1}");
     for opened in [create(&disk), Store::open(Arc::new(disk.clone()))] {
-        assert!(matches!(opened.err(), Some(Error::StoreTooNew { found: 2, known: 1 })));
+        assert!(matches!(opened.err(), Some(Error::StoreTooNew { found: 3, known: 2 })));
     }
+}
+
+#[test]
+fn an_older_store_is_read_as_it_is_and_raised_by_a_writer() {
+    let disk = SimDisk::new(1);
+    let old = b"{\"format\":\"steno.store\",\"version\":1}\n";
+    disk.tamper(&StorePath::format(), old);
+    Store::open(Arc::new(disk.clone())).unwrap();
+    assert_eq!(disk.content(&StorePath::format()).unwrap(), old);
+    create(&disk).unwrap();
+    let disk = disk.die(Death::PowerCut);
+    let text = disk.content(&StorePath::format()).unwrap();
+    assert_eq!(text, b"{\"format\":\"steno.store\",\"version\":2}\n");
 }
 
 #[test]

@@ -142,6 +142,27 @@ impl Draft {
         })
     }
 
+    /// Makes a draft of an event that was recorded before, to record it once more under another number.
+    ///
+    /// # Errors
+    /// [`Error::UnknownEventType`], or when the payload does not fit the type.
+    pub fn of_event(event: ExchangeEvent) -> Result<Self, Error> {
+        let event_type = match event.event_type {
+            Word::Known(event_type) => event_type,
+            Word::Unknown(found) => return Err(Error::UnknownEventType { found }),
+        };
+        Payload::check_json(event_type, &event.payload)?;
+        let draft = Self::from_checked_payload(event_type, event.payload, event.child_run_id)?;
+        Ok(Self {
+            parent_run_id: event.parent_run_id,
+            path: event.path,
+            iteration: event.iteration,
+            timestamp: Some(event.timestamp),
+            extra: event.extra,
+            ..draft
+        })
+    }
+
     /// Places the draft in a step.
     #[must_use]
     pub fn at(self, path: impl Into<JsonString>) -> Self {

@@ -1,0 +1,319 @@
+//! Writes a run's transcript anew and puts it in the place of the old one, which is kept.
+//!
+//! The new transcript is written under a name that nobody reads. It counts from the moment in which it is renamed to
+//! `<run-id>.jsonl.next`: before that a crash leaves the old transcript, after that whoever opens the run next completes
+//! the exchange. The notes of the new transcript lie beside it as `<run-id>.notes.jsonl.next`, written before and renamed
+//! last, so that one look at them tells whether an exchange was cut short.
+
+use std::sync::Arc;
+
+use steno_disk::{Disk, StorePath, append_all, sync_dir, sync_file};
+use steno_model::limits::LINE_BYTES_MAX;
+use steno_model::{Draft, RunId, Seq, Timestamp};
+
+use crate::error::Error;
+use crate::lease::Lease;
+use crate::log::{Level, Log, LogParts};
+use crate::names::RunFile;
+use crate::note::{Note, Noted, read_notes_in, settle_refused};
+use crate::recorder::Journal;
+use crate::recovery::{self, keep_copy};
+use crate::seal::{Prefix, Seal, scan_seals_in};
+use crate::side;
+use crate::store::Store;
+
+/// The new transcript of a run while it is written. Readers see the old one until it is put in place.
+///
+/// One that is dropped before leaves the run as it was.
+pub struct Rewrite {
+    run: RunId,
+    disk: Arc<dyn Disk>,
+    clock: fn() -> jiff::Timestamp,
+    lease: Lease,
+    log: Option<Log>,
+    /// What was written and read back before the log was closed.
+    prefix: Prefix,
+    dropped: Vec<Noted>,
+}
+
+/// What a transcript was derived with, before and now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DerivedWith {
+    /// The adapter before.
+    pub from: String,
+    /// The adapter now.
+    pub to: String,
+    /// How many events of others were carried over.
+    pub carried: u64,
+}
+
+impl Journal {
+    /// Begins to write a run's transcript anew: takes its lock and recovers what a crash left.
+    ///
+    /// # Errors
+    /// As [`Journal::record`].
+    pub fn rewrite(&self, run: RunId) -> Result<Rewrite, Error> {
+        let disk = Arc::clone(self.store.disk());
+        let clock = self.options.clock;
+        let now = clock();
+        let mut lease = Lease::take(&*disk, &RunFile::Lock(run).path(), now)?;
+        settle(&*disk, run)?;
+        let found = recovery::inspect(&*disk, run)?;
+        recovery::apply(&*disk, &found, now)?;
+        settle_refused(&*disk, run, &mut lease)?;
+        // What a rewrite left that did not come to its end.
+        remove(&*disk, &RunFile::Transcript(run).path().unfinished())?;
+        let (log, prefix, dropped) = (None, Prefix::default(), Vec::new());
+        let mut rewrite = Rewrite { run, disk, clock, lease, log, prefix, dropped };
+        rewrite.resume()?;
+        Ok(rewrite)
+    }
+}
+
+impl Rewrite {
+    fn path(&self) -> StorePath {
+        RunFile::Transcript(self.run).path()
+    }
+
+    /// Opens the file again that [`Rewrite::suspend`] has closed.
+    fn resume(&mut self) -> Result<&Log, Error> {
+        let log = match self.log.take() {
+            Some(log) => log,
+            None => Log::open(LogParts {
+                disk: Arc::clone(&self.disk),
+                path: self.path().unfinished(),
+                epoch: self.lease.epoch,
+                prefix: self.prefix.clone(),
+                clock: self.clock,
+            })?,
+        };
+        Ok(self.log.insert(log))
+    }
+
+    /// Closes the file for now, so that fewer are open; the next event opens it again.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn suspend(&mut self) -> Result<(), Error> {
+        let Some(log) = self.log.take() else { return Ok(()) };
+        log.read_back(&mut self.prefix)?;
+        log.sync_now()
+    }
+
+    /// Tells whether the file is open.
+    #[must_use]
+    pub fn is_open(&self) -> bool {
+        self.log.is_some()
+    }
+
+    /// Writes the next event.
+    ///
+    /// # Errors
+    /// [`Error::TooLong`], after which others can be written, or what the system says.
+    pub fn append(&mut self, draft: Draft) -> Result<Seq, Error> {
+        let clock = self.clock;
+        let encoded = draft.encode(self.run, || Timestamp::from_instant(clock()));
+        if encoded.line_bytes_max() > LINE_BYTES_MAX {
+            return Err(Error::TooLong { bytes: encoded.line_bytes_max() as u64 });
+        }
+        let render = |seq, line: &mut Vec<u8>| encoded.write_line(seq, line);
+        let appended = self.resume()?.append(Level::Written, render, || ())?;
+        Ok(appended.pending.seq())
+    }
+
+    /// Notes that some events could not be written.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn note_dropped(&mut self, count: u64, cause: &str) -> Result<(), Error> {
+        let seq_last = self.resume()?.end().seq_last.map_or(0, Seq::get);
+        self.dropped.push(Noted::Dropped { count, seq_last, cause: cause.to_owned() });
+        Ok(())
+    }
+
+    /// Puts what was written in the place of the old transcript, and keeps that with its seals and notes.
+    ///
+    /// # Errors
+    /// What the system says. The run has its old transcript or the new one then, and whoever opens it next completes
+    /// what was begun.
+    pub fn put_in_place(mut self, with: DerivedWith) -> Result<(), Error> {
+        self.suspend()?;
+        let (disk, path) = (Arc::clone(&self.disk), self.path());
+        let disk = &*disk;
+        let superseded = number_next(disk, self.run)?;
+        let DerivedWith { from, to, carried } = with;
+        let first = Noted::Rederived { from, to, superseded, carried };
+        self.write_notes(first)?;
+        rename(disk, &path.unfinished(), &path.next())?;
+        settle(disk, self.run)?;
+        let seal = Seal::new(self.run, &self.prefix, (self.clock)());
+        side::append_line(disk, &RunFile::Seals(self.run).path(), &seal.to_line())
+    }
+
+    /// Writes the notes of the new transcript and syncs them.
+    fn write_notes(&mut self, first: Noted) -> Result<(), Error> {
+        let path = RunFile::Notes(self.run).path().next();
+        let time = Timestamp::from_instant((self.clock)()).to_string();
+        let mut text = String::new();
+        for what in std::iter::once(first).chain(self.dropped.drain(..)) {
+            text.push_str(&side::json_line(&Note { time: time.clone(), what }));
+            text.push('\n');
+        }
+        let failed = |doing| {
+            let path = path.clone();
+            move |source| Error::io(doing, &path, source)
+        };
+        let file = self.disk.create(&path).map_err(failed("make"))?;
+        append_all(&*file, text.as_bytes()).map_err(failed("write"))?;
+        sync_file(&*file).map_err(failed("sync"))?;
+        sync_dir(&*self.disk, &path.dir()).map_err(failed("sync the directory of"))
+    }
+}
+
+impl Drop for Rewrite {
+    fn drop(&mut self) {
+        // Best effort: what stays is removed by the next rewrite.
+        self.log = None;
+        self.disk.remove(&self.path().unfinished()).ok();
+    }
+}
+
+/// Completes an exchange of transcripts that was cut short, or takes back what was not yet whole. The caller has the lock of
+/// the run.
+pub(crate) fn settle(disk: &dyn Disk, run: RunId) -> Result<(), Error> {
+    let [transcript, seals, notes] = files(run);
+    if !exists(disk, &notes.next())? {
+        return Ok(());
+    }
+    let number = read_notes_in(disk, &notes.next())?.first().and_then(|note| match note.what {
+        Noted::Rederived { superseded, .. } => Some(superseded),
+        Noted::Recovered { .. }
+        | Noted::Refused { .. }
+        | Noted::Dropped { .. }
+        | Noted::Lagged { .. }
+        | Noted::Vanished { .. } => None,
+    });
+    let is_whole = exists(disk, &transcript.next())?;
+    let Some(number) = number.filter(|_| is_whole) else {
+        let is_kept = number.map_or(Ok(false), |number| exists(disk, &transcript.superseded(number)))?;
+        // With the old transcript kept, the new one is in its place.
+        return if is_kept { rename(disk, &notes.next(), &notes) } else { remove(disk, &notes.next()) };
+    };
+    for path in [&seals, &notes, &transcript] {
+        keep_copy(disk, path, &path.superseded(number))?;
+    }
+    // Seals of the old transcript would break beside the new one.
+    remove(disk, &seals)?;
+    rename(disk, &transcript.next(), &transcript)?;
+    rename(disk, &notes.next(), &notes)
+}
+
+fn files(run: RunId) -> [StorePath; 3] {
+    [RunFile::Transcript(run), RunFile::Seals(run), RunFile::Notes(run)].map(RunFile::path)
+}
+
+fn exists(disk: &dyn Disk, path: &StorePath) -> Result<bool, Error> {
+    let found = disk.identity(path).map_err(|source| Error::io("look at", path, source))?;
+    Ok(found.is_some())
+}
+
+/// Renames a file and syncs the directory.
+fn rename(disk: &dyn Disk, from: &StorePath, to: &StorePath) -> Result<(), Error> {
+    disk.rename(from, to).map_err(|source| Error::io("rename", from, source))?;
+    sync_dir(disk, &to.dir()).map_err(|source| Error::io("sync the directory of", to, source))
+}
+
+/// Removes a file, if it is there, and syncs the directory.
+fn remove(disk: &dyn Disk, path: &StorePath) -> Result<(), Error> {
+    if !exists(disk, path)? {
+        return Ok(());
+    }
+    disk.remove(path).map_err(|source| Error::io("delete", path, source))?;
+    sync_dir(disk, &path.dir()).map_err(|source| Error::io("sync the directory of", path, source))
+}
+
+/// Returns the first number under which no transcript of the run is kept.
+fn number_next(disk: &dyn Disk, run: RunId) -> Result<u32, Error> {
+    let path = RunFile::Transcript(run).path();
+    let mut number = 1;
+    while exists(disk, &path.superseded(number))? {
+        number += 1;
+    }
+    Ok(number)
+}
+
+impl Store {
+    /// Lists the transcripts of a run that others took the place of, the oldest first.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn superseded(&self, run: RunId) -> Result<Vec<StorePath>, Error> {
+        let path = RunFile::Transcript(run).path();
+        Ok((1..number_next(&**self.disk(), run)?).map(|number| path.superseded(number)).collect())
+    }
+
+    /// Reads the seals and the notes that are kept with a superseded transcript, of those that [`Store::superseded`] lists.
+    ///
+    /// # Errors
+    /// [`Error::Damaged`] when a line is no seal of the run, or what the system says.
+    pub fn beside_superseded(&self, run: RunId, kept: &StorePath) -> Result<(Vec<Seal>, Vec<Note>), Error> {
+        let [transcript, seals, notes] = files(run);
+        let number = kept.as_str().strip_prefix(transcript.as_str()).unwrap_or_default();
+        let of = |path: StorePath| StorePath::new(format!("{path}{number}"));
+        let (seals, _) = scan_seals_in(&**self.disk(), &of(seals), run)?;
+        Ok((seals, read_notes_in(&**self.disk(), &of(notes))?))
+    }
+
+    /// Lists the runs that have no transcript any more, and of which one is kept: a newer adapter gives no such run.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn withdrawn_runs(&self) -> Result<Vec<RunId>, Error> {
+        let dir = StorePath::transcripts();
+        let names = self.disk().list(&dir).map_err(|source| Error::io("list", &dir, source))?;
+        let mut runs = Vec::new();
+        for name in &names {
+            let Some(run) = name.split('.').next().and_then(|stem| RunId::parse(stem).ok()) else { continue };
+            let path = RunFile::Transcript(run).path();
+            if path.superseded(1).file_name() == name && !exists(&**self.disk(), &path)? {
+                runs.push(run);
+            }
+        }
+        Ok(runs)
+    }
+
+    /// Returns how many bytes the transcripts, seals and notes have that others took the place of.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn superseded_bytes(&self) -> Result<u64, Error> {
+        let dir = StorePath::transcripts();
+        let names = self.disk().list(&dir).map_err(|source| Error::io("list", &dir, source))?;
+        let mut bytes = 0;
+        for name in names.iter().filter(|name| name.contains(".superseded-")) {
+            let path = dir.below(name);
+            let found = self.disk().identity(&path).map_err(|source| Error::io("look at", &path, source))?;
+            bytes += found.map_or(0, |found| found.size_bytes);
+        }
+        Ok(bytes)
+    }
+
+    /// Takes a run away of which nothing is to take the place: its files are kept under the names of superseded ones.
+    ///
+    /// # Errors
+    /// [`Error::Held`] when somebody writes to it, or what the system says. Doing it again goes on.
+    pub fn withdraw(&self, run: RunId, now: jiff::Timestamp) -> Result<(), Error> {
+        let disk = &**self.disk();
+        let _lease = Lease::take(disk, &RunFile::Lock(run).path(), now)?;
+        settle(disk, run)?;
+        let number = number_next(disk, run)?;
+        let [transcript, seals, notes] = files(run);
+        // The transcript goes last, as its name says which number is free.
+        for path in [seals, notes, transcript] {
+            if exists(disk, &path)? {
+                rename(disk, &path, &path.superseded(number))?;
+            }
+        }
+        Ok(())
+    }
+}
