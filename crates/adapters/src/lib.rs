@@ -60,12 +60,14 @@ mod run;
 mod shapes;
 mod sink;
 mod sniff;
+mod version;
 mod wire;
 
 pub use adapter::{Adapter, Completeness, Source};
 pub use borders::{RecordAt, SourceLine, SourceLines};
 pub use sink::{SeenEntry, Sink};
 pub use sniff::{HEAD_BYTES_MAX, NoSession, Sniffed, Surface, no_session, sniff};
+pub use version::{AdapterAge, adapter_age, adapter_versions};
 
 /// Opens the adapter for what was sniffed; `None` for surfaces that are told and not yet read.
 #[must_use]
