@@ -5,6 +5,7 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 
+use steno_adapters::{AdapterAge, adapter_age};
 use steno_capture::tail::{Cursor, FileId};
 use steno_vault::{Manifest, SourceId, Vault};
 
@@ -26,6 +27,8 @@ pub(crate) struct Known {
     pub(crate) cursor: Option<Cursor>,
     /// Whether all that was read was made into events, as far as they are wanted.
     pub(crate) is_done: bool,
+    /// Whether an older adapter has derived its runs.
+    pub(crate) is_older: bool,
 }
 
 /// The sources of a vault.
@@ -99,6 +102,11 @@ impl Catalog {
         }
     }
 
+    /// Tells whether an older adapter has derived the runs of any source.
+    pub(crate) fn has_older(&self) -> bool {
+        self.known.values().any(|known| known.is_older)
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.known.len()
     }
@@ -124,8 +132,14 @@ impl Known {
             provider: manifest.info.provider.clone(),
             cursor,
             is_done,
+            is_older: is_older(manifest),
         }
     }
+}
+
+/// Tells whether an older adapter was the last to derive the runs of a source.
+pub(crate) fn is_older(manifest: &Manifest) -> bool {
+    manifest.adapted.as_ref().is_some_and(|adapted| adapter_age(&adapted.adapter) == AdapterAge::Older)
 }
 
 /// Returns the ids that sources which were first seen at a path can have, in turn.

@@ -29,6 +29,15 @@ pub enum Error {
         #[source]
         source: steno_journal::Error,
     },
+    /// Its runs were derived by an older adapter, and have to be derived anew first.
+    #[error("the runs of `{}` have to be derived anew first", path.display())]
+    OlderAdapter {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The runs of the store could not be looked at.
+    #[error("cannot look at the runs")]
+    Runs(#[source] steno_journal::Error),
     /// It could not be read.
     #[error(transparent)]
     Tail(#[from] steno_capture::tail::Error),

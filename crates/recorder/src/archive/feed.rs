@@ -70,6 +70,11 @@ impl Feed {
         }
     }
 
+    /// Tells whether more bytes are needed to know whose the source is.
+    pub(crate) fn is_waiting(&self) -> bool {
+        matches!(self.stage, Stage::Waiting { .. })
+    }
+
     /// Makes nothing more of the source.
     pub(crate) fn give_up(&mut self) {
         self.stage = Stage::Unread;

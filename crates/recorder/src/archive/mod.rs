@@ -2,6 +2,8 @@
 //!
 //! One way for both: a file that is imported and a file that is followed pass the same stages. What differs is the pace.
 
+mod anew;
+mod awaiting;
 mod catalog;
 mod coverage;
 mod cursors;
@@ -19,7 +21,9 @@ mod mixed;
 mod mixed_source;
 mod places;
 mod presence;
+mod rederive;
 mod retries;
+mod run_head;
 mod runs;
 mod skip;
 mod source;
@@ -32,7 +36,7 @@ use steno_capture::tail::MAX_READ_BYTES;
 use steno_disk::Disk;
 use steno_journal::{Error as JournalError, Journal, Recording, Store};
 use steno_model::Timestamp;
-use steno_vault::{Manifest, Sighting, SourceId, Vault};
+use steno_vault::{Manifest, Sighting, SourceId, SourceInfo, Vault};
 
 use crate::entries::{Discovered, EntryNumbers, EntryOptions, EntrySink};
 use crate::forgetting;
@@ -40,8 +44,10 @@ pub(crate) use catalog::first_id_at;
 pub(crate) use catalog::plain_name;
 use catalog::{Catalog, Known};
 pub(crate) use identity::{claude_slugs, plan_slug, strings_at};
+use runs::OlderRuns;
 use source::{OpenSource, Pace, SourceParts};
 
+pub use awaiting::{Awaiting, AwaitingSource, awaiting};
 pub use catalog::last_written;
 pub use coverage::{Coverage, coverage};
 pub use error::Error;
@@ -56,6 +62,7 @@ pub use membership::Membership;
 pub use mixed::{Filtered, Mixed, Piece};
 pub use places::{Found, Places};
 pub use presence::{Follower, follower};
+pub use rederive::{RederiveProgress, Rederived};
 pub use skip::Skipped;
 
 /// Settings of the archive.
@@ -120,6 +127,12 @@ impl Archive {
         self.journal.store()
     }
 
+    /// Returns the write side of the store.
+    #[must_use]
+    pub fn journal(&self) -> &Journal {
+        &self.journal
+    }
+
     /// Returns how many sources the archive has.
     #[must_use]
     pub fn sources(&self) -> usize {
@@ -146,23 +159,52 @@ impl Archive {
         let (id, known) = self.source_of(file)?;
         let provider = known.as_ref().and_then(|known| known.provider.clone());
         info.provider = info.provider.or(provider);
-        let source = OpenSource::open(SourceParts {
-            vault: Arc::clone(&self.vault),
-            journal: self.journal.clone(),
-            id,
-            info,
-            seen: Sighting { modified: Some(file.modified.clone()), ..self.now().as_str().into() },
-            is_wanted: file.is_wanted() && !self.is_copy(file),
-            read_bytes: self.options.max_read_bytes,
-            pace,
-            entries: self.entry_sink(file),
-        })?;
+        if known.as_ref().is_some_and(|known| known.is_older) {
+            self.derive_first(id)?;
+        }
+        let source = match self.open_source(file, (id, &info), pace, OlderRuns::Report) {
+            // A process that was killed has left runs that no manifest names.
+            Err(Error::OlderAdapter { .. }) => {
+                self.derive_first(id)?;
+                self.open_source(file, (id, &info), pace, OlderRuns::Refuse)?
+            }
+            opened => opened?,
+        };
         if let Some(known) = known {
             self.catalog.moved_from(&known.path);
         }
         // Before it is let go, as it may never be: whoever fails with it finds it again under the name that it has now.
         self.catalog.put(source.known());
         Ok(source)
+    }
+
+    /// Derives a source anew that is about to be gone on with.
+    fn derive_first(&mut self, id: SourceId) -> Result<(), Error> {
+        match self.manifest(id)? {
+            Some(manifest) => self.rederive_known(&manifest),
+            None => Ok(()),
+        }
+    }
+
+    fn open_source(
+        &self,
+        file: &ToArchive,
+        (id, info): (SourceId, &SourceInfo),
+        pace: Pace,
+        older: OlderRuns,
+    ) -> Result<OpenSource, Error> {
+        OpenSource::open(SourceParts {
+            vault: Arc::clone(&self.vault),
+            journal: self.journal.clone(),
+            id,
+            info: info.clone(),
+            seen: Sighting { modified: Some(file.modified.clone()), ..self.now().as_str().into() },
+            is_wanted: file.is_wanted() && !self.is_copy(file),
+            read_bytes: self.options.max_read_bytes,
+            pace,
+            entries: self.entry_sink(file),
+            older,
+        })
     }
 
     /// Finds the source that a file goes on with, or names a new one. The vault is asked, as another process may have

@@ -6,13 +6,15 @@
 
 use std::collections::HashMap;
 
-use steno_adapters::{SeenEntry, Sink};
+use steno_adapters::{AdapterAge, SeenEntry, Sink};
 use steno_journal::{Error as JournalError, Journal, Level, Reader, Recorder, Store, run_ends};
 use steno_model::json::{JsonString, RawJson};
-use steno_model::{Draft, EventType, Evidence, ExchangeEvent, Position, RunId};
+use steno_model::{Draft, EventType, Evidence, Position, RunId};
 use steno_vault::SourceId;
 use uuid::Uuid;
 
+use super::anew::{AnewError, AnewRun, position_in};
+use super::run_head::RunHead;
 use crate::entries::EntrySink;
 
 /// How many runs of one source are open at a time: more than subagents work beside each other, and few enough for a low
@@ -20,14 +22,30 @@ use crate::entries::EntrySink;
 const OPEN_MAX: usize = 12;
 /// How many files a run holds open: its lock, and its transcript to write and to read.
 const FILES_PER_RUN: usize = 3;
+/// Why an event is dropped.
+const TOO_LONG: &str = "an event of this source is longer than a line may be";
 /// How many files the runs of one source hold open at most.
 pub(crate) const OPEN_FILES_MAX: usize = OPEN_MAX * FILES_PER_RUN;
+
+/// What is done with a run that an older adapter has derived. Nothing is ever appended to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum OlderRuns {
+    /// The source is not recorded: it has to be derived anew first.
+    Report,
+    /// It is derived anew.
+    Rewrite,
+    /// It is left as it is, since it could not be derived anew.
+    Refuse,
+}
 
 /// The runs that one source writes.
 pub(crate) struct Runs {
     journal: Journal,
     source: SourceId,
     level: Level,
+    older: OlderRuns,
+    /// Whether an older adapter has derived one of them.
+    pub(crate) is_older: bool,
     open: HashMap<RunId, Run>,
     /// How many drafts came.
     drafts: u64,
@@ -40,6 +58,8 @@ pub(crate) struct Runs {
     pub(crate) has_refused: bool,
     /// The time of the source's first event.
     pub(crate) started: Option<String>,
+    /// How many runs were begun.
+    pub(crate) begun: u64,
     /// How many events were written.
     pub(crate) written: u64,
     /// How many events could not be written, because a line would be too long or their run is damaged.
@@ -58,16 +78,20 @@ enum Run {
         /// Which draft was its last.
         used: u64,
     },
+    /// It is derived anew.
+    Anew { run: Box<AnewRun>, session: Option<RunId>, used: u64 },
     /// Its transcript must not be written to.
     Refused,
 }
 
 impl Runs {
-    pub(crate) fn new(journal: Journal, source: SourceId, level: Level) -> Self {
+    pub(crate) fn new(journal: Journal, source: SourceId, level: Level, older: OlderRuns) -> Self {
         Self {
             journal,
             source,
             level,
+            older,
+            is_older: false,
             open: HashMap::new(),
             drafts: 0,
             order: Vec::new(),
@@ -75,6 +99,7 @@ impl Runs {
             entries: None,
             has_refused: false,
             started: None,
+            begun: 0,
             written: 0,
             refused: 0,
         }
@@ -92,7 +117,16 @@ impl Runs {
 
     /// Returns how many files are open.
     pub(crate) fn open_files(&self) -> usize {
-        self.open.len() * FILES_PER_RUN
+        let files = |run: &Run| match run {
+            Run::Anew { run, .. } if !run.is_open() => 1,
+            Run::Open { .. } | Run::Anew { .. } | Run::Refused => FILES_PER_RUN,
+        };
+        self.open.values().map(files).sum()
+    }
+
+    /// Returns how many runs must not be written to.
+    pub(crate) fn count_refused(&self) -> u64 {
+        self.open.values().filter(|run| matches!(run, Run::Refused)).count() as u64
     }
 
     /// Returns the runs, the source's own first.
@@ -104,8 +138,10 @@ impl Runs {
     pub(crate) fn close(&mut self) -> Result<(), JournalError> {
         let mut outcome = Ok(());
         for (_, run) in self.open.drain() {
-            if let Run::Open { recorder, .. } = run {
-                outcome = outcome.and(recorder.close());
+            match run {
+                Run::Open { recorder, .. } => outcome = outcome.and(recorder.close()),
+                // One that was not put in place is given up.
+                Run::Anew { .. } | Run::Refused => {}
             }
         }
         outcome
@@ -121,27 +157,37 @@ impl Runs {
             let run = self.open(name)?;
             self.open.insert(name, run);
         }
-        let Some(Run::Open { recorder, known, session, used }) = self.open.get_mut(&name) else {
-            self.refused += 1;
-            return Ok(());
-        };
-        *used = self.drafts;
-        if let Some(last) = *known {
-            if position_of(draft.field("evidence")).is_some_and(|position| position <= last) {
+        let written = match self.open.get_mut(&name) {
+            Some(Run::Open { recorder, known, session, used }) => {
+                *used = self.drafts;
+                if let Some(last) = *known {
+                    if position_of(draft.field("evidence")).is_some_and(|position| position <= last) {
+                        return Ok(());
+                    }
+                    *known = None;
+                }
+                let written = recorder.append(named_after(draft, *session), self.level);
+                if matches!(written, Err(JournalError::TooLong { .. })) {
+                    recorder.note_dropped(1, TOO_LONG)?;
+                }
+                written.map(|_| ())
+            }
+            Some(Run::Anew { run, session, used }) => {
+                *used = self.drafts;
+                let written = run.append(named_after(draft, *session));
+                if matches!(written, Err(JournalError::TooLong { .. })) {
+                    run.note_dropped(TOO_LONG)?;
+                }
+                written
+            }
+            Some(Run::Refused) | None => {
+                self.refused += 1;
                 return Ok(());
             }
-            *known = None;
-        }
-        let draft = match session {
-            Some(session) if draft.event_type() == EventType::RunStarted => named_after(draft, *session),
-            _ => draft,
         };
-        match recorder.append(draft, self.level) {
-            Ok(_) => self.written += 1,
-            Err(JournalError::TooLong { .. }) => {
-                self.refused += 1;
-                recorder.note_dropped(1, "an event of this source is longer than a line may be")?;
-            }
+        match written {
+            Ok(()) => self.written += 1,
+            Err(JournalError::TooLong { .. }) => self.refused += 1,
             Err(error) => return Err(error),
         }
         Ok(())
@@ -151,22 +197,64 @@ impl Runs {
     fn make_room(&mut self) -> Result<(), JournalError> {
         let used = |run: &Run| match run {
             Run::Open { used, .. } => Some(*used),
+            Run::Anew { run, used, .. } => run.is_open().then_some(*used),
             Run::Refused => None,
         };
         let open = || self.open.iter().filter_map(|(name, run)| Some((used(run)?, *name)));
         let oldest = if open().count() < OPEN_MAX { None } else { open().min() };
-        match oldest.and_then(|(_, name)| self.open.remove(&name)) {
-            Some(Run::Open { recorder, .. }) => recorder.close(),
+        let Some((_, name)) = oldest else { return Ok(()) };
+        match self.open.get_mut(&name) {
+            Some(Run::Open { recorder, .. }) => {
+                let closed = recorder.close();
+                self.open.remove(&name);
+                closed
+            }
+            Some(Run::Anew { run, .. }) => run.suspend(),
             Some(Run::Refused) | None => Ok(()),
         }
     }
 
+    /// Puts the transcripts that were derived anew in place of the old ones; returns how many, and how many events of
+    /// others they carry.
+    pub(crate) fn put_in_place(&mut self, adapter: &str) -> Result<(u64, u64), JournalError> {
+        let (mut runs, mut carried) = (0, 0);
+        let anew = |(name, run): (&RunId, &Run)| matches!(run, Run::Anew { .. }).then_some(*name);
+        let mut names: Vec<RunId> = self.open.iter().filter_map(anew).collect();
+        names.sort_unstable();
+        for name in names {
+            if let Some(Run::Anew { run, .. }) = self.open.remove(&name) {
+                carried += run.put_in_place(adapter)?;
+                runs += 1;
+            }
+        }
+        Ok((runs, carried))
+    }
+
     /// Opens a run, or another in its place when it is another source's.
     fn open(&mut self, name: RunId) -> Result<Run, JournalError> {
-        let (run, session) = match self.owner_of(name)? {
-            Owner::Nobody | Owner::Us => (name, None),
-            Owner::Another => (other_run(self.source, name), Some(name)),
+        let (run, session, head) = match self.head_of(name)? {
+            Some(head) if head.source != Some(self.source) => {
+                let other = other_run(self.source, name);
+                (other, Some(name), self.head_of(other)?)
+            }
+            head => (name, None, head),
         };
+        match head.as_ref().map_or(AdapterAge::Unknown, RunHead::age) {
+            AdapterAge::Current | AdapterAge::Unknown => {}
+            AdapterAge::Older => {
+                self.is_older = true;
+                return self.open_older(run, session, head);
+            }
+            AdapterAge::Newer => {
+                tracing::error!(%run, "a newer `steno` has derived this transcript; it is not gone on with");
+                self.has_refused = true;
+                return Ok(Run::Refused);
+            }
+        }
+        self.open_current(run, session)
+    }
+
+    fn open_current(&mut self, run: RunId, session: Option<RunId>) -> Result<Run, JournalError> {
         let recorder = match self.journal.record(run) {
             Ok(recorder) => recorder,
             Err(error @ (JournalError::Damaged { .. } | JournalError::SealBroken { .. })) => {
@@ -177,28 +265,65 @@ impl Runs {
             }
             Err(error) => return Err(error),
         };
+        self.name(run);
+        let known = if recorder.seq_last().is_some() { self.last_position(run)? } else { None };
+        self.begun += u64::from(recorder.seq_last().is_none());
+        Ok(Run::Open { recorder, known, session, used: self.drafts })
+    }
+
+    fn name(&mut self, run: RunId) {
         if !self.order.contains(&run) {
             self.order.push(run);
         }
-        let known = if recorder.seq_last().is_some() { self.last_position(run)? } else { None };
-        Ok(Run::Open { recorder, known, session, used: self.drafts })
+    }
+
+    /// Opens a run that an older adapter has derived, if it is to be derived anew.
+    fn open_older(
+        &mut self,
+        run: RunId,
+        session: Option<RunId>,
+        head: Option<RunHead>,
+    ) -> Result<Run, JournalError> {
+        self.name(run);
+        match self.older {
+            OlderRuns::Rewrite => {}
+            OlderRuns::Report => return Ok(Run::Refused),
+            OlderRuns::Refuse => {
+                self.has_refused = true;
+                return Ok(Run::Refused);
+            }
+        }
+        let from = head.and_then(|head| head.adapter).unwrap_or_default();
+        match AnewRun::begin(&self.journal, run, self.source, from) {
+            Ok(Some(anew)) => Ok(Run::Anew { run: Box::new(anew), session, used: self.drafts }),
+            Ok(None) => self.open_current(run, session),
+            Err(AnewError::Journal(
+                error @ (JournalError::Damaged { .. } | JournalError::SealBroken { .. }),
+            )) => {
+                tracing::error!(%run, %error, "a transcript is damaged, and is not derived anew");
+                self.has_refused = true;
+                Ok(Run::Refused)
+            }
+            Err(AnewError::CannotCarry { seq, why }) => {
+                tracing::error!(%run, seq, %why, "an event of somebody else cannot be recorded again; its run stays");
+                self.has_refused = true;
+                Ok(Run::Refused)
+            }
+            Err(AnewError::Journal(error)) => Err(error),
+        }
     }
 
     /// Returns up to where a run has the source's events. Others may have added theirs, also after the last of them.
     fn last_position(&self, run: RunId) -> Result<Option<Position>, JournalError> {
         let store = self.journal.store();
-        let of_us = |event: &ExchangeEvent| {
-            let evidence = evidence_of(event).and_then(Evidence::read)?;
-            (evidence.source.to_text() == self.source.to_string()).then_some(evidence.position)
-        };
-        let last = run_ends(store, run)?.events.and_then(|(_, last)| of_us(&last));
+        let last = run_ends(store, run)?.events.and_then(|(_, last)| position_in(&last, self.source));
         if last.is_some() {
             return Ok(last);
         }
         let mut reader = Reader::open(store, run)?.until_now()?;
         let mut last = None;
         while let Some(recorded) = reader.read_next()? {
-            last = of_us(&recorded.event).or(last);
+            last = position_in(&recorded.event, self.source).or(last);
         }
         Ok(last)
     }
@@ -218,29 +343,16 @@ impl Runs {
         self.journal.record(run).map(Some)
     }
 
-    fn owner_of(&self, run: RunId) -> Result<Owner, JournalError> {
+    /// Returns what the first event of a run says; `None` for a run that nobody has begun. One that cannot be read is taken
+    /// for ours: opening it tells what is wrong with it.
+    fn head_of(&self, run: RunId) -> Result<Option<RunHead>, JournalError> {
         let store = self.journal.store();
         if store.size(run)?.unwrap_or(0) == 0 {
-            return Ok(Owner::Nobody);
+            return Ok(None);
         }
-        let first = match run_ends(store, run) {
-            Ok(ends) => ends.events.map(|(first, _)| first),
-            // Opening it will tell what is wrong with it.
-            Err(JournalError::Damaged { .. } | JournalError::Shrunk { .. }) => None,
-            Err(error) => return Err(error),
-        };
-        let Some(first) = first else { return Ok(Owner::Us) };
-        let source = evidence_of(&first).and_then(Evidence::read).map(|evidence| evidence.source);
-        let is_ours = source.is_some_and(|source| source.to_text() == self.source.to_string());
-        Ok(if is_ours { Owner::Us } else { Owner::Another })
+        let ours = || RunHead { source: Some(self.source), adapter: None };
+        Ok(Some(RunHead::read(store, run)?.unwrap_or_else(ours)))
     }
-}
-
-/// Whose a run is.
-enum Owner {
-    Nobody,
-    Us,
-    Another,
 }
 
 impl Sink for Runs {
@@ -269,16 +381,14 @@ fn other_run(source: SourceId, run: RunId) -> RunId {
     RunId::from_uuid(Uuid::new_v5(&run.uuid(), source.to_string().as_bytes()))
 }
 
-fn named_after(draft: Draft, session: RunId) -> Draft {
+/// Has the start of a run name the session that another run has the name of.
+fn named_after(draft: Draft, session: Option<RunId>) -> Draft {
+    let Some(session) = session.filter(|_| draft.event_type() == EventType::RunStarted) else { return draft };
     let name = JsonString::from(session.to_string().as_str());
     match RawJson::parse(name.as_raw()) {
         Ok(name) => draft.clone().with_field("session_run_id", name).unwrap_or(draft),
         Err(_) => draft,
     }
-}
-
-fn evidence_of(event: &ExchangeEvent) -> Option<&RawJson> {
-    event.extra.get("evidence")
 }
 
 fn position_of(evidence: Option<&RawJson>) -> Option<Position> {

@@ -14,7 +14,7 @@ use super::cursors::{self, CursorOf};
 use super::error::Error;
 use super::feed::Feed;
 use super::files::modified_at;
-use super::runs::{self, Runs};
+use super::runs::{self, OlderRuns, Runs};
 use crate::entries::{EntryNumbers, EntrySink};
 
 /// How much is read at a time where a whole file is to be read.
@@ -42,6 +42,8 @@ pub(crate) struct SourceParts {
     pub(crate) pace: Pace,
     /// Where its records go as entries, if anybody wants them.
     pub(crate) entries: Option<EntrySink>,
+    /// What is done with runs that an older adapter has derived.
+    pub(crate) older: OlderRuns,
 }
 
 /// How a source is read.
@@ -73,6 +75,7 @@ pub(crate) struct OpenSource {
     tail: Tail,
     feed: Feed,
     runs: Runs,
+    older: OlderRuns,
     /// When the file had been written to as the generation was first seen: what records are taken for that have no time.
     captured: Option<Timestamp>,
     /// Bytes of the generation that are not yet safe, and so not yet fed.
@@ -87,7 +90,8 @@ pub(crate) struct OpenSource {
 impl OpenSource {
     /// Takes a source up where it was left.
     pub(crate) fn open(parts: SourceParts) -> Result<Self, Error> {
-        let SourceParts { vault, journal, id, info, seen, is_wanted, read_bytes, pace, entries } = parts;
+        let SourceParts { vault, journal, id, info, seen, is_wanted, read_bytes, pace, entries, older } =
+            parts;
         let path = info.path.0.clone();
         let failed = || Error::vault(&path);
         let cursor_before = vault.manifest(id).map_err(failed())?.and_then(|manifest| manifest.cursor);
@@ -105,7 +109,8 @@ impl OpenSource {
             path,
             writer,
             feed,
-            runs: Runs::new(journal, id, level),
+            runs: Runs::new(journal, id, level, older),
+            older,
             captured: None,
             unfed: Vec::new(),
             buffer: Vec::new(),
@@ -156,7 +161,7 @@ impl OpenSource {
                 true
             };
             if let Err(error) = vault.read(&manifest, number, 0, feed) {
-                if !error.is_damage() {
+                if !error.is_damage() || self.older == OlderRuns::Rewrite {
                     return Err(Error::vault(&self.path)(error));
                 }
                 return self.go_on_after_damage(vault, &error, seen);
@@ -320,8 +325,36 @@ impl OpenSource {
         self.check_runs()
     }
 
+    /// Derives the source's runs anew from what the vault has, which was fed when it was opened; returns how many, and how
+    /// many events of others they carry. `None` when no adapter reads the source.
+    pub(crate) fn derive(&mut self) -> Result<Option<(u64, u64)>, Error> {
+        self.feed.finish(self.captured.as_ref(), &mut self.runs);
+        self.check_runs()?;
+        let Some(adapter) = self.feed.adapter() else { return Ok(None) };
+        let failed = |source| Error::Journal { path: self.path.clone(), source };
+        self.runs.put_in_place(adapter).map(Some).map_err(failed)
+    }
+
+    /// Returns the names of the source's runs.
+    pub(crate) fn runs(&self) -> Vec<String> {
+        self.runs.names()
+    }
+
+    /// Returns how many runs were begun.
+    pub(crate) fn runs_begun(&self) -> u64 {
+        self.runs.begun
+    }
+
+    /// Returns how many runs stay as they are, because their transcripts must not be written to.
+    pub(crate) fn runs_refused(&self) -> u64 {
+        self.runs.count_refused()
+    }
+
     fn check_runs(&mut self) -> Result<(), Error> {
         match self.runs.take_failure() {
+            None if self.runs.is_older && self.older == OlderRuns::Report => {
+                Err(Error::OlderAdapter { path: self.path.clone() })
+            }
             None => Ok(()),
             Some(source) => Err(Error::Journal { path: self.path.clone(), source }),
         }

@@ -12,7 +12,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use steno_disk::{LockGuard, StorePath};
-use steno_journal::{Error as JournalError, HeldSpine, RunFile, SpineReader, Store};
+use steno_journal::{Error as JournalError, HeldSpine, Reader, RunFile, SpineReader, Store};
 use steno_library::{Error as LibraryError, connection_of as connection_id};
 use steno_model::{Evidence, RunId, ThreadId};
 use steno_vault::{
@@ -116,6 +116,30 @@ pub struct SpinesOf {
     pub going: Vec<ThreadId>,
     /// Threads whose spines have records of a connection that goes, and of others that do not.
     pub staying: Vec<ThreadId>,
+}
+
+/// Returns the runs that were taken away when their source was derived anew, and are kept, each with its source.
+///
+/// # Errors
+/// What the system says.
+pub fn withdrawn_runs(store: &Store) -> Result<Vec<(RunId, SourceId)>, Error> {
+    let mut found = Vec::new();
+    for run in store.withdrawn_runs()? {
+        for path in store.superseded(run)? {
+            let opened = store.disk().open_read(&path).map_err(|source| JournalError::Io {
+                doing: "open",
+                path: path.clone(),
+                source: Arc::new(source),
+            })?;
+            let Some(file) = opened else { continue };
+            let first = Reader::of_file(file, path, Some(run)).read_next().ok().flatten();
+            let evidence = first.as_ref().and_then(|first| first.event.extra.get("evidence"));
+            let source =
+                evidence.and_then(Evidence::read).map(|evidence| evidence.source.to_text().into_owned());
+            found.extend(source.and_then(|source| SourceId::parse(&source)).map(|source| (run, source)));
+        }
+    }
+    Ok(found)
 }
 
 /// Finds the spines that go with files of the vault: those of the threads whose session files they are, and those that were
@@ -331,7 +355,7 @@ fn finish_runs(store: &Store, vault: &Vault, now: jiff::Timestamp) -> Result<(),
         return Ok(());
     }
     let mut left = Vec::new();
-    for run in store.runs()? {
+    for run in store.runs()?.into_iter().chain(store.withdrawn_runs()?) {
         let name = NameHash::of_session(&run.to_string());
         if due.contains(&name) {
             match store.remove_run(run, now) {

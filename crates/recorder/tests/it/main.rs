@@ -13,6 +13,7 @@ mod late;
 mod logging;
 mod many_runs;
 mod moving;
+mod rederiving;
 mod refusing;
 mod restarting;
 mod sessions;

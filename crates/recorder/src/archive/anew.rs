@@ -1,0 +1,145 @@
+//! One run that is derived anew: what its source gives goes into a new transcript, and the events of others with it.
+
+use std::collections::VecDeque;
+
+use steno_adapters::AdapterAge;
+use steno_journal::{DerivedWith, Error as JournalError, Journal, Reader, Rewrite, Store};
+use steno_model::{Draft, Evidence, ExchangeEvent, Position, RunId};
+use steno_vault::SourceId;
+
+use super::run_head::RunHead;
+
+/// A run of a source while it is derived anew.
+pub(crate) struct AnewRun {
+    rewrite: Rewrite,
+    /// The adapter that it was derived with before.
+    from: String,
+    /// Events of others that are not yet written, each with the record of the source that it stands behind.
+    others: VecDeque<(Option<Position>, Draft)>,
+    carried: u64,
+}
+
+/// Why a run cannot be derived anew.
+#[derive(Debug)]
+pub(crate) enum AnewError {
+    /// What the journal says.
+    Journal(JournalError),
+    /// An event of somebody else cannot be recorded again.
+    CannotCarry { seq: u64, why: steno_model::Error },
+}
+
+impl From<JournalError> for AnewError {
+    fn from(error: JournalError) -> Self {
+        Self::Journal(error)
+    }
+}
+
+impl AnewRun {
+    /// Begins the new transcript of a run; `None` when opening it has put one in place that was complete already.
+    pub(crate) fn begin(
+        journal: &Journal,
+        run: RunId,
+        source: SourceId,
+        from: String,
+    ) -> Result<Option<Self>, AnewError> {
+        let rewrite = journal.rewrite(run)?;
+        let head = RunHead::read(journal.store(), run)?;
+        if head.is_some_and(|head| head.age() == AdapterAge::Current) {
+            return Ok(None);
+        }
+        let mut others = VecDeque::new();
+        let mut last = None;
+        let mut failed = None;
+        each_event(journal.store(), run, |event| {
+            if let Some(position) = position_in(&event, source) {
+                last = Some(position);
+                return true;
+            }
+            let seq = event.seq.get();
+            match Draft::of_event(event) {
+                Ok(draft) => others.push_back((last, draft)),
+                Err(why) => failed = Some(AnewError::CannotCarry { seq, why }),
+            }
+            failed.is_none()
+        })?;
+        failed.map_or(Ok(Some(Self { rewrite, from, others, carried: 0 })), Err)
+    }
+
+    /// Writes an event of the source, behind those of others that stood before its record.
+    pub(crate) fn append(&mut self, draft: Draft) -> Result<(), JournalError> {
+        let evidence = draft.field("evidence").and_then(Evidence::read);
+        if let Some(evidence) = evidence {
+            let record = |position: Position| (position.generation, position.offset);
+            let here = record(evidence.position);
+            while let Some((last, _)) = self.others.front()
+                && last.is_none_or(|last| record(last) < here)
+            {
+                self.carry_one()?;
+            }
+        }
+        self.rewrite.append(draft).map(|_| ())
+    }
+
+    fn carry_one(&mut self) -> Result<(), JournalError> {
+        let Some((_, draft)) = self.others.pop_front() else { return Ok(()) };
+        self.rewrite.append(draft)?;
+        self.carried += 1;
+        Ok(())
+    }
+
+    /// Notes that an event was too long.
+    pub(crate) fn note_dropped(&mut self, cause: &str) -> Result<(), JournalError> {
+        self.rewrite.note_dropped(1, cause)
+    }
+
+    /// Tells whether its file is open.
+    pub(crate) fn is_open(&self) -> bool {
+        self.rewrite.is_open()
+    }
+
+    /// Closes its file until the next event.
+    pub(crate) fn suspend(&mut self) -> Result<(), JournalError> {
+        self.rewrite.suspend()
+    }
+
+    /// Puts the new transcript in place; returns how many events of others it carries.
+    pub(crate) fn put_in_place(mut self, to: &str) -> Result<u64, JournalError> {
+        while !self.others.is_empty() {
+            self.carry_one()?;
+        }
+        let carried = self.carried;
+        self.rewrite.put_in_place(DerivedWith { from: self.from, to: to.to_owned(), carried })?;
+        Ok(carried)
+    }
+}
+
+/// Tells whether somebody else than the source has recorded into a run.
+pub(crate) fn has_others(store: &Store, run: RunId, source: SourceId) -> Result<bool, JournalError> {
+    let mut found = false;
+    each_event(store, run, |event| {
+        found = position_in(&event, source).is_none();
+        !found
+    })?;
+    Ok(found)
+}
+
+/// Hands over the events of a run until there are no more, or it is enough.
+fn each_event(
+    store: &Store,
+    run: RunId,
+    mut take: impl FnMut(ExchangeEvent) -> bool,
+) -> Result<(), JournalError> {
+    let mut reader = Reader::open(store, run)?.until_now()?;
+    while let Some(recorded) = reader.read_next()? {
+        if !take(recorded.event) {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// Returns the record of a source that an event was made from; `None` when it is somebody else's.
+pub(crate) fn position_in(event: &ExchangeEvent, source: SourceId) -> Option<Position> {
+    let evidence = event.extra.get("evidence").and_then(Evidence::read)?;
+    (evidence.source.to_text() == source.to_string()).then_some(evidence.position)
+}

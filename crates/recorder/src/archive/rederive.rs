@@ -1,0 +1,214 @@
+//! Derives runs anew from the vault, after a newer adapter has come.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use steno_adapters::adapter_versions;
+use steno_disk::{Disk, StorePath, read_full, replace_file};
+use steno_journal::Error as JournalError;
+use steno_model::RunId;
+use steno_vault::{Manifest, Sighting, SourceId};
+
+use super::anew::has_others;
+use super::awaiting::{Awaiting, AwaitingSource, awaiting};
+use super::runs::OlderRuns;
+use super::source::{OpenSource, Pace, SourceParts};
+use super::{Archive, Error};
+
+/// How much of the marker is read.
+const MARKER_BYTES_MAX: usize = 4096;
+
+/// What deriving anew has done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Rederived {
+    /// Sources that were derived anew.
+    pub sources: u64,
+    /// Runs whose transcript another took the place of.
+    pub runs: u64,
+    /// Runs that are new, or were not there any more.
+    pub runs_new: u64,
+    /// Runs that were taken away, as the newer adapter does not give them.
+    pub runs_withdrawn: u64,
+    /// Runs that stay as they are: damaged, or with events of others that nothing can take the place of.
+    pub runs_kept: u64,
+    /// Runs that stay as they are, because the vault does not have what they were derived from.
+    pub runs_without_evidence: u64,
+    /// Events that were written.
+    pub events: u64,
+    /// Events of others that were carried over.
+    pub events_carried: u64,
+    /// Sources that another process holds, and that were left alone.
+    pub sources_held: u64,
+    /// Sources that could not be derived anew; they are tried again.
+    pub sources_failed: u64,
+    /// Sources that were left when somebody said stop.
+    pub sources_left: u64,
+}
+
+/// Hears how deriving anew goes on.
+pub trait RederiveProgress {
+    /// It begins.
+    fn begin(&mut self, _awaiting: &Awaiting) {}
+
+    /// A source is next.
+    fn next(&mut self, _source: &AwaitingSource) {}
+
+    /// A source is done, or was left alone.
+    fn done(&mut self, _source: &AwaitingSource) {}
+
+    /// A source could not be derived anew.
+    fn failed(&mut self, source: &AwaitingSource, error: &Error);
+
+    /// Tells whether to stop before the next source.
+    fn is_enough(&self) -> bool {
+        false
+    }
+}
+
+impl Archive {
+    /// Tells whether something may have to be derived anew. No transcript is read for that.
+    #[must_use]
+    pub fn may_await(&self) -> bool {
+        self.catalog.has_older() || !is_derived(&**self.disk())
+    }
+
+    /// Finds what is to be derived anew.
+    ///
+    /// # Errors
+    /// What journal and vault say.
+    pub fn awaiting(&self) -> Result<Awaiting, Error> {
+        awaiting(self.store(), &self.vault)
+    }
+
+    /// Derives sources anew, one after the other. One that cannot be takes nothing from the others.
+    pub fn rederive(&mut self, awaiting: &Awaiting, progress: &mut dyn RederiveProgress) -> Rederived {
+        let mut all =
+            Rederived { runs_without_evidence: awaiting.runs_without_evidence, ..Rederived::default() };
+        progress.begin(awaiting);
+        for (index, source) in awaiting.sources.iter().enumerate() {
+            if progress.is_enough() || self.store().is_paused((self.options.clock)()) {
+                all.sources_left = (awaiting.sources.len() - index) as u64;
+                break;
+            }
+            progress.next(source);
+            match self.rederive_one(source) {
+                Ok(one) => all.add(one),
+                Err(error) if error.is_held() => all.sources_held += 1,
+                // It went meanwhile.
+                Err(error) if error.is_forgotten() => {}
+                Err(error) => {
+                    all.sources_failed += 1;
+                    progress.failed(source, &error);
+                }
+            }
+            progress.done(source);
+        }
+        all
+    }
+
+    /// Writes down that the whole store was derived with the adapters of this program, so that nobody looks again.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn note_derived(&self) -> std::io::Result<()> {
+        replace_file(&**self.disk(), &marker_path(), marker().as_bytes())
+    }
+
+    /// Derives the runs of one source anew, before it is gone on with.
+    pub(super) fn rederive_known(&mut self, manifest: &Manifest) -> Result<(), Error> {
+        let named = manifest.adapted.iter().flat_map(|adapted| &adapted.runs);
+        let runs: Vec<RunId> = named.filter_map(|run| RunId::parse(run).ok()).collect();
+        let (id, path) = (manifest.id, manifest.info.path.0.clone());
+        self.rederive_one(&AwaitingSource { id, path, bytes: 0, older: runs.clone(), runs }).map(|_| ())
+    }
+
+    fn rederive_one(&mut self, awaiting: &AwaitingSource) -> Result<Rederived, Error> {
+        let AwaitingSource { id, path, .. } = awaiting;
+        let Some(_recording) = self.enter(path)? else { return Ok(Rederived::default()) };
+        let Some(manifest) = self.vault.manifest(*id).map_err(Error::vault(path))? else {
+            return Ok(Rederived::default());
+        };
+        let mut source = OpenSource::open(SourceParts {
+            vault: Arc::clone(&self.vault),
+            journal: self.journal.clone(),
+            id: *id,
+            info: manifest.info,
+            seen: Sighting::from(self.now().as_str()),
+            is_wanted: true,
+            read_bytes: self.options.max_read_bytes,
+            pace: Pace::Once,
+            entries: None,
+            older: OlderRuns::Rewrite,
+        })?;
+        let Some((runs, events_carried)) = source.derive()? else { return Ok(Rederived::default()) };
+        let given = source.runs();
+        let mut done = Rederived {
+            sources: 1,
+            runs,
+            runs_new: source.runs_begun(),
+            events: source.events().0,
+            events_carried,
+            ..Rederived::default()
+        };
+        let gone: Vec<RunId> =
+            awaiting.older.iter().filter(|run| !given.contains(&run.to_string())).copied().collect();
+        for run in gone {
+            let is_withdrawn = self.withdraw(*id, run, path)?;
+            *(if is_withdrawn { &mut done.runs_withdrawn } else { &mut done.runs_kept }) += 1;
+        }
+        done.runs_kept += source.runs_refused();
+        let known = source.close(&self.now())?;
+        self.catalog.put(known);
+        Ok(done)
+    }
+
+    /// Takes a run away that the newer adapter does not give, unless somebody else has recorded into it.
+    fn withdraw(&self, source: SourceId, run: RunId, path: &Path) -> Result<bool, Error> {
+        let failed = |source| Error::Journal { path: path.to_owned(), source };
+        let is_whole = match has_others(self.store(), run, source) {
+            Err(JournalError::NoSuchRun { .. }) => return Ok(true),
+            Err(JournalError::Damaged { .. }) => false,
+            has_others => !has_others.map_err(failed)?,
+        };
+        if is_whole {
+            self.store().withdraw(run, (self.options.clock)()).map_err(failed)?;
+        } else {
+            tracing::warn!(%run, "a newer adapter does not give this run; it stays, as somebody else has recorded into it");
+        }
+        Ok(is_whole)
+    }
+}
+
+impl Rederived {
+    fn add(&mut self, more: Self) {
+        self.sources += more.sources;
+        self.runs += more.runs;
+        self.runs_new += more.runs_new;
+        self.runs_withdrawn += more.runs_withdrawn;
+        self.runs_kept += more.runs_kept;
+        self.events += more.events;
+        self.events_carried += more.events_carried;
+    }
+
+    /// Tells whether everything was derived that can be.
+    #[must_use]
+    pub fn is_complete(&self) -> bool {
+        self.sources_held + self.sources_failed + self.sources_left == 0
+    }
+}
+
+fn marker_path() -> StorePath {
+    StorePath::root().below("derived.json")
+}
+
+fn marker() -> String {
+    format!("{}\n", serde_json::json!({"adapters": adapter_versions()}))
+}
+
+/// Tells whether the whole store was derived with the adapters of this program.
+fn is_derived(disk: &dyn Disk) -> bool {
+    let Ok(Some(file)) = disk.open_read(&marker_path()) else { return false };
+    let mut text = vec![0; MARKER_BYTES_MAX];
+    let read = read_full(&*file, &mut text, 0).unwrap_or(0);
+    text[..read] == *marker().as_bytes()
+}

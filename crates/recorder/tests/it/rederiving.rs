@@ -1,0 +1,424 @@
+//! A newer adapter derives runs anew from the vault: each run once, nothing lost, wherever a process dies.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+use steno_adapters::adapter_versions;
+use steno_disk::StorePath;
+use steno_journal::{Error as JournalError, Journal, Level, Noted, Options, Store, check_run, read_notes};
+use steno_model::{Draft, RunId};
+use steno_recorder::archive::{
+    Archive, ArchiveOptions, AwaitingSource, Error, RederiveProgress, Rederived, awaiting,
+};
+use steno_testkit::sim_disk::{Death, Fault, SimDisk};
+use steno_vault::{Adapted, Keep, Vault};
+
+use crate::bench::{
+    Bench, Step, append, archive, copy, copy_of, follow_evidence, store, transcript, transcript_path,
+    transcripts,
+};
+use crate::sessions::{SESSION, codex_call, prompt, response, rollout, turn};
+
+const NOW: &str = "2026-01-02T03:04:05.000Z";
+
+/// What fails fails the test.
+struct Strict;
+
+impl RederiveProgress for Strict {
+    fn failed(&mut self, source: &AwaitingSource, error: &Error) {
+        panic!("{}: {error:?}", source.path.display());
+    }
+}
+
+/// What fails is counted.
+struct Lenient;
+
+impl RederiveProgress for Lenient {
+    fn failed(&mut self, _source: &AwaitingSource, _error: &Error) {}
+}
+
+fn rederive(store: &SimDisk) -> Rederived {
+    let mut archive = archive(store);
+    let awaiting = archive.awaiting().unwrap();
+    let done = archive.rederive(&awaiting, &mut Strict);
+    archive.settle().unwrap();
+    done
+}
+
+fn try_rederive(store: &SimDisk) -> Result<Rederived, Box<dyn std::error::Error>> {
+    let journal = Journal::new(Store::create(Arc::new(store.clone()))?, Options::default());
+    let mut archive = Archive::open(journal, ArchiveOptions::default())?;
+    let awaiting = archive.awaiting()?;
+    let done = archive.rederive(&awaiting, &mut Lenient);
+    archive.settle()?;
+    Ok(done)
+}
+
+fn opened(disk: &SimDisk) -> Store {
+    Store::open(Arc::new(disk.clone())).unwrap()
+}
+
+/// Makes an older adapter of every one that a text names.
+fn older(text: &str) -> String {
+    adapter_versions().iter().fold(text.to_owned(), |text, adapter| {
+        let name = adapter.split('/').next().unwrap();
+        text.replace(adapter, &format!("{name}/0"))
+    })
+}
+
+/// What an older adapter would have written: it missed every result.
+fn aged(transcript: &str) -> String {
+    let lines = transcript.lines().filter(|line| !line.contains(r#""type":"tool.result""#));
+    let number = |(seq, line): (usize, &str)| {
+        let rest = line.split_once(',').unwrap().1;
+        format!("{{\"seq\":{},{}\n", seq + 1, older(rest))
+    };
+    lines.enumerate().map(number).collect()
+}
+
+/// Makes a store look as if an older adapter had derived its runs.
+fn age(store: &SimDisk) {
+    for (run, text) in transcripts(store) {
+        store.tamper(&transcript_path(&run), aged(&text).as_bytes());
+        store.delete(&StorePath::transcripts().below(format_args!("{run}.seals.jsonl")));
+        journal(store).record(RunId::parse(&run).unwrap()).unwrap().close().unwrap();
+    }
+    let vault = Vault::create(Arc::new(store.clone())).unwrap();
+    for id in vault.sources().unwrap() {
+        let manifest = vault.manifest(id).unwrap().unwrap();
+        let Some(adapted) = manifest.adapted else { continue };
+        let adapted = Adapted { adapter: older(&adapted.adapter), ..adapted };
+        let mut writer = vault.write(id, &manifest.info, NOW).unwrap();
+        writer.save_state(manifest.cursor, Some(adapted), NOW, Keep::InChunks).unwrap();
+    }
+    vault.close_pack().unwrap();
+}
+
+fn journal(store: &SimDisk) -> Journal {
+    Journal::new(Store::create(Arc::new(store.clone())).unwrap(), Options::default())
+}
+
+/// Returns the transcripts that are kept under a number, by run.
+fn superseded(store: &SimDisk, number: u32) -> BTreeMap<String, String> {
+    let name = format!(".jsonl.superseded-{number}");
+    let all = store.snapshot().into_iter();
+    let kept = all.filter_map(|(path, bytes)| {
+        let run = path.strip_prefix("transcripts/")?.strip_suffix(&name)?;
+        (!run.contains('.')).then(|| (run.to_owned(), String::from_utf8(bytes).unwrap()))
+    });
+    kept.collect()
+}
+
+/// A home with a session of two generations and another agent's, imported and then made older.
+fn with_old_runs(bench: &Bench) -> (SimDisk, SimDisk) {
+    let (claude, codex) = (session_file(bench), bench.codex("sessions/2026/01/02"));
+    fs::create_dir_all(&codex).unwrap();
+    fs::write(codex.join(format!("rollout-2026-01-02T03-04-05-{}.jsonl", crate::sessions::THREAD)), {
+        rollout() + &codex_call(1)
+    })
+    .unwrap();
+    let whole = store();
+    fs::write(&claude, turn(1, 2)).unwrap();
+    bench.import(&whole);
+    fs::write(&claude, response(4, 0) + &turn(5, 3)).unwrap();
+    bench.import(&whole);
+    let old = copy_of(&whole);
+    age(&old);
+    (whole, old)
+}
+
+fn session_file(bench: &Bench) -> std::path::PathBuf {
+    bench.claude(&format!("projects/p/{SESSION}.jsonl"))
+}
+
+#[track_caller]
+fn check_seals(disk: &SimDisk, about: &str) {
+    let store = opened(disk);
+    for run in store.runs().unwrap() {
+        check_run(&store, run, Vec::new()).unwrap_or_else(|error| panic!("{about}: {run}: {error}"));
+    }
+}
+
+#[test]
+fn runs_of_an_older_adapter_are_derived_anew_also_when_their_files_are_gone() {
+    let bench = Bench::new();
+    let (whole, disk) = with_old_runs(&bench);
+    let old = transcripts(&disk);
+    assert_ne!(old, transcripts(&whole));
+    fs::remove_dir_all(bench.path("claude")).unwrap();
+    fs::remove_dir_all(bench.path("codex")).unwrap();
+    assert!(archive(&disk).may_await());
+    let done = rederive(&disk);
+    assert_eq!((done.sources, done.runs, done.runs_new, done.events_carried), (2, 2, 0, 0), "{done:?}");
+    assert_eq!(transcripts(&disk), transcripts(&whole));
+    assert_eq!(superseded(&disk, 1), old);
+    assert_eq!(follow_evidence(&disk).wrong, 0);
+    check_seals(&disk, "after");
+    // Once is enough.
+    let again = rederive(&disk);
+    assert_eq!(again, Rederived::default());
+    assert!(superseded(&disk, 2).is_empty());
+    let archive = archive(&disk);
+    archive.note_derived().unwrap();
+    assert!(!archive.may_await());
+}
+
+#[test]
+fn a_file_that_grew_is_appended_to_the_new_transcript_once() {
+    let bench = Bench::new();
+    let (whole, disk) = with_old_runs(&bench);
+    let old = transcripts(&disk);
+    append(&session_file(&bench), &(prompt(20) + &response(21, 1)));
+    bench.import(&whole);
+    let followed = copy_of(&disk);
+    // Whoever goes on with the source derives it anew first.
+    bench.import(&disk);
+    bench.follow(&followed, []);
+    for disk in [&disk, &followed] {
+        assert_eq!(transcripts(disk)[SESSION], transcripts(&whole)[SESSION]);
+        assert_eq!(superseded(disk, 1)[SESSION], old[SESSION]);
+        rederive(disk);
+        assert_eq!(transcripts(disk), transcripts(&whole));
+        assert_eq!(superseded(disk, 1), old);
+        assert!(superseded(disk, 2).is_empty());
+    }
+    // And after it was derived anew, what comes is added to what is there.
+    append(&session_file(&bench), &prompt(22));
+    bench.import(&disk);
+    bench.import(&whole);
+    assert_eq!(transcripts(&disk), transcripts(&whole));
+}
+
+#[test]
+fn an_import_behind_it_has_nothing_to_read() {
+    let bench = Bench::new();
+    let (_, disk) = with_old_runs(&bench);
+    rederive(&disk);
+    let health = bench.import(&disk);
+    assert_eq!((health.files_new, health.bytes_read, health.events), (0, 0, 0), "{health:?}");
+}
+
+#[test]
+fn events_of_others_are_carried_over_to_where_they_stood() {
+    let bench = Bench::new();
+    let path = session_file(&bench);
+    fs::write(&path, turn(1, 2)).unwrap();
+    let disk = store();
+    bench.import(&disk);
+    record(&disk, "first");
+    append(&path, &turn(5, 1));
+    bench.import(&disk);
+    record(&disk, "second");
+    record(&disk, "third");
+    let whole = transcript(&disk);
+    age(&disk);
+    let done = rederive(&disk);
+    assert_eq!((done.runs, done.events_carried), (1, 3), "{done:?}");
+    // Everything stands where it stood, as the results do that the older adapter had missed.
+    assert_eq!(transcript(&disk), whole);
+    let notes = read_notes(&disk, RunId::parse(SESSION).unwrap()).unwrap();
+    assert!(matches!(&notes[0].what, Noted::Rederived { carried: 3, superseded: 1, .. }), "{notes:?}");
+    append(&path, &prompt(9));
+    let health = bench.import(&disk);
+    assert_eq!(health.events, 3, "the end of a turn, the start of another, and its prompt");
+    assert!(transcript(&disk).starts_with(&whole));
+}
+
+/// Records an event into the run of the session, as `steno record` does.
+fn record(disk: &SimDisk, text: &str) {
+    let run = RunId::parse(SESSION).unwrap();
+    let line = format!(
+        r#"{{"type":"step.completed","timestamp":"2026-01-02T04:00:00.000Z","payload":{{"name":"{text}","kind":"system"}},"mine":[1.50]}}"#
+    );
+    let recorder = journal(disk).record(run).unwrap();
+    recorder.record(Draft::parse(line.as_bytes(), run).unwrap(), Level::Synced).unwrap();
+    recorder.close().unwrap();
+}
+
+/// One source may feed several runs. At every moment each of them is the old one or the new one.
+fn check_every_death(sample: &str, death: Death) {
+    let mut bench = Bench::new();
+    bench.given = vec![bench.path("given")];
+    fs::create_dir_all(bench.path("given")).unwrap();
+    let samples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../adapters/tests/golden");
+    fs::copy(samples.join(sample), bench.path("given/sample.jsonl")).unwrap();
+    let whole = store();
+    bench.import(&whole);
+    let aged = copy_of(&whole);
+    age(&aged);
+    let (old, new) = (transcripts(&aged), transcripts(&whole));
+    fs::remove_dir_all(bench.path("given")).unwrap();
+    for call in 1.. {
+        let about = format!("{sample} at call {call}, {death:?}");
+        let disk = copy_of(&aged);
+        disk.plan(Fault::DieAt { call });
+        let first = try_rederive(&disk);
+        if disk.fired() == 0 {
+            assert!(first.is_ok() && call > 40, "{sample}: only {call} calls");
+            return;
+        }
+        let disk = disk.die(death);
+        for (run, text) in transcripts(&disk) {
+            assert!(text == old[&run] || text == new[&run], "{about}: {run} is half");
+        }
+        check_seals(&disk, &about);
+        assert_eq!(try_rederive(&disk).unwrap().sources_failed, 0, "{about}");
+        assert_eq!(transcripts(&disk), new, "{about}");
+        assert_eq!(superseded(&disk, 1), old, "{about}");
+        assert!(superseded(&disk, 2).is_empty(), "{about}");
+        check_seals(&disk, &about);
+        let left = awaiting(&opened(&disk), &Vault::open(Arc::new(disk.clone()))).unwrap();
+        assert_eq!(left.runs(), 0, "{about}");
+    }
+}
+
+#[test]
+fn a_death_at_any_call_to_the_disk_leaves_old_runs_or_new_ones_and_loses_nothing() {
+    for sample in ["claude/background.in.jsonl", "codex/app_server_blocks.in.jsonl"] {
+        check_every_death(sample, Death::Kill);
+        check_every_death(sample, Death::PowerCut);
+    }
+}
+
+#[test]
+fn a_run_that_is_not_there_is_derived_and_a_copy_becomes_no_run() {
+    let bench = Bench::new();
+    let (whole, _) = with_old_runs(&bench);
+    fs::create_dir_all(bench.claude("projects/copy")).unwrap();
+    fs::copy(session_file(&bench), bench.claude(&format!("projects/copy/{SESSION}.jsonl"))).unwrap();
+    bench.import(&whole);
+    let disk = copy_of(&whole);
+    disk.delete(&transcript_path(SESSION));
+    disk.delete(&StorePath::transcripts().below(format_args!("{SESSION}.seals.jsonl")));
+    let done = rederive(&disk);
+    assert_eq!((done.sources, done.runs, done.runs_new), (1, 0, 1), "{done:?}");
+    assert_eq!(transcripts(&disk), transcripts(&whole));
+}
+
+#[test]
+fn a_file_that_was_only_kept_becomes_a_run_when_an_adapter_reads_it() {
+    let bench = Bench::new();
+    fs::write(session_file(&bench), turn(1, 2)).unwrap();
+    let whole = store();
+    bench.import(&whole);
+    // What a program without the adapter leaves: the file, and nothing of what it means.
+    let disk = copy_of(&whole);
+    disk.delete(&transcript_path(SESSION));
+    disk.delete(&StorePath::transcripts().below(format_args!("{SESSION}.seals.jsonl")));
+    let vault = Vault::create(Arc::new(disk.clone())).unwrap();
+    let manifest = vault.manifest(vault.sources().unwrap()[0]).unwrap().unwrap();
+    vault
+        .write(manifest.id, &manifest.info, NOW)
+        .unwrap()
+        .save_state(manifest.cursor, None, NOW, Keep::InChunks)
+        .unwrap();
+    vault.close_pack().unwrap();
+    assert_eq!(rederive(&disk).runs_new, 1);
+    assert_eq!(transcripts(&disk), transcripts(&whole));
+}
+
+#[test]
+fn a_process_that_was_killed_with_an_older_adapter_leaves_no_mixed_transcript() {
+    let bench = Bench::new();
+    let path = session_file(&bench);
+    fs::write(&path, turn(1, 2)).unwrap();
+    let (whole, killed) = (store(), store());
+    // A follower that is killed has not written down how far it came.
+    let disk = store();
+    bench.follow(&disk, [Box::new(|| copy(&disk, &killed)) as Step<'_>]);
+    let text = aged(&transcript(&killed));
+    killed.tamper(&transcript_path(SESSION), text.as_bytes());
+    killed.delete(&StorePath::transcripts().below(format_args!("{SESSION}.seals.jsonl")));
+    append(&path, &turn(5, 1));
+    bench.import(&whole);
+    bench.import(&killed);
+    assert_eq!(transcripts(&killed), transcripts(&whole));
+    assert_eq!(superseded(&killed, 1)[SESSION], text);
+}
+
+#[test]
+fn a_source_or_run_that_somebody_holds_is_left_alone() {
+    let bench = Bench::new();
+    let (whole, disk) = with_old_runs(&bench);
+    let old = transcripts(&disk);
+    let held = journal(&disk).record(RunId::parse(SESSION).unwrap()).unwrap();
+    let done = rederive(&disk);
+    assert_eq!((done.sources, done.sources_held, done.is_complete()), (1, 1, false), "{done:?}");
+    assert_eq!(transcripts(&disk)[SESSION], old[SESSION]);
+    held.close().unwrap();
+    let vault = Vault::create(Arc::new(disk.clone())).unwrap();
+    let left = awaiting(&opened(&disk), &vault).unwrap();
+    let manifest = vault.manifest(left.sources[0].id).unwrap().unwrap();
+    let writer = vault.write(manifest.id, &manifest.info, NOW).unwrap();
+    assert_eq!(rederive(&disk).sources_held, 1);
+    drop(writer);
+    assert_eq!(rederive(&disk).runs, 1);
+    assert_eq!(transcripts(&disk), transcripts(&whole));
+}
+
+#[test]
+fn a_run_that_the_newer_adapter_does_not_give_is_withdrawn_unless_others_recorded_into_it() {
+    let bench = Bench::new();
+    let (whole, disk) = with_old_runs(&bench);
+    let old = transcripts(&disk);
+    let gone = RunId::parse("0f000000-0000-4000-8000-00000000dead").unwrap();
+    let text = old[SESSION].replace(SESSION, &gone.to_string());
+    disk.tamper(&transcript_path(&gone.to_string()), text.as_bytes());
+    let shared = RunId::parse("0f000000-0000-4000-8000-00000000beef").unwrap();
+    let text_shared = old[SESSION].replace(SESSION, &shared.to_string());
+    disk.tamper(&transcript_path(&shared.to_string()), text_shared.as_bytes());
+    let line = br#"{"type":"step.completed","payload":{"name":"mine","kind":"system"}}"#;
+    let recorder = journal(&disk).record(shared).unwrap();
+    recorder.record(Draft::parse(line, shared).unwrap(), Level::Synced).unwrap();
+    recorder.close().unwrap();
+    let done = rederive(&disk);
+    assert_eq!((done.runs, done.runs_withdrawn, done.runs_kept), (2, 1, 1), "{done:?}");
+    assert!(!transcripts(&disk).contains_key(&gone.to_string()));
+    assert_eq!(superseded(&disk, 1)[&gone.to_string()], text);
+    assert!(transcripts(&disk)[&shared.to_string()].starts_with(&text_shared));
+    assert_eq!(transcripts(&disk)[SESSION], transcripts(&whole)[SESSION]);
+    // Who has the source forgotten finds the run that was withdrawn.
+    let withdrawn = steno_recorder::forgetting::withdrawn_runs(&opened(&disk)).unwrap();
+    let source = awaiting_source(&disk);
+    assert_eq!(withdrawn, [(gone, source)]);
+}
+
+fn awaiting_source(disk: &SimDisk) -> steno_vault::SourceId {
+    let vault = Vault::open(Arc::new(disk.clone()));
+    let is_claude = |id: &steno_vault::SourceId| {
+        vault.manifest(*id).unwrap().unwrap().info.provider.as_deref() == Some("claude")
+    };
+    vault.sources().unwrap().into_iter().find(is_claude).unwrap()
+}
+
+#[test]
+fn a_run_whose_seal_is_broken_stays_as_it_is() {
+    let bench = Bench::new();
+    let (_, disk) = with_old_runs(&bench);
+    let changed = transcripts(&disk)[SESSION].replace("Prompt 1", "Prompt 2");
+    disk.tamper(&transcript_path(SESSION), changed.as_bytes());
+    let done = rederive(&disk);
+    assert_eq!((done.runs, done.runs_kept), (1, 1), "{done:?}");
+    assert_eq!(transcripts(&disk)[SESSION], changed);
+    let run = RunId::parse(SESSION).unwrap();
+    assert!(matches!(check_run(&opened(&disk), run, Vec::new()), Err(JournalError::SealBroken { .. })));
+    // An import does not go on with it either.
+    append(&session_file(&bench), &prompt(30));
+    bench.import_what_works(&mut archive(&disk));
+    assert_eq!(transcripts(&disk)[SESSION], changed);
+}
+
+#[test]
+fn runs_without_evidence_stay_as_they_are_and_are_counted() {
+    let bench = Bench::new();
+    let (_, disk) = with_old_runs(&bench);
+    let old = transcripts(&disk);
+    for (path, _) in disk.snapshot().into_iter().filter(|(path, _)| path.starts_with("vault/")) {
+        disk.delete(&StorePath::new(path));
+    }
+    let done = rederive(&disk);
+    assert_eq!((done.sources, done.runs_without_evidence, done.is_complete()), (0, 2, true), "{done:?}");
+    assert_eq!(transcripts(&disk), old);
+}
