@@ -86,6 +86,7 @@ fn dispatch(command: &Command, settings: &Settings, output: &mut Output) -> Outc
         Command::Forget(args) => commands::forget::run(args, settings, output),
         Command::Restore(args) => commands::restore::run(args, settings, output),
         Command::Import(args) => commands::import::run(args, settings, output),
+        Command::Rederive(args) => commands::rederive::run(args, settings, output),
         Command::Record(args) => commands::record::run(args, settings),
         Command::Events(args) => commands::events::run(args, settings, output),
         Command::Tree(args) => commands::tree::run(args, settings, output),

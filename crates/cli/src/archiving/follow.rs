@@ -12,7 +12,7 @@ use steno_recorder::archive::{Archive, Error, Follower, Following, Found, Places
 use steno_views::count;
 
 use super::stop::{SIGNALS, Stop};
-use super::{Pass, Report, failure, trouble, warn};
+use super::{Pass, Report, failure, rederiving, trouble, warn};
 use crate::failure::{Exit, Outcome};
 use crate::output::{Output, size};
 
@@ -115,22 +115,27 @@ impl Follow<'_> {
         if archive.store().is_paused(Timestamp::now()) {
             tell("recording is paused; `steno resume` lets it go on");
         } else {
-            Pass { archive, places: &places, stop, as_json }.run(output)?;
+            Pass { archive, places: &places, stop, as_json, rederives: false }.run(output)?;
         }
         let is_given = |home: &Home| home.origin == Origin::Given;
         let is_named = !places.given.is_empty() || places.homes.iter().any(is_given);
         let environment = (!is_named).then(super::environment);
         let (store, vault) = (archive.store().clone(), Arc::clone(archive.vault()));
+        let journal = archive.journal().clone();
         let following = Following::new(archive, places, options)
             .with_open_files(super::open_files_max().unwrap_or(usize::MAX));
         let mut signals = Signals::new(SIGNALS)?;
         let (handle, waker) = (signals.handle(), following.waker());
         let listener = std::thread::spawn(move || signals.forever().for_each(|_| waker.wake()));
+        let deriving = (!store.is_paused(Timestamp::now())).then(|| rederiving::beside(journal, stop.flag()));
         let health = following
             .run(&mut Talk { stop, environment, store, is_beside: false, is_ready: false })
             .map_err(failure);
         handle.close();
         listener.join().ok();
+        if let Some(deriving) = deriving {
+            deriving.join().ok();
+        }
         let health = health?;
         if as_json {
             Report::of(&vault, &Found::default(), health)?.print(output, as_json);

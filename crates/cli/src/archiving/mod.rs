@@ -3,6 +3,7 @@
 pub mod follow;
 mod pass;
 mod progress;
+pub mod rederiving;
 mod report;
 mod stop;
 

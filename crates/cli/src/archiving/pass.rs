@@ -3,12 +3,12 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use steno_recorder::archive::{Archive, Follower, Found, Health, Places, follower};
+use steno_recorder::archive::{Archive, Follower, Found, Health, Places, Rederived, follower};
 use steno_views::{count, with_causes};
 
 use super::follow::{another, tell};
 use super::stop::Stop;
-use super::{Bar, Report, failure, warn, warn_of_problems};
+use super::{Bar, Report, failure, rederiving, warn, warn_of_problems};
 use crate::failure::{Exit, Failure, Outcome};
 use crate::output::Output;
 
@@ -40,6 +40,8 @@ pub struct Pass<'a> {
     pub places: &'a Places,
     pub stop: &'a Stop,
     pub as_json: bool,
+    /// Whether runs of an older adapter are derived anew behind it.
+    pub rederives: bool,
 }
 
 impl Pass<'_> {
@@ -67,11 +69,13 @@ impl Pass<'_> {
         let health = self.archive.import(&found.files, &mut bar);
         let failed = bar.failed;
         drop(bar);
+        let rederived =
+            if self.rederives { rederiving::finish(self.archive, self.stop)? } else { Rederived::default() };
         self.archive.settle().map_err(failure)?;
-        Report::of(self.archive.vault(), &found, health)?.print(output, self.as_json);
+        Report::of(self.archive.vault(), &found, health)?.with(rederived).print(output, self.as_json);
         output.flush();
         // Of paths that somebody named, one that cannot be read is a failure; in a home it is told.
-        let failed = failed + if named { found.problems.len() as u64 } else { 0 };
+        let failed = failed + rederived.sources_failed + if named { found.problems.len() as u64 } else { 0 };
         let ended = match (self.stop.is_told(), failed) {
             (true, _) => Ended::Stopped(self.stop.signal()),
             (false, 0) => Ended::Done,

@@ -3,10 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::json;
-use steno_recorder::archive::{Found, Health};
+use steno_recorder::archive::{Found, Health, Rederived};
 use steno_vault::{Role, Vault};
 use steno_views::count;
 
+use super::rederiving;
 use crate::failure::Failure;
 use crate::output::{Output, size};
 
@@ -25,6 +26,8 @@ pub struct Report {
     pub kept_bytes: u64,
     /// When the oldest session began.
     pub oldest: Option<String>,
+    /// What was derived anew.
+    pub rederived: Rederived,
 }
 
 impl Report {
@@ -66,7 +69,13 @@ impl Report {
             source_bytes,
             kept_bytes: vault.disk_bytes()?,
             oldest,
+            rederived: Rederived::default(),
         })
+    }
+
+    /// Adds what was derived anew.
+    pub fn with(self, rederived: Rederived) -> Self {
+        Self { rederived, ..self }
     }
 
     pub fn print(&self, output: &mut Output, as_json: bool) {
@@ -111,6 +120,9 @@ impl Report {
             output
                 .line(&format!("{} of no agent that we know, kept as evidence", count(self.strange, "file")));
         }
+        for line in rederiving::words(&self.rederived) {
+            output.line(&line);
+        }
         output.line(&format!(
             "archived: {}{}, {} kept in {}{}",
             count(total, "session"),
@@ -143,6 +155,7 @@ impl Report {
             "source_bytes": self.source_bytes,
             "kept_bytes": self.kept_bytes,
             "oldest": self.oldest,
+            "runs_rederived": self.rederived.runs + self.rederived.runs_new,
         })
         .to_string()
     }

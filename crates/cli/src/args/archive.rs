@@ -47,6 +47,16 @@ pub struct ImportArgs {
 }
 
 #[derive(Args, Debug)]
+pub struct RederiveArgs {
+    /// The runs [default: all that await it]
+    #[arg(value_name = "RUN")]
+    pub runs: Vec<String>,
+    /// Print what was done as one JSON object
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Args, Debug)]
 pub struct WatchArgs {
     /// Files or directories, wherever they lie [default: the agents' homes]
     #[arg(value_name = "PATH")]

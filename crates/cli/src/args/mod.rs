@@ -12,8 +12,8 @@ use steno_journal::Level;
 use steno_views::usage::Column;
 
 pub use archive::{
-    DoctorArgs, DuArgs, DuGroup, EntriesOut, ForgetArgs, ImportArgs, PauseArgs, RestoreArgs, ServiceArgs,
-    ServiceDo, UpArgs, WatchArgs,
+    DoctorArgs, DuArgs, DuGroup, EntriesOut, ForgetArgs, ImportArgs, PauseArgs, RederiveArgs, RestoreArgs,
+    ServiceArgs, ServiceDo, UpArgs, WatchArgs,
 };
 pub use export::{AtifArgs, CheckArgs, ExportArgs, ExportDo};
 pub use receipt::{
@@ -101,6 +101,12 @@ pub enum Command {
     ///
     /// What another `steno` follows already is left to it, and taken over when that one ends.
     Watch(WatchArgs),
+    /// Derive runs anew from the archive, after an update of `steno`
+    ///
+    /// A newer `steno` may read more of agents' files than the one that archived them. The bytes are in the archive, so that
+    /// runs are derived anew also when the agent has deleted its files. `up` and `import` do this too. The old transcripts
+    /// are kept beside the new ones. What another `steno` is recording is left alone, and it ends with 4.
+    Rederive(RederiveArgs),
     /// Give an agent's files of a session back, byte for byte
     ///
     /// The session's own file, those of its subagents, and what lies beside them. They get the time of now, so that the

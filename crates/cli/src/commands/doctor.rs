@@ -226,6 +226,7 @@ fn print_json(
         "path": settings.store.value.to_string_lossy(),
         "exists": store.is_some() || settings.store.value.exists(),
         "followed": store.is_some_and(|store| store.is_followed),
+        "runs_awaiting": store.map_or(0, |store| store.runs_awaiting),
     });
     output.json_line(&state.to_string());
     for finding in findings {

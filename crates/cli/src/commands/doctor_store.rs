@@ -5,9 +5,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use steno_disk::{Disk as _, RealDisk, StorePath, Survey, check_can_make};
-use steno_recorder::archive::follower;
+use steno_journal::Store;
+use steno_recorder::archive::{awaiting, follower};
 use steno_vault::Vault;
-use steno_views::count;
+use steno_views::{count, with_causes};
 
 use crate::runs;
 use crate::settings::Settings;
@@ -22,6 +23,8 @@ pub struct Finding {
 pub struct StoreState {
     pub vault: Arc<Vault>,
     pub is_followed: bool,
+    /// How many runs await to be derived anew.
+    pub runs_awaiting: u64,
 }
 
 /// Looks at the store; `None` when it is not there, or cannot be used.
@@ -33,7 +36,9 @@ pub fn store_state(settings: &Settings, findings: &mut Vec<Finding>) -> Option<S
                 let what = "recording is paused".to_owned();
                 findings.push(Finding { what, mend: Some("steno resume".into()) });
             }
-            Some(StoreState { vault: Vault::open(Arc::clone(store.disk())), is_followed })
+            let vault = Vault::open(Arc::clone(store.disk()));
+            let runs_awaiting = awaiting_runs(&store, &vault, findings);
+            Some(StoreState { vault, is_followed, runs_awaiting })
         }
         Ok(None) => {
             if let Err((dir, error)) = check_can_make(&settings.store.value) {
@@ -52,6 +57,24 @@ pub fn store_state(settings: &Settings, findings: &mut Vec<Finding>) -> Option<S
         judge(&survey, &settings.store.value, findings);
     }
     state
+}
+
+/// Counts the runs that a newer adapter would derive anew.
+fn awaiting_runs(store: &Store, vault: &Vault, findings: &mut Vec<Finding>) -> u64 {
+    let runs = match awaiting(store, vault) {
+        Ok(awaiting) => awaiting.runs(),
+        Err(error) => {
+            findings.push(Finding { what: with_causes(&error), mend: None });
+            return 0;
+        }
+    };
+    if runs > 0 {
+        let (runs, await_it) = (count(runs, "run"), if runs == 1 { "awaits" } else { "await" });
+        let what =
+            format!("{runs} {await_it} to be derived anew from the archive: this `steno` reads more of them");
+        findings.push(Finding { what, mend: Some("steno rederive".into()) });
+    }
+    runs
 }
 
 /// Looks at owners and permissions, unless the directory is something else than a store.

@@ -27,6 +27,7 @@ struct Sum {
 pub fn run(args: &DuArgs, settings: &Settings, output: &mut Output) -> Outcome {
     let store = runs::need_store(settings)?;
     let usage = Vault::open(Arc::clone(store.disk())).usage()?;
+    let superseded = store.superseded_bytes()?;
     let mut transcripts = 0;
     for run in store.runs()? {
         transcripts += store.size(run)?.unwrap_or(0);
@@ -44,9 +45,16 @@ pub fn run(args: &DuArgs, settings: &Settings, output: &mut Output) -> Outcome {
     let mut rows: Vec<(String, Sum)> = sums.into_iter().collect();
     rows.sort_by(|one, other| other.1.own.cmp(&one.1.own).then_with(|| one.0.cmp(&other.0)));
     if args.json {
-        print_json(&rows, &usage, transcripts, output);
+        print_json(&rows, &usage, (transcripts, superseded), output);
     } else {
-        print(&rows, &usage, transcripts, args, output);
+        print(&rows, &usage, args, output);
+        output.line(&format!("transcripts {:>8}", size(transcripts)));
+        if superseded > 0 {
+            output.line(&format!(
+                "  kept      {:>8} as they were before they were derived anew",
+                size(superseded)
+            ));
+        }
     }
     Ok(Exit::Done)
 }
@@ -65,7 +73,7 @@ fn name_of(source: &SourceUsage, by: DuGroup) -> String {
     }
 }
 
-fn print(rows: &[(String, Sum)], usage: &Usage, transcripts: u64, args: &DuArgs, output: &mut Output) {
+fn print(rows: &[(String, Sum)], usage: &Usage, args: &DuArgs, output: &mut Output) {
     let shown = if args.all { rows.len() } else { rows.len().min(ROWS_MAX) };
     output.line("   alone   source  files");
     for (name, sum) in &rows[..shown] {
@@ -93,10 +101,14 @@ fn print(rows: &[(String, Sum)], usage: &Usage, transcripts: u64, args: &DuArgs,
     if usage.garbage_bytes > 0 {
         output.line(&format!("  unused    {:>8} left by processes that died", size(usage.garbage_bytes)));
     }
-    output.line(&format!("transcripts {:>8}", size(transcripts)));
 }
 
-fn print_json(rows: &[(String, Sum)], usage: &Usage, transcripts: u64, output: &mut Output) {
+fn print_json(
+    rows: &[(String, Sum)],
+    usage: &Usage,
+    (transcripts, superseded): (u64, u64),
+    output: &mut Output,
+) {
     for (name, sum) in rows {
         let row = json!({"kind": "row", "name": name, "files": sum.files, "bytes": sum.bytes, "own_bytes": sum.own});
         output.json_line(&row.to_string());
@@ -114,6 +126,7 @@ fn print_json(rows: &[(String, Sum)], usage: &Usage, transcripts: u64, output: &
         "saved_by_likeness": usage.saved_by_likeness,
         "saved_by_compression": usage.saved_by_compression,
         "transcript_bytes": transcripts,
+        "superseded_bytes": superseded,
     });
     output.json_line(&total.to_string());
 }

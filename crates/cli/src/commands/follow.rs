@@ -41,8 +41,20 @@ pub fn run(args: &FollowArgs, settings: &Settings, output: &mut Output) -> Outco
         if follower.is_completed() && !store.is_held(run)? {
             return Ok(Exit::Done);
         }
-        follower.wait(WAIT_MAX)?;
+        follower.wait(WAIT_MAX).map_err(|error| ended(&store, run, error))?;
     }
+}
+
+/// Says why following ends. A transcript that was derived anew has other events under other numbers.
+fn ended(store: &Store, run: RunId, error: JournalError) -> Failure {
+    let is_rederived = matches!(error, JournalError::Vanished { .. })
+        && store.has(run).unwrap_or(false)
+        && store.superseded(run).is_ok_and(|superseded| !superseded.is_empty());
+    if !is_rederived {
+        return error.into();
+    }
+    Failure::nothing(format!("run {run} was derived anew, and its events have other numbers now"))
+        .with_hint("`steno follow` shows them from the beginning")
 }
 
 fn open(run: RunId, from: Seq, args: &FollowArgs, settings: &Settings) -> Result<(Store, Follower), Failure> {

@@ -74,7 +74,8 @@ fn tidy(store: &Store, vault: &Vault, settings: &Settings) -> Result<Vec<ThreadI
         tell(&format!("the spine of {thread} was forgotten before, and is gone now"));
     }
     if !store.is_paused(Timestamp::now()) {
-        settle_all(&Journal::new(store.clone(), journal_options(settings)), settings);
+        // What is archived now makes it a store of today's format.
+        settle_all(&Journal::new(runs::make_store(settings)?, journal_options(settings)), settings);
     }
     Ok(finished)
 }

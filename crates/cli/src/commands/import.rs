@@ -12,7 +12,7 @@ pub fn run(args: &ImportArgs, settings: &Settings, output: &mut Output) -> Outco
     archiving::logging_entries(&args.entries, || {
         let forgotten = if args.again { Forgotten::Again } else { Forgotten::Stays };
         let archive = &mut archiving::open(settings, &args.entries, forgotten)?;
-        let pass = Pass { archive, places: &places, stop: &stop, as_json: args.json };
+        let pass = Pass { archive, places: &places, stop: &stop, as_json: args.json, rederives: true };
         pass.once(output)
     })
 }

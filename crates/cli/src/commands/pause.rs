@@ -1,7 +1,7 @@
 //! `steno pause` and `steno resume`: recording stops, and goes on.
 
 use jiff::Timestamp;
-use steno_journal::{Journal, Pause, Store};
+use steno_journal::{Journal, Pause};
 use steno_recorder::archive::{Archive, ArchiveOptions, Skipped, follower};
 use steno_views::count;
 
@@ -24,7 +24,7 @@ pub fn pause(args: &PauseArgs, settings: &Settings) -> Outcome {
     };
     // What was written during one that is over is not forgotten over the next one.
     if let Some(over) = store.pause_set().filter(|pause| pause.skips && pause.is_over(now)) {
-        skip(&store, &over, settings)?;
+        skip(&over, settings)?;
         store.resume()?;
     }
     // A pause that is on and skips goes on skipping, from where it began.
@@ -53,7 +53,7 @@ pub fn pause(args: &PauseArgs, settings: &Settings) -> Outcome {
 pub fn resume(settings: &Settings) -> Outcome {
     let store = runs::need_store(settings)?;
     let pause = store.pause_set().ok_or_else(|| Failure::nothing("recording is not paused"))?;
-    let skipped = if pause.skips { Some(skip(&store, &pause, settings)?) } else { None };
+    let skipped = if pause.skips { Some(skip(&pause, settings)?) } else { None };
     store.resume()?;
     if let Some(Skipped { sessions, pieces }) = skipped {
         let lines = if pieces > 0 {
@@ -73,8 +73,8 @@ pub fn resume(settings: &Settings) -> Outcome {
 }
 
 /// Leaves out what agents wrote to their homes since the pause began.
-fn skip(store: &Store, pause: &Pause, settings: &Settings) -> Result<Skipped, Failure> {
-    let journal = Journal::new(store.clone(), journal_options(settings));
+fn skip(pause: &Pause, settings: &Settings) -> Result<Skipped, Failure> {
+    let journal = Journal::new(runs::make_store(settings)?, journal_options(settings));
     let mut archive = Archive::open(journal, ArchiveOptions::default()).map_err(archiving::failure)?;
     archive.skip(pause, &archiving::places(&[], settings)?).map_err(archiving::failure)
 }

@@ -25,7 +25,7 @@ pub fn run(args: &UpArgs, settings: &Settings, output: &mut Output) -> Outcome {
             tell("no agent has kept anything on this machine yet");
         }
         if args.once {
-            let pass = Pass { archive, places: &places, stop: &stop, as_json: args.json };
+            let pass = Pass { archive, places: &places, stop: &stop, as_json: args.json, rederives: true };
             return pass.once(output);
         }
         let serving = if args.no_serve { None } else { Some(serve(args, settings)?) };

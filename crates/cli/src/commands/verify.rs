@@ -16,6 +16,7 @@ use super::verify_connections::verify_connections;
 use super::verify_owners::verify_owners;
 use super::verify_positions::{follow_evidence, take_spine, verify_positions};
 use super::verify_spines::{tell_of_unchecked, verify_spines};
+use super::verify_superseded::{Sorted, damaged_superseded, sort_seals};
 use super::verify_vault::verify_vault;
 use crate::args::VerifyArgs;
 use crate::failure::{Exit, Failure, Outcome};
@@ -34,6 +35,8 @@ struct Finding {
     outcome: Result<Checked, JournalError>,
     /// How many seals were expected of it; `None` when nobody gave a file of expected seals.
     expected: Option<u64>,
+    /// How many of them are of a transcript of the run from before it was derived anew.
+    superseded: u64,
     /// Whether somebody writes to it now, so that an unterminated end is just not finished yet.
     held: bool,
 }
@@ -137,12 +140,18 @@ fn verify_runs(
     for one in wanted {
         let finding = check(&one, expected.as_ref(), settings, evidence.as_deref_mut())?;
         progress.inc(1);
-        tally.add(finding.outcome.is_ok());
         unnamed += u64::from(finding.is_unnamed());
-        progress.suspend(|| {
-            let line = if args.json { finding.json() } else { finding.human() };
-            if args.json { output.json_line(&line) } else { output.line(&line) }
-        });
+        let kept = match one {
+            Found::Run(run) => check_kept(run, settings)?,
+            Found::File(_) => Vec::new(),
+        };
+        for finding in std::iter::once(finding).chain(kept) {
+            tally.add(finding.outcome.is_ok());
+            progress.suspend(|| {
+                let line = if args.json { finding.json() } else { finding.human() };
+                if args.json { output.json_line(&line) } else { output.line(&line) }
+            });
+        }
         if output.is_broken() {
             break;
         }
@@ -193,12 +202,18 @@ fn check(
                 run: Some(*run),
                 outcome: Err(JournalError::NoSuchRun { run: *run }),
                 expected: expected.map(|_| seals.len() as u64),
+                superseded: 0,
                 held: false,
             };
             if let (Some(store), Some(evidence)) = (runs::open_store(settings)?, evidence) {
                 finding.held = store.is_held(*run)?;
-                finding.outcome =
-                    check_run_with(&store, *run, seals, &mut |envelope| evidence.event(envelope));
+                let Sorted { current, superseded, last } = sort_seals(&store, *run, seals)?;
+                finding.superseded = superseded;
+                finding.outcome = match last {
+                    // A newer adapter does not give the run, and what it was is kept.
+                    Some(checked) if current.is_empty() && !store.has(*run)? => Ok(checked),
+                    _ => check_run_with(&store, *run, current, &mut |envelope| evidence.event(envelope)),
+                };
                 evidence.look_up_some()?;
             }
             Ok(finding)
@@ -208,9 +223,24 @@ fn check(
             // Of a file that does not say which run it is, nothing can have been expected.
             let seals = expected.zip(run).map(|(expected, run)| seals_of(Some(expected), run).len() as u64);
             let name = path.display().to_string();
-            Ok(Finding { name, run: None, outcome, expected: seals, held: false })
+            Ok(Finding { name, run: None, outcome, expected: seals, superseded: 0, held: false })
         }
     }
+}
+
+/// Checks the transcripts of a run from before it was derived anew; tells only of those that are not as they were.
+fn check_kept(run: RunId, settings: &Settings) -> Result<Vec<Finding>, Failure> {
+    let Some(store) = runs::open_store(settings)? else { return Ok(Vec::new()) };
+    let bad = damaged_superseded(&store, run)?.into_iter();
+    let finding = |(path, error): (StorePath, JournalError)| Finding {
+        name: path.file_name().to_owned(),
+        run: Some(run),
+        outcome: Err(error),
+        expected: None,
+        superseded: 0,
+        held: false,
+    };
+    Ok(bad.map(finding).collect())
 }
 
 fn seals_of(expected: Option<&Expected>, run: RunId) -> Vec<Seal> {
@@ -295,6 +325,12 @@ impl Finding {
                 if self.is_unnamed() {
                     line.push_str(", no seal of it expected");
                 }
+                if self.superseded > 0 {
+                    line.push_str(&format!(
+                        ", {} of its transcript from before it was derived anew, which is kept",
+                        count(self.superseded, "expected seal")
+                    ));
+                }
                 line
             }
             Err(error) => {
@@ -354,6 +390,7 @@ impl Finding {
                 "unknown_types": checked.unknown_types,
                 "unknown_blocks": checked.unknown_blocks,
                 "expected_seals": self.expected,
+                "expected_seals_superseded": self.superseded,
             }),
             Err(error) => json!({
                 "name": self.name,

@@ -31,6 +31,7 @@ mod queries;
 mod reach;
 mod receipts;
 mod recording;
+mod rederiving;
 mod service;
 mod serving;
 mod settings;

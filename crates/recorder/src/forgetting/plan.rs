@@ -161,10 +161,11 @@ fn runs_going(
     on_shared: &[SharedConnection],
 ) -> Result<Vec<RunId>, Error> {
     let mut runs: Vec<RunId> = run.into_iter().collect();
-    for head in library.heads()? {
-        let Some(source) = head.source else { continue };
-        if (going.contains(&source) || library.vault()?.is_forgotten(source)?) && !runs.contains(&head.run) {
-            runs.push(head.run);
+    let made = library.heads()?.iter().filter_map(|head| Some((head.run, head.source?)));
+    // A run that deriving anew has taken away is kept as it was.
+    for (run, source) in made.chain(super::withdrawn_runs(library.store()?)?) {
+        if (going.contains(&source) || library.vault()?.is_forgotten(source)?) && !runs.contains(&run) {
+            runs.push(run);
         }
     }
     for run in on_shared.iter().flat_map(|connection| &connection.runs) {

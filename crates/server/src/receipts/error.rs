@@ -61,3 +61,22 @@ pub enum Error {
 fn said(value: Option<&String>) -> &str {
     value.map_or("not there", String::as_str)
 }
+
+impl Error {
+    /// Tells whether the record is another than the one that the receipt was made from.
+    pub(super) fn is_of_record(&self) -> bool {
+        match self {
+            Self::Journal(steno_journal::Error::NoSuchRun { .. })
+            | Self::NoSuchTurn { .. }
+            | Self::Ambiguous { .. }
+            | Self::Mismatch(_)
+            | Self::Differs(_) => true,
+            Self::Journal(_)
+            | Self::NoReceipt(_)
+            | Self::OtherBytes
+            | Self::Lines(_)
+            | Self::NoIntegrity
+            | Self::Records { .. } => false,
+        }
+    }
+}

@@ -1,7 +1,9 @@
 //! A session, read once for its records and for the proofs of its lines.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
+use steno_disk::StorePath;
 use steno_journal::{Error as JournalError, Noted, Reader, Store, read_notes, run_ends};
 use steno_model::receipt::{Integrities, MissingRange, Receipt};
 use steno_model::records::TurnRecord;
@@ -72,6 +74,26 @@ impl ReadSession {
                 Self::of_several(session, read, wanted)
             }
         };
+        Ok(Self { missing, ..read })
+    }
+
+    /// Reads a transcript of a run from before it was derived anew, with the notes beside it.
+    ///
+    /// # Errors
+    /// What the journal says.
+    pub fn of_superseded(store: &Store, run: RunId, kept: &StorePath, wanted: Wanted) -> Result<Self, Error> {
+        let opened = store.disk().open_read(kept).map_err(|source| JournalError::Io {
+            doing: "open",
+            path: kept.clone(),
+            source: Arc::new(source),
+        })?;
+        let file = opened.ok_or(JournalError::NoSuchRun { run })?;
+        let lines_max = wanted.runs.iter().flatten().find(|(known, _)| *known == run);
+        let lines_max = lines_max.map_or(u64::MAX, |(_, lines)| *lines);
+        let mut reader = Reader::of_file(file, kept.clone(), Some(run));
+        let read = Self::of_one(&mut reader, Some(run), lines_max, wanted)?;
+        let notes = store.beside_superseded(run, kept)?.1;
+        let missing = HashMap::from([(run, notes.into_iter().filter_map(noted).collect())]);
         Ok(Self { missing, ..read })
     }
 

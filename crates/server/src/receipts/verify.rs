@@ -1,5 +1,6 @@
 //! Checks a receipt: all of it is made anew from the record, and the first difference is named.
 
+use steno_disk::StorePath;
 use steno_journal::{Reader, Store};
 use steno_model::json::Fields;
 use steno_model::receipt::{Integrities, Integrity, LineageRun, MissingRange, Receipt, SCHEMA_ID};
@@ -19,6 +20,8 @@ pub enum Against<'a> {
     Lines(&'a [u8]),
     /// A directory of records.
     Directory(&'a Directory),
+    /// A transcript of the run in the store, of before it was derived anew.
+    Superseded(&'a Store, &'a StorePath),
 }
 
 /// What a check has proven, and what it has not: sentences for people.
@@ -30,17 +33,35 @@ pub struct Proven {
     pub open: Vec<String>,
 }
 
-/// Checks a receipt.
+/// Checks a receipt. One that does not follow from the run in a store may follow from its transcript of before it was
+/// derived anew.
 ///
 /// # Errors
 /// The first thing that does not hold.
 pub fn verify(text: &str, against: Against<'_>) -> Result<Proven, Error> {
+    let store = match &against {
+        Against::Store(store) => Some(*store),
+        Against::Transcripts(_) | Against::Lines(_) | Against::Directory(_) | Against::Superseded(..) => None,
+    };
+    let checked = verify_once(text, against);
+    let Some((store, error)) = store.zip(checked.as_ref().err()) else { return checked };
+    let run = Said::read(text).ok().and_then(|said| RunId::parse(&said.thread).ok());
+    let Some(run) = run.filter(|_| error.is_of_record()) else { return checked };
+    for kept in store.superseded(run)?.iter().rev() {
+        if let Ok(proven) = verify_once(text, Against::Superseded(store, kept)) {
+            return Ok(proven);
+        }
+    }
+    checked
+}
+
+fn verify_once(text: &str, against: Against<'_>) -> Result<Proven, Error> {
     let said = Said::read(text)?;
     let wanted = said.wanted()?;
     let (thread, turn) = (said.thread.as_str(), said.turn.as_str());
     let mut proven = Proven { holds: Vec::new(), open: Vec::new() };
     let without_integrity = match &against {
-        Against::Store(_) | Against::Transcripts(_) | Against::Lines(_) => {
+        Against::Store(_) | Against::Transcripts(_) | Against::Lines(_) | Against::Superseded(..) => {
             "that the record was not changed along with the receipt: export it with `--integrity`, and keep the root"
         }
         Against::Directory(_) => "that the records were not changed along with the receipt",
@@ -52,6 +73,15 @@ pub fn verify(text: &str, against: Against<'_>) -> Result<Proven, Error> {
             let read = ReadSession::of_store(store, run, wanted)?;
             let runs = read.records.session.runs.len() as u64;
             proven.holds.push(format!("every field follows from {} in the store", count(runs, "run")));
+            read.receipt(turn)?
+        }
+        Against::Superseded(store, kept) => {
+            let run = RunId::parse(thread).map_err(|_| said.no_such_turn())?;
+            let read = ReadSession::of_superseded(store, run, kept, wanted)?;
+            proven.holds.push(format!(
+                "every field follows from `{}`, the run's transcript of before it was derived anew",
+                kept.file_name()
+            ));
             read.receipt(turn)?
         }
         Against::Transcripts(readers) => {

@@ -1,0 +1,138 @@
+//! Deriving runs anew after an update: behind a pass, beside following, or on request.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use steno_journal::Journal;
+use steno_recorder::archive::{
+    Archive, ArchiveOptions, Awaiting, AwaitingSource, Error, RederiveProgress, Rederived,
+};
+use steno_views::{Lines, count, visible};
+
+use super::follow::tell;
+use super::stop::Stop;
+use super::{failure, trouble, warn};
+use crate::failure::Failure;
+
+/// Shows on a terminal how far it is, and says what fails.
+struct Bar {
+    shown: ProgressBar,
+    told: Arc<AtomicBool>,
+}
+
+impl Bar {
+    fn new(told: Arc<AtomicBool>, target: ProgressDrawTarget) -> Self {
+        let bar = ProgressBar::with_draw_target(None, target);
+        let style = ProgressStyle::with_template("{bar:30} {bytes}/{total_bytes} derived anew  {msg}");
+        bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+        Self { shown: bar, told }
+    }
+}
+
+impl RederiveProgress for Bar {
+    fn begin(&mut self, awaiting: &Awaiting) {
+        self.shown.set_length(awaiting.sources.iter().map(|source| source.bytes).sum());
+    }
+
+    fn next(&mut self, source: &AwaitingSource) {
+        let name = source.path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        self.shown.set_message(visible(&name, Lines::Escape).into_owned());
+    }
+
+    fn done(&mut self, source: &AwaitingSource) {
+        self.shown.inc(source.bytes);
+    }
+
+    fn failed(&mut self, _source: &AwaitingSource, error: &Error) {
+        self.shown.suspend(|| warn(&trouble(error)));
+    }
+
+    fn is_enough(&self) -> bool {
+        self.told.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for Bar {
+    fn drop(&mut self) {
+        self.shown.finish_and_clear();
+    }
+}
+
+/// Derives anew what is named, with a bar on a terminal.
+pub fn rederive(archive: &mut Archive, awaiting: &Awaiting, stop: &Stop) -> Result<Rederived, Failure> {
+    let mut bar = Bar::new(stop.flag(), ProgressDrawTarget::stderr());
+    let done = archive.rederive(awaiting, &mut bar);
+    drop(bar);
+    archive.settle().map_err(failure)?;
+    Ok(done)
+}
+
+/// Derives anew what awaits it, if anything does, and writes down that nothing does any more.
+pub fn finish(archive: &mut Archive, stop: &Stop) -> Result<Rederived, Failure> {
+    if !archive.may_await() {
+        return Ok(Rederived::default());
+    }
+    let awaiting = archive.awaiting().map_err(failure)?;
+    let done = rederive(archive, &awaiting, stop)?;
+    note(archive, &done);
+    Ok(done)
+}
+
+/// Writes down that nothing awaits it any more, if that is so. Should that fail, it is looked for again the next time.
+pub fn note(archive: &Archive, done: &Rederived) {
+    if done.is_complete()
+        && let Err(error) = archive.note_derived()
+    {
+        tracing::debug!(%error, "that everything is derived could not be written down");
+    }
+}
+
+/// Derives anew what awaits it while agents are followed. What follows has the sources that it is recording.
+pub fn beside(journal: Journal, told: Arc<AtomicBool>) -> JoinHandle<()> {
+    std::thread::spawn(move || {
+        if let Err(error) = derive_beside(journal, told) {
+            warn(&trouble(&error));
+        }
+    })
+}
+
+fn derive_beside(journal: Journal, told: Arc<AtomicBool>) -> Result<(), Error> {
+    let mut archive = Archive::open(journal, ArchiveOptions::default())?;
+    if !archive.may_await() {
+        return Ok(());
+    }
+    let awaiting = archive.awaiting()?;
+    let done = archive.rederive(&awaiting, &mut Bar::new(told, ProgressDrawTarget::hidden()));
+    archive.settle()?;
+    note(&archive, &done);
+    for line in words(&done) {
+        tell(&line);
+    }
+    Ok(())
+}
+
+/// Says what was done; nothing when there was nothing to do.
+pub fn words(done: &Rederived) -> Vec<String> {
+    let mut lines = Vec::new();
+    let mut line = |number: u64, noun: &str, rest: &str| {
+        if number > 0 {
+            lines.push(format!("{} {rest}", count(number, noun)));
+        }
+    };
+    line(done.runs, "run", "derived anew; the old transcripts are kept");
+    line(done.runs_new, "run", "added");
+    line(done.events_carried, "event", "of others carried over");
+    line(
+        done.runs_withdrawn,
+        "run",
+        "withdrawn: not given by the newer adapter; the old transcripts are kept",
+    );
+    line(done.runs_kept, "run", "left unchanged: damaged, or with events of others; see `steno verify`");
+    line(done.runs_without_evidence, "run", "of an older adapter left unchanged: no evidence in the archive");
+    line(done.sources_held, "file", "not derived anew: held by another `steno`");
+    line(done.sources_failed, "file", "not derived anew: see above");
+    line(done.sources_left, "file", "left for the next time");
+    lines
+}

@@ -1,0 +1,73 @@
+//! `steno rederive`: derives runs anew from the archive, after an update.
+
+use serde_json::json;
+use steno_recorder::archive::Rederived;
+use steno_views::count;
+
+use crate::archiving::{self, Forgotten, Stop, failure, rederiving};
+use crate::args::{EntriesOut, RederiveArgs};
+use crate::failure::{Exit, Failure, Outcome};
+use crate::output::Output;
+use crate::runs;
+use crate::settings::Settings;
+
+pub fn run(args: &RederiveArgs, settings: &Settings, output: &mut Output) -> Outcome {
+    let stop = Stop::listen()?;
+    Failure::unless_paused(&runs::need_store(settings)?)?;
+    let wanted = args.runs.iter().map(|text| runs::find_run(text, settings));
+    let wanted = wanted.collect::<Result<Vec<_>, _>>()?;
+    let archive = &mut archiving::open(settings, &EntriesOut { file: None }, Forgotten::Stays)?;
+    let mut awaiting = archive.awaiting().map_err(failure)?;
+    if !wanted.is_empty() {
+        awaiting.retain_runs(&wanted);
+        awaiting.runs_without_evidence = 0;
+    }
+    let done = rederiving::rederive(archive, &awaiting, &stop)?;
+    if wanted.is_empty() {
+        rederiving::note(archive, &done);
+    }
+    print(&done, args.json, output);
+    output.flush();
+    match done {
+        _ if stop.is_told() => Ok(Exit::Signal(stop.signal())),
+        Rederived { sources_failed: 1.., .. } => Ok(Exit::Could),
+        Rederived { sources_held: 1.., .. } => {
+            let message = format!("{} left alone", count(done.sources_held, "file"));
+            Err(Failure {
+                exit: Exit::Held,
+                message,
+                hint: Some("another `steno` is recording; it derives them anew itself".into()),
+            })
+        }
+        _ => Ok(Exit::Done),
+    }
+}
+
+fn print(done: &Rederived, as_json: bool, output: &mut Output) {
+    if as_json {
+        return output.json_line(&rederived_json(done).to_string());
+    }
+    let lines = rederiving::words(done);
+    if lines.is_empty() {
+        output.line("nothing awaits to be derived anew");
+    }
+    for line in &lines {
+        output.line(line);
+    }
+}
+
+fn rederived_json(done: &Rederived) -> serde_json::Value {
+    json!({
+        "sources": done.sources,
+        "runs": done.runs,
+        "runs_new": done.runs_new,
+        "runs_withdrawn": done.runs_withdrawn,
+        "runs_kept": done.runs_kept,
+        "runs_without_evidence": done.runs_without_evidence,
+        "events": done.events,
+        "events_carried": done.events_carried,
+        "sources_held": done.sources_held,
+        "sources_failed": done.sources_failed,
+        "sources_left": done.sources_left,
+    })
+}

@@ -1,0 +1,58 @@
+//! The transcripts of `steno verify` that others took the place of: seals that were kept elsewhere may be theirs.
+
+use std::sync::Arc;
+
+use steno_disk::{DiskFile, StorePath};
+use steno_journal::{Checked, Error as JournalError, Seal, Store, check_file};
+use steno_model::RunId;
+
+use crate::failure::Failure;
+
+/// Expected seals, sorted by the transcript that they are of.
+pub struct Sorted {
+    /// Those that the run's transcript has to match.
+    pub current: Vec<Seal>,
+    /// How many match one that was derived anew since.
+    pub superseded: u64,
+    /// How the last of these was found.
+    pub last: Option<Checked>,
+}
+
+/// Sorts the seals that are expected of a run.
+pub fn sort_seals(store: &Store, run: RunId, seals: Vec<Seal>) -> Result<Sorted, Failure> {
+    let mut sorted = Sorted { current: Vec::new(), superseded: 0, last: None };
+    let kept = if seals.is_empty() { Vec::new() } else { store.superseded(run)? };
+    for seal in seals {
+        let mut found = None;
+        for path in &kept {
+            if let Some(file) = open(store, path)? {
+                found = check_file(file, path, Some(run), vec![seal.clone()]).ok().or(found);
+            }
+        }
+        match found {
+            Some(checked) => (sorted.superseded, sorted.last) = (sorted.superseded + 1, Some(checked)),
+            None => sorted.current.push(seal),
+        }
+    }
+    Ok(sorted)
+}
+
+/// Checks the superseded transcripts of a run against the seals that are kept with them; returns those that do not match.
+pub fn damaged_superseded(store: &Store, run: RunId) -> Result<Vec<(StorePath, JournalError)>, Failure> {
+    let mut damaged = Vec::new();
+    for path in store.superseded(run)? {
+        let Some(file) = open(store, &path)? else { continue };
+        let checked = store
+            .beside_superseded(run, &path)
+            .and_then(|(seals, _)| check_file(file, &path, Some(run), seals));
+        if let Err(error) = checked {
+            damaged.push((path, error));
+        }
+    }
+    Ok(damaged)
+}
+
+fn open(store: &Store, path: &StorePath) -> Result<Option<Arc<dyn DiskFile>>, Failure> {
+    let failed = |source| JournalError::Io { doing: "open", path: path.clone(), source: Arc::new(source) };
+    Ok(store.disk().open_read(path).map_err(failed)?)
+}

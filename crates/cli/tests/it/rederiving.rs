@@ -1,0 +1,256 @@
+//! Runs that an older adapter has derived: `rederive`, `import` and `up` derive them anew, and nothing is lost.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::PathBuf;
+
+use serde_json::Value;
+
+use crate::kit::{Live, Said, Steno, id, json, wait_until};
+
+const CANARY: &str = "zq9canary";
+
+#[track_caller]
+fn done(said: &Said) {
+    assert_eq!(said.code, 0, "{said:?}");
+}
+
+/// Writes a session of Claude with a prompt, a call with its result, and an answer.
+fn write_session(steno: &Steno, session: &str) -> PathBuf {
+    let line = |number: u32, kind: &str, message: &str| {
+        let parent = if number == 1 { "null".to_owned() } else { format!("\"u{}\"", number - 1) };
+        format!(
+            r#"{{"parentUuid":{parent},"isSidechain":false,"cwd":"/work","sessionId":"{session}","version":"2.1.200","type":"{kind}","message":{message},"uuid":"u{number}","timestamp":"2026-01-02T03:04:0{number}.000Z"}}"#
+        ) + "\n"
+    };
+    let response = |id: &str, blocks: &str, stop: &str| {
+        format!(
+            r#"{{"id":"{id}","type":"message","role":"assistant","model":"claude-x","content":[{blocks}],"stop_reason":"{stop}","usage":{{"input_tokens":10,"output_tokens":7}}}}"#
+        )
+    };
+    let call = r#"{"type":"tool_use","id":"toolu_1","name":"Bash","input":{"command":"ls"}}"#;
+    let result =
+        r#"{"role":"user","content":[{"type":"tool_result","tool_use_id":"toolu_1","content":"files"}]}"#;
+    let text = [
+        line(1, "user", &format!(r#"{{"role":"user","content":"Say {CANARY}."}}"#)),
+        line(2, "assistant", &response("msg_1", call, "tool_use")),
+        line(3, "user", result),
+        line(4, "assistant", &response("msg_2", r#"{"type":"text","text":"Done."}"#, "end_turn")),
+    ];
+    let path = steno.dir.path().join(format!(".claude/projects/-work/{session}.jsonl"));
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(&path, text.concat()).unwrap();
+    path
+}
+
+/// All files of runs whose names end so, by run.
+fn files(steno: &Steno, ending: &str) -> BTreeMap<String, String> {
+    let dir = fs::read_dir(steno.store().join("transcripts")).unwrap();
+    let names = dir.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let run_of = |name: String| name.strip_suffix(ending).filter(|run| !run.contains('.')).map(str::to_owned);
+    names
+        .filter_map(run_of)
+        .map(|run| (run.clone(), fs::read_to_string(steno.beside(&run, &ending[1..])).unwrap()))
+        .collect()
+}
+
+fn transcripts(steno: &Steno) -> BTreeMap<String, String> {
+    files(steno, ".jsonl")
+}
+
+fn superseded(steno: &Steno) -> BTreeMap<String, String> {
+    files(steno, ".jsonl.superseded-1")
+}
+
+/// Makes the runs those of an older adapter, which missed every result.
+fn age(steno: &Steno) -> BTreeMap<String, String> {
+    let older = |line: &str| {
+        let mut parts = line.splitn(2, r#""adapter":"claude/"#);
+        let head = parts.next().unwrap().to_owned();
+        parts.next().map_or(head.clone(), |rest| {
+            format!(
+                r#"{head}"adapter":"claude/0{}"#,
+                rest.trim_start_matches(|digit: char| digit.is_ascii_digit())
+            )
+        })
+    };
+    for (run, text) in transcripts(steno) {
+        let lines = text.lines().filter(|line| !line.contains(r#""type":"tool.result""#));
+        let numbered = lines.enumerate().map(|(index, line)| {
+            format!("{{\"seq\":{},{}\n", index + 1, older(line.split_once(',').unwrap().1))
+        });
+        fs::write(steno.transcript(&run), numbered.collect::<String>()).unwrap();
+        fs::remove_file(steno.beside(&run, "seals.jsonl")).unwrap();
+    }
+    fs::remove_file(steno.store().join("derived.json")).unwrap();
+    transcripts(steno)
+}
+
+/// A store with so many runs of an older adapter; returns the runs as they would be, and as they are.
+fn with_old_runs(steno: &Steno, count: u8) -> (BTreeMap<String, String>, BTreeMap<String, String>) {
+    for number in 1..=count {
+        write_session(steno, &id(number));
+    }
+    done(&steno.run(&["import"]));
+    let new = transcripts(steno);
+    assert_eq!(new.len(), usize::from(count));
+    let old = age(steno);
+    assert_ne!(old, new);
+    (new, old)
+}
+
+fn awaiting(steno: &Steno) -> (u64, bool) {
+    let said = steno.run(&["doctor", "--json"]);
+    let lines = said.json();
+    let store = lines.iter().find(|line| line["kind"] == "store").unwrap();
+    let is_told = lines.iter().any(|line| line["mend"] == "steno rederive");
+    (store["runs_awaiting"].as_u64().unwrap(), is_told)
+}
+
+#[test]
+fn doctor_says_what_awaits_and_rederive_does_it_and_keeps_the_old_transcripts() {
+    let steno = Steno::new();
+    let (new, old) = with_old_runs(&steno, 2);
+    fs::remove_dir_all(steno.dir.path().join(".claude")).unwrap();
+    let before = steno.look();
+    assert_eq!(awaiting(&steno), (2, true));
+    steno.run(&["ls"]);
+    done(&steno.run(&["show", &id(1)]));
+    steno.assert_unchanged(&before, "readers change nothing");
+    let said = steno.run(&["rederive", "--json", &id(1)]);
+    done(&said);
+    assert_eq!((json(&said.out)["runs"].as_u64(), json(&said.out)["sources"].as_u64()), (Some(1), Some(1)));
+    assert_eq!(awaiting(&steno), (1, true));
+    let said = steno.run(&["rederive"]);
+    done(&said);
+    assert!(said.out.contains("1 run derived anew; the old transcripts are kept"), "{said:?}");
+    assert_eq!((transcripts(&steno), superseded(&steno)), (new, old));
+    assert_eq!(awaiting(&steno), (0, false));
+    done(&steno.run(&["verify"]));
+    let said = steno.run(&["rederive"]);
+    assert_eq!((said.code, said.out.as_str()), (0, "nothing awaits to be derived anew\n"));
+    let total = steno.run(&["du", "--json"]).json().pop().unwrap();
+    assert!(total["superseded_bytes"].as_u64().unwrap() > 1_000, "{total}");
+}
+
+#[test]
+fn import_and_up_derive_runs_anew() {
+    let steno = Steno::new();
+    let (new, old) = with_old_runs(&steno, 3);
+    let said = steno.run(&["import", "--json"]);
+    done(&said);
+    assert_eq!(json(&said.out)["runs_rederived"], 3);
+    assert_eq!((transcripts(&steno), superseded(&steno)), (new.clone(), old));
+    assert_eq!(json(&steno.run(&["import", "--json"]).out)["runs_rederived"], 0);
+    age(&steno);
+    let live = steno.start(&["up", "--no-serve"]);
+    wait_until("new transcripts", || {
+        transcripts(&steno) == new && steno.store().join("derived.json").is_file()
+    });
+    live.signal("INT");
+    done(&live.ended());
+    assert_eq!(files(&steno, ".jsonl.superseded-2").len(), 3);
+}
+
+#[test]
+fn seals_and_receipts_of_before_hold_against_the_transcripts_that_are_kept() {
+    let steno = Steno::new();
+    with_old_runs(&steno, 1);
+    let (run, receipt) = (id(1), steno.dir.path().join("receipt.json"));
+    let seals = steno.dir.path().join("seals.jsonl");
+    fs::write(&seals, steno.run(&["seal", "--all"]).out).unwrap();
+    let turn = ["--thread", &run, "--turn", "turn-0001"];
+    let said = steno.run(&[&["receipt", "export", "--integrity"], &turn[..]].concat());
+    done(&said);
+    fs::write(&receipt, &said.out).unwrap();
+    done(&steno.run(&["rederive"]));
+    let (seals, receipt) = (seals.to_str().unwrap(), receipt.to_str().unwrap());
+    let said = steno.run(&["verify", "--expect", seals, "--json"]);
+    done(&said);
+    let found = said.json().into_iter().find(|line| line["run_id"] == run.as_str()).unwrap();
+    assert_eq!((&found["ok"], &found["expected_seals_superseded"]), (&Value::Bool(true), &Value::from(1)));
+    assert!(steno.run(&["verify", "--expect", seals]).out.contains("from before it was derived anew"));
+    let said = steno.run(&["receipt", "verify", receipt]);
+    done(&said);
+    assert!(said.out.contains(&format!("{run}.jsonl.superseded-1")), "{said:?}");
+    // A receipt of the new transcript holds against that.
+    let said = steno.run(&[&["receipt", "export", "--integrity"], &turn[..]].concat());
+    let again = steno.run_with(&["receipt", "verify", "-"], said.out.as_bytes());
+    assert!(again.out.contains("the run in the store"), "{again:?}");
+    // What was kept and changed is told.
+    let kept = steno.beside(&run, "jsonl.superseded-1");
+    fs::write(&kept, fs::read_to_string(&kept).unwrap().replace(CANARY, "zq9changed")).unwrap();
+    assert_eq!(steno.run(&["verify", "--expect", seals]).code, 1);
+    assert_eq!(steno.run(&["receipt", "verify", receipt]).code, 1);
+    let said = steno.run(&["verify"]);
+    assert!(said.code == 1 && said.out.contains(&format!("{run}.jsonl.superseded-1")), "{said:?}");
+}
+
+#[test]
+fn what_is_forgotten_goes_with_its_old_transcripts_also_those_of_withdrawn_runs() {
+    let steno = Steno::new();
+    let (_, old) = with_old_runs(&steno, 2);
+    // A run that the newer adapter does not give.
+    let text = old[&id(1)].replace(&format!(r#""run_id":"{}""#, id(1)), &format!(r#""run_id":"{}""#, id(9)));
+    fs::write(steno.transcript(&id(9)), text).unwrap();
+    let said = steno.run(&["rederive", "--json"]);
+    done(&said);
+    assert_eq!(json(&said.out)["runs_withdrawn"], 1);
+    assert!(!steno.transcript(&id(9)).exists() && superseded(&steno)[&id(9)].contains(CANARY));
+    done(&steno.run(&["forget", &id(1), "--yes"]));
+    let left: Vec<String> = fs::read_dir(steno.store().join("transcripts"))
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .filter(|name| !name.starts_with(&id(2)))
+        .collect();
+    assert_eq!(left, [""; 0]);
+    assert_eq!(superseded(&steno).len(), 1);
+    done(&steno.run(&["verify"]));
+    // It does not come back.
+    fs::remove_file(steno.store().join("derived.json")).ok();
+    done(&steno.run(&["rederive"]));
+    assert!(!steno.transcript(&id(1)).exists());
+}
+
+#[test]
+fn a_kill_at_any_time_leaves_old_runs_or_new_ones_and_the_next_one_goes_on() {
+    let steno = Steno::new();
+    let (new, old) = with_old_runs(&steno, 24);
+    for kept in [1, 6, 11, 16] {
+        let live = Live::start(steno.command(&["rederive"]));
+        wait_until("some old transcripts to be kept", || superseded(&steno).len() >= kept);
+        live.signal("KILL");
+        live.ended();
+        for (run, text) in transcripts(&steno) {
+            assert!(text == new[&run] || text == old[&run], "{run} is half");
+        }
+        done(&steno.run(&["verify"]));
+    }
+    let said = steno.run(&["rederive"]);
+    done(&said);
+    assert!(said.out.contains("derived anew"), "{said:?}");
+    assert_eq!((transcripts(&steno), superseded(&steno)), (new, old));
+    assert!(files(&steno, ".jsonl.superseded-2").is_empty());
+    done(&steno.run(&["verify"]));
+}
+
+#[test]
+fn a_run_that_somebody_records_into_is_left_alone_and_follow_ends_when_it_is_derived_anew() {
+    let steno = Steno::new();
+    let (new, old) = with_old_runs(&steno, 1);
+    let mut writer = steno.start(&["record", "--run", &id(1)]);
+    writer.send(r#"{"type":"step.completed","payload":{"name":"mine","kind":"system"}}"#);
+    writer.line();
+    let said = steno.run(&["rederive"]);
+    assert!(said.code == 4 && said.out.contains("held by another `steno`"), "{said:?}");
+    assert!(steno.text(&id(1)).starts_with(&old[&id(1)]));
+    done(&writer.finish());
+    let mut follower = steno.start(&["follow", &id(1)]);
+    follower.lines(old[&id(1)].lines().count() + 1);
+    let said = steno.run(&["rederive"]);
+    assert!(said.out.contains("1 event of others carried over"), "{said:?}");
+    let said = follower.ended();
+    assert!(said.code == 1 && said.err.contains("was derived anew"), "{said:?}");
+    let text = steno.text(&id(1));
+    assert!(text.starts_with(&new[&id(1)]) && text.lines().last().unwrap().contains("mine"), "{text}");
+}
