@@ -121,13 +121,13 @@ impl Follow<'_> {
         let is_named = !places.given.is_empty() || places.homes.iter().any(is_given);
         let environment = (!is_named).then(super::environment);
         let (store, vault) = (archive.store().clone(), Arc::clone(archive.vault()));
-        let journal = archive.journal().clone();
+        let (journal, may_await) = (archive.journal().clone(), archive.may_await());
         let following = Following::new(archive, places, options)
             .with_open_files(super::open_files_max().unwrap_or(usize::MAX));
         let mut signals = Signals::new(SIGNALS)?;
         let (handle, waker) = (signals.handle(), following.waker());
         let listener = std::thread::spawn(move || signals.forever().for_each(|_| waker.wake()));
-        let deriving = (!store.is_paused(Timestamp::now())).then(|| rederiving::beside(journal, stop.flag()));
+        let deriving = may_await.then(|| rederiving::beside(journal, stop.flag()));
         let health = following
             .run(&mut Talk { stop, environment, store, is_beside: false, is_ready: false })
             .map_err(failure);

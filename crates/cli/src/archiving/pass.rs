@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use steno_recorder::archive::{Archive, Follower, Found, Health, Places, Rederived, follower};
+use steno_recorder::archive::{Archive, Follower, Found, Health, Places, follower};
 use steno_views::{count, with_causes};
 
 use super::follow::{another, tell};
@@ -69,8 +69,10 @@ impl Pass<'_> {
         let health = self.archive.import(&found.files, &mut bar);
         let failed = bar.failed;
         drop(bar);
-        let rederived =
-            if self.rederives { rederiving::finish(self.archive, self.stop)? } else { Rederived::default() };
+        let mut rederived = self.archive.take_derived_first();
+        if self.rederives {
+            rederived.add(rederiving::finish(self.archive, self.stop)?);
+        }
         self.archive.settle().map_err(failure)?;
         Report::of(self.archive.vault(), &found, health)?.with(rederived).print(output, self.as_json);
         output.flush();

@@ -92,6 +92,8 @@ pub struct Archive {
     options: ArchiveOptions,
     /// The names of sessions' prompts, as far as entries were logged.
     prompt_names: EntryNumbers,
+    /// What was derived anew before it was gone on with.
+    derived_first: Rederived,
 }
 
 impl Archive {
@@ -106,7 +108,8 @@ impl Archive {
             tracing::warn!("what was forgotten is not all deleted: {}", steno_views::with_causes(&error));
         }
         let catalog = Catalog::load(&vault)?;
-        Ok(Self { vault, journal, catalog, options, prompt_names: EntryNumbers::default() })
+        let prompt_names = EntryNumbers::default();
+        Ok(Self { vault, journal, catalog, options, prompt_names, derived_first: Rederived::default() })
     }
 
     /// Returns the vault.

@@ -119,7 +119,14 @@ impl Archive {
         let named = manifest.adapted.iter().flat_map(|adapted| &adapted.runs);
         let runs: Vec<RunId> = named.filter_map(|run| RunId::parse(run).ok()).collect();
         let (id, path) = (manifest.id, manifest.info.path.0.clone());
-        self.rederive_one(&AwaitingSource { id, path, bytes: 0, older: runs.clone(), runs }).map(|_| ())
+        let done = self.rederive_one(&AwaitingSource { id, path, bytes: 0, older: runs.clone(), runs })?;
+        self.derived_first.add(done);
+        Ok(())
+    }
+
+    /// Returns what was derived anew since this was last asked, because its source was gone on with.
+    pub fn take_derived_first(&mut self) -> Rederived {
+        std::mem::take(&mut self.derived_first)
     }
 
     fn rederive_one(&mut self, awaiting: &AwaitingSource) -> Result<Rederived, Error> {
@@ -180,14 +187,20 @@ impl Archive {
 }
 
 impl Rederived {
-    fn add(&mut self, more: Self) {
-        self.sources += more.sources;
-        self.runs += more.runs;
-        self.runs_new += more.runs_new;
-        self.runs_withdrawn += more.runs_withdrawn;
-        self.runs_kept += more.runs_kept;
+    /// Adds what else was done.
+    pub fn add(&mut self, more: Self) {
+        let Self { sources, runs, runs_new, runs_withdrawn, runs_kept, runs_without_evidence, .. } = more;
+        self.sources += sources;
+        self.runs += runs;
+        self.runs_new += runs_new;
+        self.runs_withdrawn += runs_withdrawn;
+        self.runs_kept += runs_kept;
+        self.runs_without_evidence += runs_without_evidence;
         self.events += more.events;
         self.events_carried += more.events_carried;
+        self.sources_held += more.sources_held;
+        self.sources_failed += more.sources_failed;
+        self.sources_left += more.sources_left;
     }
 
     /// Tells whether everything was derived that can be.
