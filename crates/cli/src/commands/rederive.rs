@@ -36,6 +36,7 @@ pub fn run(args: &RederiveArgs, settings: &Settings, output: &mut Output) -> Out
             Err(Failure {
                 exit: Exit::Held,
                 message,
+                list: Vec::new(),
                 hint: Some("another `steno` is recording; it derives them anew itself".into()),
             })
         }
