@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use steno_disk::{Disk, DiskFile, StorePath};
-use steno_model::{ExchangeEvent, RunId, Seq};
+use steno_model::{EventType, ExchangeEvent, LineHead, RunId, Seq};
 
 use crate::ends::last_line;
 use crate::error::{Damage, Error};
@@ -133,6 +133,50 @@ impl Reader {
         }
     }
 
+    /// Returns the next event that is wanted, by its type and its line; `None` at the end of the good lines.
+    ///
+    /// A line that is not wanted is passed over by its first fields. Its number is checked; the rest of it is not read.
+    ///
+    /// # Errors
+    /// [`Error::Damaged`] as in [`Reader::read_next`], for what is read.
+    pub fn read_next_of(
+        &mut self,
+        wants: impl Fn(EventType, &[u8]) -> bool,
+    ) -> Result<Option<ExchangeEvent>, Error> {
+        loop {
+            let path = &self.path;
+            let damaged = |offset, why| Error::Damaged { path: path.clone(), offset, why };
+            let place = self.lines.offset();
+            let (offset, line) = match self.lines.next().map_err(|source| Error::io("read", path, source))? {
+                Piece::End { rest_bytes, .. } => {
+                    self.rest_bytes = rest_bytes;
+                    return Ok(None);
+                }
+                Piece::TooLong { offset, .. } => return Err(damaged(offset, Damage::TooLong)),
+                Piece::Line { offset, bytes } => (offset, bytes),
+            };
+            let unwanted = LineHead::read(line).filter(|head| !wants(head.event_type, line));
+            let read = match unwanted {
+                Some(head) => check_place(head.run_id, head.seq, self.run, self.seq_last).map(|()| None),
+                None => read_line(line, self.run, self.seq_last).map(Some),
+            };
+            match read {
+                Ok(event) => {
+                    self.seq_last = Some(Seq::after(self.seq_last));
+                    if let Some(event) = event {
+                        self.run = Some(event.run_id);
+                        return Ok(Some(event));
+                    }
+                }
+                Err(why) => {
+                    let error = damaged(offset, why);
+                    self.lines.go_back_to(place);
+                    return Err(error);
+                }
+            }
+        }
+    }
+
     /// Has the end looked at from its last whole line on, however much stands there.
     pub(crate) fn look_again(&mut self) {
         self.lines.look_again();
@@ -167,14 +211,20 @@ impl Reader {
 
 fn read_line(line: &[u8], run: Option<RunId>, seq_last: Option<Seq>) -> Result<ExchangeEvent, Damage> {
     let event = ExchangeEvent::parse(line)?;
-    let wanted = Seq::after(seq_last);
-    if run.is_some_and(|run| run != event.run_id) {
-        return Err(Damage::Stranger { found: event.run_id.to_string() });
-    }
-    if event.seq != wanted {
-        return Err(Damage::OutOfOrder { wanted: wanted.get(), found: event.seq.get() });
-    }
+    check_place(event.run_id, event.seq, run, seq_last)?;
     Ok(event)
+}
+
+/// Tells whether an event is of the run that is read, and has the number that comes next.
+fn check_place(of: RunId, seq: Seq, run: Option<RunId>, seq_last: Option<Seq>) -> Result<(), Damage> {
+    let wanted = Seq::after(seq_last);
+    if run.is_some_and(|run| run != of) {
+        return Err(Damage::Stranger { found: of.to_string() });
+    }
+    if seq != wanted {
+        return Err(Damage::OutOfOrder { wanted: wanted.get(), found: seq.get() });
+    }
+    Ok(())
 }
 
 /// The fault of a reader that means well, kept to show that the tests find it.

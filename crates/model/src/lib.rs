@@ -166,7 +166,7 @@ pub use entry::{
 pub use error::Error;
 pub use event::{
     BlockContent, BlockType, ContentBlock, Draft, EncodedDraft, Envelope, EventType, ExchangeEvent, Fidelity,
-    MessagePayload, Payload, Role, StepPayload, ToolPayload, Unknowns,
+    LineHead, MessagePayload, Payload, Role, StepPayload, ToolPayload, Unknowns,
 };
 pub use frame::{Evidence, Frame, Lane, Packing, Position};
 pub use ids::{CallId, Epoch, RunId, Seq, ThreadId};

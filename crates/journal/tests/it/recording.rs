@@ -1,8 +1,9 @@
 //! Record, close, reopen: numbers, order, files.
 
-use steno_journal::{Error, Level, RunFile};
-use steno_model::{ExchangeEvent, Seq};
+use steno_journal::{Damage, Error, Level, Reader, RunFile};
+use steno_model::{EventType, ExchangeEvent, Seq};
 use steno_testkit::sample::{message, run_id, run_started};
+use steno_testkit::sim_disk::SimDisk;
 
 use crate::kit::{bench, journal_on, label, lines, run, transcript};
 
@@ -115,4 +116,32 @@ fn the_store_outlives_the_process_that_made_it() {
     drop(bench);
     let journal = journal_on(&disk).unwrap();
     assert_eq!(journal.record(run()).unwrap().seq_last(), Some(Seq::FIRST));
+}
+
+#[test]
+fn a_reader_of_some_types_passes_over_the_others_and_checks_their_numbers() {
+    let bench = bench();
+    for number in 1..=4 {
+        bench.recorder.record(message(&format!("m{number}"), 300), Level::Synced).unwrap();
+        bench.recorder.record(run_started(), Level::Synced).unwrap();
+    }
+    let read = |disk: &SimDisk| {
+        let journal = journal_on(disk).unwrap();
+        let mut reader = Reader::open(journal.store(), run()).unwrap();
+        let mut seqs = Vec::new();
+        let wants = |event_type, _: &[u8]| event_type == EventType::RunStarted;
+        while let Some(event) = reader.read_next_of(wants)? {
+            seqs.push(event.seq.get());
+        }
+        assert_eq!(reader.seq_last(), Seq::new(8));
+        Ok::<_, Error>(seqs)
+    };
+    assert_eq!(read(&bench.disk).unwrap(), [2, 4, 6, 8]);
+    // The text of a line that is passed over is not looked at; its number is.
+    let path = RunFile::Transcript(run()).path();
+    let text = String::from_utf8(transcript(&bench.disk)).unwrap();
+    bench.disk.tamper(&path, text.replace("m2", "\u{1}").as_bytes());
+    assert_eq!(read(&bench.disk).unwrap(), [2, 4, 6, 8]);
+    bench.disk.tamper(&path, text.replace("{\"seq\":3,", "{\"seq\":9,").as_bytes());
+    assert!(matches!(read(&bench.disk), Err(Error::Damaged { why: Damage::OutOfOrder { .. }, .. })));
 }

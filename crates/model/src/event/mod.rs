@@ -3,6 +3,7 @@
 mod block;
 mod draft;
 mod envelope;
+mod line_head;
 mod payload;
 mod unknown_blocks;
 mod words;
@@ -10,6 +11,7 @@ mod words;
 pub use block::{BlockContent, ContentBlock};
 pub use draft::{Draft, EncodedDraft};
 pub use envelope::Envelope;
+pub use line_head::LineHead;
 pub use payload::{MessagePayload, Payload, StepPayload, ToolPayload};
 pub use words::{BlockType, EventType, Fidelity, Role};
 
