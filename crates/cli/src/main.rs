@@ -96,7 +96,7 @@ fn dispatch(command: &Command, settings: &Settings, output: &mut Output) -> Outc
         Command::Verify(args) => commands::verify::run(args, settings, output),
         Command::Seal(args) => commands::seal::run(args, settings, output),
         Command::Entries(args) => commands::entries::run(args),
-        Command::Usage(args) => commands::usage::run(args, output),
+        Command::Usage(args) => commands::usage::run(args, settings, output),
         Command::Receipt(args) => commands::receipt::run(args, settings, output),
         Command::AppServer(args) => commands::app_server::run(args, settings),
         Command::Spine(args) => commands::spine::run(args, settings, output),

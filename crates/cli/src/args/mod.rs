@@ -202,7 +202,12 @@ pub enum Command {
     /// Each record is `{"event":"transcript.entry","context":{…}}`; `transcript.start` and `transcript.stop` stand around
     /// those of a file.
     Entries(EntriesArgs),
-    /// Add up what sessions cost in tokens, from the agents' own files
+    /// Add up what sessions cost in tokens, from the store and from what is not archived yet
+    ///
+    /// The store has every session that was ever archived, also those that an agent has deleted since. Files of Claude Code
+    /// and Codex that are not archived yet, and the ends of those that went on, are read in the agents' homes, those that
+    /// `CLAUDE_CONFIG_DIR` and `CODEX_HOME` name among them. What was forgotten or is excluded is not read. Without a store,
+    /// and with `--live`, the homes alone are read. A line on stderr says which it was.
     ///
     /// A response counts once, however many records, resumed sessions and forks repeat it. `exact` is false where the
     /// record has less than the final counts, or a file could not be read; then it is at least so much. Days are days in
@@ -304,10 +309,12 @@ pub struct EntriesArgs {
 
 #[derive(Args, Debug)]
 pub struct UsageArgs {
-    /// Files or directories of agents [default: the homes of Claude Code and Codex, those that `CLAUDE_CONFIG_DIR` and
-    /// `CODEX_HOME` name among them]
+    /// Files or directories of agents to read alone [default: the store, and what is not archived yet]
     #[arg(value_name = "PATH")]
     pub paths: Vec<PathBuf>,
+    /// Read the agents' homes alone, and not the store
+    #[arg(long, conflicts_with = "paths")]
+    pub live: bool,
     /// What a row adds up, in this order, with commas between [default: day,model]
     #[arg(long, value_name = "WHAT", value_delimiter = ',', hide_default_value = true,
         default_values_t = [UsageGroup::Day, UsageGroup::Model])]

@@ -15,10 +15,15 @@ use crate::failure::Failure;
 const DEPTH_MAX: usize = 32;
 
 /// The files that arguments name, each opened when it is its turn.
+#[derive(Default)]
 pub struct Files {
     /// A file that had to be opened to tell what it is.
     opened: Option<Opened>,
     waiting: Vec<PathBuf>,
+    /// The sources that the archive has of files, by path: runs are named after them.
+    sources: HashMap<PathBuf, String>,
+    /// Whether there is more to answer from than these files, so that none of them failing is the end of it.
+    has_more: bool,
     /// Paths at which nothing could even be looked for.
     failures: Vec<Failure>,
 }
@@ -66,7 +71,7 @@ impl Tally {
 impl Files {
     /// Finds the files that paths name: themselves, or below a directory all that may be an agent's.
     pub fn find(paths: &[PathBuf]) -> Self {
-        let mut found = Self { opened: None, waiting: Vec::new(), failures: Vec::new() };
+        let mut found = Self::default();
         for path in paths {
             match std::fs::metadata(path) {
                 Ok(about) if about.is_dir() => found.walk(path, DEPTH_MAX),
@@ -82,6 +87,13 @@ impl Files {
             .waiting
             .retain(|path| seen.insert(std::fs::canonicalize(path).unwrap_or_else(|_| path.clone())));
         found
+    }
+
+    /// Takes files of agents, with the source that the archive has of each, if any.
+    pub fn of_sources(files: Vec<(PathBuf, Option<String>)>) -> Self {
+        let waiting = files.iter().map(|(path, _)| path.clone()).collect();
+        let sources = files.into_iter().filter_map(|(path, source)| Some((path, source?))).collect();
+        Self { waiting, sources, has_more: true, ..Self::default() }
     }
 
     /// Returns the files at a path, unless it is a transcript of ours, or a damaged one.
@@ -100,14 +112,14 @@ impl Files {
             let what = what_is(sniffed.surface);
             return Err(Failure::nothing(format!("`{}` is {what}, which is not read yet", path.display())));
         }
-        Ok(Some(Self { opened: Some(opened), waiting: Vec::new(), failures: Vec::new() }))
+        Ok(Some(Self { opened: Some(opened), ..Self::default() }))
     }
 
     /// Splits the files into groups by what `key` says of each, in the order of their first; one without a key is alone.
     pub fn groups<K: Eq + Hash>(self, mut key: impl FnMut(&Path) -> Option<K>) -> Vec<Self> {
         let mut groups = Vec::<Self>::new();
         let mut places = HashMap::new();
-        let alone = |failures| Self { opened: None, waiting: Vec::new(), failures };
+        let alone = |failures| Self { failures, ..Self::default() };
         if !self.failures.is_empty() {
             groups.push(alone(self.failures));
         }
@@ -141,7 +153,9 @@ impl Files {
         let opened = self.opened.into_iter().map(Ok);
         let total = (opened.len() + self.waiting.len() + self.failures.len()) as u64;
         let mut tally = Tally { total, ..Tally::default() };
-        let files = opened.chain(self.waiting.iter().map(|path| Opened::open(path)));
+        let files = opened.chain(
+            self.waiting.iter().map(|path| Opened::open_as(path, self.sources.get(path).map(String::as_str))),
+        );
         for outcome in self.failures.into_iter().map(Err).chain(files) {
             match outcome.and_then(&mut read) {
                 Ok(None) => {}
@@ -158,7 +172,7 @@ impl Files {
                         break;
                     }
                 }
-                Err(failure) if tally.total == 1 => return Err(failure),
+                Err(failure) if tally.total == 1 && !self.has_more => return Err(failure),
                 Err(failure) => {
                     tracing::warn!("{}", visible(&failure.message, Lines::Escape));
                     tally.unread += 1;

@@ -56,7 +56,12 @@ pub struct Reading {
 impl Opened {
     /// Opens a file and looks at its beginning.
     pub fn open(path: &Path) -> Result<Self, Failure> {
-        Self::open_with(path, HEAD_BYTES_MAX)
+        Self::open_as(path, None)
+    }
+
+    /// Opens a file that the archive may have as a source; its runs are named as they are in the store.
+    pub fn open_as(path: &Path, source: Option<&str>) -> Result<Self, Failure> {
+        Self::open_with(path, source, HEAD_BYTES_MAX)
     }
 
     /// Returns the first run of a file, and the run that it says has begun it; nothing where that takes more than a look
@@ -64,7 +69,7 @@ impl Opened {
     pub fn first_run(path: &Path) -> Option<(RunId, Option<RunId>)> {
         const LOOK_BYTES: usize = 64 * 1024;
         const PIECE_BYTES: usize = 4 * 1024;
-        let mut opened = Self::open_with(path, LOOK_BYTES).ok()?;
+        let mut opened = Self::open_with(path, None, LOOK_BYTES).ok()?;
         let mut drafts = Vec::<(RunId, Draft)>::new();
         let adapter = opened.adapter.as_mut()?;
         for (number, bytes) in opened.head.chunks(PIECE_BYTES).enumerate() {
@@ -78,7 +83,7 @@ impl Opened {
         Some((run, draft.into_event(run, Seq::FIRST, now).parent_run_id))
     }
 
-    fn open_with(path: &Path, head_bytes: usize) -> Result<Self, Failure> {
+    fn open_with(path: &Path, source: Option<&str>, head_bytes: usize) -> Result<Self, Failure> {
         let failed = |error: io::Error| cannot("read", path, &error);
         let file = open_named(path)?;
         let modified = file.metadata().map_err(failed)?.modified().ok();
@@ -96,7 +101,7 @@ impl Opened {
         {
             return Err(failed(error));
         }
-        let adapter = sniffed.as_ref().and_then(|sniffed| open(sniffed, source_of(path)));
+        let adapter = sniffed.as_ref().and_then(|sniffed| open(sniffed, source_of(path, source)));
         let adapter = adapter.map(Adapter::read_once);
         let modified = modified.map(Timestamp::from_instant);
         Ok(Self { path: path.to_owned(), bytes, head, sniffed, adapter, modified })
@@ -176,8 +181,11 @@ pub fn read_piece(path: &Path, offset: u64, length: u64) -> Option<Vec<u8>> {
     (piece.len() == length).then_some(piece)
 }
 
-fn source_of(path: &Path) -> Source {
+fn source_of(path: &Path, archived_as: Option<&str>) -> Source {
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    if let Some(source) = archived_as {
+        return Source { id: source.into(), file_name: Some(name) };
+    }
     // By its whole path: streams of one session are often called alike, and their runs are made from this.
     let whole = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     Source { id: whole.to_string_lossy().as_ref().into(), file_name: Some(name) }

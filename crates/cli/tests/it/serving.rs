@@ -184,3 +184,23 @@ fn long_bodies_take_no_more_memory_however_many_come() {
     live.signal("TERM");
     assert_eq!(live.ended().code, 0);
 }
+
+#[test]
+fn usage_over_http_is_that_of_the_command() {
+    let steno = Steno::new();
+    let store = steno.store().to_str().unwrap().to_owned();
+    assert_eq!(steno.run(&["--store", &store, "up", "--demo", "--once", "--no-serve"]).code, 0);
+    let mut live = steno.start(&["serve", "--port", "0", "--json"]);
+    let told: Value = serde_json::from_str(&live.line()).unwrap();
+    let file = PathBuf::from(told["token_file"].as_str().unwrap());
+    for by in ["day,model", "provider", "session"] {
+        let answer = ask(&file, &format!("/v1/usage?by={by}"));
+        let body: Value = serde_json::from_str(answer.rsplit("\r\n\r\n").next().unwrap()).unwrap();
+        let said = steno.run(&["usage", "--by", by, "--json"]);
+        let rows: Vec<Value> = said.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        assert!(said.code == 0 && !rows.is_empty(), "{said:?}");
+        assert_eq!(body["rows"], Value::Array(rows), "{by}");
+    }
+    live.signal("TERM");
+    assert_eq!(live.ended().code, 0);
+}

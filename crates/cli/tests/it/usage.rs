@@ -1,10 +1,13 @@
 //! `usage`: what sessions cost, and where the record has less than they did.
 
-use serde_json::Value;
+use std::fs;
+use std::path::PathBuf;
+
+use serde_json::{Value, json};
 use steno_testkit::{needs, shared_dir};
 
-use crate::agents_files::{lines, put, session, text};
-use crate::kit::Steno;
+use crate::agents_files::{line, lines, put, session, text};
+use crate::kit::{RUN, Steno};
 
 /// Captures with the output tokens of each session, and whether these are all that there were.
 const CAPTURES: [(&str, &[(u64, bool)]); 7] = [
@@ -59,7 +62,7 @@ fn a_stream_and_its_copies_count_once() {
     ] {
         let file = shared.join("captures").join(name);
         let once = steno.run(&["usage", file.to_str().unwrap(), "--by", "session", "--json"]).out;
-        let copy = put(&steno, "copy.ndjson", std::fs::read(&file).unwrap());
+        let copy = put(&steno, "copy.ndjson", fs::read(&file).unwrap());
         let both = steno.run(&["usage", file.to_str().unwrap(), &copy, "--by", "session", "--json"]).out;
         assert_eq!(both, once, "{name}");
     }
@@ -71,4 +74,151 @@ fn a_group_is_asked_for_once() {
     put(&steno, "s.jsonl", text(&session()));
     let once = steno.run(&["usage", "s.jsonl", "--by", "day"]).out;
     assert_eq!(steno.run(&["usage", "s.jsonl", "--by", "day,day"]).out, once);
+}
+
+const OTHER: &str = "660e8400-e29b-41d4-a716-446655440000";
+
+/// A record of a response with ten output tokens.
+fn response(number: u32, session: &str, id: &str) -> Value {
+    line(
+        number,
+        json!({"type": "assistant", "sessionId": session, "cwd": "/srv/shop", "message": {"id": id,
+            "model": "claude-x", "role": "assistant", "content": [{"type": "text", "text": id}],
+            "stop_reason": "end_turn", "usage": {"input_tokens": 3, "output_tokens": 10}}}),
+    )
+}
+
+fn home_file(session: &str) -> String {
+    format!(".claude/projects/-srv-shop/{session}.jsonl")
+}
+
+/// A home with two sessions: one with two responses, one with another. All of it is archived.
+fn archived() -> Steno {
+    let steno = Steno::new();
+    put(&steno, &home_file(RUN), text(&[response(1, RUN, "m1"), response(2, RUN, "m2")]));
+    put(&steno, &home_file(OTHER), text(&[response(3, OTHER, "m3")]));
+    assert_eq!(steno.run(&["import"]).code, 0);
+    steno
+}
+
+fn append(steno: &Steno, name: &str, record: &Value) {
+    let path = steno.dir.path().join(name);
+    let before = fs::read_to_string(&path).unwrap();
+    fs::write(&path, format!("{before}{record}\n")).unwrap();
+}
+
+/// Checks how many responses there are, and what is said about where they are from.
+#[track_caller]
+fn check(steno: &Steno, args: &[&str], responses: u64, words: &str) {
+    let args: Vec<&str> = ["usage", "--by", "provider", "--json"].iter().chain(args).copied().collect();
+    let said = steno.run(&args);
+    let rows = lines(&said);
+    let [row] = &rows[..] else { panic!("{said:?}") };
+    let found = (row["responses"].as_u64(), row["output_tokens"].as_u64());
+    assert_eq!(found, (Some(responses), Some(responses * 10)), "{said:?}");
+    assert!(said.code == 0 && said.err.contains(words), "{said:?}");
+}
+
+#[test]
+fn a_session_that_its_agent_deleted_is_still_counted() {
+    let steno = archived();
+    check(&steno, &[], 3, "usage from 2 runs of the store\n");
+    fs::remove_file(steno.dir.path().join(home_file(RUN))).unwrap();
+    check(&steno, &[], 3, "usage from 2 runs of the store\n");
+    check(&steno, &["--live"], 1, "usage from the agents' files alone, without deleted sessions");
+    fs::remove_file(steno.dir.path().join(home_file(OTHER))).unwrap();
+    check(&steno, &[], 3, "usage from 2 runs of the store\n");
+}
+
+#[test]
+fn what_is_not_archived_yet_is_counted_once() {
+    let steno = archived();
+    // A response goes on, another one is added, and a new session begins.
+    append(&steno, &home_file(RUN), &response(4, RUN, "m2"));
+    append(&steno, &home_file(RUN), &response(5, RUN, "m4"));
+    put(&steno, &home_file("770e8400-e29b-41d4-a716-446655440000"), text(&[response(6, OTHER, "m5")]));
+    let both = "usage from 2 runs of the store and 2 files not archived yet\n";
+    check(&steno, &[], 5, both);
+    assert_eq!(steno.run(&["import"]).code, 0);
+    check(&steno, &[], 5, "usage from 3 runs of the store\n");
+    // A file that is rewritten takes nothing back.
+    put(&steno, &home_file(OTHER), text(&[response(7, OTHER, "m6")]));
+    check(&steno, &[], 6, "1 file not archived yet");
+    // One that was imported by its path went on too.
+    put(&steno, "elsewhere/s.jsonl", text(&[response(8, RUN, "m7")]));
+    check(&steno, &[], 6, "1 file not archived yet");
+    assert_eq!(steno.run(&["import", "elsewhere/s.jsonl"]).code, 0);
+    check(&steno, &[], 7, "1 file not archived yet");
+    append(&steno, "elsewhere/s.jsonl", &response(9, RUN, "m8"));
+    check(&steno, &[], 8, "2 files not archived yet");
+}
+
+#[test]
+fn what_was_forgotten_or_is_excluded_is_not_counted() {
+    let steno = archived();
+    assert_eq!(steno.run(&["forget", RUN, "--yes"]).code, 0);
+    assert!(steno.dir.path().join(home_file(RUN)).exists());
+    check(&steno, &[], 1, "usage from 1 run of the store\n");
+    append(&steno, &home_file(RUN), &response(4, RUN, "m4"));
+    check(&steno, &[], 1, "usage from 1 run of the store\n");
+    let mut secret = response(5, "880e8400-e29b-41d4-a716-446655440000", "m5");
+    secret["cwd"] = json!("/srv/secret");
+    put(&steno, ".claude/projects/-srv-secret/880e8400-e29b-41d4-a716-446655440000.jsonl", text(&[secret]));
+    check(&steno, &[], 2, "1 file not archived yet");
+    put(&steno, "steno.toml", "exclude_projects = [\"/srv/secret\"]\n");
+    check(&steno, &["--config", "steno.toml"], 1, "usage from 1 run of the store\n");
+}
+
+#[test]
+fn copies_checkpoints_and_forks_count_once_in_the_store() {
+    let steno = archived();
+    let whole = [response(1, RUN, "m1"), response(2, RUN, "m2")];
+    put(&steno, "backup/copy.jsonl", text(&whole));
+    put(&steno, "backup/checkpoint.jsonl", text(&whole[..1]));
+    // A fork repeats the responses of its origin under its own name, and goes on.
+    let fork = "990e8400-e29b-41d4-a716-446655440000";
+    let forked: Vec<Value> = [(1, "m1"), (2, "m2"), (9, "m9")]
+        .map(|(number, id)| {
+            let mut record = response(number, fork, id);
+            record["forkedFrom"] = json!({"sessionId": RUN, "messageUuid": record["uuid"]});
+            record
+        })
+        .to_vec();
+    put(&steno, &home_file(fork), text(&forked));
+    check(&steno, &[], 4, "1 file not archived yet");
+    assert_eq!(steno.run(&["import"]).code, 0);
+    assert_eq!(steno.run(&["import", "backup"]).code, 0);
+    check(&steno, &[], 4, "of the store\n");
+}
+
+#[test]
+fn without_a_store_the_homes_are_read_and_it_says_so() {
+    let steno = Steno::new();
+    put(&steno, &home_file(RUN), text(&[response(1, RUN, "m1")]));
+    check(&steno, &[], 1, "there is no store at");
+    assert!(!steno.store().exists());
+    // A store that has archived nothing has nothing of it either.
+    steno.recorded(OTHER, &[json!({"type": "run.started", "payload": null})]);
+    check(&steno, &[], 1, "usage from 1 run of the store and 1 file not archived yet\n");
+}
+
+#[test]
+fn a_record_that_cannot_be_read_makes_a_lower_bound_in_the_store_too() {
+    let steno = Steno::new();
+    let broken = text(&session()).replacen('\n', "\n{\"type\":\n", 1);
+    put(&steno, &home_file(RUN), broken);
+    assert_eq!(steno.run(&["import"]).code, 0);
+    let said = steno.run(&["usage", "--json"]);
+    assert!(said.out.contains(r#""exact":false"#), "{said:?}");
+}
+
+#[test]
+fn a_damaged_run_is_named_and_takes_nothing_from_the_others() {
+    let steno = archived();
+    let path: PathBuf = steno.transcript(OTHER);
+    fs::write(&path, fs::read_to_string(&path).unwrap().replace("{\"seq\":1,", "{\"seq\":7,")).unwrap();
+    let said = steno.run(&["usage", "--by", "session", "--json"]);
+    assert!(said.code == 3 && said.err.contains(OTHER) && said.err.contains("1 of 2 runs"), "{said:?}");
+    let rows = lines(&said);
+    assert_eq!((rows.len(), &rows[0]["session"], &rows[0]["responses"]), (1, &json!(RUN), &json!(2)));
 }

@@ -107,6 +107,11 @@ impl Catalog {
         self.known.values().any(|known| known.is_older)
     }
 
+    /// Returns where all of them were last.
+    pub(crate) fn paths(&self) -> impl Iterator<Item = &PathBuf> {
+        self.known.values().map(|known| &known.path)
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.known.len()
     }

@@ -27,6 +27,7 @@ mod run_head;
 mod runs;
 mod skip;
 mod source;
+mod unarchived;
 mod unread;
 
 use std::path::Path;
@@ -64,6 +65,7 @@ pub use places::{Found, Places};
 pub use presence::{Follower, follower};
 pub use rederive::{RederiveProgress, Rederived};
 pub use skip::Skipped;
+pub use unarchived::{Unarchived, unarchived};
 
 /// Settings of the archive.
 #[derive(Clone)]

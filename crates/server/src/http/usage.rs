@@ -5,14 +5,13 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::response::Response;
 use serde::Deserialize;
-use steno_journal::{Error, Reader};
-use steno_model::RunId;
 use steno_views::usage::{Column, UsageBuilder, grouped, row};
 use utoipa::IntoParams;
 
 use super::extract::InQuery;
 use super::work::Job;
 use super::{Api, Problem};
+use crate::usage::read_runs;
 
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
@@ -41,29 +40,10 @@ pub(super) async fn usage(
 
 fn rows(api: &Job, by: &[Column]) -> Result<String, Problem> {
     let mut builder = UsageBuilder::new();
-    for run in api.store.runs()? {
-        api.check()?;
-        match read(api, run, &mut builder) {
-            // It is gone since.
-            Ok(()) | Err(Error::NoSuchRun { .. }) => {}
-            Err(error) => {
-                tracing::warn!(%run, %error, "not all of its usage can be read");
-                builder.mark_incomplete(run);
-            }
-        }
-    }
+    // What nobody waits for any more is left at once, also inside of a long run.
+    read_runs(&api.store, &mut builder, &|| api.check().is_ok())?;
+    api.check()?;
     let groups = grouped(&builder.finish(), by);
     let rows: Vec<String> = groups.iter().map(|(group, used)| row(group, used).as_str().to_owned()).collect();
     Ok(format!("{{\"rows\":[{}]}}", rows.join(",")))
-}
-
-fn read(api: &Job, run: RunId, builder: &mut UsageBuilder) -> Result<(), Error> {
-    let mut reader = Reader::open(&api.store, run)?.until_now()?;
-    // What nobody waits for any more is left at once, also inside of a long run.
-    while api.check().is_ok()
-        && let Some(recorded) = reader.read_next()?
-    {
-        builder.push(&recorded.event);
-    }
-    Ok(())
 }

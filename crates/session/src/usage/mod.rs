@@ -22,6 +22,9 @@ pub use tokens::{Counts, Tokens};
 use self::tally::Tally;
 use crate::fields::{PayloadFields, run_id_in, session_run_id};
 
+/// The name of the step that stands for a record which could not be read.
+const UNREADABLE: &[u8] = b"\"unreadable\"";
+
 /// What a row adds up.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RowKey {
@@ -136,11 +139,19 @@ impl UsageBuilder {
         matches!(event_type, EventType::RunStarted | EventType::MessageAssistant)
     }
 
+    /// Tells whether a line of a transcript may say anything about usage, also that some of it is lost.
+    #[must_use]
+    pub fn wants_line(event_type: EventType, line: &[u8]) -> bool {
+        let is_unreadable = || line.windows(UNREADABLE.len()).any(|bytes| bytes == UNREADABLE);
+        Self::wants(event_type) || event_type == EventType::StepCompleted && is_unreadable()
+    }
+
     /// Takes an event.
     pub fn push(&mut self, event: &ExchangeEvent) {
         match event.event_type {
             Word::Known(EventType::RunStarted) => self.begin(event),
             Word::Known(EventType::MessageAssistant) => self.report(event),
+            Word::Known(EventType::StepCompleted) => self.lose(event),
             Word::Known(_) | Word::Unknown(_) => {}
         }
     }
@@ -148,6 +159,16 @@ impl UsageBuilder {
     /// Takes note that a part of the run's source could not be read, so that more may have been used.
     pub fn mark_incomplete(&mut self, run: RunId) {
         self.runs.entry(run).or_default().is_incomplete = true;
+    }
+
+    /// Takes note of a record that its adapter could not read.
+    fn lose(&mut self, event: &ExchangeEvent) {
+        let fields = PayloadFields::of(event);
+        if fields.text("kind").as_deref() == Some("unknown")
+            && fields.text("name").as_deref() == Some("unreadable")
+        {
+            self.mark_incomplete(event.run_id);
+        }
     }
 
     fn begin(&mut self, event: &ExchangeEvent) {

@@ -1,0 +1,134 @@
+//! Where the answer of `steno usage` comes from: the store, agents' files that are not archived yet, or named files.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use steno_adapters::Sink;
+use steno_capture::discovery::{self, Home, Provider};
+use steno_journal::Store;
+use steno_model::{Draft, EventType, RunId, Seq, Timestamp};
+use steno_recorder::archive::unarchived;
+use steno_server::usage::{RunsRead, read_runs};
+use steno_vault::Vault;
+use steno_views::count;
+use steno_views::usage::UsageBuilder;
+
+use super::super::provider_events::warn_of_the_rest;
+use crate::archiving::follow::tell;
+use crate::archiving::{self, environment, places};
+use crate::failure::Failure;
+use crate::output::Output;
+use crate::provider_files::{Files, Opened, Reading, Tally};
+use crate::settings::Settings;
+
+/// What was read.
+pub struct Answer {
+    pub usage: UsageBuilder,
+    /// Runs of the store.
+    pub runs: RunsRead,
+    /// Files of agents.
+    pub files: Tally,
+    /// Both in words.
+    pub sources: String,
+}
+
+/// Reads the files that were named.
+pub fn from_paths(paths: &[PathBuf]) -> Result<Answer, Failure> {
+    read_files(UsageBuilder::new(), Files::find(paths))
+}
+
+/// Reads the agents' homes alone, and says why.
+pub fn from_homes(why: &str) -> Result<Answer, Failure> {
+    let found: Vec<_> = discovery::homes(&environment()).found.iter().flat_map(session_dirs).collect();
+    if found.is_empty() {
+        let failure = Failure::nothing("no agent's sessions found");
+        return Err(failure.with_hint("name a file or directory: `steno usage PATH`"));
+    }
+    tell(&format!("usage from the agents' files alone, without deleted sessions: {why}"));
+    read_files(UsageBuilder::new(), Files::find(&found))
+}
+
+/// Reads all runs of the store, and the files that the archive does not have or not to their end.
+pub fn from_store(store: &Store, settings: &Settings) -> Result<Answer, Failure> {
+    let mut usage = UsageBuilder::new();
+    let runs = read_runs(store, &mut usage, &|| !Output::is_abandoned())?;
+    let vault = Vault::open(Arc::clone(store.disk()));
+    let waiting = unarchived(&vault, &places(&[], settings)?).map_err(archiving::failure)?;
+    let waiting = waiting.into_iter().map(|file| (file.path, file.source.map(|source| source.to_string())));
+    let answer = read_files(usage, Files::of_sources(waiting.collect()))?;
+    let runs_read = count(runs.total, "run");
+    let sources = match answer.files.known {
+        0 => format!("{runs_read} of the store"),
+        files => format!("{runs_read} of the store and {} not archived yet", count(files, "file")),
+    };
+    tell(&format!("usage from {sources}"));
+    Ok(Answer { runs, sources, ..answer })
+}
+
+fn read_files(usage: UsageBuilder, files: Files) -> Result<Answer, Failure> {
+    let mut fold = Fold { usage, runs: BTreeSet::new() };
+    let files = files.each(|file| read(file, &mut fold))?;
+    let sources =
+        format!("{}, of which {} are an agent's that can be read", count(files.total, "file"), files.known);
+    Ok(Answer { usage: fold.usage, runs: RunsRead::default(), files, sources })
+}
+
+fn read(file: Opened, fold: &mut Fold) -> Result<Option<Reading>, Failure> {
+    if file.surface().is_none() {
+        tracing::debug!("`{}` is no agent's file", file.path().display());
+    }
+    fold.runs.clear();
+    let read = file.read(fold, |_| Output::is_abandoned())?;
+    if let Some(read) = &read {
+        warn_of_the_rest(read);
+        if read.completeness.unreadable > 0 || read.completeness.torn_bytes > 0 {
+            fold.mark_incomplete();
+        }
+    }
+    Ok(read)
+}
+
+/// Returns where an agent that has an adapter keeps its sessions.
+fn session_dirs(home: &Home) -> Vec<PathBuf> {
+    let dirs: &[&str] = match home.provider {
+        Provider::Claude => &["projects"],
+        Provider::Codex => &["sessions", "archived_sessions"],
+        Provider::Gemini | Provider::Copilot => &[],
+    };
+    dirs.iter().map(|dir| home.root.join(dir)).filter(|dir| dir.is_dir()).collect()
+}
+
+/// Hands the events that count on to the view.
+struct Fold {
+    usage: UsageBuilder,
+    /// The runs of the file that is being read.
+    runs: BTreeSet<RunId>,
+}
+
+impl Fold {
+    /// Takes note that the file has lost something, which may have been usage.
+    fn mark_incomplete(&mut self) {
+        for run in &self.runs {
+            self.usage.mark_incomplete(*run);
+        }
+    }
+}
+
+impl Sink for Fold {
+    fn draft(&mut self, run: RunId, draft: Draft) {
+        if draft.event_type() == EventType::RunStarted {
+            self.runs.insert(run);
+        }
+        let unknown = || Timestamp::from_record("".into());
+        self.usage.push(&draft.into_event(run, Seq::FIRST, unknown));
+    }
+
+    fn wants(&self, event_type: EventType) -> bool {
+        UsageBuilder::wants(event_type)
+    }
+
+    fn wants_whole(&self) -> bool {
+        false
+    }
+}

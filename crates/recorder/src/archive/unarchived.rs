@@ -1,0 +1,55 @@
+//! Which transcripts the archive does not have, or not to their end, without changing anything.
+
+use std::collections::HashSet;
+use std::path::PathBuf;
+
+use steno_capture::tail::{Look, Tail};
+use steno_vault::{SourceId, Vault};
+
+use super::catalog::{Catalog, Known, first_id_at};
+use super::{Error, Places, is_left_out, is_unchanged};
+
+/// A transcript that has something which the archive does not have.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unarchived {
+    /// Where it lies.
+    pub path: PathBuf,
+    /// The source that the archive has of it, if any.
+    pub source: Option<SourceId>,
+}
+
+/// Finds the transcripts of which the archive has nothing or not all: in the places that are looked at, and wherever a
+/// file lies that was archived before.
+///
+/// What was forgotten, skipped or excluded is not among them.
+///
+/// # Errors
+/// What the vault says.
+pub fn unarchived(vault: &Vault, places: &Places) -> Result<Vec<Unarchived>, Error> {
+    let catalog = Catalog::load(vault)?;
+    let forgotten = vault.tombstones().map_err(Error::Catalog)?;
+    let forgotten: HashSet<SourceId> = forgotten.iter().map(|tombstone| tombstone.source).collect();
+    let mut files = places.list().files;
+    let listed: HashSet<PathBuf> = files.iter().map(|file| file.path().to_owned()).collect();
+    // A file that somebody named once lies in no home.
+    let given = catalog.paths().filter(|path| !listed.contains(*path) && path.is_file());
+    let elsewhere = Places { homes: Vec::new(), given: given.cloned().collect(), ..places.clone() };
+    files.extend(elsewhere.list().files);
+    let mut found = Vec::new();
+    for file in files.iter().filter(|file| file.is_wanted()) {
+        let known = catalog.at(file.path());
+        let has_all = known.is_some_and(|known| is_unchanged(known, file) || is_read(known));
+        let is_forgotten = || known.is_none() && forgotten.contains(&first_id_at(file.path()));
+        if !has_all && !is_forgotten() && !is_left_out(vault, file)? {
+            found.push(Unarchived { path: file.path().to_owned(), source: known.map(|known| known.id) });
+        }
+    }
+    Ok(found)
+}
+
+/// Tells by its content whether a source's file was read to its end. Its times do not tell for a file that was written to
+/// just before it was read, or was touched since.
+fn is_read(known: &Known) -> bool {
+    let look = |cursor| Tail::resume(&known.path, cursor).look(&mut Vec::new(), 1);
+    known.is_done && known.cursor.is_some_and(|cursor| matches!(look(cursor), Ok(Look::AtEnd)))
+}
