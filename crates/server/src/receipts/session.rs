@@ -315,10 +315,9 @@ fn noted(note: steno_journal::Note) -> Option<MissingRange> {
     let (after_seq, count, what) = match note.what {
         Noted::Refused { count, seq_last, .. } => (seq_last, count, "refused"),
         Noted::Dropped { count, seq_last, .. } => (seq_last, count, "dropped"),
-        Noted::Recovered { .. }
-        | Noted::Lagged { .. }
-        | Noted::Vanished { .. }
-        | Noted::Rederived { .. } => return None,
+        Noted::Recovered { .. } | Noted::Lagged { .. } | Noted::Vanished { .. } | Noted::Rederived { .. } => {
+            return None;
+        }
     };
     Some(MissingRange::Noted { after_seq, count, what: what.to_owned() })
 }

@@ -281,3 +281,14 @@ fn a_run_more_never_makes_a_fact_less_exact() {
         assert_eq!(session.turns[0].status, TurnStatus::Completed);
     }
 }
+
+#[test]
+fn a_system_prompt_is_nobodys_words() {
+    let labelled = json!(["message.user", "turn-0001", {"role": "user", "blocks": [
+        {"type": "text", "text": "You are an agent.", "label": "system_prompt"},
+        {"type": "text", "text": "Go"},
+    ]}]);
+    let session =
+        merge(run_id(1), vec![run(1, "disk", &[turn("turn-0001", "t1"), labelled])], Content::Whole);
+    assert_eq!(shown(&session), ["turn-0001 t1 in_progress", "  system prompt", "  user: Go"]);
+}

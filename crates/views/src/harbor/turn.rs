@@ -279,26 +279,3 @@ fn call_of(session: &Session, call: &SessionCall) -> Call {
         known: Known::default(),
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_system_prompt_is_none_of_the_users_words() {
-        let mut turns = Turns::default();
-        let at = |seq| Seen { seq, time: None };
-        let push = |turns: &mut Turns, seq, event_type, payload: &str| {
-            turns.event(event_type, &PayloadFields::parse(payload), at(seq));
-        };
-        push(&mut turns, 1, EventType::StepStarted, r#"{"name":"turn-0001","kind":"turn"}"#);
-        let system = r#"{"type":"text","text":"Be brief.","label":"system_prompt"}"#;
-        let prompt = r#"{"type":"text","text":"Fix it."}"#;
-        for (seq, blocks) in [(2, system.to_owned()), (3, format!("{system},{prompt}"))] {
-            let payload = format!(r#"{{"role":"user","blocks":[{blocks}]}}"#);
-            push(&mut turns, seq, EventType::MessageUser, &payload);
-        }
-        let turns = turns.finish(3);
-        assert_eq!((turns[0].words.as_slice(), turns[0].media), (&["Fix it.".to_owned()][..], 0));
-    }
-}
