@@ -18,6 +18,14 @@ impl Library {
         Ok(if runs.is_empty() { vec![session] } else { runs })
     }
 
+    /// Tells whether the store has a run of a session.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn is_known(&self, session: RunId) -> Result<bool, Error> {
+        Ok(!self.relations()?.runs_of(session).is_empty())
+    }
+
     /// Reads a session: its runs as one.
     ///
     /// # Errors
@@ -79,7 +87,10 @@ impl Library {
     }
 
     /// Returns the sessions that a session names as its children, and those that name one of its runs as their parent.
-    fn children_of(&self, session: &Session) -> Result<Vec<RunId>, Error> {
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn children_of(&self, session: &Session) -> Result<Vec<RunId>, Error> {
         let relations = self.relations()?;
         let named = session.links.iter().map(|(run, _)| *run);
         let runs = session.runs.iter().map(|run| run.id).chain([session.id]);

@@ -143,18 +143,6 @@ impl Library {
         session.cloned().ok_or_else(|| Error::NotFound { text: text.to_owned(), want })
     }
 
-    /// Returns the runs to read for a session: its own file's, else all that show it, else the id itself.
-    ///
-    /// # Errors
-    /// What the system says.
-    pub fn roots(&self, session: RunId) -> Result<Vec<RunId>, Error> {
-        if self.has(session)? {
-            return Ok(vec![session]);
-        }
-        let runs = self.relations()?.runs_of(session);
-        Ok(if runs.is_empty() { vec![session] } else { runs })
-    }
-
     /// Takes a whole id: of a run, of a session that others show, of a connection.
     fn resolve_id(&self, text: &str, id: RunId, want: Want) -> Result<Named, Error> {
         if self.has(id)? {
@@ -247,7 +235,7 @@ impl Library {
         if want == Want::Session {
             return Ok(Named::Session(session));
         }
-        match self.roots(session)?[..] {
+        match self.runs_of(session)?[..] {
             [run] => Ok(Named::Run(run)),
             ref several => Err(self.several_runs(text, want, several)?),
         }
@@ -288,7 +276,7 @@ impl Library {
         let head_of = |run: RunId| heads.iter().find(|head| head.run == run);
         let candidate = |((id, session), part): ((String, RunId), ShortestPart)| {
             let own = RunId::parse(&id).ok().filter(|run| head_of(*run).is_some());
-            let run = own.or_else(|| self.roots(session).ok()?.first().copied());
+            let run = own.or_else(|| self.runs_of(session).ok()?.first().copied());
             let head = run.and_then(head_of);
             Candidate {
                 id,

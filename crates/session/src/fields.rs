@@ -80,19 +80,6 @@ impl<'a> PayloadFields<'a> {
         self.raw(name).and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default()
     }
 
-    /// Returns the blocks of a `message.user` that the user said. A system prompt is not among them.
-    pub(crate) fn user_blocks(&self) -> Vec<&'a RawValue> {
-        let is_system = |block: &RawValue| {
-            PayloadFields::parse(block.get()).string("label").is_some_and(|label| label.is("system_prompt"))
-        };
-        self.items("blocks").into_iter().filter(|block| !is_system(block)).collect()
-    }
-
-    /// Tells whether a `message.user` has a system prompt in it and nothing else.
-    pub(crate) fn is_system_prompt(&self) -> bool {
-        self.user_blocks().is_empty() && !self.items("blocks").is_empty()
-    }
-
     /// Returns the fields of the object called `name`.
     #[must_use]
     pub fn object(&self, name: &str) -> Self {

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use steno_disk::Reading;
-use steno_journal::{Error as JournalError, Reader, RunFile, Store};
+use steno_journal::{Error as JournalError, RunFile, Store};
 use steno_library::{Archived, Library, Named, Want};
 use steno_model::limits::LINE_BYTES_MAX;
 use steno_model::{Evidence, ExchangeEvent, RunId};
@@ -28,12 +28,16 @@ const LINKS_BUFFER_BYTES: usize = 256 * 1024;
 /// What is to be exported, in order.
 pub struct Wanted {
     jobs: VecDeque<Job>,
-    store: Option<StoreRuns>,
+    library: Library,
+    /// The bytes that the events of the store were made from.
+    records: Option<VaultRecords>,
+    /// Below whom every session stands, when all of them are wanted.
+    parents: Option<BTreeMap<RunId, RunId>>,
 }
 
 /// What one family is read from.
 enum Job {
-    Run(RunId),
+    Session(RunId),
     Transcript(PathBuf),
     Files(Box<Files>),
 }
@@ -54,20 +58,24 @@ impl Wanted {
         for text in texts {
             jobs.extend(named(text, &library, settings)?);
         }
-        Ok(Self { jobs, store: StoreRuns::open(&library)? })
+        Self::of_jobs(jobs, library)
     }
 
-    /// Finds every session of the store: the runs that stand below no other, each run in one of them.
+    /// Finds every session of the store that stands below no other; each session is in one of them.
     pub fn all(settings: &Settings) -> Result<Self, Failure> {
         let library = runs::need_library(settings)?;
-        let Some(mut store) = StoreRuns::open(&library)? else {
-            return Ok(Self { jobs: VecDeque::new(), store: None });
+        let kin = kin(&library)?;
+        let parents = parents_of(&kin);
+        let jobs = kin.keys().filter(|id| !parents.contains_key(id)).copied().map(Job::Session).collect();
+        Ok(Self { parents: Some(parents), ..Self::of_jobs(jobs, library)? })
+    }
+
+    fn of_jobs(jobs: VecDeque<Job>, library: Library) -> Result<Self, Failure> {
+        let records = match library.store() {
+            Ok(_) => Some(VaultRecords(EvidenceReader::new(Arc::clone(library.vault()?)))),
+            Err(_) => None,
         };
-        let parents = parents_of(&store.kin()?);
-        let all = store.store.runs()?.into_iter();
-        let jobs = all.filter(|run| !parents.contains_key(run)).map(Job::Run).collect();
-        store.parents = Some(parents);
-        Ok(Self { jobs, store: Some(store) })
+        Ok(Self { jobs, library, records, parents: None })
     }
 
     /// Returns how many families are left to be read.
@@ -79,27 +87,62 @@ impl Wanted {
     pub fn next(&mut self) -> Option<Result<Session, Failure>> {
         let job = self.jobs.pop_front()?;
         Some(match job {
-            Job::Run(run) => self.of_run(run),
+            Job::Session(id) => self.of_session(id),
             Job::Transcript(path) => self.of_transcript(&path),
             Job::Files(files) => of_files(*files),
         })
     }
 
-    fn of_run(&mut self, run: RunId) -> Result<Session, Failure> {
-        let store = self.store.as_mut().ok_or(JournalError::NoSuchRun { run })?;
-        let first = store.read(run)?;
-        store.below(first)
+    fn of_session(&mut self, id: RunId) -> Result<Session, Failure> {
+        let session = self.read(id)?;
+        self.below(session)
     }
 
     fn of_transcript(&mut self, path: &Path) -> Result<Session, Failure> {
         let mut reader = runs::open_transcript(path)?;
-        let Some(store) = &mut self.store else {
-            let (id, run) = fold(&mut reader, None, &mut NoRecords)?.ok_or_else(|| empty(path))?;
-            let family = Family::new(BTreeMap::from([(id, run)]));
-            return Ok(Session { family, roots: vec![id], trouble: None });
-        };
-        let first = fold(&mut reader, None, &mut store.records)?;
-        store.below(first.ok_or_else(|| empty(path))?)
+        let mut building = None::<SessionBuilder>;
+        while let Some(recorded) = reader.read_next()? {
+            let new = || SessionBuilder::new(recorded.event.run_id, Content::Whole);
+            building.get_or_insert_with(new).push(&recorded.event);
+        }
+        let session = building.ok_or_else(|| empty(path))?.finish();
+        self.below(session)
+    }
+
+    fn read(&self, id: RunId) -> Result<steno_session::Session, Failure> {
+        let store = self.library.store().map_err(|_| JournalError::NoSuchRun { run: id })?;
+        for run in self.library.runs_of(id)? {
+            runs::warn_of_broken_seals(store, run);
+        }
+        Ok(self.library.session(id, Content::Whole)?)
+    }
+
+    /// Reads every session of the store below one: those that it links, and those that name it themselves.
+    fn below(&mut self, root: steno_session::Session) -> Result<Session, Failure> {
+        let id = root.id;
+        let mut family = BTreeMap::new();
+        let mut seen = BTreeSet::from([id]);
+        let mut waiting = VecDeque::from([root]);
+        while let Some(session) = waiting.pop_front() {
+            let is_its = |child: &RunId| {
+                self.parents.as_ref().is_none_or(|parents| parents.get(child) == Some(&session.id))
+            };
+            let below: Vec<RunId> = self.library.children_of(&session)?.into_iter().filter(is_its).collect();
+            family.insert(session.id, self.made(&session));
+            for child in below.into_iter().filter(|child| seen.insert(*child)) {
+                if self.library.is_known(child)? {
+                    waiting.push_back(self.read(child)?);
+                }
+            }
+        }
+        Ok(Session { family: Family::new(family), roots: vec![id], trouble: None })
+    }
+
+    fn made(&mut self, session: &steno_session::Session) -> Run {
+        match &mut self.records {
+            Some(records) => Run::of(session, records),
+            None => Run::of(session, &mut NoRecords),
+        }
     }
 }
 
@@ -111,9 +154,7 @@ fn empty(path: &Path) -> Failure {
 fn named(text: &str, library: &Library, settings: &Settings) -> Result<Vec<Job>, Failure> {
     match runs::resolve(text, Want::Session, library, settings) {
         // Several connections may show one session.
-        Ok(Named::Session(session) | Named::Run(session)) => {
-            Ok(library.roots(session)?.into_iter().map(Job::Run).collect())
-        }
+        Ok(Named::Session(session) | Named::Run(session)) => Ok(vec![Job::Session(session)]),
         Ok(Named::Path(path)) if path.is_dir() => Ok(grouped(Files::find(&[path]))),
         Ok(Named::Path(path)) => {
             if Files::unless_transcript(&path)?.is_none() {
@@ -134,7 +175,7 @@ fn named(text: &str, library: &Library, settings: &Settings) -> Result<Vec<Job>,
             if runs.is_empty() {
                 return Err(failure);
             }
-            Ok(runs.difference(&below).map(|run| Job::Run(*run)).collect())
+            Ok(runs.difference(&below).map(|run| Job::Session(*run)).collect())
         }
     }
 }
@@ -208,65 +249,16 @@ impl Records for FileRecords<'_> {
     }
 }
 
-/// The runs of the store, and the evidence that they were made from.
-struct StoreRuns {
-    store: Store,
-    by_parent: BTreeMap<RunId, Vec<RunId>>,
-    /// Where every run stands, when all of them are wanted.
-    parents: Option<BTreeMap<RunId, RunId>>,
-    records: VaultRecords,
-}
-
-impl StoreRuns {
-    fn open(library: &Library) -> Result<Option<Self>, Failure> {
-        let Ok(store) = library.store() else { return Ok(None) };
-        let by_parent = library.relations()?.children().clone();
-        let records = VaultRecords(EvidenceReader::new(Arc::clone(library.vault()?)));
-        Ok(Some(Self { store: store.clone(), by_parent, parents: None, records }))
+/// Finds out who says to belong to whom, session by session.
+fn kin(library: &Library) -> Result<BTreeMap<RunId, Kin>, Failure> {
+    let (store, relations) = (library.store()?, library.relations()?);
+    let mut kin = BTreeMap::<RunId, Kin>::new();
+    for head in library.heads()? {
+        let own = kin.entry(relations.owner(head.run)).or_default();
+        own.links.extend(links_of(store, head.run)?.into_iter().map(|child| relations.owner(child)));
+        own.parent = own.parent.or(head.parent.map(|parent| relations.owner(parent)));
     }
-
-    /// Finds out who says to belong to whom.
-    fn kin(&self) -> Result<BTreeMap<RunId, Kin>, Failure> {
-        let mut kin = BTreeMap::<RunId, Kin>::new();
-        for run in self.store.runs()? {
-            kin.entry(run).or_default().links = links_of(&self.store, run)?;
-        }
-        for (parent, children) in &self.by_parent {
-            for child in children {
-                kin.entry(*child).or_default().parent = Some(*parent);
-            }
-        }
-        Ok(kin)
-    }
-
-    fn read(&mut self, run: RunId) -> Result<(RunId, Run), Failure> {
-        let mut reader = Reader::open(&self.store, run)?.until_now()?;
-        runs::warn_of_broken_seals(&self.store, run);
-        let folded = fold(&mut reader, Some(run), &mut self.records)?;
-        Ok(folded.unwrap_or_else(|| {
-            (run, Run::of(&SessionBuilder::new(run, Content::Whole).finish(), &mut NoRecords))
-        }))
-    }
-
-    /// Reads every run of the store below one: those that it links, and those that name it themselves.
-    fn below(&mut self, (root, run): (RunId, Run)) -> Result<Session, Failure> {
-        let mut family = BTreeMap::new();
-        let mut seen = BTreeSet::from([root]);
-        let mut waiting = VecDeque::from([(root, run)]);
-        while let Some((id, run)) = waiting.pop_front() {
-            let claimed = self.by_parent.get(&id).into_iter().flatten();
-            let is_its =
-                |child: &&RunId| self.parents.as_ref().is_none_or(|parents| parents.get(*child) == Some(&id));
-            let below: Vec<RunId> = run.links().iter().chain(claimed).filter(is_its).copied().collect();
-            family.insert(id, run);
-            for child in below.into_iter().filter(|child| seen.insert(*child)) {
-                if self.store.has(child)? {
-                    waiting.push_back(self.read(child)?);
-                }
-            }
-        }
-        Ok(Session { family: Family::new(family), roots: vec![root], trouble: None })
-    }
+    Ok(kin)
 }
 
 /// Returns the runs that a run says it began. Only lines that name one are read: this is done for every run of a store.
@@ -283,21 +275,6 @@ fn links_of(store: &Store, run: RunId) -> Result<Vec<RunId>, Failure> {
         line.clear();
     }
     Ok(links)
-}
-
-/// Folds the events of a run, by default of the run of the first one.
-fn fold(
-    reader: &mut Reader,
-    run: Option<RunId>,
-    records: &mut dyn Records,
-) -> Result<Option<(RunId, Run)>, Failure> {
-    let new = |run| (run, SessionBuilder::new(run, Content::Whole));
-    let mut building = run.map(new);
-    while let Some(recorded) = reader.read_next()? {
-        let run = recorded.event.run_id;
-        building.get_or_insert_with(|| new(run)).1.push(&recorded.event);
-    }
-    Ok(building.map(|(run, builder)| (run, Run::of(&builder.finish(), records))))
 }
 
 /// The records in the vault.
