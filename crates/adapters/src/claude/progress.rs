@@ -10,6 +10,7 @@ use super::agents::{Agent, Started};
 use super::content::Content;
 use super::disk::{self, BOOKKEEPING};
 use super::facts;
+use super::shapes::is_odd_line;
 use super::wire::Line;
 use super::{CHANNEL, PROVIDER, UNTYPED};
 use crate::adapter::Read;
@@ -52,6 +53,7 @@ impl Progress {
             return facts::unknown(&agents[caller].run, NAME, emit);
         };
         link(&mut agents[caller], &line, &id, emit);
+        let is_odd = is_odd_line(&line, emit);
         if self.told.was_there(hash_of(&(&*id, inner.get()))) {
             return Read::Bookkeeping;
         }
@@ -63,7 +65,8 @@ impl Progress {
             time: record.timestamp,
             copied_from: origin(&agents[caller], &id),
         };
-        emit.inside(inside, |emit| write(agents, place, &record, emit))
+        let read = emit.inside(inside, |emit| write(agents, place, &record, emit));
+        if is_odd { facts::unknown(&agents[caller].run, NAME, emit) } else { read }
     }
 
     /// Returns the place of a subagent, which begins with its first record.

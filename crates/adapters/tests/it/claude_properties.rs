@@ -10,8 +10,9 @@ use crate::reading::{
     Piece, Reading, claude_file, claude_pieces, is_named, output, read, read_unfinished, source_of,
 };
 
-/// Files that show everything that keeps a state: subagents inline, tasks in the background, forks, compaction.
-const FILES: [&str; 7] = [
+/// Files that show everything that keeps a state: subagents inline and in progress, tasks in the background, forks, compaction.
+const FILES: [&str; 8] = [
+    "recordings/claude/real_2.1.19_agent_progress.jsonl",
     "versions/claude/disk_1.0.100_sub.jsonl",
     "versions/claude/disk_2.1.197_basic_resume_compact.jsonl",
     "versions/claude/disk_2.1.325_fork.jsonl",
