@@ -1,6 +1,6 @@
 //! The control protocol: who asked whom for what, and the answers. Requests for approval are all it says of the work.
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -50,6 +50,8 @@ pub(super) struct Requests {
     by_host: Open<Asked>,
     /// The answers that were sent last, as hashes.
     sent: VecDeque<u64>,
+    /// The calls that the host has refused.
+    refused: HashSet<String>,
 }
 
 /// What was asked.
@@ -127,10 +129,25 @@ impl Requests {
             return Read::Bookkeeping;
         }
         match self.take(lane, response.request_id) {
-            Answers::One((by, asked)) => answered(&agents[asked.agent].run, by, &asked, &response, emit),
+            Answers::One((by, asked)) => {
+                self.keep_refusal(&asked, &response);
+                answered(&agents[asked.agent].run, by, &asked, &response, emit)
+            }
             Answers::Again => Read::Bookkeeping,
             Answers::Nothing => self.unasked(&agents[main].run, lane, &response, emit),
         }
+    }
+
+    /// Keeps that a call was refused: its result may say only that it failed.
+    fn keep_refusal(&mut self, asked: &Asked, response: &Response<'_>) {
+        let verdict = response.body.and_then(object::<Verdict<'_>>).unwrap_or_default();
+        let call = asked.call.as_ref().filter(|_| verdict.behavior.is("deny"));
+        self.refused.extend(call.map(|call| call.to_text().into_owned()));
+    }
+
+    /// Tells whether the host has refused a call.
+    pub(super) fn is_refused(&self, call: &str) -> bool {
+        self.refused.contains(call)
     }
 
     /// Tells whether an answer that Claude Code prints is one that it was sent.

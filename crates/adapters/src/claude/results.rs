@@ -27,6 +27,8 @@ pub(super) struct Beside<'a> {
     pub(super) permission: Option<Permission<'a>>,
     /// Why the call was not made.
     pub(super) denial_kind: Raw<'a>,
+    /// Whether the host was asked to allow the call, and refused.
+    pub(super) is_refused: bool,
 }
 
 /// What became of a result.
@@ -134,7 +136,7 @@ fn outcome(beside: Beside<'_>, report: ToolReport<'_>, failed: bool) -> Outcome 
         Some(_) => Outcome::Denied,
         None if is_rejected => Outcome::Denied,
         None if report.interrupted.is_true() => Outcome::Interrupted,
-        None if failed && is_refusal(beside.report) => Outcome::Denied,
+        None if failed && (beside.is_refused || is_refusal(beside.report)) => Outcome::Denied,
         None if failed => Outcome::Failed,
         None => Outcome::Ok,
     }

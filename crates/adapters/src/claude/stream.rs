@@ -80,7 +80,7 @@ pub(super) struct Stream {
     opening: Extra,
     /// What the last `init` said.
     pub(super) settings: Option<RawJson>,
-    requests: Requests,
+    pub(super) requests: Requests,
     waiting: Waiting,
     /// The places of sessions' main agents, by the sessions' names.
     sessions: HashMap<String, usize>,

@@ -102,6 +102,7 @@ fn results(stream: &mut Stream, frame: &StreamFrame<'_>, content: &Content<'_>, 
                 report: frame.tool_use_result.filter(|_| is_single),
                 permission: meta.permission,
                 denial_kind: meta.non_execution_kind,
+                is_refused: stream.requests.is_refused(&id),
             };
             let told = stream.result(place, block, beside, emit);
             is_odd |= told == Told::Odd;

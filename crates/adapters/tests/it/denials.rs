@@ -138,6 +138,22 @@ fn the_end_of_a_streams_turn_lists_the_calls_that_were_denied() {
 }
 
 #[test]
+fn a_call_that_the_host_refused_is_denied_also_where_its_result_only_fails() {
+    let asks = r#"{"type":"control_request","request_id":"r1","request":{"subtype":"can_use_tool","tool_name":"Write","input":{},"tool_use_id":"t1"}}"#;
+    let answers = |behavior: &str| {
+        format!(
+            r#">{{"type":"control_response","response":{{"subtype":"success","request_id":"r1","response":{{"behavior":"{behavior}","message":"No."}}}}}}"#
+        )
+    };
+    let said = |behavior: &str| {
+        let lines =
+            [r#">{"type":"user","message":{"content":"Go."}}"#, INIT, CALL, asks, &answers(behavior), FAILED];
+        outcome(&made_of_lines(claude::stream(Source::named("s1")), &lines))
+    };
+    assert_eq!((said("deny").as_str(), said("allow").as_str()), ("denied", "failed"));
+}
+
+#[test]
 fn what_claude_reports_of_a_refused_call_is_a_denial() {
     let with = |field: &str| FAILED.replacen('{', &format!("{{{field},"), 1);
     let outcome =
