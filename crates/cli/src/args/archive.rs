@@ -75,7 +75,7 @@ pub struct WatchArgs {
     override_usage = "steno forget [OPTIONS] <RUN>\n       steno forget [OPTIONS] --project <PROJECT>\n       steno forget [OPTIONS] --older-than <TIME>"
 )]
 pub struct ForgetArgs {
-    /// A run's UUID or the beginning of it, a session as its agent names it, or a file: its session with its subagents, and
+    /// A session (its UUID, four or more characters that it begins or ends with, or `last`), as its agent names it, or a file: its session with its subagents, and
     /// the connections that had nothing else. Or a thread that has a trace spine or was on a connection alone
     #[arg(required_unless_present_any = ["project", "older_than"])]
     pub run: Option<String>,
@@ -172,7 +172,7 @@ pub fn parse_time(text: &str) -> Result<jiff::SignedDuration, String> {
 
 #[derive(Args, Debug)]
 pub struct RestoreArgs {
-    /// A run's UUID or the beginning of it, a session as its agent names it, or the path of one of its files
+    /// A session (its UUID, four or more characters that it begins or ends with, or `last`), as its agent names it, or the path of one of its files
     pub run: String,
     /// Write below this directory, and not where the files were: as they lay in the agent's home, else by their names;
     /// where two would be the same, with the whole path that they had

@@ -29,7 +29,7 @@ pub enum ExportDo {
 
 #[derive(Args, Debug)]
 pub struct AtifArgs {
-    /// A run's UUID or the beginning of it, a session's name, a transcript file, or a file or directory of an agent
+    /// A session (its UUID, four or more characters that it begins or ends with, or `last`), as its agent names it, a transcript file, or a file or directory of an agent
     #[arg(value_name = "RUN", required_unless_present = "all")]
     pub runs: Vec<String>,
     /// Write every session of the store

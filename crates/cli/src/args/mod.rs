@@ -260,7 +260,8 @@ pub struct AlwaysJson {
 
 #[derive(Args, Debug)]
 pub struct EventsArgs {
-    /// A run's UUID or the beginning of it, a transcript file, or a file or directory of an agent
+    /// A run (its UUID, four or more characters that it begins or ends with, or `last`), a transcript file, or a file or
+    /// directory of an agent; `RUN:SEQ` is one event
     pub run: String,
     /// Begin with this event
     #[arg(long, value_name = "SEQ", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
@@ -353,7 +354,8 @@ impl std::fmt::Display for UsageGroup {
 /// What `tree` and `show` are asked for.
 #[derive(Args, Debug)]
 pub struct ViewArgs {
-    /// A run's UUID or the beginning of it, a transcript file, or a file or directory of an agent
+    /// A session (its UUID, four or more characters that it begins or ends with, or `last`), a transcript file, or a file or
+    /// directory of an agent; of `show`, `RUN:SEQ` is the turn of an event
     pub run: String,
     /// Show each step of the system, also where many follow each other
     #[arg(long)]
@@ -388,7 +390,7 @@ pub struct AppServerArgs {
 
 #[derive(Args, Debug)]
 pub struct FollowArgs {
-    /// A run's UUID or the beginning of it
+    /// A run: its UUID, four or more characters that it begins or ends with, or `last`
     pub run: String,
     /// Begin with this event
     #[arg(long, value_name = "SEQ", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
@@ -412,7 +414,7 @@ pub struct LsArgs {
 
 #[derive(Args, Debug)]
 pub struct VerifyArgs {
-    /// Runs (UUID or the beginning of it) or transcript files; all runs, spines and evidence of the store when none is given
+    /// Runs (UUID, four or more characters of its beginning or end, or `last`) or transcript files; all runs, spines and evidence of the store when none is given
     #[arg(value_name = "RUN")]
     pub runs: Vec<String>,
     /// Compare with seals that were kept elsewhere, one a line; says which runs the file does not name
@@ -426,7 +428,7 @@ pub struct VerifyArgs {
 #[derive(Args, Debug)]
 #[command(override_usage = "steno seal [OPTIONS] <RUN>...\n       steno seal [OPTIONS] --all")]
 pub struct SealArgs {
-    /// Runs (UUID or the beginning of it)
+    /// Runs: UUID, four or more characters of its beginning or end, or `last`
     #[arg(value_name = "RUN", required_unless_present = "all")]
     pub runs: Vec<String>,
     /// Seal every run of the store that nobody records

@@ -34,7 +34,7 @@ pub enum ReceiptDo {
 /// Which turn of which session.
 #[derive(Args, Debug)]
 pub struct ReceiptTurnArgs {
-    /// The session: a run's UUID or the beginning of it, or a transcript file; of `--records`, a thread's id
+    /// The session: its UUID, four or more characters that it begins or ends with, `last`, or a transcript file; of `--records`, a thread's id
     #[arg(long, value_name = "THREAD")]
     pub thread: String,
     /// The turn, like `turn-0001`, or as its provider calls it

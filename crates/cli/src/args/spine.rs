@@ -56,7 +56,7 @@ pub struct SpineLsArgs {
 
 #[derive(Args, Debug)]
 pub struct SpineRecordArgs {
-    /// A session file, a directory of them or of a trace, or a thread of the archive: its id, or the beginning of it
+    /// A session file, a directory of them or of a trace, or a thread of the archive: its id, or the beginning or end of it
     #[arg(required_unless_present = "all", value_name = "FILE|DIR|THREAD")]
     pub sources: Vec<String>,
     /// Record every thread of Codex that the archive has a session file of
@@ -95,7 +95,7 @@ pub enum SnapshotForm {
 
 #[derive(Args, Debug)]
 pub struct SpineBundleArgs {
-    /// The thread, or the beginning of its id
+    /// The thread: its id, the beginning or the end of it, or `last`
     pub thread: String,
     /// Where to: `FILE.tar.zst`, or else a directory; nothing may stand there
     #[arg(long, short, value_name = "DIR|FILE.tar.zst")]

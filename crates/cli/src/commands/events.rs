@@ -139,13 +139,13 @@ fn check_made(event: &ExchangeEvent) -> Result<(), Failure> {
     {
         let name = step.name.to_string();
         return Err(Failure::nothing(format!(
-            "event {} of run {run}: a record that is not understood: `{name}`",
+            "event {run}:{}: a record that is not understood: `{name}`",
             event.seq
         )));
     }
     match ExchangeEvent::parse_strict(event.to_line().as_bytes()) {
         Ok(_) => Ok(()),
-        Err(error) => Err(Failure::nothing(format!("event {} of run {run}: {error}", event.seq))),
+        Err(error) => Err(Failure::nothing(format!("event {run}:{}: {error}", event.seq))),
     }
 }
 

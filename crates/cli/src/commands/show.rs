@@ -1,21 +1,61 @@
 //! `steno show`: shows a run as a conversation, and its child runs after it.
 
 use anstyle::{AnsiColor, Style};
+use steno_library::split_event;
+use steno_model::{RunId, Seq};
+use steno_session::{At, RunNumber, Session};
 use steno_views::conversation::{Conversation, Look, Tone, toned_text};
 
 use super::related_runs::Related;
 use crate::args::ViewArgs;
 use crate::failure::{Exit, Failure, Outcome};
 use crate::output::Output;
+use crate::runs;
 use crate::settings::Settings;
 
+/// Leaves of a conversation the turn that an event stands in; of one in no turn, what stands in no turn.
+fn keep_turn_of(conversation: &mut Conversation, session: &Session, at: At) {
+    let turn = session.turns.iter().position(|turn| turn.events.contains(&at));
+    match turn {
+        Some(number) => {
+            let turn = conversation.turns.swap_remove(number);
+            conversation.turns = vec![turn];
+            conversation.outside.clear();
+            conversation.system_prompts.clear();
+        }
+        None => conversation.turns.clear(),
+    }
+    conversation.turns.iter_mut().for_each(|turn| turn.outside_before = 0);
+}
+
+/// Finds an event in a session; `None` where it is one of another.
+fn find_event(session: &Session, run: RunId, seq: Seq) -> Result<Option<At>, Failure> {
+    let Some(number) = session.runs.iter().position(|known| known.id == run) else { return Ok(None) };
+    let last = session.runs[number].seq_last;
+    if last.is_none_or(|last| last < seq) {
+        let last = last.map_or(0, Seq::get);
+        return Err(Failure::nothing(format!("there is no event {seq}: run {run} has {last}")));
+    }
+    Ok(Some(At { run: RunNumber(number), seq }))
+}
+
 pub fn run(args: &ViewArgs, settings: &Settings, output: &mut Output) -> Outcome {
-    let mut related = Related::read(&args.run, settings)?;
+    let (name, seq) = split_event(&args.run);
+    // An event is one of a run; without one the session is wanted.
+    let event = match seq {
+        Some(seq) => Some((runs::find_run(name, settings)?, seq)),
+        None => None,
+    };
+    let mut related = Related::read(name, settings)?;
     let mut reported = related.joined.reported();
     let mut is_first = true;
     for run in related.joined.nested() {
         let Some(session) = related.sessions.remove(&run.run_id) else { continue };
-        let conversation = Conversation::of(&session);
+        let mut conversation = Conversation::of(&session);
+        if let Some((run, seq)) = event {
+            let Some(at) = find_event(&session, run, seq)? else { continue };
+            keep_turn_of(&mut conversation, &session, at);
+        }
         if args.json {
             let json = serde_json::to_string(&conversation);
             output.json_line(&json.map_err(|error| Failure::could_not(error.to_string()))?);
@@ -28,7 +68,7 @@ pub fn run(args: &ViewArgs, settings: &Settings, output: &mut Output) -> Outcome
                 Look { width: output.width(), has_every_step: args.all, reported, ..Look::plain(&paint) };
             output.line(toned_text(&conversation, &look).trim_end());
         }
-        if output.is_broken() {
+        if output.is_broken() || event.is_some() {
             break;
         }
     }

@@ -1,6 +1,7 @@
 //! `steno tree`: shows the steps of a run and its child runs.
 
 use anstyle::{AnsiColor, Style};
+use steno_library::split_event;
 use steno_views::tree::{Look, Tone, export_all, toned_text};
 
 use super::related_runs::Related;
@@ -10,6 +11,10 @@ use crate::output::Output;
 use crate::settings::Settings;
 
 pub fn run(args: &ViewArgs, settings: &Settings, output: &mut Output) -> Outcome {
+    if let (name, Some(seq)) = split_event(&args.run) {
+        let message = format!("a tree has no place for one event: `{}`", args.run);
+        return Err(Failure::usage(message).with_hint(format!("`steno show {name}:{seq}` shows its turn")));
+    }
     let related = Related::read(&args.run, settings)?;
     if args.json {
         for tree in export_all(&related.joined) {

@@ -52,7 +52,7 @@ pub fn verify_positions(check: EvidenceCheck, as_json: bool, output: &mut Output
 
 fn wrong_line(wrong: &WrongEvidence) -> String {
     let who = match &wrong.holder {
-        Holder::Run(run) => format!("event {} of run {run}", wrong.seq),
+        Holder::Run(run) => format!("event {run}:{}", wrong.seq),
         Holder::Spine(thread) => format!("record {} of spine {thread}", wrong.seq),
     };
     let source = match &wrong.path {

@@ -223,7 +223,7 @@ fn evidence_that_leads_elsewhere_is_found() {
                 "{what}"
             );
             let said = steno.run(&[&["verify"], args].concat());
-            let words = format!("DAMAGED  event {} of run {THREAD} names ", seqs[0]);
+            let words = format!("DAMAGED  event {THREAD}:{} names ", seqs[0]);
             assert!(said.out.contains(&words) && said.err.contains("position"), "{what}: {said:?}");
         }
         fs::write(steno.transcript(THREAD), &transcript).unwrap();

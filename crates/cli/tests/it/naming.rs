@@ -103,6 +103,37 @@ fn an_event_is_named_by_its_run_and_its_number() {
 }
 
 #[test]
+fn the_turn_of_an_event_is_shown_alone() {
+    let steno = store();
+    let run = "88880000-0000-4000-8000-000000000008";
+    let mut events = vec![
+        json!({"type": "run.started", "timestamp": TIME, "payload": {"name": "codex", "kind": "session"}}),
+    ];
+    for number in 1..=3 {
+        let path = format!("turn-000{number}");
+        let blocks =
+            json!([{"type": "text", "fidelity": "agent_emitted", "text": format!("Prompt {number}.")}]);
+        events.push(json!({"type": "step.started", "path": path, "payload": {"name": path, "kind": "turn"}}));
+        events.push(
+            json!({"type": "message.user", "path": path, "payload": {"role": "user", "blocks": blocks}}),
+        );
+    }
+    steno.recorded(run, &events);
+    for (seq, want) in [(2, 1), (3, 1), (4, 2), (5, 2), (7, 3)] {
+        let said = steno.run(&["show", &format!("8888:{seq}")]);
+        check(&said, &format!("Prompt {want}."));
+        assert_eq!(said.out.matches("Prompt ").count(), 1, "{seq}: {said:?}");
+    }
+    let said = steno.run(&["show", "8888:8"]);
+    assert!(
+        said.code == 1 && said.err.contains(&format!("there is no event 8: run {run} has 7")),
+        "{said:?}"
+    );
+    let said = steno.run(&["tree", "8888:2"]);
+    assert!(said.code == 2 && said.err.contains("`steno show 8888:2`"), "{said:?}");
+}
+
+#[test]
 fn a_run_of_a_session_names_the_session_and_the_session_its_own_run() {
     let steno = store();
     let wrap = "77770000-0000-4000-8000-000000000007";

@@ -29,7 +29,7 @@ pub(super) struct RunPath {
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Path)]
 pub(super) struct ThreadPath {
-    /// The run's UUID
+    /// The session's UUID, or that of a run of it
     #[param(value_type = RunUuid, inline)]
     #[serde(deserialize_with = "run_id")]
     pub(super) thread: RunId,
@@ -39,7 +39,7 @@ pub(super) struct ThreadPath {
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Path)]
 pub(super) struct TurnPath {
-    /// The run's UUID
+    /// The session's UUID, or that of a run of it
     #[param(value_type = RunUuid, inline)]
     #[serde(deserialize_with = "run_id")]
     pub(super) thread: RunId,

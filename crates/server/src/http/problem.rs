@@ -6,6 +6,7 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use steno_journal::Error as JournalError;
+use steno_library::Error as LibraryError;
 use steno_views::with_causes;
 use utoipa::ToSchema;
 
@@ -108,6 +109,26 @@ impl From<JournalError> for Problem {
                 let is_full = matches!(source.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded);
                 if is_full { Self::no_room(detail) } else { Self::internal(detail) }
             }
+        }
+    }
+}
+
+impl From<LibraryError> for Problem {
+    fn from(error: LibraryError) -> Self {
+        match error {
+            LibraryError::Journal(error) => error.into(),
+            LibraryError::Ambiguous { ref candidates, .. } => {
+                let ids: Vec<&str> = candidates.iter().map(|candidate| candidate.id.as_str()).collect();
+                Self::conflict(format!("{error}: {}", ids.join(", ")))
+            }
+            error @ (LibraryError::NotFound { .. }
+            | LibraryError::NotSoMany { .. }
+            | LibraryError::WithoutEvents { .. }
+            | LibraryError::NoStore) => Self::not_found(error.to_string()),
+            error @ (LibraryError::NoName { .. }
+            | LibraryError::NoFile { .. }
+            | LibraryError::NotRegular { .. }) => Self::bad_request(error.to_string()),
+            LibraryError::Vault(error) => Self::internal(with_causes(&error)),
         }
     }
 }

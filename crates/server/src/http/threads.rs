@@ -21,13 +21,14 @@ fn json(value: &impl Serialize) -> Result<String, Problem> {
     (status = 200, description = "`thread` and `turns`", content_type = "application/json"),
     (status = 400, body = Problem, content_type = "application/problem+json"),
     (status = 404, body = Problem, content_type = "application/problem+json"),
+    (status = 409, body = Problem, content_type = "application/problem+json"),
 ))]
 pub(super) async fn thread(
     State(api): State<Arc<Api>>,
-    InPath(ThreadPath { thread: run }): InPath<ThreadPath>,
+    InPath(ThreadPath { thread }): InPath<ThreadPath>,
 ) -> Result<Response, Problem> {
     let answer = api.answer(move |api| {
-        let records = ReadSession::of_store(&api.store, run, Wanted::default())?.records;
+        let records = ReadSession::of_store(&api.store, thread, Wanted::default())?.records;
         json(&serde_json::json!({"thread": records.thread, "turns": records.turns}))
     });
     answer.await
@@ -42,10 +43,10 @@ pub(super) async fn thread(
 ))]
 pub(super) async fn turn(
     State(api): State<Arc<Api>>,
-    InPath(TurnPath { thread: run, turn }): InPath<TurnPath>,
+    InPath(TurnPath { thread, turn }): InPath<TurnPath>,
 ) -> Result<Response, Problem> {
     let answer = api.answer(move |api| {
-        let read = ReadSession::of_store(&api.store, run, Wanted::default())?;
+        let read = ReadSession::of_store(&api.store, thread, Wanted::default())?;
         let turn = read.turn(&turn)?;
         let items: Vec<_> = read.records.items.iter().filter(|item| item.turn_id == turn.id).collect();
         json(&serde_json::json!({"turn": turn, "items": items}))
@@ -70,10 +71,10 @@ pub(super) struct ReceiptQuery {
 ))]
 pub(super) async fn receipt(
     State(api): State<Arc<Api>>,
-    InPath(TurnPath { thread: run, turn }): InPath<TurnPath>,
+    InPath(TurnPath { thread, turn }): InPath<TurnPath>,
     InQuery(query): InQuery<ReceiptQuery>,
 ) -> Result<Response, Problem> {
     let wanted = Wanted { has_integrity: query.integrity.unwrap_or(false), ..Wanted::default() };
-    let answer = api.answer(move |api| Ok(to_json(&export(&api.store, run, &turn, wanted.clone())?)));
+    let answer = api.answer(move |api| Ok(to_json(&export(&api.store, thread, &turn, wanted.clone())?)));
     answer.await
 }

@@ -48,6 +48,28 @@ fn what_is_recorded_is_read_back_in_pages() {
 }
 
 #[test]
+fn a_thread_is_named_by_its_session_also_where_only_another_run_shows_it() {
+    let served = filled();
+    let session = "0199aaaa-0000-7000-8000-00000000beef";
+    let shown = "550e8400-e29b-41d4-a716-4466554400aa";
+    let events = [
+        json!({"type": "run.started", "session_run_id": session, "payload": {"name": "codex", "kind": "session"}}),
+        json!({"type": "step.started", "path": "turn-0001", "payload": {"name": "turn-0001", "kind": "turn"}}),
+    ];
+    let record = |run: &str| served.post(&format!("/v1/runs/{run}/events"), &json!(events).to_string());
+    let recorded = record(shown);
+    assert_eq!(recorded.status, 200, "{}", recorded.body);
+    for name in [session, shown] {
+        let thread = served.get(&format!("/v1/threads/{name}")).json();
+        assert_eq!(thread["turns"].as_array().unwrap().len(), 1, "{name}: {thread}");
+    }
+    assert_eq!(record("550e8400-e29b-41d4-a716-4466554400bb").status, 200);
+    let several = served.get(&format!("/v1/threads/{session}"));
+    assert_eq!(several.status, 409);
+    assert!(several.body.contains(shown), "{}", several.body);
+}
+
+#[test]
 fn threads_turns_receipts_and_usage_are_those_of_the_views() {
     let served = filled();
     let thread = served.get(&format!("/v1/threads/{RUN}")).json();
