@@ -1,9 +1,12 @@
 //! What ends a command early: a message for people, a hint, an exit code.
 
 use std::io;
+use std::path::Path;
 
+use steno_adapters::NoSession;
+use steno_disk::NotRegular;
 use steno_journal::{Error as JournalError, RunFile, Store};
-use steno_library::{Error as LibraryError, Want};
+use steno_library::{Error as LibraryError, FileError, Want};
 use steno_views::with_causes;
 
 use crate::id_lines::candidate_lines;
@@ -143,6 +146,36 @@ impl From<LibraryError> for Failure {
             LibraryError::NotRegular { .. } => Self::could_not(message),
         }
     }
+}
+
+impl From<FileError> for Failure {
+    fn from(error: FileError) -> Self {
+        let message = error.to_string();
+        match error {
+            FileError::Io { .. } | FileError::NotRegular { .. } | FileError::Unread { .. } => {
+                Self::could_not(message)
+            }
+            FileError::NotReadYet { .. } | FileError::Unknown { .. } => Self::nothing(message),
+            FileError::Gzip { .. } => {
+                Self::nothing(message).with_hint("unpack it first; zstd is read as it is")
+            }
+            FileError::Utf16 { .. } => Self::nothing(message).with_hint("turn it into UTF-8 first"),
+            FileError::NoSession { what, .. } => Self::nothing(message).with_hint(match what {
+                NoSession::Archive => {
+                    "`steno spine validate` and `distill` read bundles; else unpack it, and give the session file in `rollout`"
+                }
+                NoSession::Spine => "`steno spine validate` and `distill` read the directory that it lies in",
+            }),
+        }
+    }
+}
+
+/// Returns that something cannot be done with a path, and why.
+pub fn cannot(what: &str, path: &Path, error: &io::Error) -> Failure {
+    Failure::could_not(match NotRegular::inside(error) {
+        Some(_) => format!("`{}` is no regular file", path.display()),
+        None => format!("cannot {what} `{}`: {error}", path.display()),
+    })
 }
 
 fn list_hint(want: Want) -> &'static str {

@@ -8,7 +8,6 @@ mod demo;
 mod failure;
 mod id_lines;
 mod output;
-mod provider_files;
 mod runs;
 mod serving;
 mod settings;

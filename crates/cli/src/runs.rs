@@ -6,12 +6,13 @@ use std::sync::Arc;
 
 use steno_disk::{RealDisk, StorePath, open_host_file};
 use steno_journal::{Reader, Store};
-use steno_library::{Error as LibraryError, Library, Named, Want, fitting_seals};
+use steno_library::{
+    AgentFile, Error as LibraryError, Library, Named, Want, check_ours, fitting_seals, what_is,
+};
 use steno_model::RunId;
 use steno_views::{Lines, visible, with_causes};
 
-use crate::failure::{Exit, Failure};
-use crate::provider_files::{Opened, cannot, check_ours, what_is};
+use crate::failure::{Exit, Failure, cannot};
 use crate::settings::Settings;
 
 /// What a RUN argument means.
@@ -98,7 +99,7 @@ pub fn find_recorded(text: &str, settings: &Settings) -> Result<Found, Failure> 
 
 /// Fails for a file of an agent and for a directory.
 fn check_kind(path: &Path) -> Result<(), Failure> {
-    if let Err(failure) = Opened::open(path)
+    if let Err(failure) = AgentFile::open(path).map_err(Failure::from)
         && failure.exit == Exit::Found
     {
         return Err(failure);
@@ -118,7 +119,7 @@ fn no_transcript(path: &Path) -> Option<(&'static str, Option<String>)> {
         ));
     }
     // One that cannot be opened is no better known, and fails where it is needed.
-    let opened = Opened::open(path).ok()?;
+    let opened = AgentFile::open(path).ok()?;
     Some((what_is(opened.sniffed()?.surface), opened.surface().map(|_| hint)))
 }
 

@@ -1,7 +1,8 @@
 //! The read side, wired together: what a store has, and what a text means that somebody typed.
 //!
 //! A [`Library`] is the catalog of a store: runs, sessions, threads and sources, each read once and not before it is asked
-//! for. [`Library::resolve`] is the one place where names are read.
+//! for. [`Library::resolve`] is the one place where names are read. [`AgentFile`] and [`Files`] read agents' own files where they
+//! lie: found, recognised by content, and run through their adapter.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -33,6 +34,7 @@
 //! - What is damaged is listed as such, and takes nothing from the rest.
 
 mod error;
+mod files;
 mod head;
 mod ids;
 mod library;
@@ -44,6 +46,10 @@ mod sessions;
 mod sources;
 
 pub use error::Error;
+pub use files::{
+    AgentFile, FileError, Files, Numbering, Origin, Reading, Tally, check_ours, read_events, read_piece,
+    warn_of_the_rest, what_is,
+};
 pub use head::{RunHead, source_of};
 pub use ids::{IdIndex, PART_LEN_MIN, ShortestPart, is_part_of_uuid, parse_id};
 pub use library::Library;

@@ -21,8 +21,7 @@ use tracing_subscriber::layer::SubscriberExt as _;
 
 use crate::args::EntriesOut;
 use crate::connections;
-use crate::failure::{Exit, Failure};
-use crate::provider_files::cannot;
+use crate::failure::{Exit, Failure, cannot};
 use crate::runs;
 use crate::settings::Settings;
 

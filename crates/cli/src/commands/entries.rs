@@ -6,14 +6,13 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use steno_adapters::Surface;
+use steno_library::{AgentFile, FileError, Files, Reading, warn_of_the_rest};
 use steno_recorder::entries::{Discovered, EntryLog, EntryNumbers, EntryOptions, EntrySink, FirstPrompts};
 use tracing_subscriber::layer::SubscriberExt as _;
 
-use super::provider_events::warn_of_the_rest;
 use crate::args::EntriesArgs;
 use crate::failure::{Exit, Failure, Outcome};
 use crate::output::{Output, harmless_pieces};
-use crate::provider_files::{Files, Opened, Reading};
 
 pub fn run(args: &EntriesArgs) -> Outcome {
     let failed = Arc::<Mutex<Option<io::Error>>>::default();
@@ -50,11 +49,11 @@ pub fn run(args: &EntriesArgs) -> Outcome {
 }
 
 fn log_file(
-    file: Opened,
+    file: AgentFile,
     args: &EntriesArgs,
     numbers: &mut EntryNumbers,
     is_broken: &dyn Fn() -> bool,
-) -> Result<Option<Reading>, Failure> {
+) -> Result<Option<Reading>, FileError> {
     let Some(surface) = file.surface() else { return Ok(None) };
     if args.name.is_none() {
         look_up_prompts(file.path(), numbers);
@@ -76,7 +75,7 @@ fn log_file(
         }
         Ok(None) => {}
         // The entries before it are good.
-        Err(failure) => sink.error(&failure.message),
+        Err(failure) => sink.error(&failure.to_string()),
     }
     *numbers = sink.stop_to_resume().1;
     read
@@ -87,7 +86,7 @@ fn look_up_prompts(path: &Path, numbers: &mut EntryNumbers) {
     /// How many pieces of a file are looked through.
     const PIECES_MAX: usize = 16;
     // What cannot be read is told when the entries are.
-    let Ok(file) = Opened::open(path) else { return };
+    let Ok(file) = AgentFile::open(path) else { return };
     let (mut prompts, pieces) = (FirstPrompts::default(), Cell::new(0));
     let is_enough = |prompts: &FirstPrompts| {
         pieces.set(pieces.get() + 1);

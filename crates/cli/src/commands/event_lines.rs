@@ -2,12 +2,12 @@
 
 use anstyle::{AnsiColor, Style};
 use steno_journal::Recorded;
+use steno_library::Origin;
 use steno_model::json::{Extra, JsonString, RawJson};
 use steno_model::{BlockContent, ContentBlock, ExchangeEvent, Payload};
 use steno_views::gist::{placeholder, reason, usage};
 use steno_views::{Lines, cut, visible};
 
-use super::provider_events::Origin;
 use crate::args::EventForm;
 use crate::output::Output;
 

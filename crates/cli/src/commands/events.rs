@@ -4,16 +4,15 @@ use std::collections::HashMap;
 use std::ops::ControlFlow;
 
 use steno_journal::{Error as JournalError, Reader, Recorded};
-use steno_library::{fitting_seals, split_event};
+use steno_library::{Files, Origin, fitting_seals, split_event};
 use steno_model::{ExchangeEvent, Payload, RunId, Seq, Unknowns, Vocabulary as _, Word};
 use steno_views::count;
 
 use super::event_lines;
-use super::provider_events::{self, Origin};
+use super::provider_events;
 use crate::args::{EventForm, EventsArgs};
 use crate::failure::{Exit, Failure, Outcome};
 use crate::output::Output;
-use crate::provider_files::Files;
 use crate::runs::{self, Found};
 use crate::settings::Settings;
 

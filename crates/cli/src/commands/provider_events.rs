@@ -1,59 +1,15 @@
-//! The events of an agent's own file: numbered as they would be in a store, and written nowhere.
+//! The events of agents' own files, as commands read them, and how much of a file was understood.
 
-use std::collections::HashMap;
 use std::ops::ControlFlow;
-use std::path::PathBuf;
 
-use steno_adapters::{Sink, Surface};
+use steno_adapters::Sink;
+use steno_library::{Files, Origin, Reading, Tally, read_events};
 use steno_model::json::{JsonString, ObjectWriter, RawJson};
-use steno_model::{Draft, ExchangeEvent, RunId, Seq, Timestamp};
+use steno_model::{Draft, ExchangeEvent, RunId};
 use steno_views::{Lines, count, visible};
 
 use crate::failure::Failure;
 use crate::output::Output;
-use crate::provider_files::{Files, Reading, Tally};
-
-/// The file that an event is from.
-pub struct Origin {
-    /// Which of the files it is, in the order in which they are read.
-    pub number: u64,
-    pub path: PathBuf,
-    pub surface: Surface,
-}
-
-/// Numbers drafts run by run, as a store would.
-#[derive(Default)]
-pub struct Numbering {
-    ends: HashMap<RunId, Seq>,
-}
-
-impl Numbering {
-    /// Makes the next event of a run.
-    pub fn event(&mut self, run: RunId, draft: Draft) -> ExchangeEvent {
-        let seq = Seq::after(self.ends.get(&run).copied());
-        self.ends.insert(run, seq);
-        draft.into_event(run, seq, || Timestamp::from_instant(jiff::Timestamp::UNIX_EPOCH))
-    }
-}
-
-/// Numbers the drafts of a file run by run, and hands each event on. A run lives in one file: in a copy of it the
-/// numbers begin again.
-struct Numbered<'a, F> {
-    origin: Origin,
-    numbering: Numbering,
-    each: &'a mut F,
-    flow: ControlFlow<()>,
-}
-
-impl<F: FnMut(&Origin, ExchangeEvent) -> ControlFlow<()>> Sink for Numbered<'_, F> {
-    fn draft(&mut self, run: RunId, draft: Draft) {
-        if self.flow.is_break() {
-            return;
-        }
-        let event = self.numbering.event(run, draft);
-        self.flow = (self.each)(&self.origin, event);
-    }
-}
 
 /// Reads the files that agents wrote, and hands on each event with the file it is from, until that is enough or nobody
 /// reads our output any more.
@@ -61,28 +17,7 @@ pub fn read(
     files: Files,
     each: impl FnMut(&Origin, ExchangeEvent) -> ControlFlow<()>,
 ) -> Result<Tally, Failure> {
-    read_until(files, Output::is_abandoned, each)
-}
-
-/// The same until `is_abandoned` says that nobody wants it any more.
-pub fn read_until(
-    files: Files,
-    is_abandoned: impl Fn() -> bool,
-    mut each: impl FnMut(&Origin, ExchangeEvent) -> ControlFlow<()>,
-) -> Result<Tally, Failure> {
-    let mut number = 0;
-    files.each(|file| {
-        let Some(surface) = file.surface() else { return Ok(None) };
-        number += 1;
-        let origin = Origin { number, path: file.path().to_owned(), surface };
-        let flow = ControlFlow::Continue(());
-        let mut numbered = Numbered { origin, numbering: Numbering::default(), each: &mut each, flow };
-        let read = file.read(&mut numbered, |numbered| numbered.flow.is_break() || is_abandoned())?;
-        if let Some(read) = &read {
-            warn_of_the_rest(read);
-        }
-        Ok(read)
-    })
+    Ok(read_events(files, Output::is_abandoned, each)?)
 }
 
 /// Counts events.
@@ -96,7 +31,7 @@ impl Sink for Counted {
 
 /// Shows of each file whose it is, what its channel carries, and how much of it was understood.
 pub fn show_completeness(files: Files, json: bool, output: &mut Output) -> Result<Tally, Failure> {
-    files.each(|file| {
+    let tally = files.each(|file| {
         let mut counted = Counted(0);
         let Some(read) = file.read(&mut counted, |_| Output::is_abandoned())? else { return Ok(None) };
         if json {
@@ -105,7 +40,8 @@ pub fn show_completeness(files: Files, json: bool, output: &mut Output) -> Resul
             output.line(&completeness_line(counted.0, &read));
         }
         Ok(Some(read))
-    })
+    })?;
+    Ok(tally)
 }
 
 fn completeness_json(events: u64, read: &Reading) -> RawJson {
@@ -160,26 +96,4 @@ fn completeness_line(events: u64, read: &Reading) -> String {
         if read.is_cut { ", cut inside of compressed data" } else { "" },
     );
     visible(&line, Lines::Escape).into_owned()
-}
-
-/// Says how much of a file was not understood.
-pub fn warn_of_the_rest(read: &Reading) {
-    let completeness = &read.completeness;
-    let file = read.path.display().to_string();
-    let file = visible(&file, Lines::Escape);
-    if !completeness.unknown.is_empty() {
-        let types: Vec<_> =
-            completeness.unknown.iter().map(|(name, times)| format!("{name} ({times})")).collect();
-        let types = types.join(", ");
-        tracing::warn!(
-            "`{file}`: records of unknown types, kept as such: {}",
-            visible(&types, Lines::Escape)
-        );
-    }
-    if completeness.unreadable > 0 {
-        tracing::warn!("`{file}`: {} cannot be read", count(completeness.unreadable, "piece"));
-    }
-    if completeness.torn_bytes > 0 {
-        tracing::warn!("`{file}`: the last {} bytes are no whole record", completeness.torn_bytes);
-    }
 }

@@ -18,9 +18,8 @@ use crate::args::{
     ReceiptArgs, ReceiptDo, ReceiptExportArgs, ReceiptFormat, ReceiptLsArgs, ReceiptTurnArgs,
     ReceiptVerifyArgs,
 };
-use crate::failure::{Exit, Failure, Outcome};
+use crate::failure::{Exit, Failure, Outcome, cannot};
 use crate::output::Output;
-use crate::provider_files::cannot;
 use crate::runs::{self, Found};
 use crate::settings::Settings;
 

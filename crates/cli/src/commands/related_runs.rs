@@ -6,15 +6,14 @@ use std::path::Path;
 use std::rc::Rc;
 
 use steno_journal::Reader;
-use steno_library::{Library, Named, Want};
+use steno_library::{Files, Library, Named, Origin, Tally, Want};
 use steno_model::{ExchangeEvent, RunId};
 use steno_session::{Content, Session, SessionBuilder};
 use steno_views::tree::{Joined, RunTree, join, join_all};
 use steno_views::{Lines, visible};
 
-use super::provider_events::{self, Origin};
+use super::provider_events;
 use crate::failure::Failure;
-use crate::provider_files::{Files, Tally};
 use crate::runs::{self, Found};
 use crate::settings::Settings;
 
@@ -49,7 +48,7 @@ impl Related {
 
     /// Fails when not everything could be read: what was shown is good, and not all.
     pub fn check(&self) -> Result<(), Failure> {
-        self.tally.check()
+        Ok(self.tally.check()?)
     }
 
     fn of_agents(files: Files, text: &str) -> Result<Self, Failure> {

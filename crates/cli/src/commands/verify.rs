@@ -19,9 +19,8 @@ use super::verify_spines::{tell_of_unchecked, verify_spines};
 use super::verify_superseded::{Sorted, damaged_superseded, sort_seals};
 use super::verify_vault::verify_vault;
 use crate::args::VerifyArgs;
-use crate::failure::{Exit, Failure, Outcome};
+use crate::failure::{Exit, Failure, Outcome, cannot};
 use crate::output::{Output, damaged, size};
-use crate::provider_files::cannot;
 use crate::runs::{self, Found};
 use crate::settings::Settings;
 

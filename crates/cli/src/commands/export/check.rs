@@ -9,9 +9,8 @@ use steno_views::atif::{Beside, Finding, Severity, Stood, validate};
 use steno_views::{Lines, count, visible};
 
 use crate::args::CheckArgs;
-use crate::failure::{Exit, Failure, Outcome};
+use crate::failure::{Exit, Failure, Outcome, cannot};
 use crate::output::Output;
-use crate::provider_files::cannot;
 
 /// How long a document may be.
 const INPUT_BYTES_MAX: u64 = 4 * 1024 * 1024 * 1024;

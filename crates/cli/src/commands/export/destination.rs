@@ -9,9 +9,8 @@ use std::path::{Path, PathBuf};
 use steno_model::RunId;
 use steno_views::atif::{MEDIA_DIR, MediaSink};
 
-use crate::failure::Failure;
+use crate::failure::{Failure, cannot};
 use crate::output::Output;
-use crate::provider_files::cannot;
 
 /// Where trajectories go.
 pub struct Destination {

@@ -9,16 +9,14 @@ use std::sync::Arc;
 
 use steno_disk::Reading;
 use steno_journal::{Error as JournalError, RunFile, Store};
-use steno_library::{Archived, Library, Named, Want};
+use steno_library::{AgentFile, Archived, Files, Library, Named, Want, read_events, read_piece};
 use steno_model::limits::LINE_BYTES_MAX;
 use steno_model::{Evidence, ExchangeEvent, RunId};
 use steno_recorder::evidence::EvidenceReader;
 use steno_session::{Content, SessionBuilder};
 use steno_views::atif::{Family, Kin, NoRecords, Records, Run, parents_of};
 
-use super::super::provider_events;
 use crate::failure::Failure;
-use crate::provider_files::{Files, Opened, read_piece};
 use crate::runs;
 use crate::settings::Settings;
 
@@ -183,7 +181,7 @@ fn named(text: &str, library: &Library, settings: &Settings) -> Result<Vec<Job>,
 /// Puts the files of one session together: by the runs that they begin with, and the parents that these name.
 fn grouped(files: Files) -> Vec<Job> {
     let first: HashMap<PathBuf, (RunId, Option<RunId>)> =
-        files.paths().iter().filter_map(|path| Some((path.clone(), Opened::first_run(path)?))).collect();
+        files.paths().iter().filter_map(|path| Some((path.clone(), AgentFile::first_run(path)?))).collect();
     let parents: HashMap<RunId, RunId> =
         first.values().filter_map(|(run, parent)| Some((*run, (*parent)?))).collect();
     let root_of = |path: &Path| {
@@ -214,7 +212,7 @@ fn of_files(files: Files) -> Result<Session, Failure> {
         }
     };
     // Whoever reads what we print may leave; what goes into files has to be whole all the same.
-    let tally = provider_events::read_until(
+    let tally = read_events(
         files,
         || false,
         |origin, event| {
@@ -237,7 +235,7 @@ fn of_files(files: Files) -> Result<Session, Failure> {
     let runs: BTreeMap<RunId, Run> = kept.into_iter().map(made).collect();
     let family = Family::new(runs);
     let roots = family.roots();
-    Ok(Session { family, roots, trouble: tally.check().err() })
+    Ok(Session { family, roots, trouble: tally.check().err().map(Failure::from) })
 }
 
 /// The records of the agent's file that is being read.

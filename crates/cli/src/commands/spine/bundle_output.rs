@@ -12,8 +12,7 @@ use steno_journal::{BundleEntry, Report, TarWriter, validate_directory};
 use zstd::stream::write::Encoder;
 
 use super::validate::validate_file;
-use crate::failure::Failure;
-use crate::provider_files::cannot;
+use crate::failure::{Failure, cannot};
 
 /// How hard zstd tries; with the version of zstd it decides which bytes come out.
 const LEVEL: i32 = 9;

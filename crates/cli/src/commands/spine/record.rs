@@ -9,7 +9,7 @@ use serde_json::json;
 use steno_capture::packing::Unpacked;
 use steno_disk::{Links, open_regular};
 use steno_journal::Journal;
-use steno_library::{Error as LibraryError, Library, Want};
+use steno_library::{Error as LibraryError, Files, Library, Want};
 use steno_model::{Packing, ThreadId};
 use steno_recorder::archive::{Identity, Verdict};
 use steno_recorder::spines::{
@@ -23,9 +23,8 @@ use super::rollouts::{self, Rollout};
 use crate::archiving;
 use crate::args::SpineRecordArgs;
 use crate::connections;
-use crate::failure::{Exit, Failure, Outcome};
+use crate::failure::{Exit, Failure, Outcome, cannot};
 use crate::output::Output;
-use crate::provider_files::{Files, cannot};
 use crate::runs;
 use crate::settings::Settings;
 
@@ -109,7 +108,7 @@ impl Recording<'_> {
             let found = Files::find(&[path.to_owned()]);
             let before = jobs.len();
             jobs.extend(found.paths().iter().filter(|path| is_rollout(path)).cloned().map(Job::Found));
-            jobs.extend(found.into_failures().into_iter().map(Job::Unlisted));
+            jobs.extend(found.into_failures().into_iter().map(|error| Job::Unlisted(error.into())));
             if jobs.len() == before {
                 let message = format!(
                     "`{source}` has no session files of Codex, and is no trace: it has no `manifest.json` and `trace.jsonl`"

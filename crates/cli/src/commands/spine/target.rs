@@ -9,11 +9,11 @@ use std::rc::Rc;
 use steno_adapters::Surface;
 use steno_capture::packing::Unpacked;
 use steno_disk::{Links, RealDisk, open_regular};
+use steno_library::{AgentFile, what_is};
 use steno_model::ThreadId;
 
 use super::find_thread;
-use crate::failure::Failure;
-use crate::provider_files::{Opened, cannot, what_is};
+use crate::failure::{Failure, cannot};
 use crate::runs;
 use crate::settings::Settings;
 
@@ -54,7 +54,7 @@ impl Target {
 /// Fails for a file of an agent, which is no archive however it is read.
 fn check_no_session(path: &Path) -> Result<(), Failure> {
     // One that cannot be opened, and an archive, is for its reader to judge.
-    let Ok(opened) = Opened::open(path) else { return Ok(()) };
+    let Ok(opened) = AgentFile::open(path) else { return Ok(()) };
     let Some(sniffed) = opened.sniffed() else { return Ok(()) };
     let name = path.display();
     let failure = Failure::usage(format!("`{name}` is {}, and no spine", what_is(sniffed.surface)));

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use steno_adapters::Sink;
 use steno_capture::discovery::{self, Home, Provider};
 use steno_journal::Store;
+use steno_library::{AgentFile, FileError, Files, Reading, Tally, warn_of_the_rest};
 use steno_model::{Draft, EventType, RunId, Seq, Timestamp};
 use steno_recorder::archive::unarchived;
 use steno_server::usage::{RunsRead, read_runs};
@@ -14,12 +15,10 @@ use steno_vault::Vault;
 use steno_views::count;
 use steno_views::usage::UsageBuilder;
 
-use super::super::provider_events::warn_of_the_rest;
 use crate::archiving::follow::tell;
 use crate::archiving::{self, environment, places};
 use crate::failure::Failure;
 use crate::output::Output;
-use crate::provider_files::{Files, Opened, Reading, Tally};
 use crate::settings::Settings;
 
 /// What was read.
@@ -74,7 +73,7 @@ fn read_files(usage: UsageBuilder, files: Files) -> Result<Answer, Failure> {
     Ok(Answer { usage: fold.usage, runs: RunsRead::default(), files, sources })
 }
 
-fn read(file: Opened, fold: &mut Fold) -> Result<Option<Reading>, Failure> {
+fn read(file: AgentFile, fold: &mut Fold) -> Result<Option<Reading>, FileError> {
     if file.surface().is_none() {
         tracing::debug!("`{}` is no agent's file", file.path().display());
     }

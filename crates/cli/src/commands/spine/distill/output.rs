@@ -8,8 +8,7 @@ use std::path::{Path, PathBuf};
 use steno_views::harbor::TaskFile;
 
 use super::super::bundle_output::{discard, give_name};
-use crate::failure::Failure;
-use crate::provider_files::cannot;
+use crate::failure::{Failure, cannot};
 
 /// Returns a path beside another that nobody else uses.
 pub fn beside(path: &Path, what: &str) -> Result<PathBuf, Failure> {

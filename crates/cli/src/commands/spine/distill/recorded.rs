@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use steno_adapters::{Adapter, Sink, Source, codex};
 use steno_journal::{Artifacts, read_archive, read_directory, read_spine};
+use steno_library::Numbering;
 use steno_model::{Draft, Evidence, ExchangeEvent, Frame, RunId, SpineRecord, ThreadId};
 use steno_session::Content;
 use steno_views::atif::{
@@ -12,11 +13,9 @@ use steno_views::atif::{
 use steno_views::harbor::{Session, SessionBuilder, Turn};
 use steno_views::spine::Unfolding;
 
-use super::super::super::provider_events::Numbering;
 use super::super::target::{Target, open_archive, open_directory};
 use super::super::validate::validate;
-use crate::failure::Failure;
-use crate::provider_files::cannot;
+use crate::failure::{Failure, cannot};
 use crate::runs;
 use crate::settings::Settings;
 

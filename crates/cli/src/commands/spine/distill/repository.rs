@@ -12,8 +12,7 @@ use steno_journal::TarWriter;
 use steno_views::harbor::{Check, Diff, Given, Plan, Refusal, Solution, TaskFile};
 
 use super::super::bundle_output::discard;
-use crate::failure::Failure;
-use crate::provider_files::cannot;
+use crate::failure::{Failure, cannot};
 
 /// How long a test may be that is put into a task.
 const HELD_BYTES_MAX: u64 = 16 * 1024 * 1024;

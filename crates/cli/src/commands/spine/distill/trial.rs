@@ -14,8 +14,7 @@ use steno_views::harbor::{Plan, Refusal, TaskFile};
 use super::super::bundle_output::discard;
 use super::output;
 use super::repository::Snapshot;
-use crate::failure::Failure;
-use crate::provider_files::cannot;
+use crate::failure::{Failure, cannot};
 
 /// How long a script may take, as Harbor has it.
 const PATIENCE: Duration = Duration::from_mins(10);

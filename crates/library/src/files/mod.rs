@@ -1,6 +1,8 @@
 //! Agents' own files, read where they lie: found, recognised by content, and run through their adapter.
 
 mod bytes;
+mod error;
+mod events;
 mod find;
 mod strange;
 
@@ -11,13 +13,14 @@ use std::path::{Path, PathBuf};
 use steno_adapters::{
     Adapter, Completeness, HEAD_BYTES_MAX, NoSession, Sink, Sniffed, Source, Surface, no_session, open, sniff,
 };
-use steno_disk::{Links, NotRegular, open_regular};
+use steno_disk::{Links, open_regular};
 use steno_model::{Draft, Frame, Lane, RunId, Seq, Timestamp};
 
-use crate::failure::Failure;
 use bytes::PlainBytes;
-use strange::{is_no_session, is_transcript, sniff_document};
+use strange::{is_transcript, sniff_document};
 
+pub use error::FileError;
+pub use events::{Numbering, Origin, read_events, warn_of_the_rest};
 pub use find::{Files, Tally};
 pub use strange::check_ours;
 
@@ -27,7 +30,7 @@ const PIECE_BYTES: usize = 256 * 1024;
 const RECORD_BYTES_MAX: usize = 256 * 1024 * 1024;
 
 /// A file that was opened, and whose beginning was looked at, once: all that is asked of it comes from there.
-pub struct Opened {
+pub struct AgentFile {
     path: PathBuf,
     bytes: PlainBytes,
     /// The beginning, which `bytes` no longer has.
@@ -42,10 +45,13 @@ pub struct Opened {
 
 /// What reading a file has shown of it.
 pub struct Reading {
+    /// Where it lies.
     pub path: PathBuf,
+    /// Whose it is.
     pub sniffed: Sniffed,
     /// What its channel can show at all.
     pub carries: &'static [&'static str],
+    /// How much of it was understood.
     pub completeness: Completeness,
     /// Whether the file ends inside of compressed data, so that more must have been there.
     pub is_cut: bool,
@@ -53,19 +59,26 @@ pub struct Reading {
     pub is_enough: bool,
 }
 
-impl Opened {
+impl AgentFile {
     /// Opens a file and looks at its beginning.
-    pub fn open(path: &Path) -> Result<Self, Failure> {
+    ///
+    /// # Errors
+    /// When it cannot be read, or is an archive.
+    pub fn open(path: &Path) -> Result<Self, FileError> {
         Self::open_as(path, None)
     }
 
     /// Opens a file that the archive may have as a source; its runs are named as they are in the store.
-    pub fn open_as(path: &Path, source: Option<&str>) -> Result<Self, Failure> {
+    ///
+    /// # Errors
+    /// When it cannot be read, or is an archive.
+    pub fn open_as(path: &Path, source: Option<&str>) -> Result<Self, FileError> {
         Self::open_with(path, source, HEAD_BYTES_MAX)
     }
 
     /// Returns the first run of a file, and the run that it says has begun it; nothing where that takes more than a look
     /// at the beginning.
+    #[must_use]
     pub fn first_run(path: &Path) -> Option<(RunId, Option<RunId>)> {
         const LOOK_BYTES: usize = 64 * 1024;
         const PIECE_BYTES: usize = 4 * 1024;
@@ -83,8 +96,8 @@ impl Opened {
         Some((run, draft.into_event(run, Seq::FIRST, now).parent_run_id))
     }
 
-    fn open_with(path: &Path, source: Option<&str>, head_bytes: usize) -> Result<Self, Failure> {
-        let failed = |error: io::Error| cannot("read", path, &error);
+    fn open_with(path: &Path, source: Option<&str>, head_bytes: usize) -> Result<Self, FileError> {
+        let failed = |error: io::Error| FileError::of("read", path, error);
         let file = open_named(path)?;
         let modified = file.metadata().map_err(failed)?.modified().ok();
         let modified = modified.and_then(|time| jiff::Timestamp::try_from(time).ok());
@@ -92,7 +105,7 @@ impl Opened {
         let mut head = vec![0; head_bytes];
         bytes.fill(&mut head);
         if no_session(&head) == Some(NoSession::Archive) {
-            return Err(is_no_session(path, NoSession::Archive));
+            return Err(FileError::NoSession { path: path.to_owned(), what: NoSession::Archive });
         }
         let is_ours = is_transcript(&head);
         let sniffed = if is_ours { None } else { sniff(&head).or_else(|| sniff_document(&head)) };
@@ -107,16 +120,20 @@ impl Opened {
         Ok(Self { path: path.to_owned(), bytes, head, sniffed, adapter, modified })
     }
 
+    /// Returns where it lies.
+    #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
     /// Returns whose file it is, also where no adapter can read it yet.
+    #[must_use]
     pub fn sniffed(&self) -> Option<&Sniffed> {
         self.sniffed.as_ref()
     }
 
     /// Returns whose file it is, where an adapter can read it.
+    #[must_use]
     pub fn surface(&self) -> Option<Surface> {
         self.sniffed.as_ref().filter(|_| self.adapter.is_some()).map(|sniffed| sniffed.surface)
     }
@@ -124,11 +141,14 @@ impl Opened {
     /// Reads the file through its adapter; `None` when there is none.
     ///
     /// What comes before a failure has been handed on. As soon as `is_enough` says so, no more is read.
+    ///
+    /// # Errors
+    /// When it cannot be read to its end.
     pub fn read<S: Sink>(
         mut self,
         sink: &mut S,
         is_enough: impl Fn(&S) -> bool,
-    ) -> Result<Option<Reading>, Failure> {
+    ) -> Result<Option<Reading>, FileError> {
         let (Some(sniffed), Some(mut adapter)) = (self.sniffed, self.adapter) else { return Ok(None) };
         let mut piece = self.head;
         let (mut offset, mut enough, unpacked) = (0, false, self.bytes.packing());
@@ -154,7 +174,7 @@ impl Opened {
             None => false,
             // As a last line may be torn: whoever compresses it may be at it still, or have been killed.
             Some(error) if error.kind() == io::ErrorKind::UnexpectedEof => true,
-            Some(error) => return Err(cannot("read", &self.path, &error)),
+            Some(error) => return Err(FileError::of("read", &self.path, error)),
         };
         let (carries, completeness) = (adapter.carries(), adapter.completeness().clone());
         Ok(Some(Reading { path: self.path, sniffed, carries, completeness, is_cut, is_enough: enough }))
@@ -162,6 +182,7 @@ impl Opened {
 }
 
 /// Reads a piece of a file as its agent wrote it; nothing where it is not all there.
+#[must_use]
 pub fn read_piece(path: &Path, offset: u64, length: u64) -> Option<Vec<u8>> {
     let mut bytes = PlainBytes::of(open_named(path).ok()?);
     let mut piece = Vec::new();
@@ -192,6 +213,7 @@ fn source_of(path: &Path, archived_as: Option<&str>) -> Source {
 }
 
 /// Returns what an agent's file is called.
+#[must_use]
 pub fn what_is(surface: Surface) -> &'static str {
     match surface {
         Surface::ClaudeDisk => "a session file of Claude Code",
@@ -206,16 +228,8 @@ pub fn what_is(surface: Surface) -> &'static str {
 }
 
 /// Opens a file to read; somebody named it, perhaps by a link.
-fn open_named(path: &Path) -> Result<File, Failure> {
-    open_regular(path, Links::Followed).map_err(|error| cannot("read", path, &error))
-}
-
-/// Returns that something cannot be done with a path, and why.
-pub fn cannot(what: &str, path: &Path, error: &io::Error) -> Failure {
-    Failure::could_not(match NotRegular::inside(error) {
-        Some(_) => format!("`{}` is no regular file", path.display()),
-        None => format!("cannot {what} `{}`: {error}", path.display()),
-    })
+fn open_named(path: &Path) -> Result<File, FileError> {
+    open_regular(path, Links::Followed).map_err(|error| FileError::of("read", path, error))
 }
 
 #[cfg(test)]
@@ -230,7 +244,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("s.jsonl");
         std::fs::write(&path, format!("{LINE}\n")).unwrap();
-        let opened = Opened::open(&path).unwrap();
+        let opened = AgentFile::open(&path).unwrap();
         // Whatever is at its place by now is not what was looked at.
         std::fs::write(dir.path().join("t.jsonl"), "[]\n").unwrap();
         std::fs::rename(dir.path().join("t.jsonl"), &path).unwrap();

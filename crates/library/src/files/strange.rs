@@ -3,11 +3,10 @@
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::Path;
 
-use steno_adapters::{NoSession, Sniffed, Surface, no_session, sniff};
+use steno_adapters::{Sniffed, Surface, no_session, sniff};
 use steno_model::Envelope;
 
-use super::{cannot, open_named};
-use crate::failure::Failure;
+use super::{FileError, open_named};
 
 /// How much of a file is searched for a line of ours.
 const SEARCHED_BYTES_MAX: u64 = 64 * 1024 * 1024;
@@ -42,8 +41,11 @@ pub fn sniff_document(head: &[u8]) -> Option<Sniffed> {
 
 /// Fails unless a line of the file is an event of ours, or was meant to be one: then it is a transcript that may be
 /// damaged. A file without a byte is a transcript without events.
-pub fn check_ours(path: &Path) -> Result<(), Failure> {
-    let failed = |error| cannot("read", path, &error);
+///
+/// # Errors
+/// What it is else, or what the system says.
+pub fn check_ours(path: &Path) -> Result<(), FileError> {
+    let failed = |error| FileError::of("read", path, error);
     let mut lines = BufReader::new(open_named(path)?.take(SEARCHED_BYTES_MAX));
     let mut line = Vec::new();
     let mut head = Vec::new();
@@ -56,7 +58,7 @@ pub fn check_ours(path: &Path) -> Result<(), Failure> {
             return Ok(());
         }
         if let Some(what) = no_session(&line).filter(|_| head.is_empty()) {
-            return Err(is_no_session(path, what));
+            return Err(FileError::NoSession { path: path.to_owned(), what });
         }
         if head.is_empty() {
             head.extend_from_slice(&line[..line.len().min(GZIP_MAGIC.len())]);
@@ -65,31 +67,12 @@ pub fn check_ours(path: &Path) -> Result<(), Failure> {
     if head.is_empty() {
         return Ok(());
     }
-    let name = path.display();
-    let neither = format!("`{name}` is neither a transcript nor a file of an agent that we can read");
+    let path = path.to_owned();
     Err(match &head[..] {
-        head if head == GZIP_MAGIC => {
-            Failure::nothing(format!("`{name}` is compressed with gzip, which is not read"))
-                .with_hint("unpack it first; zstd is read as it is")
-        }
-        head if UTF16_MARKS.iter().any(|mark| head == mark) => {
-            Failure::nothing(format!("{neither}: it is UTF-16")).with_hint("turn it into UTF-8 first")
-        }
-        _ => Failure::nothing(neither),
+        head if head == GZIP_MAGIC => FileError::Gzip { path },
+        head if UTF16_MARKS.iter().any(|mark| head == mark) => FileError::Utf16 { path },
+        _ => FileError::Unknown { path: path.display().to_string() },
     })
-}
-
-/// Returns what ends a command that was given something which is no session, and which commands read it.
-pub fn is_no_session(path: &Path, what: NoSession) -> Failure {
-    let name = path.display();
-    match what {
-        NoSession::Archive => Failure::nothing(format!("`{name}` is a tar archive, and no session file"))
-            .with_hint("`steno spine validate` and `distill` read bundles; else unpack it, and give the session file in `rollout`"),
-        NoSession::Spine => {
-            Failure::nothing(format!("`{name}` is a segment of a trace spine, and no session file"))
-                .with_hint("`steno spine validate` and `distill` read the directory that it lies in")
-        }
-    }
 }
 
 /// Tells whether a line is an event of ours, or begins as each of them does.

@@ -5,11 +5,10 @@ use std::hash::Hash;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use steno_views::{Lines, count, visible};
+use steno_views::{Lines, visible};
 
 use super::strange::check_ours;
-use super::{Opened, Reading, cannot, what_is};
-use crate::failure::Failure;
+use super::{AgentFile, FileError, Reading};
 
 /// How deep below a given directory files are looked for.
 const DEPTH_MAX: usize = 32;
@@ -18,14 +17,14 @@ const DEPTH_MAX: usize = 32;
 #[derive(Default)]
 pub struct Files {
     /// A file that had to be opened to tell what it is.
-    opened: Option<Opened>,
+    opened: Option<AgentFile>,
     waiting: Vec<PathBuf>,
     /// The sources that the archive has of files, by path: runs are named after them.
     sources: HashMap<PathBuf, String>,
     /// Whether there is more to answer from than these files, so that none of them failing is the end of it.
     has_more: bool,
     /// Paths at which nothing could even be looked for.
-    failures: Vec<Failure>,
+    failures: Vec<FileError>,
 }
 
 /// What became of files. What could not be read was said, or is said by [`Tally::check`].
@@ -50,19 +49,24 @@ pub struct Tally {
 
 impl Tally {
     /// Fails when something could not be read: what was shown is good, and not all.
-    pub fn check(self) -> Result<(), Failure> {
+    ///
+    /// # Errors
+    /// [`FileError::Unread`].
+    pub fn check(self) -> Result<(), FileError> {
         if self.unread == 0 || self.is_enough {
             return Ok(());
         }
-        Err(Failure::could_not(format!("could not read {} of {}", self.unread, count(self.total, "path"))))
+        Err(FileError::Unread { unread: self.unread, total: self.total })
     }
 
     /// Fails also when there was no agent's file at `path`.
-    pub fn check_known(self, path: &str) -> Result<(), Failure> {
+    ///
+    /// # Errors
+    /// [`FileError::Unknown`] then.
+    pub fn check_known(self, path: &str) -> Result<(), FileError> {
         self.check()?;
         if self.known == 0 && !self.is_enough {
-            let message = format!("`{path}` is neither a transcript nor a file of an agent that we can read");
-            return Err(Failure::nothing(message));
+            return Err(FileError::Unknown { path: path.to_owned() });
         }
         Ok(())
     }
@@ -70,13 +74,14 @@ impl Tally {
 
 impl Files {
     /// Finds the files that paths name: themselves, or below a directory all that may be an agent's.
+    #[must_use]
     pub fn find(paths: &[PathBuf]) -> Self {
         let mut found = Self::default();
         for path in paths {
             match std::fs::metadata(path) {
                 Ok(about) if about.is_dir() => found.walk(path, DEPTH_MAX),
                 Ok(_) => found.waiting.push(path.clone()),
-                Err(error) => found.failures.push(cannot("read", path, &error)),
+                Err(error) => found.failures.push(FileError::of("read", path, error)),
             }
         }
         // In the same order everywhere, a session's file before those below its directory, and each file once, however
@@ -99,23 +104,26 @@ impl Files {
     /// Returns the files at a path, unless it is a transcript of ours, or a damaged one.
     ///
     /// Fails for a file that is neither ours nor one that an adapter reads, and says what it is.
-    pub fn unless_transcript(path: &Path) -> Result<Option<Self>, Failure> {
+    ///
+    /// # Errors
+    /// That, or what the system says.
+    pub fn unless_transcript(path: &Path) -> Result<Option<Self>, FileError> {
         if path.is_dir() {
             return Ok(Some(Self::find(&[path.to_owned()])));
         }
-        let opened = Opened::open(path)?;
+        let opened = AgentFile::open(path)?;
         let Some(sniffed) = opened.sniffed() else {
             // A damaged transcript is to be told as one.
             return check_ours(path).map(|()| None);
         };
         if opened.surface().is_none() {
-            let what = what_is(sniffed.surface);
-            return Err(Failure::nothing(format!("`{}` is {what}, which is not read yet", path.display())));
+            return Err(FileError::NotReadYet { path: path.to_owned(), surface: sniffed.surface });
         }
         Ok(Some(Self { opened: Some(opened), ..Self::default() }))
     }
 
     /// Splits the files into groups by what `key` says of each, in the order of their first; one without a key is alone.
+    #[must_use]
     pub fn groups<K: Eq + Hash>(self, mut key: impl FnMut(&Path) -> Option<K>) -> Vec<Self> {
         let mut groups = Vec::<Self>::new();
         let mut places = HashMap::new();
@@ -134,27 +142,34 @@ impl Files {
     }
 
     /// Returns the paths that are to be read.
+    #[must_use]
     pub fn paths(&self) -> &[PathBuf] {
         &self.waiting
     }
 
     /// Returns what could not even be looked for.
-    pub fn into_failures(self) -> Vec<Failure> {
+    #[must_use]
+    pub fn into_failures(self) -> Vec<FileError> {
         self.failures
     }
 
     /// Hands each file to `read`, which returns what it found if an agent wrote it.
     ///
     /// One that cannot be read is said and takes nothing from the others; only when there are no others it is an error.
+    ///
+    /// # Errors
+    /// What is wrong with the only one.
     pub fn each(
         self,
-        mut read: impl FnMut(Opened) -> Result<Option<Reading>, Failure>,
-    ) -> Result<Tally, Failure> {
+        mut read: impl FnMut(AgentFile) -> Result<Option<Reading>, FileError>,
+    ) -> Result<Tally, FileError> {
         let opened = self.opened.into_iter().map(Ok);
         let total = (opened.len() + self.waiting.len() + self.failures.len()) as u64;
         let mut tally = Tally { total, ..Tally::default() };
         let files = opened.chain(
-            self.waiting.iter().map(|path| Opened::open_as(path, self.sources.get(path).map(String::as_str))),
+            self.waiting
+                .iter()
+                .map(|path| AgentFile::open_as(path, self.sources.get(path).map(String::as_str))),
         );
         for outcome in self.failures.into_iter().map(Err).chain(files) {
             match outcome.and_then(&mut read) {
@@ -172,9 +187,9 @@ impl Files {
                         break;
                     }
                 }
-                Err(failure) if tally.total == 1 && !self.has_more => return Err(failure),
-                Err(failure) => {
-                    tracing::warn!("{}", visible(&failure.message, Lines::Escape));
+                Err(error) if tally.total == 1 && !self.has_more => return Err(error),
+                Err(error) => {
+                    tracing::warn!("{}", visible(&error.to_string(), Lines::Escape));
                     tally.unread += 1;
                 }
             }
@@ -185,7 +200,7 @@ impl Files {
     /// Adds what may be an agent's file below a directory.
     fn walk(&mut self, dir: &Path, depth: usize) {
         if let Err(error) = self.walk_entries(dir, depth) {
-            self.failures.push(cannot("list", dir, &error));
+            self.failures.push(FileError::of("list", dir, error));
         }
     }
 

@@ -1,0 +1,91 @@
+//! Why an agent's file, or a transcript at a path, cannot be read.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use steno_adapters::{NoSession, Surface};
+use steno_disk::NotRegular;
+
+use super::what_is;
+
+/// Why a file cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum FileError {
+    /// The system refused.
+    #[error("cannot {doing} `{}`: {source}", path.display())]
+    Io {
+        /// What was tried, as a verb.
+        doing: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// There is something else.
+    #[error("`{}` is no regular file", path.display())]
+    NotRegular {
+        /// The path.
+        path: PathBuf,
+    },
+    /// It is a file of ours, and no session.
+    #[error("`{}` is {}, and no session file", path.display(), no_session_words(*what))]
+    NoSession {
+        /// The file.
+        path: PathBuf,
+        /// What it is.
+        what: NoSession,
+    },
+    /// It is of an agent, and no adapter reads it yet.
+    #[error("`{}` is {}, which is not read yet", path.display(), what_is(*surface))]
+    NotReadYet {
+        /// The file.
+        path: PathBuf,
+        /// What it is.
+        surface: Surface,
+    },
+    /// It is compressed in a way that is not read.
+    #[error("`{}` is compressed with gzip, which is not read", path.display())]
+    Gzip {
+        /// The file.
+        path: PathBuf,
+    },
+    /// It is text in another encoding.
+    #[error("`{}` is neither a transcript nor a file of an agent that we can read: it is UTF-16", path.display())]
+    Utf16 {
+        /// The file.
+        path: PathBuf,
+    },
+    /// Nobody knows what it is.
+    #[error("`{path}` is neither a transcript nor a file of an agent that we can read")]
+    Unknown {
+        /// The file, as it was named.
+        path: String,
+    },
+    /// Not all of several could be read; each was told.
+    #[error("could not read {unread} of {}", steno_views::count(*total, "path"))]
+    Unread {
+        /// How many could not.
+        unread: u64,
+        /// How many there are.
+        total: u64,
+    },
+}
+
+impl FileError {
+    /// Returns that something cannot be done with a path, and why.
+    #[must_use]
+    pub fn of(doing: &'static str, path: &Path, source: io::Error) -> Self {
+        let path = path.to_owned();
+        match NotRegular::inside(&source) {
+            Some(_) => Self::NotRegular { path },
+            None => Self::Io { doing, path, source },
+        }
+    }
+}
+
+fn no_session_words(what: NoSession) -> &'static str {
+    match what {
+        NoSession::Archive => "a tar archive",
+        NoSession::Spine => "a segment of a trace spine",
+    }
+}
