@@ -1,10 +1,11 @@
 //! What `steno import` costs beside agentsview, how small the archive is, how soon `steno watch` tells of what an agent
-//! writes, and what it costs while nothing happens.
+//! writes, what it costs while nothing happens, and what commands cost that read the store.
 //!
 //! Prints a table and writes `target/bench/archive.json`; `docs/benchmarks.md` explains the rows.
 
 mod following;
 mod import;
+mod reading;
 
 use std::process::ExitCode;
 
@@ -17,11 +18,16 @@ fn main() -> Outcome<ExitCode> {
     let (dir, take) = (suite.dir(), |row| suite.take(row));
     bench_programs::build_steno()?;
     match shared_dir() {
-        Some(shared) if suite.includes("import") => {
-            import::measure(&bench_programs::corpus(&shared, dir)?, dir, take)?;
+        Some(shared) => {
+            let corpus = bench_programs::corpus(&shared, dir)?;
+            if suite.includes("import") {
+                import::measure(&corpus, dir, take)?;
+            }
+            if suite.includes("reading") {
+                reading::measure(&corpus, dir, take)?;
+            }
         }
-        Some(_) => {}
-        None => skipped("import", "there is no history to measure on"),
+        None => skipped("import and reading", "there is no history to measure on"),
     }
     if suite.includes("following") {
         for files in [1_000, 10_000] {

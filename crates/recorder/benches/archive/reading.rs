@@ -1,0 +1,112 @@
+//! What commands cost that read a store, and what they cost with another version of the program, on the same corpus and in
+//! the same minutes.
+
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use steno_testkit::bench_programs::{self, Cost, Measured, Outcome};
+use steno_testkit::bench_report::{Row, median, rounded, target_dir};
+use steno_testkit::places;
+
+const ROUNDS: usize = 5;
+const RATIO_MAX: f64 = 1.1;
+
+/// The variable that names the program to compare with.
+const BEFORE: &str = "STENO_BENCH_BEFORE";
+
+/// The commands, by the names of their rows. `{session}` stands for the longest session, `{out}` for a fresh directory.
+const COMMANDS: [(&str, &[&str]); 5] = [
+    ("ls", &["ls", "--json"]),
+    ("show", &["show", "{session}"]),
+    ("usage", &["usage", "--json"]),
+    ("receipt", &["receipt", "export", "--thread", "{session}", "--turn", "turn-0001"]),
+    ("export atif --all", &["export", "atif", "--all", "-o", "{out}"]),
+];
+
+/// Measures each command, alternating with that of the other program if there is one.
+pub(crate) fn measure(corpus: &Path, dir: &Path, mut take: impl FnMut(Row)) -> Outcome<()> {
+    let place = tempfile::tempdir_in(dir)?;
+    let session = longest_session(corpus)?;
+    let side = |program: PathBuf, name: &str| -> Outcome<Side> {
+        let side = Side { program, store: place.path().join(name), corpus, session: &session };
+        // Each reads what it has written itself: a store of the one may be too new for the other.
+        side.cost(&["import", "--json"])?;
+        Ok(side)
+    };
+    let after = side(target_dir().join("release/steno"), "after")?;
+    let before = std::env::var_os(BEFORE).map(|program| side(program.into(), "before")).transpose()?;
+    for (name, args) in COMMANDS {
+        let (mut ours, mut theirs) = (Vec::new(), Vec::new());
+        for _ in 0..ROUNDS {
+            ours.push(after.cost(args)?);
+            if let Some(before) = &before {
+                theirs.push(before.cost(args)?);
+            }
+        }
+        take(cpu_row(format!("reading, {name}, CPU"), &ours));
+        take(Row::new(format!("reading, {name}, peak memory"), peak_mb(&ours), "MB"));
+        if before.is_some() {
+            take(cpu_row(format!("reading, {name}, CPU before"), &theirs));
+            take(Row::new(format!("reading, {name}, peak memory before"), peak_mb(&theirs), "MB"));
+            let ratio = median_cpu(&ours) / median_cpu(&theirs);
+            take(Row::new(format!("reading, {name}, CPU / before's"), ratio, "ratio").at_most(RATIO_MAX));
+        }
+    }
+    Ok(())
+}
+
+/// A program with the store that it has made of the corpus.
+struct Side<'a> {
+    program: PathBuf,
+    store: PathBuf,
+    corpus: &'a Path,
+    session: &'a str,
+}
+
+impl Side<'_> {
+    fn cost(&self, args: &[&str]) -> Outcome<Cost> {
+        let out = self.store.with_extension("out");
+        if out.exists() {
+            fs::remove_dir_all(&out)?;
+        }
+        let args = args.iter().map(|arg| match *arg {
+            "{session}" => OsString::from(self.session),
+            "{out}" => out.clone().into_os_string(),
+            arg => OsString::from(arg),
+        });
+        let args: Vec<OsString> =
+            ["--store".into(), self.store.clone().into_os_string()].into_iter().chain(args).collect();
+        bench_programs::cost(&Measured {
+            program: &self.program,
+            args: &args.iter().map(OsString::as_os_str).collect::<Vec<&OsStr>>(),
+            home: self.corpus,
+            variables: &[],
+            output: &self.store.with_extension("txt"),
+        })
+    }
+}
+
+/// Returns the id of the session with the longest file.
+fn longest_session(corpus: &Path) -> Outcome<String> {
+    let projects = corpus.join(".claude/projects");
+    let files = places::files_below(&projects).into_iter().map(|name| projects.join(name));
+    // Files of subagents lie deeper.
+    let sessions = files.filter(|path| path.parent().and_then(Path::parent) == Some(&projects));
+    let longest = sessions.max_by_key(|path| fs::metadata(path).map_or(0, |about| about.len()));
+    let id = longest.as_deref().and_then(Path::file_stem).ok_or("the corpus has no session")?;
+    Ok(id.to_string_lossy().into_owned())
+}
+
+fn cpu_row(name: String, costs: &[Cost]) -> Row {
+    let trials: Vec<f64> = costs.iter().map(|cost| rounded(cost.cpu_s)).collect();
+    Row::new(name, median_cpu(costs), "s").with("trials", trials)
+}
+
+fn median_cpu(costs: &[Cost]) -> f64 {
+    median(&costs.iter().map(|cost| cost.cpu_s).collect::<Vec<f64>>())
+}
+
+fn peak_mb(costs: &[Cost]) -> f64 {
+    costs.iter().map(|cost| cost.peak_mb).fold(0.0, f64::max)
+}
