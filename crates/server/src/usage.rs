@@ -1,8 +1,15 @@
 //! Usage of everything that a store has recorded.
 
+use std::sync::Arc;
+
+use serde::de::IgnoredAny;
 use steno_journal::{Error, Reader, Store};
 use steno_model::RunId;
+use steno_vault::{Manifest, Role, Vault};
 use steno_views::usage::UsageBuilder;
+
+/// How much of the end of a transcript is looked at for its last line.
+const LAST_LINE_BYTES_MAX: u64 = 1024 * 1024;
 
 /// How many runs were read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -15,7 +22,8 @@ pub struct RunsRead {
 
 /// Hands the usage of every run of a store to the builder, for as long as somebody wants it.
 ///
-/// A run that cannot be read is logged and marked as incomplete; it takes nothing from the others.
+/// A run that cannot be read is logged and marked as incomplete; it takes nothing from the others. Runs of files that end
+/// inside of a record are marked too.
 ///
 /// # Errors
 /// When the store cannot list its runs.
@@ -41,7 +49,49 @@ pub fn read_runs(
             }
         }
     }
+    for run in torn_runs(&Vault::open(Arc::clone(store.disk()))) {
+        builder.mark_incomplete(run);
+    }
     Ok(read)
+}
+
+/// Returns the runs of archived files that end inside of a record. What of the vault cannot be read is passed over here;
+/// `steno verify` tells of it.
+fn torn_runs(vault: &Vault) -> Vec<RunId> {
+    let sources = vault.sources().unwrap_or_default().into_iter();
+    let manifests = sources.filter_map(|id| vault.manifest(id).ok().flatten());
+    let torn = manifests.filter(|manifest| is_torn(vault, manifest).unwrap_or(false));
+    torn.flat_map(|manifest| manifest.adapted.into_iter().flat_map(|adapted| adapted.runs))
+        .filter_map(|run| RunId::parse(&run).ok())
+        .collect()
+}
+
+fn is_torn(vault: &Vault, manifest: &Manifest) -> Result<bool, steno_vault::Error> {
+    let is_packed = manifest.info.path.0.extension().is_some_and(|ending| ending == "zst");
+    let Some(last) = manifest.generation_last().filter(|_| manifest.info.role == Role::Transcript) else {
+        return Ok(false);
+    };
+    let len = vault.len(manifest, last)?;
+    if is_packed || len == 0 || end_of(vault, manifest, last, len - 1)? == b"\n" {
+        return Ok(false);
+    }
+    let end = end_of(vault, manifest, last, len.saturating_sub(LAST_LINE_BYTES_MAX))?;
+    let line = end.rsplit(|byte| *byte == b'\n').next().unwrap_or_default();
+    Ok(!line.trim_ascii().is_empty() && serde_json::from_slice::<IgnoredAny>(line).is_err())
+}
+
+fn end_of(
+    vault: &Vault,
+    manifest: &Manifest,
+    generation: u32,
+    from: u64,
+) -> Result<Vec<u8>, steno_vault::Error> {
+    let mut end = Vec::new();
+    vault.read(manifest, generation, from, |_, bytes| {
+        end.extend_from_slice(bytes);
+        true
+    })?;
+    Ok(end)
 }
 
 fn read_run(

@@ -204,12 +204,18 @@ fn without_a_store_the_homes_are_read_and_it_says_so() {
 
 #[test]
 fn a_record_that_cannot_be_read_makes_a_lower_bound_in_the_store_too() {
-    let steno = Steno::new();
-    let broken = text(&session()).replacen('\n', "\n{\"type\":\n", 1);
-    put(&steno, &home_file(RUN), broken);
-    assert_eq!(steno.run(&["import"]).code, 0);
-    let said = steno.run(&["usage", "--json"]);
-    assert!(said.out.contains(r#""exact":false"#), "{said:?}");
+    let whole = text(&session());
+    let broken = whole.replacen('\n', "\n{\"type\":\n", 1);
+    let torn = format!("{whole}{{\"type\":\"assis");
+    let unfinished = whole.trim_end().to_owned();
+    for (text, is_exact) in [(&whole, true), (&broken, false), (&torn, false), (&unfinished, true)] {
+        let steno = Steno::new();
+        put(&steno, &home_file(RUN), text);
+        assert_eq!(steno.run(&["import"]).code, 0);
+        fs::remove_file(steno.dir.path().join(home_file(RUN))).unwrap();
+        let said = steno.run(&["usage", "--json"]);
+        assert_eq!(lines(&said)[0]["exact"], json!(is_exact), "{said:?}");
+    }
 }
 
 #[test]
