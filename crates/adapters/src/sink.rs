@@ -56,6 +56,14 @@ pub struct SeenEntry<'a> {
     pub detail_name: &'static str,
     /// The part of the record that is its detail, as JSON.
     pub detail: &'a str,
+    /// What the deltas of an item said, where the record that completes it does not.
+    pub accumulated: Option<&'a str>,
     /// The whole record, as it came.
     pub raw: &'a str,
+    /// Why it cannot be read as a record, if it cannot.
+    pub unreadable: Option<&'static str>,
+    /// The generation of the source that it stands in.
+    pub generation: u32,
+    /// Where in the generation its record begins.
+    pub offset: u64,
 }

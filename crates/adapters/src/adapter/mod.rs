@@ -1,5 +1,6 @@
 //! The adapter of one source: frames in, drafts out, whatever the provider.
 
+mod entries;
 #[cfg(test)]
 mod tests;
 
@@ -9,6 +10,7 @@ use std::collections::BTreeMap;
 use steno_model::json::{Fields, JsonString};
 use steno_model::{Frame, Lane, Packing};
 
+use self::entries::InOrder;
 use crate::conversation::{Message, is_envelope};
 use crate::emit::{About, At, Emit, Memory};
 use crate::lines::{Line, Lines};
@@ -56,6 +58,16 @@ pub(crate) enum Read {
     Waiting,
 }
 
+/// What a record without an entry is.
+pub(crate) enum Rest<'a> {
+    /// An unknown entry of a run, with this part of the record as its detail.
+    Unknown { run: &'a Run, detail: &'a str },
+    /// A piece of an item, whose entry has it.
+    Delta,
+    /// Its run is not known yet.
+    Waiting,
+}
+
 /// What a surface's records mean. The state of a session lives here.
 pub(crate) trait Mapper {
     /// What its runs say of themselves.
@@ -72,6 +84,11 @@ pub(crate) trait Mapper {
 
     /// Returns the run that facts of the source itself belong to, if it is known yet.
     fn run(&self) -> Option<&Run>;
+
+    /// Tells what a record is among entries that the mapper has made none of.
+    fn rest<'a>(&'a self, text: &'a str) -> Rest<'a> {
+        self.run().map_or(Rest::Waiting, |run| Rest::Unknown { run, detail: text })
+    }
 
     /// Writes what could not be written yet because the source has not said who it is, and will not.
     fn finish(&mut self, emit: &mut Emit<'_>);
@@ -214,7 +231,11 @@ impl Adapter {
         self.end = self.end.max(frame.offset + frame.bytes.len() as u64);
         let offset = frame.offset + (frame.bytes.len() - bytes.len()) as u64;
         let mut lines = std::mem::take(&mut self.lanes[frame.lane as usize]);
-        lines.feed(offset, bytes, |offset, line| self.line(Place { lane: frame.lane, offset }, line, sink));
+        lines.feed(offset, bytes, |offset, line| {
+            self.in_order(sink, |adapter, sink| {
+                adapter.line(Place { lane: frame.lane, offset }, line, sink);
+            });
+        });
         self.lanes[frame.lane as usize] = lines;
     }
 
@@ -237,6 +258,10 @@ impl Adapter {
     /// Reads a last line without a newline, if it is whole. The source may go on, and its events are the same as if
     /// nobody had asked.
     pub fn pause(&mut self, sink: &mut dyn Sink) {
+        self.in_order(sink, Self::pause_now);
+    }
+
+    fn pause_now(&mut self, sink: &mut dyn Sink) {
         self.completeness.torn_bytes = 0;
         for lane in [Lane::FromAgent, Lane::ToAgent] {
             let lines = std::mem::take(&mut self.lanes[lane as usize]);
@@ -250,19 +275,14 @@ impl Adapter {
     /// Ends the source: what waited for its session to be named is written under a name of our own. No turn, call or
     /// run is ended by it.
     pub fn finish(&mut self, sink: &mut dyn Sink) {
-        self.pause(sink);
-        let at = At {
-            source: &self.source.id,
-            generation: self.generation,
-            offset: self.end,
-            length: 0,
-            unpacked: self.unpacked,
-            text: "null",
-            is_repaired: false,
-        };
+        let sink = &mut InOrder::waiting(sink);
+        self.pause_now(sink);
+        let at = At::end_of(&self.source.id, self.generation, self.end);
         let mut emit = Emit::new(sink, self.mapper.about(), at, &mut self.memory);
         self.mapper.finish(&mut emit);
         self.count_late();
+        self.torn_entries(sink);
+        self.last_entries(sink);
     }
 
     /// Returns the adapter's name and version, like `claude/2`.
@@ -375,6 +395,7 @@ impl Adapter {
             unpacked: self.unpacked,
             text,
             is_repaired,
+            unreadable: None,
         };
         if self.is_rewritten && Fields::parse(text).is_err() {
             // That the source was rewritten is said at its first record, and this is none.
@@ -387,6 +408,9 @@ impl Adapter {
         // The events of a rewritten source's record that has not changed are there already.
         let is_there = emit.was_there();
         let read = if is_there { Read::Understood } else { self.mapper.record(record, &mut emit)? };
+        if !is_there {
+            emit.read();
+        }
         self.completeness.vanished += emit.keep(begun(&*self.mapper));
         self.completeness.records += 1;
         self.completeness.repaired += u64::from(is_repaired && !is_there);
@@ -409,6 +433,7 @@ impl Adapter {
             unpacked: self.unpacked,
             text: &lost.text,
             is_repaired: false,
+            unreadable: Some(lost.why),
         };
         let mut emit = Emit::new(sink, self.mapper.about(), at, &mut self.memory);
         if std::mem::take(&mut self.is_rewritten) {
@@ -417,6 +442,7 @@ impl Adapter {
         if !emit.was_there() {
             self.completeness.unreadable += 1;
             self.mapper.unreadable(lost.why, &mut emit);
+            emit.read();
         }
         self.completeness.vanished += emit.keep(begun(&*self.mapper));
         self.count_late();

@@ -190,7 +190,7 @@ fn system_prompt(agent: &mut Agent, prompt: &RawValue, emit: &mut Emit<'_>) -> R
     let mut block = ContentBlock::text(Fidelity::AgentEmitted, joined(prompt).as_str());
     block.extra.push("label", string("system_prompt"));
     emit.user(&agent.run, vec![block], Extra::default());
-    emit.entry(&agent.run, EntryType::SystemEvent, Some("system_prompt"));
+    emit.entry(&agent.run, EntryType::UserMessage, None);
     Read::Understood
 }
 

@@ -22,6 +22,7 @@ wire! {
         is_replay: "isReplay" as Flag,
         supersedes: "supersedes",
         aborted: "aborted",
+        event: "event",
         // A session's beginning.
         version: "claude_code_version" as Text,
         cwd: "cwd" as Text,

@@ -16,7 +16,7 @@ use super::twins::Sent;
 use super::waiting::{Waiting, Waits};
 use super::wire::Block;
 use super::{CHANNEL, PROVIDER, UNTYPED, stream_facts, stream_user};
-use crate::adapter::{Mapper, Read, Record, Source};
+use crate::adapter::{Mapper, Read, Record, Rest, Source};
 use crate::emit::{About, Emit, push};
 use crate::run::{Run, derived_run_id, run_id_of};
 use crate::wire::{NoObject, Raw, RawField as _, list, object, parse};
@@ -434,6 +434,19 @@ impl Mapper for Stream {
 
     fn run(&self) -> Option<&Run> {
         self.agents.first().map(|agent| &agent.run)
+    }
+
+    fn rest<'a>(&'a self, text: &'a str) -> Rest<'a> {
+        let frame: StreamFrame<'_> = parse(text).unwrap_or_default();
+        let piece: Block<'_> = frame.event.and_then(object).unwrap_or_default();
+        if frame.kind.is("stream_event") && piece.kind.is("content_block_delta") {
+            return Rest::Delta;
+        }
+        let call = frame.parent_tool_use_id.text();
+        let subagent =
+            call.and_then(|call| self.by_call.get(&*call)).and_then(|place| self.agents.get(*place));
+        let agent = subagent.or_else(|| self.agents.get(self.main));
+        agent.map_or(Rest::Waiting, |agent| Rest::Unknown { run: &agent.run, detail: text })
     }
 
     fn finish(&mut self, emit: &mut Emit<'_>) {

@@ -141,6 +141,9 @@ pub(super) fn notice(
 ) -> Read {
     let owner = params.thread_id.or(params.conversation_id).text();
     let detail = message.params.map_or("null", RawValue::get);
+    if emit.wants_entries() && method.starts_with("item/") && params.item_id.is_some() {
+        app.deltas.take(method, params);
+    }
     // The first protocol's notices come beside the ones of today and say the same.
     if BOOKKEEPING.contains(&method) || (method.starts_with("codex/event") && app.has_threads()) {
         return Read::Bookkeeping;
@@ -222,6 +225,7 @@ fn turn_completed(
         Some("interrupted") => (Some("interrupted".into()), EntryType::SystemEvent, Some("interrupt")),
         _ => (failure(), EntryType::Unknown, None),
     };
+    app.deltas.end_turn(owner);
     let conversation = app.conversation(owner, emit);
     if !conversation.end_turn(id.as_ref(), error, emit) {
         emit.system(&conversation.thread.run, "turn/completed", RawJson::parse(detail).ok());
@@ -245,6 +249,9 @@ fn item(
     if let Some(thread) = started_agent(item) {
         // It may speak before the item is complete.
         app.parents.insert(thread.into_owned(), owner.to_owned());
+    }
+    if is_completed && let Some(text) = app.deltas.complete(owner, item) {
+        emit.set_accumulated(text);
     }
     match kind_of(&spelled) {
         Kind::Tool(tool) => is_odd = !tool_item(app, owner, (item, tool, is_completed), detail, emit),

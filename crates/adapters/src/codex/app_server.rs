@@ -8,12 +8,13 @@ use steno_model::json::{Extra, JsonString, RawJson};
 
 use super::app_requests::Requests;
 use super::connection::Conversation;
-use super::notes::{Note, Waiter, Waiting};
+use super::deltas::{DELTA_EVENT, DELTAS, Deltas};
+use super::notes::{Note, Waiter, Waiting, params_of};
 use super::thread::{Channel, Thread};
 use super::usage::Start;
 use super::wire::{self, Answered, Message, Params, ServerEnd};
 use super::{ADAPTER, ENTRY_ADAPTER, PROVIDER, app_notices, app_requests};
-use crate::adapter::{Mapper, Read, Record, Source};
+use crate::adapter::{Mapper, Read, Record, Rest, Source};
 use crate::emit::{About, Emit, push};
 use crate::run::Run;
 use crate::wire::{NoObject, RawField as _, object, parse};
@@ -64,6 +65,7 @@ pub(super) struct AppServer {
     pub(super) spawning: Vec<String>,
     /// Who made a thread, as the call that did says.
     pub(super) parents: HashMap<String, String>,
+    pub(super) deltas: Deltas,
 }
 
 impl AppServer {
@@ -79,6 +81,7 @@ impl AppServer {
             is_quiet: false,
             spawning: Vec::new(),
             parents: HashMap::new(),
+            deltas: Deltas::default(),
         }
     }
 
@@ -302,6 +305,22 @@ impl Mapper for AppServer {
     fn run(&self) -> Option<&Run> {
         let first = self.conversations.get(self.first.as_ref()?)?;
         Some(&first.thread.run)
+    }
+
+    fn rest<'a>(&'a self, text: &'a str) -> Rest<'a> {
+        let message: Message<'_> = parse(text).unwrap_or_default();
+        let method = message.method.text().unwrap_or_default();
+        let is_event_delta = || method.starts_with("codex/event/") && method.ends_with(DELTA_EVENT);
+        if DELTAS.contains(&&*method) || is_event_delta() {
+            return Rest::Delta;
+        }
+        let params: Params<'_> = message.params.and_then(object::<Params<'_>>).unwrap_or_default();
+        let answer: Answered<'_> = message.result.and_then(object::<Answered<'_>>).unwrap_or_default();
+        let made = params.thread.or(answer.thread).and_then(|thread| thread.id.text());
+        let owner = params.thread_id.or(params.conversation_id).text().or(made);
+        let its = owner.and_then(|owner| self.conversations.get(&*owner));
+        let run = its.map(|its| &its.thread.run).or_else(|| self.run());
+        run.map_or(Rest::Waiting, |run| Rest::Unknown { run, detail: params_of(text) })
     }
 
     fn finish(&mut self, emit: &mut Emit<'_>) {

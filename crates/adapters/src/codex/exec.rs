@@ -6,18 +6,19 @@ use serde_json::value::RawValue;
 use steno_model::json::{Extra, JsonString, ObjectWriter, RawJson};
 use steno_model::{EntryType, StepPayload};
 
+use super::deltas::is_delta;
 use super::items::{Kind, kind_of, message_of, type_of};
 use super::legacy::{self, Legacy};
 use super::notes::{Note, Waiting};
 use super::shapes::is_odd_item;
 use super::thread::{Channel, Thread, ToolItem};
-use super::wire::ExecLine;
+use super::wire::{ExecLine, Payload};
 use super::{ADAPTER, ENTRY_ADAPTER, PROVIDER};
-use crate::adapter::{Mapper, Read, Record, Source};
+use crate::adapter::{Mapper, Read, Record, Rest, Source};
 use crate::emit::{About, Emit, EndedBy, TurnEnd, push, string};
 use crate::run::Run;
 use crate::shapes::{is_text, words};
-use crate::wire::{NoObject, RawField as _, parse};
+use crate::wire::{NoObject, RawField as _, object, parse};
 
 static ABOUT: About = CHANNEL;
 
@@ -299,6 +300,14 @@ impl Mapper for Exec {
 
     fn run(&self) -> Option<&Run> {
         self.streams.get(&self.current).map(|stream| &stream.thread.run)
+    }
+
+    fn rest<'a>(&'a self, text: &'a str) -> Rest<'a> {
+        let line: ExecLine<'_> = parse(text).unwrap_or_default();
+        if line.msg.and_then(object::<Payload<'_>>).is_some_and(|event| is_delta(&event)) {
+            return Rest::Delta;
+        }
+        self.run().map_or(Rest::Waiting, |run| Rest::Unknown { run, detail: text })
     }
 
     fn finish(&mut self, emit: &mut Emit<'_>) {

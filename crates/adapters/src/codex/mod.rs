@@ -10,6 +10,7 @@ mod app_requests;
 mod app_server;
 mod calls;
 mod connection;
+mod deltas;
 mod events;
 mod exec;
 mod items;

@@ -43,7 +43,8 @@ impl Note {
 
     fn write_entry(&self, run: &Run, params: Raw<'_>, emit: &mut Emit<'_>) {
         match self {
-            Self::Unreadable(_) | Self::Unknown(_) => emit.entry(run, EntryType::Unknown, None),
+            Self::Unreadable(_) => emit.entry(run, EntryType::Unknown, None),
+            Self::Unknown(_) => emit.entry_with(run, EntryType::Unknown, None, params_of(emit.text())),
             Self::Fact(name) => {
                 let (entry_type, subtype) = entry_of(name);
                 emit.entry_with(run, entry_type, subtype, params.map_or("null", RawValue::get));
@@ -51,6 +52,12 @@ impl Note {
             Self::Failed { .. } => emit.entry(run, EntryType::Error, None),
         }
     }
+}
+
+/// Returns what a message says that is the detail of its entry: its parameters, or all of it if it has none.
+pub(super) fn params_of(text: &str) -> &str {
+    let params = parse::<Message<'_>>(text).ok().and_then(|message| message.params);
+    params.map_or(text, RawValue::get)
 }
 
 /// A note that waits.

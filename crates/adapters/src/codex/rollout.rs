@@ -7,6 +7,7 @@ use steno_model::json::{Extra, JsonString, ObjectWriter, RawJson};
 use steno_model::{ContentBlock, EntryType, Fidelity, RunId, Timestamp};
 use uuid::Uuid;
 
+use super::deltas::is_delta;
 use super::events::{event_msg, settings};
 use super::items::text_of_part;
 use super::notes::{Note, Waiting};
@@ -17,7 +18,7 @@ use super::wire::{
     Compacted, Line, RareLine, Retained, SessionMeta, SourceField, TokenUsageRecord, TurnContext,
 };
 use super::{ADAPTER, ENTRY_ADAPTER, PROVIDER};
-use crate::adapter::{Mapper, Read, Record, Source};
+use crate::adapter::{Mapper, Read, Record, Rest, Source};
 use crate::emit::{About, Emit, push, string};
 use crate::run::{Run, derived_run_id};
 use crate::shapes::is_text;
@@ -213,7 +214,7 @@ impl Rollout {
             let mut block = ContentBlock::text(Fidelity::AgentEmitted, text);
             block.extra.push("label", string("system_prompt"));
             emit.user(&session.run, vec![block], Extra::default());
-            emit.entry(&session.run, EntryType::SystemEvent, Some("system_prompt"));
+            emit.entry(&session.run, EntryType::UserMessage, None);
         }
         let instructions = meta.instructions.string();
         if let Some(text) = instructions.filter(|text| self.instructions.as_ref() != Some(text)) {
@@ -281,6 +282,14 @@ impl Mapper for Rollout {
 
     fn run(&self) -> Option<&Run> {
         self.session.as_ref().map(|session| &session.run)
+    }
+
+    fn rest<'a>(&'a self, text: &'a str) -> Rest<'a> {
+        let line: Line<'_> = parse(text).unwrap_or_default();
+        if is_delta(&line.payload.unwrap_or_default()) {
+            return Rest::Delta;
+        }
+        self.run().map_or(Rest::Waiting, |run| Rest::Unknown { run, detail: text })
     }
 
     fn finish(&mut self, emit: &mut Emit<'_>) {

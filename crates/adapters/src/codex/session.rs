@@ -132,6 +132,7 @@ impl Session {
         }
         self.waiting = Some(TurnAnnounced { id, wait });
         self.is_quiet = true;
+        emit.entry(&self.run, EntryType::Unknown, None);
     }
 
     /// Tells whether a turn is one of the file's own.
@@ -251,6 +252,8 @@ impl Session {
         }
         self.shown_in.push(wait);
         self.is_quiet = true;
+        // What it is becomes clear when the turn is over, and entries come in order.
+        emit.entry(&self.run, EntryType::Unknown, None);
     }
 
     /// Writes the words of a turn that is over which the user was shown and no response has; tells whether any stand

@@ -355,6 +355,7 @@ wire! {
         usage: "usage",
         started_at_ms: "startedAtMs",
         item_text: "text",
+        delta: "delta",
     }
 }
 

@@ -1,8 +1,11 @@
 //! What an adapter knows beside the record at hand: where it stands, what was read before, what waits.
 
+use std::sync::Arc;
+
 use steno_model::json::JsonString;
 use steno_model::{Packing, Timestamp};
 
+use super::ledger::Ledger;
 use super::seen::Seen;
 use crate::adapter::Read;
 
@@ -17,6 +20,24 @@ pub(crate) struct At<'a> {
     /// The record as JSON.
     pub(crate) text: &'a str,
     pub(crate) is_repaired: bool,
+    /// Why the text cannot be read as a record, if it cannot.
+    pub(crate) unreadable: Option<&'static str>,
+}
+
+impl<'a> At<'a> {
+    /// Returns where no record is, at the end of what was read.
+    pub(crate) fn end_of(source: &'a JsonString, generation: u32, offset: u64) -> Self {
+        Self {
+            source,
+            generation,
+            offset,
+            length: 0,
+            unpacked: None,
+            text: "null",
+            is_repaired: false,
+            unreadable: None,
+        }
+    }
 }
 
 /// What an adapter remembers from record to record, whatever its provider.
@@ -29,6 +50,8 @@ pub(crate) struct Memory {
     pub(crate) late: Vec<Read>,
     /// What was read, unless the source is read only once.
     pub(crate) seen: Option<Seen>,
+    /// The records that have no entry yet.
+    pub(crate) ledger: Ledger,
 }
 
 impl Memory {
@@ -40,7 +63,13 @@ impl Memory {
 
 impl Default for Memory {
     fn default() -> Self {
-        Self { clock: None, captured: None, late: Vec::new(), seen: Some(Seen::default()) }
+        Self {
+            clock: None,
+            captured: None,
+            late: Vec::new(),
+            seen: Some(Seen::default()),
+            ledger: Ledger::default(),
+        }
     }
 }
 
@@ -50,8 +79,9 @@ pub(crate) struct Held {
     pub(super) offset: u64,
     pub(super) length: u64,
     pub(super) unpacked: Option<Packing>,
-    pub(super) text: Box<str>,
+    pub(super) text: Arc<str>,
     pub(super) is_repaired: bool,
+    pub(super) unreadable: Option<&'static str>,
     pub(super) clock: Option<Timestamp>,
     pub(super) is_inferred: bool,
 }

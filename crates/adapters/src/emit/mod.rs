@@ -1,11 +1,15 @@
 //! Writes what a record becomes: each draft placed, timed, and tied to the bytes it was made from.
 
 mod calls;
+mod ledger;
 mod memory;
 mod seen;
 mod shallow;
 mod speech;
 mod steps;
+
+use std::cell::OnceCell;
+use std::sync::Arc;
 
 use steno_model::json::{Extra, JsonString, RawJson};
 use steno_model::{
@@ -50,6 +54,12 @@ pub(crate) struct Emit<'a> {
     part: u32,
     /// What the user's message of this record says; kept only for entries.
     said: Option<String>,
+    /// What the deltas of the record's item said; kept only for entries.
+    accumulated: Option<String>,
+    /// How many entries the record has.
+    entries: u32,
+    /// The record's text, if it is kept.
+    kept: OnceCell<Arc<str>>,
     memory: &'a mut Memory,
     is_inferred: bool,
     /// Fields that all events of the record get.
@@ -78,6 +88,9 @@ impl<'a> Emit<'a> {
             at,
             part: 0,
             said: None,
+            accumulated: None,
+            entries: 0,
+            kept: OnceCell::new(),
             memory,
             is_inferred: true,
             marks: Vec::new(),
@@ -102,8 +115,9 @@ impl<'a> Emit<'a> {
             offset: self.at.offset,
             length: self.at.length,
             unpacked: self.at.unpacked,
-            text: self.at.text.into(),
+            text: Arc::clone(self.kept.get_or_init(|| self.at.text.into())),
             is_repaired: self.at.is_repaired,
+            unreadable: self.at.unreadable,
             clock: self.memory.clock.clone(),
             is_inferred: self.is_inferred,
         }
@@ -122,11 +136,23 @@ impl<'a> Emit<'a> {
             unpacked: held.unpacked,
             text: &held.text,
             is_repaired: held.is_repaired,
+            unreadable: held.unreadable,
         };
         let mut emit = Emit::new(&mut *self.sink, self.about, at, &mut *self.memory);
         emit.is_inferred = held.is_inferred;
         write(&mut emit);
+        let entries = emit.entries;
         self.memory.clock = now;
+        if (held.generation, held.offset) == (self.at.generation, self.at.offset) {
+            self.entries += entries;
+        }
+    }
+
+    /// Takes note that the record was read. If it has no entry, it gets one when nobody keeps it any more.
+    pub(crate) fn read(&mut self) {
+        if self.entries == 0 && self.sink.wants_entries() {
+            self.memory.ledger.open(self.hold());
+        }
     }
 
     /// Says what a record is that was kept.
@@ -264,6 +290,16 @@ impl<'a> Emit<'a> {
         RawJson::parse(self.inner.unwrap_or(self.at.text)).unwrap_or_else(|_| RawJson::null())
     }
 
+    /// Tells whether anybody wants entries.
+    pub(crate) fn wants_entries(&self) -> bool {
+        self.sink.wants_entries()
+    }
+
+    /// Sets what the deltas of the record's item said.
+    pub(crate) fn set_accumulated(&mut self, text: String) {
+        self.accumulated = Some(text);
+    }
+
     /// Tells whether anybody wants to know what tools gave.
     pub(crate) fn wants_whole(&self) -> bool {
         self.sink.wants_whole()
@@ -283,6 +319,9 @@ impl<'a> Emit<'a> {
         detail: &str,
     ) {
         if self.sink.wants_entries() {
+            self.entries += 1;
+            self.memory.ledger.close(self.at.generation, self.at.offset);
+            let has_words = !matches!(entry_type, EntryType::Unknown | EntryType::SystemEvent);
             self.sink.entry(SeenEntry {
                 run: run.id,
                 adapter: self.about.entry_adapter,
@@ -294,7 +333,11 @@ impl<'a> Emit<'a> {
                 subtype,
                 detail_name: self.about.detail_name,
                 detail,
+                accumulated: self.accumulated.as_deref().filter(|_| has_words),
                 raw: self.at.text,
+                unreadable: self.at.unreadable,
+                generation: self.at.generation,
+                offset: self.at.offset,
             });
         }
     }

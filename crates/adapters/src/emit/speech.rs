@@ -126,5 +126,6 @@ impl Emit<'_> {
 
 fn text_in(block: &ContentBlock) -> Option<String> {
     let BlockContent::Text(Some(text)) = &block.content else { return None };
-    Some(text.to_text().into_owned())
+    // A system prompt has a label, and is nobody's words.
+    block.extra.get("label").is_none().then(|| text.to_text().into_owned())
 }

@@ -48,13 +48,16 @@ fn entries_are_one_for_each_block_and_result() {
         let runs = reading.runs();
         let counts: Vec<Value> = runs.iter().map(|run| counts(&reading, run)).collect();
         let sum = |what: &str| counts.iter().map(|counts| counts[what].as_u64().unwrap()).sum::<u64>();
+        let system_prompts = reading
+            .of_type("message.user")
+            .filter(|event| event["payload"]["blocks"][0]["label"] == "system_prompt")
+            .count() as u64;
         let pairs = [
-            (EntryType::UserMessage, sum("message_user_prompts")),
+            (EntryType::UserMessage, sum("message_user_prompts") + system_prompts),
             (EntryType::AssistantMessage, sum("text_blocks")),
             (EntryType::Thinking, sum("thinking_blocks")),
             (EntryType::ToolUse, sum("tool_call")),
             (EntryType::ToolResult, sum("tool_result")),
-            (EntryType::Unknown, 0),
         ];
         for (kind, want) in pairs {
             assert_eq!(found(kind) as u64, want, "{name}: {kind:?}");

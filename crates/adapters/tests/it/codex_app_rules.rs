@@ -359,7 +359,13 @@ fn entries_are_those_of_the_specification() {
     assert_eq!(
         entries.0,
         [
+            // The request for the thread, and its answer.
+            "unknown",
+            "unknown",
             "user_message",
+            // The answer, the turn's beginning, and the prompt as an item.
+            "unknown",
+            "unknown",
             "unknown",
             "thinking",
             "thinking",

@@ -31,6 +31,7 @@ mod codex_shapes;
 mod codex_twins;
 mod codex_usage;
 mod codex_waiting;
+mod complete_entries;
 mod conversations;
 mod denials;
 mod golden_pairs;

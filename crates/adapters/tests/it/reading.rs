@@ -28,6 +28,7 @@ pub(crate) struct Entry {
     pub(crate) kind: EntryType,
     pub(crate) source: String,
     pub(crate) subtype: Option<String>,
+    pub(crate) is_unreadable: bool,
 }
 
 /// A piece of a source on its way.
@@ -73,6 +74,7 @@ impl Sink for Collect {
             kind: entry.entry_type,
             source: entry.source.to_json().to_text().into_owned(),
             subtype: entry.subtype.map(str::to_owned),
+            is_unreadable: entry.unreadable.is_some(),
         });
     }
 }

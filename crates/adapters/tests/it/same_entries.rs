@@ -1,13 +1,13 @@
 //! The same work gives the same types of entries, whatever the adapter (R32): on real captures and on lines by hand.
 //!
-//! Left out are `system_event`, by which each program tells of itself, and `token_usage`, which comes once a response but
-//! not at the same place: Claude's first record of a response has it, Codex writes it after the last. Of the app-server
-//! also `unknown` is left out, which R23 asks for where turns begin and end.
+//! Left out are `system_event`, by which each program tells of itself, and `unknown`, which is its bookkeeping. Of
+//! `token_usage` only the number counts, turn by turn: Claude's first record of a response has it, Codex writes it after the
+//! last.
 
 use std::path::Path;
 
 use steno_adapters::{Adapter, Source, claude, codex};
-use steno_model::{EntryType, Vocabulary as _};
+use steno_model::{EntryType, Lane, Vocabulary as _};
 use steno_testkit::{needs, places, shared_dir};
 
 use crate::conversations::{conversations, outline};
@@ -366,9 +366,7 @@ fn check(name: &str, adapter: Adapter, lines: &[String], want: &[EntryType]) -> 
     }
     let text = lines.join("\n") + "\n";
     let reading = read(adapter, &[output(text.as_bytes())]);
-    let of_rule_23 = |entry: &Entry| entry.kind == EntryType::Unknown && lines[0].contains("thread/started");
-    let entries: Vec<Entry> = reading.entries.into_iter().filter(|entry| !of_rule_23(entry)).collect();
-    assert_eq!(types(&entries), words(want), "{name}: {}", lines[1]);
+    assert_eq!(types(&reading.entries), words(want), "{name}: {}", lines[1]);
     assert_eq!(reading.completeness.unknown.len(), 0, "{name}: {}", lines[1]);
     1
 }
@@ -431,7 +429,9 @@ fn words(types: &[EntryType]) -> Vec<&'static str> {
 }
 
 fn types(entries: &[Entry]) -> Vec<&'static str> {
-    let kept = |kind: &EntryType| !matches!(kind, EntryType::SystemEvent | EntryType::TokenUsage);
+    let kept = |kind: &EntryType| {
+        !matches!(kind, EntryType::SystemEvent | EntryType::TokenUsage | EntryType::Unknown)
+    };
     entries.iter().map(|entry| entry.kind).filter(kept).map(EntryType::as_str).collect()
 }
 
@@ -453,7 +453,8 @@ const CALL: &str = "tool_use tool_result";
 
 /// The main runs, round by round; an empty side has no such round.
 const ROUNDS: [Round; 17] = [
-    same("user_message"),
+    // The system prompt, and the prompt.
+    same("user_message user_message"),
     same(THOUGHT_TEXT_CALL),
     same("thinking tool_use tool_result"),
     same("assistant_message tool_use tool_use tool_result tool_result"),
@@ -524,4 +525,85 @@ fn entries_of(directory: &Path, part: &str) -> Vec<Entry> {
         all.filter(|entries| entries.iter().all(|entry| entry.source == "main")).collect();
     let [one] = &main[..] else { panic!("{} main runs of {part}", main.len()) };
     one.clone()
+}
+
+/// A turn as each surface records it, those with `>` before them sent to the agent: a prompt, a response with a thought,
+/// a text and a call, and a response with a text.
+const TURN_DISK: &[&str] = &[
+    r#"{"type":"user","uuid":"a1","sessionId":"0f000000-0000-4000-8000-000000000001","timestamp":"2026-06-08T08:14:42.000Z","message":{"role":"user","content":"Go"}}"#,
+    r#"{"type":"assistant","uuid":"a2","sessionId":"0f000000-0000-4000-8000-000000000001","message":{"id":"m1","role":"assistant","content":[{"type":"thinking","thinking":"Hm.","signature":"s"}],"usage":{"output_tokens":1}}}"#,
+    r#"{"type":"assistant","uuid":"a3","sessionId":"0f000000-0000-4000-8000-000000000001","message":{"id":"m1","role":"assistant","content":[{"type":"text","text":"Looking."}],"usage":{"output_tokens":1}}}"#,
+    r#"{"type":"assistant","uuid":"a4","sessionId":"0f000000-0000-4000-8000-000000000001","message":{"id":"m1","role":"assistant","content":[{"type":"tool_use","id":"c1","name":"Bash","input":{"command":"ls"}}],"usage":{"output_tokens":9}}}"#,
+    r#"{"type":"user","uuid":"a5","sessionId":"0f000000-0000-4000-8000-000000000001","message":{"role":"user","content":[{"type":"tool_result","tool_use_id":"c1","content":"a"}]}}"#,
+    r#"{"type":"file-history-snapshot","messageId":"a5"}"#,
+    r#"{"type":"assistant","uuid":"a6","sessionId":"0f000000-0000-4000-8000-000000000001","message":{"id":"m2","role":"assistant","stop_reason":"end_turn","content":[{"type":"text","text":"Done."}],"usage":{"output_tokens":2}}}"#,
+    r#"{"type":"system","subtype":"turn_duration","uuid":"a7","sessionId":"0f000000-0000-4000-8000-000000000001","durationMs":1}"#,
+];
+
+const TURN_STREAM: &[&str] = &[
+    r#">{"type":"user","message":{"role":"user","content":"Go"}}"#,
+    r#"{"type":"system","subtype":"init","session_id":"0f000000-0000-4000-8000-000000000001"}"#,
+    r#"{"type":"stream_event","session_id":"0f000000-0000-4000-8000-000000000001","event":{"type":"message_start"}}"#,
+    r#"{"type":"stream_event","session_id":"0f000000-0000-4000-8000-000000000001","event":{"type":"content_block_delta","delta":{"type":"thinking_delta","thinking":"Hm."}}}"#,
+    r#"{"type":"assistant","session_id":"0f000000-0000-4000-8000-000000000001","message":{"id":"m1","role":"assistant","content":[{"type":"thinking","thinking":"Hm.","signature":"s"},{"type":"text","text":"Looking."},{"type":"tool_use","id":"c1","name":"Bash","input":{"command":"ls"}}],"usage":{"output_tokens":1}}}"#,
+    r#"{"type":"user","session_id":"0f000000-0000-4000-8000-000000000001","message":{"role":"user","content":[{"type":"tool_result","tool_use_id":"c1","content":"a"}]}}"#,
+    r#"{"type":"assistant","session_id":"0f000000-0000-4000-8000-000000000001","message":{"id":"m2","role":"assistant","content":[{"type":"text","text":"Done."}],"usage":{"output_tokens":2}}}"#,
+];
+
+const TURN_ROLLOUT: &[&str] = &[
+    r#"{"timestamp":"2026-11-15T07:00:00.000Z","type":"session_meta","payload":{"id":"01a1de00-0000-7000-8000-000000000001"}}"#,
+    r#"{"type":"event_msg","payload":{"type":"task_started","turn_id":"t1"}}"#,
+    r#"{"type":"turn_context","payload":{"model":"m"}}"#,
+    r#"{"type":"response_item","payload":{"type":"message","role":"user","content":[{"type":"input_text","text":"Go"}]}}"#,
+    r#"{"type":"event_msg","payload":{"type":"user_message","message":"Go"}}"#,
+    r#"{"type":"response_item","payload":{"type":"reasoning","id":"rs1","summary":[{"type":"summary_text","text":"Hm."}]}}"#,
+    r#"{"type":"event_msg","payload":{"type":"agent_reasoning","text":"Hm."}}"#,
+    r#"{"type":"event_msg","payload":{"type":"agent_message","message":"Looking."}}"#,
+    r#"{"type":"response_item","payload":{"type":"message","role":"assistant","content":[{"type":"output_text","text":"Looking."}]}}"#,
+    r#"{"type":"response_item","payload":{"type":"function_call","name":"exec_command","arguments":"{\"cmd\":\"ls\"}","call_id":"c1"}}"#,
+    r#"{"type":"event_msg","payload":{"type":"token_count","info":{"total_token_usage":{"output_tokens":9,"total_tokens":9},"last_token_usage":{"output_tokens":9,"total_tokens":9}}}}"#,
+    r#"{"type":"response_item","payload":{"type":"function_call_output","call_id":"c1","output":"a"}}"#,
+    r#"{"type":"response_item","payload":{"type":"message","role":"assistant","content":[{"type":"output_text","text":"Done."}]}}"#,
+    r#"{"type":"event_msg","payload":{"type":"token_count","info":{"total_token_usage":{"output_tokens":11,"total_tokens":11},"last_token_usage":{"output_tokens":2,"total_tokens":2}}}}"#,
+    r#"{"type":"event_msg","payload":{"type":"task_complete","turn_id":"t1","last_agent_message":"Done."}}"#,
+];
+
+const TURN_APP_SERVER: &[&str] = &[
+    r#"{"method":"thread/started","params":{"thread":{"id":"t1"}}}"#,
+    r#">{"id":2,"method":"turn/start","params":{"threadId":"t1","input":[{"type":"text","text":"Go"}]}}"#,
+    r#"{"id":2,"result":{"turn":{"id":"u1","status":"inProgress"}}}"#,
+    r#"{"method":"turn/started","params":{"threadId":"t1","turn":{"id":"u1"}}}"#,
+    r#"{"method":"item/completed","params":{"threadId":"t1","item":{"type":"userMessage","id":"i0","content":[{"type":"text","text":"Go"}]}}}"#,
+    r#"{"method":"item/completed","params":{"threadId":"t1","item":{"type":"reasoning","id":"rs1","summary":["Hm."],"content":[]}}}"#,
+    r#"{"method":"item/agentMessage/delta","params":{"threadId":"t1","itemId":"m1","delta":"Looking."}}"#,
+    r#"{"method":"item/completed","params":{"threadId":"t1","item":{"type":"agentMessage","id":"m1","text":"Looking."}}}"#,
+    r#"{"method":"item/started","params":{"threadId":"t1","item":{"type":"commandExecution","id":"c1","command":"ls","status":"inProgress"}}}"#,
+    r#"{"method":"thread/tokenUsage/updated","params":{"threadId":"t1","tokenUsage":{"total":{"outputTokens":9},"last":{"outputTokens":9}}}}"#,
+    r#"{"method":"item/completed","params":{"threadId":"t1","item":{"type":"commandExecution","id":"c1","command":"ls","status":"completed","aggregatedOutput":"a","exitCode":0}}}"#,
+    r#"{"method":"item/completed","params":{"threadId":"t1","item":{"type":"agentMessage","id":"m2","text":"Done."}}}"#,
+    r#"{"method":"thread/tokenUsage/updated","params":{"threadId":"t1","tokenUsage":{"total":{"outputTokens":11},"last":{"outputTokens":2}}}}"#,
+    r#"{"method":"turn/completed","params":{"threadId":"t1","turn":{"id":"u1","status":"completed"}}}"#,
+];
+
+#[test]
+fn a_turn_gives_the_same_types_and_as_many_reports_of_usage_on_every_surface() {
+    let surfaces = [
+        ("claude disk", claude::disk(source()), TURN_DISK),
+        ("claude stream", claude::stream(source()), TURN_STREAM),
+        ("codex rollout", codex::rollout(source()), TURN_ROLLOUT),
+        ("codex app-server", codex::app_server(source()), TURN_APP_SERVER),
+    ];
+    for (name, adapter, lines) in surfaces {
+        let piece = |line: &&str| {
+            let sent = line.strip_prefix('>');
+            let lane = if sent.is_some() { Lane::ToAgent } else { Lane::FromAgent };
+            Piece { lane, captured: None, bytes: format!("{}\n", sent.unwrap_or(line)).into_bytes() }
+        };
+        let entries = read(adapter, &lines.iter().map(piece).collect::<Vec<_>>()).entries;
+        let want = [UserMessage, Thinking, AssistantMessage, ToolUse, ToolResult, AssistantMessage];
+        assert_eq!(types(&entries), words(&want), "{name}");
+        let usage = entries.iter().filter(|entry| entry.kind == EntryType::TokenUsage).count();
+        assert_eq!(usage, 2, "{name}");
+        assert!(entries.len() >= lines.iter().filter(|line| !line.contains("delta")).count(), "{name}");
+    }
 }

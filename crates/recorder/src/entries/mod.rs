@@ -237,6 +237,9 @@ fn detail(seen: &SeenEntry<'_>) -> RawJson {
     let record = RawJson::parse(seen.detail).unwrap_or_else(|_| RawJson::null());
     RawJson::object(|object| {
         object.json(seen.detail_name, &record);
+        if let Some(text) = seen.accumulated {
+            object.string("text", &text.into());
+        }
         if let Some(subtype) = seen.subtype {
             object.string("subtype", &subtype.into());
         }

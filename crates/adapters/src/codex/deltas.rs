@@ -1,0 +1,95 @@
+//! What the deltas of items said, for the entry of an item that is completed without its text (R16).
+
+use std::collections::HashMap;
+
+use steno_model::limits::LINE_BYTES_MAX;
+
+use super::items::{Kind, Tool, kind_of, type_of};
+use super::wire::{Item, Params, Payload};
+use crate::wire::{Raw, RawField as _};
+
+/// Notices that are a piece of an item.
+pub(super) const DELTAS: [&str; 6] = [
+    "item/agentMessage/delta",
+    "item/commandExecution/outputDelta",
+    "item/fileChange/outputDelta",
+    "item/plan/delta",
+    "item/reasoning/summaryTextDelta",
+    "item/reasoning/textDelta",
+];
+
+/// The end of events' names that are a piece of an item, in rollouts and in the first protocol.
+pub(super) const DELTA_EVENT: &str = "_delta";
+
+/// Tells whether an event is a piece of an item.
+pub(super) fn is_delta(event: &Payload<'_>) -> bool {
+    event.kind.text().is_some_and(|kind| kind.ends_with(DELTA_EVENT))
+}
+
+/// What was said of an item so far.
+#[derive(Default)]
+struct Pieces {
+    text: String,
+    summary: String,
+}
+
+/// The items of a connection that are not complete.
+#[derive(Default)]
+pub(super) struct Deltas {
+    /// By thread and item.
+    items: HashMap<String, HashMap<String, Pieces>>,
+    /// How many bytes are kept.
+    bytes: usize,
+}
+
+impl Deltas {
+    /// Takes a piece of an item.
+    pub(super) fn take(&mut self, method: &str, params: &Params<'_>) {
+        let (Some(thread), Some(item)) = (params.thread_id.text(), params.item_id.text()) else { return };
+        let is_part = method == "item/reasoning/summaryPartAdded";
+        let Some(piece) = params.delta.text().or_else(|| is_part.then(|| "\n\n".into())) else { return };
+        if self.bytes + piece.len() > LINE_BYTES_MAX {
+            return;
+        }
+        let items = self.items.entry(thread.into_owned()).or_default();
+        let pieces = items.entry(item.into_owned()).or_default();
+        let text =
+            if method.starts_with("item/reasoning/summary") { &mut pieces.summary } else { &mut pieces.text };
+        if !(is_part && text.is_empty()) {
+            text.push_str(&piece);
+            self.bytes += piece.len();
+        }
+    }
+
+    /// Forgets an item that is complete; returns what its deltas said if it has no text itself.
+    pub(super) fn complete(&mut self, thread: &str, item: &Item<'_>) -> Option<String> {
+        let pieces = self.items.get_mut(thread)?.remove(&*item.id.text()?)?;
+        self.bytes -= pieces.text.len() + pieces.summary.len();
+        let text = if pieces.text.is_empty() { pieces.summary } else { pieces.text };
+        (!text.is_empty() && !has_text(item)).then_some(text)
+    }
+
+    /// Forgets the items of a turn that is over.
+    pub(super) fn end_turn(&mut self, thread: &str) {
+        for pieces in self.items.remove(thread).into_iter().flat_map(HashMap::into_values) {
+            self.bytes -= pieces.text.len() + pieces.summary.len();
+        }
+    }
+}
+
+/// Tells whether an item has what its deltas would say.
+fn has_text(item: &Item<'_>) -> bool {
+    let says = |field: Raw<'_>| field.is_some_and(|value| !matches!(value.get(), "null" | "\"\"" | "[]"));
+    match kind_of(&type_of(item)) {
+        Kind::Reasoning => says(item.text) || says(item.content) || says(item.summary),
+        Kind::Tool(Tool::Command) => says(item.output()),
+        Kind::Tool(_)
+        | Kind::UserMessage
+        | Kind::AgentMessage
+        | Kind::Compaction
+        | Kind::SubagentActivity
+        | Kind::Fact(_)
+        | Kind::Warning
+        | Kind::Unknown => says(item.text),
+    }
+}
