@@ -55,9 +55,7 @@ pub fn check_run_with(
     each: &mut dyn FnMut(&Envelope<'_>),
 ) -> Result<Checked, Error> {
     let path = RunFile::Transcript(run).path();
-    // Seals first: one that is made while the file is read covers no more than what will be read.
-    let (mut seals, seals_ending) = scan_seals(&**store.disk(), run)?;
-    let file = store.disk().open_read(&path).map_err(|source| Error::io("open", &path, source))?;
+    let SealedFile { file, mut seals, ending: seals_ending } = open_with_seals(store, run)?;
     seals.extend(expected);
     match file {
         Some(file) => Ok(Checked {
@@ -73,6 +71,42 @@ pub fn check_run_with(
             }),
             None => Err(Error::NoSuchRun { run }),
         },
+    }
+}
+
+/// A transcript, if it is there, with its seals and what comes after them in their own file.
+struct SealedFile {
+    file: Option<Arc<dyn DiskFile>>,
+    seals: Vec<Seal>,
+    ending: Ending,
+}
+
+/// Opens a transcript and reads the seals that belong to it: another one may take its place meanwhile.
+///
+/// Seals are read before the file is: one that is made while the file is read covers no more than what will be read.
+fn open_with_seals(store: &Store, run: RunId) -> Result<SealedFile, Error> {
+    const TRIES: u32 = 8;
+    let (disk, path) = (&**store.disk(), RunFile::Transcript(run).path());
+    let failed = |doing| {
+        let path = &path;
+        move |source| Error::io(doing, path, source)
+    };
+    let mut tried = 0;
+    loop {
+        let file = disk.open_read(&path).map_err(failed("open"))?;
+        let found = scan_seals(disk, run);
+        tried += 1;
+        let opened = file.as_ref().map(|file| file.identity()).transpose().map_err(failed("look at"))?;
+        let named = disk.identity(&path).map_err(failed("look at"))?;
+        let is_same = match (&opened, &named) {
+            (Some(opened), Some(named)) => opened.is_same_file(named),
+            (None, None) => true,
+            (Some(_), None) | (None, Some(_)) => false,
+        };
+        if is_same || tried == TRIES {
+            let (seals, ending) = found?;
+            return Ok(SealedFile { file, seals, ending });
+        }
     }
 }
 

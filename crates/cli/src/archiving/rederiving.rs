@@ -74,14 +74,15 @@ pub fn finish(archive: &mut Archive, stop: &Stop) -> Result<Rederived, Failure> 
     if !archive.may_await() {
         return Ok(Rederived::default());
     }
-    let awaiting = archive.awaiting().map_err(failure)?;
+    let mut awaiting = archive.awaiting().map_err(failure)?;
+    awaiting.skip_left();
     let done = rederive(archive, &awaiting, stop)?;
     note(archive, &done);
     Ok(done)
 }
 
 /// Writes down that nothing awaits it any more, if that is so. Should that fail, it is looked for again the next time.
-pub fn note(archive: &Archive, done: &Rederived) {
+pub fn note(archive: &mut Archive, done: &Rederived) {
     if done.is_complete()
         && let Err(error) = archive.note_derived()
     {
@@ -103,10 +104,11 @@ fn derive_beside(journal: Journal, told: Arc<AtomicBool>) -> Result<(), Error> {
     if !archive.may_await() {
         return Ok(());
     }
-    let awaiting = archive.awaiting()?;
+    let mut awaiting = archive.awaiting()?;
+    awaiting.skip_left();
     let done = archive.rederive(&awaiting, &mut Bar::new(told, ProgressDrawTarget::hidden()));
     archive.settle()?;
-    note(&archive, &done);
+    note(&mut archive, &done);
     for line in words(&done) {
         tell(&line);
     }

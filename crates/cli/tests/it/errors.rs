@@ -265,7 +265,7 @@ fn unusable(how: &str) -> Steno {
     let steno = if how == "newer" { store() } else { Steno::new() };
     match how {
         "newer" => {
-            fs::write(steno.store().join("format.json"), r#"{"format":"steno.store","version":2}"#).unwrap();
+            fs::write(steno.store().join("format.json"), r#"{"format":"steno.store","version":3}"#).unwrap();
         }
         "file" => fs::write(steno.store(), "not a directory\n").unwrap(),
         _ => {
@@ -288,7 +288,7 @@ fn a_place_that_is_no_store_of_ours_is_a_3() {
 
 #[test]
 fn a_store_of_a_newer_format_is_refused_with_a_hint() {
-    let said = check(&unusable("newer"), &["ls"], 3, "version 2");
+    let said = check(&unusable("newer"), &["ls"], 3, "version 3");
     assert!(said.err.contains("hint: "), "{}", said.err);
 }
 

@@ -62,7 +62,7 @@ fn a_good_run_is_good() {
     let said = verify(&steno, &["--json"]).json();
     let want = json!({ "name": RUN, "run_id": RUN, "ok": true, "events": 5, "bytes": bytes, "seals": 1,
         "sealed_bytes": bytes, "unsealed_bytes": 0, "torn_bytes": 0, "torn_seal_bytes": 0, "unknown_types": 0, "unknown_blocks": 0,
-        "expected_seals": null });
+        "expected_seals": null, "expected_seals_superseded": 0 });
     assert_eq!(said, [want]);
 }
 

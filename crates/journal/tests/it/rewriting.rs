@@ -1,6 +1,7 @@
 //! A transcript that is written anew takes the place of the old one at once, and the old one is kept.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use steno_disk::StorePath;
 use steno_journal::{
@@ -10,6 +11,7 @@ use steno_testkit::sample::{message, run_started};
 use steno_testkit::sim_disk::{Death, Fault, SimDisk};
 
 use crate::kit::{clock, journal_on, label, lines, run, transcript};
+use crate::watched_disk::{Doing, WatchedDisk};
 
 const OLD: [&str; 2] = ["old-1", "old-2"];
 const NEW: [&str; 3] = ["new-1", "new-2", "new-3"];
@@ -125,6 +127,25 @@ fn a_rewrite_that_is_given_up_leaves_the_run_as_it_was() {
     assert!(matches!(journal.record(run()).err(), Some(Error::Held { .. })));
     drop(rewrite);
     assert_eq!(names(&disk).collect::<Vec<_>>(), before);
+}
+
+/// Whoever checks a run has the seals of the transcript that it reads, also while another takes its place.
+#[test]
+fn a_check_that_goes_on_meanwhile_finds_the_old_transcript_whole_or_the_new_one() {
+    let disk = with_old(1);
+    let watched = WatchedDisk::new(&disk);
+    let is_done = AtomicBool::new(false);
+    let rewritten = disk.clone();
+    watched.set_hook(move |doing, path| {
+        let is_seals = *path == RunFile::Seals(run()).path();
+        if doing == Doing::Read && is_seals && !is_done.swap(true, Ordering::Relaxed) {
+            rewrite(&rewritten).unwrap();
+        }
+        Ok(())
+    });
+    let store = Store::open(Arc::new(watched)).unwrap();
+    let checked = check_run(&store, run(), Vec::new()).unwrap();
+    assert_eq!((checked.events, checked.seals), (4, 1));
 }
 
 #[test]

@@ -11,6 +11,7 @@ use steno_vault::{Manifest, Role, SourceId, Vault};
 use super::Error;
 use super::catalog::{is_older, plain_name};
 use super::cursors::CursorOf;
+use super::derived::Derived;
 use super::feed::Feed;
 use super::run_head::RunHead;
 
@@ -25,6 +26,8 @@ pub struct AwaitingSource {
     pub bytes: u64,
     /// The runs that await it: those of an older adapter, and those that are not there.
     pub runs: Vec<RunId>,
+    /// Whether this program has tried before, and found the evidence or a transcript damaged.
+    pub is_left: bool,
     /// The runs of the source that are there and that an older adapter has derived.
     pub(super) older: Vec<RunId>,
 }
@@ -42,7 +45,13 @@ impl Awaiting {
     /// Returns how many runs await it. A source without a run counts as one.
     #[must_use]
     pub fn runs(&self) -> u64 {
-        self.sources.iter().map(|source| source.runs.len().max(1) as u64).sum()
+        let waiting = self.sources.iter().filter(|source| !source.is_left);
+        waiting.map(|source| source.runs.len().max(1) as u64).sum()
+    }
+
+    /// Leaves out the sources that this program has tried in vain.
+    pub fn skip_left(&mut self) {
+        self.sources.retain(|source| !source.is_left);
     }
 
     /// Keeps the sources of some runs.
@@ -67,11 +76,15 @@ pub fn awaiting(store: &Store, vault: &Vault) -> Result<Awaiting, Error> {
             heads.entry(source).or_default().push((run, head.map_or(AdapterAge::Unknown, |head| head.age())));
         }
     }
+    let derived = Derived::read(&**store.disk());
     let manifests = read_manifests(vault)?;
     let mut found = Awaiting::default();
     for manifest in manifests.iter().filter(|manifest| manifest.info.role == Role::Transcript) {
         let runs = heads.remove(&manifest.id).unwrap_or_default();
-        found.sources.extend(judge(store, vault, &manifests, (manifest, &runs))?);
+        let source = judge(store, vault, &manifests, (manifest, &runs))?;
+        found
+            .sources
+            .extend(source.map(|source| AwaitingSource { is_left: derived.is_left(source.id), ..source }));
     }
     found.sources.sort_by(|one, other| one.path.cmp(&other.path));
     let left = heads.into_values().flatten().filter(|(_, age)| *age == AdapterAge::Older);
@@ -110,6 +123,7 @@ fn judge(
         path: manifest.info.path.0.clone(),
         bytes: manifest.generations.iter().map(|generation| generation.len).sum(),
         runs: older.iter().copied().chain(missing).collect(),
+        is_left: false,
         older,
     }))
 }

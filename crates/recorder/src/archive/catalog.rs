@@ -102,9 +102,9 @@ impl Catalog {
         }
     }
 
-    /// Tells whether an older adapter has derived the runs of any source.
-    pub(crate) fn has_older(&self) -> bool {
-        self.known.values().any(|known| known.is_older)
+    /// Tells whether an older adapter has derived the runs of any source but those that are left as they are.
+    pub(crate) fn has_older(&self, is_left: impl Fn(SourceId) -> bool) -> bool {
+        self.known.values().any(|known| known.is_older && !is_left(known.id))
     }
 
     /// Returns where all of them were last.

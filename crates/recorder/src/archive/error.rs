@@ -71,6 +71,12 @@ impl Error {
         matches!(self, Self::Vault { source: steno_vault::Error::Forgotten { .. }, .. })
     }
 
+    /// Tells whether what the vault has of the source is damaged.
+    #[must_use]
+    pub fn is_damage(&self) -> bool {
+        matches!(self, Self::Vault { source, .. } if source.is_damage())
+    }
+
     /// Tells whether the disk is full.
     #[must_use]
     pub fn is_no_room(&self) -> bool {

@@ -7,6 +7,7 @@ mod awaiting;
 mod catalog;
 mod coverage;
 mod cursors;
+mod derived;
 mod error;
 mod exclusions;
 mod feed;
@@ -44,6 +45,7 @@ use crate::forgetting;
 pub(crate) use catalog::first_id_at;
 pub(crate) use catalog::plain_name;
 use catalog::{Catalog, Known};
+use derived::Derived;
 pub(crate) use identity::{claude_slugs, plan_slug, strings_at};
 use runs::OlderRuns;
 use source::{OpenSource, Pace, SourceParts};
@@ -94,6 +96,8 @@ pub struct Archive {
     options: ArchiveOptions,
     /// The names of sessions' prompts, as far as entries were logged.
     prompt_names: EntryNumbers,
+    /// What the store was derived with.
+    derived: Derived,
     /// What was derived anew before it was gone on with.
     derived_first: Rederived,
 }
@@ -110,8 +114,9 @@ impl Archive {
             tracing::warn!("what was forgotten is not all deleted: {}", steno_views::with_causes(&error));
         }
         let catalog = Catalog::load(&vault)?;
-        let prompt_names = EntryNumbers::default();
-        Ok(Self { vault, journal, catalog, options, prompt_names, derived_first: Rederived::default() })
+        let derived = Derived::read(&**journal.store().disk());
+        let (prompt_names, derived_first) = (EntryNumbers::default(), Rederived::default());
+        Ok(Self { vault, journal, catalog, options, prompt_names, derived, derived_first })
     }
 
     /// Returns the vault.
@@ -164,10 +169,12 @@ impl Archive {
         let (id, known) = self.source_of(file)?;
         let provider = known.as_ref().and_then(|known| known.provider.clone());
         info.provider = info.provider.or(provider);
+        let mut older = OlderRuns::Report;
         if known.as_ref().is_some_and(|known| known.is_older) {
             self.derive_first(id)?;
+            older = OlderRuns::Refuse;
         }
-        let source = match self.open_source(file, (id, &info), pace, OlderRuns::Report) {
+        let source = match self.open_source(file, (id, &info), pace, older) {
             // A process that was killed has left runs that no manifest names.
             Err(Error::OlderAdapter { .. }) => {
                 self.derive_first(id)?;
@@ -183,11 +190,16 @@ impl Archive {
         Ok(source)
     }
 
-    /// Derives a source anew that is about to be gone on with.
+    /// Derives a source anew that is about to be gone on with. If what the vault has of it is damaged, its runs stay as they
+    /// are, and its bytes are kept all the same.
     fn derive_first(&mut self, id: SourceId) -> Result<(), Error> {
-        match self.manifest(id)? {
-            Some(manifest) => self.rederive_known(&manifest),
-            None => Ok(()),
+        let Some(manifest) = self.manifest(id)? else { return Ok(()) };
+        match self.rederive_known(&manifest) {
+            Err(error) if error.is_damage() => {
+                tracing::warn!("{}; its runs are not derived anew", steno_views::with_causes(&error));
+                Ok(())
+            }
+            done => done,
         }
     }
 

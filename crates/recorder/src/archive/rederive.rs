@@ -3,8 +3,6 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use steno_adapters::adapter_versions;
-use steno_disk::{Disk, StorePath, read_full, replace_file};
 use steno_journal::Error as JournalError;
 use steno_model::RunId;
 use steno_vault::{Manifest, Sighting, SourceId};
@@ -14,9 +12,6 @@ use super::awaiting::{Awaiting, AwaitingSource, awaiting};
 use super::runs::OlderRuns;
 use super::source::{OpenSource, Pace, SourceParts};
 use super::{Archive, Error};
-
-/// How much of the marker is read.
-const MARKER_BYTES_MAX: usize = 4096;
 
 /// What deriving anew has done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -69,7 +64,8 @@ impl Archive {
     /// Tells whether something may have to be derived anew. No transcript is read for that.
     #[must_use]
     pub fn may_await(&self) -> bool {
-        self.catalog.has_older() || !is_derived(&**self.disk())
+        let is_left = |id| self.derived.is_left(id);
+        !self.derived.is_current() || self.catalog.has_older(is_left)
     }
 
     /// Finds what is to be derived anew.
@@ -92,7 +88,15 @@ impl Archive {
             }
             progress.next(source);
             match self.rederive_one(source) {
-                Ok(one) => all.add(one),
+                Ok(one) => {
+                    self.derived.set_left(source.id, one.runs_kept > 0);
+                    all.add(one);
+                }
+                Err(error) if error.is_damage() => {
+                    self.derived.set_left(source.id, true);
+                    all.runs_kept += source.runs.len().max(1) as u64;
+                    progress.failed(source, &error);
+                }
                 Err(error) if error.is_held() => all.sources_held += 1,
                 // It went meanwhile.
                 Err(error) if error.is_forgotten() => {}
@@ -110,8 +114,9 @@ impl Archive {
     ///
     /// # Errors
     /// What the system says.
-    pub fn note_derived(&self) -> std::io::Result<()> {
-        replace_file(&**self.disk(), &marker_path(), marker().as_bytes())
+    pub fn note_derived(&mut self) -> std::io::Result<()> {
+        let disk = Arc::clone(self.disk());
+        self.derived.write(&*disk)
     }
 
     /// Derives the runs of one source anew, before it is gone on with.
@@ -119,7 +124,9 @@ impl Archive {
         let named = manifest.adapted.iter().flat_map(|adapted| &adapted.runs);
         let runs: Vec<RunId> = named.filter_map(|run| RunId::parse(run).ok()).collect();
         let (id, path) = (manifest.id, manifest.info.path.0.clone());
-        let done = self.rederive_one(&AwaitingSource { id, path, bytes: 0, older: runs.clone(), runs })?;
+        let older = runs.clone();
+        let awaiting = AwaitingSource { id, path, bytes: 0, runs, is_left: false, older };
+        let done = self.rederive_one(&awaiting)?;
         self.derived_first.add(done);
         Ok(())
     }
@@ -208,20 +215,4 @@ impl Rederived {
     pub fn is_complete(&self) -> bool {
         self.sources_held + self.sources_failed + self.sources_left == 0
     }
-}
-
-fn marker_path() -> StorePath {
-    StorePath::root().below("derived.json")
-}
-
-fn marker() -> String {
-    format!("{}\n", serde_json::json!({"adapters": adapter_versions()}))
-}
-
-/// Tells whether the whole store was derived with the adapters of this program.
-fn is_derived(disk: &dyn Disk) -> bool {
-    let Ok(Some(file)) = disk.open_read(&marker_path()) else { return false };
-    let mut text = vec![0; MARKER_BYTES_MAX];
-    let read = read_full(&*file, &mut text, 0).unwrap_or(0);
-    text[..read] == *marker().as_bytes()
 }

@@ -160,9 +160,9 @@ fn runs_of_an_older_adapter_are_derived_anew_also_when_their_files_are_gone() {
     let again = rederive(&disk);
     assert_eq!(again, Rederived::default());
     assert!(superseded(&disk, 2).is_empty());
-    let archive = archive(&disk);
-    archive.note_derived().unwrap();
-    assert!(!archive.may_await());
+    let mut before = archive(&disk);
+    before.note_derived().unwrap();
+    assert!(!before.may_await() && !archive(&disk).may_await());
 }
 
 #[test]
@@ -404,10 +404,63 @@ fn a_run_whose_seal_is_broken_stays_as_it_is() {
     assert_eq!(transcripts(&disk)[SESSION], changed);
     let run = RunId::parse(SESSION).unwrap();
     assert!(matches!(check_run(&opened(&disk), run, Vec::new()), Err(JournalError::SealBroken { .. })));
+    // It is not tried again and again, and does not count as waiting.
+    let mut tried = archive(&disk);
+    let left = tried.awaiting().unwrap();
+    tried.rederive(&left, &mut Strict);
+    tried.note_derived().unwrap();
+    assert!(!archive(&disk).may_await());
+    assert_eq!(archive(&disk).awaiting().unwrap().runs(), 0);
     // An import does not go on with it either.
     append(&session_file(&bench), &prompt(30));
     bench.import_what_works(&mut archive(&disk));
     assert_eq!(transcripts(&disk)[SESSION], changed);
+}
+
+#[test]
+fn damaged_evidence_leaves_its_runs_as_they_are_and_is_not_tried_again() {
+    let bench = Bench::new();
+    let (_, disk) = with_old_runs(&bench);
+    let old = transcripts(&disk);
+    for (path, mut bytes) in disk.snapshot().into_iter().filter(|(path, _)| path.starts_with("vault/packs/"))
+    {
+        let middle = bytes.len() / 2;
+        bytes[middle] ^= 1;
+        disk.tamper(&StorePath::new(path), &bytes);
+    }
+    let mut tried = archive(&disk);
+    let found = tried.awaiting().unwrap();
+    let done = tried.rederive(&found, &mut Lenient);
+    assert!(done.runs_kept > 0 && done.is_complete(), "{done:?}");
+    let changed = transcripts(&disk).into_iter().filter(|(run, text)| old[run] != *text).count() as u64;
+    assert_eq!(changed, done.runs);
+    tried.note_derived().unwrap();
+    assert!(!archive(&disk).may_await());
+    // What comes is kept all the same.
+    append(&session_file(&bench), &prompt(30));
+    let health = bench.import_with(&mut archive(&disk));
+    assert!(health.bytes_read > 0 && health.files_failed == 0, "{health:?}");
+    assert_eq!(transcripts(&disk)[SESSION], old[SESSION]);
+}
+
+#[test]
+fn a_full_disk_leaves_old_runs_and_room_lets_it_go_on() {
+    let bench = Bench::new();
+    let (whole, disk) = with_old_runs(&bench);
+    let old = transcripts(&disk);
+    let used: usize = disk.snapshot().iter().map(|(_, bytes)| bytes.len()).sum();
+    for room in [600, 2_000, 6_000] {
+        disk.set_room(Some(used as u64 + room));
+        try_rederive(&disk).ok();
+        for (run, text) in transcripts(&disk) {
+            assert!(text == old[&run] || text == transcripts(&whole)[&run], "{run} is half");
+        }
+    }
+    disk.set_room(None);
+    rederive(&disk);
+    assert_eq!(transcripts(&disk), transcripts(&whole));
+    assert_eq!(superseded(&disk, 1), old);
+    assert!(superseded(&disk, 2).is_empty());
 }
 
 #[test]
