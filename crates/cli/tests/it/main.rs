@@ -25,6 +25,7 @@ mod listing;
 mod mishaps;
 mod naming;
 mod noticed;
+mod one_answer;
 mod permissions;
 mod privacy;
 mod queries;
