@@ -1,8 +1,8 @@
 //! Ids as they are printed: the part that is enough to name one stands out, and lists of them are aligned.
 
 use anstyle::Style;
-use steno_library::{Candidate, ShortestPart};
-use steno_model::Timestamp;
+use steno_library::{Candidate, IdIndex, ShortestPart};
+use steno_model::{RunId, Timestamp};
 use steno_views::{Lines, cut, visible};
 
 /// How much of a title is shown in a list of candidates.
@@ -17,6 +17,29 @@ pub fn marked(id: &str, part: ShortestPart) -> String {
         text => format!("{dim}{text}{dim:#}"),
     };
     format!("{}{bold}{}{bold:#}{}", faint(before), visible(part, Lines::Escape), faint(behind))
+}
+
+/// Marks the id in the words that name a run, `run 550e8400-…`, and dims the rest of them. Where they have only the beginning
+/// of an id, they get the part that is enough.
+pub fn marked_name(words: &str, index: &IdIndex<RunId>) -> Option<String> {
+    const SHORT_CHARS: usize = 8;
+    let dim = Style::new().dimmed();
+    let (word, id) = words.rsplit_once("run ").map(|(before, id)| (format!("{before}run "), id))?;
+    let short = id.strip_suffix('…');
+    let [(whole, meaning)] = index.beginning_with(short.unwrap_or(id))[..] else { return None };
+    let part = index.shortest(whole, meaning);
+    let shown = match (short, part) {
+        (None, _) => marked(whole, part),
+        (Some(_), ShortestPart::Beginning(len)) => {
+            let len_shown = len.max(SHORT_CHARS).min(whole.len());
+            format!("{}{dim}…{dim:#}", marked(&whole[..len_shown], part))
+        }
+        (Some(_), ShortestPart::End(len)) => {
+            let from = whole.len() - len.max(SHORT_CHARS).min(whole.len());
+            format!("{dim}…{dim:#}{}", marked(&whole[from..], part))
+        }
+    };
+    Some(format!("{dim}{word}{dim:#}{shown}"))
 }
 
 /// Returns a time to the minute, as lists show it.
@@ -65,6 +88,33 @@ mod tests {
             format!("{bold}01a1c{bold:#}{dim}c9a{dim:#}")
         );
         assert_eq!(marked("01a1", ShortestPart::Beginning(4)), format!("{bold}01a1{bold:#}"));
+    }
+
+    #[test]
+    fn the_name_of_a_run_shows_what_is_enough_to_name_it() {
+        let ids = [
+            "01a1de16-70f1-7b22-83bd-da0ac9b80a1a",
+            "01a1de16-d6d8-71c3-8327-0cacf4bdcc9a",
+            "550e8400-e29b-41d4-a716-446655440000",
+        ];
+        let index = IdIndex::new(ids.map(|id| (id.to_owned(), RunId::parse(id).unwrap())));
+        let (bold, dim) = (Style::new().bold(), Style::new().dimmed());
+        let plain = |words: &str| {
+            let styles = [bold, dim];
+            let marked = marked_name(words, &index)?;
+            Some(styles.iter().fold(marked, |text, style| {
+                text.replace(&style.render().to_string(), "").replace(&style.render_reset().to_string(), "")
+            }))
+        };
+        assert_eq!(plain("run 550e8400…").as_deref(), Some("run 550e8400…"));
+        assert_eq!(plain("child run 01a1de16-d6d8…").as_deref(), Some("child run …f4bdcc9a"));
+        let whole = format!("run {}", ids[0]);
+        assert_eq!(plain(&whole).as_deref(), Some(whole.as_str()));
+        let marked = marked_name(&whole, &index).unwrap();
+        assert!(marked.ends_with(&format!("{bold}0a1a{bold:#}")), "{marked:?}");
+        for other in ["run 01a1de16…", "run 9999", "── turn-0001", "copied from run 77777777-0000"] {
+            assert_eq!(plain(other), None, "{other}");
+        }
     }
 
     #[test]

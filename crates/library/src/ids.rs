@@ -106,6 +106,13 @@ impl<T: PartialEq> IdIndex<T> {
         self.sorted(found)
     }
 
+    /// Returns every id that begins with this text.
+    #[must_use]
+    pub fn beginning_with(&self, text: &str) -> Vec<&(String, T)> {
+        let text = text.to_ascii_lowercase();
+        self.sorted(beginning_with(&self.forward, &text).collect())
+    }
+
     /// Returns the shortest part of an id that names nothing else: of its beginning, unless the end is shorter.
     #[must_use]
     pub fn shortest(&self, id: &str, meaning: &T) -> ShortestPart {

@@ -1,12 +1,12 @@
 //! The runs that an argument names, with those below them: of the store, of a transcript file, of agents' own files.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::rc::Rc;
 
 use steno_journal::Reader;
-use steno_library::{Files, Library, Named, Origin, Tally, Want};
+use steno_library::{Files, IdIndex, Library, Named, Origin, Tally, Want};
 use steno_model::{ExchangeEvent, RunId};
 use steno_session::{Content, Session, SessionBuilder};
 use steno_views::tree::{Joined, RunTree, join, join_all};
@@ -21,6 +21,8 @@ use crate::settings::Settings;
 pub struct Related {
     pub joined: Joined,
     pub sessions: BTreeMap<RunId, Session>,
+    /// What the ids in it mean, with those of the store that it is from.
+    pub ids: IdIndex<RunId>,
     /// Whether they are from agents' files, so that a run that is not among them was simply not read.
     pub is_of_agents: bool,
     tally: Tally,
@@ -37,7 +39,7 @@ impl Related {
                     runs::warn_of_broken_seals(store, run);
                 }
                 let sessions = library.family(session, Content::Whole)?;
-                Ok(Self::of_sessions(session, sessions))
+                Self::of_sessions(session, sessions, &library)
             }
             Named::Path(path) => match Files::unless_transcript(&path)? {
                 Some(files) => Self::of_agents(files, text),
@@ -64,8 +66,10 @@ impl Related {
         }
         let sessions: BTreeMap<RunId, Session> =
             building.into_iter().map(|(run, built)| (run, built.builder.finish())).collect();
-        let trees = sessions.iter().map(|(run, session)| (*run, RunTree::of(session))).collect();
-        Ok(Self { joined: join_all(trees), sessions, is_of_agents: true, tally })
+        let trees: BTreeMap<RunId, RunTree> =
+            sessions.iter().map(|(run, session)| (*run, RunTree::of(session))).collect();
+        let ids = IdIndex::new(trees.keys().map(|run| (run.to_string(), *run)));
+        Ok(Self { joined: join_all(trees), sessions, ids, is_of_agents: true, tally })
     }
 
     /// Reads a transcript file, with the sessions of the store that stand below it.
@@ -77,12 +81,20 @@ impl Related {
         let mut building = Building::begin(run);
         building.push(&first.event);
         let session = building.read(&mut reader)?;
-        Ok(Self::of_sessions(run, library.below(run, session, Content::Whole)?))
+        Self::of_sessions(run, library.below(run, session, Content::Whole)?, library)
     }
 
-    fn of_sessions(root: RunId, sessions: BTreeMap<RunId, Session>) -> Self {
+    fn of_sessions(
+        root: RunId,
+        sessions: BTreeMap<RunId, Session>,
+        library: &Library,
+    ) -> Result<Self, Failure> {
         let trees = sessions.iter().map(|(id, session)| (*id, RunTree::of(session))).collect();
-        Self { joined: join(root, trees), sessions, is_of_agents: false, tally: Tally::default() }
+        let of_store = library.relations()?.ids().map(|(id, _)| id);
+        let ids: BTreeSet<RunId> = of_store.chain(sessions.keys().copied()).collect();
+        let ids = IdIndex::new(ids.into_iter().map(|run| (run.to_string(), run)));
+        let joined = join(root, trees);
+        Ok(Self { joined, sessions, ids, is_of_agents: false, tally: Tally::default() })
     }
 }
 

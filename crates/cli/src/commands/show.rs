@@ -9,6 +9,7 @@ use steno_views::conversation::{Conversation, Look, Tone, toned_text};
 use super::related_runs::Related;
 use crate::args::ViewArgs;
 use crate::failure::{Exit, Failure, Outcome};
+use crate::id_lines::marked_name;
 use crate::output::Output;
 use crate::runs;
 use crate::settings::Settings;
@@ -47,6 +48,11 @@ pub fn run(args: &ViewArgs, settings: &Settings, output: &mut Output) -> Outcome
         None => None,
     };
     let mut related = Related::read(name, settings)?;
+    let ids = related.ids.clone();
+    let paint_ids = |tone, words: &str| {
+        let marked = if tone == Tone::Frame { marked_name(words, &ids) } else { None };
+        marked.unwrap_or_else(|| paint(tone, words))
+    };
     let mut reported = related.joined.reported();
     let mut is_first = true;
     for run in related.joined.nested() {
@@ -65,7 +71,7 @@ pub fn run(args: &ViewArgs, settings: &Settings, output: &mut Output) -> Outcome
             }
             let reported = reported.remove(&run.run_id);
             let look =
-                Look { width: output.width(), has_every_step: args.all, reported, ..Look::plain(&paint) };
+                Look { width: output.width(), has_every_step: args.all, reported, ..Look::plain(&paint_ids) };
             output.line(toned_text(&conversation, &look).trim_end());
         }
         if output.is_broken() || event.is_some() {

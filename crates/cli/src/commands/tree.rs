@@ -7,6 +7,7 @@ use steno_views::tree::{Look, Tone, export_all, toned_text};
 use super::related_runs::Related;
 use crate::args::ViewArgs;
 use crate::failure::{Exit, Failure, Outcome};
+use crate::id_lines::marked_name;
 use crate::output::Output;
 use crate::settings::Settings;
 
@@ -22,8 +23,13 @@ pub fn run(args: &ViewArgs, settings: &Settings, output: &mut Output) -> Outcome
             output.json_line(&json);
         }
     } else {
+        let paint_ids = |tone, words: &str| {
+            let marked = if tone == Tone::Frame { marked_name(words, &related.ids) } else { None };
+            marked.unwrap_or_else(|| paint(tone, words))
+        };
         let absent = if related.is_of_agents { "not read" } else { "missing" };
-        let look = Look { width: output.width(), has_every_step: args.all, absent, ..Look::plain(&paint) };
+        let look =
+            Look { width: output.width(), has_every_step: args.all, absent, ..Look::plain(&paint_ids) };
         output.line(toned_text(&related.joined, &look).trim_end());
     }
     related.check()?;
