@@ -33,15 +33,11 @@ impl Library {
     pub fn session(&self, id: RunId, content: Content) -> Result<Session, Error> {
         let store = self.store()?;
         let runs = self.runs_of(id)?;
-        let mut session = match runs[..] {
-            [run] => Session { id, ..read_one(store, run, content)? },
-            _ => {
-                let mut read = Vec::new();
-                for run in runs {
-                    read.push(read_events(store, run)?);
-                }
-                merge(id, read, content)
-            }
+        let mut session = if let [run] = runs[..] {
+            Session { id, ..read_one(store, run, content)? }
+        } else {
+            let read = runs.into_iter().map(|run| read_events(store, run)).collect::<Result<_, _>>()?;
+            merge(id, read, content)
         };
         let relations = self.relations()?;
         session.name_children(|run| relations.owner(run));

@@ -56,6 +56,12 @@ pub fn build_steno() -> Outcome<()> {
     Ok(())
 }
 
+/// Returns the `steno` of another version to compare with, which `STENO_BENCH_BEFORE` names.
+#[must_use]
+pub fn program_before() -> Option<PathBuf> {
+    env::var_os("STENO_BENCH_BEFORE").map(PathBuf::from)
+}
+
 /// A program to be measured.
 pub struct Measured<'a> {
     /// The program.

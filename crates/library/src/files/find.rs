@@ -95,6 +95,7 @@ impl Files {
     }
 
     /// Takes files of agents, with the source that the archive has of each, if any.
+    #[must_use]
     pub fn of_sources(files: Vec<(PathBuf, Option<String>)>) -> Self {
         let waiting = files.iter().map(|(path, _)| path.clone()).collect();
         let sources = files.into_iter().filter_map(|(path, source)| Some((path, source?))).collect();

@@ -12,9 +12,6 @@ use steno_testkit::places;
 const ROUNDS: usize = 5;
 const RATIO_MAX: f64 = 1.1;
 
-/// The variable that names the program to compare with.
-const BEFORE: &str = "STENO_BENCH_BEFORE";
-
 /// The commands, by the names of their rows. `{session}` stands for the longest session, `{out}` for a fresh directory.
 const COMMANDS: [(&str, &[&str]); 5] = [
     ("ls", &["ls", "--json"]),
@@ -35,7 +32,7 @@ pub(crate) fn measure(corpus: &Path, dir: &Path, mut take: impl FnMut(Row)) -> O
         Ok(side)
     };
     let after = side(target_dir().join("release/steno"), "after")?;
-    let before = std::env::var_os(BEFORE).map(|program| side(program.into(), "before")).transpose()?;
+    let before = bench_programs::program_before().map(|program| side(program, "before")).transpose()?;
     for (name, args) in COMMANDS {
         let (mut ours, mut theirs) = (Vec::new(), Vec::new());
         for _ in 0..ROUNDS {
