@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Check a receipt of steno without steno: a second implementation of README.md.
 
-    verify_receipt.py RECEIPT --transcript FILE
+    verify_receipt.py RECEIPT --transcript FILE [--transcript FILE ...]
     verify_receipt.py RECEIPT --lines FILE
 
-It makes every field of the receipt anew, from a run's transcript or from the lines that `steno receipt lines` prints,
+It makes every field of the receipt anew, from the transcripts of its runs or from the lines that `steno receipt lines` prints,
 and compares fields and bytes. Exit code 0: it holds. 1: it does not, and the first field that differs is named. 2: the
 input cannot be used. Python 3.11, nothing but the standard library.
 """
@@ -17,7 +17,7 @@ import pathlib
 import re
 import sys
 from collections import namedtuple
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import zip_longest
 
 SCHEMA = "codewhale.conformance-receipt/v0"
@@ -38,6 +38,9 @@ CACHE = set("""cache_read_input_tokens cache_creation_input_tokens cacheReadInpu
 EFFECTS = {"approval_required_count": "approvals", "approval_allowed_count": "approvals",
            "approval_denied_count": "approvals", "command_execution_count": "calls", "file_change_count": "calls",
            "sandbox_denied_count": "sandbox denials"}
+CLASSES = {"command_execution_count": "command", "file_change_count": "file_change"}
+WHO = "router", "agent_emitted"
+LAST_STOPS = "end_turn", "stop_sequence", "max_tokens", "refusal"
 COUNT_LIMIT = 2 ** 64
 TIME = re.compile(r"([0-9]{4})-([0-9]{2})-([0-9]{2})[Tt]([01][0-9]|2[0-3]):([0-5][0-9]):([0-5][0-9]|60)"
                   r"(?:\.([0-9]{1,9}))?(?:[Zz]|([+-])([01][0-9]|2[0-3]):([0-5][0-9]))")
@@ -120,11 +123,18 @@ def lay_out(text):
     return re.sub(r'"([0-9]+)"', lambda number: tokens[int(number[1]) - 1], laid_out)
 
 
-# --- Events and the turn ----------------------------------------------------------------------------------------------
+# --- Events -----------------------------------------------------------------------------------------------------------
 
-class Event(namedtuple("Event", "seq run type path time payload line")):
-    def is_step(self, what, kind):
-        return self.type == f"step.{what}" and self.payload.get("kind") == kind
+class Event(namedtuple("Event", "seq run type path time payload line record")):
+    def kind(self):
+        return word(self.payload.get("kind")) if self.type in ("step.started", "step.completed") else None
+
+    def is_end(self):
+        return self.type.endswith(".completed")
+
+    def blocks(self):
+        blocks = self.payload.get("blocks")
+        return [block if isinstance(block, dict) else {} for block in blocks] if isinstance(blocks, list) else []
 
     def text_of(self, name):
         """A field of the payload as the line has it."""
@@ -132,7 +142,7 @@ class Event(namedtuple("Event", "seq run type path time payload line")):
 
 
 def read_events(data, name):
-    """The events of one run. Bytes after the last newline are no line."""
+    """The events of a file. Bytes after the last newline are no line."""
     events = []
     for line in data.split(b"\n")[:-1]:
         record = read_json(line, f"{name}, line {len(events) + 1}")
@@ -140,9 +150,7 @@ def read_events(data, name):
         seq, payload = count(inside(record, "seq")), inside(record, "payload")
         if None in texts or not seq:
             raise BadInput(f"{name}, line {len(events) + 1}: not an event with seq, run_id, type, path and timestamp")
-        events.append(Event(seq, *texts, payload if isinstance(payload, dict) else {}, line))
-    if len({event.run for event in events}) != 1:
-        raise BadInput(f"{name}: these are not the events of one run")
+        events.append(Event(seq, *texts, payload if isinstance(payload, dict) else {}, line, record))
     return events
 
 
@@ -152,88 +160,490 @@ def upwards(path):
     return [path[:end] for end in [len(path)] + dots[::-1]]
 
 
+def nearest(path, known):
+    """The longest beginning of a path that is known, or None."""
+    return next((prefix for prefix in upwards(path) if prefix in known), None)
+
+
+def error_of(payload):
+    """Why something failed, or None: null, false and the empty string are how writers say that nothing did."""
+    error = payload.get("error")
+    return None if error is None or error is False or error == "" else error
+
+
+class Run:
+    """One run: its events, and what its beginnings say."""
+
+    def __init__(self, events):
+        self.events, self.id = events, events[0].run
+        self.starts = [event for event in events if event.type == "run.started"]
+        sources = [inside(event.payload, "source") for event in self.starts]
+        self.channel = word(*(inside(source, "channel") for source in sources))
+        self.adapter = word(inside(sources[0], "adapter")) if sources else None
+        self.session = word(inside(events[0].record, "session_run_id"))
+
+    def carries(self, last):
+        """What its source said last, up to an event, that it tells of; None if it does not say."""
+        said = [inside(start.payload, "source", "carries") for start in self.starts if start.seq <= last]
+        return said[-1] if said and isinstance(said[-1], list) else None
+
+
+# --- Several runs as one, by the provider's ids -----------------------------------------------------------------------
+
+class Node:
+    """An event of the session, and what later runs say of the same fact."""
+
+    def __init__(self, run, event, path):
+        self.run, self.event, self.path, self.again, self.next = run, event, path, [], None
+
+
+def ids_of(event, turn, counts):
+    """What a fact is known by in other runs: ids that tie it to one, and whether it is added where they do not."""
+    def numbered(*key):
+        counts[key] = counts.get(key, 0) + 1
+        return (*key, counts[key])
+
+    payload, call = event.payload, word(event.payload.get("tool_call_id"))
+    message, kind = word(payload.get("id")), event.kind()
+    known = [] if message is None else [("message", message)]
+    if event.type == "message.user":
+        return known, False
+    if event.type == "message.assistant":
+        return ids_of_words(event, known, numbered)
+    if event.type in ("tool.call", "tool.result"):
+        call, who = word(payload.get("call_id")), word(payload.get("fidelity"), "")
+        return ([], False) if call is None else ([(event.type, call, numbered(event.type, call, who)[-1])], True)
+    if event.type in ("step.call_workflow.started", "step.call_workflow.completed"):
+        child = word(inside(event.record, "child_run_id"))
+        known = [] if child is None else [("child", child, event.is_end())]
+        known += [] if call is None else [("child of", call, event.is_end())]
+        return known, bool(known)
+    if kind == "turn":
+        return [("turn", turn, event.is_end())], True
+    if kind == "approval" and call is not None:
+        return [numbered("approval", call, event.is_end())], True
+    if kind == "amend" and call is not None:
+        return [numbered("amend", call, event.text_of("result"))], True
+    return [], False
+
+
+def ids_of_words(event, known, numbered):
+    """The ids of what the model said. A record that asks for calls and nothing else is known by these calls."""
+    blocks, response = event.blocks(), word(event.payload.get("response"))
+    if not blocks:
+        return [] if response is None else [("usage", response)], False
+    words = tuple(word(block.get(name)) or "" for block in blocks
+                  for name in ("type", "text", "thinking", "tool_id", "command"))
+    if response is not None:
+        known.append(numbered("response", response, words))
+    calls = [word(block.get("tool_id")) if block.get("type") == "tool_use" else None for block in blocks]
+    if None in calls:
+        return known, False
+    return known + [numbered("use", *calls)], True
+
+
+class Line:
+    """The facts of all runs in one order: that of the first run."""
+
+    def __init__(self, runs):
+        self.nodes, self.known, self.turn_of_id, self.paths, self.turn_ids = [], {}, {}, set(), {}
+        for event in runs[0].events:
+            self.note_turn(event, event.path)
+        counts = {}
+        for event in runs[0].events:
+            turn = nearest(event.path, self.paths)
+            node = Node(0, event, event.path)
+            if self.nodes:
+                self.nodes[-1].next = node
+            self.nodes.append(node)
+            self.learn(ids_of(event, turn or "", counts)[0], turn, node)
+        for number, run in enumerate(runs[1:], 1):
+            if run.channel != "exec":  # it counts its items, and its ids mean nothing elsewhere
+                self.add(number, run)
+
+    def note_turn(self, event, path):
+        if event.type == "step.started" and event.kind() == "turn":
+            turn_id = word(event.payload.get("turn_id"))
+            if turn_id is not None:
+                self.turn_ids.setdefault(turn_id, path)
+            self.paths.add(path)
+
+    def learn(self, ids, turn, node):
+        for key in ids:
+            self.known.setdefault(key, node)
+            if turn is not None:
+                self.turn_of_id.setdefault(key, turn)
+
+    def place_turns(self, run):
+        """Where each turn of a run stands in the session, and which of these no run before has."""
+        starts = [e for e in run.events if e.type == "step.started" and e.kind() == "turn"]
+        begun, places, own = {start.path for start in starts}, {}, set()
+        for start in starts:
+            turn_id = word(start.payload.get("turn_id"))
+            if turn_id in self.turn_ids:
+                places[start.path] = self.turn_ids[turn_id]
+        for event in run.events:
+            path = nearest(event.path, begun)
+            if path is not None and path not in places:
+                ids = ids_of(event, "", {})[0]
+                known = next((self.turn_of_id[key] for key in ids if key in self.turn_of_id), None)
+                places |= {path: known} if known is not None else {}
+        for start in starts:
+            if start.path not in places:
+                free = f"{start.path}@{run.channel or 'other'}"
+                names = [start.path, free] + [f"{free}-{n}" for n in range(2, len(self.paths) + 3)]
+                places[start.path] = next(name for name in names if name not in self.paths)
+                self.note_turn(start, places[start.path])
+                own.add(places[start.path])
+        return places, own
+
+    def add(self, number, run):
+        (places, own), counts, last = self.place_turns(run), {}, self.nodes[0]
+        for event in run.events:
+            if event.type in ("run.started", "run.completed"):
+                continue
+            begun = nearest(event.path, places)
+            path = event.path if begun is None else places[begun] + event.path[len(begun):]
+            turn = nearest(path, self.paths)
+            ids, stands_alone = ids_of(event, turn or "", counts)
+            found = next((self.known[key] for key in ids if key in self.known), None)
+            if found:
+                last = found
+                last.again.append((number, event, path, False))
+            elif turn is None or turn in own or stands_alone:
+                node = Node(number, event, path)
+                node.next, last.next, last = last.next, node, node
+                self.learn(ids, turn, node)
+            else:
+                is_usage = event.type == "message.assistant" and "usage" in event.payload
+                last.again.append((number, event, path, not is_usage))
+
+    def __iter__(self):
+        """Every event with its run, its path in the session, whether it is told again, and whether it is left out."""
+        node = self.nodes[0]
+        while node:
+            yield node.run, node.event, node.path, False, False
+            for run, event, path, is_left_out in node.again:
+                yield run, event, path, True, is_left_out
+            node = node.next
+
+
+# --- The session ------------------------------------------------------------------------------------------------------
+
+@dataclass
+class Result:
+    run: int = None
+    is_router: bool = False
+    outcome: str = None
+    error: object = None
+
+    def refine(self, other):
+        """Any outcome is more exact than `unknown`, and `denied` more than `failed`."""
+        is_open = self.outcome in (None, "unknown") and other.outcome is not None
+        if is_open or (self.outcome, other.outcome) == ("failed", "denied"):
+            self.outcome, self.error = other.outcome, other.error if self.error is None else self.error
+
+
 @dataclass
 class Call:
-    """A call and the result that ended it, or a result without a call."""
-    event: Event
-    result: Event = None
+    """A call, from whatever tells of it."""
+    id: str
+    turn: object
+    is_made: bool = False
+    kind: str = None
+    result: Result = None
+    is_answered: bool = False
+    is_amended: bool = False
+    approvals: list = field(default_factory=list)
+    reports: list = field(default_factory=list)
 
-    def __post_init__(self):
-        self.id = word(self.event.payload.get("call_id"), "")
-        self.is_call = self.event.type == "tool.call"
-        self.is_made = self.is_call and self.event.payload.get("input_available") is not False
+    def answer(self, found):
+        self.is_answered, known = True, self.result
+        if known is None:
+            self.result = found
+        elif (known.run == found.run and (found.is_router or not known.is_router)
+              or found.is_router and not known.is_router):
+            self.result = found
+            found.refine(known)
+        else:
+            known.refine(found)
 
     def outcome(self):
-        return self.result.payload.get("outcome") if self.result else None
+        if self.result is None or not (self.is_answered or self.is_amended):
+            return "open"
+        if self.result.outcome in ("denied", "interrupted", "failed", "ok"):
+            return self.result.outcome
+        return "failed" if self.result.outcome is None and self.result.error is not None else "unknown"
 
-    def has_result(self):
-        return self.result is not None and self.outcome() != "interrupted"
+    def effect(self):
+        """`command` or `file_change` if it was carried out, `open` if that is not known, else None."""
+        outcome = self.outcome()
+        if self.kind not in ("command", "file_change") or outcome == "denied":
+            return None
+        if outcome == "open" or self.kind == "file_change" and outcome == "unknown":
+            return "open"
+        return self.kind if self.kind == "command" or outcome == "ok" else None
 
 
-def match_calls(events):
-    """All calls of a run, as a result may come in another turn than its call."""
-    calls, waiting = [], {}
-    for event in events:
-        if event.type == "tool.call":
-            calls.append(Call(event))
-            waiting.setdefault(calls[-1].id, []).append(calls[-1])
-        elif event.type == "tool.result":
-            alone = Call(event, event)
-            if waiting.get(alone.id):
-                waiting[alone.id].pop().result = event
-            else:
-                calls.append(alone)
-    return calls
+@dataclass
+class Approval:
+    run: int
+    turn: object
+    call: Call
+    is_asked: bool
+    decision: str
+    reports: list = field(default_factory=list)
+
+    def refine(self, other):
+        """The first answer counts that is a yes or a no."""
+        self.is_asked |= other.is_asked
+        if self.decision not in ANSWERS and (self.decision is None or other.decision in ANSWERS):
+            self.decision = other.decision
 
 
 class Turn:
-    """One turn: its events, its calls, and the lines that its receipt is made of."""
+    def __init__(self, name, path, run, event):
+        self.name, self.path, self.run, self.seq, self.started_at = name, path, run, event.seq, event.time
+        self.settings, self.model, self.runs, self.ended_in = event.payload.get("settings"), None, [run], []
+        self.has_settings = "settings" in event.payload
+        self.events, self.left_out, self.others, self.thoughts = [], [], [], []
+        self.status, self.ended_by, self.ended_at, self.error = "in_progress", None, None, None
+        self.last, self.last_error, self.said, self.reports = None, None, None, {}
+        self.sandbox_denials = 0
 
-    def __init__(self, events, turn_id):
-        self.id, self.owners, starts, begun = turn_id, {}, [], {}
-        for event in events:
-            if event.is_step("started", "turn"):
-                starts.append((f"{event.path}@{event.seq}" if event.path in begun else event.path, event))
-                begun[event.path] = event
-            self.owners[event.seq] = next((begun[path] for path in upwards(event.path) if path in begun), None)
-        found = [event for name, event in starts if name == turn_id]
+    def fact(self, event, is_again):
+        """A message, call, result, approval, compaction or error is the last fact of the turn until the next one."""
+        self.last_error = None
+        if not is_again and (event.record.get("ts_inferred") is not True or self.last is None):
+            self.last = event.time
+
+    def say(self, run, event):
+        """A record of the model's; those with one `response` are one, and one without is its own."""
+        response, blocks = event.payload.get("response"), event.blocks()
+        key = None if response is None else (isinstance(response, str) or run, event.text_of("response"))
+        is_same = self.said is not None and key is not None and self.said["key"] == key
+        if not is_same and not blocks:
+            return
+        if not is_same:
+            self.said = {"key": key, "stop": None, "model": None, "has_words": False}
+        self.said["stop"] = word(event.payload.get("stop_reason"), self.said["stop"])
+        self.said["model"] = word(event.payload.get("model"), self.said["model"])
+        self.said["has_words"] |= any(block.get("type") != "thinking" for block in blocks)
+
+    def end(self, run, event, is_again):
+        self.ended_in.append(run)
+        if self.ended_by and is_again:
+            return
+        self.error, self.ended_at = error_of(event.payload), event.time
+        self.status = "completed" if self.error is None else (
+            "interrupted" if self.error in ("interrupted", "aborted") else "failed")
+        ended_by = event.payload.get("ended_by")
+        self.ended_by = ended_by if ended_by in ("prompt", "interrupt") else "record"
+
+    def judge(self, is_waiting):
+        """What the record leaves open: the end of a turn that the next prompt ended, and of one that is the last."""
+        said = self.said or {"stop": None, "model": None, "has_words": False}
+        is_last_word = said["stop"] in LAST_STOPS and said["model"] != "<synthetic>" and said["has_words"]
+        if self.ended_by == "prompt" and self.error is None:
+            self.ended_at = self.last or self.ended_at
+            if is_waiting or self.last_error is not None:
+                self.status = "interrupted" if is_waiting else "failed"
+        elif self.ended_by is None and is_last_word and not is_waiting and self.last_error is None:
+            self.status, self.ended_at = "completed", self.last
+
+    def seqs(self, run):
+        return [seq for number, seq in self.events + self.left_out if number == run]
+
+
+class Session:
+    """The runs of a session folded into turns, calls and approvals."""
+
+    def __init__(self, runs):
+        self.runs, self.turns, self.at, self.calls, self.approvals = runs, [], {}, [], []
+        self.by_id, self.counts, self.asked, self.sandboxes = {}, {}, {}, {}
+        self.id = word(*(run.session for run in runs), runs[0].id)
+        for run, event, path, is_again, is_left_out in Line(runs):
+            begun = nearest(path, self.at)
+            turn = None if begun is None else self.at[begun]
+            if is_left_out:
+                turn and turn.left_out.append((run, event.seq))
+                continue
+            turn = self.take(run, event, path, turn, is_again)
+            turn and turn.events.append((run, event.seq))
+        for told in self.calls + self.approvals:
+            for turn in {id(turn): turn for turn, _ in told.reports if turn}.values():
+                turn.others += [at for other, at in told.reports if other is not turn]
+        for turn in self.turns:
+            turn.judge(any(call.turn is turn and not call.is_answered for call in self.calls))
+
+    def take(self, run, event, path, turn, is_again):
+        """Fold one event; returns its turn."""
+        kind, here = event.kind(), (run, event, turn, is_again)
+        if kind == "turn":
+            return self.take_turn(run, event, path, is_again)
+        if event.type == "message.user" and not is_again:
+            self.take_prompt(*here)
+        elif event.type == "message.assistant":
+            self.take_words(path, *here)
+        elif event.type in ("tool.call", "tool.result"):
+            self.take_call(*here)
+        elif kind == "approval":
+            self.take_approval(*here)
+        elif kind == "amend":
+            self.take_amendment(*here)
+        elif kind in ("compaction", "error") and turn:
+            turn.fact(event, is_again)
+            if kind == "error":
+                error = error_of(event.payload)
+                turn.last_error = word(event.payload.get("name")) if error is None else error
+        elif kind == "sandbox" and not is_again:
+            key = path, word(event.payload.get("name"), "")
+            turn_of_denial = self.sandboxes.pop(key, turn) if event.is_end() else turn
+            if not event.is_end():
+                self.sandboxes[key] = turn
+            elif turn_of_denial:
+                turn_of_denial.sandbox_denials += 1
+        return turn
+
+    def take_turn(self, run, event, path, is_again):
+        turn = self.at.get(path)
+        if turn is None or not (event.is_end() or is_again):
+            name = f"{path}@{event.seq}" if path in self.at else path
+            turn = self.at[path] = Turn(name, path, run, event)
+            self.turns.append(turn)
+        elif not event.is_end():
+            turn.runs += [run] if run not in turn.runs else []
+            if not turn.has_settings and "settings" in event.payload:
+                turn.settings, turn.has_settings = event.payload["settings"], True
+        if event.is_end():
+            turn.end(run, event, is_again)
+        return turn
+
+    def take_prompt(self, run, event, turn, is_again):
+        blocks = event.blocks()
+        said = [block for block in blocks if not self.is_answer(block, run, event, turn)
+                and block.get("label") != "system_prompt"]
+        if turn and (said or not blocks):
+            turn.fact(event, is_again)
+
+    def take_words(self, path, run, event, turn, is_again):
+        payload = event.payload
+        if turn:
+            if turn.model is None and path == turn.path:
+                turn.model = word(payload.get("model"))
+            turn.reports.setdefault(run, []).append(event)
+            if not is_again:
+                turn.say(run, event)
+                if event.blocks():
+                    turn.fact(event, is_again)
+        for n, block in enumerate(event.blocks()):
+            if not is_again and self.is_answer(block, run, event, turn):
+                continue
+            if block.get("type") == "tool_use":
+                who = block.get("fidelity")
+                self.report(word(block.get("tool_id")), "use", who, run, event, turn).is_made = True
+            elif block.get("type") == "thinking" and turn and not is_again:
+                turn.thoughts.append((run, event.seq, n, word(block.get("thinking"))))
+
+    def is_answer(self, block, run, event, turn):
+        """A result in a message, as writers without `tool.result` have it."""
+        calls = self.by_id.get(word(block.get("tool_id"))) if block.get("type") == "tool_result" else None
+        if not calls or calls[-1].result is not None:
+            return False
+        call = calls[-1]
+        call.result, call.is_answered = Result(None, block.get("fidelity") == "router"), True
+        call.reports.append((turn, (run, event.seq)))
+        call.turn and call.turn.fact(event, False)
+        return True
+
+    def report(self, call_id, what, who, run, event, turn):
+        """The call that a report is about: the n-th report of an id on one channel is the n-th on another."""
+        calls, key = self.by_id.setdefault(call_id, []), (call_id, what, who if who in WHO else None, run)
+        self.counts[key] = self.counts.get(key, 0) + 1
+        if call_id is not None and self.counts[key] <= len(calls):
+            call = calls[self.counts[key] - 1]
+        else:
+            call = Call(call_id, turn)
+            self.calls.append(call)
+            calls.append(call)
+        call.reports.append((turn, (run, event.seq)))
+        return call
+
+    def take_call(self, run, event, turn, is_again):
+        payload, is_result = event.payload, event.type == "tool.result"
+        call = self.report(word(payload.get("call_id")), event.type, payload.get("fidelity"), run, event, turn)
+        call.kind = word(payload.get("class")) if call.kind is None else call.kind
+        if is_result:
+            is_router, outcome = payload.get("fidelity") == "router", word(payload.get("outcome"))
+            call.answer(Result(run, is_router, outcome, error_of(payload)))
+        else:
+            call.is_made |= payload.get("input_available") is not False
+        fact_of = call.turn if is_result else turn
+        fact_of and fact_of.fact(event, is_again)
+
+    def take_amendment(self, run, event, turn, is_again):
+        calls = self.by_id.get(word(event.payload.get("tool_call_id"), event.payload.get("name")))
+        if not calls:
+            return
+        call, facts = calls[-1], event.payload.get("result")
+        facts = facts if isinstance(facts, dict) else {}
+        call.result, call.is_amended = call.result or Result(), True
+        call.result.outcome = word(facts.get("outcome"), call.result.outcome)
+        error = error_of(facts)
+        call.result.error = call.result.error if error is None else error
+        call.reports.append((turn, (run, event.seq)))
+
+    def take_approval(self, run, event, turn, is_again):
+        turn and turn.fact(event, is_again)
+        calls = self.by_id.get(word(event.payload.get("tool_call_id")))
+        decision = word(inside(event.payload, "result", "decision"))
+        found = Approval(run, turn, calls[-1] if calls else None, not event.is_end(), decision)
+        key = run, word(event.payload.get("name"), "")
+        if found.call:
+            found.call.reports.append((turn, (run, event.seq)))
+        known = self.asked.get(key) if event.is_end() else None
+        if known is None and found.call:
+            known = next((other for other in found.call.approvals if other.run != run), None)
+        if known is not None:
+            known.refine(found)
+        else:
+            known = found
+            self.approvals.append(found)
+            found.call and found.call.approvals.append(found)
+        known.reports.append((turn, (run, event.seq)))
+        if not event.is_end():
+            self.asked[key] = known
+
+    def turn(self, name):
+        found = [turn for turn in self.turns if turn.name == name]
         if len(found) != 1:
-            raise Differs("turn.id", turn_id, ABSENT)
-        self.start = found[0]
-        self.events = [e for e in events if self.owns(e)]
-        self.first, self.last = self.events[0].seq, self.events[-1].seq
-        ends = [e for e in self.events if e.is_step("completed", "turn") and e.path == self.start.path]
-        self.end = ends[-1] if ends else None
-        self.runs = [e for e in events if e.type == "run.started" and e.seq <= self.last]
-        said = inside(self.runs[-1].payload, "source", "carries") if self.runs else None
-        self.carries = said if isinstance(said, list) else []
-        self.does_not = "does not carry" if isinstance(said, list) else "does not say whether it carries"
-        calls = match_calls(events)
-        self.calls = [call for call in calls if self.owns(call.event)]
-        self.lines = self.find_lines(calls, [event for _, event in starts])
+            raise Differs("turn.id", name, ABSENT)
+        return found[0]
 
-    def owns(self, event):
-        return self.owners[event.seq] is self.start
-
-    def find_lines(self, calls, starts):
-        """Besides its own events, what tells whose the calls, results and paths are."""
-        lines = self.events + self.runs + [call.result for call in self.calls if call.result]
-        lines += [call.event for call in calls if call.result and self.owns(call.result)]
-        last = max(event.seq for event in lines)
-        lines += [e for e in starts if self.start.path in upwards(e.path) and e.seq <= last]
-        return sorted({event.seq: event for event in lines}.values(), key=lambda event: event.seq)
+    def lines_of(self, turn):
+        """What tells of the turn and its calls, and what tells which turn and session it is."""
+        in_turn = turn.events + turn.left_out
+        lines = set(in_turn + turn.others)
+        for number, run in enumerate(self.runs):
+            lines.add((number, run.events[0].seq))
+            if own := turn.seqs(number):
+                lines |= {(number, start.seq) for start in run.starts if start.seq <= max(own)}
+        for other in self.turns:
+            is_before = other.seq <= max((seq for run, seq in lines if run == other.run), default=0)
+            if is_before and turn.path in upwards(other.path) or turn.path.startswith(other.path + "@"):
+                lines.add((other.run, other.seq))
+        events = [{event.seq: event for event in run.events} for run in self.runs]
+        return [[events[n][seq] for run, seq in sorted(lines) if run == n] for n in range(len(self.runs))]
 
 
 # --- The fields, in the order of the receipt --------------------------------------------------------------------------
 
-def thread_fields(turn):
-    settings = turn.start.payload.get("settings")
-    models = [event.payload.get("model") for event in turn.events
-              if event.type == "message.assistant" and event.path == turn.start.path]
+def thread_fields(session, turn):
+    settings = turn.settings
     mode = word(inside(settings, "permission_mode"), inside(settings, "mode"))
     policy = word(inside(settings, "approval_policy"))
     sandbox = inside(settings, "sandbox_policy")
-    return {"id": turn.start.run, "model": word(inside(settings, "model"), *models), "mode": mode,
+    return {"id": session.id, "model": word(inside(settings, "model"), turn.model), "mode": mode,
             "auto_approve": AUTO_BY_POLICY.get(policy, AUTO_BY_MODE.get(mode)),
             "trust_mode": TRUST.get(word(sandbox, inside(sandbox, "type"), inside(sandbox, "mode"))),
             "allow_shell": None}
@@ -255,51 +665,50 @@ def milliseconds(time):
 
 
 def turn_fields(turn):
-    status, ended_at, duration = "in_progress", None, None
-    if turn.end:
-        error, ended_at = turn.end.payload.get("error"), turn.end.time
-        none = error is None or error is False or error == ""
-        status = "completed" if none else "interrupted" if error in ("interrupted", "aborted") else "failed"
-        times = milliseconds(turn.start.time), milliseconds(ended_at)
-        duration = times[1] - times[0] if None not in times and times[0] <= times[1] else None
-    return {"id": turn.id, "status": status, "started_at": turn.start.time, "ended_at": ended_at,
+    times = milliseconds(turn.started_at), milliseconds(turn.ended_at or "")
+    duration = times[1] - times[0] if None not in times and times[0] <= times[1] else None
+    return {"id": turn.name, "status": turn.status, "started_at": turn.started_at, "ended_at": turn.ended_at,
             "duration_ms": duration}
 
 
-def reasoning_fields(turn):
+def does_not(carries):
+    return "does not carry" if carries is not None else "does not say whether it carries"
+
+
+def reasoning_fields(turn, channels):
     """Thoughts by their hashes: their text is never in a receipt."""
     items = []
-    for event in turn.events:
-        blocks = event.payload.get("blocks") if event.type == "message.assistant" else None
-        for n, block in enumerate(blocks if isinstance(blocks, list) else []):
-            if inside(block, "type") == "thinking":
-                text = word(block.get("thinking"))
-                items.append({"id": f"item-{event.seq}-{n}" if n else f"item-{event.seq}",
-                              "sha256": sha256(text.encode()).hex() if text else None})
-    available = bool(items) or "thinking" in turn.carries
+    for run, seq, n, text in turn.thoughts:
+        name = f"item-run{run + 1}-{seq}" if run else f"item-{seq}"
+        items.append({"id": f"{name}-{n}" if n else name, "sha256": sha256(text.encode()).hex() if text else None})
+    carries = channels[0].carries if channels else None
+    available = bool(items) or "thinking" in (carries or [])
     return {"raw_reasoning_exported": False, "available": available,
-            "reason": None if available else f"the source {turn.does_not} reasoning",
+            "reason": None if available else f"the source {does_not(carries)} reasoning",
             "item_count": len(items) if available else None, "items": items}
 
 
-def tool_fields(turn):
-    return {"tool_call_count": sum(call.is_made for call in turn.calls),
-            "tool_result_count": sum(call.has_result() for call in turn.calls),
-            "unmatched_tool_call_ids": [call.id for call in turn.calls if call.is_made and not call.has_result()],
-            "unmatched_tool_result_ids": [call.id for call in turn.calls if not call.is_made]}
+def tool_fields(calls):
+    return {"tool_call_count": sum(call.is_made for call in calls),
+            "tool_result_count": sum(call.is_answered for call in calls),
+            "unmatched_tool_call_ids": [call.id or "" for call in calls if call.is_made and not call.is_answered],
+            "unmatched_tool_result_ids": [call.id or "" for call in calls if call.is_answered and not call.is_made]}
 
 
-def find_usage(turn):
-    """The sum over responses, the turn's own report if that says more, and whether the sum is only a lower bound."""
-    own, responses, final, total = None, {}, set(), {}
-    for event in turn.events:
+def usage_in(events):
+    """What one run says that a turn used: how well it knows it, the sum, its own report, and whether there may be more."""
+    own, responses, final, with_id, total = None, {}, set(), set(), {}
+    for event in events:
         usage, scope = event.payload.get("usage"), event.payload.get("usage_scope")
-        if event.type != "message.assistant" or not isinstance(usage, dict) or scope == "session":
+        if not isinstance(usage, dict) or scope == "session":
             continue
         if scope == "turn":
             own = event.text_of("usage")
             continue
-        key = event.seq if event.payload.get("response") is None else event.text_of("response")
+        response = event.payload.get("response")
+        key = event.seq if response is None else event.text_of("response")
+        if key not in responses and isinstance(response, str):
+            with_id.add(key)
         counts = responses.setdefault(key, {})
         for name, value in usage.items():  # a name has its place even if its value is no count
             counts[name] = max(counts.get(name, -1), -1 if count(value) is None else count(value))
@@ -307,67 +716,125 @@ def find_usage(turn):
             final.add(key)
     all_final = len(final) == len(responses)
     if own and not (responses and all_final):
-        return None, own, False
+        return 2, None, own, False
     for name, number in (item for counts in responses.values() for item in counts.items()):
         if number >= 0:
             total[name] = min(total.get(name, 0) + number, COUNT_LIMIT - 1)
-    return total if responses else None, None, not all_final
+    rank = 3 if not all_final else 0 if len(with_id) == len(responses) else 1
+    return (rank, total, None, not all_final) if responses else None
 
 
-def lineage_fields(turn, told):
-    """What notes beside the run say, only the receipt knows here; but it has to be of this turn."""
-    notes = [{"after_seq": count(inside(note, "after_seq")), "count": count(inside(note, "count")),
-              "what": inside(note, "what")} for note in (told if isinstance(told, list) else [])]
-    notes = [note for note in notes if turn.first <= (note["after_seq"] or 0) <= turn.last and note["count"]
-             and note["what"] in ("refused", "dropped")]
-    return {"first_seq": turn.first, "last_seq": turn.last, "event_count": len(turn.events),
-            "missing_event_ranges": notes}
+def find_usage(turn):
+    """A turn has its usage from one run: the one that knows it best."""
+    told = [(run, usage_in(events)) for run, events in turn.reports.items()]
+    told = [(usage[0], run, usage[1:]) for run, usage in told if usage]
+    return min(told, key=lambda one: one[:2])[2] if told else (None, None, False)
 
 
-def effect_fields(turn):
-    """What was asked and done. A zero that the source does not vouch for is no zero, but null."""
-    asked, answers = set(), {}
-    for event in turn.events:
-        name = word(event.payload.get("name"))
-        request = event.seq if name is None else name
-        answer = ANSWERS.get(word(inside(event.payload, "result", "decision")))
-        if event.is_step("started", "approval"):
-            asked.add(request)
-        elif event.is_step("completed", "approval") and answer is not None:
-            answers.setdefault(request, answer)
-    done = [call.event.payload.get("class") for call in turn.calls if call.is_call and call.outcome() != "denied"]
-    allowed, sandbox = sum(answers.values()), sum(e.is_step("completed", "sandbox") for e in turn.events)
-    counts = dict(zip(EFFECTS, [len(asked), allowed, len(answers) - allowed, done.count("command"),
-                                done.count("file_change"), sandbox]))
-    known = {what for name, what in EFFECTS.items() if counts[name] or what in turn.carries}
-    return {name: number if EFFECTS[name] in known else None for name, number in counts.items()}
+# What one run that has the turn can tell of, and whether it has all of it.
+Channel = namedtuple("Channel", "carries is_whole")
 
 
-def unavailable(receipt, turn, lower_bound):
+def read_channels(session, turn, told):
+    """The runs that have the turn. What notes beside them say, only the receipt knows here."""
+    channels, notes = [], []
+    for number in turn.runs:
+        run, seqs = session.runs[number], turn.seqs(number)
+        missing = []
+        for note in told if isinstance(told, list) else []:
+            fields = {"after_seq": count(inside(note, "after_seq")), "count": count(inside(note, "count")),
+                      "what": inside(note, "what")}
+            of_run = word(inside(note, "run_id"), session.runs[turn.run].id)
+            is_good = fields["count"] and fields["what"] in ("refused", "dropped") and of_run == run.id
+            if is_good and min(seqs) <= (fields["after_seq"] or 0) <= max(seqs):
+                missing.append(fields if number == turn.run else fields | {"run_id": run.id})
+        notes += missing
+        has_end = not turn.ended_in or number in turn.ended_in
+        channels.append(Channel(run.carries(max(seqs)), has_end and not missing))
+    return channels, notes
+
+
+def lineage_fields(session, turn, notes, sizes):
+    seqs = turn.seqs(turn.run)
+    lineage = {"first_seq": min(seqs), "last_seq": max(seqs), "event_count": len(seqs), "missing_event_ranges": notes}
+    if sizes:
+        lineage["runs"] = [{"run_id": run.id, "tree_size": size, "adapter": run.adapter}
+                           for run, size in zip(session.runs, sizes)]
+    return lineage
+
+
+def left_out(session, turn):
+    """What no id ties to the turn."""
+    for number, run in enumerate(session.runs):
+        events = sum(of_run == number for of_run, _ in turn.left_out)
+        if number and run.channel == "exec":
+            yield f"run {run.id} is left out: its ids are its own"
+        elif events:
+            yield f"{plural(events, 'event')} of run {run.id} left out: no id ties them to the turn"
+
+
+def plural(number, noun):
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def effect_fields(session, turn, calls, channels):
+    """What was asked and done, and reasons. A zero that no source vouches for is no zero, but null."""
+    asked = [approval for approval in session.approvals if approval.turn is turn]
+    answers = [ANSWERS.get(approval.decision) for approval in asked]
+    denied_calls = {id(one.call) for one, answer in zip(asked, answers) if answer is False and one.call}
+    denied_calls |= {id(call) for call in calls if call.outcome() == "denied"}
+    denied = len(denied_calls) + sum(answer is False and not one.call for one, answer in zip(asked, answers))
+    effects = [call.effect() for call in calls]
+    counts = [sum(one.is_asked for one in asked), answers.count(True), denied, effects.count("command"),
+              effects.count("file_change"), turn.sandbox_denials]
+    fields, reasons = {}, {}
+    has_questions = counts[0] + counts[1] > 0
+    for (name, what), number in zip(EFFECTS.items(), counts):
+        carries = [channel.carries for channel in channels if channel.carries is not None]
+        is_known = number > 0 or any(channel.is_whole and what in (channel.carries or []) for channel in channels)
+        if name in ("approval_required_count", "approval_allowed_count"):
+            is_known = has_questions or is_known and not denied
+        open_calls = sum(call.effect() == "open" and call.kind == CLASSES.get(name) for call in calls)
+        fields[name] = number if is_known else None
+        if is_known and open_calls:
+            reasons[name] = f"a lower bound: the record does not say what became of {plural(open_calls, 'call')}"
+        elif not is_known and any(what in words for words in carries):
+            reasons[name] = "the record has denials and no questions" if what == "approvals" and denied else (
+                f"no source that carries {what} has the whole turn")
+        elif not is_known:
+            reasons[name] = f"the source {does_not(carries or None)} {what}"
+    return fields, reasons
+
+
+def unavailable(receipt, lower_bound, left, effects):
     """Every null with its reason, in the order of the fields."""
-    ended = "the record has no such time" if turn.end else "no end of the turn is on record"
+    ended = "the record has no such time" if receipt["turn"]["ended_at"] else "no end of the turn is on record"
     usage = "some responses have no final count: it may have been more" if lower_bound else (
         "the record has no usage of the turn")
     reasons = {("thread", name): "the record does not say what was in force during the turn"
                for name in receipt["thread"]}
     reasons |= {("turn", "ended_at"): ended, ("turn", "duration_ms"): ended, ("usage_evidence", "usage"): usage}
-    reasons |= {("side_effect_boundary", name): f"the source {turn.does_not} {what}" for name, what in EFFECTS.items()}
-    return [{"field": f"{section}.{name}", "reason": reason} for (section, name), reason in reasons.items()
+    said = [(f"{section}.{name}", reason) for (section, name), reason in reasons.items()
             if receipt[section][name] is None or lower_bound and name == "usage"]
+    said += [("source_event_lineage.runs", reason) for reason in left]
+    said += [(f"side_effect_boundary.{name}", reason) for name, reason in effects.items()]
+    return [{"field": name, "reason": reason} for name, reason in said]
 
 
-def build(turn, given, integrity):
+def build(session, turn, given, sizes, integrity):
     """The receipt as text; the turn's own report comes in last, as text too. Of the given one only notes are used."""
     total, own, lower_bound = find_usage(turn)
     usage = read_json(own, "usage") if own else total
     usage_evidence = {"available": usage is not None, "usage": usage,
                       "provider_cache_breakdown_available": not CACHE.isdisjoint(usage or {})}
-    told = inside(given, "source_event_lineage", "missing_event_ranges")
-    receipt = {"schema_id": SCHEMA, "thread": thread_fields(turn), "turn": turn_fields(turn),
-               "reasoning_custody": reasoning_fields(turn), "tool_lineage": tool_fields(turn),
-               "usage_evidence": usage_evidence, "source_event_lineage": lineage_fields(turn, told),
-               "side_effect_boundary": effect_fields(turn), "claim_ceiling": CLAIMS}
-    receipt |= {"unavailable": unavailable(receipt, turn, lower_bound)} | integrity
+    channels, notes = read_channels(session, turn, inside(given, "source_event_lineage", "missing_event_ranges"))
+    calls = [call for call in session.calls if call.turn is turn]
+    effects, reasons = effect_fields(session, turn, calls, channels)
+    receipt = {"schema_id": SCHEMA, "thread": thread_fields(session, turn), "turn": turn_fields(turn),
+               "reasoning_custody": reasoning_fields(turn, channels), "tool_lineage": tool_fields(calls),
+               "usage_evidence": usage_evidence, "source_event_lineage": lineage_fields(session, turn, notes, sizes),
+               "side_effect_boundary": effects, "claim_ceiling": CLAIMS}
+    receipt |= {"unavailable": unavailable(receipt, lower_bound, left_out(session, turn), reasons)} | integrity
     usage_evidence["usage"] = total
     text = json.dumps(receipt, indent=2, ensure_ascii=False) + "\n"
     return text.replace('"usage": null', '"usage": ' + lay_out(own).replace("\n", "\n    ")) if own else text
@@ -419,38 +886,104 @@ def proven_path(proof, event, size, root):
     return path if found and found.hex() == root else None
 
 
-def integrity_fields(turn, size, root, paths):
+def proof_of(run_id, size, root, lines, paths):
+    """The `integrity` of one run."""
     lines = [{"seq": event.seq, "sha256": sha256(event.line).hex(), "audit_path": path}
-             for event, path in zip(turn.lines, paths)]
-    return {"integrity": {"run_id": turn.start.run, "tree_size": size, "root": root, "lines": lines}}
+             for event, path in zip(lines, paths)]
+    return {"run_id": run_id, "tree_size": size, "root": root, "lines": lines}
 
 
 # --- The check --------------------------------------------------------------------------------------------------------
 
-def from_transcript(receipt, events):
-    """A transcript may have grown since: a receipt with a tree is of its first `tree_size` lines."""
-    if [event.seq for event in events] != list(range(1, len(events) + 1)):
-        raise BadInput("the transcript's events are not numbered from 1, one after the other")
-    events = events[:count(inside(receipt, "integrity", "tree_size")) or None]
-    turn = Turn(events, word(inside(receipt, "turn", "id")))
+def named_runs(receipt):
+    """The runs that a receipt names, each with its length; None for one of an older program, which names none."""
+    runs = inside(receipt, "source_event_lineage", "runs")
+    if not isinstance(runs, list):
+        return None
+    return {word(inside(run, "run_id")): count(inside(run, "tree_size")) for run in runs}
+
+
+def trees_of(receipt):
+    """The trees that a receipt names; an older program has written the only one without an array."""
+    integrity = receipt.get("integrity")
+    return integrity if isinstance(integrity, list) else [] if integrity is None else [integrity]
+
+
+def put_together(receipt, proofs):
     if "integrity" not in receipt:
-        return build(turn, receipt, {})
-    root, paths = tree_over(events)
-    return build(turn, receipt, integrity_fields(turn, len(events), root.hex(), [paths[e.seq] for e in turn.lines]))
+        return {}
+    return {"integrity": proofs if isinstance(receipt["integrity"], list) else proofs[0]}
+
+
+def from_transcripts(receipt, transcripts):
+    """Transcripts may have grown since: a receipt is of as many lines as it says."""
+    named = named_runs(receipt)
+    for events in transcripts:
+        if not events or [(e.seq, e.run) for e in events] != [(n, events[0].run) for n in range(1, len(events) + 1)]:
+            raise BadInput("a transcript's events are not those of one run, numbered from 1, one after the other")
+    by_run = {events[0].run: events for events in transcripts}
+    if named is None:
+        size = count(inside((trees_of(receipt) or [None])[0], "tree_size"))
+        runs = [Run(transcripts[0][:size or None])]
+    else:
+        absent = [run for run in named if run not in by_run]
+        if absent or not named:
+            raise BadInput(f"the receipt is made of run {absent and absent[0]} too, and its transcript is not given")
+        runs = [Run(by_run[run][:size or None]) for run, size in named.items()]
+    session = Session(runs)
+    turn = session.turn(word(inside(receipt, "turn", "id")))
+    needed = session.lines_of(turn)
+    if len(runs) > 1 and not is_enough(session, turn, needed):
+        needed = [run.events for run in runs]
+    proofs = []
+    for run, lines in zip(runs, needed):
+        root, paths = tree_over(run.events)
+        proofs.append(proof_of(run.id, len(run.events), root.hex(), lines, [paths[e.seq] for e in lines]))
+    sizes = None if named is None else [len(run.events) for run in runs]
+    return build(session, turn, receipt, sizes, put_together(receipt, proofs))
+
+
+def is_enough(session, turn, lines):
+    """Whether lines alone give the same receipt: an id that is used twice may mean another call without the rest."""
+    sizes = [0 for _ in session.runs]
+    alone = Session([Run(events) for events in lines])
+    try:
+        same_turn = alone.turn(turn.name)
+    except Differs:
+        return False
+    receipts = build(session, turn, {}, sizes, {}), build(alone, same_turn, {}, sizes, {})
+    return receipts[0] == receipts[1] and alone.lines_of(same_turn) == lines
 
 
 def from_lines(receipt, lines):
-    """Size, root and paths can only be the receipt's own here, and nothing vouches for other lines than its own."""
-    lines = sorted(lines, key=lambda line: line.seq)
-    turn = Turn(lines, word(inside(receipt, "turn", "id")))
-    if lines != turn.lines:
-        seqs = [[line.seq for line in side] for side in (turn.lines, lines)]
-        raise Differs("integrity.lines, which are not the lines that were shown", *seqs)
-    size, root = count(inside(receipt, "integrity", "tree_size")), word(inside(receipt, "integrity", "root"))
-    proofs = inside(receipt, "integrity", "lines")
-    proofs = (proofs if isinstance(proofs, list) else []) + [None] * len(lines)
-    paths = [proven_path(proof, line, size, root) for proof, line in zip(proofs, lines)]
-    return build(turn, receipt, integrity_fields(turn, size, root, paths))
+    """Sizes, roots and paths can only be the receipt's own here, and nothing vouches for other lines than its own."""
+    trees, named = trees_of(receipt), named_runs(receipt)
+    if not trees:
+        raise BadInput("the receipt has no `integrity`, and so nothing to check lines with")
+    by_run = {word(inside(tree, "run_id")): [] for tree in trees}
+    for line in sorted(lines, key=lambda line: line.seq):
+        if line.run not in by_run:
+            raise Differs("integrity, which is of other runs than the lines", list(by_run), line.run)
+        by_run[line.run].append(line)
+    if not all(by_run.values()):
+        raise Differs("integrity, which is of more runs than the lines", list(by_run), [run for run in by_run if by_run[run]])
+    session = Session([Run(events) for events in by_run.values()])
+    turn = session.turn(word(inside(receipt, "turn", "id")))
+    proofs, sizes = [], [count(inside(tree, "tree_size")) for tree in trees]
+    is_all = len(trees) > 1 and [[e.seq for e in run.events] for run in session.runs] == [
+        list(range(1, (size or 0) + 1)) for size in sizes]
+    needed = [run.events for run in session.runs] if is_all else session.lines_of(turn)
+    for tree, run, own in zip(trees, session.runs, needed):
+        if own != run.events:
+            seqs = [[line.seq for line in side] for side in (own, run.events)]
+            raise Differs("integrity.lines, which are not the lines that were shown", *seqs)
+        size, root = count(inside(tree, "tree_size")), word(inside(tree, "root"))
+        given = inside(tree, "lines")
+        given = (given if isinstance(given, list) else []) + [None] * len(own)
+        paths = [proven_path(proof, line, size, root) for proof, line in zip(given, own)]
+        proofs.append(proof_of(run.id, size, root, own, paths))
+    sizes = None if named is None else [proof["tree_size"] for proof in proofs]
+    return build(session, turn, receipt, sizes, put_together(receipt, proofs))
 
 
 def compare(receipt, record, name=""):
@@ -465,17 +998,20 @@ def compare(receipt, record, name=""):
         raise Differs(name, receipt, record)
 
 
-def verify(data, source, name, is_transcript):
-    """Make the receipt anew and compare it. Returns the root, if it has one."""
+def verify(data, transcripts, lines):
+    """Make the receipt anew and compare it. Returns it."""
     receipt = read_json(data, "the receipt")
     if not isinstance(receipt, dict):
         raise BadInput("the receipt: not a JSON object")
-    text = (from_transcript if is_transcript else from_lines)(receipt, read_events(source, name))
+    if lines is None:
+        text = from_transcripts(receipt, [read_events(pathlib.Path(name).read_bytes(), name) for name in transcripts])
+    else:
+        text = from_lines(receipt, read_events(pathlib.Path(lines).read_bytes(), lines))
     compare(receipt, read_json(text, "the receipt made anew"))
-    for n, lines in enumerate(zip_longest(data.decode().split("\n"), text.split("\n")), 1):
-        if lines[0] != lines[1]:
-            raise Differs(f"line {n}, which says the same in other bytes", *lines)
-    return inside(receipt, "integrity", "root")
+    for n, pair in enumerate(zip_longest(data.decode().split("\n"), text.split("\n")), 1):
+        if pair[0] != pair[1]:
+            raise Differs(f"line {n}, which says the same in other bytes", *pair)
+    return receipt
 
 
 def show(value):
@@ -487,24 +1023,26 @@ def main():
     parser = argparse.ArgumentParser(description="Check a receipt of steno, without steno.")
     parser.add_argument("receipt")
     against = parser.add_mutually_exclusive_group(required=True)
-    against.add_argument("--transcript", metavar="FILE", help="the run's transcript")
+    against.add_argument("--transcript", metavar="FILE", action="append", help="the transcript of a run, once for each")
     against.add_argument("--lines", metavar="FILE", help="the lines that the receipt is made of")
     args = parser.parse_args()
     sys.stdout.reconfigure(encoding="utf-8", errors="backslashreplace")
-    is_transcript = args.lines is None
-    source = args.transcript if is_transcript else args.lines
     try:
-        root = verify(pathlib.Path(args.receipt).read_bytes(), pathlib.Path(source).read_bytes(), source, is_transcript)
+        receipt = verify(pathlib.Path(args.receipt).read_bytes(), args.transcript, args.lines)
     except Differs as difference:
-        field, receipt, record = difference.args
-        print(f"the receipt does not hold: {field}\n  receipt: {show(receipt)}\n  record:  {show(record)}")
+        field_name, said, found = difference.args
+        print(f"the receipt does not hold: {field_name}\n  receipt: {show(said)}\n  record:  {show(found)}")
         return 1
     except (BadInput, OSError, ValueError, RecursionError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
-    print("the receipt holds: every field follows from the", "transcript" if is_transcript else "lines that were shown")
-    print(f"its lines are in the tree with root {root}" if root else "it has no tree",
-          "README.md tells what that proves, and what it does not", sep="\n")
+    print("the receipt holds: every field follows from the", "lines that were shown" if args.lines else "transcripts")
+    if receipt["turn"]["status"] == "in_progress":
+        print("it is not final: the turn has not ended")
+    roots = [tree["root"] for tree in trees_of(receipt)]
+    for root in roots:
+        print(f"its lines are in the tree with root {root}")
+    print("" if roots else "it has no tree\n", "README.md tells what that proves, and what it does not", sep="")
     return 0
 
 

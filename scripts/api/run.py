@@ -58,14 +58,16 @@ def check_verifier():
     steno(store, *(["import", *map(str, given)] if given else ["up", "--demo", "--once"]))
     turns = [json.loads(line) for line in steno(store, "receipt", "ls", "--json").splitlines()]
     demand(turns, "there are no turns")
-    receipt, lines, checks = WORK / "receipt.json", WORK / "lines.jsonl", 0
+    receipt, lines, checks, several = WORK / "receipt.json", WORK / "lines.jsonl", 0, 0
     for turn in turns:
         which = ["--thread", turn["thread_id"], "--turn", turn["id"]]
         lines.write_text(steno(store, "receipt", "lines", *which))
-        transcript = store / "transcripts" / (turn["thread_id"] + ".jsonl")
         for more in ([], ["--integrity"]):
             receipt.write_text(steno(store, "receipt", "export", *which, *more))
-            ways = [["--transcript", transcript]] + ([["--lines", lines]] if more else [])
+            runs = json.loads(receipt.read_text())["source_event_lineage"]["runs"]
+            several += len(runs) > 1 and not more
+            transcripts = [way for run in runs for way in ("--transcript", store / "transcripts" / (run["run_id"] + ".jsonl"))]
+            ways = [transcripts] + ([["--lines", lines]] if more else [])
             for way in ways:
                 command = [sys.executable, str(VERIFIER), str(receipt), *map(str, way)]
                 done = subprocess.run(command, capture_output=True, text=True)
@@ -73,10 +75,10 @@ def check_verifier():
                 checks += 1
     broken = receipt.read_text().replace('"raw_reasoning_exported": false', '"raw_reasoning_exported": true')
     receipt.write_text(broken)
-    command = [sys.executable, str(VERIFIER), str(receipt), "--transcript", str(transcript)]
+    command = [sys.executable, str(VERIFIER), str(receipt), *map(str, transcripts)]
     demand(subprocess.run(command, capture_output=True).returncode == 1, "the verifier takes a changed receipt")
     kind = "real sessions" if given else "our own samples: ../shared is absent"
-    print(f"second verifier: ok, {len(turns)} turns of {kind}, {checks} checks", flush=True)
+    print(f"second verifier: ok, {len(turns)} turns of {kind}, {several} of several runs, {checks} checks", flush=True)
 
 
 def main():

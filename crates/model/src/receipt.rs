@@ -166,6 +166,9 @@ pub enum MissingRange {
         count: u64,
         /// What became of them.
         what: String,
+        /// The run that lacks them, where it is not the one that the turn is numbered by.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        run_id: Option<String>,
     },
 }
 

@@ -1,6 +1,7 @@
 //! What stands beside calls: who was asked about them, and which runs they began.
 
 use crate::builder::{Incoming, SessionBuilder};
+use crate::reports::Subject;
 use crate::session::{Approval, ApprovalId, CallNumber, ChildId, ChildLink, ItemKind, StepId, TurnId};
 use crate::state::State;
 
@@ -24,29 +25,26 @@ impl SessionBuilder {
             scope: answer.string("scope"),
             answer: fields.json("result").filter(|answer| !answer.is_null()),
         };
+        if let Some(call) = asked.call {
+            self.tells_of(call, incoming);
+        }
         let name = fields.text("name").unwrap_or_default().into_owned();
         let key = (incoming.at.run, name);
-        let known = if is_end { self.open_approvals.remove(&key) } else { None };
+        let known = if is_end { self.asked.get(&key).copied() } else { None };
         let known = known.or_else(|| self.approval_again(&asked, incoming));
-        if let Some(known) = known {
-            self.approvals[known.0].refine(asked);
-            if !is_end {
-                self.open_approvals.insert(key, known);
-            }
-            return;
+        let id = known.unwrap_or(ApprovalId(self.approvals.len()));
+        self.reports.add(Subject::Approval(id), incoming.turn, incoming.at);
+        if !is_end {
+            self.asked.insert(key, id);
         }
-        let id = ApprovalId(self.approvals.len());
+        if known.is_some() {
+            return self.approvals[id.0].refine(asked);
+        }
         match asked.call {
-            Some(call) => {
-                self.calls.all[call.0].approvals.push(id);
-                self.tell_elsewhere(call, incoming, turn);
-            }
+            Some(call) => self.calls.all[call.0].approvals.push(id),
             None => self.add(turn, ItemKind::Approval(id)),
         }
         self.approvals.push(asked);
-        if !is_end {
-            self.open_approvals.insert(key, id);
-        }
     }
 
     /// Finds the approval of the same call that another run has told.
@@ -103,17 +101,34 @@ impl SessionBuilder {
 }
 
 impl Approval {
+    /// Tells whether the answer was yes; `None` where it was neither yes nor no, or there is none.
+    #[must_use]
+    pub fn is_allowed(&self) -> Option<bool> {
+        answer(&self.decision.as_ref()?.to_text())
+    }
+
     /// Takes what another event says of the same question; the first answer counts.
     fn refine(&mut self, other: Self) {
+        let is_better = self.decision.is_none() || other.is_allowed().is_some();
         self.tool_call_id = self.tool_call_id.take().or(other.tool_call_id);
         self.request = self.request.take().or(other.request);
         self.is_asked |= other.is_asked;
         if self.state == State::Open {
             self.state = other.state;
         }
-        if self.decision.is_none() {
+        if self.is_allowed().is_none() && is_better {
             (self.decision, self.by, self.scope) = (other.decision, other.by, other.scope);
         }
         self.answer = self.answer.take().or(other.answer);
+    }
+}
+
+/// Tells whether a word for a decision means yes; `None` for one that means neither yes nor no.
+#[must_use]
+pub fn answer(word: &str) -> Option<bool> {
+    match word {
+        "allow" | "allowed" | "approve" | "approved" => Some(true),
+        "deny" | "denied" | "reject" | "rejected" => Some(false),
+        _ => None,
     }
 }

@@ -8,6 +8,7 @@ use steno_model::{EventType, ExchangeEvent, RunId, Word};
 use crate::calls::{Calls, Content};
 use crate::fields::PayloadFields;
 use crate::grouping::Grouping;
+use crate::reports::{Reports, Subject};
 use crate::session::{
     Approval, ApprovalId, At, Branch, Call, CallNumber, CallResult, ChildId, ChildLink, Fact, FactId, Item,
     ItemKind, Message, Response, RunHead, RunNumber, Session, StepId, TurnId,
@@ -34,13 +35,14 @@ pub struct SessionBuilder {
     pub(crate) grouping: Grouping,
     /// Responses that turned out to be one with an earlier one.
     pub(crate) absorbed: Vec<bool>,
-    /// Questions that wait for their answer, by the run and the request's name.
-    pub(crate) open_approvals: HashMap<(RunNumber, String), ApprovalId>,
+    /// The last question with a name, by the run and the request's name.
+    pub(crate) asked: HashMap<(RunNumber, String), ApprovalId>,
     /// Children by the run that names them.
     pub(crate) children_by_run: HashMap<RunId, ChildId>,
     links: Vec<(RunId, Option<StepId>)>,
     /// The step of the event at hand.
     step_now: Option<StepId>,
+    pub(crate) reports: Reports,
     /// Steps that have begun, by path, kind and name.
     open_facts: HashMap<[String; 3], FactId>,
     /// How hard the model is told to think.
@@ -88,10 +90,11 @@ impl SessionBuilder {
             items: Vec::new(),
             grouping: Grouping::default(),
             absorbed: Vec::new(),
-            open_approvals: HashMap::new(),
+            asked: HashMap::new(),
             children_by_run: HashMap::new(),
             links: Vec::new(),
             step_now: None,
+            reports: Reports::default(),
             open_facts: HashMap::new(),
             effort: None,
             unknown_records: BTreeMap::new(),
@@ -198,7 +201,7 @@ impl SessionBuilder {
                     if let Some(result) = &mut self.calls.all[call.0].result {
                         result.amended = Some(incoming.at);
                     }
-                    self.tell_elsewhere(call, incoming, turn);
+                    self.tells_of(call, incoming);
                 }
                 None => self.fact(incoming, turn, is_end),
             },
@@ -249,6 +252,7 @@ impl SessionBuilder {
 
     fn call(&mut self, incoming: &Incoming<'_>) {
         let reported = self.calls.called(&incoming.fields, new_call(incoming), self.content);
+        self.tells_of(reported.number, incoming);
         self.turns.fact(incoming.turn, incoming);
         if reported.is_new {
             self.add(incoming.turn, ItemKind::Call(reported.number));
@@ -265,7 +269,7 @@ impl SessionBuilder {
             // No record tells which response asked for it: what comes next answers it.
             self.grouping.answered();
         }
-        self.tell_elsewhere(reported.number, incoming, incoming.turn);
+        self.tells_of(reported.number, incoming);
         self.turns.fact(self.calls.all[reported.number.0].turn, incoming);
         self.end_answered();
     }
@@ -280,14 +284,15 @@ impl SessionBuilder {
         }
     }
 
-    /// Takes note when a result stands in another turn than its call.
-    pub(crate) fn tell_elsewhere(&mut self, call: CallNumber, incoming: &Incoming<'_>, turn: Option<TurnId>) {
-        let call = &self.calls.all[call.0];
-        if call.turn == turn {
-            return;
-        }
-        self.turns.other(turn, call.called.unwrap_or(call.at));
-        self.turns.other(call.turn, incoming.at);
+    /// Takes note that an event tells of a call.
+    pub(crate) fn tells_of(&mut self, call: CallNumber, incoming: &Incoming<'_>) {
+        self.reports.add(Subject::Call(call), incoming.turn, incoming.at);
+    }
+
+    /// Takes note of an event of another run that no id ties to the session.
+    pub(crate) fn leave_out(&mut self, run: RunNumber, event: &ExchangeEvent) {
+        let turn = self.turns.around(&event.path.to_text());
+        self.turns.leave_out(turn, At { run, seq: event.seq });
     }
 
     pub(crate) fn add(&mut self, turn: Option<TurnId>, kind: ItemKind) {
@@ -333,8 +338,9 @@ impl SessionBuilder {
 
     /// Returns the session of what has been pushed.
     #[must_use]
-    pub fn finish(self) -> Session {
-        let turns = self.turns.finish(&self.responses, &self.messages, &self.calls.all);
+    pub fn finish(mut self) -> Session {
+        self.reports.tell(&mut self.turns);
+        let turns = self.turns.finish(&self.calls.all);
         let is_shown = |item: &Item| match item.kind {
             // A call that a response holds is shown there.
             ItemKind::Call(call) => self.calls.all[call.0].response.is_none(),

@@ -58,6 +58,7 @@ impl SessionBuilder {
         let usage = ResponseUsage::read(fields);
         // Totals of a turn or a session belong to no response.
         if blocks.is_empty() && usage.is_none() {
+            self.turns.said(incoming, &blocks);
             return;
         }
         let id = fields.json("response").filter(|id| !id.is_null());
@@ -67,6 +68,7 @@ impl SessionBuilder {
             if is_call { Adds::Call } else { Adds::Words }
         });
         let response = self.response_for(incoming, id.as_ref(), adds);
+        self.turns.said(incoming, &blocks);
         if !blocks.is_empty() {
             self.turns.fact(incoming.turn, incoming);
             self.words(incoming, response, blocks);
@@ -104,6 +106,7 @@ impl SessionBuilder {
                 continue;
             }
             let call = self.calls.used(&inside, new_call(incoming), self.content).number;
+            self.tells_of(call, incoming);
             let calls = &mut self.responses[response.0].calls;
             if calls.contains(&call) {
                 blocks.push(Block::Elsewhere);
@@ -124,6 +127,7 @@ impl SessionBuilder {
             let inside = PayloadFields::parse(block.get());
             if inside.text("type").is_some_and(|kind| kind == "tool_use") {
                 let reported = self.calls.used(&inside, new_call(incoming), self.content);
+                self.tells_of(reported.number, incoming);
                 if reported.is_new {
                     self.add(incoming.turn, ItemKind::Call(reported.number));
                 }
@@ -138,7 +142,8 @@ impl SessionBuilder {
         }
         let result = crate::session::CallResult { at: None, ..new_result(incoming) };
         let Some(call) = self.calls.answered_in_message(block, result, self.content) else { return false };
-        self.tell_elsewhere(call, incoming, incoming.turn);
+        self.tells_of(call, incoming);
+        self.turns.fact(self.calls.all[call.0].turn, incoming);
         self.end_answered();
         true
     }

@@ -6,14 +6,13 @@
 
 use std::collections::HashMap;
 
+use serde_json::value::RawValue;
 use steno_model::Timestamp;
 use steno_model::json::JsonString;
 
-use crate::builder::Incoming;
+use crate::builder::{Incoming, response_key};
 use crate::fields::PayloadFields;
-use crate::session::{
-    At, Block, Call, EndedBy, Message, Response, RunNumber, StepId, Turn, TurnCost, TurnId, TurnStatus,
-};
+use crate::session::{At, Call, EndedBy, RunNumber, StepId, Turn, TurnCost, TurnId, TurnStatus};
 use crate::turn_usage::TurnUsage;
 
 /// What an agent writes for a turn that was stopped.
@@ -39,8 +38,21 @@ struct TurnFold {
     /// The error that is its last fact.
     last_error: Option<JsonString>,
     is_ended: bool,
+    /// The model's last response.
+    last_said: Option<LastSaid>,
     /// What it cost, as each run tells it.
     usage: Vec<(RunNumber, TurnUsage)>,
+}
+
+/// What is known of the last response in a turn. Its records are those with its id; one without an id is a response of its
+/// own.
+#[derive(Default)]
+struct LastSaid {
+    response: Option<String>,
+    stop_reason: Option<JsonString>,
+    model: Option<JsonString>,
+    /// Whether it has more than thoughts: a record of thinking alone already has the reason of the whole response.
+    has_words: bool,
 }
 
 impl Turns {
@@ -87,6 +99,8 @@ impl Turns {
             usage: None,
             events: Vec::new(),
             runs: vec![at.run],
+            ended_in: Vec::new(),
+            left_out: Vec::new(),
             others: Vec::new(),
         };
         self.at.insert(path, id);
@@ -96,6 +110,7 @@ impl Turns {
             last: None,
             last_error: None,
             is_ended: false,
+            last_said: None,
             usage: Vec::new(),
         });
         id
@@ -104,7 +119,9 @@ impl Turns {
     /// Takes what another run says of the beginning of a turn.
     pub(crate) fn refine(&mut self, turn: TurnId, incoming: &Incoming<'_>) {
         let (turn, fields) = (&mut self.all[turn.0].turn, &incoming.fields);
-        turn.runs.push(incoming.at.run);
+        if !turn.runs.contains(&incoming.at.run) {
+            turn.runs.push(incoming.at.run);
+        }
         turn.turn_id = turn.turn_id.take().or_else(|| fields.string("turn_id"));
         turn.settings = turn.settings.take().or_else(|| fields.json("settings"));
     }
@@ -112,6 +129,7 @@ impl Turns {
     /// Ends a turn; false when it had ended before.
     pub(crate) fn end(&mut self, turn: TurnId, incoming: &Incoming<'_>, order: usize) -> bool {
         let fold = &mut self.all[turn.0];
+        fold.turn.ended_in.push(incoming.at.run);
         if fold.is_ended && incoming.is_again {
             return false;
         }
@@ -141,10 +159,35 @@ impl Turns {
     }
 
     /// Takes note that facts of a turn are made of an event outside of it.
-    pub(crate) fn other(&mut self, turn: Option<TurnId>, at: At) {
+    pub(crate) fn other(&mut self, turn: TurnId, at: At) {
+        self.all[turn.0].turn.others.push(at);
+    }
+
+    /// Takes note that a turn has an event of another run that no id ties to it.
+    pub(crate) fn leave_out(&mut self, turn: Option<TurnId>, at: At) {
         if let Some(turn) = turn {
-            self.all[turn.0].turn.others.push(at);
+            self.all[turn.0].turn.left_out.push(at);
         }
+    }
+
+    /// Takes note of a record of the model's: a response ends the turn if it says so and no call waits.
+    pub(crate) fn said(&mut self, incoming: &Incoming<'_>, blocks: &[&RawValue]) {
+        let Some(turn) = incoming.turn else { return };
+        let fields = &incoming.fields;
+        let response = fields.json("response").filter(|id| !id.is_null());
+        let response = response.map(|id| response_key(&id, incoming.at.run));
+        let last = &mut self.all[turn.0].last_said;
+        let is_same = last.as_ref().is_some_and(|last| last.response.is_some() && last.response == response);
+        if !is_same && !blocks.is_empty() {
+            *last = Some(LastSaid { response, ..LastSaid::default() });
+        } else if !is_same {
+            return;
+        }
+        let Some(last) = last else { return };
+        last.stop_reason = fields.string("stop_reason").or(last.stop_reason.take());
+        last.model = fields.string("model").or(last.model.take());
+        let kinds = blocks.iter().map(|block| PayloadFields::parse(block.get()).text("type"));
+        last.has_words |= kinds.into_iter().any(|kind| kind.is_none_or(|kind| kind != "thinking"));
     }
 
     /// Takes note of a prompt.
@@ -193,30 +236,21 @@ impl Turns {
     }
 
     /// Returns the turns.
-    pub(crate) fn finish(self, responses: &[Response], messages: &[Message], calls: &[Call]) -> Vec<Turn> {
-        let mut last_response: HashMap<TurnId, &Response> = HashMap::new();
-        for response in responses.iter().filter(|response| !response.messages.is_empty()) {
-            if let Some(turn) = response.turn {
-                last_response.insert(turn, response);
-            }
-        }
+    pub(crate) fn finish(self, calls: &[Call]) -> Vec<Turn> {
         let mut waiting = vec![false; self.all.len()];
         for call in calls.iter().filter(|call| !call.is_answered) {
             if let Some(turn) = call.turn {
                 waiting[turn.0] = true;
             }
         }
-        let finish = |(number, fold): (usize, TurnFold)| {
-            let response = last_response.get(&TurnId(number)).copied();
-            let is_last = response.is_some_and(|response| is_last_word(response, messages));
-            fold.finish(is_last, waiting[number])
-        };
+        let finish = |(number, fold): (usize, TurnFold)| fold.finish(waiting[number]);
         self.all.into_iter().enumerate().map(finish).collect()
     }
 }
 
 impl TurnFold {
-    fn finish(self, is_last_word: bool, is_waiting: bool) -> Turn {
+    fn finish(self, is_waiting: bool) -> Turn {
+        let is_last_word = self.last_said.as_ref().is_some_and(LastSaid::is_last_word);
         let usage = self.usage.into_iter().filter_map(|(run, usage)| Some((run, usage.finish()?)));
         let best = usage.min_by_key(|(run, cost)| (cost.rank, *run));
         let usage = best.map(|(run, cost)| TurnCost {
@@ -251,19 +285,12 @@ fn parent(path: &str) -> Option<&str> {
     dots.next().map(|(at, _)| &path[..at])
 }
 
-/// Tells whether the model says nothing more after a response. A record of thinking alone already has the reason of the
-/// response that it belongs to.
-fn is_last_word(response: &Response, messages: &[Message]) -> bool {
-    let is_stop =
-        response.stop_reason.as_ref().is_some_and(|reason| LAST_STOPS.contains(&&*reason.to_text()));
-    let is_synthetic = response.model.as_ref().is_some_and(|model| model.is(SYNTHETIC));
-    let says = |block: &Block| match block {
-        Block::Recorded(block) => {
-            PayloadFields::parse(block.as_str()).text("type").is_none_or(|kind| kind != "thinking")
-        }
-        Block::Call(_) => true,
-        Block::Elsewhere => false,
-    };
-    let has_words = response.messages.iter().any(|message| messages[message.0].blocks.iter().any(says));
-    is_stop && !is_synthetic && has_words
+impl LastSaid {
+    /// Tells whether the model says nothing more after it.
+    fn is_last_word(&self) -> bool {
+        let is_stop =
+            self.stop_reason.as_ref().is_some_and(|reason| LAST_STOPS.contains(&&*reason.to_text()));
+        let is_synthetic = self.model.as_ref().is_some_and(|model| model.is(SYNTHETIC));
+        is_stop && !is_synthetic && self.has_words
+    }
 }

@@ -1,6 +1,7 @@
 //! `steno receipt`: what one turn did, as far as the record can vouch for it; and whether such a receipt holds.
 
 use std::cmp::Reverse;
+use std::collections::HashSet;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -83,9 +84,12 @@ fn list(args: &ReceiptLsArgs, settings: &Settings, output: &mut Output) -> Outco
         (None, Some(thread)) => show(&read(thread, Wanted::default(), settings)?.records.turns),
         (None, None) => {
             let library = runs::need_library(settings)?;
+            let mut shown = HashSet::new();
             for run in newest_first(&library)? {
                 match ReadSession::of_store(library.store()?, run, Wanted::default()) {
-                    Ok(read) => show(&read.records.turns),
+                    // A session of several runs is found by each of them.
+                    Ok(read) if shown.insert(read.records.session.id) => show(&read.records.turns),
+                    Ok(_) => {}
                     Err(error) => {
                         tracing::warn!("run {run}: {}", visible(&failure(error).message, Lines::Escape));
                     }
@@ -209,16 +213,21 @@ fn verdict(error: &Error) -> Verdict {
         | Error::OtherBytes
         | Error::Lines(_) => Some(false),
         // There was nothing to check it against.
-        Error::Journal(_) | Error::Records { .. } | Error::NoIntegrity => None,
+        Error::Journal(_) | Error::Records { .. } | Error::NoIntegrity | Error::NotGiven { .. } => None,
     }
 }
 
 fn show_proven(proven: &Proven, is_json: bool, output: &mut Output) {
     if is_json {
-        let answer = serde_json::json!({"holds": true, "proven": proven.holds, "not_proven": proven.open});
+        let answer = serde_json::json!({
+            "holds": true, "final": proven.is_final, "proven": proven.holds, "not_proven": proven.open,
+        });
         return output.json_line(&answer.to_string());
     }
-    output.line("the receipt holds");
+    output.line(match proven.is_final {
+        true => "the receipt holds",
+        false => "the receipt holds, and is not final",
+    });
     proven.holds.iter().for_each(|holds| output.line(&format!("proven      {holds}")));
     proven.open.iter().for_each(|open| output.line(&format!("not proven  {open}")));
 }
@@ -265,6 +274,8 @@ fn failure(error: Error) -> Failure {
         Error::OtherBytes => {
             Failure::nothing(error.to_string()).with_hint("show it as `steno receipt export` has printed it")
         }
+        Error::NotGiven { .. } => Failure::nothing(error.to_string())
+            .with_hint("give `--transcript FILE` once for each run under `source_event_lineage.runs`"),
         Error::Mismatch(_) | Error::Differs(_) => Failure::nothing(error.to_string()),
     }
 }

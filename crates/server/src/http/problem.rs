@@ -145,6 +145,7 @@ impl From<receipts::Error> for Problem {
             | receipts::Error::OtherBytes
             | receipts::Error::Lines(_)
             | receipts::Error::NoIntegrity
+            | receipts::Error::NotGiven { .. }
             | receipts::Error::Records { .. }) => Self::internal(error.to_string()),
         }
     }

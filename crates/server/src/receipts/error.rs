@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use steno_model::RunId;
 use steno_views::receipt::{Difference, IntegrityError, Mismatch};
 
 /// What went wrong.
@@ -48,6 +49,12 @@ pub enum Error {
     /// The receipt has nothing to check lines with.
     #[error("the receipt has no `integrity`, and so nothing to check lines with")]
     NoIntegrity,
+    /// The receipt is made of a run whose transcript is not there.
+    #[error("the receipt is made of run {run} too, and its transcript is not given")]
+    NotGiven {
+        /// The run.
+        run: RunId,
+    },
     /// A file of records cannot be read.
     #[error("cannot read `{}`: {why}", path.display())]
     Records {
@@ -74,6 +81,7 @@ impl Error {
             Self::Journal(_)
             | Self::NoReceipt(_)
             | Self::OtherBytes
+            | Self::NotGiven { .. }
             | Self::Lines(_)
             | Self::NoIntegrity
             | Self::Records { .. } => false,

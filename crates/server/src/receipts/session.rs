@@ -9,9 +9,7 @@ use steno_model::receipt::{Integrities, MissingRange, Receipt};
 use steno_model::records::TurnRecord;
 use steno_model::{ExchangeEvent, RunId};
 use steno_session::session_run_id;
-use steno_session::{
-    At, Content, RunEvents, RunNumber, Session, SessionBuilder, merge_in_order, merged_order,
-};
+use steno_session::{At, Content, RunEvents, RunNumber, Session, SessionBuilder, merge_by_ids, merged_order};
 use steno_views::receipt::{Missing, Origin, Prover, Source, TurnFacts, build};
 use steno_views::records::Records;
 
@@ -33,8 +31,12 @@ pub struct Wanted {
 pub struct ReadSession {
     /// Its records.
     pub records: Records,
+    /// Its runs, where they are several.
+    runs: Vec<RunEvents>,
     provers: Vec<(RunId, Prover)>,
     missing: HashMap<RunId, Vec<MissingRange>>,
+    /// What somebody says that is missing, where no notes are at hand.
+    unplaced: Option<Vec<MissingRange>>,
     wanted: Wanted,
 }
 
@@ -51,28 +53,24 @@ impl ReadSession {
     /// # Errors
     /// What the journal says.
     pub fn of_store(store: &Store, id: RunId, wanted: Wanted) -> Result<Self, Error> {
-        let (session, runs) = match &wanted.runs {
-            Some(runs) => (id, runs.clone()),
-            None => {
-                let (session, runs) = runs_of(store, id)?;
-                (session, runs.into_iter().map(|run| (run, u64::MAX)).collect())
-            }
+        let runs = match &wanted.runs {
+            Some(runs) => runs.clone(),
+            None => runs_of(store, id)?.into_iter().map(|run| (run, u64::MAX)).collect(),
         };
         let mut missing = HashMap::new();
         for (run, _) in &runs {
             let notes = read_notes(&**store.disk(), *run)?;
-            missing.insert(*run, notes.into_iter().filter_map(noted).collect());
+            missing.insert(*run, notes.into_iter().filter_map(|note| noted(&note)).collect());
         }
         let open = |run: RunId| -> Result<Reader, Error> { Ok(Reader::open(store, run)?.until_now()?) };
-        let read = match runs[..] {
-            [(run, lines_max)] => Self::of_one(&mut open(run)?, Some(session), lines_max, wanted)?,
-            _ => {
-                let mut read = Vec::new();
-                for (run, lines_max) in &runs {
-                    read.push(ReadRun::read(&mut open(*run)?, *lines_max, wanted.has_integrity)?);
-                }
-                Self::of_several(session, read, wanted)
+        let read = if let [(run, lines_max)] = runs[..] {
+            Self::of_one(&mut open(run)?, lines_max, wanted)?
+        } else {
+            let mut read = Vec::new();
+            for (run, lines_max) in &runs {
+                read.push(ReadRun::read(&mut open(*run)?, *lines_max, wanted.has_integrity)?);
             }
+            Self::of_several(read, wanted)?
         };
         Ok(Self { missing, ..read })
     }
@@ -91,47 +89,46 @@ impl ReadSession {
         let lines_max = wanted.runs.iter().flatten().find(|(known, _)| *known == run);
         let lines_max = lines_max.map_or(u64::MAX, |(_, lines)| *lines);
         let mut reader = Reader::of_file(file, kept.clone(), Some(run));
-        let read = Self::of_one(&mut reader, Some(run), lines_max, wanted)?;
+        let read = Self::of_one(&mut reader, lines_max, wanted)?;
         let notes = store.beside_superseded(run, kept)?.1;
-        let missing = HashMap::from([(run, notes.into_iter().filter_map(noted).collect())]);
+        let missing = HashMap::from([(run, notes.iter().filter_map(noted).collect())]);
         Ok(Self { missing, ..read })
     }
 
-    /// Reads a session from transcript files alone.
+    /// Reads a session from transcript files alone. Runs that are not wanted are passed over.
     ///
     /// # Errors
-    /// What the journal says.
+    /// What the journal says, and when a run that is wanted is not among them.
     pub fn of_readers(mut readers: Vec<Reader>, wanted: Wanted) -> Result<Self, Error> {
-        let lines_max = |run: Option<RunId>| {
-            let runs = wanted.runs.as_deref().unwrap_or_default();
-            let of_run = runs.iter().find(|(known, _)| run.is_none_or(|run| run == *known));
-            of_run.map_or(u64::MAX, |(_, lines)| *lines)
-        };
-        if let [reader] = &mut readers[..] {
-            let lines_max = lines_max(None);
-            return Self::of_one(reader, None, lines_max, wanted);
+        let named = wanted.runs.as_deref().filter(|_| !wanted.is_unnamed);
+        if let [reader] = &mut readers[..]
+            && named.is_none_or(|named| named.len() == 1)
+        {
+            let lines_max = wanted.runs.as_ref().and_then(|runs| runs.first()).map_or(u64::MAX, |run| run.1);
+            return Self::of_one(reader, lines_max, wanted);
         }
         let mut read = Vec::new();
         for mut reader in readers {
             let mut run = ReadRun::read(&mut reader, u64::MAX, wanted.has_integrity)?;
-            let lines = usize::try_from(lines_max(Some(run.run))).unwrap_or(usize::MAX);
-            run.cut(lines);
-            read.push(run);
+            let known = named.map(|named| named.iter().find(|(known, _)| *known == run.run));
+            if let Some((_, lines)) = known.flatten() {
+                run.cut(usize::try_from(*lines).unwrap_or(usize::MAX));
+            }
+            if known.is_none_or(|known| known.is_some()) {
+                read.push(run);
+            }
         }
-        let first = read.first().ok_or_else(no_events)?;
-        let named = first.events.first().and_then(session_run_id);
-        let session = named.unwrap_or(first.run);
-        Ok(Self::of_several(session, read, wanted))
+        let is_read = |run: RunId| read.iter().any(|read| read.run == run);
+        if let Some((run, _)) = named.into_iter().flatten().find(|(run, _)| !is_read(*run)) {
+            return Err(Error::NotGiven { run: *run });
+        }
+        Self::of_several(read, wanted)
     }
 
     /// Reads a session of one run as it streams by.
-    fn of_one(
-        reader: &mut Reader,
-        session: Option<RunId>,
-        lines_max: u64,
-        wanted: Wanted,
-    ) -> Result<Self, Error> {
-        let (mut builder, mut prover, mut count) = (None::<(RunId, SessionBuilder)>, Prover::default(), 0);
+    fn of_one(reader: &mut Reader, lines_max: u64, wanted: Wanted) -> Result<Self, Error> {
+        let (mut builder, mut prover, mut count) = (None::<SessionBuilder>, Prover::default(), 0);
+        let mut named = None;
         while count < lines_max
             && let Some(recorded) = reader.read_next()?
         {
@@ -139,19 +136,20 @@ impl ReadSession {
             if wanted.has_integrity {
                 prover.push(&recorded.line);
             }
-            let run = recorded.event.run_id;
-            let new = || (run, SessionBuilder::new(run, Content::WithoutOutputs));
-            builder.get_or_insert_with(new).1.push(&recorded.event);
+            let builder = builder.get_or_insert_with(|| {
+                named = session_run_id(&recorded.event);
+                SessionBuilder::new(recorded.event.run_id, Content::WithoutOutputs)
+            });
+            builder.push(&recorded.event);
         }
-        let (run, builder) = builder.ok_or_else(no_events)?;
-        let folded = builder.finish();
-        let named = folded.runs.first().and_then(|run| run.session);
-        let id = session.or(named).unwrap_or(run);
-        let records = Records::of(Session { id, ..folded });
-        Ok(Self { records, provers: vec![(run, prover)], missing: HashMap::new(), wanted })
+        let folded = builder.ok_or_else(no_events)?.finish();
+        let run = folded.id;
+        let records = Records::of(Session { id: named.unwrap_or(run), ..folded });
+        let provers = vec![(run, prover)];
+        Ok(Self { records, runs: Vec::new(), provers, missing: HashMap::new(), unplaced: None, wanted })
     }
 
-    fn of_several(session: RunId, read: Vec<ReadRun>, wanted: Wanted) -> Self {
+    fn of_several(read: Vec<ReadRun>, wanted: Wanted) -> Result<Self, Error> {
         let mut provers = Vec::new();
         let mut runs = Vec::new();
         for run in read {
@@ -165,31 +163,33 @@ impl ReadSession {
             }
             None => merged_order(runs),
         };
-        let records = Records::of(merge_in_order(session, &runs, Content::WithoutOutputs));
-        Self { records, provers, missing: HashMap::new(), wanted }
+        Ok(Self { provers, ..Self::of_runs(runs, wanted)? })
+    }
+
+    /// Makes one session of runs, in their order.
+    fn of_runs(runs: Vec<RunEvents>, wanted: Wanted) -> Result<Self, Error> {
+        let session = session_of(&runs).ok_or_else(no_events)?;
+        let records = Records::of(merge_by_ids(session, &runs, Content::WithoutOutputs));
+        Ok(Self { records, runs, provers: Vec::new(), missing: HashMap::new(), unplaced: None, wanted })
     }
 
     /// Makes a session of single lines, of which nobody knows what lies between them.
-    pub(super) fn of_events(session: RunId, events: Vec<ExchangeEvent>, wanted: Wanted) -> Self {
+    pub(super) fn of_events(events: Vec<ExchangeEvent>, wanted: Wanted) -> Result<Self, Error> {
         let mut runs: Vec<ReadRun> = Vec::new();
         for event in events {
-            match runs.iter_mut().find(|run| run.run == event.run_id) {
-                Some(run) => run.events.push(event),
-                None => {
-                    let (run, prover) = (event.run_id, Prover::default());
-                    runs.push(ReadRun { run, events: vec![event], prover });
-                }
+            if let Some(run) = runs.iter_mut().find(|run| run.run == event.run_id) {
+                run.events.push(event);
+            } else {
+                let (run, prover) = (event.run_id, Prover::default());
+                runs.push(ReadRun { run, events: vec![event], prover });
             }
         }
-        Self::of_several(session, runs, wanted)
+        Self::of_several(runs, wanted)
     }
 
     /// Replaces what is missing by what somebody says.
-    pub(super) fn with_missing(mut self, missing: &[MissingRange]) -> Self {
-        for run in &self.records.session.runs {
-            self.missing.insert(run.id, missing.to_vec());
-        }
-        self
+    pub(super) fn with_missing(self, missing: Vec<MissingRange>) -> Self {
+        Self { unplaced: Some(missing), ..self }
     }
 
     /// Finds the turn that a name means.
@@ -214,6 +214,37 @@ impl ReadSession {
     /// # Errors
     /// When there is no such turn.
     pub fn lines_of(&self, turn: &str) -> Result<Vec<(RunId, Vec<u64>)>, Error> {
+        let lines = self.lines_needed(turn)?;
+        if self.runs.len() < 2 || self.is_enough(turn, &lines)? {
+            return Ok(lines);
+        }
+        let seqs = |run: &RunEvents| run.events.iter().map(|event| event.seq.get()).collect();
+        Ok(self.runs.iter().map(|run| (run.id, seqs(run))).collect())
+    }
+
+    /// Tells whether lines alone give the same receipt. An id that is used twice may mean another call without the rest.
+    fn is_enough(&self, turn: &str, lines: &[(RunId, Vec<u64>)]) -> Result<bool, Error> {
+        let part = |(run, (id, seqs)): (&RunEvents, &(RunId, Vec<u64>))| {
+            let events = run.events.iter().filter(|event| seqs.contains(&event.seq.get()));
+            RunEvents { id: *id, events: events.cloned().collect() }
+        };
+        let parts = self.runs.iter().zip(lines).map(part).collect();
+        let name = self.turn(turn)?.id.clone();
+        let alone = Self::of_runs(parts, self.wanted.clone())?;
+        let receipt = |read: &Self| {
+            let mut receipt = read.bare(&name, &HashMap::new())?;
+            for run in receipt.source_event_lineage.runs.iter_mut().flatten() {
+                run.tree_size = 0;
+            }
+            Ok::<Receipt, Error>(receipt)
+        };
+        let whole = receipt(self)?;
+        let is_same = receipt(&alone).is_ok_and(|found| found == whole);
+        Ok(is_same && alone.lines_needed(&name).is_ok_and(|found| found == lines))
+    }
+
+    /// Returns the lines that tell of a turn.
+    pub(super) fn lines_needed(&self, turn: &str) -> Result<Vec<(RunId, Vec<u64>)>, Error> {
         let record = self.turn(turn)?;
         let lines = self.records.turn_of(record).map(|(_, turn)| self.records.lines_of(turn));
         let lines: Vec<At> = lines.unwrap_or_default();
@@ -229,26 +260,14 @@ impl ReadSession {
     /// # Errors
     /// When there is no such turn.
     pub fn receipt(mut self, turn: &str) -> Result<Receipt, Error> {
-        let lines = self.lines_of(turn)?;
-        let record = self.turn(turn)?;
-        let no_turn = || Error::NoReceipt("its turn is not there".to_owned());
-        let (id, known) = self.records.turn_of(record).ok_or_else(no_turn)?;
-        let owner = self.records.session.run_of(known.at);
-        let missing = self.missing.get(&owner).cloned().unwrap_or_default();
-        let carries = self.records.carries(known);
-        let mut facts = TurnFacts::of_session(&self.records.session, id);
-        if self.wanted.is_unnamed {
-            facts.runs = None;
+        let owner = self.records.turn_of(self.turn(turn)?);
+        let owner = owner.map(|(_, turn)| self.records.session.run_of(turn.at));
+        if let Some((missing, owner)) = self.unplaced.take().zip(owner) {
+            place(missing, owner, &mut self.missing);
         }
-        let mut receipt = build(&Source {
-            thread: &self.records.thread,
-            turn: record,
-            items: &self.records.items,
-            facts,
-            origin: Origin::Session(carries.as_deref()),
-            missing: Missing::Known(missing),
-        })?;
+        let mut receipt = self.bare(turn, &self.missing)?;
         if self.wanted.has_integrity {
+            let lines = self.lines_of(turn)?;
             let provers = std::mem::take(&mut self.provers);
             let mut provers: HashMap<RunId, Prover> = provers.into_iter().collect();
             let proofs = lines.iter().filter_map(|(run, seqs)| Some(provers.remove(run)?.prove(*run, seqs)));
@@ -259,6 +278,20 @@ impl ReadSession {
             };
         }
         Ok(receipt)
+    }
+
+    /// Builds the receipt of a turn, without proofs of its lines.
+    fn bare(&self, turn: &str, missing: &HashMap<RunId, Vec<MissingRange>>) -> Result<Receipt, Error> {
+        let record = self.turn(turn)?;
+        let no_turn = || Error::NoReceipt("its turn is not there".to_owned());
+        let (id, _) = self.records.turn_of(record).ok_or_else(no_turn)?;
+        let mut facts = TurnFacts::of_session(&self.records.session, id, missing);
+        let missing = Missing::Known(std::mem::take(&mut facts.missing));
+        if self.wanted.is_unnamed {
+            facts.runs = None;
+        }
+        let (thread, items) = (&self.records.thread, &self.records.items);
+        Ok(build(&Source { thread, turn: record, items, facts, origin: Origin::Session, missing })?)
     }
 }
 
@@ -288,8 +321,14 @@ fn no_events() -> Error {
     Error::NoReceipt("there are no events".to_owned())
 }
 
-/// Returns the session that an id names, and its runs.
-fn runs_of(store: &Store, id: RunId) -> Result<(RunId, Vec<RunId>), Error> {
+/// Returns the session that runs show: the one that the first event of one of them names, else the first run.
+fn session_of(runs: &[RunEvents]) -> Option<RunId> {
+    let named = runs.iter().find_map(|run| run.events.first().and_then(session_run_id));
+    named.or(runs.first().map(|run| run.id))
+}
+
+/// Returns the runs of the session that an id names.
+fn runs_of(store: &Store, id: RunId) -> Result<Vec<RunId>, Error> {
     let session_of = |run: RunId| match run_ends(store, run) {
         Ok(ends) => Ok(ends.events.and_then(|(first, _)| session_run_id(&first))),
         Err(JournalError::Damaged { .. } | JournalError::NotRegular { .. } | JournalError::Shrunk { .. }) => {
@@ -307,17 +346,30 @@ fn runs_of(store: &Store, id: RunId) -> Result<(RunId, Vec<RunId>), Error> {
     if runs.is_empty() {
         return Err(Error::Journal(JournalError::NoSuchRun { run: id }));
     }
-    Ok((session, runs))
+    Ok(runs)
+}
+
+/// Puts what is missing to the runs that it is said of; without a name that is the turn's own.
+fn place(said: Vec<MissingRange>, owner: RunId, missing: &mut HashMap<RunId, Vec<MissingRange>>) {
+    for range in said {
+        let run = match &range {
+            MissingRange::Noted { run_id: Some(run), .. } => RunId::parse(run).ok(),
+            MissingRange::Noted { run_id: None, .. } | MissingRange::Gap { .. } => Some(owner),
+        };
+        if let Some(run) = run {
+            missing.entry(run).or_default().push(range);
+        }
+    }
 }
 
 /// Returns what a note says is missing; for some nothing is.
-fn noted(note: steno_journal::Note) -> Option<MissingRange> {
-    let (after_seq, count, what) = match note.what {
-        Noted::Refused { count, seq_last, .. } => (seq_last, count, "refused"),
-        Noted::Dropped { count, seq_last, .. } => (seq_last, count, "dropped"),
+fn noted(note: &steno_journal::Note) -> Option<MissingRange> {
+    let (after_seq, count, what) = match &note.what {
+        Noted::Refused { count, seq_last, .. } => (*seq_last, *count, "refused"),
+        Noted::Dropped { count, seq_last, .. } => (*seq_last, *count, "dropped"),
         Noted::Recovered { .. } | Noted::Lagged { .. } | Noted::Vanished { .. } | Noted::Rederived { .. } => {
             return None;
         }
     };
-    Some(MissingRange::Noted { after_seq, count, what: what.to_owned() })
+    Some(MissingRange::Noted { after_seq, count, what: what.to_owned(), run_id: None })
 }

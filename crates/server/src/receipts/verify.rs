@@ -10,6 +10,9 @@ use steno_views::receipt::{check_lines, first_difference, to_json};
 
 use super::{Directory, Error, ReadSession, Wanted};
 
+/// How a turn stands that has not ended.
+const OPEN: [&str; 2] = ["queued", "in_progress"];
+
 /// What a receipt is checked against.
 pub enum Against<'a> {
     /// The store that has the run.
@@ -31,6 +34,8 @@ pub struct Proven {
     pub holds: Vec<String>,
     /// What nobody can know from this.
     pub open: Vec<String>,
+    /// Whether the receipt is the last word on its turn: the turn has ended.
+    pub is_final: bool,
 }
 
 /// Checks a receipt. One that does not follow from the run in a store may follow from its transcript of before it was
@@ -59,7 +64,7 @@ fn verify_once(text: &str, against: Against<'_>) -> Result<Proven, Error> {
     let said = Said::read(text)?;
     let wanted = said.wanted()?;
     let (thread, turn) = (said.thread.as_str(), said.turn.as_str());
-    let mut proven = Proven { holds: Vec::new(), open: Vec::new() };
+    let mut proven = Proven { holds: Vec::new(), open: Vec::new(), is_final: true };
     let without_integrity = match &against {
         Against::Store(_) | Against::Transcripts(_) | Against::Lines(_) | Against::Superseded(..) => {
             "that the record was not changed along with the receipt: export it with `--integrity`, and keep the root"
@@ -71,8 +76,11 @@ fn verify_once(text: &str, against: Against<'_>) -> Result<Proven, Error> {
             // Threads of other systems are called as they like, and none of them is in a store.
             let run = RunId::parse(thread).map_err(|_| said.no_such_turn())?;
             let read = ReadSession::of_store(store, run, wanted)?;
-            let runs = read.records.session.runs.len() as u64;
-            proven.holds.push(format!("every field follows from {} in the store", count(runs, "run")));
+            let runs = match read.records.session.runs.len() {
+                1 => "run".to_owned(),
+                several => format!("{several} runs"),
+            };
+            proven.holds.push(format!("every field follows from the {runs} in the store"));
             read.receipt(turn)?
         }
         Against::Superseded(store, kept) => {
@@ -89,7 +97,7 @@ fn verify_once(text: &str, against: Against<'_>) -> Result<Proven, Error> {
             let read = ReadSession::of_readers(readers, wanted)?;
             proven.holds.push(format!("every field follows from {files}"));
             proven.open.push("whether events were refused or dropped: that is noted beside a run".to_owned());
-            read.with_missing(&said.noted()).receipt(turn)?
+            read.with_missing(said.noted()).receipt(turn)?
         }
         Against::Lines(lines) => {
             proven
@@ -104,6 +112,7 @@ fn verify_once(text: &str, against: Against<'_>) -> Result<Proven, Error> {
             directory.receipt(thread, turn)?
         }
     };
+    let status = found.turn.status.clone();
     let found = to_json(&found);
     let difference = first_difference(text, &found).map_err(|error| Error::NoReceipt(error.to_string()))?;
     if let Some(difference) = difference {
@@ -111,6 +120,10 @@ fn verify_once(text: &str, against: Against<'_>) -> Result<Proven, Error> {
     }
     if found != text {
         return Err(Error::OtherBytes);
+    }
+    if OPEN.contains(&status.as_str()) {
+        proven.is_final = false;
+        proven.open.push(format!("how the turn ended: it is `{status}` here, and this receipt is not final"));
     }
     say_what_is_proven(said.integrity.as_ref(), without_integrity, &mut proven);
     Ok(proven)
@@ -124,23 +137,25 @@ fn of_lines(said: &Said, lines: &[u8], wanted: Wanted) -> Result<Receipt, Error>
     let events = lines.iter().map(|line| ExchangeEvent::parse(line)).collect::<Result<Vec<_>, _>>();
     let mut events = events.map_err(|error| Error::NoReceipt(error.to_string()))?;
     events.sort_by_key(|event| event.seq);
-    let thread = RunId::parse(&said.thread).map_err(|error| Error::NoReceipt(error.to_string()))?;
     let wanted = Wanted { has_integrity: false, ..wanted };
-    let read = ReadSession::of_events(thread, events, wanted).with_missing(&said.noted());
+    let read = ReadSession::of_events(events, wanted)?.with_missing(said.noted());
     let used: Vec<(String, Vec<u64>)> =
-        read.lines_of(&said.turn)?.into_iter().map(|(run, seqs)| (run.to_string(), seqs)).collect();
+        read.lines_needed(&said.turn)?.into_iter().map(|(run, seqs)| (run.to_string(), seqs)).collect();
     let seqs = |tree: &Integrity| tree.lines.iter().map(|line| line.seq).collect::<Vec<u64>>();
     let named = integrity.all().iter().map(|tree| (tree.run_id.clone(), seqs(tree)));
     // A run that no line is from is not among those that were shown.
     let is_used = |(_, seqs): &(String, Vec<u64>)| !seqs.is_empty();
-    if !used.into_iter().filter(is_used).eq(named.filter(is_used)) {
+    // Where a part is not enough, all lines are named.
+    let is_all = |tree: &Integrity| seqs(tree).into_iter().eq(1..=tree.tree_size);
+    let is_whole = integrity.all().len() > 1 && integrity.all().iter().all(is_all);
+    if !is_whole && !used.into_iter().filter(is_used).eq(named.filter(is_used)) {
         return Err(Error::NoReceipt("its `integrity` names other lines than it is made of".to_owned()));
     }
     let mut receipt = read.receipt(&said.turn)?;
     receipt.integrity = Some(integrity.clone());
-    if receipt.source_event_lineage.runs.is_some() {
-        // How long the runs were is in no line.
-        receipt.source_event_lineage.runs.clone_from(&said.runs);
+    // How long the runs were is in no line; but it is the size of their trees.
+    for (run, tree) in receipt.source_event_lineage.runs.iter_mut().flatten().zip(integrity.all()) {
+        run.tree_size = tree.tree_size;
     }
     Ok(receipt)
 }

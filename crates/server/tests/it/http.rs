@@ -86,7 +86,7 @@ fn threads_turns_receipts_and_usage_are_those_of_the_views() {
     let expected = expected.split(",\n  \"integrity\"").next().unwrap().to_owned() + "\n}\n";
     assert_eq!(receipt.body, expected);
     let proven = served.get(&format!("/v1/threads/{RUN}/turns/turn_a/receipt?integrity=true")).json();
-    assert_eq!(proven["integrity"]["tree_size"], 32);
+    assert_eq!(proven["integrity"][0]["tree_size"], 32);
     let usage = served.get("/v1/usage?by=model").json();
     assert_eq!(
         (&usage["rows"][0]["model"], &usage["rows"][0]["output_tokens"]),

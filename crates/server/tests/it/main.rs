@@ -9,3 +9,4 @@ mod live;
 mod odd_sessions;
 mod receipts;
 mod security;
+mod two_runs;

@@ -114,14 +114,14 @@ fn a_result_belongs_to_the_turn_of_its_call() {
 }
 
 #[test]
-fn of_calls_with_one_id_the_last_that_waits_gets_the_result() {
+fn of_calls_with_one_id_the_nth_gets_the_nth_result() {
     let session =
         Session::new(&[begin("a"), call("a", "c"), call("a", "c"), result("a", "c"), result("a", "c")]);
     assert_eq!(counts(&session.receipts()[0]), (2, 2, vec![], vec![]));
     let session = Session::new(&[begin("a"), call("a", "c"), begin("b"), call("b", "c"), result("a", "c")]);
     let receipts = session.receipts();
-    assert_eq!(counts(&receipts[0]), (1, 0, vec!["c"], vec![]));
-    assert_eq!(counts(&receipts[1]), (1, 1, vec![], vec![]));
+    assert_eq!(counts(&receipts[0]), (1, 1, vec![], vec![]));
+    assert_eq!(counts(&receipts[1]), (1, 0, vec!["c"], vec![]));
 }
 
 #[test]

@@ -9,6 +9,7 @@ use std::hash::{Hash as _, Hasher as _};
 
 use steno_model::{EventType, ExchangeEvent};
 
+use super::Matching;
 use crate::fields::PayloadFields;
 
 /// How often a key has come up in a run: the n-th of one run is the n-th of another.
@@ -38,6 +39,8 @@ pub(super) enum Known {
     Alike(usize),
     /// It is usage of a turn whose usage another run tells.
     UsageElsewhere,
+    /// No id ties it to the session, which has its turn from another run.
+    Untied,
     /// The session does not have it.
     New,
 }
@@ -112,10 +115,34 @@ impl Identities {
         }
     }
 
+    /// Looks for a fact of another run by the provider's ids alone. `is_own` tells that no other run has its turn.
+    pub(super) fn find_id(
+        &self,
+        event: &ExchangeEvent,
+        turn: Option<&str>,
+        counts: &mut Counts,
+        is_own: bool,
+    ) -> Known {
+        let keys = keys(event, turn.unwrap_or_default(), counts);
+        let mut ids = keys.exact.iter().filter(|key| is_id(key));
+        if let Some(node) = ids.clone().find_map(|key| self.exact.get(key)) {
+            return Known::SameFact(*node);
+        }
+        match () {
+            () if is_own || ids.any(|key| stands_alone(key)) => Known::New,
+            () if keys.is_usage => Known::UsageElsewhere,
+            () => Known::Untied,
+        }
+    }
+
     /// Returns the turn of the session that has a fact, by its id.
-    pub(super) fn turn_of(&self, event: &ExchangeEvent) -> Option<String> {
+    pub(super) fn turn_of(&self, event: &ExchangeEvent, matching: Matching) -> Option<String> {
         let keys = keys(event, "", &mut Counts::new());
-        let found = keys.exact.iter().filter(|key| !key.contains('\0'));
+        let is_known_by = |key: &&String| match matching {
+            Matching::Ids => is_id(key),
+            Matching::Likeness => !key.contains('\0'),
+        };
+        let found = keys.exact.iter().filter(is_known_by);
         found.into_iter().find_map(|key| self.turns.get(key)).cloned()
     }
 
@@ -123,6 +150,16 @@ impl Identities {
     pub(super) fn looks_like(&self, event: &ExchangeEvent) -> Option<bool> {
         look(event).map(|look| self.looks.contains_key(&look))
     }
+}
+
+/// Tells whether a key is made of ids, and not of what is said.
+fn is_id(key: &str) -> bool {
+    !key.starts_with("total ") && (!key.contains('\0') || key.starts_with("turn\0"))
+}
+
+/// Tells whether what has this id is the same on every channel. Messages have other ids on some.
+fn stands_alone(key: &str) -> bool {
+    !["message ", "response ", "usage "].iter().any(|what| key.starts_with(what))
 }
 
 /// Returns the keys of an event. Keys that hold for one turn alone have a zero byte in them.

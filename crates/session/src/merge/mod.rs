@@ -9,6 +9,7 @@ mod identity;
 mod tests;
 mod turn_paths;
 
+use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
@@ -34,7 +35,25 @@ pub struct RunEvents {
 /// The result depends on the runs and not on the order in which they are handed in.
 #[must_use]
 pub fn merge(id: RunId, runs: Vec<RunEvents>, content: Content) -> Session {
-    merge_in_order(id, &merged_order(runs), content)
+    merge_in_order(id, &merged_order(runs), content, Matching::Likeness)
+}
+
+/// Folds the events of runs into one session, in an order that somebody has decided, and by ids alone.
+///
+/// In a turn that an earlier run has, only that is taken from a later one which has the provider's ids: the turn itself,
+/// calls and their approvals, and what messages use. Everything else is left out, and so is a run without such ids.
+#[must_use]
+pub fn merge_by_ids(id: RunId, runs: &[RunEvents], content: Content) -> Session {
+    merge_in_order(id, runs, content, Matching::Ids)
+}
+
+/// What makes a fact of one run the same as one of another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Matching {
+    /// The provider's ids.
+    Ids,
+    /// Where there are none, what it says.
+    Likeness,
 }
 
 /// Puts the runs of a session in the order in which they count: the agent's own file first, of copies the longest.
@@ -48,16 +67,14 @@ pub fn merged_order(runs: Vec<RunEvents>) -> Vec<RunEvents> {
     runs.into_iter().map(|(_, run)| run).collect()
 }
 
-/// Folds the events of runs into one session, in an order that somebody has decided.
-#[must_use]
-pub fn merge_in_order(id: RunId, runs: &[RunEvents], content: Content) -> Session {
+fn merge_in_order(id: RunId, runs: &[RunEvents], content: Content, matching: Matching) -> Session {
     let ids: Vec<RunId> = runs.iter().map(|run| run.id).collect();
     let mut heads: Vec<RunHead> = runs.iter().map(head_of).collect();
     let mut line = Line::default();
     for (number, (head, run)) in heads.iter_mut().zip(runs).enumerate() {
         match RunNumber(number) {
             RunNumber::MAIN => line.begin(&run.events),
-            run_number if has_ids(head) => line.add(run_number, head, &run.events),
+            run_number if has_provider_ids(head) => line.add(run_number, head, &run.events, matching),
             _ => line.compare(head, &run.events),
         }
     }
@@ -88,7 +105,8 @@ fn rank(head: &RunHead) -> u8 {
 }
 
 /// Tells whether a run's ids are the provider's. `codex exec` counts its items, and its ids mean nothing elsewhere.
-fn has_ids(head: &RunHead) -> bool {
+#[must_use]
+pub fn has_provider_ids(head: &RunHead) -> bool {
     head.channel.as_deref() != Some("exec")
 }
 
@@ -108,7 +126,7 @@ struct Node {
     path: Option<JsonString>,
     /// Whether it is part of a branch, or of nothing that is shown.
     is_left_out: bool,
-    again: Vec<(RunNumber, usize, Option<JsonString>)>,
+    again: Vec<Again>,
     next: Option<usize>,
 }
 
@@ -116,6 +134,15 @@ impl Node {
     fn new(run: RunNumber, place: usize, path: Option<JsonString>) -> Self {
         Self { event: (run, place), path, is_left_out: false, again: Vec::new(), next: None }
     }
+}
+
+/// What another run says.
+struct Again {
+    run: RunNumber,
+    place: usize,
+    path: Option<JsonString>,
+    /// Whether no id ties it to the session.
+    is_left_out: bool,
 }
 
 /// A fact of a run, where it goes.
@@ -142,8 +169,8 @@ impl Line {
     }
 
     /// Adds what another run has.
-    fn add(&mut self, run: RunNumber, head: &mut RunHead, events: &[ExchangeEvent]) {
-        let paths = self.turns.map(events, head, &self.identities);
+    fn add(&mut self, run: RunNumber, head: &mut RunHead, events: &[ExchangeEvent], matching: Matching) {
+        let paths = self.turns.map(events, head, &self.identities, matching);
         let mut counts = HashMap::new();
         // The beginning of the session is what all runs have.
         let mut last = 0;
@@ -155,22 +182,28 @@ impl Line {
             let path = paths.path_of(event);
             let text = path.as_ref().map_or_else(|| event.path.to_text(), JsonString::to_text);
             let turn = self.turns.turn_of(&text);
-            let found = self.identities.find(event, turn.as_deref(), &mut counts);
+            let is_own = turn.as_ref().is_none_or(|turn| paths.is_own(turn));
+            let found = match matching {
+                Matching::Likeness => self.identities.find(event, turn.as_deref(), &mut counts),
+                Matching::Ids => self.identities.find_id(event, turn.as_deref(), &mut counts, is_own),
+            };
+            let again = |path: Option<JsonString>, is_left_out: bool| Again { run, place, path, is_left_out };
             match found {
                 Known::SameFact(node) => {
                     head.matched += 1;
                     last = node;
                     added.push(Place::Known(node));
-                    self.nodes[node].again.push((run, place, path));
+                    self.nodes[node].again.push(again(path, false));
                 }
                 Known::Alike(node) => {
                     head.alike += 1;
                     last = node;
                     added.push(Place::Known(node));
-                    self.nodes[node].again.push((run, place, path));
+                    self.nodes[node].again.push(again(path, false));
                 }
                 // The turn has its usage from the run whose turn it is.
-                Known::UsageElsewhere => self.nodes[last].again.push((run, place, path)),
+                Known::UsageElsewhere => self.nodes[last].again.push(again(path, false)),
+                Known::Untied => self.nodes[last].again.push(again(path, true)),
                 Known::New => {
                     let node = self.nodes.len();
                     let next = self.nodes.get(last).and_then(|before| before.next);
@@ -247,8 +280,13 @@ impl Line {
             }
             let (run, place) = node.event;
             take(builder, run, &runs[run.0].events[place], node.path.as_ref(), false);
-            for (run, place, path) in &node.again {
-                take(builder, *run, &runs[run.0].events[*place], path.as_ref(), true);
+            for again in &node.again {
+                let event = &runs[again.run.0].events[again.place];
+                if again.is_left_out {
+                    builder.leave_out(again.run, &moved(event, again.path.as_ref()));
+                } else {
+                    take(builder, again.run, event, again.path.as_ref(), true);
+                }
             }
         }
     }
@@ -262,11 +300,13 @@ fn take(
     path: Option<&JsonString>,
     is_again: bool,
 ) {
+    builder.take(run, &moved(event, path), is_again);
+}
+
+/// Returns an event at the path that it has in the session.
+fn moved<'a>(event: &'a ExchangeEvent, path: Option<&JsonString>) -> Cow<'a, ExchangeEvent> {
     match path {
-        None => builder.take(run, event, is_again),
-        Some(path) => {
-            let moved = ExchangeEvent { path: path.clone(), ..event.clone() };
-            builder.take(run, &moved, is_again);
-        }
+        None => Cow::Borrowed(event),
+        Some(path) => Cow::Owned(ExchangeEvent { path: path.clone(), ..event.clone() }),
     }
 }

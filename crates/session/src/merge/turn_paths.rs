@@ -1,10 +1,12 @@
 //! Which turn of one run is which turn of another: by the provider's id of it, else by a fact that both have.
 
+use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 
 use steno_model::json::JsonString;
 use steno_model::{EventType, ExchangeEvent};
 
+use super::Matching;
 use super::identity::Identities;
 use crate::fields::PayloadFields;
 use crate::session::RunHead;
@@ -17,15 +19,24 @@ pub(super) struct TurnPaths {
 }
 
 /// Where the turns of one run stand in the session.
-pub(super) struct PathMap(HashMap<String, String>);
+pub(super) struct PathMap {
+    paths: HashMap<String, String>,
+    /// The paths in the session of turns that no run before has.
+    own: HashSet<String>,
+}
 
 impl PathMap {
     /// Returns the path of an event in the session; `None` where it is the event's own.
     pub(super) fn path_of(&self, event: &ExchangeEvent) -> Option<JsonString> {
         let path = event.path.to_text();
-        let (turn, rest) = split(&path, |prefix| self.0.contains_key(prefix))?;
-        let mapped = &self.0[turn];
+        let (turn, rest) = split(&path, |prefix| self.paths.contains_key(prefix))?;
+        let mapped = &self.paths[turn];
         (mapped != turn).then(|| JsonString::from(format!("{mapped}{rest}").as_str()))
+    }
+
+    /// Tells whether no run before has the turn at this path of the session.
+    pub(super) fn is_own(&self, turn: &str) -> bool {
+        self.own.contains(turn)
     }
 }
 
@@ -53,6 +64,7 @@ impl TurnPaths {
         events: &[ExchangeEvent],
         head: &RunHead,
         identities: &Identities,
+        matching: Matching,
     ) -> PathMap {
         let begun: HashSet<String> = events
             .iter()
@@ -72,19 +84,20 @@ impl TurnPaths {
             if map.contains_key(turn) {
                 continue;
             }
-            if let Some(known) = identities.turn_of(event) {
+            if let Some(known) = identities.turn_of(event, matching) {
                 map.insert(turn.to_owned(), known);
             }
         }
+        let mut new = HashSet::new();
         for event in events.iter().filter(|event| is_turn(event)) {
-            let path = event.path.to_text().into_owned();
-            map.entry(path).or_insert_with_key(|path| {
-                let own = self.free(path, head.channel.as_deref().unwrap_or("other"));
+            if let Entry::Vacant(place) = map.entry(event.path.to_text().into_owned()) {
+                let own = self.free(place.key(), head.channel.as_deref().unwrap_or("other"));
                 self.note(event, Some(&own));
-                own
-            });
+                new.insert(own.clone());
+                place.insert(own);
+            }
         }
-        PathMap(map)
+        PathMap { paths: map, own: new }
     }
 
     fn free(&self, path: &str, channel: &str) -> String {

@@ -35,6 +35,8 @@ pub struct RunHead {
     pub ended_at: Option<Timestamp>,
     /// The time of its last event.
     pub last_at: Option<Timestamp>,
+    /// The number of its first event.
+    pub seq_first: Option<Seq>,
     /// The number of its last event.
     pub seq_last: Option<Seq>,
     /// How many events were folded.
@@ -68,6 +70,7 @@ impl RunHead {
             started_at: None,
             ended_at: None,
             last_at: None,
+            seq_first: None,
             seq_last: None,
             events: 0,
             beginnings: Vec::new(),
@@ -81,6 +84,7 @@ impl RunHead {
     /// Takes what an event of the run says of the run itself.
     pub(crate) fn note(&mut self, event: &ExchangeEvent) {
         self.events += 1;
+        self.seq_first = self.seq_first.or(Some(event.seq));
         self.seq_last = Some(event.seq);
         self.parent = self.parent.or(event.parent_run_id);
         self.session = self.session.or_else(|| session_run_id(event));

@@ -66,8 +66,11 @@ pub struct Turn {
     pub events: Vec<At>,
     /// The runs that tell of its beginning.
     pub runs: Vec<RunNumber>,
-    /// Events outside of it that its facts are made of: results of its calls that came elsewhere, and calls of others
-    /// whose results came in it.
+    /// The runs that tell of its end.
+    pub ended_in: Vec<RunNumber>,
+    /// Events of other runs in it that no id ties to it; a session that is merged by ids leaves them out.
+    pub left_out: Vec<At>,
+    /// Events outside of it that its facts are made of: what tells elsewhere of its calls, and of calls that it tells of.
     pub others: Vec<At>,
 }
 

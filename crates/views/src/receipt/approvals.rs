@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use steno_model::records::EventRecord;
 
-use steno_session::PayloadFields;
+use steno_session::{PayloadFields, answer};
 
 /// How often somebody was asked, and how often the answer was yes or no.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -61,9 +61,5 @@ fn id(event: &EventRecord) -> String {
 
 fn decision(event: &EventRecord) -> Option<bool> {
     let fields = PayloadFields::parse(event.payload.as_str());
-    match &*fields.text("decision")? {
-        "allow" | "allowed" | "approve" | "approved" => Some(true),
-        "deny" | "denied" | "reject" | "rejected" => Some(false),
-        _ => None,
-    }
+    answer(&fields.text("decision")?)
 }

@@ -11,7 +11,7 @@ use steno_model::records::{ItemKind, ItemRecord, RecordStatus, ThreadRecord, Tur
 use steno_session::PayloadFields;
 
 use super::approvals::Approvals;
-use super::facts::TurnFacts;
+use super::facts::{Channel, TurnFacts};
 use super::hex;
 use crate::records::Flags;
 
@@ -31,9 +31,9 @@ const CACHE_COUNTS: [&str; 10] = [
 
 /// Where records come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Origin<'a> {
-    /// A session of ours. What its sources can tell of at all, where they say so.
-    Session(Option<&'a [String]>),
+pub enum Origin {
+    /// A session of ours.
+    Session,
     /// A directory of records, which its system keeps whole.
     Directory,
 }
@@ -58,7 +58,7 @@ pub struct Source<'a> {
     /// What else the turn's events tell.
     pub facts: TurnFacts,
     /// Where these come from.
-    pub origin: Origin<'a>,
+    pub origin: Origin,
     /// What is missing among the events.
     pub missing: Missing,
 }
@@ -109,7 +109,7 @@ pub fn build(source: &Source<'_>) -> Result<Receipt, Mismatch> {
     }
     let mut unavailable = Vec::new();
     let items = referenced(turn, items, &mut unavailable)?;
-    let building = Building { source, items };
+    let building = Building { source, items, lacks_items: !unavailable.is_empty() };
     let mut say = |field: &str, reason: &str| {
         unavailable.push(Unavailable { field: field.to_owned(), reason: reason.to_owned() });
     };
@@ -157,6 +157,8 @@ fn referenced<'a>(
 struct Building<'a> {
     source: &'a Source<'a>,
     items: Vec<&'a ItemRecord>,
+    /// Whether the turn names items that are not there.
+    lacks_items: bool,
 }
 
 /// Takes the name of a field that is null, and why it is.
@@ -166,8 +168,18 @@ impl Building<'_> {
     /// Tells whether the source can tell of something at all; `None` where that is not known.
     fn carries(&self, what: &str) -> Option<bool> {
         match self.source.origin {
-            Origin::Session(None) => None,
-            Origin::Session(Some(carries)) => Some(carries.iter().any(|word| word == what)),
+            Origin::Session => {
+                let told = self.source.facts.channels.iter().filter_map(|channel| channel.carries(what));
+                told.reduce(|known, other| known || other)
+            }
+            Origin::Directory => Some(true),
+        }
+    }
+
+    /// Tells whether thoughts can be told of: these are those of the turn's own run.
+    fn carries_thoughts(&self) -> Option<bool> {
+        match self.source.origin {
+            Origin::Session => self.source.facts.channels.first()?.carries("thinking"),
             Origin::Directory => Some(true),
         }
     }
@@ -226,8 +238,8 @@ impl Building<'_> {
         let of_kind = |item: &&&ItemRecord| item.kind.known() == Some(ItemKind::AgentReasoning);
         let items: Vec<ReasoningItem> =
             self.items.iter().filter(of_kind).map(|item| reasoning(item)).collect();
-        let available = !items.is_empty() || self.carries("thinking") == Some(true);
-        let reason = (!available).then(|| match self.carries("thinking") {
+        let available = !items.is_empty() || self.carries_thoughts() == Some(true);
+        let reason = (!available).then(|| match self.carries_thoughts() {
             Some(_) => "the source does not carry reasoning".to_owned(),
             None => "the source does not say whether it carries reasoning".to_owned(),
         });
@@ -253,8 +265,9 @@ impl Building<'_> {
             tools.tool_result_count += u64::from(has_result);
             match (has_call, has_result) {
                 (true, false) => tools.unmatched_tool_call_ids.push(id()),
-                (false, _) => tools.unmatched_tool_result_ids.push(id()),
-                (true, true) => {}
+                (false, true) => tools.unmatched_tool_result_ids.push(id()),
+                // Nobody has recorded either: somebody was asked about it, and nothing came of it.
+                (false, false) | (true, true) => {}
             }
         }
         tools
@@ -295,6 +308,7 @@ impl Building<'_> {
             say("source_event_lineage.first_seq", "the turn has no events");
             say("source_event_lineage.last_seq", "the turn has no events");
         }
+        self.source.facts.left_out.iter().for_each(|why| say("source_event_lineage.runs", why));
         let event_count = seqs.len() as u64;
         EventLineage {
             first_seq,
@@ -311,24 +325,27 @@ impl Building<'_> {
         let Some((first_own, last_own)) = seqs.iter().min().zip(seqs.iter().max()) else { return false };
         match range {
             MissingRange::Gap { first_seq, last_seq } => last_seq >= first_own && first_seq <= last_own,
-            MissingRange::Noted { after_seq, .. } => after_seq >= first_own && after_seq <= last_own,
+            MissingRange::Noted { .. } => true,
         }
     }
 
-    /// Tells whether a zero is known: a source that carries it has the whole turn.
+    /// Tells whether a zero is known: a source that carries it has the whole turn, without a gap.
     fn is_zero_known(&self, what: &str) -> bool {
-        self.carries(what) == Some(true) && !self.has_gap()
-    }
-
-    fn has_gap(&self) -> bool {
-        match &self.source.missing {
-            Missing::Unknown(_) => true,
-            Missing::Known(ranges) => ranges.iter().any(|range| self.is_inside(range)),
+        match (self.source.origin, &self.source.missing) {
+            (Origin::Session, _) => {
+                let mut channels = self.source.facts.channels.iter();
+                channels.any(|channel| channel.is_whole && channel.carries(what) == Some(true))
+            }
+            (Origin::Directory, Missing::Unknown(_)) => false,
+            (Origin::Directory, Missing::Known(ranges)) => {
+                !self.lacks_items && !ranges.iter().any(|range| self.is_inside(range))
+            }
         }
     }
 
     fn side_effects(&self, say: Say<'_>) -> SideEffects {
         let facts = &self.source.facts;
+        let Approvals { required, allowed, denied } = facts.approvals;
         let mut known = |count: Option<u64>, field: &str, what: &str, open: u64| {
             if count.is_some() && open > 0 {
                 let calls = crate::count(open, "call");
@@ -337,7 +354,10 @@ impl Building<'_> {
             }
             if count.is_none() {
                 let reason = match self.carries(what) {
-                    Some(true) => format!("events of the turn are missing, and {what} may be among them"),
+                    Some(true) if what == "approvals" && denied > 0 => {
+                        "the record has denials and no questions".to_owned()
+                    }
+                    Some(true) => format!("no source that carries {what} has the whole turn"),
                     Some(false) => format!("the source does not carry {what}"),
                     None => format!("the source does not say whether it carries {what}"),
                 };
@@ -346,7 +366,6 @@ impl Building<'_> {
             count
         };
         let count = |count: u64, what: &str| (count > 0 || self.is_zero_known(what)).then_some(count);
-        let Approvals { required, allowed, denied } = facts.approvals;
         // Denials alone do not tell who was asked.
         let has_questions = required + allowed > 0;
         let asked = |number: u64| {
@@ -381,4 +400,11 @@ fn reasoning(item: &ItemRecord) -> ReasoningItem {
     let words = item.detail.as_ref().filter(|words| !words.is_empty());
     let sha256 = known.or_else(|| words.map(|words| hex(&Sha256::digest(words.as_bytes()))));
     ReasoningItem { id: item.id.clone(), sha256 }
+}
+
+impl Channel {
+    /// Tells whether it can tell of something; `None` where it does not say.
+    fn carries(&self, what: &str) -> Option<bool> {
+        self.carries.as_ref().map(|carries| carries.iter().any(|word| word == what))
+    }
 }

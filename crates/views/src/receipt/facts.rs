@@ -1,10 +1,13 @@
 //! What a turn's events tell besides its items: who was asked, what ran, what changed.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
-use steno_model::receipt::LineageRun;
+use steno_model::RunId;
+use steno_model::receipt::{LineageRun, MissingRange};
 use steno_model::records::{EventRecord, ItemKind, ItemRecord};
-use steno_session::{At, Effect, Outcome, PayloadFields, Session, State, TurnId};
+use steno_session::{
+    Effect, Outcome, PayloadFields, RunNumber, Session, State, Turn, TurnId, has_provider_ids,
+};
 
 use super::approvals::{self, Approvals};
 
@@ -29,17 +32,31 @@ pub struct TurnFacts {
     pub changes_open: u64,
     /// The ids of calls by their items, where only events tell them.
     pub call_ids: HashMap<String, String>,
+    /// The runs that have the turn, its own first.
+    pub channels: Vec<Channel>,
+    /// What is missing in these, where notes beside them say so.
+    pub missing: Vec<MissingRange>,
+    /// What was left out of which run, and why.
+    pub left_out: Vec<String>,
+}
+
+/// A run that has a turn.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Channel {
+    /// What it can tell of; `None` where it does not say.
+    pub carries: Option<Vec<String>>,
+    /// Whether it has the whole turn, without a gap.
+    pub is_whole: bool,
 }
 
 impl TurnFacts {
-    /// Reads the facts of a turn of a session.
+    /// Reads the facts of a turn of a session, and what notes say that is missing in its runs.
     #[must_use]
-    pub fn of_session(session: &Session, turn: TurnId) -> Self {
+    pub fn of_session(session: &Session, turn: TurnId, missing: &HashMap<RunId, Vec<MissingRange>>) -> Self {
         let Some(known) = session.turns.get(turn.0) else { return Self::default() };
-        let owner = known.at.run;
-        let is_own = |at: &&At| at.run == owner;
         let mut facts = Self {
-            seqs: known.events.iter().filter(is_own).map(|at| at.seq.get()).collect(),
+            seqs: seqs_in(known, known.at.run),
+            left_out: left_out(session, known),
             runs: Some(runs(session)),
             approvals: approvals_of(session, turn),
             ..Self::default()
@@ -48,6 +65,7 @@ impl TurnFacts {
             let is_kind = fact.kind.as_ref().is_some_and(|kind| kind.is("sandbox"));
             is_kind && fact.turn == Some(turn) && fact.state != State::Open
         };
+        facts.read_channels(session, known, missing);
         facts.sandbox_denied = session.facts.iter().filter(is_sandbox).count() as u64;
         for call in session.calls.iter().filter(|call| call.turn == Some(turn)) {
             match call.effect() {
@@ -59,6 +77,28 @@ impl TurnFacts {
             }
         }
         facts
+    }
+
+    /// Reads what the runs that have a turn can tell of, and what each of them lacks.
+    fn read_channels(&mut self, session: &Session, turn: &Turn, missing: &HashMap<RunId, Vec<MissingRange>>) {
+        for (number, head) in turn.runs.iter().filter_map(|run| Some((*run, session.runs.get(run.0)?))) {
+            let seqs = seqs_in(turn, number);
+            let Some((first, last)) = seqs.iter().min().zip(seqs.iter().max()) else { continue };
+            let mut is_whole = turn.ended_in.is_empty() || turn.ended_in.contains(&number);
+            for range in missing.get(&head.id).into_iter().flatten() {
+                if let MissingRange::Noted { after_seq, count, what, .. } = range
+                    && (first..=last).contains(&after_seq)
+                {
+                    is_whole = false;
+                    let run_id = (number != turn.at.run).then(|| head.id.to_string());
+                    let (after_seq, count, what) = (*after_seq, *count, what.clone());
+                    self.missing.push(MissingRange::Noted { after_seq, count, what, run_id });
+                }
+            }
+            let begun = head.beginnings.iter().rev().find(|(seq, _)| seq.get() <= *last);
+            let carries = begun.and_then(|(_, words)| words.clone());
+            self.channels.push(Channel { carries, is_whole });
+        }
     }
 
     /// Reads the facts of a turn of a directory of records.
@@ -88,20 +128,44 @@ impl TurnFacts {
 /// Counts questions and answers, and of denials each call once, with or without a question.
 fn approvals_of(session: &Session, turn: TurnId) -> Approvals {
     let mut counts = Approvals::default();
+    let mut denied_calls = HashSet::new();
     for approval in session.approvals.iter().filter(|approval| approval.turn == Some(turn)) {
-        let is = |word: &str| approval.decision.as_ref().is_some_and(|decision| decision.is(word));
         counts.required += u64::from(approval.is_asked);
-        counts.allowed += u64::from(is("allowed"));
-        let is_counted = approval.call.is_some_and(|call| {
-            let call = &session.calls[call.0];
-            call.outcome() == Outcome::Denied && call.turn == Some(turn)
-        });
-        counts.denied += u64::from(is("denied") && !is_counted);
+        match (approval.is_allowed(), approval.call) {
+            (Some(true), _) => counts.allowed += 1,
+            (Some(false), Some(call)) => drop(denied_calls.insert(call.0)),
+            (Some(false), None) => counts.denied += 1,
+            (None, _) => {}
+        }
     }
-    let is_denied =
-        |call: &&steno_session::Call| call.turn == Some(turn) && call.outcome() == Outcome::Denied;
-    counts.denied += session.calls.iter().filter(is_denied).count() as u64;
+    for (number, call) in session.calls.iter().enumerate() {
+        if call.turn == Some(turn) && call.outcome() == Outcome::Denied {
+            denied_calls.insert(number);
+        }
+    }
+    counts.denied += denied_calls.len() as u64;
     counts
+}
+
+/// Returns the numbers of a turn's events in one run.
+fn seqs_in(turn: &Turn, run: RunNumber) -> Vec<u64> {
+    let all = turn.events.iter().chain(&turn.left_out);
+    all.filter(|at| at.run == run).map(|at| at.seq.get()).collect()
+}
+
+/// Says what a turn's receipt leaves out, because no id ties it to the turn.
+fn left_out(session: &Session, turn: &Turn) -> Vec<String> {
+    let mut said = Vec::new();
+    for (number, run) in session.runs.iter().enumerate() {
+        let events = turn.left_out.iter().filter(|at| at.run == RunNumber(number)).count() as u64;
+        if RunNumber(number) != RunNumber::MAIN && !has_provider_ids(run) {
+            said.push(format!("run {} is left out: its ids are its own", run.id));
+        } else if events > 0 {
+            let events = crate::count(events, "event");
+            said.push(format!("{events} of run {} left out: no id ties them to the turn", run.id));
+        }
+    }
+    said
 }
 
 /// Names the runs that a session was read from.
@@ -109,7 +173,10 @@ fn runs(session: &Session) -> Vec<LineageRun> {
     let run = |run: &steno_session::RunHead| LineageRun {
         run_id: run.id.to_string(),
         tree_size: run.events,
-        adapter: run.adapter.clone(),
+        adapter: run.head.as_ref().and_then(|head| {
+            let source = PayloadFields::parse(head.as_str()).object("source");
+            source.text("adapter").map(std::borrow::Cow::into_owned)
+        }),
     };
     session.runs.iter().map(run).collect()
 }

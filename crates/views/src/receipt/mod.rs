@@ -15,7 +15,7 @@ mod text;
 pub use approvals::Approvals;
 pub use build::{Mismatch, Missing, Origin, Source, build};
 pub use compare::{Difference, first_difference};
-pub use facts::TurnFacts;
+pub use facts::{Channel, TurnFacts};
 pub use integrity::{IntegrityError, Prover, check_lines};
 pub use text::text;
 

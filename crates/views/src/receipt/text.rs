@@ -135,7 +135,10 @@ fn missing(ranges: &[MissingRange]) -> String {
     let range = |range: &MissingRange| match range {
         MissingRange::Gap { first_seq, last_seq } if first_seq == last_seq => first_seq.to_string(),
         MissingRange::Gap { first_seq, last_seq } => format!("{first_seq} to {last_seq}"),
-        MissingRange::Noted { after_seq, count, what } => format!("{count} {what} after {after_seq}"),
+        MissingRange::Noted { after_seq, count, what, run_id } => {
+            let of_run = run_id.as_ref().map(|run| format!(" of run {run}")).unwrap_or_default();
+            format!("{count} {what} after {after_seq}{of_run}")
+        }
     };
     let ranges: Vec<String> = ranges.iter().map(range).collect();
     if ranges.is_empty() { "none".to_owned() } else { ranges.join(", ") }

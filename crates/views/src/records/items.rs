@@ -1,12 +1,14 @@
 //! Items: what was said, thought, called and changed in a turn.
 
+use std::collections::HashMap;
+
 use sha2::{Digest as _, Sha256};
 use steno_model::json::{JsonString, RawJson};
 use steno_model::records::{ItemKind, ItemRecord, RecordStatus};
 use steno_model::{Timestamp, Word};
 use steno_session::{
-    At, Block, Call, Effect, Fact, ItemKind as Kind, Message, Outcome, PayloadFields, RunNumber, Session,
-    State, TurnId,
+    At, Block, Call, Effect, Fact, Message, Outcome, PayloadFields, RunNumber, Session, Speaker, State,
+    TurnId,
 };
 
 use crate::receipt::hex;
@@ -14,155 +16,155 @@ use crate::receipt::hex;
 /// How many characters a summary has at most.
 const SUMMARY_CHARS_MAX: usize = 280;
 
-/// Returns the items of all turns, in the order of the session.
+/// Returns the items of all turns; those of one turn in the order of their events.
 pub(super) fn all(session: &Session) -> Vec<(TurnId, ItemRecord)> {
-    let maker = Maker { session };
     let mut items = Vec::new();
-    for item in &session.items {
-        match item.kind {
-            Kind::Prompt(message) => items.extend(maker.prompt(&session.messages[message.0])),
-            Kind::Response(response) => {
-                for message in &session.responses[response.0].messages {
-                    maker.words(&session.messages[message.0], &mut items);
-                }
-            }
-            Kind::Call(call) => items.extend(maker.call(&session.calls[call.0])),
-            Kind::Fact(fact) => items.extend(maker.fact(&session.facts[fact.0])),
+    for message in &session.messages {
+        match message.speaker {
+            Speaker::User => items.extend(prompt(message)),
+            Speaker::Model => words(message, &mut items),
             // What the model was told to be is nobody's words.
-            Kind::SystemPrompt(_) | Kind::Approval(_) | Kind::Child(_) => {}
+            Speaker::System => {}
         }
     }
-    items
+    let mut of_message = HashMap::new();
+    items.extend(session.calls.iter().filter_map(|call| of_call(call, &mut of_message)));
+    items.extend(session.facts.iter().filter_map(of_fact));
+    let mut places = HashMap::new();
+    for (number, turn) in session.turns.iter().enumerate() {
+        places.extend(turn.events.iter().enumerate().map(|(place, at)| ((TurnId(number), *at), place)));
+    }
+    items.sort_by_key(|item| places.get(&(item.turn, item.at)).copied());
+    items.into_iter().map(|item| (item.turn, item.record)).collect()
 }
 
-struct Maker<'a> {
-    session: &'a Session,
+/// An item, and where it was first told.
+struct Placed {
+    turn: TurnId,
+    at: At,
+    record: ItemRecord,
 }
 
-impl Maker<'_> {
-    fn prompt(&self, message: &Message) -> Option<(TurnId, ItemRecord)> {
-        let texts = message.blocks.iter().filter_map(|block| text_of(block, "text"));
-        let said = texts.collect::<Vec<_>>().join(" ");
-        let summary = Some(shortened(&said));
-        let new = self.new_item(message.at, 0, ItemKind::UserMessage, &message.time);
-        Some((message.turn?, ItemRecord { summary, ..new }))
-    }
+fn prompt(message: &Message) -> Option<Placed> {
+    let texts = message.blocks.iter().filter_map(|block| text_of(block, "text"));
+    let said = texts.collect::<Vec<_>>().join(" ");
+    let summary = Some(shortened(&said));
+    let new = new_item(message.at, 0, ItemKind::UserMessage, &message.time);
+    Some(Placed { turn: message.turn?, at: message.at, record: ItemRecord { summary, ..new } })
+}
 
-    fn words(&self, message: &Message, items: &mut Vec<(TurnId, ItemRecord)>) {
-        for (number, block) in message.blocks.iter().enumerate() {
-            let found = match block {
-                Block::Recorded(_) => self.block(message, number, block),
-                Block::Call(call) => self.call(&self.session.calls[call.0]),
-                Block::Elsewhere => None,
-            };
-            items.extend(found);
+fn words(message: &Message, items: &mut Vec<Placed>) {
+    for (number, block) in message.blocks.iter().enumerate() {
+        items.extend(of_block(message, number, block));
+    }
+}
+
+fn of_block(message: &Message, number: usize, block: &Block) -> Option<Placed> {
+    let Block::Recorded(recorded) = block else { return None };
+    let turn = message.turn?;
+    let new = |kind| new_item(message.at, number, kind, &message.time);
+    let record = match &*PayloadFields::parse(recorded.as_str()).text("type").unwrap_or_default() {
+        "text" => {
+            let said = text_of(block, "text").unwrap_or_default();
+            ItemRecord { summary: Some(shortened(&said)), ..new(ItemKind::AgentMessage) }
         }
-    }
-
-    fn block(&self, message: &Message, number: usize, block: &Block) -> Option<(TurnId, ItemRecord)> {
-        let Block::Recorded(recorded) = block else { return None };
-        let turn = message.turn?;
-        let new = |kind| self.new_item(message.at, number, kind, &message.time);
-        let item = match &*PayloadFields::parse(recorded.as_str()).text("type").unwrap_or_default() {
-            "text" => {
-                let said = text_of(block, "text").unwrap_or_default();
-                ItemRecord { summary: Some(shortened(&said)), ..new(ItemKind::AgentMessage) }
-            }
-            "thinking" => {
-                // By its hash alone: nobody who reads records gets at its words.
-                let thought = text_of(block, "thinking").filter(|thought| !thought.is_empty());
-                let metadata = thought.map(|thought| {
-                    let hash = hex(&Sha256::digest(thought.as_bytes()));
-                    RawJson::parse(&format!(r#"{{"sha256":"{hash}"}}"#)).expect("a hash needs no escape")
-                });
-                ItemRecord { metadata, ..new(ItemKind::AgentReasoning) }
-            }
-            _ => return None,
-        };
-        Some((turn, item))
-    }
-
-    fn call(&self, call: &Call) -> Option<(TurnId, ItemRecord)> {
-        let kind = match call.effect() {
-            Effect::Command => ItemKind::CommandExecution,
-            Effect::Change => ItemKind::FileChange,
-            // It was asked for, and nobody can say that it was carried out.
-            Effect::None | Effect::Unknown => ItemKind::ToolCall,
-        };
-        let outcome = call.outcome();
-        let id = call.id.clone().unwrap_or_else(|| JsonString::from_text(""));
-        let metadata = RawJson::object(|out| {
-            out.string("tool_call_id", &id);
-            // Its result came without a call, which was put in its place.
-            if !call.is_recorded {
-                out.json("call_recorded", &false.into());
-            }
-            if call.is_answered && outcome == Outcome::Interrupted {
-                out.json("result_recorded", &true.into());
-            }
-        });
-        let name = call.name.as_ref().map(|name| name.to_text().into_owned()).unwrap_or_default();
-        let status = match outcome {
-            _ if !call.is_answered => RecordStatus::InProgress,
-            Outcome::Failed | Outcome::Denied => RecordStatus::Failed,
-            Outcome::Interrupted => RecordStatus::Interrupted,
-            Outcome::Ok | Outcome::Unknown | Outcome::Open => RecordStatus::Completed,
-        };
-        let ended = call.result.as_ref().and_then(|result| result.time.as_ref()).filter(|_| call.is_answered);
-        let new = self.new_item(call.called.unwrap_or(call.at), 0, kind, &call.time);
-        let item = ItemRecord {
-            status: Word::Known(status),
-            summary: Some(shortened(&name)),
-            metadata: Some(metadata),
-            ended_at: ended.map(time_of),
-            ..new
-        };
-        Some((call.turn?, item))
-    }
-
-    fn fact(&self, fact: &Fact) -> Option<(TurnId, ItemRecord)> {
-        let is = |kind: &str| fact.kind.as_ref().is_some_and(|found| found.is(kind));
-        if fact.state == State::Open {
-            return None;
+        "thinking" => {
+            // By its hash alone: nobody who reads records gets at its words.
+            let thought = text_of(block, "thinking").filter(|thought| !thought.is_empty());
+            let metadata = thought.map(|thought| {
+                let hash = hex(&Sha256::digest(thought.as_bytes()));
+                RawJson::parse(&format!(r#"{{"sha256":"{hash}"}}"#)).expect("a hash needs no escape")
+            });
+            ItemRecord { metadata, ..new(ItemKind::AgentReasoning) }
         }
-        let new = |kind| self.new_item(fact.at, 0, kind, &fact.time);
-        let item = match () {
-            () if is("compaction") => new(ItemKind::ContextCompaction),
-            () if is("error") => {
-                let summary = fact.error.as_ref().map(|error| shortened(&error.to_text()));
-                ItemRecord { summary, status: Word::Known(RecordStatus::Failed), ..new(ItemKind::Error) }
-            }
-            () => return None,
-        };
-        Some((fact.turn?, item))
-    }
+        _ => return None,
+    };
+    Some(Placed { turn, at: message.at, record })
+}
 
-    fn new_item(&self, at: At, number: usize, kind: ItemKind, time: &Timestamp) -> ItemRecord {
-        let seq = at.seq;
-        let of_run = match at.run {
-            RunNumber::MAIN => String::new(),
-            other => {
-                let channel = self.session.runs.get(other.0).and_then(|run| run.channel.as_deref());
-                format!("{}-", channel.unwrap_or("other"))
-            }
-        };
-        let time = time_of(time);
-        ItemRecord {
-            id: if number == 0 {
-                format!("item-{of_run}{seq}")
-            } else {
-                format!("item-{of_run}{seq}-{number}")
-            },
-            turn_id: String::new(),
-            kind: Word::Known(kind),
-            status: Word::Known(RecordStatus::Completed),
-            summary: None,
-            detail: None,
-            metadata: None,
-            artifact_refs: Vec::new(),
-            started_at: Some(time.clone()),
-            ended_at: Some(time),
+/// Makes the item of a call; `of_message` counts those that only a message tells of, by their event.
+fn of_call(call: &Call, of_message: &mut HashMap<At, u64>) -> Option<Placed> {
+    let kind = match call.effect() {
+        Effect::Command => ItemKind::CommandExecution,
+        Effect::Change => ItemKind::FileChange,
+        // It was asked for, and nobody can say that it was carried out.
+        Effect::None | Effect::Unknown => ItemKind::ToolCall,
+    };
+    let outcome = call.outcome();
+    let id = call.id.clone().unwrap_or_else(|| JsonString::from_text(""));
+    let metadata = RawJson::object(|out| {
+        out.string("tool_call_id", &id);
+        // Its result came without a call, which was put in its place.
+        if !call.is_recorded {
+            out.json("call_recorded", &false.into());
         }
+        if call.is_answered && outcome == Outcome::Interrupted {
+            out.json("result_recorded", &true.into());
+        }
+    });
+    let name = call.name.as_ref().map(|name| name.to_text().into_owned()).unwrap_or_default();
+    let status = match outcome {
+        _ if !call.is_answered => RecordStatus::InProgress,
+        Outcome::Failed | Outcome::Denied => RecordStatus::Failed,
+        Outcome::Interrupted => RecordStatus::Interrupted,
+        Outcome::Ok | Outcome::Unknown | Outcome::Open => RecordStatus::Completed,
+    };
+    let ended = call.result.as_ref().and_then(|result| result.time.as_ref()).filter(|_| call.is_answered);
+    let new = new_item(call.called.unwrap_or(call.at), 0, kind, &call.time);
+    let is_told_alone =
+        call.called.is_some() || call.result.as_ref().is_some_and(|result| result.at == Some(call.at));
+    let number = (!is_told_alone).then(|| {
+        let number = of_message.entry(call.at).or_default();
+        *number += 1;
+        *number
+    });
+    let record = ItemRecord {
+        id: number.map_or_else(|| new.id.clone(), |number| format!("{}-call-{number}", new.id)),
+        status: Word::Known(status),
+        summary: Some(shortened(&name)),
+        metadata: Some(metadata),
+        ended_at: ended.map(time_of),
+        ..new
+    };
+    Some(Placed { turn: call.turn?, at: call.at, record })
+}
+
+fn of_fact(fact: &Fact) -> Option<Placed> {
+    let is = |kind: &str| fact.kind.as_ref().is_some_and(|found| found.is(kind));
+    if fact.state == State::Open {
+        return None;
+    }
+    let new = |kind| new_item(fact.at, 0, kind, &fact.time);
+    let record = match () {
+        () if is("compaction") => new(ItemKind::ContextCompaction),
+        () if is("error") => {
+            let summary = fact.error.as_ref().map(|error| shortened(&error.to_text()));
+            ItemRecord { summary, status: Word::Known(RecordStatus::Failed), ..new(ItemKind::Error) }
+        }
+        () => return None,
+    };
+    Some(Placed { turn: fact.turn?, at: fact.at, record })
+}
+
+fn new_item(at: At, number: usize, kind: ItemKind, time: &Timestamp) -> ItemRecord {
+    let seq = at.seq;
+    // The numbers of events are those of one run.
+    let of_run = match at.run {
+        RunNumber::MAIN => String::new(),
+        RunNumber(other) => format!("run{}-", other + 1),
+    };
+    let time = time_of(time);
+    ItemRecord {
+        id: if number == 0 { format!("item-{of_run}{seq}") } else { format!("item-{of_run}{seq}-{number}") },
+        turn_id: String::new(),
+        kind: Word::Known(kind),
+        status: Word::Known(RecordStatus::Completed),
+        summary: None,
+        detail: None,
+        metadata: None,
+        artifact_refs: Vec::new(),
+        started_at: Some(time.clone()),
+        ended_at: Some(time),
     }
 }
 

@@ -56,39 +56,29 @@ impl Records {
         Some((TurnId(number), self.session.turns.get(number)?))
     }
 
-    /// Returns what the runs that have a turn could tell of during it; `None` where none of them says.
-    #[must_use]
-    pub fn carries(&self, turn: &Turn) -> Option<Vec<String>> {
-        let mut carried = None::<Vec<String>>;
-        for run in &turn.runs {
-            let Some(head) = self.session.runs.get(run.0) else { continue };
-            let own = turn.events.iter().filter(|at| at.run == *run).map(|at| at.seq).max();
-            let begun = head.beginnings.iter().rev().find(|(seq, _)| own.is_some_and(|own| *seq <= own));
-            if let Some(words) = begun.and_then(|(_, words)| words.as_ref()) {
-                carried.get_or_insert_default().extend(words.iter().cloned());
-            }
-        }
-        carried
-    }
-
-    /// Returns the events that a turn's records are made of, in order: its own, the beginnings of the runs and of turns at
-    /// its path and below it up to its last one, and those elsewhere that tell of its calls or whose calls it tells of.
+    /// Returns the events that a turn's records are made of, in order: those in it, in every run; the events elsewhere that
+    /// tell of the same calls; the first one of each run; the beginnings of the runs that have it, up to its last event
+    /// there; and those of turns whose paths tell which turn it is.
     #[must_use]
     pub fn lines_of(&self, turn: &Turn) -> Vec<At> {
-        let mut lines: Vec<At> = turn.events.iter().chain(&turn.others).copied().collect();
-        let last_in = |lines: &[At], run| lines.iter().filter(|at| at.run == run).max().copied();
+        let in_turn = || turn.events.iter().chain(&turn.left_out).copied();
+        let mut lines: Vec<At> = in_turn().chain(turn.others.iter().copied()).collect();
         for (number, head) in self.session.runs.iter().enumerate() {
             let run = RunNumber(number);
-            let own: Vec<At> = turn.events.iter().copied().filter(|at| at.run == run).collect();
-            let Some(last) = last_in(&own, run) else { continue };
+            lines.extend(head.seq_first.map(|seq| At { run, seq }));
+            let Some(last) = in_turn().filter(|at| at.run == run).max() else { continue };
             let begun = head.beginnings.iter().map(|(seq, _)| At { run, seq: *seq });
             lines.extend(begun.filter(|at| *at <= last));
         }
         let path = |turn: &Turn| self.session.steps[turn.step.0].path.to_text().into_owned();
         let own = path(turn);
+        let last_in = |lines: &[At], run| lines.iter().filter(|at| at.run == run).max().copied();
         for other in &self.session.turns {
             let is_before = last_in(&lines, other.at.run).is_some_and(|last| other.at <= last);
-            if is_before && is_inside(&path(other), &own) {
+            let other_path = path(other);
+            // A turn of another run that stands at a path of its own is called after the path that was taken.
+            let gives_name = own.strip_prefix(&other_path).is_some_and(|rest| rest.starts_with('@'));
+            if is_before && is_inside(&other_path, &own) || gives_name {
                 lines.push(other.at);
             }
         }
