@@ -46,6 +46,8 @@ pub struct SeenEntry<'a> {
     pub source: &'a EntrySource,
     /// The record's own time, or the one before it.
     pub timestamp: Option<&'a Timestamp>,
+    /// When its bytes were captured, as far as the frame or, on a connection, the line says so.
+    pub captured: Option<&'a Timestamp>,
     /// The session, as the provider names it.
     pub session_id: Option<&'a str>,
     /// What the user said, if this is a prompt.

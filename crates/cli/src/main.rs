@@ -94,7 +94,7 @@ fn dispatch(command: &Command, settings: &Settings, output: &mut Output) -> Outc
         Command::Ls(args) => commands::ls::run(args, settings, output),
         Command::Verify(args) => commands::verify::run(args, settings, output),
         Command::Seal(args) => commands::seal::run(args, settings, output),
-        Command::Entries(args) => commands::entries::run(args),
+        Command::Entries(args) => commands::entries::run(args, settings),
         Command::Usage(args) => commands::usage::run(args, settings, output),
         Command::Receipt(args) => commands::receipt::run(args, settings, output),
         Command::AppServer(args) => commands::app_server::run(args, settings),

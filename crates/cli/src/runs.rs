@@ -74,10 +74,13 @@ fn about_store(settings: &Settings, error: steno_journal::Error) -> Failure {
 
 /// Finds what an argument names.
 pub fn resolve(text: &str, want: Want, library: &Library, settings: &Settings) -> Result<Named, Failure> {
-    library.resolve(text, want).map_err(|error| {
-        let is_there = !matches!(error, LibraryError::NoStore);
-        if is_there { error.into() } else { not_there(settings) }
-    })
+    library.resolve(text, want).map_err(|error| unresolved(error, settings))
+}
+
+/// Says why an argument names nothing.
+pub fn unresolved(error: LibraryError, settings: &Settings) -> Failure {
+    let is_there = !matches!(error, LibraryError::NoStore);
+    if is_there { error.into() } else { not_there(settings) }
 }
 
 /// Reads a RUN argument: a run of the store, or a path.

@@ -57,4 +57,4 @@ pub use look::{RunLook, fitting_seals};
 pub use resolve::{Candidate, Named, Want, split_event};
 pub use session_look::SessionLook;
 pub use sessions::{Relations, Session};
-pub use sources::{Archived, connection_of};
+pub use sources::{Archived, SessionSource, connection_of};

@@ -22,6 +22,15 @@ pub enum Archived {
     Thread(ThreadId),
 }
 
+/// A source that a session is in.
+#[derive(Clone, Debug)]
+pub struct SessionSource {
+    /// Which it is.
+    pub manifest: Manifest,
+    /// The session's runs on it, where it has those of other sessions too.
+    pub runs: Option<BTreeSet<RunId>>,
+}
+
 impl Library {
     /// Finds the files that a text names: those of a session, of a run, or at a path. Files whose records are not made into
     /// events belong to no run, and are known by what their agent calls the session.
@@ -79,15 +88,9 @@ impl Library {
     /// What the system says.
     pub fn sources_of(&self, run: RunId) -> Result<Vec<Manifest>, Error> {
         let runs = self.with_children(run)?;
-        let names: BTreeSet<String> = runs.iter().map(|(run, _)| run.to_string()).collect();
-        let theirs: BTreeSet<SourceId> = runs.iter().filter_map(|(_, source)| *source).collect();
-        let is_made_from = |manifest: &&Manifest| {
-            theirs.contains(&manifest.id)
-                || manifest.adapted.iter().flat_map(|adapted| &adapted.runs).any(|run| names.contains(run))
-        };
+        let made_from = self.made_from(&runs.iter().map(|(run, _)| *run).collect())?;
         let manifests = self.manifests()?;
-        let own: BTreeSet<SourceId> =
-            manifests.iter().filter(is_made_from).map(|manifest| manifest.id).collect();
+        let own: BTreeSet<SourceId> = made_from.iter().map(|manifest| manifest.id).collect();
         let is_own = |manifest: &&Manifest| own.contains(&manifest.id);
         let keys: BTreeSet<Key> = manifests.iter().filter(is_own).filter_map(Key::of).collect();
         let first = runs.first().and_then(|(_, source)| *source);
@@ -97,6 +100,41 @@ impl Library {
         let mut found: Vec<Manifest> = manifests.iter().filter(belongs).cloned().collect();
         found.sort_by_key(|manifest| (Some(manifest.id) != first, manifest.info.path.0.clone()));
         Ok(found)
+    }
+
+    /// Returns the sources of the session that a run belongs to, the session's own file first: those of its subagents and
+    /// the connections that it was on too. What lies beside them is no source of records.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn session_sources(&self, run: RunId) -> Result<Vec<SessionSource>, Error> {
+        let relations = self.relations()?;
+        let root = relations.root(run);
+        let Some(session) = relations.sessions().into_iter().find(|session| session.id == root) else {
+            return Ok(Vec::new());
+        };
+        let runs: BTreeSet<RunId> = session.runs.iter().chain(&session.below).copied().collect();
+        let is_of_others = |run: &String| RunId::parse(run).is_ok_and(|run| !runs.contains(&run));
+        let first = self.heads()?.iter().find(|head| head.run == root).and_then(|head| head.source);
+        let mut manifests = self.made_from(&runs)?;
+        manifests.sort_by_key(|manifest| (Some(manifest.id) != first, manifest.info.path.0.clone()));
+        let with_runs = |manifest: &Manifest| {
+            let has_others = manifest.adapted.iter().flat_map(|adapted| &adapted.runs).any(is_of_others);
+            SessionSource { manifest: manifest.clone(), runs: has_others.then(|| runs.clone()) }
+        };
+        Ok(manifests.into_iter().map(with_runs).collect())
+    }
+
+    /// Returns the manifests of the sources that runs were made from.
+    fn made_from(&self, runs: &BTreeSet<RunId>) -> Result<Vec<&Manifest>, Error> {
+        let names: BTreeSet<String> = runs.iter().map(ToString::to_string).collect();
+        let heads = self.heads()?.iter().filter(|head| runs.contains(&head.run));
+        let sources: BTreeSet<SourceId> = heads.filter_map(|head| head.source).collect();
+        let is_made_from = |manifest: &&Manifest| {
+            sources.contains(&manifest.id)
+                || manifest.adapted.iter().flat_map(|adapted| &adapted.runs).any(|run| names.contains(run))
+        };
+        Ok(self.manifests()?.iter().filter(is_made_from).collect())
     }
 
     /// Returns a run and those below it, each with the source that it was made from.

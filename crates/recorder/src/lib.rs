@@ -36,23 +36,24 @@
 //! ```
 //!
 //! [`entries`] turns what an adapter sees into transcript entries and logs them through `tracing`, one record each, numbered
-//! per source; the archive can do so beside the events.
+//! per prompt and source; archive and connection can do so beside the events, and what is in the vault can be read again.
 //!
 //! ```
 //! use steno_adapters::{Source, claude};
 //! use steno_model::{Frame, LogRecord};
-//! use steno_recorder::entries::{EntryLog, EntryOptions, EntrySink};
+//! use steno_recorder::entries::{EntryCollector, EntryLog, EntryOptions, EntryTime};
 //! use tracing_subscriber::layer::SubscriberExt as _;
 //!
 //! let file = br#"{"type":"user","uuid":"u1","sessionId":"550e8400-e29b-41d4-a716-446655440000","timestamp":"2026-06-08T08:14:42.123Z","message":{"role":"user","content":"Fix the build."}}
 //! "#;
 //! let log = EntryLog::in_memory();
 //! tracing::subscriber::with_default(tracing_subscriber::registry().with(log.clone()), || {
-//!     let mut sink = EntrySink::begin(EntryOptions::default());
+//!     let collector = EntryCollector::new(EntryOptions::default());
+//!     let mut sink = collector.source(None, EntryTime::Record);
 //!     let mut adapter = claude::disk(Source::named("session"));
 //!     adapter.feed(Frame::of_file(0, file), &mut sink);
 //!     adapter.finish(&mut sink);
-//!     assert_eq!(sink.stop().total_entries, 1);
+//!     assert_eq!(collector.stop()[0].total_entries, 1);
 //! });
 //! let lines: Vec<_> = log.lines().iter().map(|line| LogRecord::parse(line)).collect::<Result<_, _>>()?;
 //! let events: Vec<_> = lines.iter().map(|record| record.event.to_text()).collect();
@@ -67,7 +68,8 @@
 //! - A file has one owner among all processes; what one leaves, another takes over.
 //! - A file that cannot be recorded takes nothing from the others, and is tried again.
 //! - Logging an entry never fails its caller: whatever happens to a log record, the record of events goes on.
-//! - Numbers are without gaps per prompt and source, and counts in `transcript.stop` are those of the entries logged.
+//! - Numbers are without gaps per prompt and source over all that a collector collects, also where it goes on with a file
+//!   that others add to. Each session has one `transcript.start` and one `transcript.stop`, with the counts of its entries.
 
 pub mod archive;
 pub mod connection;

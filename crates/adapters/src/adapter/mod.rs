@@ -69,7 +69,7 @@ pub(crate) enum Rest<'a> {
 }
 
 /// What a surface's records mean. The state of a session lives here.
-pub(crate) trait Mapper {
+pub(crate) trait Mapper: Send {
     /// What its runs say of themselves.
     fn about(&self) -> &'static About;
 

@@ -83,6 +83,7 @@ pub(crate) struct Held {
     pub(super) is_repaired: bool,
     pub(super) unreadable: Option<&'static str>,
     pub(super) clock: Option<Timestamp>,
+    pub(super) captured: Option<Timestamp>,
     pub(super) is_inferred: bool,
 }
 

@@ -119,6 +119,7 @@ impl<'a> Emit<'a> {
             is_repaired: self.at.is_repaired,
             unreadable: self.at.unreadable,
             clock: self.memory.clock.clone(),
+            captured: self.memory.captured.clone(),
             is_inferred: self.is_inferred,
         }
     }
@@ -126,6 +127,7 @@ impl<'a> Emit<'a> {
     /// Writes the events of a record that was kept, as if it were read now.
     pub(crate) fn release(&mut self, held: &Held, write: impl FnOnce(&mut Emit<'_>)) {
         let now = self.memory.clock.clone();
+        let captured = std::mem::replace(&mut self.memory.captured, held.captured.clone());
         // A record that came before all times has the first one that there is.
         self.memory.clock = held.clock.clone().or_else(|| now.clone());
         let at = At {
@@ -142,7 +144,7 @@ impl<'a> Emit<'a> {
         emit.is_inferred = held.is_inferred;
         write(&mut emit);
         let entries = emit.entries;
-        self.memory.clock = now;
+        (self.memory.clock, self.memory.captured) = (now, captured);
         if (held.generation, held.offset) == (self.at.generation, self.at.offset) {
             self.entries += entries;
         }
@@ -295,6 +297,13 @@ impl<'a> Emit<'a> {
         self.sink.wants_entries()
     }
 
+    /// Sets what the user says with the record, where its message is written later.
+    pub(crate) fn set_said(&mut self, text: &str) {
+        if self.sink.wants_entries() {
+            self.said = Some(text.to_owned());
+        }
+    }
+
     /// Sets what the deltas of the record's item said.
     pub(crate) fn set_accumulated(&mut self, text: String) {
         self.accumulated = Some(text);
@@ -328,6 +337,7 @@ impl<'a> Emit<'a> {
                 entry_type,
                 source: &run.source,
                 timestamp: self.memory.time(),
+                captured: self.memory.captured.as_ref(),
                 session_id: run.session.as_deref(),
                 text: self.said.as_deref().filter(|_| entry_type == EntryType::UserMessage),
                 subtype,

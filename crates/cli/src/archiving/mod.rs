@@ -1,5 +1,6 @@
 //! What `up`, `import` and `watch` share: finding homes, the archive of the store, a progress bar, the report.
 
+mod entries;
 pub mod follow;
 mod pass;
 mod progress;
@@ -14,17 +15,15 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use steno_capture::discovery::{self, Environment};
 use steno_journal::{Journal, Options};
 use steno_recorder::archive::{Archive, ArchiveOptions, Error, Found, Places};
-use steno_recorder::entries::{EntryLog, EntryOptions};
+use steno_recorder::entries::EntryCollector;
 use steno_views::{Lines, visible, with_causes};
-use tracing_subscriber::Layer as _;
-use tracing_subscriber::layer::SubscriberExt as _;
 
-use crate::args::EntriesOut;
 use crate::connections;
-use crate::failure::{Exit, Failure, cannot};
+use crate::failure::{Exit, Failure};
 use crate::runs;
 use crate::settings::Settings;
 
+pub use entries::{EntriesLog, collecting};
 pub use follow::Follow;
 pub use pass::Pass;
 pub use progress::Bar;
@@ -65,7 +64,11 @@ pub enum Forgotten {
 }
 
 /// Opens the archive of the store, which is made if it is not there.
-pub fn open(settings: &Settings, entries: &EntriesOut, forgotten: Forgotten) -> Result<Archive, Failure> {
+pub fn open(
+    settings: &Settings,
+    entries: Option<EntryCollector>,
+    forgotten: Forgotten,
+) -> Result<Archive, Failure> {
     let again = forgotten == Forgotten::Again;
     raise_file_limit();
     let journal = Journal::new(runs::make_store(settings)?, journal_options(settings));
@@ -73,10 +76,6 @@ pub fn open(settings: &Settings, entries: &EntriesOut, forgotten: Forgotten) -> 
         connections::settle_all(&journal, settings);
     }
     let max_read_bytes = settings.archive.max_read_bytes.value;
-    let entries = entries
-        .file
-        .as_ref()
-        .map(|_| EntryOptions { emit_raw: settings.archive.emit_raw.value, ..EntryOptions::default() });
     let options = ArchiveOptions { max_read_bytes, entries, again, ..ArchiveOptions::default() };
     let mut archive = Archive::open(journal, options).map_err(failure)?;
     archive.end_pause(&places(&[], settings)?).map_err(failure)?;
@@ -96,24 +95,6 @@ pub fn end_pause(journal: &Journal, settings: &Settings) -> Result<(), Failure> 
 /// Returns how runs are written.
 pub fn journal_options(settings: &Settings) -> Options {
     Options { seal_idle: settings.seal_idle.value, ..Options::default() }
-}
-
-/// Does something with the log of entries going to where it was asked for.
-pub fn logging_entries<T>(
-    entries: &EntriesOut,
-    work: impl FnOnce() -> Result<T, Failure>,
-) -> Result<T, Failure> {
-    let Some(path) = &entries.file else { return work() };
-    let opened = std::fs::OpenOptions::new().append(true).create(true).open(path);
-    let file = opened.map_err(|error| cannot("write", path, &error))?;
-    let talk = tracing_subscriber::fmt::layer()
-        .with_writer(std::io::stderr)
-        .with_target(false)
-        .without_time()
-        .with_ansi(false)
-        .with_filter(tracing_subscriber::filter::LevelFilter::WARN);
-    let subscriber = tracing_subscriber::registry().with(EntryLog::to_writer(file)).with(talk);
-    tracing::subscriber::with_default(subscriber, work)
 }
 
 /// Says what is wrong with places; none of it stops anybody.

@@ -192,7 +192,7 @@ pub struct RestoreArgs {
 /// Where transcript entries go.
 #[derive(Args, Debug)]
 pub struct EntriesOut {
-    /// Also add the records to this file as transcript entries, one log record a line
+    /// Also add the records to this file as transcript entries, one log record a line [default: as the setting `entries` says]
     #[arg(long = "entries", value_name = "FILE")]
     pub file: Option<PathBuf>,
 }

@@ -197,7 +197,7 @@ pub enum Command {
     /// A seal vouches for all bytes up to it. Keep the printed lines elsewhere, and `steno verify --expect FILE`
     /// shows whether a transcript was cut or changed since. Opening a run also moves a torn tail aside.
     Seal(SealArgs),
-    /// Show an agent's own files as transcript entries, one log record a line
+    /// Show an archived session, or an agent's own files, as transcript entries, one log record a line
     ///
     /// Each record is `{"event":"transcript.entry","context":{…}}`; `transcript.start` and `transcript.stop` stand around
     /// those of a file.
@@ -292,9 +292,10 @@ pub struct EventForm {
 
 #[derive(Args, Debug)]
 pub struct EntriesArgs {
-    /// Files or directories of agents
-    #[arg(value_name = "PATH", required = true)]
-    pub paths: Vec<PathBuf>,
+    /// Archived sessions (a UUID, four or more characters that it begins or ends with, or `last`), or files and directories
+    /// of agents
+    #[arg(value_name = "SESSION|PATH", required = true)]
+    pub what: Vec<std::ffi::OsString>,
     /// Name the prompt [default: its first words, or the session's id]
     #[arg(long, value_name = "NAME")]
     pub name: Option<String>,
@@ -383,6 +384,8 @@ pub struct ServeArgs {
 
 #[derive(Args, Debug)]
 pub struct AppServerArgs {
+    #[command(flatten)]
+    pub entries: EntriesOut,
     /// The server and its arguments
     #[arg(trailing_var_arg = true, required = true, value_name = "COMMAND")]
     pub command: Vec<std::ffi::OsString>,

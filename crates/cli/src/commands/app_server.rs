@@ -19,7 +19,7 @@ use steno_recorder::connection::{
 };
 use steno_views::count;
 
-use crate::archiving::{self, warn};
+use crate::archiving::{self, EntriesLog, warn};
 use crate::args::AppServerArgs;
 use crate::connections;
 use crate::failure::{Exit, Failure, Outcome};
@@ -30,7 +30,11 @@ use crate::settings::Settings;
 const GAPS_TOLD_MAX: usize = 10;
 
 pub fn run(args: &AppServerArgs, settings: &Settings) -> Outcome {
-    let begun = begin(settings);
+    let entries = EntriesLog::open(&args.entries, settings).unwrap_or_else(|failure| {
+        warn(&format!("no entries are logged: {}", failure.message));
+        None
+    });
+    let begun = begin(settings, entries);
     // The record holds nobody up, not even where there can be none.
     if let Err(failure) = &begun {
         warn(&format!("NOTHING IS RECORDED: {}; the server is started all the same", failure.message));
@@ -73,9 +77,10 @@ pub fn run(args: &AppServerArgs, settings: &Settings) -> Outcome {
 struct Begun {
     journal: Journal,
     recorder: ConnectionRecorder,
+    entries: Option<EntriesLog>,
 }
 
-fn begin(settings: &Settings) -> Result<Begun, Failure> {
+fn begin(settings: &Settings, entries: Option<EntriesLog>) -> Result<Begun, Failure> {
     let journal = Journal::new(runs::make_store(settings)?, archiving::journal_options(settings));
     archiving::end_pause(&journal, settings)?;
     let exclusions = settings.archive.exclusions();
@@ -87,15 +92,19 @@ fn begin(settings: &Settings) -> Result<Begun, Failure> {
     let homes = homes.into_iter().filter(|home| home.provider == Provider::Codex).map(|home| home.root);
     let rules = ConnectionRules::new(journal.store(), exclusions, here, homes.collect());
     let recorder = ConnectionRecorder::begin(&journal, rules).map_err(connections::failure)?;
-    Ok(Begun { journal, recorder })
+    let recorder = match &entries {
+        Some(log) => recorder.with_entries(&log.collector),
+        None => recorder,
+    };
+    Ok(Begun { journal, recorder, entries })
 }
 
 impl Begun {
     /// Records beside the pumps, which never wait for it. The last thing is how the server ended.
     fn record(self, conversation: Conversation, end: Receiver<ServerEnd>) -> Result<Recording, Failure> {
-        let Self { journal, mut recorder } = self;
+        let Self { journal, mut recorder, entries } = self;
         let spooled = recorder.spooled();
-        let thread = std::thread::Builder::new().name("steno-record".to_owned()).spawn(move || {
+        let record = move || {
             for said in conversation {
                 recorder.hear(said);
             }
@@ -104,7 +113,12 @@ impl Begun {
             }
             let (unrecorded, became) = recorder.finish();
             (unrecorded, became.map_err(connections::failure))
-        })?;
+        };
+        let record = move || match entries {
+            Some(log) => log.collecting(record),
+            None => record(),
+        };
+        let thread = std::thread::Builder::new().name("steno-record".to_owned()).spawn(record)?;
         Ok(Recording { journal, spooled, thread })
     }
 }

@@ -1,37 +1,40 @@
-//! `steno entries`: the transcript entries of an agent's own files, as lines of a structured log.
+//! `steno entries`: the transcript entries of archived sessions and of agents' own files, as lines of a structured log.
 
-use std::cell::Cell;
+use std::collections::BTreeSet;
 use std::io::{self, BufWriter, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use steno_adapters::Surface;
-use steno_library::{AgentFile, FileError, Files, Reading, warn_of_the_rest};
-use steno_recorder::entries::{Discovered, EntryLog, EntryNumbers, EntryOptions, EntrySink, FirstPrompts};
+use steno_adapters::{SeenEntry, Sink};
+use steno_journal::Error as JournalError;
+use steno_library::{
+    AgentFile, Error as LibraryError, FileError, Files, Library, Named, Reading, SessionSource, Tally, Want,
+    warn_of_the_rest,
+};
+use steno_model::{Draft, EventType, RunId};
+use steno_recorder::entries::{
+    ArchivedSource, EntryCollector, EntryLog, EntryOptions, EntrySink, EntryTime, read_archived,
+};
+use steno_views::with_causes;
 use tracing_subscriber::layer::SubscriberExt as _;
 
 use crate::args::EntriesArgs;
 use crate::failure::{Exit, Failure, Outcome};
 use crate::output::{Output, harmless_pieces};
+use crate::runs;
+use crate::settings::Settings;
 
-pub fn run(args: &EntriesArgs) -> Outcome {
+pub fn run(args: &EntriesArgs, settings: &Settings) -> Outcome {
+    let library = runs::open_library(settings)?;
+    let (paths, found) = sort_out(args, settings, &library)?;
     let failed = Arc::<Mutex<Option<io::Error>>>::default();
     let out = BufWriter::new(io::stdout());
     let log = EntryLog::to_writer(Lines { out, raw: args.raw_output, failed: Arc::clone(&failed) });
-    let mut numbers = EntryNumbers::default();
-    let is_broken =
-        || failed.lock().unwrap_or_else(PoisonError::into_inner).is_some() || Output::is_abandoned();
-    let tally = Files::find(&args.paths).each(|file| {
-        // Only while this runs: what the command itself has to say goes to stderr as always.
-        let subscriber = tracing_subscriber::registry().with(log.clone());
-        let logging = || log_file(file, args, &mut numbers, &is_broken);
-        let read = tracing::subscriber::with_default(subscriber, logging)?;
-        if let Some(read) = &read {
-            warn_of_the_rest(read);
-        }
-        Ok(read)
-    });
-    drop(log);
+    let options = EntryOptions { emit_raw: !args.no_raw, prompt_name: args.name.clone() };
+    let writing = Writing { collector: EntryCollector::new(options), log, failed: Arc::clone(&failed) };
+    let tally = writing.all(&paths, &found, &library);
+    writing.during(|| writing.collector.stop());
+    drop(writing);
     match failed.lock().unwrap_or_else(PoisonError::into_inner).take() {
         Some(error) if error.kind() != io::ErrorKind::BrokenPipe => {
             return Err(Failure::could_not(format!("cannot write to stdout: {error}")));
@@ -41,69 +44,150 @@ pub fn run(args: &EntriesArgs) -> Outcome {
     }
     let tally = tally?;
     tally.check()?;
-    if tally.known == 0 {
-        let names: Vec<_> = args.paths.iter().map(|path| format!("`{}`", path.display())).collect();
+    if tally.known == 0 && !paths.is_empty() {
+        let names: Vec<_> = paths.iter().map(|path| format!("`{}`", path.display())).collect();
         return Err(Failure::nothing(format!("no agent's file that we can read in {}", names.join(", "))));
     }
     Ok(Exit::Done)
 }
 
-fn log_file(
-    file: AgentFile,
+/// Tells paths from sessions of the store.
+fn sort_out(
     args: &EntriesArgs,
-    numbers: &mut EntryNumbers,
-    is_broken: &dyn Fn() -> bool,
-) -> Result<Option<Reading>, FileError> {
-    let Some(surface) = file.surface() else { return Ok(None) };
-    if args.name.is_none() {
-        look_up_prompts(file.path(), numbers);
+    settings: &Settings,
+    library: &Library,
+) -> Result<(Vec<PathBuf>, Vec<RunId>), Failure> {
+    let (mut paths, mut found) = (Vec::new(), Vec::new());
+    for text in &args.what {
+        let path = Path::new(text);
+        let is_path = text.to_str().is_none_or(|text| text.contains(['/', '.']));
+        if is_path || path.symlink_metadata().is_ok() {
+            paths.push(path.to_owned());
+            continue;
+        }
+        match library.resolve(&text.to_string_lossy(), Want::Session) {
+            Ok(Named::Session(session) | Named::Run(session)) => found.push(session),
+            Ok(Named::Path(path)) => paths.push(path),
+            Err(LibraryError::NoName { .. }) => paths.push(path.to_owned()),
+            Err(error) => return Err(runs::unresolved(error, settings)),
+        }
     }
-    let options = EntryOptions { is_on: true, emit_raw: !args.no_raw, prompt_name: args.name.clone() };
-    let mut sink = EntrySink::resume(options, std::mem::take(numbers));
-    let path = file.path().to_owned();
-    sink.discovered(&path.display().to_string(), what_is(&path, surface));
-    let read = file.read(&mut sink, |_| is_broken());
-    match &read {
-        Ok(Some(read)) => {
-            let unreadable = read.completeness.unreadable;
-            if unreadable > 0 {
-                sink.error(&format!("{unreadable} pieces of `{}` cannot be read", path.display()));
+    if !found.is_empty() {
+        runs::need_store(settings)?;
+    }
+    Ok((paths, found))
+}
+
+/// The log on stdout, and who collects for it.
+struct Writing {
+    collector: EntryCollector,
+    log: EntryLog,
+    failed: Arc<Mutex<Option<io::Error>>>,
+}
+
+impl Writing {
+    /// Logs while something is done. What the command itself has to say goes to stderr as always.
+    fn during<T>(&self, work: impl FnOnce() -> T) -> T {
+        let subscriber = tracing_subscriber::registry().with(self.log.clone());
+        tracing::subscriber::with_default(subscriber, work)
+    }
+
+    /// Tells whether nobody reads on.
+    fn is_broken(&self) -> bool {
+        self.failed.lock().unwrap_or_else(PoisonError::into_inner).is_some() || Output::is_abandoned()
+    }
+
+    fn all(&self, paths: &[PathBuf], found: &[RunId], library: &Library) -> Result<Tally, Failure> {
+        for session in found {
+            self.archived(*session, library)?;
+        }
+        if paths.is_empty() {
+            return Ok(Tally::default());
+        }
+        let tally = Files::find(paths).each(|file| {
+            let read = self.during(|| self.file(file))?;
+            if let Some(read) = &read {
+                warn_of_the_rest(read);
             }
-            if read.is_cut {
-                sink.error(&format!("`{}` ends inside of compressed data", path.display()));
+            Ok(read)
+        });
+        Ok(tally?)
+    }
+
+    fn file(&self, file: AgentFile) -> Result<Option<Reading>, FileError> {
+        if file.surface().is_none() {
+            return Ok(None);
+        }
+        let path = file.path().display().to_string();
+        let mut sink = self.collector.source(Some(path.clone()), EntryTime::Record);
+        let read = file.read(&mut sink, |_| self.is_broken());
+        match &read {
+            Ok(Some(read)) if read.is_cut => {
+                self.collector.error(&format!("`{path}` ends inside of compressed data"));
+            }
+            Ok(_) => {}
+            // The entries before it are good.
+            Err(error) => self.collector.error(&error.to_string()),
+        }
+        read
+    }
+
+    /// Logs the entries of an archived session, from the bytes that the vault has.
+    fn archived(&self, session: RunId, library: &Library) -> Result<(), Failure> {
+        let sources = library.session_sources(session)?;
+        if sources.is_empty() {
+            return Err(no_sources(session, library)?);
+        }
+        let vault = library.vault()?;
+        for SessionSource { manifest, runs } in sources {
+            let path = manifest.info.path.0.display().to_string();
+            let entries = self.collector.source(Some(path.clone()), EntryTime::Record);
+            let mut sink = OfRuns { entries, runs };
+            let source = ArchivedSource { vault, manifest: &manifest };
+            let read = self.during(|| read_archived(source, &mut sink, &|| self.is_broken()));
+            if let Err(error) = read {
+                let message = format!("cannot read what `{path}` was: {}", with_causes(&error));
+                self.during(|| self.collector.error(&message));
+                return Err(Failure::could_not(message));
             }
         }
-        Ok(None) => {}
-        // The entries before it are good.
-        Err(failure) => sink.error(&failure.to_string()),
-    }
-    *numbers = sink.stop_to_resume().1;
-    read
-}
-
-/// Looks for the file's first prompt, by which its entries are named.
-fn look_up_prompts(path: &Path, numbers: &mut EntryNumbers) {
-    /// How many pieces of a file are looked through.
-    const PIECES_MAX: usize = 16;
-    // What cannot be read is told when the entries are.
-    let Ok(file) = AgentFile::open(path) else { return };
-    let (mut prompts, pieces) = (FirstPrompts::default(), Cell::new(0));
-    let is_enough = |prompts: &FirstPrompts| {
-        pieces.set(pieces.get() + 1);
-        prompts.is_found() || pieces.get() >= PIECES_MAX
-    };
-    if file.read(&mut prompts, is_enough).is_ok() {
-        numbers.know(prompts);
+        Ok(())
     }
 }
 
-/// Tells a subagent's file by its name, which is how Claude Code marks it.
-fn what_is(file: &Path, surface: Surface) -> Discovered {
-    let name = file.file_name().unwrap_or_default().to_string_lossy();
-    if surface == Surface::ClaudeDisk && name.starts_with("agent-") {
-        Discovered::Subagent
-    } else {
-        Discovered::Main
+/// Says that there are no files of a session, or no session.
+fn no_sources(session: RunId, library: &Library) -> Result<Failure, Failure> {
+    if library.relations()?.runs_of(session).is_empty() {
+        return Ok(JournalError::NoSuchRun { run: session }.into());
+    }
+    let message = format!("run {session} was not made from a file of an agent");
+    Ok(Failure::nothing(message).with_hint(
+        "only sessions that `steno up`, `import`, `watch` or `app-server` has recorded have entries",
+    ))
+}
+
+/// Takes the entries of some runs: a connection has those of others too.
+struct OfRuns {
+    entries: EntrySink,
+    /// All of them if none are named.
+    runs: Option<BTreeSet<RunId>>,
+}
+
+impl Sink for OfRuns {
+    fn draft(&mut self, _run: RunId, _draft: Draft) {}
+
+    fn wants(&self, _event_type: EventType) -> bool {
+        false
+    }
+
+    fn wants_entries(&self) -> bool {
+        true
+    }
+
+    fn entry(&mut self, entry: SeenEntry<'_>) {
+        if self.runs.as_ref().is_none_or(|runs| runs.contains(&entry.run)) {
+            self.entries.entry(entry);
+        }
     }
 }
 

@@ -9,9 +9,9 @@ use crate::settings::Settings;
 pub fn run(args: &ImportArgs, settings: &Settings, output: &mut Output) -> Outcome {
     let stop = Stop::listen()?;
     let places = archiving::places(&args.paths, settings)?;
-    archiving::logging_entries(&args.entries, || {
+    archiving::collecting(&args.entries, settings, |entries| {
         let forgotten = if args.again { Forgotten::Again } else { Forgotten::Stays };
-        let archive = &mut archiving::open(settings, &args.entries, forgotten)?;
+        let archive = &mut archiving::open(settings, entries, forgotten)?;
         let pass = Pass { archive, places: &places, stop: &stop, as_json: args.json, rederives: true };
         pass.once(output)
     })

@@ -5,7 +5,7 @@ use steno_recorder::archive::Rederived;
 use steno_views::count;
 
 use crate::archiving::{self, Forgotten, Stop, failure, rederiving};
-use crate::args::{EntriesOut, RederiveArgs};
+use crate::args::RederiveArgs;
 use crate::failure::{Exit, Failure, Outcome};
 use crate::output::Output;
 use crate::runs;
@@ -16,7 +16,7 @@ pub fn run(args: &RederiveArgs, settings: &Settings, output: &mut Output) -> Out
     Failure::unless_paused(&runs::need_store(settings)?)?;
     let wanted = args.runs.iter().map(|text| runs::find_run(text, settings));
     let wanted = wanted.collect::<Result<Vec<_>, _>>()?;
-    let archive = &mut archiving::open(settings, &EntriesOut { file: None }, Forgotten::Stays)?;
+    let archive = &mut archiving::open(settings, None, Forgotten::Stays)?;
     let mut awaiting = archive.awaiting().map_err(failure)?;
     if !wanted.is_empty() {
         awaiting.retain_runs(&wanted);

@@ -15,8 +15,8 @@ use crate::settings::Settings;
 pub fn run(args: &UpArgs, settings: &Settings, output: &mut Output) -> Outcome {
     let stop = Stop::listen()?;
     let options = args.tailing.options(settings);
-    archiving::logging_entries(&args.entries, || {
-        let archive = &mut archiving::open(settings, &args.entries, Forgotten::Stays)?;
+    archiving::collecting(&args.entries, settings, |entries| {
+        let archive = &mut archiving::open(settings, entries, Forgotten::Stays)?;
         let places = if args.demo { sample_places(settings)? } else { archiving::places(&[], settings)? };
         if args.demo {
             tell(&format!("samples are archived in `{}`", settings.store.value.display()));

@@ -10,8 +10,8 @@ pub fn run(args: &WatchArgs, settings: &Settings, output: &mut Output) -> Outcom
     let stop = Stop::listen()?;
     let places = archiving::places(&args.paths, settings)?;
     let options = args.tailing.options(settings);
-    archiving::logging_entries(&args.entries, || {
-        let archive = &mut archiving::open(settings, &args.entries, Forgotten::Stays)?;
+    archiving::collecting(&args.entries, settings, |entries| {
+        let archive = &mut archiving::open(settings, entries, Forgotten::Stays)?;
         Follow { archive, places, stop: &stop, options, as_json: args.json }.run(output)
     })
 }

@@ -34,6 +34,8 @@ pub struct ArchiveSettings {
     pub poll_interval: Setting<Duration>,
     pub subagent_discovery_interval: Setting<Duration>,
     pub max_read_bytes: Setting<usize>,
+    /// The file that entries are added to, if they are collected at all.
+    pub entries: Setting<Option<PathBuf>>,
     /// Whether entries carry the lines that they were made from.
     pub emit_raw: Setting<bool>,
     pub exclude_projects: Setting<Vec<String>>,
@@ -65,17 +67,19 @@ impl ArchiveSettings {
                 layered("STENO_MAX_READ_BYTES", keys.max_read_bytes)?,
                 defaults.max_read_bytes,
             )?,
+            entries: file(layered("STENO_ENTRIES", keys.entries)?),
             emit_raw: yes_or_no(layered("STENO_EMIT_RAW", keys.emit_raw)?)?,
             exclude_projects: list(layered("STENO_EXCLUDE_PROJECTS", keys.exclude_projects)?),
             exclude_paths: list(layered("STENO_EXCLUDE_PATHS", keys.exclude_paths)?),
         })
     }
 
-    /// Reads a leading `~/` as the home directory where paths are excluded.
+    /// Reads a leading `~/` as the home directory.
     pub fn with_home(mut self, expand: &dyn Fn(&Path) -> PathBuf) -> Self {
         for pattern in self.exclude_projects.value.iter_mut().chain(&mut self.exclude_paths.value) {
             *pattern = expand(Path::new(&*pattern)).to_string_lossy().into_owned();
         }
+        self.entries.value = self.entries.value.map(|path| expand(&path));
         self
     }
 
@@ -99,7 +103,7 @@ impl ArchiveSettings {
     }
 
     /// Returns key, value and origin of every setting here.
-    pub fn rows(&self) -> [(&'static str, Value, String); 7] {
+    pub fn rows(&self) -> [(&'static str, Value, String); 8] {
         let tailing = match self.tailing.value {
             TailingChoice::System => "system",
             TailingChoice::Polling => "polling",
@@ -113,6 +117,11 @@ impl ArchiveSettings {
                 self.subagent_discovery_interval.origin.to_string(),
             ),
             ("max_read_bytes", self.max_read_bytes.value.into(), self.max_read_bytes.origin.to_string()),
+            (
+                "entries",
+                self.entries.value.as_ref().map_or(Value::Null, |path| path.display().to_string().into()),
+                self.entries.origin.to_string(),
+            ),
             ("emit_raw", self.emit_raw.value.into(), self.emit_raw.origin.to_string()),
             (
                 "exclude_projects",
@@ -159,6 +168,14 @@ fn yes_or_no(layer: Option<(String, Origin)>) -> Result<Setting<bool>, Failure> 
     match text.parse() {
         Ok(value) => Ok(Setting { value, origin }),
         Err(_) => Err(bad_value("emit_raw", &text, &origin).with_hint("true or false")),
+    }
+}
+
+/// Reads the path of a file; an empty one is none.
+fn file(layer: Option<(String, Origin)>) -> Setting<Option<PathBuf>> {
+    match layer {
+        None => Setting { value: None, origin: Origin::Default },
+        Some((text, origin)) => Setting { value: (!text.is_empty()).then(|| text.into()), origin },
     }
 }
 

@@ -9,7 +9,7 @@ use steno_views::{Lines, visible};
 use crate::failure::Failure;
 
 /// The keys that the file may have.
-pub const KNOWN_KEYS: [&str; 11] = [
+pub const KNOWN_KEYS: [&str; 12] = [
     "store",
     "level",
     "color",
@@ -18,6 +18,7 @@ pub const KNOWN_KEYS: [&str; 11] = [
     "poll_interval",
     "subagent_discovery_interval",
     "max_read_bytes",
+    "entries",
     "emit_raw",
     "exclude_projects",
     "exclude_paths",
@@ -43,6 +44,7 @@ pub struct ArchiveKeys {
     pub poll_interval: Option<String>,
     pub subagent_discovery_interval: Option<String>,
     pub max_read_bytes: Option<String>,
+    pub entries: Option<String>,
     pub emit_raw: Option<String>,
     pub exclude_projects: Option<String>,
     pub exclude_paths: Option<String>,
@@ -58,6 +60,7 @@ struct Wire {
     poll_interval: Option<Number>,
     subagent_discovery_interval: Option<Number>,
     max_read_bytes: Option<u64>,
+    entries: Option<String>,
     emit_raw: Option<bool>,
     exclude_projects: Option<Vec<String>>,
     exclude_paths: Option<Vec<String>>,
@@ -114,6 +117,7 @@ pub fn read(path: &Path, given: bool) -> Result<Option<ConfigFile>, Failure> {
             poll_interval: wire.poll_interval.map(|number| number.to_string()),
             subagent_discovery_interval: wire.subagent_discovery_interval.map(|number| number.to_string()),
             max_read_bytes: wire.max_read_bytes.map(|number| number.to_string()),
+            entries: wire.entries,
             emit_raw: wire.emit_raw.map(|choice| choice.to_string()),
             exclude_projects: wire.exclude_projects.map(|list| list.join(LIST_SEPARATOR)),
             exclude_paths: wire.exclude_paths.map(|list| list.join(LIST_SEPARATOR)),

@@ -11,6 +11,7 @@ mod conversations;
 mod copies;
 mod distilling;
 mod documents;
+mod entry_logs;
 mod errors;
 mod escapes;
 mod evidence;

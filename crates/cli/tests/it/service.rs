@@ -181,6 +181,7 @@ fn a_service_has_the_settings_that_its_user_sees() {
         ("STENO_POLL_INTERVAL", "0.5"),
         ("STENO_SUBAGENT_DISCOVERY_INTERVAL", "2.5"),
         ("STENO_MAX_READ_BYTES", "4096"),
+        ("STENO_ENTRIES", "~/entries.jsonl"),
         ("STENO_EMIT_RAW", "false"),
         ("STENO_EXCLUDE_PROJECTS", "/src/secret,~/client-*"),
         ("STENO_EXCLUDE_PATHS", "~/100% \"private\"/$HOME"),

@@ -37,7 +37,8 @@ fn settings(steno: &Steno, given: Given) -> Vec<(String, String, String)> {
         Value::String(text) => short(text),
         Value::Array(items) if items.is_empty() => "-".to_owned(),
         Value::Array(items) => items.iter().map(|item| item.as_str().unwrap()).collect::<Vec<_>>().join(", "),
-        other @ (Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_)) => other.to_string(),
+        Value::Null => "-".to_owned(),
+        other @ (Value::Bool(_) | Value::Number(_) | Value::Object(_)) => other.to_string(),
     };
     let settings: Vec<_> = json
         .json()
@@ -59,7 +60,7 @@ fn settings(steno: &Steno, given: Given) -> Vec<(String, String, String)> {
 fn check<const LEN: usize>(given: Given, want: [(&str, &str, &str); LEN]) {
     let mut got = settings(&Steno::new(), given);
     let want = want.map(|(key, value, origin)| (key.to_owned(), value.to_owned(), origin.to_owned()));
-    assert_eq!(got.len(), 11);
+    assert_eq!(got.len(), 12);
     got.retain(|(key, ..)| want.iter().any(|(wanted, ..)| wanted == key));
     assert_eq!(got, want);
 }
@@ -145,6 +146,7 @@ fn settings_of_the_archive_have_the_same_layers() {
             ("poll_interval", "0.25", "default"),
             ("subagent_discovery_interval", "1.0", "default"),
             ("max_read_bytes", "65536", "default"),
+            ("entries", "-", "default"),
             ("emit_raw", "true", "default"),
             ("exclude_projects", "-", "default"),
             ("exclude_paths", "-", "default"),
@@ -152,7 +154,7 @@ fn settings_of_the_archive_have_the_same_layers() {
     );
     check(
         Given {
-            file: "poll_interval = 2\nmax_read_bytes = 10\nexclude_projects = [\"a\", \"b*\"]\n",
+            file: "poll_interval = 2\nmax_read_bytes = 10\nentries = \"~/entries.jsonl\"\nexclude_projects = [\"a\", \"b*\"]\n",
             variables: &[
                 ("STENO_TAILING", "polling"),
                 ("STENO_POLL_INTERVAL", "0.5"),
@@ -164,6 +166,7 @@ fn settings_of_the_archive_have_the_same_layers() {
             ("tailing", "polling", "variable STENO_TAILING"),
             ("poll_interval", "0.5", "variable STENO_POLL_INTERVAL"),
             ("max_read_bytes", "10", FILE),
+            ("entries", "~/entries.jsonl", FILE),
             ("exclude_projects", "a, b*", FILE),
             ("exclude_paths", "/x, /y", "variable STENO_EXCLUDE_PATHS"),
         ],

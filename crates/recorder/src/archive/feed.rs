@@ -189,6 +189,14 @@ impl Feed {
         }
     }
 
+    /// Ends the source, whatever it is: nothing more is read of it.
+    pub(crate) fn end(&mut self, captured: Option<&Timestamp>, sink: &mut dyn Sink) {
+        self.pause(captured, sink);
+        if let Stage::Reading { adapter, .. } = &mut self.stage {
+            adapter.finish(sink);
+        }
+    }
+
     /// Returns how much of the source was understood.
     pub(crate) fn completeness(&self) -> Option<&steno_adapters::Completeness> {
         match &self.stage {

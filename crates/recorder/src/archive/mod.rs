@@ -40,14 +40,16 @@ use steno_journal::{Error as JournalError, Journal, Recording, Store};
 use steno_model::Timestamp;
 use steno_vault::{Manifest, Sighting, SourceId, SourceInfo, Vault};
 
-use crate::entries::{Discovered, EntryNumbers, EntryOptions, EntrySink};
+use crate::entries::{EntryCollector, EntrySink, EntryTime};
 use crate::forgetting;
 pub(crate) use catalog::first_id_at;
 pub(crate) use catalog::plain_name;
 use catalog::{Catalog, Known};
 use derived::Derived;
+pub(crate) use feed::Feed;
 pub(crate) use identity::{claude_slugs, plan_slug, strings_at};
 use runs::OlderRuns;
+pub(crate) use source::inferred_time;
 use source::{OpenSource, Pace, SourceParts};
 
 pub use awaiting::{Awaiting, AwaitingSource, awaiting};
@@ -78,8 +80,8 @@ pub struct ArchiveOptions {
     pub clock: fn() -> jiff::Timestamp,
     /// Whether files that were forgotten are archived again, as if they were new.
     pub again: bool,
-    /// How entries are logged beside the events, if anybody wants them.
-    pub entries: Option<EntryOptions>,
+    /// Who collects entries beside the events, if anybody does.
+    pub entries: Option<EntryCollector>,
 }
 
 impl Default for ArchiveOptions {
@@ -94,8 +96,6 @@ pub struct Archive {
     journal: Journal,
     catalog: Catalog,
     options: ArchiveOptions,
-    /// The names of sessions' prompts, as far as entries were logged.
-    prompt_names: EntryNumbers,
     /// What the store was derived with.
     derived: Derived,
     /// What was derived anew before it was gone on with.
@@ -115,8 +115,7 @@ impl Archive {
         }
         let catalog = Catalog::load(&vault)?;
         let derived = Derived::read(&**journal.store().disk());
-        let (prompt_names, derived_first) = (EntryNumbers::default(), Rederived::default());
-        Ok(Self { vault, journal, catalog, options, prompt_names, derived, derived_first })
+        Ok(Self { vault, journal, catalog, options, derived, derived_first: Rederived::default() })
     }
 
     /// Returns the vault.
@@ -219,7 +218,7 @@ impl Archive {
             is_wanted: file.is_wanted() && !self.is_copy(file),
             read_bytes: self.options.max_read_bytes,
             pace,
-            entries: self.entry_sink(file),
+            entries: self.entry_sink(file, pace),
             older,
         })
     }
@@ -299,20 +298,16 @@ impl Archive {
     }
 
     /// Begins to log the entries of a file, if anybody wants them.
-    fn entry_sink(&self, file: &ToArchive) -> Option<EntrySink> {
-        let options = self.options.entries.clone().filter(|_| file.is_wanted())?;
-        let sink = EntrySink::resume(options, self.prompt_names.names());
-        let is_subagent =
-            file.path().file_name().is_some_and(|name| name.to_string_lossy().starts_with("agent-"));
-        let what = if is_subagent { Discovered::Subagent } else { Discovered::Main };
-        sink.discovered(&file.path().display().to_string(), what);
-        Some(sink)
+    fn entry_sink(&self, file: &ToArchive, pace: Pace) -> Option<EntrySink> {
+        let collector = self.options.entries.as_ref().filter(|_| file.is_wanted())?;
+        let time = match pace {
+            Pace::Once => EntryTime::Record,
+            Pace::Live => EntryTime::Capture,
+        };
+        Some(collector.source(Some(file.path().display().to_string()), time))
     }
 
-    fn let_go(&mut self, mut source: OpenSource) -> Result<(), Error> {
-        if let Some(names) = source.stop_entries() {
-            self.prompt_names.learn(names);
-        }
+    fn let_go(&mut self, source: OpenSource) -> Result<(), Error> {
         let now = self.now();
         let known = source.close(&now)?;
         self.catalog.put(known);

@@ -15,7 +15,7 @@ use super::error::Error;
 use super::feed::Feed;
 use super::files::modified_at;
 use super::runs::{self, OlderRuns, Runs};
-use crate::entries::{EntryNumbers, EntrySink};
+use crate::entries::EntrySink;
 
 /// How much is read at a time where a whole file is to be read.
 const IMPORT_READ_BYTES: usize = 1024 * 1024;
@@ -132,16 +132,11 @@ impl OpenSource {
         Ok(source)
     }
 
-    /// Has entries only counted that were logged when their bytes came.
+    /// Has entries logged no more, or again: those of bytes that are in the vault were logged when they came.
     fn set_quiet(&mut self, is_quiet: bool) {
         if let Some(entries) = &mut self.runs.entries {
             entries.set_quiet(is_quiet);
         }
-    }
-
-    /// Ends the log of entries; returns the names of prompts that were found.
-    pub(crate) fn stop_entries(&mut self) -> Option<EntryNumbers> {
-        Some(self.runs.entries.take()?.stop_to_resume().1)
     }
 
     /// Feeds what the vault has; returns how far that goes, unless it is nothing.
@@ -396,7 +391,7 @@ impl OpenSource {
     }
 }
 
-fn inferred_time(since: &Sighting) -> Option<Timestamp> {
+pub(crate) fn inferred_time(since: &Sighting) -> Option<Timestamp> {
     Timestamp::parse(since.inferred_time()?).ok()
 }
 

@@ -9,6 +9,7 @@ mod artifacts;
 mod blank;
 mod boundaries;
 mod check;
+mod live;
 mod rules;
 mod safe;
 mod spool;
@@ -27,11 +28,13 @@ use steno_views::spine::{
 };
 use uuid::Uuid;
 
+use crate::entries::EntryCollector;
 use crate::spines::{Error, Forgotten, SourceName, SpineRecorder, Written};
 use artifacts::Snapshots;
 pub(crate) use blank::blank;
 use boundaries::Boundaries;
 pub use check::HeardConnection;
+use live::LiveEntries;
 pub use rules::ConnectionRules;
 use safe::{Reached, Safe};
 use spool::{Line, Recording, Spool, Voice};
@@ -51,6 +54,8 @@ pub struct ConnectionRecorder {
     /// What could not be written, and is not told in the file yet, with when that began.
     pending: Option<(Missing, Timestamp)>,
     unrecorded: Unrecorded,
+    /// Where what is written goes as entries, if anybody wants them.
+    entries: Option<LiveEntries>,
 }
 
 /// What was said over a connection and is not in its record.
@@ -146,7 +151,16 @@ impl ConnectionRecorder {
         let weaving = weaving.map_err(|source| Error::Source { path: "a thread".into(), source })?;
         let withholding = Withholding::default();
         let unrecorded = Unrecorded::default();
-        Ok(Self { spool, rules, withholding, tickets: 0, reached, weaving, pending: None, unrecorded })
+        let pending = None;
+        let entries = None;
+        Ok(Self { spool, rules, withholding, tickets: 0, reached, weaving, pending, unrecorded, entries })
+    }
+
+    /// Has what is written collected as entries too.
+    #[must_use]
+    pub fn with_entries(mut self, collector: &EntryCollector) -> Self {
+        self.entries = Some(LiveEntries::new(collector, self.spool.spooled()));
+        self
     }
 
     /// Returns what is being recorded.
@@ -206,10 +220,21 @@ impl ConnectionRecorder {
         }
     }
 
+    /// Writes lines, and makes entries of those that are written.
+    fn append(&mut self, lines: &[Line<'_>]) -> std::io::Result<u64> {
+        let len = self.spool.append(lines)?;
+        if let Some(entries) = &mut self.entries {
+            for line in lines {
+                entries.hear(line);
+            }
+        }
+        Ok(len)
+    }
+
     /// Writes down what is missing, if it can be written.
     fn flush(&mut self) {
         let Some((missing, since)) = self.pending.take() else { return };
-        match self.spool.append(&[Line::missing(since.clone(), missing.clone())]) {
+        match self.append(&[Line::missing(since.clone(), missing.clone())]) {
             Ok(len) => {
                 self.reached.tell(len, true);
                 self.unrecorded.add(missing);
@@ -225,7 +250,7 @@ impl ConnectionRecorder {
         let told = matches!(line.said, Voice::Missing(_)).then(|| lost.clone());
         let before = self.pending.clone().map(|(missing, since)| Line::missing(since, missing));
         let lines: Vec<Line<'_>> = before.into_iter().chain([line]).collect();
-        match self.spool.append(&lines) {
+        match self.append(&lines) {
             Ok(len) => {
                 let pending = self.pending.take().map(|(missing, _)| missing);
                 pending.into_iter().chain(told).for_each(|missing| self.unrecorded.add(missing));
@@ -253,7 +278,7 @@ impl ConnectionRecorder {
         let now = Timestamp::from_instant(jiff::Timestamp::now());
         let lines: Vec<Line<'_>> =
             missing.into_iter().chain([Line::ended(now, self.tickets + 1, end)]).collect();
-        if let Ok(len) = self.spool.append(&lines) {
+        if let Ok(len) = self.append(&lines) {
             self.pending.take().into_iter().for_each(|(missing, _)| self.unrecorded.add(missing));
             self.reached.tell(len, true);
         }
@@ -265,11 +290,14 @@ impl ConnectionRecorder {
     /// What the system says of the file, or the journal of the spines.
     pub fn finish(mut self) -> (Unrecorded, Result<Recorded, Error>) {
         if let Some((missing, since)) = self.pending.take() {
-            match self.spool.append(&[Line::missing(since, missing.clone())]) {
+            match self.append(&[Line::missing(since, missing.clone())]) {
                 Ok(len) => self.reached.tell(len, true),
                 Err(_) => self.unrecorded.is_untold = true,
             }
             self.unrecorded.add(missing);
+        }
+        if let Some(entries) = self.entries.take() {
+            entries.finish();
         }
         self.reached.close();
         let failed = || std::io::Error::other("what makes spines of it has failed");

@@ -71,6 +71,13 @@ impl Line<'_> {
         Line { time, ticket, said: Voice::Ended(end) }
     }
 
+    /// Returns the line as it stands in the file.
+    pub(super) fn to_bytes(&self) -> Vec<u8> {
+        let mut bytes = self.to_json().as_str().as_bytes().to_vec();
+        bytes.push(b'\n');
+        bytes
+    }
+
     fn to_json(&self) -> RawJson {
         RawJson::object(|object: &mut ObjectWriter<'_>| {
             let dir = match &self.said {
@@ -179,11 +186,7 @@ impl Spool {
     /// # Errors
     /// What the system says. Another time it may succeed.
     pub(super) fn append(&mut self, lines: &[Line<'_>]) -> std::io::Result<u64> {
-        let mut bytes = Vec::new();
-        for line in lines {
-            bytes.extend_from_slice(line.to_json().as_str().as_bytes());
-            bytes.push(b'\n');
-        }
+        let bytes: Vec<u8> = lines.iter().flat_map(Line::to_bytes).collect();
         // Half a line would spoil the one behind it.
         if self.has_rest {
             self.file.truncate(self.len)?;

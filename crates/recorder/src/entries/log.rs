@@ -67,7 +67,9 @@ impl<S: tracing::Subscriber> Layer<S> for EntryLog {
         let mut fields = Fields::default();
         event.record(&mut fields);
         let context = fields.context.as_deref().unwrap_or("null");
-        let level = event.metadata().level().as_str();
+        // As 000 spells it.
+        let is_warning = *event.metadata().level() == tracing::Level::WARN;
+        let level = if is_warning { "WARNING" } else { event.metadata().level().as_str() };
         self.write(&Line { event: &fields.event, context, level });
     }
 }

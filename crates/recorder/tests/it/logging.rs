@@ -1,12 +1,16 @@
 //! Entries as they are logged: complete, numbered without gaps, given back exactly, and never in anybody's way.
 
+use std::collections::BTreeMap;
 use std::io;
+use std::path::Path;
 
-use steno_adapters::{Source, claude};
+use serde_json::Value;
+use steno_adapters::{Adapter, Source, claude, codex};
 use steno_model::{
-    EntrySource, EntryType, Frame, LogRecord, TranscriptEntry, TranscriptSummary, reconstruct_transcript,
+    EntrySource, EntryType, Frame, LogRecord, Timestamp, TranscriptEntry, TranscriptSummary,
+    reconstruct_transcript,
 };
-use steno_recorder::entries::{Discovered, EntryLog, EntryNumbers, EntryOptions, EntrySink, FirstPrompts};
+use steno_recorder::entries::{EntryCollector, EntryFile, EntryLog, EntryOptions, EntryTime};
 use tracing_subscriber::layer::SubscriberExt as _;
 
 const SESSION: &str = "550e8400-e29b-41d4-a716-446655440000";
@@ -29,25 +33,41 @@ fn session() -> String {
     .join("\n")
 }
 
-fn feed(options: EntryOptions) -> TranscriptSummary {
-    let mut sink = EntrySink::begin(options);
-    sink.discovered("a/b.jsonl", Discovered::Main);
+fn collect(collector: &EntryCollector, text: &str) {
+    let mut sink = collector.source(Some("a/b.jsonl".to_owned()), EntryTime::Record);
     let mut adapter = claude::disk(Source::named("s"));
-    adapter.feed(Frame::of_file(0, session().as_bytes()), &mut sink);
+    adapter.feed(Frame::of_file(0, text.as_bytes()), &mut sink);
     adapter.finish(&mut sink);
-    sink.error("the disk hums");
-    sink.stop()
+}
+
+fn feed(options: EntryOptions) -> TranscriptSummary {
+    let collector = EntryCollector::new(options);
+    collect(&collector, &session());
+    collector.error("the disk hums");
+    let [summary] = &collector.stop()[..] else { panic!("one session") };
+    summary.clone()
+}
+
+/// Does something, and returns what was logged meanwhile.
+fn log_of(work: impl FnOnce()) -> Vec<LogRecord> {
+    let log = EntryLog::in_memory();
+    let subscriber = tracing_subscriber::registry().with(log.clone());
+    tracing::subscriber::with_default(subscriber, work);
+    log.lines().iter().map(|line| LogRecord::parse(line).unwrap()).collect()
 }
 
 fn logged(options: EntryOptions) -> (Vec<LogRecord>, TranscriptSummary) {
-    let log = EntryLog::in_memory();
-    let subscriber = tracing_subscriber::registry().with(log.clone());
-    let summary = tracing::subscriber::with_default(subscriber, || feed(options));
-    (log.lines().iter().map(|line| LogRecord::parse(line).unwrap()).collect(), summary)
+    let mut summary = TranscriptSummary::default();
+    let records = log_of(|| summary = feed(options));
+    (records, summary)
 }
 
 fn entries(options: EntryOptions) -> Vec<TranscriptEntry> {
     reconstruct_transcript(&logged(options).0).unwrap()
+}
+
+fn events(records: &[LogRecord]) -> Vec<String> {
+    records.iter().map(|record| record.event.to_text().into_owned()).collect()
 }
 
 #[test]
@@ -68,7 +88,7 @@ fn entries_stand_between_start_and_stop_at_their_levels() {
             entry,
             entry,
             entry,
-            "transcript.error \"WARN\"",
+            "transcript.error \"WARNING\"",
             "transcript.stop \"DEBUG\"",
         ]
     );
@@ -104,70 +124,192 @@ fn the_summary_counts_what_was_logged() {
     let mut counted = TranscriptSummary::default();
     reconstruct_transcript(&records).unwrap().iter().for_each(|entry| counted.push(entry));
     assert_eq!(summary, counted);
-    assert_eq!(records.last().unwrap().context, summary.to_json());
+    let stop: Value = serde_json::from_str(records.last().unwrap().context.as_str()).unwrap();
+    let mut want: Value = serde_json::from_str(summary.to_json().as_str()).unwrap();
+    want["prompt_name"] = "Fix the build, please, and then".into();
+    want["session_id"] = SESSION.into();
+    assert_eq!(stop, want);
 }
 
 #[test]
-fn names_lines_and_the_whole_log_can_be_chosen() {
+fn names_and_lines_can_be_chosen() {
     let named = entries(EntryOptions { prompt_name: Some("review".into()), ..EntryOptions::default() });
     assert!(named.iter().all(|entry| entry.prompt_name().is("review")));
     let bare = entries(EntryOptions { emit_raw: false, ..EntryOptions::default() });
     assert!(bare.len() == named.len() && bare.iter().all(|entry| entry.raw().is_none()));
-    let (records, summary) = logged(EntryOptions { is_on: false, ..EntryOptions::default() });
-    assert_eq!((records, summary), (Vec::new(), TranscriptSummary::default()));
+}
+
+fn subagents_line() -> String {
+    format!(
+        r#"{{"type":"user","uuid":"u9","isSidechain":true,"agentId":"a1","sessionId":"{SESSION}","message":{{"role":"user","content":"Count the lines."}}}}"#
+    )
 }
 
 #[test]
-fn a_subagents_file_has_the_name_of_its_session() {
-    let log = EntryLog::in_memory();
-    let subscriber = tracing_subscriber::registry().with(log.clone());
-    let subagents = format!(
-        r#"{{"type":"user","uuid":"u9","isSidechain":true,"agentId":"a1","sessionId":"{SESSION}","message":{{"role":"user","content":"Count the lines."}}}}"#
-    );
-    tracing::subscriber::with_default(subscriber, || {
-        let mut numbers = EntryNumbers::default();
-        for text in [session(), subagents] {
-            let mut sink = EntrySink::resume(EntryOptions::default(), numbers);
-            let mut adapter = claude::disk(Source::named("s"));
-            adapter.feed(Frame::of_file(0, text.as_bytes()), &mut sink);
-            adapter.finish(&mut sink);
-            numbers = sink.stop_to_resume().1;
-        }
+fn files_of_a_session_share_its_name_its_start_and_its_stop() {
+    // Whichever comes first.
+    for texts in [[session(), subagents_line()], [subagents_line(), session()]] {
+        let records = log_of(|| {
+            let collector = EntryCollector::new(EntryOptions::default());
+            for text in &texts {
+                collect(&collector, text);
+            }
+            assert_eq!(collector.stop().len(), 1);
+            assert_eq!(collector.stop().len(), 0, "it is over");
+        });
+        let entries = reconstruct_transcript(&records).unwrap();
+        assert!(entries.iter().all(|entry| entry.prompt_name().is("Fix the build, please, and then")));
+        let of_subagent = |entry: &&TranscriptEntry| *entry.source() == EntrySource::subagent("a1");
+        assert_eq!(
+            entries.iter().filter(of_subagent).map(TranscriptEntry::sequence_number).collect::<Vec<_>>(),
+            [1]
+        );
+        let count = |name: &str| events(&records).iter().filter(|event| *event == name).count();
+        assert_eq!((count("transcript.start"), count("transcript.stop")), (1, 1));
+        assert_eq!((count("transcript.path_discovered"), count("transcript.subagent_discovered")), (1, 1));
+        let stop: Value = serde_json::from_str(records.last().unwrap().context.as_str()).unwrap();
+        assert_eq!(stop["entries_by_source"], serde_json::json!({"main": 5, "subagent:a1": 1}));
+    }
+}
+
+#[test]
+fn numbers_go_on_over_sessions_with_one_name() {
+    let other = session().replace(SESSION, "550e8400-e29b-41d4-a716-446655440001");
+    let records = log_of(|| {
+        let collector = EntryCollector::new(EntryOptions::default());
+        collect(&collector, &session());
+        collect(&collector, &other);
+        assert_eq!(collector.stop().iter().map(|summary| summary.total_entries).collect::<Vec<_>>(), [5, 5]);
     });
-    let records: Vec<_> = log.lines().iter().map(|line| LogRecord::parse(line).unwrap()).collect();
     let entries = reconstruct_transcript(&records).unwrap();
-    let last = entries.last().unwrap();
-    assert_eq!((last.source(), last.sequence_number()), (&EntrySource::subagent("a1"), 1));
-    assert!(last.prompt_name().is("Fix the build, please, and then"), "{}", last.prompt_name());
+    let numbers: Vec<u64> = entries.iter().map(TranscriptEntry::sequence_number).collect();
+    assert_eq!(numbers, (1..=10).collect::<Vec<_>>());
 }
 
 #[test]
 fn a_session_is_named_by_its_prompt_also_where_that_is_not_its_first_entry() {
     let titled = format!(
-        "{}\n{}",
+        "{}\n{}garbage\n",
         r#"{"type":"summary","summary":"A title","sessionId":"550e8400-e29b-41d4-a716-446655440000"}"#,
         session()
     );
-    let mut prompts = FirstPrompts::default();
-    let mut adapter = claude::disk(Source::named("s"));
-    adapter.feed(Frame::of_file(0, titled.as_bytes()), &mut prompts);
-    assert!(prompts.is_found());
-    let mut numbers = EntryNumbers::default();
-    numbers.know(prompts);
-    let log = EntryLog::in_memory();
-    let subscriber = tracing_subscriber::registry().with(log.clone());
-    tracing::subscriber::with_default(subscriber, || {
-        let mut sink = EntrySink::resume(EntryOptions::default(), numbers);
-        let mut adapter = claude::disk(Source::named("s"));
-        adapter.feed(Frame::of_file(0, format!("{titled}garbage\n").as_bytes()), &mut sink);
-        adapter.finish(&mut sink);
+    let records = log_of(|| {
+        let collector = EntryCollector::new(EntryOptions::default());
+        collect(&collector, &titled);
+        collector.stop();
     });
-    let records: Vec<_> = log.lines().iter().map(|line| LogRecord::parse(line).unwrap()).collect();
     let entries = reconstruct_transcript(&records).unwrap();
     assert_eq!(entries.len(), 7);
     assert!(entries.iter().all(|entry| entry.prompt_name().is("Fix the build, please, and then")));
-    // What cannot be read is there as it came.
+    // What cannot be read is there as it came, and told.
     assert!(entries.last().unwrap().raw().unwrap().is("garbage"));
+    let last = &records[records.len() - 2];
+    assert!(last.event.is("transcript.error"), "{}", last.event);
+    assert_eq!(last.extra.get("level").unwrap().as_str(), "\"WARNING\"");
+}
+
+#[test]
+fn a_session_without_a_prompt_is_named_by_its_id_and_waits_no_longer_than_it_has_to() {
+    let line = |number: u32| format!("{{\"type\":\"dream\",\"n\":{number},\"sessionId\":\"{SESSION}\"}}\n");
+    for count in [1, 255, 256, 1000] {
+        let records = log_of(|| {
+            let collector = EntryCollector::new(EntryOptions::default());
+            collect(&collector, &(0..count).map(line).collect::<String>());
+            collector.stop();
+        });
+        let entries = reconstruct_transcript(&records).unwrap();
+        assert_eq!(entries.len(), count as usize);
+        assert!(entries.iter().all(|entry| entry.prompt_name().is(SESSION)));
+    }
+}
+
+/// Returns the times of the entries that an adapter makes of a text.
+fn times(mut adapter: Adapter, text: &str, time: EntryTime) -> Vec<String> {
+    let records = log_of(|| {
+        let collector = EntryCollector::new(EntryOptions::default());
+        let mut sink = collector.source(None, time);
+        adapter.feed(Frame::of_file(0, text.as_bytes()), &mut sink);
+        adapter.finish(&mut sink);
+        collector.stop();
+    });
+    let entries = reconstruct_transcript(&records).unwrap();
+    entries.iter().map(|entry| entry.timestamp().to_string()).collect()
+}
+
+#[test]
+fn what_is_captured_live_has_the_time_of_its_capture() {
+    let of_records = times(claude::disk(Source::named("s")), &session(), EntryTime::Record);
+    assert!(of_records.iter().all(|time| time.starts_with("2026-06-08T08:14:4")), "{of_records:?}");
+    let before = Timestamp::from_instant(jiff::Timestamp::now()).to_string();
+    let live = times(claude::disk(Source::named("s")), &session(), EntryTime::Capture);
+    assert!(live.iter().all(|time| *time >= before), "{live:?}");
+    // The first message waits for the thread, and has its own time all the same.
+    let connection = [
+        r#"{"dir":"c2s","t":1794727400.000,"msg":{"id":1,"method":"initialize","params":{}}}"#,
+        r#"{"dir":"s2c","t":1794727401.000,"msg":{"method":"configWarning","params":{},"emittedAtMs":1}}"#,
+        r#"{"dir":"s2c","t":1794727402.000,"msg":{"method":"thread/started","params":{"thread":{"id":"t1"}}}}"#,
+        "",
+    ];
+    let adapter = codex::app_server(Source::named("s")).of_conversation();
+    let of_messages = times(adapter, &connection.join("\n"), EntryTime::Message);
+    let want = ["2026-11-15T07:23:20.000Z", "2026-11-15T07:23:21.000Z", "2026-11-15T07:23:22.000Z"];
+    assert_eq!(of_messages, want);
+}
+
+/// Collects a text into a file, as a process does.
+fn append(path: &Path, text: &str) {
+    let file = EntryFile::open(path).unwrap();
+    let subscriber = tracing_subscriber::registry().with(file.log());
+    tracing::subscriber::with_default(subscriber, || {
+        let collector = EntryCollector::appending(EntryOptions::default(), file);
+        collect(&collector, text);
+        collector.stop();
+    });
+}
+
+/// Returns the numbers in a log, per prompt and source, in the order of the file.
+fn numbers_in(path: &Path) -> BTreeMap<(String, String), Vec<u64>> {
+    let text = std::fs::read_to_string(path).unwrap();
+    let mut numbers: BTreeMap<_, Vec<u64>> = BTreeMap::new();
+    for line in text.lines() {
+        let Ok(record) = serde_json::from_str::<Value>(line) else { continue };
+        if record["event"] == "transcript.entry" {
+            let context = &record["context"];
+            let word = |name: &str| context[name].as_str().unwrap().to_owned();
+            let number = context["sequence_number"].as_u64().unwrap();
+            numbers.entry((word("prompt_name"), word("source"))).or_default().push(number);
+        }
+    }
+    numbers
+}
+
+#[test]
+fn a_log_in_a_file_goes_on_from_its_last_numbers() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("entries.jsonl");
+    append(&path, &session());
+    // Whoever wrote to it was killed inside of a line.
+    let mut text = std::fs::read(&path).unwrap();
+    text.extend_from_slice(b"{\"event\":\"transcript.entry\",\"context\":{\"prompt");
+    std::fs::write(&path, &text).unwrap();
+    append(&path, &session());
+    let numbers = numbers_in(&path);
+    assert_eq!(numbers.into_values().collect::<Vec<_>>(), [(1..=10).collect::<Vec<u64>>()]);
+    let after = std::fs::read(&path).unwrap();
+    assert!(after.starts_with(&text) && after[text.len()] == b'\n', "nothing is taken away");
+}
+
+#[test]
+fn several_at_once_number_one_log_without_gaps() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("entries.jsonl");
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| (0..20).for_each(|_| append(&path, &session())));
+        }
+    });
+    let numbers = numbers_in(&path);
+    assert_eq!(numbers.into_values().collect::<Vec<_>>(), [(1..=400).collect::<Vec<u64>>()]);
 }
 
 /// A log that cannot be written to.
@@ -188,4 +330,21 @@ fn a_log_that_cannot_be_written_to_fails_nobody() {
     let subscriber = tracing_subscriber::registry().with(EntryLog::to_writer(Broken));
     let summary = tracing::subscriber::with_default(subscriber, || feed(EntryOptions::default()));
     assert_eq!(summary.total_entries, 5);
+}
+
+#[test]
+fn what_a_file_did_not_take_has_no_number() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("entries.jsonl");
+    let file = EntryFile::open(&path).unwrap();
+    // Nothing writes into the file.
+    let subscriber = tracing_subscriber::registry().with(EntryLog::to_writer(Broken));
+    let summaries = tracing::subscriber::with_default(subscriber, || {
+        let collector = EntryCollector::appending(EntryOptions::default(), file);
+        collect(&collector, &session());
+        collector.stop()
+    });
+    assert_eq!(summaries.iter().map(|summary| summary.total_entries).sum::<u64>(), 0);
+    append(&path, &session());
+    assert_eq!(numbers_in(&path).into_values().collect::<Vec<_>>(), [(1..=5).collect::<Vec<u64>>()]);
 }

@@ -1,0 +1,35 @@
+//! The entries of a connection, as its messages pass (R24).
+
+use steno_adapters::{Adapter, Source, codex};
+use steno_model::Frame;
+
+use super::spool::{Line, Spooled};
+use crate::entries::{EntryCollector, EntrySink, EntryTime};
+
+/// Makes entries of the lines of a connection's file, once they are written.
+pub(super) struct LiveEntries {
+    adapter: Adapter,
+    sink: EntrySink,
+    offset: u64,
+}
+
+impl LiveEntries {
+    pub(super) fn new(collector: &EntryCollector, spooled: Spooled) -> Self {
+        let source = Source::named(&spooled.id.to_string());
+        Self {
+            adapter: codex::app_server(source).of_conversation().read_once(),
+            sink: collector.source(None, EntryTime::Message),
+            offset: 0,
+        }
+    }
+
+    pub(super) fn hear(&mut self, line: &Line<'_>) {
+        let bytes = line.to_bytes();
+        self.adapter.feed(Frame::of_file(self.offset, &bytes), &mut self.sink);
+        self.offset += bytes.len() as u64;
+    }
+
+    pub(super) fn finish(mut self) {
+        self.adapter.finish(&mut self.sink);
+    }
+}

@@ -1,0 +1,43 @@
+//! The entries of what is in the vault: a source is read again from its first byte.
+
+use steno_adapters::{Sink, Source};
+use steno_vault::{Manifest, Vault};
+
+use crate::archive::{Feed, inferred_time};
+
+/// A source of the archive.
+#[derive(Clone, Copy)]
+pub struct ArchivedSource<'a> {
+    /// Where its bytes are.
+    pub vault: &'a Vault,
+    /// Which they are.
+    pub manifest: &'a Manifest,
+}
+
+/// Reads all generations of a source, until `is_enough` says so.
+///
+/// # Errors
+/// What the vault says; what comes before has been handed over then.
+pub fn read_archived(
+    source: ArchivedSource<'_>,
+    sink: &mut dyn Sink,
+    is_enough: &dyn Fn() -> bool,
+) -> Result<(), steno_vault::Error> {
+    let ArchivedSource { vault, manifest } = source;
+    let name = manifest.info.path.0.file_name().map(|name| name.to_string_lossy().into_owned());
+    let mut feed = Feed::new(Source { id: manifest.id.to_string().as_str().into(), file_name: name }, true);
+    let mut captured = None;
+    for (number, generation) in (0..).zip(&manifest.generations) {
+        captured = inferred_time(&generation.since);
+        vault.read(manifest, number, 0, |offset, bytes| {
+            if generation.late_from.is_some_and(|late| offset >= late) || is_enough() {
+                return false;
+            }
+            feed.take(number, bytes, captured.as_ref(), sink);
+            true
+        })?;
+        feed.pause(captured.as_ref(), sink);
+    }
+    feed.end(captured.as_ref(), sink);
+    Ok(())
+}

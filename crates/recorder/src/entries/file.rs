@@ -1,0 +1,183 @@
+//! A log of entries in a file that others may add to as well: numbers are taken under its lock (R5).
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, BufRead as _, BufReader, Read as _, Seek as _, SeekFrom, Write};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::EntryLog;
+use super::numbers::Numbers;
+
+/// How long is waited for another process that adds to the file; it takes no longer than one line.
+const LOCK_WAIT: Duration = Duration::from_millis(2);
+const LOCK_TRIES_MAX: u32 = 2500;
+
+/// A file that log records about entries are added to.
+pub struct EntryFile {
+    path: PathBuf,
+    file: Arc<File>,
+    /// Whether it is a file, and not a pipe or a terminal, which nobody can read back.
+    is_regular: bool,
+    /// How far its lines are known.
+    read_to: u64,
+    /// How long it was before the line that is being added.
+    locked_at: Option<u64>,
+    /// Whether nothing more is added.
+    is_given_up: bool,
+    is_warned: bool,
+}
+
+impl EntryFile {
+    /// Opens a file to add to; it is made if it is not there.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn open(path: &Path) -> io::Result<Self> {
+        let is_regular = path.metadata().map_or(true, |about| about.is_file());
+        let mut options = OpenOptions::new();
+        options.append(true).create(true).read(is_regular).mode(0o600);
+        let file = Arc::new(options.open(path)?);
+        Ok(Self {
+            path: path.to_owned(),
+            file,
+            is_regular,
+            read_to: 0,
+            locked_at: None,
+            is_given_up: false,
+            is_warned: false,
+        })
+    }
+
+    /// Returns the layer that writes log records into the file.
+    #[must_use]
+    pub fn log(&self) -> EntryLog {
+        EntryLog::to_writer(WholeLines { file: Arc::clone(&self.file), line: Vec::new() })
+    }
+
+    /// Takes in the numbers that the file has by now.
+    pub(super) fn catch_up(&mut self, numbers: &mut Numbers) {
+        if self.lock(numbers) && self.locked_at.take().is_some() {
+            self.file.unlock().ok();
+        }
+    }
+
+    /// Locks the file and takes in what others have added; false when nothing can be added.
+    pub(super) fn lock(&mut self, numbers: &mut Numbers) -> bool {
+        if self.is_given_up {
+            return false;
+        }
+        if !self.is_regular {
+            return true;
+        }
+        let locked = self.wait_for_lock().and_then(|()| self.read_on(numbers));
+        match locked {
+            Ok(end) => self.locked_at = Some(end),
+            Err(error) => {
+                self.file.unlock().ok();
+                self.give_up(&error);
+            }
+        }
+        !self.is_given_up
+    }
+
+    /// Unlocks the file; false when nothing was added to it. Half a line is taken away again.
+    pub(super) fn unlock(&mut self) -> bool {
+        let Some(before) = self.locked_at.take() else { return !self.is_regular };
+        let is_added = self.is_line_added(before);
+        match is_added {
+            Ok(true) => {}
+            Ok(false) => self.warn("a record could not be added, and is left out"),
+            Err(error) => self.give_up(&error),
+        }
+        self.file.unlock().ok();
+        !self.is_given_up && self.read_to > before
+    }
+
+    fn is_line_added(&mut self, before: u64) -> io::Result<bool> {
+        let end = self.file.metadata()?.len();
+        let mut last = [0];
+        let mut file = &*self.file;
+        if end > before {
+            file.seek(SeekFrom::Start(end - 1))?;
+            file.read_exact(&mut last)?;
+        }
+        let is_whole = last == *b"\n";
+        if end > before && !is_whole {
+            self.file.set_len(before)?;
+        }
+        self.read_to = if is_whole { end } else { before };
+        Ok(is_whole)
+    }
+
+    fn wait_for_lock(&self) -> io::Result<()> {
+        for _ in 0..LOCK_TRIES_MAX {
+            match self.file.try_lock() {
+                Ok(()) => return Ok(()),
+                Err(std::fs::TryLockError::WouldBlock) => std::thread::sleep(LOCK_WAIT),
+                Err(std::fs::TryLockError::Error(error)) => return Err(error),
+            }
+        }
+        Err(io::Error::new(io::ErrorKind::WouldBlock, "another process holds it"))
+    }
+
+    /// Reads the lines that were added since; returns how long the file is.
+    fn read_on(&mut self, numbers: &mut Numbers) -> io::Result<u64> {
+        let mut end = self.file.metadata()?.len();
+        // Somebody has emptied it, or put another in its place.
+        if end < self.read_to {
+            self.read_to = 0;
+        }
+        if end == self.read_to {
+            return Ok(end);
+        }
+        let mut file = &*self.file;
+        file.seek(SeekFrom::Start(self.read_to))?;
+        let (mut reader, mut line) = (BufReader::new(file.take(end - self.read_to)), Vec::new());
+        let mut is_whole = true;
+        while reader.read_until(b'\n', &mut line)? > 0 {
+            is_whole = line.ends_with(b"\n");
+            numbers.read(&line);
+            line.clear();
+        }
+        if !is_whole {
+            // Whoever wrote it has died. What stands there stays, on a line of its own.
+            file.write_all(b"\n")?;
+            end += 1;
+        }
+        self.read_to = end;
+        Ok(end)
+    }
+
+    fn give_up(&mut self, error: &io::Error) {
+        self.is_given_up = true;
+        tracing::warn!("cannot add to `{}`: {error}; no more entries are logged", self.path.display());
+    }
+
+    fn warn(&mut self, text: &str) {
+        if !std::mem::replace(&mut self.is_warned, true) {
+            tracing::warn!("`{}`: {text}", self.path.display());
+        }
+    }
+}
+
+/// Writes each line at once. What could not be written is not tried again.
+struct WholeLines {
+    file: Arc<File>,
+    line: Vec<u8>,
+}
+
+impl Write for WholeLines {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.line.extend_from_slice(bytes);
+        if self.line.ends_with(b"\n") {
+            (&*self.file).write_all(&std::mem::take(&mut self.line))?;
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
