@@ -225,8 +225,14 @@ fn turn_completed(
         Some("interrupted") => (Some("interrupted".into()), EntryType::SystemEvent, Some("interrupt")),
         _ => (failure(), EntryType::Unknown, None),
     };
-    app.deltas.end_turn(owner);
+    let unsaid = app.deltas.end_turn(owner);
     let conversation = app.conversation(owner, emit);
+    for (entry_type, text) in unsaid {
+        // Whoever stopped the turn has seen it.
+        emit.set_accumulated(Some(text));
+        emit.entry_with(&conversation.thread.run, entry_type, None, detail);
+        emit.set_accumulated(None);
+    }
     if !conversation.end_turn(id.as_ref(), error, emit) {
         emit.system(&conversation.thread.run, "turn/completed", RawJson::parse(detail).ok());
     }
@@ -251,7 +257,7 @@ fn item(
         app.parents.insert(thread.into_owned(), owner.to_owned());
     }
     if is_completed && let Some(text) = app.deltas.complete(owner, item) {
-        emit.set_accumulated(text);
+        emit.set_accumulated(Some(text));
     }
     match kind_of(&spelled) {
         Kind::Tool(tool) => is_odd = !tool_item(app, owner, (item, tool, is_completed), detail, emit),

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use steno_model::EntryType;
 use steno_model::limits::LINE_BYTES_MAX;
 
 use super::items::{Kind, Tool, kind_of, type_of};
@@ -29,8 +30,18 @@ pub(super) fn is_delta(event: &Payload<'_>) -> bool {
 /// What was said of an item so far.
 #[derive(Default)]
 struct Pieces {
+    /// Its place among the items.
+    order: u64,
+    /// What an entry of it is, if it is more than the output of a call.
+    entry_type: Option<EntryType>,
     text: String,
     summary: String,
+}
+
+impl Pieces {
+    fn said(self) -> String {
+        if self.text.is_empty() { self.summary } else { self.text }
+    }
 }
 
 /// The items of a connection that are not complete.
@@ -40,6 +51,8 @@ pub(super) struct Deltas {
     items: HashMap<String, HashMap<String, Pieces>>,
     /// How many bytes are kept.
     bytes: usize,
+    /// How many items there were.
+    count: u64,
 }
 
 impl Deltas {
@@ -52,7 +65,10 @@ impl Deltas {
             return;
         }
         let items = self.items.entry(thread.into_owned()).or_default();
-        let pieces = items.entry(item.into_owned()).or_default();
+        let pieces = items.entry(item.into_owned()).or_insert_with(|| {
+            self.count += 1;
+            Pieces { order: self.count, entry_type: entry_type_of(method), ..Pieces::default() }
+        });
         let text =
             if method.starts_with("item/reasoning/summary") { &mut pieces.summary } else { &mut pieces.text };
         if !(is_part && text.is_empty()) {
@@ -65,15 +81,26 @@ impl Deltas {
     pub(super) fn complete(&mut self, thread: &str, item: &Item<'_>) -> Option<String> {
         let pieces = self.items.get_mut(thread)?.remove(&*item.id.text()?)?;
         self.bytes -= pieces.text.len() + pieces.summary.len();
-        let text = if pieces.text.is_empty() { pieces.summary } else { pieces.text };
+        let text = pieces.said();
         (!text.is_empty() && !has_text(item)).then_some(text)
     }
 
-    /// Forgets the items of a turn that is over.
-    pub(super) fn end_turn(&mut self, thread: &str) {
-        for pieces in self.items.remove(thread).into_iter().flat_map(HashMap::into_values) {
-            self.bytes -= pieces.text.len() + pieces.summary.len();
-        }
+    /// Forgets the items of a turn that is over; returns what was said and never completed, in order.
+    pub(super) fn end_turn(&mut self, thread: &str) -> Vec<(EntryType, String)> {
+        let items = self.items.remove(thread).unwrap_or_default();
+        let mut left: Vec<Pieces> = items.into_values().collect();
+        left.sort_by_key(|pieces| pieces.order);
+        self.bytes -= left.iter().map(|pieces| pieces.text.len() + pieces.summary.len()).sum::<usize>();
+        left.into_iter().filter_map(|pieces| Some((pieces.entry_type?, pieces.said()))).collect()
+    }
+}
+
+/// Returns what the entry of an item is whose deltas come so.
+fn entry_type_of(method: &str) -> Option<EntryType> {
+    match method {
+        "item/agentMessage/delta" => Some(EntryType::AssistantMessage),
+        _ if method.starts_with("item/reasoning/") => Some(EntryType::Thinking),
+        _ => None,
     }
 }
 

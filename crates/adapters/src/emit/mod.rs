@@ -305,8 +305,8 @@ impl<'a> Emit<'a> {
     }
 
     /// Sets what the deltas of the record's item said.
-    pub(crate) fn set_accumulated(&mut self, text: String) {
-        self.accumulated = Some(text);
+    pub(crate) fn set_accumulated(&mut self, text: Option<String>) {
+        self.accumulated = text;
     }
 
     /// Tells whether anybody wants to know what tools gave.

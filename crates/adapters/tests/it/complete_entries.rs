@@ -249,6 +249,10 @@ fn an_item_without_text_has_what_its_deltas_said() {
         delta("commandExecution/outputDelta", "c1", "a\\n"),
         delta("commandExecution/outputDelta", "c1", "b\\n"),
         done(r#"{"type":"commandExecution","id":"c1","command":"ls","status":"completed","exitCode":0}"#),
+        // These two are never completed.
+        delta("commandExecution/outputDelta", "c2", "x"),
+        delta("agentMessage/delta", "m3", "Half a"),
+        notice("turn/completed", r#""turn":{"id":"u1","status":"interrupted"}"#),
     ];
     let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
     let entries = entries_of_lines(codex::app_server(source()), &lines);
@@ -263,6 +267,8 @@ fn an_item_without_text_has_what_its_deltas_said() {
         ("thinking", "One.\n\nTwo."),
         ("tool_use", "-"),
         ("tool_result", "a\nb\n"),
+        ("assistant_message", "Half a"),
+        ("system_event", "-"),
     ];
     assert_eq!(said, want);
 }
