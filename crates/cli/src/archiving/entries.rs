@@ -1,7 +1,6 @@
 //! The log of entries beside what is recorded.
 
-use std::path::PathBuf;
-
+use steno_recorder::archive::Places;
 use steno_recorder::entries::{EntryCollector, EntryFile, EntryOptions, TARGET};
 use tracing::Dispatch;
 use tracing_subscriber::Layer as _;
@@ -22,10 +21,7 @@ pub struct EntriesLog {
 impl EntriesLog {
     /// Opens the log that a flag or a setting asks for, if one does.
     pub fn open(out: &EntriesOut, settings: &Settings) -> Result<Option<Self>, Failure> {
-        let Some(path): Option<PathBuf> = out.file.clone().or_else(|| settings.archive.entries.value.clone())
-        else {
-            return Ok(None);
-        };
+        let Some(path) = out.path(settings) else { return Ok(None) };
         let file = EntryFile::open(&path).map_err(|error| cannot("write", &path, &error))?;
         // What the command itself has to say goes to stderr as always.
         let talk = tracing_subscriber::fmt::layer()
@@ -51,6 +47,14 @@ impl EntriesLog {
             done
         })
     }
+}
+
+/// Leaves the log out of what is archived: it has nothing that its sources have not.
+pub fn leave_out_log(places: &mut Places, out: &EntriesOut, settings: &Settings) {
+    let Some(path) = out.path(settings).and_then(|path| std::path::absolute(path).ok()) else { return };
+    let dir = path.parent().and_then(|dir| dir.canonicalize().ok());
+    let place = dir.zip(path.file_name()).map(|(dir, name)| dir.join(name));
+    places.exclusions.paths.push(place.unwrap_or(path).to_string_lossy().into_owned());
 }
 
 /// Does something with entries collected, if a flag or a setting asks for that.

@@ -23,7 +23,7 @@ use crate::failure::{Exit, Failure};
 use crate::runs;
 use crate::settings::Settings;
 
-pub use entries::{EntriesLog, collecting};
+pub use entries::{EntriesLog, collecting, leave_out_log};
 pub use follow::Follow;
 pub use pass::Pass;
 pub use progress::Bar;

@@ -197,6 +197,13 @@ pub struct EntriesOut {
     pub file: Option<PathBuf>,
 }
 
+impl EntriesOut {
+    /// Returns the file that the flag names, else the one that the settings do.
+    pub fn path(&self, settings: &Settings) -> Option<PathBuf> {
+        self.file.clone().or_else(|| settings.archive.entries.value.clone())
+    }
+}
+
 /// How files are followed.
 #[derive(Args, Clone, Copy, Debug)]
 pub struct TailingArgs {

@@ -8,7 +8,8 @@ use crate::settings::Settings;
 
 pub fn run(args: &ImportArgs, settings: &Settings, output: &mut Output) -> Outcome {
     let stop = Stop::listen()?;
-    let places = archiving::places(&args.paths, settings)?;
+    let mut places = archiving::places(&args.paths, settings)?;
+    archiving::leave_out_log(&mut places, &args.entries, settings);
     archiving::collecting(&args.entries, settings, |entries| {
         let forgotten = if args.again { Forgotten::Again } else { Forgotten::Stays };
         let archive = &mut archiving::open(settings, entries, forgotten)?;

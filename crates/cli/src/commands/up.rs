@@ -17,7 +17,8 @@ pub fn run(args: &UpArgs, settings: &Settings, output: &mut Output) -> Outcome {
     let options = args.tailing.options(settings);
     archiving::collecting(&args.entries, settings, |entries| {
         let archive = &mut archiving::open(settings, entries, Forgotten::Stays)?;
-        let places = if args.demo { sample_places(settings)? } else { archiving::places(&[], settings)? };
+        let mut places = if args.demo { sample_places(settings)? } else { archiving::places(&[], settings)? };
+        archiving::leave_out_log(&mut places, &args.entries, settings);
         if args.demo {
             tell(&format!("samples are archived in `{}`", settings.store.value.display()));
         }

@@ -8,7 +8,8 @@ use crate::settings::Settings;
 
 pub fn run(args: &WatchArgs, settings: &Settings, output: &mut Output) -> Outcome {
     let stop = Stop::listen()?;
-    let places = archiving::places(&args.paths, settings)?;
+    let mut places = archiving::places(&args.paths, settings)?;
+    archiving::leave_out_log(&mut places, &args.entries, settings);
     let options = args.tailing.options(settings);
     archiving::collecting(&args.entries, settings, |entries| {
         let archive = &mut archiving::open(settings, entries, Forgotten::Stays)?;

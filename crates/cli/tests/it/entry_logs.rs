@@ -218,6 +218,18 @@ fn a_log_that_cannot_be_written_is_no_failure_of_the_server() {
 }
 
 #[test]
+fn a_log_beside_what_is_archived_is_not_archived() {
+    let steno = Steno::new();
+    write(&steno.dir.path().join("d/session.jsonl"), &line(1, "one"));
+    for files_new in [1, 0] {
+        let said = steno.run(&["import", "d", "--entries", "d/entries.jsonl", "--json"]);
+        let report = json(said.out.trim());
+        assert_eq!((&report["files"], &report["files_new"]), (&1.into(), &files_new.into()), "{said:?}");
+    }
+    assert!(steno.dir.path().join("d/entries.jsonl").is_file());
+}
+
+#[test]
 fn live_entries_have_the_time_of_capture_and_imported_ones_their_own() {
     let steno = Steno::new();
     let file = steno.dir.path().join(format!(".claude/projects/-srv-shop/{SESSION}.jsonl"));
@@ -236,6 +248,7 @@ fn live_entries_have_the_time_of_capture_and_imported_ones_their_own() {
     assert_eq!(times[0], "2026-06-08T08:14:01.000Z");
     assert!(times[1] > "2026-06-09" && times[1].ends_with('Z'), "{times:?}");
     assert_eq!(check_collection(&records), (1, 2));
+    assert_eq!(of_event(&records, "transcript.path_discovered").len(), 1, "it is found once");
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! What a collector knows: sessions with their counts, and entries that wait for the name of their prompt.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use steno_adapters::SeenEntry;
 use steno_model::json::{Fields, JsonString, ObjectWriter, RawJson};
@@ -59,6 +59,8 @@ pub(super) struct Collection {
     waiting: HashMap<String, Waiting>,
     /// The sessions that wait, in order.
     order: Vec<String>,
+    /// The files that were told to be found.
+    discovered: HashSet<String>,
 }
 
 impl Collection {
@@ -71,6 +73,7 @@ impl Collection {
             places: HashMap::new(),
             waiting: HashMap::new(),
             order: Vec::new(),
+            discovered: HashSet::new(),
         };
         if let Some(file) = &mut collection.file {
             file.catch_up(&mut collection.numbers);
@@ -130,7 +133,7 @@ impl Collection {
         let Seen { mut parts, unreadable, path } = seen;
         parts.prompt_name = name.clone();
         let place = self.start(session, &parts);
-        if let Some(path) = path {
+        if let Some(path) = path.filter(|path| self.discovered.insert(path.clone())) {
             self.discovered(place, &path, &parts.source);
         }
         if !self.write(place, parts) {
@@ -236,6 +239,7 @@ impl Collection {
             self.logged(|| tracing::debug!(target: TARGET, event = "transcript.stop", context = %context));
         }
         self.places.clear();
+        self.discovered.clear();
         std::mem::take(&mut self.sessions).into_iter().map(|session| session.summary).collect()
     }
 }
