@@ -177,7 +177,9 @@ impl Rollout {
             Some(parent) => Run::subagent(id, thread_run(parent), thread.as_deref().unwrap_or_default()),
             None => Run::main(id),
         };
-        run.session = meta.session_id.text().map(Cow::into_owned).or_else(|| thread.clone());
+        // Where it names no session, a subagent's is that of the thread that made it.
+        let session = meta.session_id.text().map(Cow::into_owned).or_else(|| parent.clone());
+        run.session = session.or_else(|| thread.clone());
         let forked_from = forked_from(meta);
         let start = if forked_from.is_some() { Start::Unknown } else { Start::Zero };
         if named.rollout.is_some() {

@@ -15,6 +15,7 @@ use crate::reading::source_of;
 struct Entry {
     kind: &'static str,
     source: String,
+    session: Option<String>,
     subtype: Option<String>,
     detail: Value,
     accumulated: Option<String>,
@@ -41,6 +42,7 @@ impl Sink for Entries {
         self.0.push(Entry {
             kind: entry.entry_type.as_str(),
             source: entry.source.to_json().to_text().into_owned(),
+            session: entry.session_id.map(str::to_owned),
             subtype: entry.subtype.map(str::to_owned),
             detail: serde_json::from_str(entry.detail).unwrap_or_default(),
             accumulated: entry.accumulated.map(str::to_owned),
@@ -292,6 +294,37 @@ fn unknown_notices_have_their_parameters_and_their_own_thread() {
         let record: Value = serde_json::from_str(line.trim_start_matches('>')).unwrap();
         assert_eq!(entry.detail, *record.get("params").unwrap_or(&record), "{line}");
         assert_eq!(entry.raw, line.trim_start_matches('>'));
+    }
+}
+
+#[test]
+fn entries_of_subagents_name_their_session() {
+    let meta = r#"{"timestamp":"2026-11-15T07:00:00.000Z","type":"session_meta","payload":{"id":"01a1de00-0000-7000-8000-000000000002","source":{"subagent":{"thread_spawn":{"parent_thread_id":"01a1de00-0000-7000-8000-000000000001"}}}}}"#;
+    let side = format!(
+        r#"{{"type":"user","uuid":"u1","isSidechain":true,"agentId":"a1","sessionId":"{SESSION}","timestamp":"2026-06-08T08:14:42.000Z","message":{{"role":"user","content":"Go"}}}}"#
+    );
+    let surfaces: [(Adapter, &[&str], &str, &str); 3] = [
+        (
+            codex::rollout(source()),
+            &[meta],
+            "subagent:01a1de00-0000-7000-8000-000000000002",
+            "01a1de00-0000-7000-8000-000000000001",
+        ),
+        (claude::disk(source()), &[&side], "subagent:a1", SESSION),
+        (
+            codex::app_server(source()),
+            &[
+                r#"{"method":"thread/started","params":{"thread":{"id":"t1"}}}"#,
+                r#"{"method":"thread/started","params":{"thread":{"id":"t2","parentThreadId":"t1"}}}"#,
+            ],
+            "subagent:t2",
+            "t1",
+        ),
+    ];
+    for (adapter, lines, source, session) in surfaces {
+        let entries = entries_of_lines(adapter, lines);
+        let last = entries.last().unwrap();
+        assert_eq!((last.source.as_str(), last.session.as_deref()), (source, Some(session)));
     }
 }
 
