@@ -11,7 +11,7 @@ use steno_testkit::{needs, places, shared_dir};
 use crate::reading::source_of;
 
 /// An entry, as far as these tests look at it.
-#[derive(Debug)]
+#[derive(Debug, PartialEq)]
 struct Entry {
     kind: &'static str,
     source: String,
@@ -60,6 +60,17 @@ fn entries_of(mut adapter: Adapter, bytes: &[u8]) -> Vec<Entry> {
     sink.0
 }
 
+/// Feeds bytes that are cut anywhere.
+fn entries_in_pieces(mut adapter: Adapter, bytes: &[u8]) -> Vec<Entry> {
+    let (mut sink, mut offset) = (Entries::default(), 0);
+    for piece in bytes.chunks(97) {
+        adapter.feed(Frame::of_file(offset, piece), &mut sink);
+        offset += piece.len() as u64;
+    }
+    adapter.finish(&mut sink);
+    sink.0
+}
+
 /// Feeds lines one by one, those with a `>` before them as sent to the agent.
 fn entries_of_lines(mut adapter: Adapter, lines: &[&str]) -> Vec<Entry> {
     let (mut sink, mut offset) = (Entries::default(), 0);
@@ -98,8 +109,10 @@ struct Tally {
 
 fn check_file(path: &Path, tally: &mut Tally) {
     let bytes = places::read_bytes(path);
-    let Some(adapter) = sniff(&bytes).and_then(|sniffed| open(&sniffed, source_of(path))) else { return };
+    let open_it = || sniff(&bytes).and_then(|sniffed| open(&sniffed, source_of(path)));
+    let (Some(adapter), Some(again)) = (open_it(), open_it()) else { return };
     let entries = entries_of(adapter, &bytes);
+    assert_eq!(entries_in_pieces(again, &bytes), entries, "{}", path.display());
     tally.files += 1;
     tally.entries += entries.len() as u64;
     tally.unknown += entries.iter().filter(|entry| entry.kind == "unknown").count() as u64;
