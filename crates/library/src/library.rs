@@ -79,6 +79,21 @@ impl Library {
         Ok(self.heads.get_or_init(|| heads))
     }
 
+    /// Returns what the first event of a run says; the others are not read for it. `None` when the store does not have it.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn head(&self, run: RunId) -> Result<Option<RunHead>, Error> {
+        match (self.heads.get(), &self.store) {
+            (Some(heads), _) => {
+                let place = heads.binary_search_by_key(&run, |head| head.run).ok();
+                Ok(place.map(|place| heads[place].clone()))
+            }
+            (None, Some(store)) => RunHead::read(store, run),
+            (None, None) => Ok(None),
+        }
+    }
+
     /// Returns what a quick look at every run shows.
     ///
     /// # Errors

@@ -13,7 +13,7 @@ use steno_vault::Manifest;
 
 use crate::ids::{is_part_of_uuid, parse_id};
 use crate::sources::connection_of;
-use crate::{Error, IdIndex, Library, RunHead, ShortestPart};
+use crate::{Error, IdIndex, Library, ShortestPart};
 
 /// What a text is to name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -146,11 +146,11 @@ impl Library {
     /// Takes a whole id: of a run, of a session that others show, of a connection.
     fn resolve_id(&self, text: &str, id: RunId, want: Want) -> Result<Named, Error> {
         if self.has(id)? {
-            let Some(store) = self.store.as_ref().filter(|_| want == Want::Session) else {
+            if want != Want::Session {
                 return Ok(Named::Run(id));
-            };
+            }
             // Only this one is read, unless it names another.
-            return Ok(match RunHead::read(store, id)?.and_then(|head| head.session) {
+            return Ok(match self.head(id)?.and_then(|head| head.session) {
                 None => Named::Session(id),
                 Some(_) => Named::Session(self.relations()?.owner(id)),
             });

@@ -6,7 +6,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use crate::kit::{Steno, json};
-use crate::spines::{KEY, THREAD, check, draft, files_below, spine_dir, with_spine};
+use crate::spines::{KEY, THREAD, archive_rollout, check, draft, files_below, spine_dir, with_spine};
 use steno_model::SpineType;
 
 fn about(bundle: &Path) -> Value {
@@ -22,6 +22,7 @@ fn all_of(bundle: &Path) -> String {
 #[test]
 fn snapshots_lose_their_values_unless_somebody_wants_them_whole() {
     let steno = with_spine();
+    archive_rollout(&steno);
     let at = |name: &str| steno.dir.path().join(name);
     let bundle = |name: &str, args: &[&str]| {
         let path = at(name).display().to_string();
@@ -165,9 +166,15 @@ fn a_base_that_the_archive_does_not_have_is_named_all_the_same() {
     let path = steno.dir.path().join(format!(".codex/sessions/2026/01/31/{}", file_of(FORK)));
     check(&steno.run(&["forget", FORK, "--yes"]), 0, &["1 spine"]);
     check(&steno.run(&["spine", "record", "--again", path.to_str().unwrap()]), 0, &[]);
-    let said = steno.run(&["spine", "bundle", FORK, "-o", "three"]);
-    check(&said, 0, &["the archive has no rollout", &format!("`rollout/{BASE}.jsonl` was left out")]);
-    check(&steno.run(&["spine", "validate", "three"]), 0, &["bundle.left_out"]);
+    for (name, is_there) in [("three", true), ("four", false)] {
+        if !is_there {
+            fs::remove_file(&path).unwrap();
+        }
+        let said = steno.run(&["spine", "bundle", FORK, "-o", name]);
+        check(&said, 0, &[&format!("`rollout/{BASE}.jsonl` was left out")]);
+        assert_eq!(said.err.contains("the archive has no rollout"), !is_there, "{said:?}");
+        check(&steno.run(&["spine", "validate", name]), 0, &["bundle.left_out"]);
+    }
 }
 
 #[test]
@@ -220,4 +227,57 @@ fn what_cannot_be_written_is_named_as_it_was_asked_for() {
     let said = steno.run(&["export", "atif", crate::kit::RUN, "-o", &long]);
     check(&said, 3, &[&format!("cannot write `{long}`: ")]);
     assert!(!said.err.contains(".tmp"), "{said:?}");
+}
+
+/// The rollout files of a bundle, with what they hold.
+fn rollouts_in(bundle: &Path) -> Vec<(String, String)> {
+    let names = files_below(bundle).into_iter().filter(|name| name.starts_with("rollout/"));
+    names.map(|name| (name.clone(), fs::read_to_string(bundle.join(&name)).unwrap())).collect()
+}
+
+#[test]
+fn a_bundle_has_the_rollout_that_was_imported_by_path_or_named_to_record() {
+    let steno = Steno::new();
+    let at = |name: &str| steno.dir.path().join(name);
+    fs::create_dir(at("files")).unwrap();
+    fs::write(at("files/first of all.jsonl"), rollout(THREAD, None)).unwrap();
+    fs::write(at("files/named.jsonl"), rollout(BASE, None)).unwrap();
+    // A stream of the same thread is no rollout.
+    let stream = format!("{{\"type\":\"thread.started\",\"thread_id\":\"{THREAD}\"}}\n");
+    fs::write(at("files/stream.jsonl"), stream).unwrap();
+    check(&steno.run(&["import", "files/first of all.jsonl", "files/stream.jsonl"]), 0, &["codex"]);
+    check(&steno.run(&["spine", "record", "--all"]), 0, &[&format!("recorded  {THREAD}")]);
+    fs::remove_file(at("files/first of all.jsonl")).unwrap();
+    check(&steno.run(&["spine", "bundle", THREAD, "-o", "archived"]), 0, &["bundled"]);
+    let want = ("rollout/first_of_all.jsonl".to_owned(), rollout(THREAD, None));
+    assert_eq!(rollouts_in(&at("archived")), [want]);
+    check(&steno.run(&["spine", "record", "files/named.jsonl"]), 0, &["recorded"]);
+    let said = steno.run(&["spine", "bundle", BASE, "-o", "named"]);
+    check(&said, 0, &["bundled"]);
+    assert!(!said.err.contains("no rollout"), "{said:?}");
+    let want = ("rollout/named.jsonl".to_owned(), rollout(BASE, None));
+    assert_eq!(rollouts_in(&at("named")), [want]);
+    for name in ["archived", "named"] {
+        let said = steno.run(&["spine", "validate", name]);
+        assert_eq!((said.code, said.out.lines().count()), (0, 1), "{said:?}");
+    }
+    // What lies there by now is of another thread, or nothing of Codex's.
+    for text in [rollout(FORK, None), "root:x:0:0\n".to_owned()] {
+        fs::write(at("files/named.jsonl"), text).unwrap();
+        check(&steno.run(&["spine", "bundle", BASE, "-o", "without"]), 0, &["the archive has no rollout"]);
+        assert_eq!(rollouts_in(&at("without")), []);
+        fs::remove_dir_all(at("without")).unwrap();
+    }
+}
+
+#[test]
+fn a_bundle_is_as_old_as_its_newest_record_whenever_it_is_made() {
+    let steno = forked();
+    let at = |name: &str| steno.dir.path().join(name);
+    for name in ["one", "other", "one.tar.zst", "other.tar.zst"] {
+        check(&steno.run(&["spine", "bundle", FORK, "-o", name]), 0, &["bundled"]);
+    }
+    assert_eq!(about(&at("one"))["created_at"], "2026-01-31T08:15:24.123Z");
+    assert_eq!(all_of(&at("one")), all_of(&at("other")));
+    assert_eq!(fs::read(at("one.tar.zst")).unwrap(), fs::read(at("other.tar.zst")).unwrap());
 }

@@ -281,7 +281,8 @@ fn a_bundle_without_a_rollout_says_where_it_lay() {
         (&about["rollout_path"], &about["rollout_files"]),
         (&"/h/r.jsonl".into(), &serde_json::json!([]))
     );
-    check(&steno.run(&["spine", "validate", "out"]), 0, &["valid"]);
+    let said = steno.run(&["spine", "validate", "out"]);
+    check(&said, 0, &["valid", "warning  bundle.no_rollout", "1 warning"]);
 }
 
 #[test]

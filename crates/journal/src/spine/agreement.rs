@@ -252,6 +252,20 @@ fn check_bundle(
         let words = format!("`{}` is said to be changed, and no record names it", change.file);
         findings.add(Rule::BundleField, place(), words);
     }
+    check_rollouts(bundle, parts, findings);
+}
+
+/// The agent's own records of the thread are there, and are those that the bundle lists.
+fn check_rollouts(bundle: &BundleJson, parts: &Parts, findings: &mut Findings) {
+    let place = || Place::file(BUNDLE_JSON);
+    let has_own = match &bundle.rollout_files {
+        Some(rollouts) => rollouts.iter().any(|rollout| rollout.thread_id.is_none()),
+        None => !parts.rollouts.is_empty(),
+    };
+    if !has_own {
+        let words = format!("it has no rollout of `{}`: the agent's own record is missing", bundle.thread_id);
+        findings.add(Rule::BundleNoRollout, place(), words);
+    }
     let Some(rollouts) = &bundle.rollout_files else { return };
     let mut listed = BTreeSet::new();
     for rollout in rollouts {

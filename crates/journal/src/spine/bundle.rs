@@ -87,7 +87,7 @@ pub fn plan_bundle(thread: &ThreadId, report: &Report, wish: BundleWish) -> Opti
     let dir = StorePath::spine_of(thread);
     let mut entries = Vec::new();
     let mut left_out = wish.left_out;
-    let mut created_at = None;
+    let (mut newest, mut closed_at) = (None, None);
     let mut sealed = Vec::new();
     for (index, segment) in &report.parts.segments {
         let [records, meta] =
@@ -99,7 +99,8 @@ pub fn plan_bundle(thread: &ThreadId, report: &Report, wish: BundleWish) -> Opti
             }
             continue;
         };
-        created_at = Some(about.closed_at.clone());
+        newest = newest.max(segment.newest.as_ref());
+        closed_at = Some(&about.closed_at);
         sealed.push(segment.file.as_str());
         entries.push(stored(format!("spine/{records}"), segment.bytes, dir.below(records)));
         entries.push(stored(format!("spine/{meta}"), *bytes, dir.below(meta)));
@@ -114,7 +115,8 @@ pub fn plan_bundle(thread: &ThreadId, report: &Report, wish: BundleWish) -> Opti
     let bundle = BundleJson {
         bundle_version: BUNDLE_VERSION.to_owned(),
         thread_id: thread.to_string(),
-        created_at: created_at?,
+        // Without a record there is no other time.
+        created_at: newest.map(|(_, time)| time).or(closed_at)?.clone(),
         spine_schema_version: SPINE_SCHEMA_VERSION.to_owned(),
         rollout_path: wish.rollout_path,
         rollout_files: Some(wish.rollouts),

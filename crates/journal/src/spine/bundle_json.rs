@@ -21,7 +21,7 @@ pub struct BundleJson {
     pub bundle_version: String,
     /// The thread.
     pub thread_id: String,
-    /// When its last segment was closed: the same spine gives the same bundle.
+    /// The time of the newest sealed record: the same spine gives the same bundle.
     pub created_at: String,
     /// The spine's schema version.
     pub spine_schema_version: String,

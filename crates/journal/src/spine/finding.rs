@@ -157,6 +157,8 @@ rules! {
     BundleThread = "bundle.thread", Error;
     /// Rollouts are what `bundle.json` says.
     BundleRollout = "bundle.rollout", Error;
+    /// A bundle has the agent's own record of its thread.
+    BundleNoRollout = "bundle.no_rollout", Warning;
     /// A bundle has nothing in it that bundles do not have.
     BundleUnknown = "bundle.unknown", Warning;
     /// No two files of a bundle are called alike.

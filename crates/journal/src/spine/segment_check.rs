@@ -24,6 +24,8 @@ pub(super) struct Segment {
     pub(super) thread: Option<String>,
     /// The time that its first record names.
     pub(super) time_first: String,
+    /// The latest time that a record names, as an instant and as it stands there.
+    pub(super) newest: Option<(jiff::Timestamp, String)>,
     pub(super) torn: Option<Torn>,
     pub(super) unread: Unread,
 }
@@ -86,6 +88,7 @@ impl SegmentCheck {
             seq_last: None,
             thread: None,
             time_first: String::new(),
+            newest: None,
             torn: None,
             unread: Unread::default(),
         };
@@ -188,6 +191,11 @@ impl SegmentCheck {
         found.unread.all += std::mem::take(&mut found.unread.trailing);
         if found.seq_last < Some(record.seq) {
             self.astray = 0;
+        }
+        if let Ok(instant) = record.timestamp.parse()
+            && found.newest.as_ref().is_none_or(|(newest, _)| *newest < instant)
+        {
+            found.newest = Some((instant, record.timestamp.to_string()));
         }
         found.records += 1;
         found.seq_first = found.seq_first.min(Some(record.seq));

@@ -156,6 +156,13 @@ fn bundle_faults() -> Vec<Fault> {
         bundle(Rule::BundleRollout, |files| {
             files.insert(crate::spine_kit::ROLLOUT_FILE.into(), b"{\"type\":\"session_matt\"}\n".to_vec());
         }),
+        bundle(Rule::BundleNoRollout, |files| {
+            files.remove(crate::spine_kit::ROLLOUT_FILE);
+            let text = String::from_utf8(files["bundle.json"].clone()).unwrap();
+            let mut about: serde_json::Value = serde_json::from_str(&text).unwrap();
+            about["rollout_files"] = serde_json::json!([]);
+            files.insert("bundle.json".into(), about.to_string().into_bytes());
+        }),
         bundle(Rule::BundleUnknown, |files| drop(files.insert("README".into(), Vec::new()))),
         bundle(Rule::BundleDuplicate, |files| {
             for name in ["spine/notes.jsonl", "spine/Notes.jsonl"] {

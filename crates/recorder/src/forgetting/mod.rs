@@ -203,15 +203,13 @@ fn connection_in(source: &str) -> Option<&str> {
 }
 
 /// Tells whether a file of the vault is a thread's own.
-#[must_use]
-pub fn is_session_of(manifest: &Manifest, thread: &ThreadId) -> bool {
+fn is_session_of(manifest: &Manifest, thread: &ThreadId) -> bool {
     session_in(manifest) == Some(thread.as_str())
 }
 
 /// Returns the thread whose session file a file of the vault is. Of a stream of Codex that lies in no home it is the id of
 /// its run, which is no thread's.
-#[must_use]
-pub fn thread_of(manifest: &Manifest) -> Option<ThreadId> {
+fn thread_of(manifest: &Manifest) -> Option<ThreadId> {
     ThreadId::parse(session_in(manifest)?).ok()
 }
 

@@ -61,7 +61,7 @@ pub(crate) fn fold_rollout(
     bases: &mut dyn Bases,
     hear: HearMade<'_>,
 ) -> Result<(), Error> {
-    let mut fold = RolloutFold::new();
+    let mut fold = RolloutFold::of_file(path.display().to_string());
     let mut waiting = Vec::new();
     let mut is_begun = false;
     each_line(path, file, None, &mut |offset, line| {

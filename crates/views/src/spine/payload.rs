@@ -8,8 +8,25 @@ use super::turns::Turn;
 /// The name and the adapter's version under which a spine says what it was made from.
 const ADAPTER: &str = "spine/1";
 
+/// Where a spine comes from.
+#[derive(Clone, Copy)]
+pub(super) struct Origin<'a> {
+    pub(super) source: super::SpineSource,
+    /// The history that the session goes on from.
+    pub(super) base: Option<&'a RawJson>,
+    /// The file that it was made from.
+    pub(super) path: Option<&'a str>,
+}
+
+impl From<super::SpineSource> for Origin<'_> {
+    fn from(source: super::SpineSource) -> Self {
+        Self { source, base: None, path: None }
+    }
+}
+
 /// Adds where the spine comes from to what a session says of itself.
-pub(super) fn session_meta(meta: &str, source: super::SpineSource, base: Option<&RawJson>) -> RawJson {
+pub(super) fn session_meta(meta: &str, origin: Origin<'_>) -> RawJson {
+    let Origin { source, base, path } = origin;
     let mut out = String::from(meta.trim_end().strip_suffix('}').unwrap_or("{"));
     let is_empty = out.trim_end().ends_with('{');
     let said = RawJson::object(|said| {
@@ -18,6 +35,7 @@ pub(super) fn session_meta(meta: &str, source: super::SpineSource, base: Option<
         let names = source.cannot_carry().iter().map(|name| JsonString::from_text(name).to_json());
         said.json("cannot_carry", &RawJson::array(names));
         said.optional("history_base", base, ObjectWriter::json);
+        said.optional("path", path.map(JsonString::from_text).as_ref(), ObjectWriter::string);
     });
     out.push_str(if is_empty { "\"spine_source\":" } else { ",\"spine_source\":" });
     out.push_str(said.as_str());

@@ -27,6 +27,8 @@ pub struct Base {
 #[derive(Debug, Default)]
 pub struct RolloutFold {
     thread: Option<ThreadId>,
+    /// Where the file lies.
+    path: Option<String>,
     turns: Turns,
     history: History,
     base: Option<Base>,
@@ -45,6 +47,12 @@ impl RolloutFold {
     #[must_use]
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// Begins with the file at a path, which the spine names.
+    #[must_use]
+    pub fn of_file(path: String) -> Self {
+        Self { path: Some(path), ..Self::default() }
     }
 
     /// Returns the thread, once its name was read.
@@ -131,7 +139,9 @@ impl RolloutFold {
             self.begin(&fields);
         }
         let base = fields.json("history_base").filter(|base| !base.is_null());
-        let payload = payload::session_meta(meta, SpineSource::Rollout, base.as_ref());
+        let path = self.path.as_deref();
+        let origin = payload::Origin { source: SpineSource::Rollout, base: base.as_ref(), path };
+        let payload = payload::session_meta(meta, origin);
         self.make(SpineType::SessionMeta, payload);
         if let Some(git) = fields.json("git").filter(|git| !git.is_null()) {
             let cwd = fields.string("cwd");

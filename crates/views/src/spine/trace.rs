@@ -222,7 +222,7 @@ fn session_meta(thread: &ThreadId, record: &Record<'_>, time: &Timestamp) -> Raw
         }
         object.json("session_metadata", &raw(metadata));
     });
-    payload::session_meta(meta.as_str(), SpineSource::RolloutTrace, None)
+    payload::session_meta(meta.as_str(), SpineSource::RolloutTrace.into())
 }
 
 fn event(turn: &Turn, msg: &RawJson, is_thread_inferred: bool) -> RawJson {

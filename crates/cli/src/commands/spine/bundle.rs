@@ -36,18 +36,20 @@ pub fn run(args: &SpineBundleArgs, settings: &Settings, output: &mut Output) -> 
     }
     let report = checked(store, &thread)?;
     let vault = library.vault()?;
-    let rollouts = rollouts::find(&library, &thread)?;
-    let rollout_path = match rollouts.first() {
-        Some(first) => Some(first.about.path.clone()),
-        None => recorded_path(store, &thread)?,
-    };
+    let mut rollouts = rollouts::find(&library, &thread)?;
+    let mut rollout_path = rollouts.first().map(|first| first.about.path.clone());
+    if rollouts.is_empty() {
+        rollout_path = recorded_path(store, &thread)?;
+        let lying = rollout_path.as_deref().map(|path| rollouts::at_path(path, vault, &thread));
+        rollouts.extend(lying.transpose()?.flatten());
+    }
     let first = match rollouts::base_of(vault, &rollouts, thread.as_str())? {
         None if rollouts.is_empty() => recorded_base(store, &thread)?,
         base => base,
     };
     let bases = rollouts::bases(&library, &thread, first)?;
     let has_rollout = !rollouts.is_empty();
-    let (mut left_out, mut rollouts) = (Vec::new(), rollouts);
+    let mut left_out = Vec::new();
     for base in bases {
         take_base(base, args.with_base, &mut rollouts, &mut left_out);
     }
@@ -64,7 +66,9 @@ pub fn run(args: &SpineBundleArgs, settings: &Settings, output: &mut Output) -> 
     let sources = Sources { store, vault, rollouts: &rollouts };
     let written = write(&args.output, &plan.entries, &sources)?;
     if !has_rollout {
-        tracing::warn!("the archive has no rollout of `{thread}`; the bundle is without it");
+        tracing::warn!(
+            "the archive has no rollout of `{thread}`, nor is it where it lay; the bundle is without it"
+        );
     }
     for LeftOut { file, reason } in &plan.left_out {
         tracing::warn!("`{}` was left out: {reason}", visible(file, Lines::Escape));

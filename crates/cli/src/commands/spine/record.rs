@@ -180,6 +180,8 @@ impl Recording<'_> {
                 .map_err(|error| no_session(error, &path.display().to_string())),
             Job::File(path) | Job::Found(path) => {
                 let (mut bytes, unpacked) = open(&path)?;
+                // The spine names it, and bundles look for it there.
+                let path = std::path::absolute(&path)?;
                 let file = SessionFile { path: &path, bytes: &mut *bytes, unpacked };
                 let mut bases = Beside(path.parent().map(Path::to_owned).into_iter().collect());
                 record_rollout(self.journal, file, &mut bases, self.forgotten)

@@ -276,7 +276,7 @@ impl ConnectionFold {
         known.path = path_in(&said);
         known.cwd = said.text("cwd").map(std::borrow::Cow::into_owned);
         let meta = session::loaded(thread, &said, self.originator.as_ref());
-        let payload = payload::session_meta(meta.as_str(), SpineSource::AppServer, None);
+        let payload = payload::session_meta(meta.as_str(), SpineSource::AppServer.into());
         self.make(thread, SpineType::SessionMeta, payload);
     }
 
@@ -336,7 +336,7 @@ impl ConnectionFold {
         let Ok(thread) = ThreadId::parse(child) else { return };
         self.confirmed.insert(thread.clone());
         let meta = session::child(child, &link.parent, self.originator.as_ref());
-        let payload = payload::session_meta(meta.as_str(), SpineSource::AppServer, None);
+        let payload = payload::session_meta(meta.as_str(), SpineSource::AppServer.into());
         self.make(&thread, SpineType::SessionMeta, payload);
     }
 
