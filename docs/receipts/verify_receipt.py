@@ -4,8 +4,8 @@
     verify_receipt.py RECEIPT --transcript FILE [--transcript FILE ...]
     verify_receipt.py RECEIPT --lines FILE
 
-It makes every field of the receipt anew, from the transcripts of its runs or from the lines that `steno receipt lines` prints,
-and compares fields and bytes. Exit code 0: it holds. 1: it does not, and the first field that differs is named. 2: the
+It makes every field of the receipt anew, from the transcripts of its runs or from the lines that `steno receipt lines`
+prints, and compares fields and bytes. Exit code 0: it holds. 1: it does not, and the first field that differs is named. 2: the
 input cannot be used. Python 3.11, nothing but the standard library.
 """
 
@@ -480,7 +480,7 @@ class Session:
         """Fold one event; returns its turn."""
         kind, here = event.kind(), (run, event, turn, is_again)
         if kind == "turn":
-            return self.take_turn(run, event, path, is_again)
+            return self.take_turn(run, event, path, turn, is_again)
         if event.type == "message.user" and not is_again:
             self.take_prompt(*here)
         elif event.type == "message.assistant":
@@ -505,8 +505,10 @@ class Session:
                 turn_of_denial.sandbox_denials += 1
         return turn
 
-    def take_turn(self, run, event, path, is_again):
+    def take_turn(self, run, event, path, around, is_again):
         turn = self.at.get(path)
+        if turn is None and is_again:
+            return around
         if turn is None or not (event.is_end() or is_again):
             name = f"{path}@{event.seq}" if path in self.at else path
             turn = self.at[path] = Turn(name, path, run, event)
@@ -548,11 +550,13 @@ class Session:
     def is_answer(self, block, run, event, turn):
         """A result in a message, as writers without `tool.result` have it."""
         calls = self.by_id.get(word(block.get("tool_id"))) if block.get("type") == "tool_result" else None
-        if not calls or calls[-1].result is not None:
+        if not calls:
             return False
         call = calls[-1]
-        call.result, call.is_answered = Result(None, block.get("fidelity") == "router"), True
         call.reports.append((turn, (run, event.seq)))
+        if call.result is not None:
+            return False
+        call.result, call.is_answered = Result(None, block.get("fidelity") == "router"), True
         call.turn and call.turn.fact(event, False)
         return True
 
@@ -696,7 +700,7 @@ def tool_fields(calls):
 
 
 def usage_in(events):
-    """What one run says that a turn used: how well it knows it, the sum, its own report, and whether there may be more."""
+    """What one run says that a turn used: how well it knows it, the sum, its own report, whether there may be more."""
     own, responses, final, with_id, total = None, {}, set(), set(), {}
     for event in events:
         usage, scope = event.payload.get("usage"), event.payload.get("usage_scope")
@@ -966,7 +970,8 @@ def from_lines(receipt, lines):
             raise Differs("integrity, which is of other runs than the lines", list(by_run), line.run)
         by_run[line.run].append(line)
     if not all(by_run.values()):
-        raise Differs("integrity, which is of more runs than the lines", list(by_run), [run for run in by_run if by_run[run]])
+        shown = [run for run in by_run if by_run[run]]
+        raise Differs("integrity, which is of more runs than the lines", list(by_run), shown)
     session = Session([Run(events) for events in by_run.values()])
     turn = session.turn(word(inside(receipt, "turn", "id")))
     proofs, sizes = [], [count(inside(tree, "tree_size")) for tree in trees]

@@ -241,6 +241,9 @@ impl SessionBuilder {
             }
             return Some(known);
         }
+        if incoming.is_again {
+            return incoming.turn;
+        }
         let step = self.place_step(incoming, is_end)?;
         let turn = self.turns.begin(step, incoming, self.items.len());
         self.steps.steps[step.0].turn = Some(turn);

@@ -94,23 +94,23 @@ impl Calls {
         reported
     }
 
-    /// Takes the block of a result in a message, as writers without `tool.result` have it; returns the call unless none
-    /// waits for one.
+    /// Takes the block of a result in a message, as writers without `tool.result` have it; returns the last call with its
+    /// id, and whether that has waited for a result.
     pub(crate) fn answered_in_message(
         &mut self,
         block: &PayloadFields<'_>,
         result: CallResult,
         content: Content,
-    ) -> Option<CallNumber> {
+    ) -> Option<(CallNumber, bool)> {
         let number = self.last(&block.string("tool_id")?)?;
         let call = &mut self.all[number.0];
         if call.result.is_some() {
-            return None;
+            return Some((number, false));
         }
         let output = if content == Content::Whole { block.json("tool_content") } else { None };
         call.result = Some(CallResult { output, fidelity: block.string("fidelity"), ..result });
         call.is_answered = true;
-        Some(number)
+        Some((number, true))
     }
 
     /// Takes what became known of a call later; returns it, if there is one.

@@ -141,8 +141,12 @@ impl SessionBuilder {
             return false;
         }
         let result = crate::session::CallResult { at: None, ..new_result(incoming) };
-        let Some(call) = self.calls.answered_in_message(block, result, self.content) else { return false };
+        let found = self.calls.answered_in_message(block, result, self.content);
+        let Some((call, has_waited)) = found else { return false };
         self.tells_of(call, incoming);
+        if !has_waited {
+            return false;
+        }
         self.turns.fact(self.calls.all[call.0].turn, incoming);
         self.end_answered();
         true

@@ -150,13 +150,14 @@ fn receipts_are_verified_against_all_that_there_may_be() {
     let said = receipt(&steno, &["verify", &path("receipt"), "--json"]);
     let json = &said.json()[0];
     assert_eq!((said.code, &json["holds"], said.err.as_str()), (0, &json!(true), ""));
+    assert_eq!(json["final"], true);
     assert_eq!(json["proven"][0], "every field follows from the run in the store");
     let changed = fs::read_to_string(path("receipt")).unwrap();
-    let changed = changed.replace("\"command_execution_count\": 2", "\"command_execution_count\": 1");
+    let changed = changed.replace("\"command_execution_count\": 1", "\"command_execution_count\": 2");
     fs::write(path("receipt"), changed).unwrap();
     let said = receipt(&steno, &["verify", &path("receipt")]);
     assert_eq!(said.code, 1);
-    let why = "`side_effect_boundary.command_execution_count` is 1 in the receipt, and 2 by the record";
+    let why = "`side_effect_boundary.command_execution_count` is 2 in the receipt, and 1 by the record";
     assert_eq!((said.out, said.err), ("the receipt does not hold\n".to_owned(), format!("error: {why}\n")));
     let said = receipt(&steno, &["verify", &path("receipt"), "--json"]);
     assert_eq!((said.code, said.json()), (1, vec![json!({"holds": false, "error": why})]));
@@ -448,4 +449,51 @@ fn a_receipt_of_records_reads_a_file_of_items_once() {
     assert!(said.out.contains("\"command_execution_count\": 399"), "{said:?}");
     let (few, many) = (cost(&steno, &args("few")), cost(&steno, &args("many")));
     assert!(many <= SLACK * few, "{many} ms for all items, and {few} ms for one");
+}
+
+/// The agent's own file and a connection that shows the questions are one session.
+#[test]
+fn a_session_of_two_runs_has_one_receipt_that_needs_both_transcripts() {
+    const CONNECTION: &str = "11111111-0c5e-4d3b-9a57-6f2b8c4e1a90";
+    let steno = Steno::new();
+    let line = |kind: &str, path: &str, payload: Value| {
+        json!({"type": kind, "path": path, "payload": payload, "session_run_id": SESSION}).to_string() + "\n"
+    };
+    let start = |channel: &str, carries: &[&str]| {
+        let source = json!({"channel": channel, "carries": carries});
+        line("run.started", "", json!({"name": "codex", "kind": "session", "source": source}))
+    };
+    let turn =
+        line("step.started", "turn-0001", json!({"name": "turn-0001", "kind": "turn", "turn_id": "t"}));
+    let end = line("step.completed", "turn-0001", json!({"name": "turn-0001", "kind": "turn"}));
+    let call = json!({"name": "x", "call_id": "c", "input": {}, "output": null, "fidelity": "agent_emitted", "class": "command"});
+    let call = line("tool.call", "turn-0001", call);
+    let result = json!({"name": "x", "call_id": "c", "input": null, "output": "", "fidelity": "agent_emitted", "outcome": "ok"});
+    let result = line("tool.result", "turn-0001", result);
+    let approval = |kind: &str, result: Value| {
+        let payload = json!({"name": "q", "kind": "approval", "tool_call_id": "c", "result": result});
+        line(kind, "turn-0001.approval", payload)
+    };
+    let (asked, answered) =
+        (approval("step.started", json!(null)), approval("step.completed", json!({"decision": "allowed"})));
+    let own = [&start("disk", &["calls"]), &turn, &call, &result, &end].map(String::as_str).concat();
+    let other = [&start("app-server", &["calls", "approvals"]), &turn, &call, &asked, &answered, &result];
+    let other = other.map(String::as_str).concat();
+    for (run, lines) in [(CONNECTION, other), (SESSION, own)] {
+        assert_eq!(steno.run_with(&["record", "--run", run], lines.as_bytes()).code, 0);
+    }
+    let said = export(&steno, "turn-0001", &["--integrity"]);
+    let found: Value = serde_json::from_str(&said.out).unwrap();
+    assert_eq!(found["side_effect_boundary"]["approval_allowed_count"], 1);
+    assert_eq!(found["tool_lineage"]["tool_call_count"], 1);
+    let path = steno.dir.path().join("receipt").to_str().unwrap().to_owned();
+    fs::write(&path, said.out).unwrap();
+    let file = |run: &str| steno.transcript(run).to_str().unwrap().to_owned();
+    let both = ["verify", &path, "--transcript", &file(SESSION), "--transcript", &file(CONNECTION)];
+    let said = receipt(&steno, &both);
+    assert!(said.code == 0 && said.out.starts_with("the receipt holds\n"), "{said:?}");
+    let said = receipt(&steno, &["verify", &path, "--transcript", &file(SESSION), "--json"]);
+    assert_eq!((said.code, &said.json()[0]["holds"]), (1, &json!(null)), "{said:?}");
+    let turns = receipt(&steno, &["ls"]).out;
+    assert_eq!(turns.lines().count(), 1, "each turn once: {turns}");
 }

@@ -292,3 +292,70 @@ fn a_system_prompt_is_nobodys_words() {
         merge(run_id(1), vec![run(1, "disk", &[turn("turn-0001", "t1"), labelled])], Content::Whole);
     assert_eq!(shown(&session), ["turn-0001 t1 in_progress", "  system prompt", "  user: Go"]);
 }
+
+#[test]
+fn by_ids_alone_words_of_another_run_are_left_out_and_calls_are_not() {
+    let session = merge_by_ids(run_id(1), &[rollout(), connection(2)], Content::Whole);
+    let (turn, calls) = (&session.turns[0], &session.calls);
+    assert_eq!(calls.iter().map(crate::Call::outcome).collect::<Vec<_>>(), [Outcome::Ok, Outcome::Denied]);
+    assert_eq!(session.approvals.len(), 2);
+    // The prompt and the retry have no id that both runs have; a message has.
+    let left_out: Vec<u64> = turn.left_out.iter().map(|at| at.seq.get()).collect();
+    assert_eq!((left_out, session.messages.len(), session.facts.len()), (vec![3, 9], 3, 0));
+    assert_eq!((turn.runs.len(), turn.ended_in.len()), (2, 2));
+}
+
+#[test]
+fn the_first_answer_counts_that_is_a_yes_or_a_no() {
+    let [ask, timeout] = asked("turn-0001", "c1", "timeout");
+    let [_, no] = asked("turn-0001", "c1", "denied");
+    let [_, yes] = asked("turn-0001", "c1", "allowed");
+    let lines = [turn("turn-0001", "t1"), call("turn-0001", "c1", "command"), ask, timeout, no, yes];
+    let session = merge(run_id(1), vec![run(1, "disk", &lines)], Content::Whole);
+    let answers: Vec<Option<bool>> = session.approvals.iter().map(crate::Approval::is_allowed).collect();
+    assert_eq!(answers, [Some(false)]);
+}
+
+#[test]
+fn an_open_turn_is_judged_by_all_records_of_its_last_response() {
+    let record = |kind: &str, response: Option<&str>, stop: Option<&str>| {
+        let blocks =
+            if kind.is_empty() { json!([]) } else { json!([{"type": kind, "text": "x", "thinking": "x"}]) };
+        json!(["message.assistant", "turn-0001", {"role": "assistant", "blocks": blocks, "response": response,
+            "stop_reason": stop, "usage": {"output_tokens": 1}}])
+    };
+    let status = |lines: &[Value]| {
+        let lines = [&[turn("turn-0001", "t1")], lines].concat();
+        merge(run_id(1), vec![run(1, "disk", &lines)], Content::Whole).turns[0].status
+    };
+    let thought = record("thinking", Some("r1"), Some("end_turn"));
+    // A thought already has the reason of its response.
+    assert_eq!(status(&[thought.clone()]), TurnStatus::InProgress);
+    assert_eq!(status(&[thought.clone(), record("text", Some("r1"), None)]), TurnStatus::Completed);
+    assert_eq!(status(&[thought, record("text", Some("r2"), None)]), TurnStatus::InProgress);
+    let (words, last) = (record("text", Some("r1"), None), record("", Some("r1"), Some("end_turn")));
+    assert_eq!(status(&[words.clone(), last]), TurnStatus::Completed);
+    assert_eq!(status(&[words, record("", None, Some("end_turn"))]), TurnStatus::InProgress);
+}
+
+#[test]
+fn a_turn_knows_the_events_elsewhere_that_its_calls_and_approvals_are_made_of() {
+    let [ask, answer] = asked("turn-0001", "c1", "allowed");
+    let later = json!(["step.completed", "turn-0002.approval", answer[2]]);
+    let lines = [
+        turn("turn-0001", "t1"),
+        call("turn-0001", "c1", "command"),
+        ask,
+        turn("turn-0002", "t2"),
+        later,
+        result("turn-0002", "c1", "ok"),
+    ];
+    let session = merge(run_id(1), vec![run(1, "disk", &lines)], Content::Whole);
+    let others = |turn: usize| {
+        let mut seqs: Vec<u64> = session.turns[turn].others.iter().map(|at| at.seq.get()).collect();
+        seqs.sort_unstable();
+        seqs.dedup();
+        seqs
+    };
+    assert_eq!((others(0), others(1)), (vec![6, 7], vec![3, 4]));
+}
