@@ -224,10 +224,7 @@ fn show_proven(proven: &Proven, is_json: bool, output: &mut Output) {
         });
         return output.json_line(&answer.to_string());
     }
-    output.line(match proven.is_final {
-        true => "the receipt holds",
-        false => "the receipt holds, and is not final",
-    });
+    output.line(if proven.is_final { "the receipt holds" } else { "the receipt holds, and is not final" });
     proven.holds.iter().for_each(|holds| output.line(&format!("proven      {holds}")));
     proven.open.iter().for_each(|open| output.line(&format!("not proven  {open}")));
 }

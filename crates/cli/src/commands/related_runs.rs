@@ -99,6 +99,7 @@ impl Related {
 }
 
 /// The runs of agents' files, each from one file: of copies the one with most events is kept.
+#[derive(Default)]
 struct Kept {
     runs: BTreeMap<RunId, (Building, Rc<Path>)>,
     /// What the file holds that is being read.
@@ -107,12 +108,6 @@ struct Kept {
     file: Option<(u64, Rc<Path>)>,
     /// How many copies of runs were left out.
     left_out: u64,
-}
-
-impl Default for Kept {
-    fn default() -> Self {
-        Self { runs: BTreeMap::new(), reading: BTreeMap::new(), file: None, left_out: 0 }
-    }
 }
 
 impl Kept {
