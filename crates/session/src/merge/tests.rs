@@ -330,7 +330,7 @@ fn an_open_turn_is_judged_by_all_records_of_its_last_response() {
     };
     let thought = record("thinking", Some("r1"), Some("end_turn"));
     // A thought already has the reason of its response.
-    assert_eq!(status(&[thought.clone()]), TurnStatus::InProgress);
+    assert_eq!(status(std::slice::from_ref(&thought)), TurnStatus::InProgress);
     assert_eq!(status(&[thought.clone(), record("text", Some("r1"), None)]), TurnStatus::Completed);
     assert_eq!(status(&[thought, record("text", Some("r2"), None)]), TurnStatus::InProgress);
     let (words, last) = (record("text", Some("r1"), None), record("", Some("r1"), Some("end_turn")));
