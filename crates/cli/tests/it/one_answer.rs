@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
-use steno_testkit::{needs, shared_dir};
+use steno_testkit::{needs, places, shared_dir};
 
 use crate::kit::Steno;
 
@@ -241,4 +241,107 @@ fn every_view_gives_the_same_answer() {
     }
     assert!(wrong.is_empty(), "of {sessions} sessions:\n{}", wrong.join("\n"));
     assert!(sessions > 80, "{sessions}");
+}
+
+/// Returns the sources below a directory, each a file that an agent wrote or that was recorded of it.
+fn sources(dir: &Path) -> Vec<PathBuf> {
+    let is_source = |name: &String| {
+        let file = name.rsplit('/').next().unwrap_or_default();
+        let is_home = name.starts_with("home/") && file.ends_with(".jsonl") && !file.contains("history");
+        let is_session = name.contains("/projects/") || name.contains("/sessions/");
+        (is_home && is_session) || file == "stream.ndjson" || file == "duplex.jsonl"
+    };
+    places::files_below(dir).into_iter().filter(is_source).map(|name| dir.join(name)).collect()
+}
+
+/// Takes away what depends on the order of imports: ids of runs and numbers of events.
+fn without_places(value: &mut Value) {
+    match value {
+        Value::Object(fields) => {
+            for name in ["run", "runs", "seq", "seq_call", "seq_result", "session_run_id"] {
+                fields.remove(name);
+            }
+            fields.values_mut().for_each(without_places);
+        }
+        Value::Array(items) => items.iter_mut().for_each(without_places),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+/// Returns all conversations of a store, by session, without what depends on the order of imports.
+fn conversations(steno: &Steno) -> BTreeMap<String, Value> {
+    let mut all = BTreeMap::new();
+    for listed in steno.run(&["ls", "--json"]).json() {
+        for mut conversation in steno.run(&["show", &text(&listed["run_id"]), "--json"]).json() {
+            without_places(&mut conversation);
+            all.insert(text(&conversation["run_id"]), conversation);
+        }
+    }
+    all
+}
+
+/// Fails where an answer has fewer facts of a session than the one before.
+fn check_no_loss(before: &BTreeMap<String, Value>, after: &BTreeMap<String, Value>, context: &str) {
+    for (session, known) in before {
+        let Some(now) = after.get(session) else { panic!("{context}: session {session} is gone") };
+        let (known, now) = (count_shown(known), count_shown(now));
+        let numbers = |shown: &Shown| {
+            let Counts { calls, results, denied, approvals } = shown.all;
+            [calls, results, denied, approvals, shown.changes, shown.statuses.len() as u64]
+        };
+        let is_less = numbers(&known).iter().zip(numbers(&now)).any(|(known, now)| now < *known);
+        assert!(!is_less, "{context}: session {session} had {known:?} and has {now:?}");
+    }
+}
+
+/// Returns orders of so many things: all of them up to four, else some.
+fn orders(count: usize) -> Vec<Vec<usize>> {
+    const ORDERS_MAX: usize = 24;
+    let mut all = vec![Vec::new()];
+    for next in 0..count {
+        let longer = |order: &Vec<usize>| {
+            let order = order.clone();
+            (0..=order.len()).map(move |place| {
+                let mut longer = order.clone();
+                longer.insert(place, next);
+                longer
+            })
+        };
+        all = all.iter().flat_map(longer).collect();
+        let step = all.len().div_ceil(ORDERS_MAX);
+        all = all.into_iter().step_by(step).collect();
+    }
+    all
+}
+
+#[test]
+fn sources_give_the_same_session_in_whichever_order_they_come() {
+    let shared = needs!(shared_dir(), "../shared is absent");
+    let mut compared = 0;
+    for place in ["captures/claude/2.1.325", "captures/codex/0.166.0"] {
+        for part in parts(&shared, place) {
+            let sources = sources(&part);
+            if sources.len() < 2 {
+                continue;
+            }
+            let mut want = None::<BTreeMap<String, Value>>;
+            for order in orders(sources.len()) {
+                let steno = Steno::new();
+                let mut last = BTreeMap::new();
+                for source in &order {
+                    let said = steno.run(&["import", &sources[*source].to_string_lossy()]);
+                    assert_eq!(said.code, 0, "{}", said.err);
+                    let now = conversations(&steno);
+                    check_no_loss(&last, &now, &format!("{} in the order {order:?}", part.display()));
+                    last = now;
+                }
+                compared += 1;
+                match &want {
+                    None => want = Some(last),
+                    Some(want) => assert!(*want == last, "{} in the order {order:?}", part.display()),
+                }
+            }
+        }
+    }
+    assert!(compared > 20, "{compared}");
 }
