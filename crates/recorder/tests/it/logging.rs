@@ -34,7 +34,11 @@ fn session() -> String {
 }
 
 fn collect(collector: &EntryCollector, text: &str) {
-    let mut sink = collector.source(Some("a/b.jsonl".to_owned()), EntryTime::Record);
+    collect_at(collector, "a/b.jsonl", text);
+}
+
+fn collect_at(collector: &EntryCollector, path: &str, text: &str) {
+    let mut sink = collector.source(Some(path.to_owned()), EntryTime::Record);
     let mut adapter = claude::disk(Source::named("s"));
     adapter.feed(Frame::of_file(0, text.as_bytes()), &mut sink);
     adapter.finish(&mut sink);
@@ -148,11 +152,12 @@ fn subagents_line() -> String {
 #[test]
 fn files_of_a_session_share_its_name_its_start_and_its_stop() {
     // Whichever comes first.
-    for texts in [[session(), subagents_line()], [subagents_line(), session()]] {
+    let (own, subagents) = (("a/b.jsonl", session()), ("a/b/agent-a1.jsonl", subagents_line()));
+    for files in [[&own, &subagents], [&subagents, &own]] {
         let records = log_of(|| {
             let collector = EntryCollector::new(EntryOptions::default());
-            for text in &texts {
-                collect(&collector, text);
+            for (path, text) in files {
+                collect_at(&collector, path, text);
             }
             assert_eq!(collector.stop().len(), 1);
             assert_eq!(collector.stop().len(), 0, "it is over");
@@ -170,6 +175,21 @@ fn files_of_a_session_share_its_name_its_start_and_its_stop() {
         let stop: Value = serde_json::from_str(records.last().unwrap().context.as_str()).unwrap();
         assert_eq!(stop["entries_by_source"], serde_json::json!({"main": 5, "subagent:a1": 1}));
     }
+}
+
+#[test]
+fn a_file_that_is_taken_up_again_is_found_once() {
+    let (first, rest) =
+        session().split_once('\n').map(|(first, rest)| (first.to_owned(), rest.to_owned())).unwrap();
+    let records = log_of(|| {
+        let collector = EntryCollector::new(EntryOptions::default());
+        for text in [format!("{first}\n"), rest] {
+            collect(&collector, &text);
+        }
+        collector.stop();
+    });
+    assert_eq!(events(&records).iter().filter(|event| *event == "transcript.path_discovered").count(), 1);
+    assert_eq!(reconstruct_transcript(&records).unwrap().len(), 5);
 }
 
 #[test]
