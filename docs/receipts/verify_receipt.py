@@ -753,7 +753,7 @@ def read_channels(session, turn, told):
             if is_good and min(seqs) <= (fields["after_seq"] or 0) <= max(seqs):
                 missing.append(fields if number == turn.run else fields | {"run_id": run.id})
         notes += missing
-        has_end = not turn.ended_in or number in turn.ended_in
+        has_end = run.channel == "disk" or not turn.ended_in or number in turn.ended_in
         channels.append(Channel(run.carries(max(seqs)), has_end and not missing))
     return channels, notes
 

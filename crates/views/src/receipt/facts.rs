@@ -84,7 +84,9 @@ impl TurnFacts {
         for (number, head) in turn.runs.iter().filter_map(|run| Some((*run, session.runs.get(run.0)?))) {
             let seqs = seqs_in(turn, number);
             let Some((first, last)) = seqs.iter().min().zip(seqs.iter().max()) else { continue };
-            let mut is_whole = turn.ended_in.is_empty() || turn.ended_in.contains(&number);
+            // Agents' own files have no record of the end of every turn, and go on with the next one all the same.
+            let is_own_file = head.channel.as_deref() == Some("disk");
+            let mut is_whole = is_own_file || turn.ended_in.is_empty() || turn.ended_in.contains(&number);
             for range in missing.get(&head.id).into_iter().flatten() {
                 if let MissingRange::Noted { after_seq, count, what, .. } = range
                     && (first..=last).contains(&after_seq)
