@@ -34,11 +34,10 @@ impl Related {
         let library = runs::open_library(settings)?;
         match runs::resolve(text, Want::Session, &library, settings)? {
             Named::Session(session) | Named::Run(session) => {
-                let store = library.store()?;
-                for run in library.runs_of(session)? {
-                    runs::warn_of_broken_seals(store, run);
-                }
                 let sessions = library.family(session, Content::Whole)?;
+                for run in library.runs_of(session)? {
+                    runs::warn_of_broken_seals(library.store()?, run);
+                }
                 Self::of_sessions(session, sessions, &library)
             }
             Named::Path(path) => match Files::unless_transcript(&path)? {

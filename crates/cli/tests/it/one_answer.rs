@@ -247,9 +247,11 @@ fn every_view_gives_the_same_answer() {
 fn sources(dir: &Path) -> Vec<PathBuf> {
     let is_source = |name: &String| {
         let file = name.rsplit('/').next().unwrap_or_default();
-        let is_home = name.starts_with("home/") && file.ends_with(".jsonl") && !file.contains("history");
+        let is_file = Path::new(name).extension().is_some_and(|end| end == "jsonl");
         let is_session = name.contains("/projects/") || name.contains("/sessions/");
-        (is_home && is_session) || file == "stream.ndjson" || file == "duplex.jsonl"
+        (is_file && is_session && name.starts_with("home/"))
+            || file == "stream.ndjson"
+            || file == "duplex.jsonl"
     };
     places::files_below(dir).into_iter().filter(is_source).map(|name| dir.join(name)).collect()
 }
