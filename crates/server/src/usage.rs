@@ -5,8 +5,8 @@ use std::sync::Arc;
 use serde::de::IgnoredAny;
 use steno_journal::{Error, Reader, Store};
 use steno_model::RunId;
+use steno_session::usage::UsageBuilder;
 use steno_vault::{Manifest, Role, Vault};
-use steno_views::usage::UsageBuilder;
 
 /// How much of the end of a transcript is looked at for its last line.
 const LAST_LINE_BYTES_MAX: u64 = 1024 * 1024;

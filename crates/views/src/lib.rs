@@ -8,7 +8,6 @@
 //! - [`summary`]: [`summary::RunSummary`], one run in a list of runs.
 //! - [`conversation`]: [`conversation::Conversation`] is a session as a conversation, each call with its result;
 //!   [`conversation::text()`] shows it as lines.
-//! - [`usage`]: [`usage::UsageBuilder`] adds up what sessions cost in tokens.
 //! - [`atif`]: [`atif::RunBuilder`] and [`atif::Family`] make runs ATIF trajectories, [`atif::validate()`] checks one.
 //! - [`gist`]: what a value says, in a few words for one line.
 //! - [`State`] and [`Reported`]: what is known about an end.
@@ -57,7 +56,7 @@ mod visible;
 mod wire;
 mod words;
 
-pub use steno_session::{Reported, State, session_run_id, usage};
+pub use steno_session::{Reported, State, session_run_id};
 pub use visible::{Lines, visible};
 pub use words::{count, cut, with_causes};
 

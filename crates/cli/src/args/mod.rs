@@ -9,7 +9,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use steno_journal::Level;
-use steno_views::usage::Column;
+use steno_session::usage::Column;
 
 pub use archive::{
     DoctorArgs, DuArgs, DuGroup, EntriesOut, ForgetArgs, ImportArgs, PauseArgs, RederiveArgs, RestoreArgs,

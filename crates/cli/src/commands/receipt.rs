@@ -213,7 +213,11 @@ fn verdict(error: &Error) -> Verdict {
         | Error::OtherBytes
         | Error::Lines(_) => Some(false),
         // There was nothing to check it against.
-        Error::Journal(_) | Error::Records { .. } | Error::NoIntegrity | Error::NotGiven { .. } => None,
+        Error::Journal(_)
+        | Error::Library(_)
+        | Error::Records { .. }
+        | Error::NoIntegrity
+        | Error::NotGiven { .. } => None,
     }
 }
 
@@ -245,6 +249,7 @@ fn input(path: &Path) -> Result<Vec<u8>, Failure> {
 fn failure(error: Error) -> Failure {
     match error {
         Error::Journal(error) => error.into(),
+        Error::Library(error) => error.into(),
         Error::NoSuchTurn { ref turns, .. } => {
             let hint = match turns.as_slice() {
                 [] => "`steno receipt ls` lists the turns, and with `--records DIR` those of a directory"

@@ -239,6 +239,7 @@ fn every_view_gives_the_same_answer() {
             sessions += check(&part, &mut wrong);
         }
     }
+    sessions += check(&places::workspace_root().join("crates/cli/src/demo/agents"), &mut wrong);
     assert!(wrong.is_empty(), "of {sessions} sessions:\n{}", wrong.join("\n"));
     assert!(sessions > 80, "{sessions}");
 }
@@ -316,6 +317,29 @@ fn orders(count: usize) -> Vec<Vec<usize>> {
     all
 }
 
+/// Imports sources one by one, in every order; all orders have to give the same sessions in the end, and no import may take
+/// a fact away. Returns how many orders there were.
+fn check_orders(sources: &[PathBuf], context: &str) -> u64 {
+    let mut want = None::<BTreeMap<String, Value>>;
+    let orders = orders(sources.len());
+    for order in &orders {
+        let steno = Steno::new();
+        let mut last = BTreeMap::new();
+        for source in order {
+            let said = steno.run(&["import", &sources[*source].to_string_lossy()]);
+            assert_eq!(said.code, 0, "{}", said.err);
+            let now = conversations(&steno);
+            check_no_loss(&last, &now, &format!("{context} in the order {order:?}"));
+            last = now;
+        }
+        match &want {
+            None => want = Some(last),
+            Some(want) => assert!(*want == last, "{context} in the order {order:?}"),
+        }
+    }
+    orders.len() as u64
+}
+
 #[test]
 fn sources_give_the_same_session_in_whichever_order_they_come() {
     let shared = needs!(shared_dir(), "../shared is absent");
@@ -323,27 +347,37 @@ fn sources_give_the_same_session_in_whichever_order_they_come() {
     for place in ["captures/claude/2.1.325", "captures/codex/0.166.0"] {
         for part in parts(&shared, place) {
             let sources = sources(&part);
-            if sources.len() < 2 {
-                continue;
-            }
-            let mut want = None::<BTreeMap<String, Value>>;
-            for order in orders(sources.len()) {
-                let steno = Steno::new();
-                let mut last = BTreeMap::new();
-                for source in &order {
-                    let said = steno.run(&["import", &sources[*source].to_string_lossy()]);
-                    assert_eq!(said.code, 0, "{}", said.err);
-                    let now = conversations(&steno);
-                    check_no_loss(&last, &now, &format!("{} in the order {order:?}", part.display()));
-                    last = now;
-                }
-                compared += 1;
-                match &want {
-                    None => want = Some(last),
-                    Some(want) => assert!(*want == last, "{} in the order {order:?}", part.display()),
-                }
+            if sources.len() > 1 {
+                compared += check_orders(&sources, &part.display().to_string());
             }
         }
     }
     assert!(compared > 20, "{compared}");
+}
+
+#[test]
+fn checkpoints_of_a_file_are_one_session_in_whichever_order_they_come() {
+    let shared = needs!(shared_dir(), "../shared is absent");
+    for part in [shared.join("captures/claude/2.1.325/main"), shared.join("captures/codex/0.166.0/exec_main")]
+    {
+        let file =
+            sources(&part).into_iter().max_by_key(|file| std::fs::metadata(file).unwrap().len()).unwrap();
+        let text = std::fs::read_to_string(&file).unwrap();
+        let lines: Vec<&str> = text.split_inclusive('\n').collect();
+        let dir = tempfile::tempdir().unwrap();
+        let checkpoint = |(number, parts): (usize, usize)| {
+            let path = dir.path().join(number.to_string()).join(file.file_name().unwrap());
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(&path, lines[..lines.len() * parts / 4].concat()).unwrap();
+            path
+        };
+        let checkpoints: Vec<PathBuf> = [1, 2, 3, 4].into_iter().enumerate().map(checkpoint).collect();
+        check_orders(&checkpoints, &file.display().to_string());
+        let steno = Steno::new();
+        for checkpoint in &checkpoints {
+            assert_eq!(steno.run(&["import", &checkpoint.to_string_lossy()]).code, 0);
+        }
+        let listed = steno.run(&["ls", "--json"]).json();
+        assert_eq!((listed.len(), number(&listed[0]["runs"])), (1, 4), "{listed:?}");
+    }
 }

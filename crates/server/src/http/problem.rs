@@ -137,6 +137,7 @@ impl From<receipts::Error> for Problem {
     fn from(error: receipts::Error) -> Self {
         match error {
             receipts::Error::Journal(error) => error.into(),
+            receipts::Error::Library(error) => error.into(),
             error @ receipts::Error::NoSuchTurn { .. } => Self::not_found(error.to_string()),
             error @ receipts::Error::Ambiguous { .. } => Self::conflict(error.to_string()),
             error @ (receipts::Error::Mismatch(_)

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::response::Response;
 use serde::Deserialize;
-use steno_views::usage::{Column, UsageBuilder, grouped, row};
+use steno_session::usage::{Column, UsageBuilder, grouped, row};
 use utoipa::IntoParams;
 
 use super::extract::InQuery;

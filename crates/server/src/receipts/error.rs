@@ -11,6 +11,9 @@ pub enum Error {
     /// The run cannot be read.
     #[error(transparent)]
     Journal(#[from] steno_journal::Error),
+    /// The store cannot be looked through.
+    #[error(transparent)]
+    Library(#[from] steno_library::Error),
     /// There is no such turn.
     #[error("thread `{thread}` has no turn `{turn}`")]
     NoSuchTurn {
@@ -79,6 +82,7 @@ impl Error {
             | Self::Mismatch(_)
             | Self::Differs(_) => true,
             Self::Journal(_)
+            | Self::Library(_)
             | Self::NoReceipt(_)
             | Self::OtherBytes
             | Self::NotGiven { .. }

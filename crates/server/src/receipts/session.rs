@@ -4,7 +4,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use steno_disk::StorePath;
-use steno_journal::{Error as JournalError, Noted, Reader, Store, read_notes, run_ends};
+use steno_journal::{Error as JournalError, Noted, Reader, Store, read_notes};
+use steno_library::Library;
 use steno_model::receipt::{Integrities, MissingRange, Receipt};
 use steno_model::records::TurnRecord;
 use steno_model::{ExchangeEvent, RunId};
@@ -329,20 +330,9 @@ fn session_of(runs: &[RunEvents]) -> Option<RunId> {
 
 /// Returns the runs of the session that an id names.
 fn runs_of(store: &Store, id: RunId) -> Result<Vec<RunId>, Error> {
-    let session_of = |run: RunId| match run_ends(store, run) {
-        Ok(ends) => Ok(ends.events.and_then(|(first, _)| session_run_id(&first))),
-        Err(JournalError::Damaged { .. } | JournalError::NotRegular { .. } | JournalError::Shrunk { .. }) => {
-            Ok(None)
-        }
-        Err(error) => Err(error),
-    };
-    let session = if store.has(id)? { session_of(id)?.unwrap_or(id) } else { id };
-    let mut runs = Vec::new();
-    for run in store.runs()? {
-        if run == session || session_of(run)? == Some(session) {
-            runs.push(run);
-        }
-    }
+    let library = Library::new(Some(store.clone()));
+    let relations = library.relations()?;
+    let runs = relations.runs_of(relations.owner(id));
     if runs.is_empty() {
         return Err(Error::Journal(JournalError::NoSuchRun { run: id }));
     }

@@ -2,11 +2,12 @@
 
 use steno_model::RunId;
 use steno_session::{
-    At, Call, CallNumber, EndedBy, ItemKind, Message as Record, Response, ResponseId, Session,
+    At, Call, CallNumber, EndedBy, ItemKind, Message as Record, Response, ResponseId, RunHead, Session,
 };
 
 use super::{
-    Approval, Block, ChildRun, Conversation, Fact, Item, LooseCall, Message, Said, ToolResult, ToolUse, Turn,
+    Approval, Block, ChildRun, Conversation, Fact, Item, LooseCall, Message, Said, SourceRun, ToolResult,
+    ToolUse, Turn,
 };
 use crate::State;
 
@@ -34,7 +35,7 @@ impl Conversation {
             |(name, count): (&steno_model::json::JsonString, &u64)| (name.to_text().into_owned(), *count);
         Self {
             run_id: session.id,
-            runs: session.runs.iter().map(|run| run.id).collect(),
+            runs: session.runs.iter().map(source_run).collect(),
             parent_run_id: main.and_then(|main| main.parent),
             session_run_id: main.and_then(|main| main.session),
             forked_from: main.and_then(|main| main.forked_from),
@@ -52,6 +53,18 @@ impl Conversation {
             unknown_blocks: session.unknown_blocks.iter().map(text).collect(),
             foreign_events: session.foreign_events,
         }
+    }
+}
+
+fn source_run(run: &RunHead) -> SourceRun {
+    SourceRun {
+        run_id: run.id,
+        channel: run.channel.clone(),
+        adapter: run.adapter.clone(),
+        events: run.events,
+        matched: run.matched,
+        alike: run.alike,
+        unmatched: run.unmatched,
     }
 }
 

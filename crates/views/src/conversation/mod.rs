@@ -28,7 +28,7 @@ pub struct Conversation {
     /// The session.
     pub run_id: RunId,
     /// The runs that it was read from, the one whose order it has first.
-    pub runs: Vec<RunId>,
+    pub runs: Vec<SourceRun>,
     /// The run that called it.
     pub parent_run_id: Option<RunId>,
     /// The session that it records from outside.
@@ -64,6 +64,25 @@ pub struct Conversation {
     pub unknown_blocks: BTreeMap<String, u64>,
     /// How many events named another run; they are left out.
     pub foreign_events: u64,
+}
+
+/// A run that a session was read from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct SourceRun {
+    /// The run.
+    pub run_id: RunId,
+    /// Where its records come from: `disk`, `stream`, `app-server`, ….
+    pub channel: Option<String>,
+    /// The adapter that made it.
+    pub adapter: Option<String>,
+    /// How many events it has.
+    pub events: u64,
+    /// How many of them tell what another run tells too, as ids show.
+    pub matched: u64,
+    /// How many only look like what another run tells.
+    pub alike: u64,
+    /// How many nothing ties to the other runs, on a channel without ids; they are not shown.
+    pub unmatched: u64,
 }
 
 /// A turn: from a prompt to the end of what it set off.

@@ -3,7 +3,7 @@
 mod sources;
 mod table;
 
-use steno_views::usage::{each_once, grouped, row};
+use steno_session::usage::{each_once, grouped, row};
 
 use self::sources::{Answer, from_homes, from_paths, from_store};
 use self::table::print_table;

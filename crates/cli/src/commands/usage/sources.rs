@@ -11,9 +11,9 @@ use steno_library::{AgentFile, FileError, Files, Reading, Tally, warn_of_the_res
 use steno_model::{Draft, EventType, RunId, Seq, Timestamp};
 use steno_recorder::archive::unarchived;
 use steno_server::usage::{RunsRead, read_runs};
+use steno_session::usage::UsageBuilder;
 use steno_vault::Vault;
 use steno_views::count;
-use steno_views::usage::UsageBuilder;
 
 use crate::archiving::follow::tell;
 use crate::archiving::{self, environment, places};

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use anstyle::Style;
-use steno_views::usage::{Column, Group, Used};
+use steno_session::usage::{Column, Group, Used};
 use steno_views::{Lines, visible};
 
 use crate::output::Output;

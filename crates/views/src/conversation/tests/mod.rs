@@ -408,7 +408,7 @@ fn the_json_form_keeps_foreign_text_and_leaves_no_field_out() {
         builder.push(&ExchangeEvent::parse(line.as_bytes()).unwrap());
     }
     let want = concat!(
-        r#"{"run_id":"00000001-0000-4000-8000-000000000000","runs":["00000001-0000-4000-8000-000000000000"],"parent_run_id":null,"session_run_id":null,"#,
+        r#"{"run_id":"00000001-0000-4000-8000-000000000000","runs":[{"run_id":"00000001-0000-4000-8000-000000000000","channel":null,"adapter":null,"events":4,"matched":0,"alike":0,"unmatched":0}],"parent_run_id":null,"session_run_id":null,"#,
         r#""forked_from":null,"name":null,"state":"open","error":null,"system_prompts":[],"outside":[],"#,
         r#""turns":[{"path":"t1","#,
         r#""turn_id":null,"run":"00000001-0000-4000-8000-000000000000","seq":1,"started_at":"2026-06-08T00:00:01Z","ended_at":null,"state":"open","status":"in_progress","ended_by":null,"error":null,"#,
