@@ -8,7 +8,7 @@
 //! - [`summary`]: [`summary::RunSummary`], one run in a list of runs.
 //! - [`conversation`]: [`conversation::Conversation`] is a session as a conversation, each call with its result;
 //!   [`conversation::text()`] shows it as lines.
-//! - [`atif`]: [`atif::RunBuilder`] and [`atif::Family`] make runs ATIF trajectories, [`atif::validate()`] checks one.
+//! - [`atif`]: [`atif::Run`] and [`atif::Family`] make sessions ATIF trajectories, [`atif::validate()`] checks one.
 //! - [`gist`]: what a value says, in a few words for one line.
 //! - [`State`] and [`Reported`]: what is known about an end.
 //! - [`visible()`]: makes foreign text harmless for a terminal. [`cut()`] shortens a text, [`count()`] gives a number its
