@@ -34,7 +34,7 @@ class Session:
 def finished(jobs, fresh):
     """Imports what an agent has left into a fresh store, and returns the session that its runs were."""
     fresh.run("import")
-    roots = [run["run_id"] for run in fresh.lines("ls", "--json") if run["parent_run_id"] is None]
+    roots = [run["run_id"] for run in fresh.lines("ls", "--runs", "--json") if run["parent_run_id"] is None]
     demand(len(roots) == 1, f"one session was to be found, and not {roots}")
     calls = [call for job in jobs for call in job.calls()]
     agent = jobs[0].agent
@@ -48,7 +48,7 @@ def check(store, sessions):
     store.run("verify")
     want = {run: text for session in sessions for run, text in session.transcripts.items()}
     demand(store.transcripts() == want, f"{store.path.name}: {difference(store.transcripts(), want)}")
-    parents = {run["run_id"]: run["parent_run_id"] for run in store.lines("ls", "--json")}
+    parents = {run["run_id"]: run["parent_run_id"] for run in store.lines("ls", "--runs", "--json")}
     for session in sessions:
         check_calls(store, session)
         check_children(store, session, parents)

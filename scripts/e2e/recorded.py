@@ -70,7 +70,7 @@ def thread_of_each(teed):
 def check_runs(store, teed, live):
     """The connection is in the archive too: a run for each thread, with its calls, and every message as evidence."""
     store.run("verify")
-    runs = {run["session_run_id"]: run for run in store.lines("ls", "--json")}
+    runs = {run["session_run_id"]: run for run in store.lines("ls", "--runs", "--json")}
     demand(runs.keys() == live.keys(), f"runs of {sorted(runs)}, spines of {sorted(live)}")
     children = teed.children()
     for thread, run in runs.items():
@@ -145,7 +145,7 @@ def check_secret(connection):
     demand(secret in said, "the client gave no secret away")
     files = [path for path in connection.store.path.rglob("*") if path.is_file()]
     leaks = [path for path in files if secret in path.read_bytes()]
-    given = connection.store.given_back(connection.store.lines("ls", "--json")[0]["run_id"])
+    given = connection.store.given_back(connection.store.lines("ls", "--runs", "--json")[0]["run_id"])
     demand(not leaks and not any(secret in file for file in given.values()), f"the secret is in {leaks} or in evidence")
     return f"a secret in none of {len(files)} files"
 

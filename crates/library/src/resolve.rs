@@ -235,6 +235,10 @@ impl Library {
         if want == Want::Session {
             return Ok(Named::Session(session));
         }
+        // Where a run is asked for, a session is the run of its own file, whatever else shows it.
+        if self.has(session)? {
+            return Ok(Named::Run(session));
+        }
         match self.runs_of(session)?[..] {
             [run] => Ok(Named::Run(run)),
             ref several => Err(self.several_runs(text, want, several)?),

@@ -149,3 +149,16 @@ fn a_run_of_a_session_names_the_session_and_the_session_its_own_run() {
     check(&steno.run(&["events", MILL, "--raw"]), "Grind.");
     check(&steno.run(&["events", "0007", "--raw"]), wrap);
 }
+
+#[test]
+fn a_session_is_the_run_of_its_own_file_where_a_run_is_asked_for() {
+    let steno = store();
+    let copy = json!({"type": "run.started", "timestamp": TIME, "session_run_id": LAST,
+        "payload": {"name": "codex", "kind": "session"}});
+    steno.recorded("550e8400-e29b-41d4-a716-4466554400aa", &[copy]);
+    for name in ["last", LAST, "beef0"] {
+        check(&steno.run(&["events", name]), "Go on.");
+        check(&steno.run(&["verify", name]), LAST);
+        check(&steno.run(&["events", &format!("{name}:2")]), "Go on.");
+    }
+}
