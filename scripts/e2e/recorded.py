@@ -1,5 +1,6 @@
 """Holds what is recorded of a connection to what was said on it, to Codex's session files, and to what git had."""
 
+import json
 import subprocess
 from collections import Counter
 
@@ -88,8 +89,12 @@ def check_runs(store, teed, live):
         demand(channel == "app-server", f"run {run['run_id']} came by {channel}")
     kept = [file for run in runs.values() for file in store.given_back(run["run_id"]).values()]
     demand(all(file == kept[0] for file in kept), "the runs of a connection have not one evidence")
-    lines = kept[0].splitlines()
+    *lines, end = kept[0].splitlines()
+    demand(json.loads(end)["msg"]["method"] == "steno/ended", f"the record does not end with how the server did: {end}")
     demand(len(lines) == teed.count, f"{len(lines)} lines of evidence for {teed.count} messages")
+    for run in runs.values():
+        last = store.lines("events", run["run_id"], "--json")[-1]
+        demand(last["type"] == "run.completed", f"run {run['run_id']} ends with {last['type']}")
     for direction, messages in teed.kept().items():
         own = [line for line in lines if line.startswith(b'{"dir":"%s"' % direction.encode())]
         wrong = [line for line, kept in zip(own, messages, strict=True) if not line.endswith(b',"msg":%s}' % kept)]
