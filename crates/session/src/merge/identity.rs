@@ -37,8 +37,10 @@ pub(super) enum Known {
     SameFact(usize),
     /// The session has one that says the same.
     Alike(usize),
-    /// It is usage of a turn whose usage another run tells.
-    UsageElsewhere,
+    /// It is usage without words, of a turn whose usage this fact tells.
+    UsageElsewhere(usize),
+    /// No id ties it to the session, and it tells usage.
+    Usage,
     /// No id ties it to the session, which has its turn from another run.
     Untied,
     /// The session does not have it.
@@ -51,6 +53,9 @@ struct Keys {
     /// Each one alone shows that it is the same.
     exact: Vec<String>,
     alike: Option<String>,
+    /// Whether it tells usage.
+    has_usage: bool,
+    /// Whether it tells nothing else.
     is_usage: bool,
 }
 
@@ -81,7 +86,7 @@ impl Identities {
     }
 
     fn keep(&mut self, keys: Keys, event: &ExchangeEvent, turn: Option<&str>, node: usize) {
-        if keys.is_usage
+        if keys.has_usage
             && let Some(turn) = turn
         {
             self.with_usage.entry(turn.to_owned()).or_insert(node);
@@ -106,8 +111,8 @@ impl Identities {
         if let Some(node) = keys.exact.iter().find_map(|key| self.exact.get(key)) {
             return Known::SameFact(*node);
         }
-        if keys.is_usage && turn.is_some_and(|turn| self.with_usage.contains_key(turn)) {
-            return Known::UsageElsewhere;
+        if let Some(node) = turn.filter(|_| keys.is_usage).and_then(|turn| self.with_usage.get(turn)) {
+            return Known::UsageElsewhere(*node);
         }
         match keys.alike.and_then(|key| self.alike.get(&key)) {
             Some(node) => Known::Alike(*node),
@@ -130,7 +135,7 @@ impl Identities {
         }
         match () {
             () if is_own || ids.any(|key| stands_alone(key)) => Known::New,
-            () if keys.is_usage => Known::UsageElsewhere,
+            () if keys.has_usage => Known::Usage,
             () => Known::Untied,
         }
     }
@@ -189,7 +194,7 @@ fn keys_with(event: &ExchangeEvent, turn: &str, count: &mut dyn FnMut(&str) -> u
             let words = format!("prompt\0{turn}\0{:x}", hash(&words(&fields)));
             let id = fields.text("id").map(|id| format!("message {id}"));
             let alike = Some(numbered(&words, count));
-            Keys { exact: id.into_iter().collect(), alike, is_usage: false }
+            Keys { exact: id.into_iter().collect(), alike, ..Keys::default() }
         }
         EventType::MessageAssistant => assistant(&fields, turn, count),
         EventType::ToolCall => of_call("call", &fields, count),
@@ -205,12 +210,17 @@ fn keys_with(event: &ExchangeEvent, turn: &str, count: &mut dyn FnMut(&str) -> u
 
 fn assistant(fields: &PayloadFields<'_>, turn: &str, count: &mut dyn FnMut(&str) -> u64) -> Keys {
     let blocks = fields.items("blocks");
-    let is_usage = fields.json_text("usage").is_some();
+    let has_usage = fields.json_text("usage").is_some();
     let response = fields.text("response");
     if blocks.is_empty() {
         let id = response.map(|id| format!("usage {id}"));
         let total = fields.json_text("thread_tokens").map(|total| format!("total {total}"));
-        return Keys { exact: id.into_iter().chain(total).collect(), alike: None, is_usage };
+        return Keys {
+            exact: id.into_iter().chain(total).collect(),
+            alike: None,
+            has_usage,
+            is_usage: has_usage,
+        };
     }
     let mut exact: Vec<String> = fields.text("id").map(|id| format!("message {id}")).into_iter().collect();
     let words = hash(&words(fields));
@@ -225,10 +235,10 @@ fn assistant(fields: &PayloadFields<'_>, turn: &str, count: &mut dyn FnMut(&str)
     // A record that asks for one call is known by the call.
     if let Some(calls) = calls.collect::<Option<Vec<_>>>() {
         exact.push(numbered(&format!("use {}", calls.join(" ")), count));
-        return Keys { exact, alike: None, is_usage };
+        return Keys { exact, alike: None, has_usage, is_usage: false };
     }
     let alike = Some(numbered(&format!("words\0{turn}\0{words:x}"), count));
-    Keys { exact, alike, is_usage }
+    Keys { exact, alike, has_usage, is_usage: false }
 }
 
 fn of_call(what: &str, fields: &PayloadFields<'_>, count: &mut dyn FnMut(&str) -> u64) -> Keys {

@@ -187,6 +187,10 @@ impl Line {
                 Matching::Likeness => self.identities.find(event, turn.as_deref(), &mut counts),
                 Matching::Ids => self.identities.find_id(event, turn.as_deref(), &mut counts, is_own),
             };
+            // The run that tells the turn's usage goes on telling it.
+            let is_its_own = |node: usize| self.nodes[node].event.0 == run;
+            let is_more = matches!(found, Known::UsageElsewhere(node) if is_its_own(node));
+            let found = if is_more { Known::New } else { found };
             let again = |path: Option<JsonString>, is_left_out: bool| Again { run, place, path, is_left_out };
             match found {
                 Known::SameFact(node) => {
@@ -202,7 +206,7 @@ impl Line {
                     self.nodes[node].again.push(again(path, false));
                 }
                 // The turn has its usage from the run whose turn it is.
-                Known::UsageElsewhere => self.nodes[last].again.push(again(path, false)),
+                Known::UsageElsewhere(_) | Known::Usage => self.nodes[last].again.push(again(path, false)),
                 Known::Untied => self.nodes[last].again.push(again(path, true)),
                 Known::New => {
                     let node = self.nodes.len();

@@ -359,3 +359,29 @@ fn a_turn_knows_the_events_elsewhere_that_its_calls_and_approvals_are_made_of() 
     };
     assert_eq!((others(0), others(1)), (vec![6, 7], vec![3, 4]));
 }
+
+#[test]
+fn words_with_usage_are_kept_in_a_turn_whose_usage_another_run_tells() {
+    let spoken = |id: &str, text: &str| {
+        let mut message = said("turn-0001", id, text);
+        message[2]["usage"] = json!({"output_tokens": 5});
+        message[2]["response"] = json!(format!("r-{id}"));
+        message
+    };
+    let disk = || run(1, "disk", &[turn("turn-0001", "t1"), spoken("m1", "One")]);
+    let stream = || {
+        run(
+            2,
+            "stream",
+            &[turn("turn-0001", "t1"), spoken("m1", "One"), spoken("m2", "Two"), spoken("m3", "Three")],
+        )
+    };
+    check(
+        &|| vec![disk(), stream()],
+        &["turn-0001 t1 in_progress", "  model: One", "  model: Two", "  model: Three"],
+    );
+    // In a turn that only one run has, too.
+    let other = || run(1, "disk", &[turn("turn-0001", "t0")]);
+    let session = merge(run_id(1), vec![other(), stream()], Content::Whole);
+    assert_eq!(session.responses.len(), 3);
+}
