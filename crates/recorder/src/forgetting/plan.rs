@@ -173,6 +173,16 @@ fn runs_going(
             runs.push(*run);
         }
     }
+    // What was recorded of these sessions without a file goes with them.
+    let relations = library.relations()?;
+    let sessions: BTreeSet<RunId> = runs.iter().map(|run| relations.owner(*run)).collect();
+    let is_of_them =
+        |run: RunId| sessions.contains(&relations.owner(run)) || sessions.contains(&relations.root(run));
+    for head in library.heads()?.iter().filter(|head| head.source.is_none()) {
+        if is_of_them(head.run) && !runs.contains(&head.run) {
+            runs.push(head.run);
+        }
+    }
     Ok(runs)
 }
 

@@ -206,3 +206,32 @@ pub fn crc32(bytes: &[u8]) -> u32 {
         )
     })
 }
+
+#[test]
+fn what_was_recorded_of_a_forgotten_session_without_a_file_goes_too() {
+    let steno = Steno::new();
+    let (secret, _) = filled(&steno);
+    let started = |more: serde_json::Value| {
+        let mut event =
+            serde_json::json!({"type": "run.started", "payload": {"name": SECRET, "kind": "session"}});
+        event.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        event
+    };
+    let recorded = [
+        (
+            "00000002-0000-4000-8000-0000000000aa",
+            started(serde_json::json!({"session_run_id": secret.claude})),
+        ),
+        (
+            "00000002-0000-4000-8000-0000000000bb",
+            started(serde_json::json!({"parent_run_id": secret.claude})),
+        ),
+    ];
+    for (run, event) in &recorded {
+        steno.recorded(run, std::slice::from_ref(event));
+    }
+    done(&steno.run(&["forget", &secret.claude, "--yes"]));
+    for (run, _) in &recorded {
+        assert!(!steno.transcript(run).exists(), "{run}");
+    }
+}
