@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use steno_journal::{Error as JournalError, Reader, Store};
 use steno_model::RunId;
 use steno_session::{Content, RunEvents, Session, SessionBuilder, merge};
+use steno_views::{Lines, visible, with_causes};
 
 use crate::{Error, Library};
 
@@ -36,8 +37,7 @@ impl Library {
         let mut session = if let [run] = runs[..] {
             Session { id, ..read_one(store, run, content)? }
         } else {
-            let read = runs.into_iter().map(|run| read_events(store, run)).collect::<Result<_, _>>()?;
-            merge(id, read, content)
+            merge(id, read_all(store, runs)?, content)
         };
         let relations = self.relations()?;
         session.name_children(|run| relations.owner(run));
@@ -103,6 +103,26 @@ fn read_one(store: &Store, run: RunId, content: Content) -> Result<Session, Erro
         builder.push(&recorded.event);
     }
     Ok(builder.finish())
+}
+
+/// Reads the runs of a session. One that is damaged is named, and takes nothing from the others.
+fn read_all(store: &Store, runs: Vec<RunId>) -> Result<Vec<RunEvents>, Error> {
+    let (mut read, mut first_error) = (Vec::new(), None);
+    for run in runs {
+        match read_events(store, run) {
+            Ok(events) => read.push(events),
+            Err(Error::Journal(error @ JournalError::Damaged { .. })) => {
+                let why = with_causes(&error);
+                tracing::warn!("run {run} is left out: {}", visible(&why, Lines::Escape));
+                first_error.get_or_insert(error);
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    match first_error.filter(|_| read.is_empty()) {
+        Some(error) => Err(error.into()),
+        None => Ok(read),
+    }
 }
 
 fn read_events(store: &Store, run: RunId) -> Result<RunEvents, Error> {

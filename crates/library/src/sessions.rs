@@ -35,9 +35,11 @@ impl Relations {
             if let Some(parent) = head.parent {
                 relations.children.entry(parent).or_default().push(head.run);
             }
-            if let Some(session) = head.session {
-                relations.shown.entry(session).or_default().push(head.run);
-            }
+        }
+        // A run may name one that names another: all of them show the last one's session.
+        for head in heads.iter().filter(|head| head.session.is_some()) {
+            let session = relations.owner(head.run);
+            relations.shown.entry(session).or_default().push(head.run);
         }
         for runs in relations.children.values_mut().chain(relations.shown.values_mut()) {
             runs.sort_unstable();
@@ -59,12 +61,13 @@ impl Relations {
 
     /// Goes from run to run until there is no next one; in a circle, to the smallest of it.
     fn walk(&self, from: RunId, next: impl Fn((Option<RunId>, Option<RunId>)) -> Option<RunId>) -> RunId {
-        let (mut at, mut seen) = (from, Vec::new());
+        let (mut at, mut seen) = (from, HashMap::new());
         while let Some(further) = self.runs.get(&at).and_then(|said| next(*said)) {
-            if let Some(place) = seen.iter().position(|known| *known == at) {
-                return seen[place..].iter().copied().min().unwrap_or(at);
+            if let Some(first) = seen.get(&at).copied() {
+                let circle = seen.into_iter().filter(|(_, place)| *place >= first);
+                return circle.map(|(run, _)| run).min().unwrap_or(at);
             }
-            seen.push(at);
+            seen.insert(at, seen.len());
             at = further;
         }
         at
@@ -152,6 +155,13 @@ mod tests {
         check(&[(11, 0, 1), (12, 11, 2), (1, 0, 0), (2, 1, 0)], &[(1, &[1, 11], &[2, 12])]);
         // A copy of a child's records in its parent's file.
         check(&[(1, 0, 0), (2, 1, 0), (7, 0, 2)], &[(1, &[1], &[2, 7])]);
+    }
+
+    #[test]
+    fn a_run_that_names_one_that_names_another_shows_the_last_ones_session() {
+        check(&[(1, 0, 0), (2, 0, 1), (3, 0, 2)], &[(1, &[1, 2, 3], &[])]);
+        check(&[(2, 0, 1), (3, 0, 2)], &[(1, &[2, 3], &[])]);
+        check(&[(1, 0, 2), (2, 0, 3), (3, 0, 1)], &[(1, &[1, 2, 3], &[])]);
     }
 
     #[test]

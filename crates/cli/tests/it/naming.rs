@@ -162,3 +162,22 @@ fn a_session_is_the_run_of_its_own_file_where_a_run_is_asked_for() {
         check(&steno.run(&["events", &format!("{name}:2")]), "Go on.");
     }
 }
+
+#[test]
+fn a_damaged_run_of_a_session_is_named_and_takes_nothing_from_the_others() {
+    let steno = store();
+    let copy = "550e8400-e29b-41d4-a716-4466554400aa";
+    let started = json!({"type": "run.started", "timestamp": TIME, "session_run_id": LAST,
+        "payload": {"name": "codex", "kind": "session"}});
+    steno.recorded(copy, &[started.clone(), started]);
+    let text = steno.text(copy);
+    let (first, _) = text.split_once('\n').unwrap();
+    fs::write(steno.transcript(copy), format!("{first}\nnothing\n{first}\n")).unwrap();
+    for command in ["show", "tree"] {
+        let said = steno.run(&[command, LAST]);
+        assert!(
+            said.code == 0 && said.err.contains(&format!("run {copy} is left out")),
+            "{command}: {said:?}"
+        );
+    }
+}
