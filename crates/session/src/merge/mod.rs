@@ -14,7 +14,7 @@ use std::cmp::Reverse;
 use std::collections::HashMap;
 
 use steno_model::json::JsonString;
-use steno_model::{EventType, ExchangeEvent, RunId};
+use steno_model::{EventType, ExchangeEvent, RunId, Timestamp};
 
 use self::identity::{Identities, Known, content_hash};
 use self::turn_paths::TurnPaths;
@@ -61,7 +61,7 @@ enum Matching {
 pub fn merged_order(runs: Vec<RunEvents>) -> Vec<RunEvents> {
     let mut runs: Vec<(RunHead, RunEvents)> = runs.into_iter().map(|run| (head_of(&run), run)).collect();
     runs.sort_by_cached_key(|(head, run)| {
-        let last = head.last_at.as_ref().map(ToString::to_string);
+        let last = head.last_at.as_ref().and_then(Timestamp::instant);
         (rank(head), Reverse(run.events.len()), Reverse(last), content_hash(&run.events), run.id)
     });
     runs.into_iter().map(|(_, run)| run).collect()
