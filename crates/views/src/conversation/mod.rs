@@ -140,21 +140,6 @@ pub enum Item {
     Fact(Fact),
 }
 
-impl Item {
-    /// Returns the number of its first event.
-    #[must_use]
-    pub fn seq(&self) -> Seq {
-        match self {
-            Self::Prompt(said) => said.seq,
-            Self::Message(message) => message.seq,
-            Self::Call(call) => call.seq,
-            Self::Approval(approval) => approval.seq,
-            Self::Child(child) => child.seq,
-            Self::Compaction(fact) | Self::Fact(fact) => fact.seq,
-        }
-    }
-}
-
 /// Blocks that were said at one time.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Said {
