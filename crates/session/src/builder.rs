@@ -16,7 +16,7 @@ use crate::session::{
 use crate::state::State;
 use crate::steps::StepFold;
 use crate::turns::Turns;
-use crate::usage::SessionUsage;
+use crate::usage::{SessionUsage, UsageBuilder};
 
 /// Folds the events of one run, in order, into a [`Session`]. For several runs see [`merge`](crate::merge()).
 pub struct SessionBuilder {
@@ -113,18 +113,34 @@ impl SessionBuilder {
             return;
         }
         self.runs[0].note(event);
-        self.use_tokens(event);
-        self.take(RunNumber::MAIN, event, false);
+        let fields = PayloadFields::of(event);
+        self.usage.push(event, &fields);
+        self.take_read(RunNumber::MAIN, event, fields, false);
     }
 
     /// Takes what an event says of usage.
     pub(crate) fn use_tokens(&mut self, event: &ExchangeEvent) {
-        self.usage.push(event);
+        if event.event_type.known().is_some_and(UsageBuilder::wants) {
+            self.usage.push(event, &PayloadFields::of(event));
+        }
     }
 
     /// Takes an event of one of the runs. The run's head has to be noted apart.
     pub(crate) fn take(&mut self, run: RunNumber, event: &ExchangeEvent, is_again: bool) {
-        if !is_again {
+        self.take_read(run, event, PayloadFields::of(event), is_again);
+    }
+
+    fn take_read(
+        &mut self,
+        run: RunNumber,
+        event: &ExchangeEvent,
+        fields: PayloadFields<'_>,
+        is_again: bool,
+    ) {
+        // Tools' payloads have no blocks, and are large.
+        let is_of_tool =
+            matches!(event.event_type.known(), Some(EventType::ToolCall | EventType::ToolResult));
+        if !is_again && !is_of_tool {
             for found in event.unknown_block_types() {
                 *self.unknown_blocks.entry(found).or_default() += 1;
             }
@@ -132,7 +148,6 @@ impl SessionBuilder {
         let step = self.steps.owner(event);
         let turn = self.turns.around(&event.path.to_text());
         let at = At { run, seq: event.seq };
-        let fields = PayloadFields::of(event);
         let incoming = Incoming { event, fields, at, step, turn, is_again };
         self.step_now = step;
         let turn = match &event.event_type {

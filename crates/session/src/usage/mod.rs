@@ -148,10 +148,17 @@ impl UsageBuilder {
 
     /// Takes an event.
     pub fn push(&mut self, event: &ExchangeEvent) {
+        if event.event_type.known().is_some_and(Self::wants) {
+            self.push_read(event, &PayloadFields::of(event));
+        }
+    }
+
+    /// Takes an event whose payload was read.
+    pub(crate) fn push_read(&mut self, event: &ExchangeEvent, fields: &PayloadFields<'_>) {
         match event.event_type {
-            Word::Known(EventType::RunStarted) => self.begin(event),
-            Word::Known(EventType::MessageAssistant) => self.report(event),
-            Word::Known(EventType::StepCompleted) => self.lose(event),
+            Word::Known(EventType::RunStarted) => self.begin(event, fields),
+            Word::Known(EventType::MessageAssistant) => self.report(event, fields),
+            Word::Known(EventType::StepCompleted) => self.lose(event, fields),
             Word::Known(_) | Word::Unknown(_) => {}
         }
     }
@@ -162,8 +169,7 @@ impl UsageBuilder {
     }
 
     /// Takes note of a record that its adapter could not read.
-    fn lose(&mut self, event: &ExchangeEvent) {
-        let fields = PayloadFields::of(event);
+    fn lose(&mut self, event: &ExchangeEvent, fields: &PayloadFields<'_>) {
         if fields.text("kind").as_deref() == Some("unknown")
             && fields.text("name").as_deref() == Some("unreadable")
         {
@@ -171,16 +177,15 @@ impl UsageBuilder {
         }
     }
 
-    fn begin(&mut self, event: &ExchangeEvent) {
+    fn begin(&mut self, event: &ExchangeEvent, fields: &PayloadFields<'_>) {
         let run = self.runs.entry(event.run_id).or_default();
         run.parent = event.parent_run_id;
         run.started = event.timestamp.to_string();
-        run.provider = text_of(&PayloadFields::of(event), "name");
+        run.provider = text_of(fields, "name");
         run.session = session_run_id(event);
     }
 
-    fn report(&mut self, event: &ExchangeEvent) {
-        let fields = PayloadFields::of(event);
+    fn report(&mut self, event: &ExchangeEvent, fields: &PayloadFields<'_>) {
         let run = self.runs.entry(event.run_id).or_default();
         let model = fields.text("model").filter(|model| !model.is_empty());
         if let Some(model) = model.filter(|model| *model != run.model) {
@@ -198,7 +203,7 @@ impl UsageBuilder {
                 run.turns.push(Turn { id, amount, responses });
             }
             Some("session") => run.total = Amount::of(event, run, counts.tokens).by_model(usage),
-            Some("response") | None => self.respond(event, &fields, counts),
+            Some("response") | None => self.respond(event, fields, counts),
             Some(_) => {}
         }
     }

@@ -18,7 +18,7 @@ pub(crate) struct SessionUsage {
 }
 
 impl SessionUsage {
-    pub(crate) fn push(&mut self, event: &ExchangeEvent) {
+    pub(crate) fn push(&mut self, event: &ExchangeEvent, fields: &PayloadFields<'_>) {
         let Word::Known(event_type) = event.event_type else { return };
         if !UsageBuilder::wants(event_type) || copied_from(event).is_some() {
             return;
@@ -26,11 +26,10 @@ impl SessionUsage {
         if event_type == EventType::RunStarted {
             self.head.get_or_insert_with(|| event.clone());
         }
-        let fields = PayloadFields::of(event);
         if fields.text("usage_scope").is_some_and(|scope| scope == "session") {
             self.total = Some(event.clone());
         } else {
-            self.usage.push(event);
+            self.usage.push_read(event, fields);
         }
     }
 

@@ -55,9 +55,9 @@ pub struct Run {
 impl Run {
     /// Makes the steps of a session. Pictures of prompts are looked up in the records.
     #[must_use]
-    pub fn of(session: &Session, records: &mut dyn Records) -> Self {
+    pub fn of(session: Session, records: &mut dyn Records) -> Self {
         let main = session.runs.first();
-        let mut maker = Maker { session, records, steps: Vec::new(), media_unread: 0 };
+        let mut maker = Maker { session: &session, records, steps: Vec::new(), media_unread: 0 };
         maker.all();
         if let Some(error) = main.and_then(|main| main.error.as_ref()) {
             maker.run_failed(error);
@@ -76,12 +76,12 @@ impl Run {
             runs: session.runs.iter().map(|run| run.id).collect(),
             head: main.and_then(|main| main.head.clone()),
             steps,
-            calls: Calls::of(session),
             links,
             used: session.used,
             total: session.told_total.as_ref().map(told_in_all),
             unknown: session.unknown_records.clone(),
             media_unread,
+            calls: Calls::of(session),
         }
     }
 

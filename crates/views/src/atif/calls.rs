@@ -53,8 +53,9 @@ pub(super) struct Calls(Vec<Call>);
 
 impl Calls {
     /// Takes the calls of a session.
-    pub(super) fn of(session: &Session) -> Self {
-        Self(session.calls.iter().map(|call| Call::of(session, call)).collect())
+    pub(super) fn of(mut session: Session) -> Self {
+        let calls = std::mem::take(&mut session.calls);
+        Self(calls.into_iter().map(|call| Call::of(&session, call)).collect())
     }
 
     pub(super) fn get(&self, number: CallNumber) -> &Call {
@@ -72,7 +73,7 @@ impl Calls {
 }
 
 impl Call {
-    fn of(session: &Session, call: &steno_session::Call) -> Self {
+    fn of(session: &Session, call: steno_session::Call) -> Self {
         let approval = |id: &steno_session::ApprovalId| {
             let approval = &session.approvals[id.0];
             Approval {
@@ -85,21 +86,26 @@ impl Call {
             let child = &session.children[id.0];
             Child { run: child.run_id, name: child.name.clone() }
         };
-        let result = call.result.as_ref().filter(|_| call.is_answered).map(|result| CallResult {
-            at: result.at.and(result.time.clone()),
-            output: result.given.as_ref().or(result.output.as_ref()).cloned(),
-            error: result.error.clone(),
-            facts: facts_of(result),
+        let approvals = call.approvals.iter().map(approval).collect();
+        let children = call.children.iter().map(child).collect();
+        let result = call.result.filter(|_| call.is_answered).map(|mut result| {
+            let facts = facts_of(&mut result);
+            CallResult {
+                at: result.at.and(result.time),
+                output: result.given.or(result.output),
+                error: result.error,
+                facts,
+            }
         });
         Self {
-            id: call.id.clone(),
-            name: call.name.clone(),
-            input: call.input.clone(),
-            facts: call.extra.clone(),
+            id: call.id,
+            name: call.name,
+            input: call.input,
+            facts: call.extra,
             result,
-            amended: call.amendments.clone(),
-            approvals: call.approvals.iter().map(approval).collect(),
-            children: call.children.iter().map(child).collect(),
+            amended: call.amendments,
+            approvals,
+            children,
         }
     }
 
@@ -124,8 +130,8 @@ impl Call {
 }
 
 /// Returns what a result says, with the last word on how it ended.
-fn facts_of(result: &steno_session::CallResult) -> Vec<(JsonString, RawJson)> {
-    let mut facts = result.extra.clone();
+fn facts_of(result: &mut steno_session::CallResult) -> Vec<(JsonString, RawJson)> {
+    let mut facts = std::mem::take(&mut result.extra);
     let known = [
         ("outcome", result.outcome.as_ref().map(JsonString::to_json)),
         ("exit_code", result.exit_code.clone()),

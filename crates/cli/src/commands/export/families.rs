@@ -126,7 +126,8 @@ impl Wanted {
                 self.parents.as_ref().is_none_or(|parents| parents.get(child) == Some(&session.id))
             };
             let below: Vec<RunId> = self.library.children_of(&session)?.into_iter().filter(is_its).collect();
-            family.insert(session.id, self.made(&session));
+            let own = session.id;
+            family.insert(own, self.made(session));
             for child in below.into_iter().filter(|child| seen.insert(*child)) {
                 if self.library.is_known(child)? {
                     waiting.push_back(self.read(child)?);
@@ -136,7 +137,7 @@ impl Wanted {
         Ok(Session { family: Family::new(family), roots: vec![id], trouble: None })
     }
 
-    fn made(&mut self, session: &steno_session::Session) -> Run {
+    fn made(&mut self, session: steno_session::Session) -> Run {
         match &mut self.records {
             Some(records) => Run::of(session, records),
             None => Run::of(session, &mut NoRecords),
@@ -230,7 +231,7 @@ fn of_files(files: Files) -> Result<Session, Failure> {
     )?;
     keep(&mut kept, &mut reading);
     let made = |(run, (_, builder, path)): (RunId, (u64, SessionBuilder, PathBuf))| {
-        (run, Run::of(&builder.finish(), &mut FileRecords(&path)))
+        (run, Run::of(builder.finish(), &mut FileRecords(&path)))
     };
     let runs: BTreeMap<RunId, Run> = kept.into_iter().map(made).collect();
     let family = Family::new(runs);

@@ -40,7 +40,7 @@ fn fold(lines: &str, records: &mut dyn Records) -> (RunId, Run) {
     for event in &events {
         builder.push(event);
     }
-    (events[0].run_id, Run::of(&builder.finish(), records))
+    (events[0].run_id, Run::of(builder.finish(), records))
 }
 
 fn fixture(name: &str) -> (RunId, Run) {

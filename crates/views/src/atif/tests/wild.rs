@@ -101,7 +101,7 @@ fn folded(events: &[Value], number: u32) -> Run {
         event["evidence"] = json!({"source": "s", "generation": 0, "offset": 0, "length": 1, "part": 0});
         builder.push(&ExchangeEvent::parse(event.to_string().as_bytes()).unwrap());
     }
-    Run::of(&builder.finish(), &mut OnePicture)
+    Run::of(builder.finish(), &mut OnePicture)
 }
 
 proptest! {

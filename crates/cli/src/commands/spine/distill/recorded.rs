@@ -75,7 +75,7 @@ impl Recorded {
         for (_, event) in self.events.iter().filter(|(seq, _)| *seq < turn.seqs.0) {
             builder.push(event);
         }
-        let family = Family::new([(run, Run::of(&builder.finish(), &mut NoRecords))].into());
+        let family = Family::new([(run, Run::of(builder.finish(), &mut NoRecords))].into());
         let trajectory = family.trajectory(run, &mut NoMedia).ok_or("nothing was said or done before")?;
         let findings = validate_atif(&trajectory.json, &mut NothingBeside);
         match findings.iter().find(|finding| finding.severity == Severity::Error) {
