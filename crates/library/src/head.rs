@@ -1,10 +1,12 @@
 //! What the first event of a run says of it.
 
-use serde_json::Value;
+use std::borrow::Cow;
+
 use steno_journal::{Error as JournalError, Store, run_beginning};
-use steno_model::{Evidence, ExchangeEvent, RunId, Timestamp};
+use steno_model::{EventType, Evidence, ExchangeEvent, RunId, Timestamp};
+use steno_session::{PayloadFields, session_run_id};
 use steno_vault::SourceId;
-use steno_views::summary::RunSummary;
+use steno_views::summary::provider_of;
 
 use crate::Error;
 
@@ -35,18 +37,19 @@ impl RunHead {
     /// Reads the first event of a run.
     #[must_use]
     pub fn of(first: &ExchangeEvent) -> Self {
-        let summary = RunSummary::from_ends(first, first);
-        let payload: Value = serde_json::from_str(first.payload.as_str()).unwrap_or_default();
-        let text = |value: &Value| value.as_str().map(str::to_owned);
+        let payload = PayloadFields::of(first);
+        let source = payload.object("source");
+        let is_start = first.event_type.known() == Some(EventType::RunStarted);
+        let text = |fields: &PayloadFields<'_>, name| fields.text(name).map(Cow::into_owned);
         Self {
             run: first.run_id,
-            parent: summary.parent_run_id,
-            session: summary.session_run_id.filter(|session| *session != first.run_id),
+            parent: first.parent_run_id,
+            session: session_run_id(first).filter(|session| *session != first.run_id),
             source: source_of(first),
-            provider: summary.provider.map(|provider| provider.to_text().into_owned()),
-            channel: text(&payload["source"]["channel"]),
-            adapter: text(&payload["source"]["adapter"]),
-            project: text(&payload["cwd"]),
+            provider: provider_of(&source).filter(|_| is_start).map(|name| name.to_text().into_owned()),
+            channel: text(&source, "channel"),
+            adapter: text(&source, "adapter"),
+            project: text(&payload, "cwd"),
             started: Some(first.timestamp.clone()),
         }
     }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::json::{Fields, JsonString, RawJson};
 
 /// A provider's usage report. Names are the provider's own (R89).
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Usage(Vec<(JsonString, RawJson)>);
 
 impl Usage {
@@ -16,15 +16,34 @@ impl Usage {
         Some(Self(fields.into_extra().into_pairs()))
     }
 
+    /// Reads a usage object in which each name counts once: where it stood first, with what it said last.
+    #[must_use]
+    pub fn read_once_each(raw: &RawJson) -> Option<Self> {
+        let fields = Fields::parse(raw.as_str()).ok()?;
+        if fields.duplicate().is_none() {
+            return Some(Self(fields.into_extra().into_pairs()));
+        }
+        let mut places = BTreeMap::new();
+        let mut pairs: Vec<(JsonString, RawJson)> = Vec::new();
+        for (key, value) in fields.into_extra().into_pairs() {
+            let place = *places.entry(key.to_text().into_owned()).or_insert(pairs.len());
+            match pairs.get_mut(place) {
+                Some((_, last)) => *last = value,
+                None => pairs.push((key, value)),
+            }
+        }
+        Some(Self(pairs))
+    }
+
     /// Returns a count by its name; `None` when it is absent or not a whole number.
     #[must_use]
     pub fn count(&self, name: &str) -> Option<u64> {
-        self.0.iter().rev().find(|(key, _)| key.is(name)).and_then(|(_, value)| value.read().ok())
+        self.0.iter().rev().find(|(key, _)| key.is(name)).and_then(|(_, value)| whole(value))
     }
 
     /// Iterates over the counts, in the provider's order; what is no whole number is left out.
     pub fn counts(&self) -> impl Iterator<Item = (&JsonString, u64)> {
-        self.0.iter().filter_map(|(key, value)| Some((key, value.read().ok()?)))
+        self.0.iter().filter_map(|(key, value)| Some((key, whole(value)?)))
     }
 
     /// Takes the larger of both counts, name by name.
@@ -40,7 +59,7 @@ impl Usage {
             let place = *places.entry(key.to_text().into_owned()).or_insert(self.0.len());
             match self.0.get_mut(place) {
                 None => self.0.push((key, value)),
-                Some((_, kept)) if value.read::<u64>().ok() > kept.read::<u64>().ok() => *kept = value,
+                Some((_, kept)) if whole(&value) > whole(kept) => *kept = value,
                 Some(_) => {}
             }
         }
@@ -53,6 +72,11 @@ impl Usage {
         let fields: Vec<_> = self.0.iter().map(|(key, value)| format!("{}:{value}", key.as_raw())).collect();
         RawJson::trusted(format!("{{{}}}", fields.join(",")))
     }
+}
+
+/// Returns a value that is a whole number.
+fn whole(value: &RawJson) -> Option<u64> {
+    value.as_str().parse().ok()
 }
 
 #[cfg(test)]

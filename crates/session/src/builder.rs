@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, HashMap};
 
 use steno_model::json::{JsonString, RawJson};
-use steno_model::{EventType, ExchangeEvent, RunId, Word};
+use steno_model::{BlockType, EventType, ExchangeEvent, RunId, Vocabulary as _, Word};
 
 use crate::calls::{Calls, Content};
-use crate::fields::PayloadFields;
+use crate::fields::{BlockFields, PayloadFields};
 use crate::grouping::Grouping;
 use crate::reports::{Reports, Subject};
 use crate::session::{
@@ -59,6 +59,8 @@ pub struct SessionBuilder {
 pub(crate) struct Incoming<'a> {
     pub(crate) event: &'a ExchangeEvent,
     pub(crate) fields: PayloadFields<'a>,
+    /// The blocks of a message.
+    pub(crate) blocks: Vec<BlockFields<'a>>,
     pub(crate) at: At,
     pub(crate) step: Option<StepId>,
     pub(crate) turn: Option<TurnId>,
@@ -137,10 +139,11 @@ impl SessionBuilder {
         fields: PayloadFields<'_>,
         is_again: bool,
     ) {
-        // Tools' payloads have no blocks, and are large.
-        let is_of_tool =
-            matches!(event.event_type.known(), Some(EventType::ToolCall | EventType::ToolResult));
-        if !is_again && !is_of_tool {
+        let blocks = match event.event_type.known() {
+            Some(EventType::MessageUser | EventType::MessageAssistant) => BlockFields::all(&fields),
+            Some(_) | None => Vec::new(),
+        };
+        if !is_again && may_have_unknown_blocks(event, &blocks) {
             for found in event.unknown_block_types() {
                 *self.unknown_blocks.entry(found).or_default() += 1;
             }
@@ -148,7 +151,7 @@ impl SessionBuilder {
         let step = self.steps.owner(event);
         let turn = self.turns.around(&event.path.to_text());
         let at = At { run, seq: event.seq };
-        let incoming = Incoming { event, fields, at, step, turn, is_again };
+        let incoming = Incoming { event, fields, blocks, at, step, turn, is_again };
         self.step_now = step;
         let turn = match &event.event_type {
             Word::Known(known) => self.take_known(*known, &incoming),
@@ -393,6 +396,21 @@ impl SessionBuilder {
             used,
             told_total,
         }
+    }
+}
+
+/// Tells whether an event may have blocks of a type that nobody here knows. A glance, because most have none.
+fn may_have_unknown_blocks(event: &ExchangeEvent, blocks: &[BlockFields<'_>]) -> bool {
+    match event.event_type.known() {
+        // Their payloads are large and have no blocks.
+        Some(EventType::ToolCall | EventType::ToolResult) => false,
+        Some(EventType::MessageUser | EventType::MessageAssistant) if !blocks.is_empty() => {
+            let is_known = |block: &BlockFields<'_>| {
+                block.fields.text("type").is_some_and(|kind| BlockType::find(&kind).is_some())
+            };
+            !blocks.iter().all(is_known)
+        }
+        Some(_) | None => true,
     }
 }
 

@@ -27,7 +27,7 @@ impl<'a> PayloadFields<'a> {
 
     /// Returns the last field called `name`: what a reader that keeps one of several would see.
     fn raw(&self, name: &str) -> Option<&'a RawValue> {
-        self.0.as_ref()?.iter().filter(|(key, _)| key.is(name)).last().map(|(_, value)| value)
+        self.0.as_ref()?.last(name)
     }
 
     /// Returns the field called `name` when it is a string.
@@ -96,6 +96,25 @@ impl<'a> PayloadFields<'a> {
             "null" | "false" | "\"\"" => None,
             text => Some(JsonString::from_raw(raw).unwrap_or_else(|| text.into())),
         }
+    }
+}
+
+/// A block of a message, read once.
+pub(crate) struct BlockFields<'a> {
+    pub(crate) raw: &'a RawValue,
+    pub(crate) fields: PayloadFields<'a>,
+}
+
+impl<'a> BlockFields<'a> {
+    /// Reads the blocks of a message's payload.
+    pub(crate) fn all(payload: &PayloadFields<'a>) -> Vec<Self> {
+        let read = |raw: &'a RawValue| Self { raw, fields: PayloadFields::parse(raw.get()) };
+        payload.items("blocks").into_iter().map(read).collect()
+    }
+
+    /// Tells whether it is of a type.
+    pub(crate) fn is(&self, kind: &str) -> bool {
+        self.fields.text("type").is_some_and(|found| found == kind)
     }
 }
 

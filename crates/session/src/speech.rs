@@ -1,11 +1,10 @@
 //! What was said: messages of both sides, and the responses that the model's records belong to.
 
-use serde_json::value::RawValue;
 use steno_model::json::{JsonString, RawJson};
 
 use crate::builder::{Incoming, SessionBuilder, copied_from, new_call, new_result, response_key};
 use crate::calls::Content;
-use crate::fields::PayloadFields;
+use crate::fields::{BlockFields, PayloadFields};
 use crate::grouping::{Adds, Belongs};
 use crate::session::{
     Block, ItemKind, Message, MessageId, Response, ResponseId, ResponseOrigin, ResponseUsage, Speaker,
@@ -19,19 +18,16 @@ impl SessionBuilder {
         }
         self.grouping.end();
         let (mut system, mut said) = (Vec::new(), Vec::new());
-        let blocks = incoming.fields.items("blocks");
-        for block in &blocks {
-            let inside = PayloadFields::parse(block.get());
-            if self.is_answer(&inside, incoming) {
+        for block in &incoming.blocks {
+            if self.is_answer(block, incoming) {
                 continue;
             }
-            let is_system = inside.text("label").is_some_and(|label| label == "system_prompt");
+            let is_system = block.fields.text("label").is_some_and(|label| label == "system_prompt");
             let blocks = if is_system { &mut system } else { &mut said };
-            blocks.push(Block::Recorded(RawJson::from_raw(block)));
+            blocks.push(Block::Recorded(RawJson::from_raw(block.raw)));
         }
         // What only marks a picture can be looked up in the evidence.
-        let evidence =
-            incoming.event.extra.get("evidence").filter(|_| blocks.iter().any(|block| is_mark(block)));
+        let evidence = incoming.event.extra.get("evidence").filter(|_| incoming.blocks.iter().any(is_mark));
         let message = Message {
             extra: self.others(incoming, &["role", "blocks"]),
             evidence: evidence.cloned(),
@@ -41,7 +37,7 @@ impl SessionBuilder {
             let id = self.say(Message { speaker: Speaker::System, blocks: system, ..message.clone() });
             self.add(incoming.turn, ItemKind::SystemPrompt(id));
         }
-        if !said.is_empty() || blocks.is_empty() {
+        if !said.is_empty() || incoming.blocks.is_empty() {
             self.turns.prompt(incoming.turn, incoming);
             let id = self.say(Message { blocks: said, ..message });
             self.add(incoming.turn, ItemKind::Prompt(id));
@@ -53,25 +49,21 @@ impl SessionBuilder {
         if incoming.is_again {
             return self.uses_again(incoming);
         }
-        let fields = &incoming.fields;
-        let blocks = fields.items("blocks");
+        let Incoming { fields, blocks, .. } = incoming;
         let usage = ResponseUsage::read(fields);
         // Totals of a turn or a session belong to no response.
         if blocks.is_empty() && usage.is_none() {
-            self.turns.said(incoming, &blocks);
+            self.turns.said(incoming);
             return;
         }
         let id = fields.json("response").filter(|id| !id.is_null());
-        let adds = blocks.first().map(|block| {
-            let is_call =
-                PayloadFields::parse(block.get()).text("type").is_some_and(|kind| kind == "tool_use");
-            if is_call { Adds::Call } else { Adds::Words }
-        });
+        let adds = blocks.first();
+        let adds = adds.map(|block| if block.is("tool_use") { Adds::Call } else { Adds::Words });
         let response = self.response_for(incoming, id.as_ref(), adds);
-        self.turns.said(incoming, &blocks);
+        self.turns.said(incoming);
         if !blocks.is_empty() {
             self.turns.fact(incoming.turn, incoming);
-            self.words(incoming, response, blocks);
+            self.words(incoming, response);
         }
         let known = &mut self.responses[response.0];
         known.model = fields.string("model").or(known.model.take());
@@ -93,19 +85,18 @@ impl SessionBuilder {
     }
 
     /// Takes the blocks of a record of the model's.
-    fn words(&mut self, incoming: &Incoming<'_>, response: ResponseId, found: Vec<&RawValue>) {
+    fn words(&mut self, incoming: &Incoming<'_>, response: ResponseId) {
         let mut blocks = Vec::new();
-        for block in found {
-            let inside = PayloadFields::parse(block.get());
-            if self.is_answer(&inside, incoming) {
+        for block in &incoming.blocks {
+            if self.is_answer(block, incoming) {
                 blocks.push(Block::Elsewhere);
                 continue;
             }
-            if inside.text("type").is_none_or(|kind| kind != "tool_use") {
-                blocks.push(Block::Recorded(RawJson::from_raw(block)));
+            if !block.is("tool_use") {
+                blocks.push(Block::Recorded(RawJson::from_raw(block.raw)));
                 continue;
             }
-            let call = self.calls.used(&inside, new_call(incoming), self.content).number;
+            let call = self.calls.used(&block.fields, new_call(incoming), self.content).number;
             self.tells_of(call, incoming);
             let calls = &mut self.responses[response.0].calls;
             if calls.contains(&call) {
@@ -123,10 +114,9 @@ impl SessionBuilder {
 
     /// Takes the calls in a record that another run has told.
     fn uses_again(&mut self, incoming: &Incoming<'_>) {
-        for block in incoming.fields.items("blocks") {
-            let inside = PayloadFields::parse(block.get());
-            if inside.text("type").is_some_and(|kind| kind == "tool_use") {
-                let reported = self.calls.used(&inside, new_call(incoming), self.content);
+        for block in &incoming.blocks {
+            if block.is("tool_use") {
+                let reported = self.calls.used(&block.fields, new_call(incoming), self.content);
                 self.tells_of(reported.number, incoming);
                 if reported.is_new {
                     self.add(incoming.turn, ItemKind::Call(reported.number));
@@ -136,12 +126,12 @@ impl SessionBuilder {
     }
 
     /// Takes a block that is a result, as writers without `tool.result` have it; false when no call waits for one.
-    fn is_answer(&mut self, block: &PayloadFields<'_>, incoming: &Incoming<'_>) -> bool {
-        if block.text("type").is_none_or(|kind| kind != "tool_result") {
+    fn is_answer(&mut self, block: &BlockFields<'_>, incoming: &Incoming<'_>) -> bool {
+        if !block.is("tool_result") {
             return false;
         }
         let result = crate::session::CallResult { at: None, ..new_result(incoming) };
-        let found = self.calls.answered_in_message(block, result, self.content);
+        let found = self.calls.answered_in_message(&block.fields, result, self.content);
         let Some((call, has_waited)) = found else { return false };
         self.tells_of(call, incoming);
         if !has_waited {
@@ -259,9 +249,8 @@ fn message(incoming: &Incoming<'_>, speaker: Speaker) -> Message {
 }
 
 /// Tells whether a block only marks that there was a picture or a file.
-fn is_mark(block: &RawValue) -> bool {
-    let inside = PayloadFields::parse(block.get());
-    inside.json_text("size_bytes").is_some() || inside.json_text("path").is_some()
+fn is_mark(block: &BlockFields<'_>) -> bool {
+    block.fields.json_text("size_bytes").is_some() || block.fields.json_text("path").is_some()
 }
 
 impl ResponseUsage {

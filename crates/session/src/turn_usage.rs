@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use steno_model::Usage;
-use steno_model::json::{Fields, JsonString, RawJson};
+use steno_model::json::{JsonString, RawJson};
 
 use crate::fields::PayloadFields;
 
@@ -19,6 +19,8 @@ pub(crate) struct TurnUsage {
 
 struct Response {
     usage: Usage,
+    /// The last report as it was written. Most responses have several records with the same one.
+    written: RawJson,
     is_final: bool,
     /// Whether it has the provider's own id.
     has_id: bool,
@@ -49,28 +51,35 @@ impl TurnUsage {
     pub(crate) fn take(&mut self, fields: &PayloadFields<'_>) {
         let Some(report) = fields.json("usage") else { return };
         let scope = fields.text("usage_scope").unwrap_or_default();
-        // The turn's own is kept as it is.
-        let report = if scope == "turn" { Some(report) } else { once_each(&report) };
-        let Some(usage) = report.as_ref().and_then(Usage::read) else { return };
         match &*scope {
-            "turn" => self.turn = Some(usage),
+            // The turn's own is kept as it is.
+            "turn" => self.turn = Usage::read(&report).or(self.turn.take()),
             // A session's total says nothing of one turn.
             "session" => {}
-            _ => {
-                let name = fields.json("response").filter(|name| !name.is_null());
-                let is_final = fields.is_true("final");
-                let next = self.responses.len();
-                let at = name.map_or(next, |name| *self.named.entry(name).or_insert(next));
-                if let Some(known) = self.responses.get_mut(at) {
-                    let before = std::mem::replace(&mut known.usage, usage.clone());
-                    known.usage = before.max(usage);
-                    known.is_final |= is_final;
-                } else {
-                    let has_id = fields.text("response").is_some();
-                    self.responses.push(Response { usage, is_final, has_id });
-                }
-            }
+            _ => self.respond(report, fields),
         }
+    }
+
+    fn respond(&mut self, report: RawJson, fields: &PayloadFields<'_>) {
+        let name = fields.json("response").filter(|name| !name.is_null());
+        let is_final = fields.is_true("final");
+        let known = name.as_ref().and_then(|name| self.named.get(name)).map(|at| &mut self.responses[*at]);
+        if let Some(known) = known {
+            if known.written == report {
+                known.is_final |= is_final;
+            } else if let Some(usage) = Usage::read_once_each(&report) {
+                known.usage = std::mem::take(&mut known.usage).max(usage);
+                known.written = report;
+                known.is_final |= is_final;
+            }
+            return;
+        }
+        let Some(usage) = Usage::read_once_each(&report) else { return };
+        if let Some(name) = name {
+            self.named.insert(name, self.responses.len());
+        }
+        let has_id = fields.text("response").is_some();
+        self.responses.push(Response { usage, written: report, is_final, has_id });
     }
 
     /// Returns the sum; nothing where the channel tells none.
@@ -89,22 +98,6 @@ impl TurnUsage {
         };
         Some(Cost { report: sum(&self.responses), is_lower_bound: !is_whole, rank })
     }
-}
-
-/// Returns a report in which each name stands once, where it stood first, with what it said last; `None` if it is none.
-fn once_each(report: &RawJson) -> Option<RawJson> {
-    let fields = Fields::parse(report.as_str()).ok()?;
-    let mut names: Vec<(String, String)> = Vec::new();
-    for (key, value) in fields.iter() {
-        let name = key.text().into_owned();
-        match names.iter_mut().find(|(known, _)| *known == name) {
-            Some((_, last)) => value.get().clone_into(last),
-            None => names.push((name, value.get().to_owned())),
-        }
-    }
-    let field =
-        |(name, value): &(String, String)| format!("{}:{value}", JsonString::from_text(name).as_raw());
-    RawJson::parse(&format!("{{{}}}", names.iter().map(field).collect::<Vec<_>>().join(","))).ok()
 }
 
 /// Adds up counts by their names, in the order in which these first come.

@@ -6,12 +6,10 @@
 
 use std::collections::HashMap;
 
-use serde_json::value::RawValue;
 use steno_model::Timestamp;
 use steno_model::json::JsonString;
 
 use crate::builder::{Incoming, response_key};
-use crate::fields::PayloadFields;
 use crate::session::{At, Call, EndedBy, RunNumber, StepId, Turn, TurnCost, TurnId, TurnStatus};
 use crate::turn_usage::TurnUsage;
 
@@ -171,9 +169,9 @@ impl Turns {
     }
 
     /// Takes note of a record of the model's: a response ends the turn if it says so and no call waits.
-    pub(crate) fn said(&mut self, incoming: &Incoming<'_>, blocks: &[&RawValue]) {
+    pub(crate) fn said(&mut self, incoming: &Incoming<'_>) {
         let Some(turn) = incoming.turn else { return };
-        let fields = &incoming.fields;
+        let Incoming { fields, blocks, .. } = incoming;
         let response = fields.json("response").filter(|id| !id.is_null());
         let response = response.map(|id| response_key(&id, incoming.at.run));
         let last = &mut self.all[turn.0].last_said;
@@ -186,8 +184,7 @@ impl Turns {
         let Some(last) = last else { return };
         last.stop_reason = fields.string("stop_reason").or(last.stop_reason.take());
         last.model = fields.string("model").or(last.model.take());
-        let kinds = blocks.iter().map(|block| PayloadFields::parse(block.get()).text("type"));
-        last.has_words |= kinds.into_iter().any(|kind| kind.is_none_or(|kind| kind != "thinking"));
+        last.has_words |= !blocks.iter().all(|block| block.is("thinking"));
     }
 
     /// Takes note of a prompt.

@@ -130,7 +130,7 @@ impl SummaryBuilder {
     fn run_started(&mut self, event: &ExchangeEvent) {
         let fields = PayloadFields::of(event);
         let summary = &mut self.summary;
-        summary.provider = provider(&fields.object("source")).or(summary.provider.take());
+        summary.provider = provider_of(&fields.object("source")).or(summary.provider.take());
         summary.name = fields.string("name").or(summary.name.take());
         summary.kind = fields.string("kind").or(summary.kind.take());
         (summary.state, summary.ended_at) = (State::Open, None);
@@ -146,7 +146,9 @@ impl SummaryBuilder {
     }
 }
 
-fn provider(source: &PayloadFields<'_>) -> Option<JsonString> {
+/// Returns whose agent a run's source was.
+#[must_use]
+pub fn provider_of(source: &PayloadFields<'_>) -> Option<JsonString> {
     source.string("provider").or_else(|| {
         let adapter = source.string("adapter")?;
         let text = adapter.to_text();

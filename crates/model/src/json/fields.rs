@@ -130,6 +130,12 @@ impl<'a> Fields<'a> {
         self.0.push((Key(name.get()), value));
     }
 
+    /// Returns the last field called `name`: what a reader that keeps one of several would see.
+    #[must_use]
+    pub fn last(&self, name: &str) -> Option<&'a RawValue> {
+        self.0.iter().rev().find(|(key, _)| key.is(name)).map(|(_, value)| *value)
+    }
+
     /// Iterates over the fields, in order.
     pub fn iter(&self) -> impl Iterator<Item = (Key<'a>, &'a RawValue)> + '_ {
         self.0.iter().copied()

@@ -88,12 +88,16 @@ pub fn text_is(raw: &RawValue, text: &str) -> bool {
 }
 
 /// Tells whether a string token reads `text`. Names are compared by the million, so most are told apart by length.
+#[inline]
 pub(super) fn token_is(token: &str, text: &str) -> bool {
     // An escape is always longer than what it stands for.
     match token.len().cmp(&(text.len() + 2)) {
         Ordering::Less => false,
-        Ordering::Equal => token[1..].starts_with(text) && !text.contains('\\'),
-        Ordering::Greater => decode(token) == text,
+        Ordering::Equal => token.as_bytes()[1..].starts_with(text.as_bytes()) && !text.contains('\\'),
+        Ordering::Greater => {
+            let first = token.as_bytes()[1];
+            (first == b'\\' || text.as_bytes().first() == Some(&first)) && decode(token) == text
+        }
     }
 }
 

@@ -34,7 +34,7 @@ pub(super) fn all(session: &Session) -> Vec<(TurnId, ItemRecord)> {
     for (number, turn) in session.turns.iter().enumerate() {
         places.extend(turn.events.iter().enumerate().map(|(place, at)| ((TurnId(number), *at), place)));
     }
-    items.sort_by_key(|item| places.get(&(item.turn, item.at)).copied());
+    items.sort_by_cached_key(|item| places.get(&(item.turn, item.at)).copied());
     items.into_iter().map(|item| (item.turn, item.record)).collect()
 }
 
@@ -180,17 +180,36 @@ fn text_of(block: &Block, name: &str) -> Option<String> {
 /// Cuts text to a summary, on one line.
 fn shortened(text: &str) -> String {
     let mut line = String::new();
+    let mut room = SUMMARY_CHARS_MAX;
     for word in text.split_whitespace() {
-        if !line.is_empty() {
+        let space = usize::from(!line.is_empty());
+        let end = word.char_indices().nth(room.saturating_sub(space)).map(|(end, _)| end);
+        if space > 0 && room > 0 {
             line.push(' ');
         }
-        // A word of megabytes need not be copied.
-        line.extend(word.chars().take(SUMMARY_CHARS_MAX + 1));
-        if let Some((at, _)) = line.char_indices().nth(SUMMARY_CHARS_MAX) {
-            line.truncate(at);
+        line.push_str(&word[..end.unwrap_or(word.len())]);
+        if end.is_some() {
             line.push('…');
             break;
         }
+        room -= space + word.chars().count();
     }
     line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_summary_is_one_line_of_280_characters() {
+        assert_eq!(shortened("  one\n\ttwo  "), "one two");
+        let full = "é".repeat(SUMMARY_CHARS_MAX);
+        assert_eq!(shortened(&full), full);
+        assert_eq!(shortened(&format!("{full}é")), format!("{full}…"));
+        assert_eq!(shortened(&format!("{full} more")), format!("{full}…"));
+        let words = "word ".repeat(56);
+        assert_eq!(shortened(&words), words.trim_end());
+        assert_eq!(shortened(&format!("{words}x")), format!("{words}…"));
+    }
 }
