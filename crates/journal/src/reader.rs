@@ -106,6 +106,18 @@ impl Reader {
     /// # Errors
     /// [`Error::Damaged`] at a line that is no event or has the wrong number, and again when asked again.
     pub fn read_next(&mut self) -> Result<Option<Recorded>, Error> {
+        self.read_as(|offset, line, event| Recorded { offset, line: line.to_vec(), event })
+    }
+
+    /// Makes something of the next event and its line, of which no copy is made; `None` at the end of the good lines.
+    ///
+    /// # Errors
+    /// As [`Reader::read_next`].
+    pub fn read_with<T>(&mut self, make: impl FnOnce(&[u8], ExchangeEvent) -> T) -> Result<Option<T>, Error> {
+        self.read_as(|_, line, event| make(line, event))
+    }
+
+    fn read_as<T>(&mut self, make: impl FnOnce(u64, &[u8], ExchangeEvent) -> T) -> Result<Option<T>, Error> {
         let path = &self.path;
         let damaged = |offset, why| Error::Damaged { path: path.clone(), offset, why };
         let place = self.lines.offset();
@@ -121,7 +133,7 @@ impl Reader {
                     Ok(event) => {
                         self.run = Some(event.run_id);
                         self.seq_last = Some(event.seq);
-                        Ok(Some(Recorded { offset, line: bytes.to_vec(), event }))
+                        Ok(Some(make(offset, bytes, event)))
                     }
                     Err(why) => {
                         let error = damaged(offset, why);

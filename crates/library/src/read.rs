@@ -99,9 +99,7 @@ impl Library {
 fn read_one(store: &Store, run: RunId, content: Content) -> Result<Session, Error> {
     let mut reader = Reader::open(store, run)?.until_now()?;
     let mut builder = SessionBuilder::new(run, content);
-    while let Some(recorded) = reader.read_next()? {
-        builder.push(&recorded.event);
-    }
+    while reader.read_with(|_, event| builder.push(&event))?.is_some() {}
     Ok(builder.finish())
 }
 
@@ -128,8 +126,6 @@ fn read_all(store: &Store, runs: Vec<RunId>) -> Result<Vec<RunEvents>, Error> {
 fn read_events(store: &Store, run: RunId) -> Result<RunEvents, Error> {
     let mut reader = Reader::open(store, run)?.until_now()?;
     let mut events = Vec::new();
-    while let Some(recorded) = reader.read_next()? {
-        events.push(recorded.event);
-    }
+    while reader.read_with(|_, event| events.push(event))?.is_some() {}
     Ok(RunEvents { id: run, events })
 }

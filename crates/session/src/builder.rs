@@ -143,7 +143,7 @@ impl SessionBuilder {
             Some(EventType::MessageUser | EventType::MessageAssistant) => BlockFields::all(&fields),
             Some(_) | None => Vec::new(),
         };
-        if !is_again && may_have_unknown_blocks(event, &blocks) {
+        if !is_again && may_have_unknown_blocks(event, &fields, &blocks) {
             for found in event.unknown_block_types() {
                 *self.unknown_blocks.entry(found).or_default() += 1;
             }
@@ -400,7 +400,11 @@ impl SessionBuilder {
 }
 
 /// Tells whether an event may have blocks of a type that nobody here knows. A glance, because most have none.
-fn may_have_unknown_blocks(event: &ExchangeEvent, blocks: &[BlockFields<'_>]) -> bool {
+fn may_have_unknown_blocks(
+    event: &ExchangeEvent,
+    fields: &PayloadFields<'_>,
+    blocks: &[BlockFields<'_>],
+) -> bool {
     match event.event_type.known() {
         // Their payloads are large and have no blocks.
         Some(EventType::ToolCall | EventType::ToolResult) => false,
@@ -410,7 +414,7 @@ fn may_have_unknown_blocks(event: &ExchangeEvent, blocks: &[BlockFields<'_>]) ->
             };
             !blocks.iter().all(is_known)
         }
-        Some(_) | None => true,
+        Some(_) | None => fields.json_text("blocks").is_some() || event.payload.as_str().starts_with('['),
     }
 }
 

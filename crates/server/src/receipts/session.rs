@@ -128,20 +128,21 @@ impl ReadSession {
 
     /// Reads a session of one run as it streams by.
     fn of_one(reader: &mut Reader, lines_max: u64, wanted: Wanted) -> Result<Self, Error> {
-        let (mut builder, mut prover, mut count) = (None::<SessionBuilder>, Prover::default(), 0);
+        let (mut builder, mut prover) = (None::<SessionBuilder>, Prover::default());
         let mut named = None;
-        while count < lines_max
-            && let Some(recorded) = reader.read_next()?
-        {
-            count += 1;
+        let mut take = |line: &[u8], event: ExchangeEvent| {
             if wanted.has_integrity {
-                prover.push(&recorded.line);
+                prover.push(line);
             }
             let builder = builder.get_or_insert_with(|| {
-                named = session_run_id(&recorded.event);
-                SessionBuilder::new(recorded.event.run_id, Content::WithoutOutputs)
+                named = session_run_id(&event);
+                SessionBuilder::new(event.run_id, Content::WithoutOutputs)
             });
-            builder.push(&recorded.event);
+            builder.push(&event);
+        };
+        let mut left = lines_max;
+        while left > 0 && reader.read_with(&mut take)?.is_some() {
+            left -= 1;
         }
         let folded = builder.ok_or_else(no_events)?.finish();
         let run = folded.id;
@@ -298,15 +299,16 @@ impl ReadSession {
 
 impl ReadRun {
     fn read(reader: &mut Reader, lines_max: u64, has_integrity: bool) -> Result<Self, Error> {
-        let (mut events, mut prover, mut count) = (Vec::new(), Prover::default(), 0);
-        while count < lines_max
-            && let Some(recorded) = reader.read_next()?
-        {
-            count += 1;
+        let (mut events, mut prover) = (Vec::new(), Prover::default());
+        let mut take = |line: &[u8], event| {
             if has_integrity {
-                prover.push(&recorded.line);
+                prover.push(line);
             }
-            events.push(recorded.event);
+            events.push(event);
+        };
+        let mut left = lines_max;
+        while left > 0 && reader.read_with(&mut take)?.is_some() {
+            left -= 1;
         }
         let run = events.first().map(|event: &ExchangeEvent| event.run_id).ok_or_else(no_events)?;
         Ok(Self { run, events, prover })
