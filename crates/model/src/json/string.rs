@@ -93,7 +93,12 @@ pub(super) fn token_is(token: &str, text: &str) -> bool {
     // An escape is always longer than what it stands for.
     match token.len().cmp(&(text.len() + 2)) {
         Ordering::Less => false,
-        Ordering::Equal => token.as_bytes()[1..].starts_with(text.as_bytes()) && !text.contains('\\'),
+        Ordering::Equal => {
+            // The first letter tells most names of one length apart, for less than a call.
+            token.as_bytes().get(1) == text.as_bytes().first().or(Some(&b'"'))
+                && token.as_bytes()[1..].starts_with(text.as_bytes())
+                && !text.contains('\\')
+        }
         Ordering::Greater => {
             let first = token.as_bytes()[1];
             (first == b'\\' || text.as_bytes().first() == Some(&first)) && decode(token) == text

@@ -30,7 +30,8 @@ pub(super) fn all(session: &Session) -> Vec<(TurnId, ItemRecord)> {
     let mut of_message = HashMap::new();
     items.extend(session.calls.iter().filter_map(|call| of_call(call, &mut of_message)));
     items.extend(session.facts.iter().filter_map(of_fact));
-    let mut places = HashMap::new();
+    // Every event of the session is put in, so the hash has to be a quick one.
+    let mut places = HashMap::<_, _, foldhash::fast::FixedState>::default();
     for (number, turn) in session.turns.iter().enumerate() {
         places.extend(turn.events.iter().enumerate().map(|(place, at)| ((TurnId(number), *at), place)));
     }
@@ -62,15 +63,16 @@ fn words(message: &Message, items: &mut Vec<Placed>) {
 fn of_block(message: &Message, number: usize, block: &Block) -> Option<Placed> {
     let Block::Recorded(recorded) = block else { return None };
     let turn = message.turn?;
+    let fields = PayloadFields::parse(recorded.as_str());
     let new = |kind| new_item(message.at, number, kind, &message.time);
-    let record = match &*PayloadFields::parse(recorded.as_str()).text("type").unwrap_or_default() {
+    let record = match &*fields.text("type").unwrap_or_default() {
         "text" => {
-            let said = text_of(block, "text").unwrap_or_default();
+            let said = fields.text("text").unwrap_or_default();
             ItemRecord { summary: Some(shortened(&said)), ..new(ItemKind::AgentMessage) }
         }
         "thinking" => {
             // By its hash alone: nobody who reads records gets at its words.
-            let thought = text_of(block, "thinking").filter(|thought| !thought.is_empty());
+            let thought = fields.text("thinking").filter(|thought| !thought.is_empty());
             let metadata = thought.map(|thought| {
                 let hash = hex(&Sha256::digest(thought.as_bytes()));
                 RawJson::parse(&format!(r#"{{"sha256":"{hash}"}}"#)).expect("a hash needs no escape")
