@@ -122,7 +122,7 @@ impl SessionBuilder {
 
     /// Takes what an event says of usage.
     pub(crate) fn use_tokens(&mut self, event: &ExchangeEvent) {
-        if event.event_type.known().is_some_and(UsageBuilder::wants) {
+        if event.event_type.known().is_some_and(UsageBuilder::may_tell) {
             self.usage.push(event, &PayloadFields::of(event));
         }
     }

@@ -139,6 +139,11 @@ impl UsageBuilder {
         matches!(event_type, EventType::RunStarted | EventType::MessageAssistant)
     }
 
+    /// Tells whether events of this type say anything about usage, also that some of it is lost.
+    pub(crate) fn may_tell(event_type: EventType) -> bool {
+        Self::wants(event_type) || event_type == EventType::StepCompleted
+    }
+
     /// Tells whether a line of a transcript may say anything about usage, also that some of it is lost.
     #[must_use]
     pub fn wants_line(event_type: EventType, line: &[u8]) -> bool {
@@ -148,7 +153,7 @@ impl UsageBuilder {
 
     /// Takes an event.
     pub fn push(&mut self, event: &ExchangeEvent) {
-        if event.event_type.known().is_some_and(Self::wants) {
+        if event.event_type.known().is_some_and(Self::may_tell) {
             self.push_read(event, &PayloadFields::of(event));
         }
     }

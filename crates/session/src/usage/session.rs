@@ -20,7 +20,7 @@ pub(crate) struct SessionUsage {
 impl SessionUsage {
     pub(crate) fn push(&mut self, event: &ExchangeEvent, fields: &PayloadFields<'_>) {
         let Word::Known(event_type) = event.event_type else { return };
-        if !UsageBuilder::wants(event_type) || copied_from(event).is_some() {
+        if !UsageBuilder::may_tell(event_type) || copied_from(event).is_some() {
             return;
         }
         if event_type == EventType::RunStarted {
