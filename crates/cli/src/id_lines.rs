@@ -1,9 +1,12 @@
 //! Ids as they are printed: the part that is enough to name one stands out, and lists of them are aligned.
 
 use anstyle::Style;
-use steno_library::{Candidate, IdIndex, ShortestPart};
+use steno_library::{Candidate, IdIndex, Library, ShortestPart};
 use steno_model::{RunId, Timestamp};
 use steno_views::{Lines, cut, visible};
+
+use crate::failure::Failure;
+use crate::output::colors_are_on;
 
 /// How much of a title is shown in a list of candidates.
 const TITLE_CHARS_MAX: usize = 60;
@@ -17,6 +20,32 @@ pub fn marked(id: &str, part: ShortestPart) -> String {
         text => format!("{dim}{text}{dim:#}"),
     };
     format!("{}{bold}{}{bold:#}{}", faint(before), visible(part, Lines::Escape), faint(behind))
+}
+
+/// Marks ids that are printed anywhere. Without colours nothing is looked up.
+pub struct IdMarks(Option<IdIndex<RunId>>);
+
+impl IdMarks {
+    /// Takes the ids of a store.
+    pub fn of(library: &Library) -> Result<Self, Failure> {
+        let index = if colors_are_on() { Some(library.index()?.clone()) } else { None };
+        Ok(Self(index))
+    }
+
+    /// Marks nothing.
+    pub fn none() -> Self {
+        Self(None)
+    }
+
+    /// Returns a text with the part marked that is enough, if it is an id of the store.
+    pub fn mark(&self, text: &str) -> String {
+        let known = self.0.as_ref().and_then(|index| {
+            let exact = index.exact(text);
+            let (_, meaning) = exact.first()?;
+            Some(index.shortest(text, meaning))
+        });
+        known.map_or_else(|| visible(text, Lines::Escape).into_owned(), |part| marked(text, part))
+    }
 }
 
 /// Marks the id in the words that name a run, `run 550e8400-…`, and dims the rest of them. Where they have only the beginning
@@ -88,6 +117,16 @@ mod tests {
             format!("{bold}01a1c{bold:#}{dim}c9a{dim:#}")
         );
         assert_eq!(marked("01a1", ShortestPart::Beginning(4)), format!("{bold}01a1{bold:#}"));
+    }
+
+    #[test]
+    fn ids_of_the_store_are_marked_and_other_texts_are_shown_as_they_are() {
+        let id = "550e8400-e29b-41d4-a716-446655440000";
+        let marks = IdMarks(Some(IdIndex::new([(id.to_owned(), RunId::parse(id).unwrap())])));
+        assert_eq!(marks.mark(id), marked(id, ShortestPart::Beginning(4)));
+        assert_eq!(marks.mark("total"), "total");
+        assert_eq!(marks.mark("\u{1b}[2J"), "\\u{1b}[2J");
+        assert_eq!(IdMarks::none().mark(id), id);
     }
 
     #[test]

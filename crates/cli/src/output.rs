@@ -91,6 +91,11 @@ impl Output {
     }
 }
 
+/// Tells whether colours reach whoever reads stdout.
+pub fn colors_are_on() -> bool {
+    AutoStream::choice(&io::stdout()) != anstream::ColorChoice::Never
+}
+
 /// Asks how wide the terminal is that stdout goes to.
 fn terminal_width() -> Option<usize> {
     let stdout = io::stdout();

@@ -4,11 +4,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::json;
+use steno_library::Library;
 use steno_vault::{SourceUsage, Usage, Vault};
 use steno_views::{Lines, count, visible};
 
 use crate::args::{DuArgs, DuGroup};
 use crate::failure::{Exit, Failure, Outcome};
+use crate::id_lines::IdMarks;
 use crate::output::{Output, size};
 use crate::runs;
 use crate::settings::Settings;
@@ -47,7 +49,11 @@ pub fn run(args: &DuArgs, settings: &Settings, output: &mut Output) -> Outcome {
     if args.json {
         print_json(&rows, &usage, (transcripts, superseded), output);
     } else {
-        print(&rows, &usage, args, output);
+        let marks = match args.by {
+            DuGroup::Session => IdMarks::of(&Library::new(Some(store)))?,
+            DuGroup::Agent | DuGroup::Project | DuGroup::File => IdMarks::none(),
+        };
+        print(&rows, &usage, args, &marks, output);
         output.line(&format!("transcripts {:>8}", size(transcripts)));
         if superseded > 0 {
             output.line(&format!(
@@ -73,11 +79,15 @@ fn name_of(source: &SourceUsage, by: DuGroup) -> String {
     }
 }
 
-fn print(rows: &[(String, Sum)], usage: &Usage, args: &DuArgs, output: &mut Output) {
+fn print(rows: &[(String, Sum)], usage: &Usage, args: &DuArgs, marks: &IdMarks, output: &mut Output) {
     let shown = if args.all { rows.len() } else { rows.len().min(ROWS_MAX) };
     output.line("   alone   source  files");
     for (name, sum) in &rows[..shown] {
-        let name = visible(name, Lines::Escape);
+        // A session stands behind its agent.
+        let name = match name.rsplit_once(' ') {
+            Some((agent, session)) => format!("{} {}", visible(agent, Lines::Escape), marks.mark(session)),
+            None => visible(name, Lines::Escape).into_owned(),
+        };
         output.line(&format!("{:>8} {:>8} {:>6}  {name}", size(sum.own), size(sum.bytes), sum.files));
     }
     if shown < rows.len() {

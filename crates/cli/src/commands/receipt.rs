@@ -20,6 +20,7 @@ use crate::args::{
     ReceiptVerifyArgs,
 };
 use crate::failure::{Exit, Failure, Outcome, cannot};
+use crate::id_lines::IdMarks;
 use crate::output::Output;
 use crate::runs::{self, Found};
 use crate::settings::Settings;
@@ -67,9 +68,13 @@ fn read(thread: &str, wanted: Wanted, settings: &Settings) -> Result<ReadSession
 }
 
 fn list(args: &ReceiptLsArgs, settings: &Settings, output: &mut Output) -> Outcome {
+    let marks = match &args.records {
+        Some(_) => IdMarks::none(),
+        None => IdMarks::of(&runs::open_library(settings)?)?,
+    };
     let mut is_empty = true;
     let mut show = |turns: &[TurnRecord]| {
-        let columns = Columns::of(turns);
+        let columns = Columns::of(turns, &marks);
         for turn in turns {
             is_empty = false;
             if args.json {

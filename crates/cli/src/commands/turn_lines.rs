@@ -4,6 +4,8 @@ use anstyle::{AnsiColor, Style};
 use steno_model::records::{RecordStatus, TurnRecord};
 use steno_views::{Lines, cut, visible};
 
+use crate::id_lines::IdMarks;
+
 /// How wide the columns of turns, of how they stand and of times are.
 const TURN_CHARS: usize = "turn-0001".len();
 const STATUS_CHARS: usize = "in_progress".len();
@@ -13,17 +15,18 @@ const PROMPT_CHARS_MAX: usize = 100;
 const PROMPT_CHARS_MIN: usize = 20;
 
 /// How wide the columns are that have ids in them, which other systems choose as they like.
-pub struct Columns {
+pub struct Columns<'a> {
+    marks: &'a IdMarks,
     thread: usize,
     turn: usize,
 }
 
-impl Columns {
-    pub fn of(turns: &[TurnRecord]) -> Self {
+impl<'a> Columns<'a> {
+    pub fn of(turns: &[TurnRecord], marks: &'a IdMarks) -> Self {
         let widest = |id: fn(&TurnRecord) -> &str| {
             turns.iter().map(|turn| visible(id(turn), Lines::Escape).chars().count()).max().unwrap_or(0)
         };
-        Self { thread: widest(|turn| &turn.thread_id), turn: widest(|turn| &turn.id).max(TURN_CHARS) }
+        Self { marks, thread: widest(|turn| &turn.thread_id), turn: widest(|turn| &turn.id).max(TURN_CHARS) }
     }
 
     /// Returns a line for people: session, turn, how it stands, when it began, and the beginning of the prompt.
@@ -55,12 +58,13 @@ impl Columns {
             width.map_or(PROMPT_CHARS_MAX, |width| width.saturating_sub(used + 1).max(PROMPT_CHARS_MIN));
         let prompt = cut(turn.input_summary.as_deref().unwrap_or_default(), prompt_chars);
         let dim = Style::new().dimmed();
+        let thread_chars = shown(&turn.thread_id).chars().count();
+        let thread_padding = " ".repeat(self.thread.saturating_sub(thread_chars));
         let line = format!(
-            "{:<thread_chars$}  {:<turn_chars$}  {style}{status}{style:#}{padding}  {dim}{started}{dim:#}  {}",
-            shown(&turn.thread_id),
+            "{}{thread_padding}  {:<turn_chars$}  {style}{status}{style:#}{padding}  {dim}{started}{dim:#}  {}",
+            self.marks.mark(&turn.thread_id),
             shown(&turn.id),
             shown(&prompt),
-            thread_chars = self.thread,
             turn_chars = self.turn,
         );
         line.trim_end().to_owned()
@@ -78,7 +82,7 @@ mod tests {
             "input_summary": "ä".repeat(prompt_chars)});
         let turn: TurnRecord = serde_json::from_value(turn).unwrap();
         let dim = Style::new().dimmed();
-        let row = Columns::of(std::slice::from_ref(&turn)).row(&turn, width);
+        let row = Columns::of(std::slice::from_ref(&turn), &IdMarks::none()).row(&turn, width);
         let plain = row.replace(&dim.render().to_string(), "").replace(&dim.render_reset().to_string(), "");
         assert_eq!((plain.chars().count(), plain.ends_with('…')), (want_chars, is_cut), "{plain}");
     }

@@ -181,3 +181,24 @@ fn a_damaged_run_of_a_session_is_named_and_takes_nothing_from_the_others() {
         );
     }
 }
+
+#[test]
+fn lists_that_name_sessions_mark_what_is_enough_of_their_ids() {
+    let steno = Steno::new();
+    let used = json!({"role": "assistant", "blocks": [], "response": "r1", "model": "m", "final": true,
+        "usage": {"input_tokens": 1, "output_tokens": 2}});
+    steno.recorded(
+        SHOP,
+        &[
+            json!({"type": "run.started", "timestamp": TIME, "payload": {"name": "codex", "kind": "session"}}),
+            json!({"type": "step.started", "path": "turn-0001", "timestamp": TIME,
+                "payload": {"name": "turn-0001", "kind": "turn"}}),
+            json!({"type": "message.assistant", "path": "turn-0001", "timestamp": TIME, "payload": used}),
+        ],
+    );
+    for command in [&["ls"][..], &["usage", "--by", "session"], &["receipt", "ls"]] {
+        let shown = |color| steno.run(&[command, &["--color", color]].concat()).out;
+        assert!(shown("always").contains("\u{1b}[1m0199\u{1b}[0m"), "{command:?}: {}", shown("always"));
+        assert!(shown("never").contains(SHOP), "{command:?}: {}", shown("never"));
+    }
+}

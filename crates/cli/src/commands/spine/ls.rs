@@ -8,32 +8,36 @@ use steno_views::count;
 
 use crate::args::SpineLsArgs;
 use crate::failure::{Exit, Outcome};
+use crate::id_lines::IdMarks;
 use crate::output::{Output, size, state_word};
 use crate::runs;
 use crate::settings::Settings;
 
 pub fn run(args: &SpineLsArgs, settings: &Settings, output: &mut Output) -> Outcome {
-    let store = runs::need_store(settings)?;
+    let library = runs::need_library(settings)?;
+    let store = library.store()?;
     let mut spines = Vec::new();
     for thread in store.spines()? {
-        let look = look_at_spine(&store, &thread)?;
+        let look = look_at_spine(store, &thread)?;
         spines.push((thread, look));
     }
     if spines.is_empty() {
         return Err(super::no_spines());
     }
+    let marks = IdMarks::of(&library)?;
     let width = spines.iter().map(|(thread, _)| thread.as_str().len()).max().unwrap_or(0);
     for (thread, look) in &spines {
         if args.json {
             output.json_line(&line_json(thread, look));
         } else {
-            output.line(&line(thread, look, width));
+            let padding = " ".repeat(width - thread.as_str().len());
+            output.line(&format!("{}{padding}{}", marks.mark(thread.as_str()), columns(look)));
         }
     }
     Ok(Exit::Done)
 }
 
-fn line(thread: &ThreadId, look: &SpineLook, width: usize) -> String {
+fn columns(look: &SpineLook) -> String {
     const STATE_CHARS: usize = "recording".len();
     let style = match look.state {
         SpineState::Recording => AnsiColor::Cyan.on_default().bold(),
@@ -44,11 +48,10 @@ fn line(thread: &ThreadId, look: &SpineLook, width: usize) -> String {
     let state = state_word(look.state.as_str());
     let padding = " ".repeat(STATE_CHARS - state.len());
     format!(
-        "{thread:<width$}  {style}{state}{style:#}{padding}  {:>14}  {:>12}  {:>8}",
+        "  {style}{state}{style:#}{padding}  {:>14}  {:>12}  {:>8}",
         count(look.records, "record"),
         count(look.segments, "segment"),
         size(look.bytes),
-        thread = thread.as_str(),
     )
 }
 

@@ -3,30 +3,39 @@
 mod sources;
 mod table;
 
-use steno_session::usage::{each_once, grouped, row};
+use steno_library::Library;
+use steno_session::usage::{Column, each_once, grouped, row};
 
 use self::sources::{Answer, from_homes, from_paths, from_store};
 use self::table::print_table;
 use crate::args::UsageArgs;
 use crate::failure::{Exit, Failure, Outcome};
+use crate::id_lines::IdMarks;
 use crate::output::Output;
 use crate::runs::open_store;
 use crate::settings::Settings;
 
 pub fn run(args: &UsageArgs, settings: &Settings, output: &mut Output) -> Outcome {
+    let mut marks = None;
     let answer = if !args.paths.is_empty() {
         from_paths(&args.paths)?
     } else if args.live {
         from_homes("the store is not read (--live)")?
     } else if let Some(store) = open_store(settings)? {
+        marks = args
+            .by
+            .iter()
+            .any(|group| group.column() == Column::Session)
+            .then(|| IdMarks::of(&Library::new(Some(store.clone()))))
+            .transpose()?;
         from_store(&store, settings)?
     } else {
         from_homes(&format!("there is no store at `{}`", settings.store.value.display()))?
     };
-    print(args, answer, output)
+    print(args, answer, &marks.unwrap_or_else(IdMarks::none), output)
 }
 
-fn print(args: &UsageArgs, answer: Answer, output: &mut Output) -> Outcome {
+fn print(args: &UsageArgs, answer: Answer, marks: &IdMarks, output: &mut Output) -> Outcome {
     let Answer { usage, runs, files, sources } = answer;
     if files.is_enough {
         return Ok(Exit::Done);
@@ -49,7 +58,7 @@ fn print(args: &UsageArgs, answer: Answer, output: &mut Output) -> Outcome {
             output.json_line(row(key, used).as_str());
         }
     } else {
-        print_table(&groups, &by, output);
+        print_table(&groups, &by, marks, output);
     }
     files.check()?;
     if runs.damaged > 0 {

@@ -6,10 +6,11 @@ use anstyle::Style;
 use steno_session::usage::{Column, Group, Used};
 use steno_views::{Lines, visible};
 
+use crate::id_lines::IdMarks;
 use crate::output::Output;
 
 /// Prints rows and their total.
-pub fn print_table(groups: &BTreeMap<Group, Used>, by: &[Column], output: &mut Output) {
+pub fn print_table(groups: &BTreeMap<Group, Used>, by: &[Column], marks: &IdMarks, output: &mut Output) {
     let mut total = Used::default();
     for used in groups.values() {
         total.add(*used);
@@ -33,7 +34,13 @@ pub fn print_table(groups: &BTreeMap<Group, Used>, by: &[Column], output: &mut O
         .collect();
     let line = |row: &[String]| {
         let cells = row.iter().zip(&widths).enumerate().map(|(column, (cell, width))| {
-            if column < by.len() { format!("{cell:<width$}") } else { format!("{cell:>width$}") }
+            if column >= by.len() {
+                return format!("{cell:>width$}");
+            }
+            let padding = " ".repeat(width - cell.chars().count());
+            let is_session = by[column] == Column::Session;
+            let cell = if is_session { marks.mark(cell) } else { cell.clone() };
+            format!("{cell}{padding}")
         });
         cells.collect::<Vec<_>>().join("  ").trim_end().to_owned()
     };
