@@ -36,6 +36,7 @@ mod calls;
 mod fields;
 mod grouping;
 mod merge;
+mod path_tree;
 mod reports;
 mod session;
 mod speech;

@@ -4,12 +4,11 @@
 //! another one; in the last case its time is that of its own last fact, and what waits then says how it ended. One that is
 //! still open is taken for completed when the model's last response says that it was the last one.
 
-use std::collections::HashMap;
-
 use steno_model::Timestamp;
 use steno_model::json::JsonString;
 
 use crate::builder::{Incoming, response_key};
+use crate::path_tree::PathTree;
 use crate::session::{At, Call, EndedBy, RunNumber, StepId, Turn, TurnCost, TurnId, TurnStatus};
 use crate::turn_usage::TurnUsage;
 
@@ -25,7 +24,7 @@ const SYNTHETIC: &str = "<synthetic>";
 pub(crate) struct Turns {
     all: Vec<TurnFold>,
     /// The turn that goes on, or was last, at a path.
-    at: HashMap<String, TurnId>,
+    at: PathTree<TurnId>,
 }
 
 struct TurnFold {
@@ -56,18 +55,12 @@ struct LastSaid {
 impl Turns {
     /// Finds the turn whose step is at the path of an event.
     pub(crate) fn at_path(&self, incoming: &Incoming<'_>) -> Option<TurnId> {
-        self.at.get(&*incoming.event.path.to_text()).copied()
+        self.at.get(&incoming.event.path.to_text()).copied()
     }
 
     /// Finds the turn that a path lies in: the one that goes on, or was last, at the path or at the nearest one above it.
     pub(crate) fn around(&self, path: &str) -> Option<TurnId> {
-        let mut path = path;
-        loop {
-            if let Some(turn) = self.at.get(path) {
-                return Some(*turn);
-            }
-            path = parent(path)?;
-        }
+        self.at.around(path).map(|(turn, _)| *turn)
     }
 
     /// Returns the step of a turn.
@@ -79,10 +72,11 @@ impl Turns {
         let Incoming { event, fields, at, .. } = incoming;
         let path = event.path.to_text().into_owned();
         let id = TurnId(self.all.len());
+        let is_used = self.at.insert(&path, id).is_some();
         let turn = Turn {
             step,
             // A path that was a turn's before is told apart by where this one begins.
-            name: if self.at.contains_key(&path) { format!("{path}@{}", event.seq) } else { path.clone() },
+            name: if is_used { format!("{path}@{}", event.seq) } else { path },
             order,
             turn_id: fields.string("turn_id"),
             at: *at,
@@ -101,7 +95,6 @@ impl Turns {
             left_out: Vec::new(),
             others: Vec::new(),
         };
-        self.at.insert(path, id);
         self.all.push(TurnFold {
             turn,
             path: event.path.clone(),
@@ -274,12 +267,6 @@ impl TurnFold {
         }
         turn
     }
-}
-
-/// Returns the path above another. A dot in a step's name is written `\.`.
-fn parent(path: &str) -> Option<&str> {
-    let mut dots = path.rmatch_indices('.').filter(|(at, _)| !path[..*at].ends_with('\\'));
-    dots.next().map(|(at, _)| &path[..at])
 }
 
 impl LastSaid {
