@@ -184,8 +184,7 @@ impl Call {
         }
     }
 
-    /// Takes a result. What another one says more exactly replaces what was known: any outcome replaces `unknown`, and
-    /// `denied` replaces `failed`.
+    /// Takes a result. What another one says more exactly replaces what was known; see [`OutcomeRank`].
     fn answer(&mut self, found: CallResult) {
         self.is_answered = true;
         let Some(known) = &mut self.result else {
@@ -288,17 +287,51 @@ pub enum Effect {
     Unknown,
 }
 
+/// How much a word for an outcome counts; the largest wins, whatever comes first.
+///
+/// `denied` counts most, and any word more than `unknown`. Between them the router's word counts more than another's, then
+/// `interrupted` more than `failed` and that more than `ok`: who knows of a failure knows more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum OutcomeRank {
+    None,
+    Unknown,
+    Strange,
+    Known { is_router: bool, word: OutcomeWord },
+    Denied,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum OutcomeWord {
+    Ok,
+    /// An error, and no word for it.
+    Error,
+    Failed,
+    Interrupted,
+}
+
 impl CallResult {
+    fn outcome_rank(&self) -> OutcomeRank {
+        let is_router = is_router(self.outcome_fidelity.as_ref().or(self.fidelity.as_ref()));
+        let known = |word| OutcomeRank::Known { is_router, word };
+        match self.outcome.as_ref().map(JsonString::to_text).as_deref() {
+            None if self.error.is_some() => known(OutcomeWord::Error),
+            None => OutcomeRank::None,
+            Some("denied") => OutcomeRank::Denied,
+            Some("interrupted") => known(OutcomeWord::Interrupted),
+            Some("failed") => known(OutcomeWord::Failed),
+            Some("ok") => known(OutcomeWord::Ok),
+            Some("unknown") => OutcomeRank::Unknown,
+            Some(_) => OutcomeRank::Strange,
+        }
+    }
+
     /// Takes what another record of the same result knows more exactly.
     fn refine(&mut self, other: Self) {
-        let is = |outcome: &Option<JsonString>, word: &str| {
-            outcome.as_ref().is_some_and(|outcome| outcome.is(word))
-        };
-        let is_open = self.outcome.is_none() || is(&self.outcome, "unknown");
-        let is_denied = is(&self.outcome, "failed") && is(&other.outcome, "denied");
-        if (is_open && other.outcome.is_some()) || is_denied {
+        if other.outcome_rank() > self.outcome_rank() {
+            let fidelity = other.outcome_fidelity.or(other.fidelity);
+            self.outcome_fidelity = Some(fidelity.unwrap_or_else(|| "".into()));
             self.outcome = other.outcome;
-            self.error = self.error.take().or(other.error);
+            self.error = if self.error.is_none() { other.error } else { self.error.take() };
         }
         self.exit_code = self.exit_code.take().or(other.exit_code);
         let has_output = self.output.as_ref().is_some_and(|output| !output.is_null());
@@ -325,4 +358,102 @@ fn channel(fidelity: Option<&JsonString>) -> Channel {
 
 fn is_router(fidelity: Option<&JsonString>) -> bool {
     fidelity.is_some_and(|word| word.is(Fidelity::Router.as_str()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WORDS: [Option<&str>; 7] =
+        [Some("ok"), Some("failed"), Some("denied"), Some("interrupted"), Some("unknown"), Some("odd"), None];
+
+    /// All results that a record may tell, as far as their outcome goes.
+    fn results() -> Vec<CallResult> {
+        let mut results = Vec::new();
+        for word in WORDS {
+            for fidelity in [Some("router"), Some("agent_emitted"), None] {
+                for error in [None, Some("why")] {
+                    results.push(CallResult {
+                        outcome: word.map(JsonString::from),
+                        fidelity: fidelity.map(JsonString::from),
+                        error: error.map(JsonString::from),
+                        ..CallResult::default()
+                    });
+                }
+            }
+        }
+        results
+    }
+
+    fn outcome_of(results: &[&CallResult]) -> Outcome {
+        let mut known = results[0].clone();
+        for other in &results[1..] {
+            known.refine((*other).clone());
+        }
+        Call { result: Some(known), ..call() }.outcome()
+    }
+
+    fn call() -> Call {
+        Call {
+            at: At { run: crate::session::RunNumber::MAIN, seq: steno_model::Seq::FIRST },
+            time: steno_model::Timestamp::from_record("2026-06-08T08:00:00Z".into()),
+            turn: None,
+            step: None,
+            path: "".into(),
+            id: None,
+            called: None,
+            is_recorded: true,
+            name: None,
+            input: None,
+            fidelity: None,
+            class: None,
+            extra: Vec::new(),
+            result: None,
+            is_answered: true,
+            amendments: Vec::new(),
+            approvals: Vec::new(),
+            children: Vec::new(),
+            response: None,
+        }
+    }
+
+    #[test]
+    fn the_outcome_of_three_results_is_the_same_in_every_order() {
+        let results = results();
+        let mut compared = 0;
+        for first in &results {
+            for second in &results {
+                for third in &results {
+                    let want = outcome_of(&[first, second, third]);
+                    for order in [[first, third, second], [second, first, third], [third, second, first]] {
+                        assert_eq!(outcome_of(&order), want, "{first:?} {second:?} {third:?}");
+                        compared += 1;
+                    }
+                }
+            }
+        }
+        assert_eq!(compared, 3 * 42 * 42 * 42);
+    }
+
+    #[test]
+    fn a_result_more_makes_an_outcome_no_less_exact() {
+        let of = |word: &str, fidelity: &str| CallResult {
+            outcome: Some(word.into()),
+            fidelity: Some(fidelity.into()),
+            ..CallResult::default()
+        };
+        let agent = |word| of(word, "agent_emitted");
+        for (known, more, want) in [
+            (agent("unknown"), agent("ok"), Outcome::Ok),
+            (agent("failed"), agent("denied"), Outcome::Denied),
+            (of("failed", "router"), agent("denied"), Outcome::Denied),
+            (agent("ok"), agent("failed"), Outcome::Failed),
+            (agent("failed"), agent("interrupted"), Outcome::Interrupted),
+            (agent("failed"), of("ok", "router"), Outcome::Ok),
+            (of("unknown", "router"), agent("ok"), Outcome::Ok),
+        ] {
+            assert_eq!(outcome_of(&[&known, &more]), want, "{known:?} {more:?}");
+            assert_eq!(outcome_of(&[&more, &known]), want, "{more:?} {known:?}");
+        }
+    }
 }

@@ -64,6 +64,8 @@ pub struct CallResult {
     pub given: Option<RawJson>,
     /// How the call ended: `ok`, `failed`, `denied`, `interrupted`, `unknown`.
     pub outcome: Option<JsonString>,
+    /// Who said how the call ended, where that is not who saw the rest.
+    pub(crate) outcome_fidelity: Option<JsonString>,
     /// Why it failed.
     pub error: Option<JsonString>,
     /// The exit code, where the provider gives one as a number.
