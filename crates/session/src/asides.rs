@@ -17,7 +17,7 @@ impl SessionBuilder {
             path: incoming.event.path.clone(),
             request: fields.string("name"),
             tool_call_id: fields.string("tool_call_id"),
-            call: fields.string("tool_call_id").and_then(|id| self.calls.last(&id)),
+            call: fields.string("tool_call_id").and_then(|id| self.calls.last(&id, turn)),
             is_asked: !is_end,
             state: if is_end { State::of_end(fields.error().is_some()) } else { State::Open },
             decision: answer.string("decision"),
@@ -32,6 +32,9 @@ impl SessionBuilder {
         let key = (incoming.at.run, name);
         let known = if is_end { self.asked.get(&key).copied() } else { None };
         let known = known.or_else(|| self.approval_again(&asked, incoming));
+        if known.is_none() && asked.call.is_none() && incoming.is_again {
+            return;
+        }
         let id = known.unwrap_or(ApprovalId(self.approvals.len()));
         self.reports.add(Subject::Approval(id), incoming.turn, incoming.at);
         if !is_end {
@@ -47,11 +50,12 @@ impl SessionBuilder {
         self.approvals.push(asked);
     }
 
-    /// Finds the approval of the same call that another run has told.
-    fn approval_again(&self, asked: &Approval, incoming: &Incoming<'_>) -> Option<ApprovalId> {
-        let call = &self.calls.all[asked.call?.0];
-        let is_elsewhere = |id: &&ApprovalId| self.approvals[id.0].at.run != incoming.at.run;
-        call.approvals.iter().find(is_elsewhere).copied()
+    /// Finds the approval that another run has told: the n-th question of a run about a call is the n-th of another.
+    fn approval_again(&mut self, asked: &Approval, incoming: &Incoming<'_>) -> Option<ApprovalId> {
+        let call = asked.call?;
+        let count = self.asks.entry((call, incoming.at.run)).or_default();
+        *count += 1;
+        self.calls.all[call.0].approvals.get(*count - 1).copied()
     }
 
     pub(crate) fn child(&mut self, incoming: &Incoming<'_>, step: Option<StepId>, is_end: bool) {
@@ -61,7 +65,7 @@ impl SessionBuilder {
         let error = fields.error();
         let state = if is_end { State::of_end(error.is_some()) } else { State::Open };
         let tool_call_id = fields.string("tool_call_id");
-        let call = tool_call_id.as_ref().and_then(|id| self.calls.last(id));
+        let call = tool_call_id.as_ref().and_then(|id| self.calls.last(id, turn));
         if let Some(known) =
             self.children_by_run.get(&run_id).or_else(|| self.child_of_call(call, incoming)).copied()
         {

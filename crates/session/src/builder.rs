@@ -11,7 +11,7 @@ use crate::grouping::Grouping;
 use crate::reports::{Reports, Subject};
 use crate::session::{
     Approval, ApprovalId, At, Branch, Call, CallNumber, CallResult, ChildId, ChildLink, Fact, FactId, Item,
-    ItemKind, Message, Response, RunHead, RunNumber, Session, StepId, TurnId,
+    ItemKind, Message, Response, ResponseId, RunHead, RunNumber, Session, StepId, TurnId,
 };
 use crate::state::State;
 use crate::steps::StepFold;
@@ -33,10 +33,14 @@ pub struct SessionBuilder {
     pub(crate) facts: Vec<Fact>,
     pub(crate) items: Vec<Item>,
     pub(crate) grouping: Grouping,
+    /// How many calls of a response, from the first on, have their results.
+    answered: (ResponseId, usize),
     /// Responses that turned out to be one with an earlier one.
     pub(crate) absorbed: Vec<bool>,
     /// The last question with a name, by the run and the request's name.
     pub(crate) asked: HashMap<(RunNumber, String), ApprovalId>,
+    /// How often each run has asked about a call.
+    pub(crate) asks: HashMap<(CallNumber, RunNumber), usize>,
     /// Children by the run that names them.
     pub(crate) children_by_run: HashMap<RunId, ChildId>,
     links: Vec<(RunId, Option<StepId>)>,
@@ -91,8 +95,10 @@ impl SessionBuilder {
             facts: Vec::new(),
             items: Vec::new(),
             grouping: Grouping::default(),
+            answered: (ResponseId(0), 0),
             absorbed: Vec::new(),
             asked: HashMap::new(),
+            asks: HashMap::new(),
             children_by_run: HashMap::new(),
             links: Vec::new(),
             step_now: None,
@@ -214,8 +220,10 @@ impl SessionBuilder {
                 *self.unknown_records.entry(name).or_default() += 1;
             }
             "unknown" => {}
-            "amend" => match self.calls.amended(&incoming.fields, self.content) {
+            "amend" => match self.calls.amended(&incoming.fields, turn) {
+                Some(call) if incoming.is_again => self.tells_of(call, incoming),
                 Some(call) => {
+                    self.calls.amend(call, &incoming.fields, self.content);
                     if let Some(result) = &mut self.calls.all[call.0].result {
                         result.amended = Some(incoming.at);
                     }
@@ -299,8 +307,12 @@ impl SessionBuilder {
     pub(crate) fn end_answered(&mut self) {
         let Some(now) = self.grouping.now() else { return };
         let calls = &self.responses[now.0].calls;
-        let is_answered = |call: &CallNumber| self.calls.all[call.0].result.is_some();
-        if !calls.is_empty() && calls.iter().all(is_answered) {
+        let is_answered = |call: &&CallNumber| self.calls.all[call.0].result.is_some();
+        if self.answered.0 != now {
+            self.answered = (now, 0);
+        }
+        self.answered.1 += calls[self.answered.1..].iter().take_while(is_answered).count();
+        if !calls.is_empty() && self.answered.1 == calls.len() {
             self.grouping.answered();
         }
     }

@@ -8,7 +8,7 @@ use steno_model::{Fidelity, Vocabulary as _};
 
 use crate::call_ids::{CallIds, Channel, Told};
 use crate::fields::PayloadFields;
-use crate::session::{At, Call, CallNumber, CallResult};
+use crate::session::{At, Call, CallNumber, CallResult, TurnId};
 
 /// All calls so far, in the order of their first report.
 #[derive(Default)]
@@ -100,9 +100,10 @@ impl Calls {
         &mut self,
         block: &PayloadFields<'_>,
         result: CallResult,
+        turn: Option<TurnId>,
         content: Content,
     ) -> Option<(CallNumber, bool)> {
-        let number = self.last(&block.string("tool_id")?)?;
+        let number = self.last(&block.string("tool_id")?, turn)?;
         let call = &mut self.all[number.0];
         if call.result.is_some() {
             return Some((number, false));
@@ -113,10 +114,14 @@ impl Calls {
         Some((number, true))
     }
 
-    /// Takes what became known of a call later; returns it, if there is one.
-    pub(crate) fn amended(&mut self, fields: &PayloadFields<'_>, content: Content) -> Option<CallNumber> {
+    /// Finds the call that something became known of later.
+    pub(crate) fn amended(&mut self, fields: &PayloadFields<'_>, turn: Option<TurnId>) -> Option<CallNumber> {
         let id = fields.string("tool_call_id").or_else(|| fields.string("name"))?;
-        let number = self.last(&id)?;
+        self.last(&id, turn)
+    }
+
+    /// Takes what became known of a call later.
+    pub(crate) fn amend(&mut self, number: CallNumber, fields: &PayloadFields<'_>, content: Content) {
         let call = &mut self.all[number.0];
         let facts = fields.object("result");
         let result = call.result.get_or_insert_default();
@@ -132,12 +137,11 @@ impl Calls {
         result.outcome = facts.string("outcome").or(result.outcome.take());
         result.exit_code = facts.json("exit_code").or(result.exit_code.take());
         result.error = facts.error().or(result.error.take());
-        Some(number)
     }
 
-    /// Returns the last call with this id.
-    pub(crate) fn last(&self, id: &JsonString) -> Option<CallNumber> {
-        self.ids.last(id)
+    /// Returns the last call with this id: of the turn, if it has one.
+    pub(crate) fn last(&mut self, id: &JsonString, turn: Option<TurnId>) -> Option<CallNumber> {
+        self.ids.last(id, turn)
     }
 
     fn reported(
@@ -148,15 +152,13 @@ impl Calls {
         new: Call,
     ) -> Reported {
         let report = (told, channel(fidelity), new.at.run);
-        if let Some(number) = id.as_ref().and_then(|id| self.ids.report(id, report)) {
-            return Reported { number, is_new: false };
+        let next = CallNumber(self.all.len());
+        let number = id.as_ref().map_or(next, |id| self.ids.report(id, report, new.turn, next));
+        let is_new = number == next;
+        if is_new {
+            self.all.push(Call { id, ..new });
         }
-        let number = CallNumber(self.all.len());
-        if let Some(id) = &id {
-            self.ids.add(id, number);
-        }
-        self.all.push(Call { id, ..new });
-        Reported { number, is_new: true }
+        Reported { number, is_new }
     }
 }
 

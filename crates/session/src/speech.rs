@@ -99,13 +99,15 @@ impl SessionBuilder {
             let call = self.calls.used(&block.fields, new_call(incoming), self.content).number;
             self.tells_of(call, incoming);
             let calls = &mut self.responses[response.0].calls;
-            if calls.contains(&call) {
+            let known = &mut self.calls.all[call.0].response;
+            // A call is rarely in the words of two responses.
+            let is_here = known.is_some_and(|known| known == response || calls.contains(&call));
+            if is_here {
                 blocks.push(Block::Elsewhere);
             } else {
                 calls.push(call);
                 blocks.push(Block::Call(call));
             }
-            let known = &mut self.calls.all[call.0].response;
             *known = known.or(Some(response));
         }
         let id = self.say(Message { blocks, ..message(incoming, Speaker::Model) });
@@ -131,7 +133,7 @@ impl SessionBuilder {
             return false;
         }
         let result = crate::session::CallResult { at: None, ..new_result(incoming) };
-        let found = self.calls.answered_in_message(&block.fields, result, self.content);
+        let found = self.calls.answered_in_message(&block.fields, result, incoming.turn, self.content);
         let Some((call, has_waited)) = found else { return false };
         self.tells_of(call, incoming);
         if !has_waited {
