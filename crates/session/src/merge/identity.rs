@@ -3,8 +3,8 @@
 //! Only ids that the provider made count across runs. A fact without one is known by its words, in the turn that both runs
 //! have: that is a match, and no proof.
 
-use std::collections::HashMap;
 use std::collections::hash_map::DefaultHasher;
+use std::collections::{HashMap, HashSet};
 use std::hash::{Hash as _, Hasher as _};
 
 use steno_model::{EventType, ExchangeEvent};
@@ -20,8 +20,10 @@ pub(super) type Counts = HashMap<String, u64>;
 pub(super) struct Identities {
     /// By what shows that it is the same.
     exact: HashMap<String, usize>,
-    /// By what makes it look the same.
-    alike: HashMap<String, usize>,
+    /// By what makes it look the same, in the order in which they were added.
+    alike: HashMap<String, Vec<usize>>,
+    /// The channels on which a message has an id.
+    channels: HashMap<usize, Vec<String>>,
     /// The turns that have usage.
     with_usage: HashMap<String, usize>,
     /// The turn of each fact that has an id.
@@ -49,90 +51,114 @@ pub(super) enum Known {
 
 /// What identifies a fact.
 #[derive(Default)]
-struct Keys {
+pub(super) struct Keys {
     /// Each one alone shows that it is the same.
     exact: Vec<String>,
     alike: Option<String>,
+    /// Whether it is a message with an id.
+    has_id: bool,
     /// Whether it tells usage.
     has_usage: bool,
     /// Whether it tells nothing else.
     is_usage: bool,
 }
 
+/// What a run is compared with.
+pub(super) struct Comparison {
+    channel: String,
+    /// The facts of the session that the run has.
+    taken: HashSet<usize>,
+    /// How many facts that look the same were passed, by their key and whether the run's fact has an id.
+    passed: HashMap<(String, bool), usize>,
+}
+
+impl Comparison {
+    pub(super) fn new(channel: Option<&str>) -> Self {
+        let channel = channel.unwrap_or_default().to_owned();
+        Self { channel, taken: HashSet::new(), passed: HashMap::new() }
+    }
+
+    /// Takes note that the run has a fact of the session.
+    pub(super) fn take(&mut self, node: usize) {
+        self.taken.insert(node);
+    }
+}
+
 impl Identities {
-    /// Takes a fact of the run whose order counts.
-    pub(super) fn learn(
-        &mut self,
-        event: &ExchangeEvent,
-        turn: Option<&str>,
-        counts: &mut Counts,
-        node: usize,
-    ) {
-        let keys = keys(event, turn.unwrap_or_default(), counts);
-        self.keep(keys, event, turn, node);
-    }
-
-    /// Takes a fact that another run has added; its keys were counted when it was looked for.
-    pub(super) fn add(
-        &mut self,
-        event: &ExchangeEvent,
-        turn: Option<&str>,
-        counts: &mut Counts,
-        node: usize,
-    ) {
-        // Looked for before, so that the numbers are those of the last look.
-        let keys = keys_again(event, turn.unwrap_or_default(), counts);
-        self.keep(keys, event, turn, node);
-    }
-
-    fn keep(&mut self, keys: Keys, event: &ExchangeEvent, turn: Option<&str>, node: usize) {
-        if keys.has_usage
-            && let Some(turn) = turn
-        {
+    /// Takes a fact that a run on a channel has added.
+    pub(super) fn add(&mut self, keys: &Keys, turn: Option<&str>, node: usize, channel: &str) {
+        if let Some(turn) = turn.filter(|_| keys.has_usage) {
             self.with_usage.entry(turn.to_owned()).or_insert(node);
         }
-        for key in keys.exact {
+        for key in &keys.exact {
             if let Some(turn) = turn {
                 self.turns.entry(key.clone()).or_insert_with(|| turn.to_owned());
             }
-            self.exact.entry(key).or_insert(node);
         }
-        if let Some(key) = keys.alike {
-            self.alike.entry(key).or_insert(node);
+        if let Some(key) = &keys.alike {
+            self.alike.entry(key.clone()).or_default().push(node);
         }
+        self.name(keys, node, channel);
+    }
+
+    /// Takes note how something looks.
+    pub(super) fn see(&mut self, event: &ExchangeEvent) {
         if let Some(look) = look(event) {
             *self.looks.entry(look).or_default() += 1;
         }
     }
 
-    /// Looks for a fact of another run.
-    pub(super) fn find(&self, event: &ExchangeEvent, turn: Option<&str>, counts: &mut Counts) -> Known {
-        let keys = keys(event, turn.unwrap_or_default(), counts);
-        if let Some(node) = keys.exact.iter().find_map(|key| self.exact.get(key)) {
-            return Known::SameFact(*node);
+    /// Takes the ids that a run on a channel has for a fact.
+    pub(super) fn name(&mut self, keys: &Keys, node: usize, channel: &str) {
+        for key in &keys.exact {
+            self.exact.entry(key.clone()).or_insert(node);
         }
+        if keys.has_id {
+            let channels = self.channels.entry(node).or_default();
+            if !channels.iter().any(|known| known == channel) {
+                channels.push(channel.to_owned());
+            }
+        }
+    }
+
+    /// Finds a fact by what shows that it is the same.
+    pub(super) fn same(&self, keys: &Keys, turn: Option<&str>, matching: Matching) -> Option<usize> {
+        let counts = |key: &&String| matching == Matching::Likeness || is_id(key);
+        keys.exact.iter().filter(counts).find_map(|key| {
+            // An id that is used again in another turn is another call's.
+            let known = self.turns.get(key).map(String::as_str);
+            let is_elsewhere = may_return(key) && turn.is_some() && known.is_some() && known != turn;
+            self.exact.get(key).filter(|_| !is_elsewhere).copied()
+        })
+    }
+
+    /// Looks for a fact of another run that no id shows to be known.
+    pub(super) fn find(&self, keys: &Keys, turn: Option<&str>, run: &mut Comparison) -> Known {
         if let Some(node) = turn.filter(|_| keys.is_usage).and_then(|turn| self.with_usage.get(turn)) {
             return Known::UsageElsewhere(*node);
         }
-        match keys.alike.and_then(|key| self.alike.get(&key)) {
-            Some(node) => Known::Alike(*node),
+        match keys.alike.as_ref().and_then(|key| self.alike(key, keys.has_id, run)) {
+            Some(node) => Known::Alike(node),
             None => Known::New,
         }
     }
 
+    /// Finds the first message that says the same and that the run does not have yet. On one channel, different ids are
+    /// different messages.
+    fn alike(&self, key: &str, has_id: bool, run: &mut Comparison) -> Option<usize> {
+        let nodes = self.alike.get(key)?;
+        let passed = run.passed.entry((key.to_owned(), has_id)).or_default();
+        let is_other = |node: &usize| {
+            let channels = self.channels.get(node).filter(|_| has_id);
+            run.taken.contains(node) || channels.is_some_and(|channels| channels.contains(&run.channel))
+        };
+        *passed += nodes[*passed..].iter().take_while(|node| is_other(node)).count();
+        nodes.get(*passed).copied()
+    }
+
     /// Looks for a fact of another run by the provider's ids alone. `is_own` tells that no other run has its turn.
-    pub(super) fn find_id(
-        &self,
-        event: &ExchangeEvent,
-        turn: Option<&str>,
-        counts: &mut Counts,
-        is_own: bool,
-    ) -> Known {
-        let keys = keys(event, turn.unwrap_or_default(), counts);
+    pub(super) fn find_id(keys: &Keys, is_own: bool) -> Known {
         let mut ids = keys.exact.iter().filter(|key| is_id(key));
-        if let Some(node) = ids.clone().find_map(|key| self.exact.get(key)) {
-            return Known::SameFact(*node);
-        }
         match () {
             () if is_own || ids.any(|key| stands_alone(key)) => Known::New,
             () if keys.has_usage => Known::Usage,
@@ -140,14 +166,23 @@ impl Identities {
         }
     }
 
-    /// Returns the turn of the session that has a fact, by its id.
-    pub(super) fn turn_of(&self, event: &ExchangeEvent, matching: Matching) -> Option<String> {
-        let keys = keys(event, "", &mut Counts::new());
+    /// Returns the turn of the session that has a fact, by its id. An id that the session has several times tells nothing.
+    pub(super) fn turn_of(
+        &self,
+        event: &ExchangeEvent,
+        matching: Matching,
+        counts: &mut Counts,
+    ) -> Option<String> {
+        let keys = Keys::of(event, "", counts);
         let is_known_by = |key: &&String| match matching {
             Matching::Ids => is_id(key),
             Matching::Likeness => !key.contains('\0'),
         };
-        let found = keys.exact.iter().filter(is_known_by);
+        let is_unique = |key: &&String| {
+            let base = key.rsplit_once(" #").map_or(key.as_str(), |(base, _)| base);
+            !may_return(key) || !self.exact.contains_key(&format!("{base} #2"))
+        };
+        let found = keys.exact.iter().filter(is_known_by).filter(is_unique);
         found.into_iter().find_map(|key| self.turns.get(key)).cloned()
     }
 
@@ -167,65 +202,59 @@ fn stands_alone(key: &str) -> bool {
     !["message ", "response ", "usage "].iter().any(|what| key.starts_with(what))
 }
 
-/// Returns the keys of an event. Keys that hold for one turn alone have a zero byte in them.
-fn keys(event: &ExchangeEvent, turn: &str, counts: &mut Counts) -> Keys {
-    keys_with(event, turn, &mut |key| {
-        let count = counts.entry(key.to_owned()).or_default();
-        *count += 1;
-        *count
-    })
+/// Tells whether a key is made of a call id, which an agent may use again.
+fn may_return(key: &str) -> bool {
+    ["call ", "result ", "approval ", "use ", "child of "].iter().any(|what| key.starts_with(what))
 }
 
-/// Returns the keys that the last look at the event gave.
-fn keys_again(event: &ExchangeEvent, turn: &str, counts: &Counts) -> Keys {
-    keys_with(event, turn, &mut |key| counts.get(key).copied().unwrap_or(1))
-}
-
-fn keys_with(event: &ExchangeEvent, turn: &str, count: &mut dyn FnMut(&str) -> u64) -> Keys {
-    let fields = PayloadFields::of(event);
-    let Some(event_type) = event.event_type.known() else {
-        let key = format!("other\0{turn}\0{:x}", hash(event.payload.as_str()));
-        return Keys { exact: vec![numbered(&key, count)], ..Keys::default() };
-    };
-    let is_end = matches!(event_type, EventType::StepCompleted | EventType::CallWorkflowCompleted);
-    match event_type {
-        EventType::RunStarted | EventType::RunCompleted => Keys::default(),
-        EventType::MessageUser => {
-            let words = format!("prompt\0{turn}\0{:x}", hash(&words(&fields)));
-            let id = fields.text("id").map(|id| format!("message {id}"));
-            let alike = Some(numbered(&words, count));
-            Keys { exact: id.into_iter().collect(), alike, ..Keys::default() }
+impl Keys {
+    /// Returns the keys of an event. Keys that hold for one turn alone have a zero byte in them.
+    pub(super) fn of(event: &ExchangeEvent, turn: &str, counts: &mut Counts) -> Self {
+        let fields = PayloadFields::of(event);
+        let Some(event_type) = event.event_type.known() else {
+            let key = format!("other\0{turn}\0{:x}", hash(event.payload.as_str()));
+            return Self { exact: vec![numbered(&key, counts)], ..Self::default() };
+        };
+        let is_end = matches!(event_type, EventType::StepCompleted | EventType::CallWorkflowCompleted);
+        match event_type {
+            EventType::RunStarted | EventType::RunCompleted => Self::default(),
+            EventType::MessageUser => {
+                let alike = format!("prompt\0{turn}\0{:x}", hash(&words(&fields)));
+                let id = fields.text("id").map(|id| format!("message {id}"));
+                let has_id = id.is_some();
+                Self { exact: id.into_iter().collect(), alike: Some(alike), has_id, ..Self::default() }
+            }
+            EventType::MessageAssistant => assistant(&fields, turn, counts),
+            EventType::ToolCall => of_call("call", &fields, turn, counts),
+            EventType::ToolResult => of_call("result", &fields, turn, counts),
+            EventType::CallWorkflowStarted | EventType::CallWorkflowCompleted => {
+                let mut exact: Vec<String> =
+                    event.child_run_id.map(|child| format!("child {child} {is_end}")).into_iter().collect();
+                if let Some(call) = fields.text("tool_call_id") {
+                    exact.extend(by_call(&format!("child of {call} {is_end}"), "", turn, counts));
+                }
+                Self { exact, ..Self::default() }
+            }
+            EventType::StepStarted | EventType::StepCompleted => step(&fields, turn, is_end, counts),
         }
-        EventType::MessageAssistant => assistant(&fields, turn, count),
-        EventType::ToolCall => of_call("call", &fields, count),
-        EventType::ToolResult => of_call("result", &fields, count),
-        EventType::CallWorkflowStarted | EventType::CallWorkflowCompleted => {
-            let child = event.child_run_id.map(|child| format!("child {child} {is_end}"));
-            let call = fields.text("tool_call_id").map(|id| format!("child of {id} {is_end}"));
-            Keys { exact: child.into_iter().chain(call).collect(), ..Keys::default() }
-        }
-        EventType::StepStarted | EventType::StepCompleted => step(&fields, turn, is_end, count),
     }
 }
 
-fn assistant(fields: &PayloadFields<'_>, turn: &str, count: &mut dyn FnMut(&str) -> u64) -> Keys {
+fn assistant(fields: &PayloadFields<'_>, turn: &str, counts: &mut Counts) -> Keys {
     let blocks = fields.items("blocks");
     let has_usage = fields.json_text("usage").is_some();
     let response = fields.text("response");
     if blocks.is_empty() {
         let id = response.map(|id| format!("usage {id}"));
         let total = fields.json_text("thread_tokens").map(|total| format!("total {total}"));
-        return Keys {
-            exact: id.into_iter().chain(total).collect(),
-            alike: None,
-            has_usage,
-            is_usage: has_usage,
-        };
+        let exact = id.into_iter().chain(total).collect();
+        return Keys { exact, has_usage, is_usage: has_usage, ..Keys::default() };
     }
     let mut exact: Vec<String> = fields.text("id").map(|id| format!("message {id}")).into_iter().collect();
+    let has_id = !exact.is_empty();
     let words = hash(&words(fields));
     if let Some(response) = response {
-        exact.push(numbered(&format!("response {response} {words:x}"), count));
+        exact.push(numbered(&format!("response {response} {words:x}"), counts));
     }
     let calls = blocks.iter().map(|block| {
         let block = PayloadFields::parse(block.get());
@@ -234,45 +263,60 @@ fn assistant(fields: &PayloadFields<'_>, turn: &str, count: &mut dyn FnMut(&str)
     });
     // A record that asks for one call is known by the call.
     if let Some(calls) = calls.collect::<Option<Vec<_>>>() {
-        exact.push(numbered(&format!("use {}", calls.join(" ")), count));
-        return Keys { exact, alike: None, has_usage, is_usage: false };
+        exact.extend(by_call(&format!("use {}", calls.join(" ")), "", turn, counts));
+        return Keys { exact, has_id, has_usage, ..Keys::default() };
     }
-    let alike = Some(numbered(&format!("words\0{turn}\0{words:x}"), count));
-    Keys { exact, alike, has_usage, is_usage: false }
+    let alike = Some(format!("words\0{turn}\0{words:x}"));
+    Keys { exact, alike, has_id, has_usage, is_usage: false }
 }
 
-fn of_call(what: &str, fields: &PayloadFields<'_>, count: &mut dyn FnMut(&str) -> u64) -> Keys {
+fn of_call(what: &str, fields: &PayloadFields<'_>, turn: &str, counts: &mut Counts) -> Keys {
+    // The router's report and the agent's are one call: each is counted apart.
     let fidelity = fields.text("fidelity").unwrap_or_default();
-    let key = fields.text("call_id").map(|id| {
-        // The router's report and the agent's are one call: each is counted apart.
-        let number = count(&format!("{what} {id} {fidelity}"));
-        format!("{what} {id} #{number}")
-    });
-    Keys { exact: key.into_iter().collect(), ..Keys::default() }
+    let id = fields.text("call_id");
+    let exact = id.map(|id| by_call(&format!("{what} {id}"), &fidelity, turn, counts));
+    Keys { exact: exact.into_iter().flatten().collect(), ..Keys::default() }
 }
 
-fn step(fields: &PayloadFields<'_>, turn: &str, is_end: bool, count: &mut dyn FnMut(&str) -> u64) -> Keys {
+/// Returns the keys of what a call id names: the n-th in its turn, and the n-th in its run.
+fn by_call(what: &str, apart: &str, turn: &str, counts: &mut Counts) -> Vec<String> {
+    let mut number = |turn: &str| {
+        let count = counts.entry(format!("{what}\0{apart}\0{turn}")).or_default();
+        *count += 1;
+        *count
+    };
+    let in_run = format!("{what} #{}", number(""));
+    match turn {
+        "" => vec![in_run],
+        _ => vec![format!("turn\0{turn}\0{what} #{}", number(turn)), in_run],
+    }
+}
+
+fn step(fields: &PayloadFields<'_>, turn: &str, is_end: bool, counts: &mut Counts) -> Keys {
     let kind = fields.text("kind").unwrap_or_default();
     let call = fields.text("tool_call_id");
-    let key = match (&*kind, call) {
-        ("turn", _) => return Keys { exact: vec![format!("turn\0{turn}\0{is_end}")], ..Keys::default() },
-        ("approval", Some(call)) => numbered(&format!("approval {call} {is_end}"), count),
-        ("compaction", _) => numbered(&format!("compaction\0{turn}\0{is_end}"), count),
+    let exact = match (&*kind, call) {
+        ("turn", _) => vec![format!("turn\0{turn}\0{is_end}")],
+        ("approval", Some(call)) => by_call(&format!("approval {call} {is_end}"), "", turn, counts),
+        ("compaction", _) => vec![numbered(&format!("{kind}\0{turn}\0{is_end}"), counts)],
         ("amend", Some(call)) => {
             let said = hash(fields.json_text("result").unwrap_or_default());
-            numbered(&format!("amend {call} {said:x}"), count)
+            vec![numbered(&format!("amend {call} {said:x}"), counts)]
         }
         _ => {
             let said = [fields.json_text("result"), fields.json_text("error")].map(Option::unwrap_or_default);
             let name = fields.text("name").unwrap_or_default();
-            numbered(&format!("{kind}\0{turn}\0{name}\0{is_end}\0{:x}", hash(&said.join("\0"))), count)
+            let said = hash(&said.join("\0"));
+            vec![numbered(&format!("{kind}\0{turn}\0{name}\0{is_end}\0{said:x}"), counts)]
         }
     };
-    Keys { exact: vec![key], ..Keys::default() }
+    Keys { exact, ..Keys::default() }
 }
 
-fn numbered(key: &str, count: &mut dyn FnMut(&str) -> u64) -> String {
-    format!("{key} #{}", count(key))
+fn numbered(key: &str, counts: &mut Counts) -> String {
+    let count = counts.entry(key.to_owned()).or_default();
+    *count += 1;
+    format!("{key} #{count}")
 }
 
 /// Returns the words of a message: its texts and thoughts, and what it calls.

@@ -11,13 +11,12 @@ mod turn_paths;
 
 use std::borrow::Cow;
 use std::cmp::Reverse;
-use std::collections::HashMap;
 
 use steno_model::json::JsonString;
 use steno_model::{EventType, ExchangeEvent, RunId, Timestamp};
 
-use self::identity::{Identities, Known, content_hash};
-use self::turn_paths::TurnPaths;
+use self::identity::{Comparison, Counts, Identities, Keys, Known, content_hash};
+use self::turn_paths::{PathMap, TurnPaths};
 use crate::builder::SessionBuilder;
 use crate::calls::Content;
 use crate::session::{Branch, RunHead, RunNumber, Session};
@@ -73,14 +72,14 @@ fn merge_in_order(id: RunId, runs: &[RunEvents], content: Content, matching: Mat
     let mut line = Line::default();
     for (number, (head, run)) in heads.iter_mut().zip(runs).enumerate() {
         match RunNumber(number) {
-            RunNumber::MAIN => line.begin(&run.events),
+            RunNumber::MAIN => line.begin(head, &run.events),
             run_number if has_provider_ids(head) => line.add(run_number, head, &run.events, matching),
             _ => line.compare(head, &run.events),
         }
     }
     let mut builder = SessionBuilder::of_runs(id, &ids, content);
     builder.runs = heads;
-    builder.branches = std::mem::take(&mut line.branches);
+    builder.branches = line.branches(runs);
     runs.iter().flat_map(|run| &run.events).for_each(|event| builder.use_tokens(event));
     line.fold(runs, &mut builder);
     builder.finish()
@@ -116,7 +115,8 @@ struct Line {
     nodes: Vec<Node>,
     identities: Identities,
     turns: TurnPaths,
-    branches: Vec<Branch>,
+    /// How many branches were cut.
+    branches: usize,
 }
 
 /// A fact, and what other runs say of the same one.
@@ -124,16 +124,10 @@ struct Node {
     /// The run and the place of its event.
     event: (RunNumber, usize),
     path: Option<JsonString>,
-    /// Whether it is part of a branch, or of nothing that is shown.
-    is_left_out: bool,
+    /// The branch that it is part of; it is not shown then.
+    branch: Option<usize>,
     again: Vec<Again>,
     next: Option<usize>,
-}
-
-impl Node {
-    fn new(run: RunNumber, place: usize, path: Option<JsonString>) -> Self {
-        Self { event: (run, place), path, is_left_out: false, again: Vec::new(), next: None }
-    }
 }
 
 /// What another run says.
@@ -145,79 +139,83 @@ struct Again {
     is_left_out: bool,
 }
 
-/// A fact of a run, where it goes.
-enum Place {
-    Known(usize),
-    New(usize),
+/// An event of a run that is added.
+struct NewEvent<'a> {
+    place: usize,
+    event: &'a ExchangeEvent,
+    /// Its path in the session, where that is not its own.
+    path: Option<JsonString>,
+    turn: Option<String>,
+    keys: Keys,
+    /// The same fact in the session, as ids show.
+    same: Option<usize>,
 }
 
 impl Line {
     /// Takes the run whose order counts.
-    fn begin(&mut self, events: &[ExchangeEvent]) {
-        let mut counts = HashMap::new();
+    fn begin(&mut self, head: &RunHead, events: &[ExchangeEvent]) {
+        let mut counts = Counts::new();
         for event in events {
-            self.turns.note(event, None);
+            self.turns.note(event);
         }
+        let channel = head.channel.as_deref().unwrap_or_default();
         for (place, event) in events.iter().enumerate() {
-            let turn = self.turns.turn_of(&event.path.to_text());
-            self.identities.learn(event, turn.as_deref(), &mut counts, place);
-            self.nodes.push(Node::new(RunNumber::MAIN, place, None));
-            if place > 0 {
-                self.nodes[place - 1].next = Some(place);
-            }
+            let path = event.path.to_text();
+            let turn = self.turns.turn_of(&path);
+            let keys = Keys::of(event, turn.unwrap_or_default(), &mut counts);
+            self.identities.add(&keys, turn, place, channel);
+            self.identities.see(event);
+            let next = (place + 1 < events.len()).then_some(place + 1);
+            let event = (RunNumber::MAIN, place);
+            self.nodes.push(Node { event, path: None, branch: None, again: Vec::new(), next });
         }
     }
 
     /// Adds what another run has.
     fn add(&mut self, run: RunNumber, head: &mut RunHead, events: &[ExchangeEvent], matching: Matching) {
         let paths = self.turns.map(events, head, &self.identities, matching);
-        let mut counts = HashMap::new();
+        let mut compared = Comparison::new(head.channel.as_deref());
+        let found = self.find_same(events, &paths, matching);
+        found.iter().filter_map(|found| found.same).for_each(|node| compared.take(node));
         // The beginning of the session is what all runs have.
         let mut last = 0;
+        // For each fact of the run, what it adds.
         let mut added = Vec::new();
-        for (place, event) in events.iter().enumerate() {
-            if matches!(event.event_type.known(), Some(EventType::RunStarted | EventType::RunCompleted)) {
-                continue;
-            }
-            let path = paths.path_of(event);
-            let text = path.as_ref().map_or_else(|| event.path.to_text(), JsonString::to_text);
-            let turn = self.turns.turn_of(&text);
-            let is_own = turn.as_ref().is_none_or(|turn| paths.is_own(turn));
-            let found = match matching {
-                Matching::Likeness => self.identities.find(event, turn.as_deref(), &mut counts),
-                Matching::Ids => self.identities.find_id(event, turn.as_deref(), &mut counts, is_own),
-            };
-            // The run that tells the turn's usage goes on telling it.
-            let is_its_own = |node: usize| self.nodes[node].event.0 == run;
-            let is_more = matches!(found, Known::UsageElsewhere(node) if is_its_own(node));
-            let found = if is_more { Known::New } else { found };
-            let again = |path: Option<JsonString>, is_left_out: bool| Again { run, place, path, is_left_out };
-            match found {
-                Known::SameFact(node) => {
-                    head.matched += 1;
-                    last = node;
-                    added.push(Place::Known(node));
-                    self.nodes[node].again.push(again(path, false));
+        for new in found {
+            let known = match (new.same, matching) {
+                (Some(node), _) => Known::SameFact(node),
+                (None, Matching::Likeness) => {
+                    self.identities.find(&new.keys, new.turn.as_deref(), &mut compared)
                 }
-                Known::Alike(node) => {
-                    head.alike += 1;
+                (None, Matching::Ids) => {
+                    let is_own = new.turn.as_ref().is_none_or(|turn| paths.is_own(turn));
+                    Identities::find_id(&new.keys, is_own)
+                }
+            };
+            match known {
+                Known::SameFact(node) | Known::Alike(node) => {
+                    let is_alike = known == Known::Alike(node);
+                    *(if is_alike { &mut head.alike } else { &mut head.matched }) += 1;
+                    compared.take(node);
+                    self.identities.name(&new.keys, node, head.channel.as_deref().unwrap_or_default());
+                    // What another channel has too is no copy's alone.
+                    if rank(head) != 0 {
+                        self.nodes[node].branch = None;
+                    }
                     last = node;
-                    added.push(Place::Known(node));
-                    self.nodes[node].again.push(again(path, false));
+                    added.push(None);
+                    self.nodes[node].again.push(new.again(run, false));
                 }
                 // The turn has its usage from the run whose turn it is.
-                Known::UsageElsewhere(_) | Known::Usage => self.nodes[last].again.push(again(path, false)),
-                Known::Untied => self.nodes[last].again.push(again(path, true)),
-                Known::New => {
-                    let node = self.nodes.len();
-                    let next = self.nodes.get(last).and_then(|before| before.next);
-                    self.nodes.push(Node { next, ..Node::new(run, place, path) });
-                    if node > 0 {
-                        self.nodes[last].next = Some(node);
-                    }
-                    self.identities.add(event, turn.as_deref(), &mut counts, node);
-                    last = node;
-                    added.push(Place::New(node));
+                Known::UsageElsewhere(node) if self.nodes[node].event.0 != run => {
+                    self.nodes[last].again.push(new.again(run, false));
+                }
+                Known::Usage => self.nodes[last].again.push(new.again(run, false)),
+                Known::Untied => self.nodes[last].again.push(new.again(run, true)),
+                Known::UsageElsewhere(_) | Known::New => {
+                    last = self.insert(run, head, new, last);
+                    compared.take(last);
+                    added.push(Some(last));
                 }
             }
         }
@@ -226,20 +224,49 @@ impl Line {
         }
     }
 
-    /// Leaves out the end of a copy when the session goes on otherwise from the same point.
-    fn cut_branch(&mut self, run: RunNumber, events: &[ExchangeEvent], added: &[Place]) {
-        let tail =
-            added.iter().rposition(|place| matches!(place, Place::Known(_))).map_or(0, |last| last + 1);
-        let fork = added[..tail].last().map(|place| match place {
-            Place::Known(node) | Place::New(node) => *node,
+    /// Finds the events of a run that the session has, as ids show.
+    fn find_same<'a>(
+        &self,
+        events: &'a [ExchangeEvent],
+        paths: &PathMap,
+        matching: Matching,
+    ) -> Vec<NewEvent<'a>> {
+        let mut counts = Counts::new();
+        let is_fact = |event: &ExchangeEvent| {
+            !matches!(event.event_type.known(), Some(EventType::RunStarted | EventType::RunCompleted))
+        };
+        let facts = events.iter().enumerate().filter(|(_, event)| is_fact(event));
+        let found = facts.map(|(place, event)| {
+            let path = paths.path_of(event);
+            let text = path.as_ref().map_or_else(|| event.path.to_text(), JsonString::to_text);
+            let turn = self.turns.turn_of(&text).map(str::to_owned);
+            let keys = Keys::of(event, turn.as_deref().unwrap_or_default(), &mut counts);
+            let same = self.identities.same(&keys, turn.as_deref(), matching);
+            NewEvent { place, event, path, turn, keys, same }
         });
-        let tail: Vec<usize> = added[tail..]
-            .iter()
-            .filter_map(|place| match place {
-                Place::New(node) => Some(*node),
-                Place::Known(_) => None,
-            })
-            .collect();
+        found.collect()
+    }
+
+    /// Inserts a fact behind another one.
+    fn insert(&mut self, run: RunNumber, head: &RunHead, new: NewEvent<'_>, last: usize) -> usize {
+        let node = self.nodes.len();
+        let channel = head.channel.as_deref().unwrap_or_default();
+        self.identities.add(&new.keys, new.turn.as_deref(), node, channel);
+        self.identities.see(new.event);
+        let next = self.nodes.get(last).and_then(|before| before.next);
+        let event = (run, new.place);
+        self.nodes.push(Node { event, path: new.path, branch: None, again: Vec::new(), next });
+        if node > 0 {
+            self.nodes[last].next = Some(node);
+        }
+        node
+    }
+
+    /// Leaves out the end of a copy when the session goes on otherwise from the same point.
+    fn cut_branch(&mut self, run: RunNumber, events: &[ExchangeEvent], added: &[Option<usize>]) {
+        // What is in no other run since the last fact that is.
+        let Some(fork) = added.iter().rposition(Option::is_none) else { return };
+        let tail: Vec<usize> = added[fork..].iter().copied().flatten().collect();
         let says = |event: &ExchangeEvent| {
             matches!(
                 event.event_type.known(),
@@ -247,20 +274,32 @@ impl Line {
             )
         };
         let has_words = tail.iter().any(|node| says(&events[self.nodes[*node].event.1]));
-        let after_tail = tail.last().and_then(|last| self.nodes[*last].next);
-        let mut next = after_tail;
+        let mut next = tail.last().and_then(|last| self.nodes[*last].next);
         let mut goes_on = false;
-        while let Some(node) = next {
+        while let Some(node) = next.filter(|_| !goes_on) {
             let (of, _) = self.nodes[node].event;
-            goes_on |= of != run && !self.nodes[node].is_left_out;
+            goes_on = of != run && self.nodes[node].branch.is_none();
             next = self.nodes[node].next;
         }
-        let (Some(first), true, true, Some(_)) = (tail.first(), has_words, goes_on, fork) else { return };
-        let first = events[self.nodes[*first].event.1].seq;
-        self.branches.push(Branch { run, first, events: tail.len() as u64 });
-        for node in tail {
-            self.nodes[node].is_left_out = true;
+        if !has_words || !goes_on {
+            return;
         }
+        for node in tail {
+            self.nodes[node].branch = Some(self.branches);
+        }
+        self.branches += 1;
+    }
+
+    /// Returns the branches, without what another channel has too.
+    fn branches(&self, runs: &[RunEvents]) -> Vec<Branch> {
+        let mut branches: Vec<Option<Branch>> = vec![None; self.branches];
+        for node in &self.nodes {
+            let Some(number) = node.branch else { continue };
+            let (run, place) = node.event;
+            let first = runs[run.0].events[place].seq;
+            branches[number].get_or_insert(Branch { run, first, events: 0 }).events += 1;
+        }
+        branches.into_iter().flatten().collect()
     }
 
     /// Counts what a run without ids has in common with the session, by how it looks.
@@ -279,7 +318,7 @@ impl Line {
         while let Some(number) = next {
             let node = &self.nodes[number];
             next = node.next;
-            if node.is_left_out {
+            if node.branch.is_some() {
                 continue;
             }
             let (run, place) = node.event;
@@ -293,6 +332,12 @@ impl Line {
                 }
             }
         }
+    }
+}
+
+impl NewEvent<'_> {
+    fn again(self, run: RunNumber, is_left_out: bool) -> Again {
+        Again { run, place: self.place, path: self.path, is_left_out }
     }
 }
 

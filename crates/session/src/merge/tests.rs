@@ -385,3 +385,157 @@ fn words_with_usage_are_kept_in_a_turn_whose_usage_another_run_tells() {
     let session = merge(run_id(1), vec![other(), stream()], Content::Whole);
     assert_eq!(session.responses.len(), 3);
 }
+
+#[test]
+fn turns_with_different_ids_are_two_turns_although_they_share_a_call_id() {
+    let file = || {
+        let lines = [turn("turn-0001", "t1"), call("turn-0001", "c1", "command"), end("turn-0001")];
+        run(1, "disk", &lines)
+    };
+    let other = || {
+        let lines = [turn("turn-0001", "t2"), call("turn-0001", "c1", "command"), end("turn-0001")];
+        run(2, "app-server", &lines)
+    };
+    check(
+        &|| vec![file(), other()],
+        &[
+            "turn-0001@app-server t2 completed",
+            "  call c1 Open []",
+            "turn-0001 t1 completed",
+            "  call c1 Open []",
+        ],
+    );
+}
+
+#[test]
+fn a_turn_without_an_id_takes_the_id_of_the_run_that_knows_it() {
+    let unnamed = || {
+        let start = json!(["step.started", "turn-0001", {"name": "turn-0001", "kind": "turn"}]);
+        run(1, "disk", &[start, said("turn-0001", "m1", "One")])
+    };
+    let named = |number, channel: &str, id: &str, message: &str| {
+        run(number, channel, &[turn("turn-0001", id), said("turn-0001", message, "One")])
+    };
+    check(
+        &|| {
+            let (first, second) = (named(2, "app-server", "t1", "m1"), named(3, "stream", "t1", "m9"));
+            vec![unnamed(), first, second, named(4, "progress", "t2", "m1")]
+        },
+        &["turn-0001@progress t2 in_progress", "turn-0001 t1 in_progress", "  model: One"],
+    );
+}
+
+#[test]
+fn facts_of_a_third_run_stay_when_the_branch_that_has_them_is_left_out() {
+    let start = || vec![turn("turn-0001", "t1"), prompt("turn-0001", Some("m1"), "Go")];
+    let long = || {
+        let more = [said("turn-0001", "m2", "One"), said("turn-0001", "m3", "Two"), end("turn-0001")];
+        run(1, "disk", &[start(), more.to_vec()].concat())
+    };
+    let short = || {
+        let more = [call("turn-0001", "c1", "command"), said("turn-0001", "x2", "Else")];
+        run(2, "disk", &[start(), more.to_vec()].concat())
+    };
+    let [ask, answer] = asked("turn-0001", "c1", "allowed");
+    let connection = || {
+        let more = [call("turn-0001", "c1", "command"), ask.clone(), answer.clone()];
+        run(3, "app-server", &[start(), more.to_vec()].concat())
+    };
+    let session = check(
+        &|| vec![long(), short(), connection()],
+        &["turn-0001 t1 completed", "  user: Go", "  call c1 Open [\"allowed\"]", "  model: One Two"],
+    );
+    assert_eq!((session.branches.len(), session.branches[0].events), (1, 1));
+    // A copy of the branch is the branch.
+    let copied = check(
+        &|| {
+            vec![
+                long(),
+                short(),
+                run(3, "disk", &[start(), vec![call("turn-0001", "c1", "command")]].concat()),
+            ]
+        },
+        &["turn-0001 t1 completed", "  user: Go", "  model: One Two"],
+    );
+    assert_eq!((copied.branches.len(), copied.branches[0].events), (1, 2));
+}
+
+#[test]
+fn equal_words_with_different_ids_of_one_channel_are_two_messages() {
+    let copy = |number, id: &str| {
+        let lines = [turn("turn-0001", "t1"), prompt("turn-0001", Some(id), "Go on"), end("turn-0001")];
+        run(number, "disk", &lines)
+    };
+    let file = || copy(1, "m1");
+    let copies = ["turn-0001 t1 completed", "  user: Go on", "  user: Go on"];
+    let session = check(&|| vec![file(), copy(2, "m2")], &copies);
+    assert_eq!(session.runs[1].alike, 0);
+    // Another channel has ids of its own: each of its messages is like one of the file's.
+    let channel = || {
+        let said = [prompt("turn-0001", Some("i1"), "Go on"), prompt("turn-0001", Some("i2"), "Go on")];
+        run(3, "app-server", &[vec![turn("turn-0001", "t1")], said.to_vec()].concat())
+    };
+    let session = check(&|| vec![file(), copy(2, "m2"), channel()], &copies);
+    assert_eq!(session.runs[2].alike, 2);
+    // What is known by its id is not taken for another one that says the same.
+    let later = || {
+        let said = [prompt("turn-0001", None, "Go on"), prompt("turn-0001", Some("i1"), "Go on")];
+        run(4, "app-server", &[vec![turn("turn-0001", "t1")], said.to_vec()].concat())
+    };
+    check(&|| vec![file(), copy(2, "m2"), channel(), later()], &copies);
+}
+
+#[test]
+fn a_deep_path_is_in_the_turn_above_it() {
+    let deep = format!("turn-0001.{}", vec!["a"; 10_000].join("."));
+    let lines = [turn("turn-0001", "t1"), said(&deep, "m1", "One")];
+    let runs = || vec![run(1, "disk", &lines), run(2, "app-server", &lines)];
+    check(&runs, &["turn-0001 t1 in_progress", "  model: One"]);
+}
+
+#[test]
+fn an_id_that_is_used_again_is_another_call_in_another_turn() {
+    let uses = |path: &str, id: &str, outcome: &str| {
+        vec![turn(path, id), call(path, "c1", "command"), result(path, "c1", outcome), end(path)]
+    };
+    let file =
+        || run(1, "disk", &[uses("turn-0001", "t1", "ok"), uses("turn-0002", "t2", "unknown")].concat());
+    // The connection has only the second one.
+    let connection = || {
+        let [ask, answer] = asked("turn-0001", "c1", "denied");
+        let mut lines = uses("turn-0001", "t2", "denied");
+        lines.splice(2..2, [ask, answer]);
+        run(2, "app-server", &lines)
+    };
+    check(
+        &|| vec![file(), connection()],
+        &[
+            "turn-0001 t1 completed",
+            "  call c1 Ok []",
+            "turn-0002 t2 completed",
+            "  call c1 Denied [\"denied\"]",
+        ],
+    );
+}
+
+#[test]
+fn a_second_question_about_a_call_stays_beside_a_run_that_has_one() {
+    let ask = |path: &str, name: &str, decision: &str| {
+        let at = format!("{path}.approval");
+        let payload = json!({"name": name, "kind": "approval", "tool_call_id": "c1"});
+        let mut answer = payload.clone();
+        answer["result"] = json!({"decision": decision});
+        vec![json!(["step.started", at, payload]), json!(["step.completed", at, answer])]
+    };
+    let run_with = |number, channel: &str, asks: &[Vec<Value>]| {
+        let start = vec![turn("turn-0001", "t1"), call("turn-0001", "c1", "command")];
+        run(number, channel, &[start, asks.concat()].concat())
+    };
+    let once = || run_with(1, "disk", &[ask("turn-0001", "q1", "allowed")]);
+    let twice =
+        || run_with(2, "app-server", &[ask("turn-0001", "7", "allowed"), ask("turn-0001", "8", "denied")]);
+    check(
+        &|| vec![once(), twice()],
+        &["turn-0001 t1 in_progress", "  call c1 Open [\"allowed\", \"denied\"]"],
+    );
+}

@@ -1,36 +1,46 @@
 //! Which turn of one run is which turn of another: by the provider's id of it, else by a fact that both have.
 
-use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 
 use steno_model::json::JsonString;
 use steno_model::{EventType, ExchangeEvent};
 
 use super::Matching;
-use super::identity::Identities;
+use super::identity::{Counts, Identities};
 use crate::fields::PayloadFields;
+use crate::path_tree::PathTree;
 use crate::session::RunHead;
 
 /// The turns of the session so far, by their paths in it.
 #[derive(Default)]
 pub(super) struct TurnPaths {
-    paths: HashSet<String>,
+    /// Each with its provider's id, if one is known.
+    paths: PathTree<Option<String>>,
     by_turn_id: HashMap<String, String>,
 }
 
 /// Where the turns of one run stand in the session.
+#[derive(Default)]
 pub(super) struct PathMap {
-    paths: HashMap<String, String>,
+    paths: PathTree<String>,
     /// The paths in the session of turns that no run before has.
     own: HashSet<String>,
+}
+
+/// A turn of a run that is to be found in the session.
+struct NewTurn {
+    path: String,
+    id: Option<String>,
+    /// Its path in the session.
+    known: Option<String>,
 }
 
 impl PathMap {
     /// Returns the path of an event in the session; `None` where it is the event's own.
     pub(super) fn path_of(&self, event: &ExchangeEvent) -> Option<JsonString> {
         let path = event.path.to_text();
-        let (turn, rest) = split(&path, |prefix| self.paths.contains_key(prefix))?;
-        let mapped = &self.paths[turn];
+        let (mapped, end) = self.paths.around(&path)?;
+        let (turn, rest) = path.split_at(end);
         (mapped != turn).then(|| JsonString::from(format!("{mapped}{rest}").as_str()))
     }
 
@@ -41,21 +51,25 @@ impl PathMap {
 }
 
 impl TurnPaths {
-    /// Takes note of a turn that an event begins, at a path of the session.
-    pub(super) fn note(&mut self, event: &ExchangeEvent, path: Option<&str>) {
-        if !is_turn(event) {
-            return;
+    /// Takes note of the turn that an event of the main run begins, if it does.
+    pub(super) fn note(&mut self, event: &ExchangeEvent) {
+        if is_turn(event) {
+            self.add(&event.path.to_text(), turn_id(event));
         }
-        let path = path.map_or_else(|| event.path.to_text().into_owned(), str::to_owned);
-        if let Some(id) = PayloadFields::of(event).text("turn_id") {
-            self.by_turn_id.entry(id.into_owned()).or_insert_with(|| path.clone());
+    }
+
+    /// Takes a turn at a path of the session, or the id of one that is there.
+    fn add(&mut self, path: &str, id: Option<String>) {
+        if let Some(id) = &id {
+            self.by_turn_id.entry(id.clone()).or_insert_with(|| path.to_owned());
         }
-        self.paths.insert(path);
+        let known = self.paths.get(path).cloned().flatten();
+        self.paths.insert(path, known.or(id));
     }
 
     /// Returns the turn that a path of the session is in.
-    pub(super) fn turn_of(&self, path: &str) -> Option<String> {
-        split(path, |prefix| self.paths.contains(prefix)).map(|(turn, _)| turn.to_owned())
+    pub(super) fn turn_of<'a>(&self, path: &'a str) -> Option<&'a str> {
+        self.paths.around(path).map(|(_, end)| &path[..end])
     }
 
     /// Finds the place of each turn of a run; a turn that the session does not have gets a path of its own.
@@ -66,44 +80,69 @@ impl TurnPaths {
         identities: &Identities,
         matching: Matching,
     ) -> PathMap {
-        let begun: HashSet<String> = events
-            .iter()
-            .filter(|event| is_turn(event))
-            .map(|event| event.path.to_text().into_owned())
-            .collect();
-        let mut map = HashMap::<String, String>::new();
+        let mut turns = self.turns_by_id(events);
+        self.find_by_facts(&mut turns, events, identities, matching);
+        let mut map = PathMap::default();
+        for turn in turns {
+            let path = turn.known.unwrap_or_else(|| {
+                let own = self.free(&turn.path, head.channel.as_deref().unwrap_or("other"));
+                self.add(&own, turn.id);
+                map.own.insert(own.clone());
+                own
+            });
+            map.paths.insert(&turn.path, path);
+        }
+        map
+    }
+
+    /// Returns the turns of a run, and their paths in the session where the provider's id tells it.
+    fn turns_by_id(&self, events: &[ExchangeEvent]) -> Vec<NewTurn> {
+        let mut begun = HashSet::new();
+        let mut turns = Vec::new();
         for event in events.iter().filter(|event| is_turn(event)) {
-            let id = PayloadFields::of(event).text("turn_id");
-            if let Some(known) = id.and_then(|id| self.by_turn_id.get(&*id)) {
-                map.insert(event.path.to_text().into_owned(), known.clone());
+            let path = event.path.to_text().into_owned();
+            let id = turn_id(event);
+            let known = id.as_ref().and_then(|id| self.by_turn_id.get(id)).cloned();
+            if begun.insert(path.clone()) {
+                turns.push(NewTurn { path, id, known });
             }
         }
+        turns
+    }
+
+    /// Finds the other turns by a fact that both runs have. Turns with different ids are never the same.
+    fn find_by_facts(
+        &mut self,
+        turns: &mut [NewTurn],
+        events: &[ExchangeEvent],
+        identities: &Identities,
+        matching: Matching,
+    ) {
+        let mut places = PathTree::default();
+        for (number, turn) in turns.iter().enumerate() {
+            places.insert(&turn.path, number);
+        }
+        let mut counts = Counts::new();
         for event in events {
-            let path = event.path.to_text();
-            let Some((turn, _)) = split(&path, |prefix| begun.contains(prefix)) else { continue };
-            if map.contains_key(turn) {
+            let found = identities.turn_of(event, matching, &mut counts);
+            let place = places.around(&event.path.to_text()).map(|(number, _)| *number);
+            let (Some(found), Some(number)) = (found, place) else { continue };
+            let turn = &mut turns[number];
+            if turn.known.is_some() {
                 continue;
             }
-            if let Some(known) = identities.turn_of(event, matching) {
-                map.insert(turn.to_owned(), known);
+            let has_other_id = self.paths.get(&found).is_some_and(Option::is_some) && turn.id.is_some();
+            if !has_other_id {
+                self.add(&found, turn.id.clone());
+                turn.known = Some(found);
             }
         }
-        let mut new = HashSet::new();
-        for event in events.iter().filter(|event| is_turn(event)) {
-            if let Entry::Vacant(place) = map.entry(event.path.to_text().into_owned()) {
-                let own = self.free(place.key(), head.channel.as_deref().unwrap_or("other"));
-                self.note(event, Some(&own));
-                new.insert(own.clone());
-                place.insert(own);
-            }
-        }
-        PathMap { paths: map, own: new }
     }
 
     fn free(&self, path: &str, channel: &str) -> String {
         let numbered = (2..).map(|number| format!("{path}@{channel}-{number}"));
         let names = [path.to_owned(), format!("{path}@{channel}")].into_iter().chain(numbered);
-        names.into_iter().find(|name| !self.paths.contains(name)).unwrap_or_default()
+        names.into_iter().find(|name| self.paths.get(name).is_none()).unwrap_or_default()
     }
 }
 
@@ -112,15 +151,6 @@ fn is_turn(event: &ExchangeEvent) -> bool {
         && PayloadFields::of(event).text("kind").is_some_and(|kind| kind == "turn")
 }
 
-/// Splits a path behind the longest beginning that is known.
-fn split(path: &str, is_known: impl Fn(&str) -> bool) -> Option<(&str, &str)> {
-    let mut end = path.len();
-    loop {
-        if is_known(&path[..end]) {
-            return Some(path.split_at(end));
-        }
-        // A dot in a step's name is written `\.`.
-        let mut dots = path[..end].rmatch_indices('.').filter(|(at, _)| !path[..*at].ends_with('\\'));
-        end = dots.next()?.0;
-    }
+fn turn_id(event: &ExchangeEvent) -> Option<String> {
+    PayloadFields::of(event).text("turn_id").map(std::borrow::Cow::into_owned)
 }
