@@ -298,7 +298,8 @@ fn step(fields: &PayloadFields<'_>, turn: &str, is_end: bool, counts: &mut Count
     let exact = match (&*kind, call) {
         ("turn", _) => vec![format!("turn\0{turn}\0{is_end}")],
         ("approval", Some(call)) => by_call(&format!("approval {call} {is_end}"), "", turn, counts),
-        ("compaction", _) => vec![numbered(&format!("{kind}\0{turn}\0{is_end}"), counts)],
+        // Channels word a retry differently.
+        ("compaction" | "retry", _) => vec![numbered(&format!("{kind}\0{turn}\0{is_end}"), counts)],
         ("amend", Some(call)) => {
             let said = hash(fields.json_text("result").unwrap_or_default());
             vec![numbered(&format!("amend {call} {said:x}"), counts)]

@@ -486,6 +486,20 @@ fn equal_words_with_different_ids_of_one_channel_are_two_messages() {
 }
 
 #[test]
+fn retries_are_one_by_their_order_in_the_turn_however_they_are_worded() {
+    let retry = |path: &str, error: &str| json!(["step.completed", path, {"name": "api", "kind": "retry", "error": error}]);
+    let file = || {
+        let lines = [turn("turn-0001", "t1"), retry("turn-0001", "529 overloaded"), end("turn-0001")];
+        run(1, "disk", &lines)
+    };
+    let connection = || {
+        let told = [retry("turn-0007", "overloaded (529)"), retry("turn-0007", "overloaded (529)")];
+        run(2, "app-server", &[vec![turn("turn-0007", "t1")], told.to_vec()].concat())
+    };
+    check(&|| vec![file(), connection()], &["turn-0001 t1 completed", "  fact api", "  fact api"]);
+}
+
+#[test]
 fn a_deep_path_is_in_the_turn_above_it() {
     let deep = format!("turn-0001.{}", vec!["a"; 10_000].join("."));
     let lines = [turn("turn-0001", "t1"), said(&deep, "m1", "One")];
