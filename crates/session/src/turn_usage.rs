@@ -6,13 +6,15 @@ use steno_model::Usage;
 use steno_model::json::{JsonString, RawJson};
 
 use crate::fields::PayloadFields;
+use crate::session::{RunNumber, TurnCost};
+use crate::usage::{Choice, Counts, NameKind, ResponseReport, TurnReport, choose};
 
-/// The reports of a turn.
+/// What one run says of the cost of a turn.
 #[derive(Default)]
 pub(crate) struct TurnUsage {
     responses: Vec<Response>,
     /// Those that have a name: what their records share.
-    named: HashMap<RawJson, usize>,
+    named: HashMap<(NameKind, RawJson), usize>,
     /// What the agent has added up for the turn.
     turn: Option<Usage>,
 }
@@ -22,46 +24,23 @@ struct Response {
     /// The last report as it was written. Most responses have several records with the same one.
     written: RawJson,
     is_final: bool,
-    /// Whether it has the provider's own id.
-    has_id: bool,
-}
-
-/// What a turn cost, and how well the channel knows it.
-pub(crate) struct Cost {
-    pub(crate) report: RawJson,
-    pub(crate) is_lower_bound: bool,
-    pub(crate) rank: Rank,
-}
-
-/// How well a channel knows what a turn cost, the best first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Rank {
-    /// The last counts of each response, by the provider's ids.
-    FinalWithIds,
-    /// The last counts of each response.
-    Final,
-    /// The agent's own sum.
-    Turn,
-    /// Some counts of some responses.
-    LowerBound,
 }
 
 impl TurnUsage {
     /// Takes what a message says of usage.
     pub(crate) fn take(&mut self, fields: &PayloadFields<'_>) {
         let Some(report) = fields.json("usage") else { return };
-        let scope = fields.text("usage_scope").unwrap_or_default();
-        match &*scope {
+        match fields.text("usage_scope").as_deref() {
             // The turn's own is kept as it is.
-            "turn" => self.turn = Usage::read(&report).or(self.turn.take()),
+            Some("turn") => self.turn = Usage::read(&report).or(self.turn.take()),
+            None | Some("response") => self.respond(report, fields),
             // A session's total says nothing of one turn.
-            "session" => {}
-            _ => self.respond(report, fields),
+            Some(_) => {}
         }
     }
 
     fn respond(&mut self, report: RawJson, fields: &PayloadFields<'_>) {
-        let name = fields.json("response").filter(|name| !name.is_null());
+        let name = response_name(fields);
         let is_final = fields.is_true("final");
         let known = name.as_ref().and_then(|name| self.named.get(name)).map(|at| &mut self.responses[*at]);
         if let Some(known) = known {
@@ -78,32 +57,91 @@ impl TurnUsage {
         if let Some(name) = name {
             self.named.insert(name, self.responses.len());
         }
-        let has_id = fields.text("response").is_some();
-        self.responses.push(Response { usage, written: report, is_final, has_id });
+        self.responses.push(Response { usage, written: report, is_final });
     }
 
-    /// Returns the sum; nothing where the channel tells none.
-    pub(crate) fn finish(self) -> Option<Cost> {
-        let is_whole = self.responses.iter().all(|response| response.is_final);
-        if let Some(turn) = self.turn.filter(|_| !is_whole || self.responses.is_empty()) {
-            return Some(Cost { report: turn.to_json(), is_lower_bound: false, rank: Rank::Turn });
-        }
-        if self.responses.is_empty() {
-            return None;
-        }
-        let rank = match () {
-            () if !is_whole => Rank::LowerBound,
-            () if self.responses.iter().all(|response| response.has_id) => Rank::FinalWithIds,
-            () => Rank::Final,
-        };
-        Some(Cost { report: sum(&self.responses), is_lower_bound: !is_whole, rank })
+    /// Returns the name of each response.
+    fn names(&self) -> Vec<Option<&(NameKind, RawJson)>> {
+        let mut names = vec![None; self.responses.len()];
+        self.named.iter().for_each(|(name, place)| names[*place] = Some(name));
+        names
     }
 }
 
+/// Returns what names a response: the provider's id, else the total of the thread after it, else a number.
+fn response_name(fields: &PayloadFields<'_>) -> Option<(NameKind, RawJson)> {
+    let response = fields.json("response").filter(|name| !name.is_null());
+    if let Some(id) = response.as_ref().filter(|name| name.as_str().starts_with('"')) {
+        return Some((NameKind::Id, id.clone()));
+    }
+    let total = fields.json("thread_tokens").map(|total| (NameKind::Total, total));
+    total.or_else(|| response.map(|number| (NameKind::Number, number)))
+}
+
+/// Returns what a turn cost, from what its runs say of it; nothing where none does.
+pub(crate) fn cost(mut runs: Vec<(RunNumber, TurnUsage)>) -> Option<TurnCost> {
+    runs.sort_by_key(|(run, _)| *run);
+    let reports = reports(&runs);
+    match choose(&reports) {
+        Choice::Nothing => None,
+        Choice::Total { place, .. } => {
+            let (run, usage) = &runs[place];
+            let report = usage.turn.as_ref()?.to_json();
+            Some(TurnCost { report, is_lower_bound: false, run: *run })
+        }
+        Choice::Responses { keys, is_lower_bound } => {
+            let mut places: HashMap<usize, Option<usize>> = keys.into_iter().map(|key| (key, None)).collect();
+            let (mut chosen, mut first) = (Vec::<Usage>::new(), None);
+            for ((run, usage), report) in runs.into_iter().zip(reports) {
+                for (response, told) in usage.responses.into_iter().zip(report.responses) {
+                    let Some(place) = places.get_mut(&told.key) else { continue };
+                    first.get_or_insert(run);
+                    if let Some(place) = *place {
+                        chosen[place] = std::mem::take(&mut chosen[place]).max(response.usage);
+                    } else {
+                        *place = Some(chosen.len());
+                        chosen.push(response.usage);
+                    }
+                }
+            }
+            Some(TurnCost { report: sum(&chosen), is_lower_bound, run: first? })
+        }
+    }
+}
+
+/// Returns what each run says, in a form that can be compared.
+fn reports(runs: &[(RunNumber, TurnUsage)]) -> Vec<TurnReport> {
+    // There is nothing to compare one run with.
+    let is_one = runs.len() == 1;
+    let tokens_of = |usage: &Usage| {
+        let counts = if is_one { None } else { Counts::read(usage.to_json().as_str()) };
+        counts.unwrap_or_default().tokens
+    };
+    let mut keys = HashMap::new();
+    let mut next = 0;
+    let report = |(_, usage): &(RunNumber, TurnUsage)| {
+        let responses = usage.responses.iter().zip(usage.names()).map(|(response, name)| {
+            next += 1;
+            let key = match name {
+                Some(name) if name.0 != NameKind::Number => *keys.entry(name.clone()).or_insert(next),
+                Some(_) | None => next,
+            };
+            let name = name.map_or(NameKind::Number, |name| name.0);
+            ResponseReport { key, name, is_final: response.is_final, tokens: tokens_of(&response.usage) }
+        });
+        let responses: Vec<_> = responses.collect();
+        // A command of the program's own is a turn that asked the model for nothing.
+        let is_nothing = |turn: &&Usage| turn.counts().all(|(_, count)| count == 0);
+        let turn = usage.turn.as_ref().filter(|turn| responses.is_empty() || !is_nothing(turn));
+        TurnReport { responses, total: turn.map(tokens_of) }
+    };
+    runs.iter().map(report).collect()
+}
+
 /// Adds up counts by their names, in the order in which these first come.
-fn sum(responses: &[Response]) -> RawJson {
+fn sum(responses: &[Usage]) -> RawJson {
     let mut counts: Vec<(String, u64)> = Vec::new();
-    for (name, count) in responses.iter().flat_map(|response| response.usage.counts()) {
+    for (name, count) in responses.iter().flat_map(Usage::counts) {
         match counts.iter_mut().find(|(known, _)| name.is(known)) {
             Some((_, total)) => *total = total.saturating_add(count),
             None => counts.push((name.to_text().into_owned(), count)),
@@ -125,7 +163,7 @@ mod tests {
         for report in reports {
             usage.take(&PayloadFields::parse(report));
         }
-        let cost = usage.finish();
+        let cost = cost(vec![(RunNumber::MAIN, usage)]);
         let bound = cost.as_ref().is_some_and(|cost| cost.is_lower_bound);
         let found = cost.as_ref().map(|cost| cost.report.as_str());
         assert_eq!((found, bound), (want, is_lower_bound), "{reports:?}");

@@ -9,8 +9,8 @@ use steno_model::json::JsonString;
 
 use crate::builder::{Incoming, response_key};
 use crate::path_tree::PathTree;
-use crate::session::{At, Call, EndedBy, RunNumber, StepId, Turn, TurnCost, TurnId, TurnStatus};
-use crate::turn_usage::TurnUsage;
+use crate::session::{At, Call, EndedBy, RunNumber, StepId, Turn, TurnId, TurnStatus};
+use crate::turn_usage::{TurnUsage, cost};
 
 /// What an agent writes for a turn that was stopped.
 const INTERRUPTED: [&str; 2] = ["interrupted", "aborted"];
@@ -241,13 +241,7 @@ impl Turns {
 impl TurnFold {
     fn finish(self, is_waiting: bool) -> Turn {
         let is_last_word = self.last_said.as_ref().is_some_and(LastSaid::is_last_word);
-        let usage = self.usage.into_iter().filter_map(|(run, usage)| Some((run, usage.finish()?)));
-        let best = usage.min_by_key(|(run, cost)| (cost.rank, *run));
-        let usage = best.map(|(run, cost)| TurnCost {
-            report: cost.report,
-            is_lower_bound: cost.is_lower_bound,
-            run,
-        });
+        let usage = cost(self.usage);
         let mut turn = Turn { usage, ..self.turn };
         match turn.ended_by {
             Some(EndedBy::Prompt) if turn.error.is_none() => {

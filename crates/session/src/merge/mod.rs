@@ -8,6 +8,8 @@ mod identity;
 #[cfg(test)]
 mod tests;
 mod turn_paths;
+#[cfg(test)]
+mod usage_tests;
 
 use std::borrow::Cow;
 use std::cmp::Reverse;
@@ -19,6 +21,7 @@ use self::identity::{Comparison, Counts, Identities, Keys, Known, content_hash};
 use self::turn_paths::{PathMap, TurnPaths};
 use crate::builder::SessionBuilder;
 use crate::calls::Content;
+use crate::fields::PayloadFields;
 use crate::session::{Branch, RunHead, RunNumber, Session};
 
 /// The events of one run.
@@ -80,7 +83,7 @@ fn merge_in_order(id: RunId, runs: &[RunEvents], content: Content, matching: Mat
     let mut builder = SessionBuilder::of_runs(id, &ids, content);
     builder.runs = heads;
     builder.branches = line.branches(runs);
-    runs.iter().flat_map(|run| &run.events).for_each(|event| builder.use_tokens(event));
+    line.use_tokens(runs, &mut builder);
     line.fold(runs, &mut builder);
     builder.finish()
 }
@@ -115,6 +118,8 @@ struct Line {
     nodes: Vec<Node>,
     identities: Identities,
     turns: TurnPaths,
+    /// Where the turns of each run stand in the session; none for a run that adds nothing.
+    paths: Vec<Option<PathMap>>,
     /// How many branches were cut.
     branches: usize,
 }
@@ -155,6 +160,7 @@ impl Line {
     /// Takes the run whose order counts.
     fn begin(&mut self, head: &RunHead, events: &[ExchangeEvent]) {
         let mut counts = Counts::new();
+        self.paths.push(Some(PathMap::default()));
         for event in events {
             self.turns.note(event);
         }
@@ -222,6 +228,7 @@ impl Line {
         if rank(head) == 0 {
             self.cut_branch(run, events, &added);
         }
+        self.paths.push(Some(paths));
     }
 
     /// Finds the events of a run that the session has, as ids show.
@@ -303,12 +310,30 @@ impl Line {
     }
 
     /// Counts what a run without ids has in common with the session, by how it looks.
-    fn compare(&self, head: &mut RunHead, events: &[ExchangeEvent]) {
+    fn compare(&mut self, head: &mut RunHead, events: &[ExchangeEvent]) {
+        self.paths.push(None);
         for event in events {
             match self.identities.looks_like(event) {
                 Some(true) => head.alike += 1,
                 Some(false) => head.unmatched += 1,
                 None => {}
+            }
+        }
+    }
+
+    /// Hands on what all runs say of usage, branches included.
+    fn use_tokens(&self, runs: &[RunEvents], builder: &mut SessionBuilder) {
+        let is_total = |event: &ExchangeEvent| {
+            event.event_type.known() == Some(EventType::RunStarted)
+                || PayloadFields::of(event).text("usage_scope").is_some_and(|scope| scope == "session")
+        };
+        for (run, paths) in runs.iter().zip(&self.paths) {
+            for event in &run.events {
+                match paths {
+                    Some(paths) => builder.use_tokens(&moved(event, paths.path_of(event).as_ref())),
+                    None if is_total(event) => builder.use_tokens(event),
+                    None => {}
+                }
             }
         }
     }

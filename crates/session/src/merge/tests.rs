@@ -7,12 +7,12 @@ use super::*;
 use crate::session::{ItemKind, TurnStatus};
 use crate::{Effect, Outcome};
 
-fn run_id(number: u32) -> RunId {
+pub(super) fn run_id(number: u32) -> RunId {
     RunId::parse(&format!("{number:08x}-0000-4000-8000-000000000000")).unwrap()
 }
 
 /// Makes a run from type, path and payload of its events.
-fn run(number: u32, channel: &str, lines: &[Value]) -> RunEvents {
+pub(super) fn run(number: u32, channel: &str, lines: &[Value]) -> RunEvents {
     let head = json!(["run.started", "", {"name": "codex", "kind": "session",
         "source": {"channel": channel, "adapter": "codex/2", "carries": ["calls"]}}]);
     let event = |(index, line): (usize, &Value)| {
@@ -27,33 +27,33 @@ fn run(number: u32, channel: &str, lines: &[Value]) -> RunEvents {
     RunEvents { id: run_id(number), events }
 }
 
-fn turn(path: &str, id: &str) -> Value {
+pub(super) fn turn(path: &str, id: &str) -> Value {
     json!(["step.started", path, {"name": path, "kind": "turn", "turn_id": id}])
 }
 
-fn end(path: &str) -> Value {
+pub(super) fn end(path: &str) -> Value {
     json!(["step.completed", path, {"name": path, "kind": "turn", "ended_by": "record"}])
 }
 
-fn prompt(path: &str, id: Option<&str>, text: &str) -> Value {
+pub(super) fn prompt(path: &str, id: Option<&str>, text: &str) -> Value {
     json!(["message.user", path, {"role": "user", "id": id, "blocks": [{"type": "text", "text": text}]}])
 }
 
-fn said(path: &str, id: &str, text: &str) -> Value {
+pub(super) fn said(path: &str, id: &str, text: &str) -> Value {
     json!(["message.assistant", path, {"role": "assistant", "id": id, "blocks": [{"type": "text", "text": text}]}])
 }
 
-fn call(path: &str, id: &str, class: &str) -> Value {
+pub(super) fn call(path: &str, id: &str, class: &str) -> Value {
     json!(["tool.call", path, {"name": "tool", "call_id": id, "input": {}, "output": null,
         "fidelity": "agent_emitted", "class": class}])
 }
 
-fn result(path: &str, id: &str, outcome: &str) -> Value {
+pub(super) fn result(path: &str, id: &str, outcome: &str) -> Value {
     json!(["tool.result", path, {"name": "tool", "call_id": id, "input": null, "output": "out",
         "fidelity": "agent_emitted", "outcome": outcome}])
 }
 
-fn asked(path: &str, call: &str, decision: &str) -> [Value; 2] {
+pub(super) fn asked(path: &str, call: &str, decision: &str) -> [Value; 2] {
     let at = format!("{path}.approval");
     [
         json!(["step.started", at, {"name": "r", "kind": "approval", "tool_call_id": call}]),
@@ -79,7 +79,7 @@ fn item_line(session: &Session, kind: ItemKind) -> String {
     let words = |message: &crate::Message| {
         let texts = message.blocks.iter().filter_map(|block| match block {
             crate::Block::Recorded(block) => {
-                Some(crate::PayloadFields::parse(block.as_str()).text("text")?.into_owned())
+                Some(PayloadFields::parse(block.as_str()).text("text")?.into_owned())
             }
             crate::Block::Call(_) | crate::Block::Elsewhere => None,
         });

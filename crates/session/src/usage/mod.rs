@@ -2,6 +2,7 @@
 //!
 //! One response may stand in several records, files and channels; it is counted once, with the largest of its counts.
 
+mod choice;
 mod groups;
 mod session;
 mod tally;
@@ -14,6 +15,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use steno_model::{EventType, ExchangeEvent, RunId, Word};
 
+pub(crate) use choice::{Choice, NameKind, ResponseReport, TurnReport, choose};
 pub(crate) use session::SessionUsage;
 
 pub use groups::{Column, Group, each_once, grouped, row};
@@ -21,6 +23,7 @@ pub use tokens::{Counts, Tokens};
 
 use self::tally::Tally;
 use crate::fields::{PayloadFields, run_id_in, session_run_id};
+use crate::path_tree::PathTree;
 
 /// The name of the step that stands for a record which could not be read.
 const UNREADABLE: &[u8] = b"\"unreadable\"";
@@ -65,6 +68,10 @@ pub struct UsageBuilder {
     responses: Vec<Response>,
     /// Where a response stands among them.
     places: HashMap<ResponseKey, usize>,
+    /// What single runs say of single turns.
+    turns: Vec<Turn>,
+    /// Whether the runs are one session's, whose turns stand at the same paths in all of them.
+    is_session: bool,
 }
 
 /// What makes a response the same one.
@@ -87,26 +94,45 @@ struct RunUse {
     started: String,
     /// The model that spoke last.
     model: String,
-    turns: Vec<Turn>,
-    /// The responses of the turn that has not been told yet.
-    responses: Vec<usize>,
+    /// The turns by their paths.
+    turns: PathTree<usize>,
+    /// How many turns have begun at a path.
+    begun: HashMap<String, usize>,
+    /// Where what is in no turn is added.
+    outside: Option<usize>,
     /// What the agent has added up for the session, model by model, as it stood last.
     total: Vec<Amount>,
     /// Whether a part of its source cannot be read.
     is_incomplete: bool,
 }
 
+/// What a run says of a turn, or of what is in none.
 struct Turn {
-    /// The provider's own id of the report, if it has one.
-    id: Option<String>,
-    amount: Amount,
-    /// The responses that it adds up.
+    run: RunId,
+    /// Its beginning, if it has one.
+    name: Option<TurnName>,
+    /// What the agent has added up for it.
+    total: Option<TurnTotal>,
     responses: Vec<usize>,
 }
 
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct TurnName {
+    /// The provider's id of it.
+    id: Option<String>,
+    path: String,
+    /// How many turns began at the path before.
+    number: usize,
+}
+
+struct TurnTotal {
+    /// The provider's own id of the report, if it has one.
+    id: Option<String>,
+    amount: Amount,
+}
+
 struct Response {
-    /// Whether it has the provider's own id.
-    has_id: bool,
+    name: NameKind,
     /// The run that it counts for.
     run: RunId,
     /// When that run started; a copy counts in the run that started first.
@@ -133,10 +159,15 @@ impl UsageBuilder {
         Self::default()
     }
 
-    /// Tells whether events of this type say anything about usage.
+    /// Makes one for the runs of one session, whose events come with their paths in the session.
+    pub(crate) fn of_session() -> Self {
+        Self { is_session: true, ..Self::default() }
+    }
+
+    /// Tells whether events of this type say anything about usage, or of which turn it is.
     #[must_use]
     pub fn wants(event_type: EventType) -> bool {
-        matches!(event_type, EventType::RunStarted | EventType::MessageAssistant)
+        matches!(event_type, EventType::RunStarted | EventType::StepStarted | EventType::MessageAssistant)
     }
 
     /// Tells whether events of this type say anything about usage, also that some of it is lost.
@@ -162,6 +193,7 @@ impl UsageBuilder {
     pub(crate) fn push_read(&mut self, event: &ExchangeEvent, fields: &PayloadFields<'_>) {
         match event.event_type {
             Word::Known(EventType::RunStarted) => self.begin(event, fields),
+            Word::Known(EventType::StepStarted) => self.begin_turn(event, fields),
             Word::Known(EventType::MessageAssistant) => self.report(event, fields),
             Word::Known(EventType::StepCompleted) => self.lose(event, fields),
             Word::Known(_) | Word::Unknown(_) => {}
@@ -190,6 +222,31 @@ impl UsageBuilder {
         run.session = session_run_id(event);
     }
 
+    fn begin_turn(&mut self, event: &ExchangeEvent, fields: &PayloadFields<'_>) {
+        if fields.text("kind").as_deref() != Some("turn") {
+            return;
+        }
+        let run = self.runs.entry(event.run_id).or_default();
+        let path = event.path.to_text().into_owned();
+        let begun = run.begun.entry(path.clone()).or_default();
+        *begun += 1;
+        run.turns.insert(&path, self.turns.len());
+        let name = TurnName { id: fields.text("turn_id").map(Cow::into_owned), path, number: *begun };
+        self.turns.push(Turn { run: event.run_id, name: Some(name), total: None, responses: Vec::new() });
+    }
+
+    /// Returns the turn that an event is in, or what stands for none.
+    fn turn_of(&mut self, event: &ExchangeEvent) -> &mut Turn {
+        let run = self.runs.entry(event.run_id).or_default();
+        let found = run.turns.around(&event.path.to_text()).map(|(turn, _)| *turn);
+        let place = found.unwrap_or_else(|| *run.outside.get_or_insert(self.turns.len()));
+        if place == self.turns.len() {
+            let run = event.run_id;
+            self.turns.push(Turn { run, name: None, total: None, responses: Vec::new() });
+        }
+        &mut self.turns[place]
+    }
+
     fn report(&mut self, event: &ExchangeEvent, fields: &PayloadFields<'_>) {
         let run = self.runs.entry(event.run_id).or_default();
         let model = fields.text("model").filter(|model| !model.is_empty());
@@ -204,8 +261,12 @@ impl UsageBuilder {
             Some("turn") => {
                 let id = fields.text("id").map(Cow::into_owned);
                 let amount = Amount::of(event, run, counts.tokens);
-                let responses = std::mem::take(&mut run.responses);
-                run.turns.push(Turn { id, amount, responses });
+                let turn = self.turn_of(event);
+                turn.total = Some(TurnTotal { id, amount });
+                if turn.name.is_none() {
+                    // What is in no turn is told up to here.
+                    self.runs.entry(event.run_id).or_default().outside = None;
+                }
             }
             Some("session") => run.total = Amount::of(event, run, counts.tokens).by_model(usage),
             Some("response") | None => self.respond(event, fields, counts),
@@ -216,15 +277,17 @@ impl UsageBuilder {
     fn respond(&mut self, event: &ExchangeEvent, fields: &PayloadFields<'_>, counts: Counts) {
         let run = self.runs.entry(event.run_id).or_default();
         let key = ResponseKey::of(event, fields, run, self.responses.len());
-        let has_id = matches!(key, ResponseKey::Id { .. });
+        let name = key.kind();
         let place = *self.places.entry(key).or_insert(self.responses.len());
-        if run.responses.last() != Some(&place) {
-            run.responses.push(place);
+        let turn = self.turn_of(event);
+        if turn.responses.last() != Some(&place) {
+            turn.responses.push(place);
         }
+        let run = self.runs.entry(event.run_id).or_default();
         let is_final = fields.is_true("final");
         let is_lower_bound = fields.is_true("lower_bound") || !counts.is_whole;
         let new = |run: &RunUse| Response {
-            has_id,
+            name,
             run: event.run_id,
             run_started: run.started.clone(),
             copies: Vec::new(),
@@ -265,6 +328,16 @@ impl ResponseKey {
         }
         let number = fields.json_text("response").map(str::to_owned);
         Self::Number { run: event.run_id, number: number.unwrap_or_else(|| format!("?{unnamed}")) }
+    }
+}
+
+impl ResponseKey {
+    fn kind(&self) -> NameKind {
+        match self {
+            Self::Id { .. } => NameKind::Id,
+            Self::Total { .. } => NameKind::Total,
+            Self::Number { .. } => NameKind::Number,
+        }
     }
 }
 

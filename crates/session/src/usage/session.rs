@@ -9,7 +9,6 @@ use crate::fields::PayloadFields;
 
 /// Adds up what a session used. What was copied was used elsewhere, and the agent's own total counts only where there is
 /// nothing else: it may include what subagents used.
-#[derive(Default)]
 pub(crate) struct SessionUsage {
     usage: UsageBuilder,
     /// The last event that tells what the agent has added up for the session.
@@ -17,10 +16,19 @@ pub(crate) struct SessionUsage {
     head: Option<ExchangeEvent>,
 }
 
+impl Default for SessionUsage {
+    fn default() -> Self {
+        Self { usage: UsageBuilder::of_session(), total: None, head: None }
+    }
+}
+
 impl SessionUsage {
     pub(crate) fn push(&mut self, event: &ExchangeEvent, fields: &PayloadFields<'_>) {
         let Word::Known(event_type) = event.event_type else { return };
-        if !UsageBuilder::may_tell(event_type) || copied_from(event).is_some() {
+        if !UsageBuilder::may_tell(event_type) {
+            return;
+        }
+        if event_type == EventType::MessageAssistant && copied_from(event).is_some() {
             return;
         }
         if event_type == EventType::RunStarted {

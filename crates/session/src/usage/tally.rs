@@ -5,7 +5,10 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use steno_model::RunId;
 
-use super::{Amount, Response, RowKey, RunUse, Tokens, UsageBuilder, Used};
+use super::{
+    Amount, Choice, NameKind, Response, ResponseReport, RowKey, Tokens, Turn, TurnReport, UsageBuilder, Used,
+    choose,
+};
 
 /// What was used, row by row.
 type Rows = BTreeMap<RowKey, Used>;
@@ -13,39 +16,53 @@ type Rows = BTreeMap<RowKey, Used>;
 /// The sum in the making.
 pub(super) struct Tally<'a> {
     usage: &'a UsageBuilder,
-    /// The runs in the order in which they started, so that the same ones win whatever was read first.
-    runs: Vec<(RunId, &'a RunUse)>,
     /// The runs that have responses with final counts and the provider's ids.
     runs_with_ids: HashSet<RunId>,
     /// The agents of these runs.
     agents_with_ids: HashSet<RunId>,
     /// The agents that have responses with final counts.
     with_finals: HashSet<RunId>,
-    /// The responses whose turn tells what they cost.
-    in_turns: HashSet<usize>,
+    /// The responses that were counted, or told again by others that were.
+    told: HashSet<usize>,
     /// The agents of whom something was counted.
     counted: HashSet<RunId>,
     rows: Rows,
 }
 
+/// One turn, as one or more runs tell it.
+struct Group<'a> {
+    turns: Vec<&'a Turn>,
+    agent: RunId,
+    /// Whether an id or the session tells that its turns are the same.
+    is_named: bool,
+}
+
+/// What makes turns of several runs the same.
+#[derive(PartialEq, Eq, Hash)]
+enum GroupKey<'a> {
+    /// The provider's id.
+    Id(RunId, &'a str),
+    /// The path in the session, and how many began there before.
+    Path(&'a str, usize),
+    /// What is in no turn of an agent.
+    Outside(RunId),
+}
+
 impl<'a> Tally<'a> {
     pub(super) fn of(usage: &'a UsageBuilder) -> Self {
-        let mut runs: Vec<_> = usage.runs.iter().map(|(id, run)| (*id, run)).collect();
-        runs.sort_by(|(id, run), (other_id, other)| (&run.started, id).cmp(&(&other.started, other_id)));
         let mut tally = Self {
             usage,
-            runs,
             runs_with_ids: HashSet::new(),
             agents_with_ids: HashSet::new(),
             with_finals: HashSet::new(),
-            in_turns: HashSet::new(),
+            told: HashSet::new(),
             counted: HashSet::new(),
             rows: Rows::new(),
         };
         for response in usage.responses.iter().filter(|response| response.is_final) {
             let agent = tally.agent_of(response.run);
             tally.with_finals.insert(agent);
-            if response.has_id {
+            if response.name == NameKind::Id {
                 tally.runs_with_ids.extend(response.copies.iter().copied().chain([response.run]));
                 tally.agents_with_ids.insert(agent);
             }
@@ -55,48 +72,121 @@ impl<'a> Tally<'a> {
 
     /// Returns what was used.
     pub(super) fn rows(mut self) -> Rows {
-        self.add_turns();
-        self.add_responses();
+        let groups = self.groups();
+        let choices: Vec<Choice> = groups.iter().map(|group| self.choose(group)).collect();
+        let mut told = HashSet::new();
+        for (group, choice) in groups.iter().zip(&choices) {
+            if let Choice::Total { place, responses } = choice {
+                self.add_total(group, group.turns[*place], *responses, &mut told);
+            }
+        }
+        for (group, choice) in groups.iter().zip(choices) {
+            if let Choice::Responses { keys, .. } = choice {
+                self.add_responses(group, &keys);
+            }
+        }
         self.add_totals();
         self.mark_incomplete();
         self.rows
     }
 
-    /// Adds the turns whose responses do not tell themselves what they cost.
-    fn add_turns(&mut self) {
-        let mut told = HashSet::new();
-        for (id, run) in self.runs.clone() {
-            for turn in &run.turns {
-                let is_copy = turn.id.as_deref().is_some_and(|id| !told.insert(id));
-                let known = turn.responses.iter().all(|place| self.in_turns.contains(place));
-                let is_told = match &turn.responses[..] {
-                    [] => self.with_finals.contains(&self.agent_of(id)),
-                    responses => known || responses.iter().all(|place| self.usage.responses[*place].is_final),
-                };
-                if is_told {
-                    continue;
-                }
-                let responses = turn.responses.iter().filter(|place| self.in_turns.insert(**place)).count();
-                if !is_copy {
-                    let responses = (responses as u64).max(1);
-                    let used = Used { responses, tokens: turn.amount.tokens, is_lower_bound: false };
-                    self.add(id, &turn.amount, used);
-                }
+    /// Puts together what runs say of the same turn.
+    fn groups(&self) -> Vec<Group<'a>> {
+        // In the order in which the runs started, so that the same ones win whatever was read first.
+        let mut turns: Vec<&Turn> = self.usage.turns.iter().collect();
+        let started = |turn: &Turn| self.usage.runs.get(&turn.run).map(|run| &run.started);
+        turns.sort_by(|turn, other| (started(turn), turn.run).cmp(&(started(other), other.run)));
+        let mut groups = Vec::<Group<'_>>::new();
+        let mut by_key = HashMap::new();
+        let (named, unnamed): (Vec<&Turn>, Vec<&Turn>) =
+            turns.into_iter().partition(|turn| self.key_of(turn).is_some());
+        let mut by_response = HashMap::new();
+        for turn in named.into_iter().chain(unnamed) {
+            let agent = self.agent_of(turn.run);
+            let key = self.key_of(turn);
+            let is_named = turn.name.is_some() && key.is_some();
+            let next = groups.len();
+            let shared =
+                || turn.responses.iter().find_map(|place| by_response.get(&(agent, *place)).copied());
+            let place = match key {
+                Some(key) => *by_key.entry(key).or_insert(next),
+                None if turn.name.is_some() => shared().unwrap_or(next),
+                None => next,
+            };
+            if place == next {
+                groups.push(Group { turns: Vec::new(), agent, is_named });
             }
+            groups[place].turns.push(turn);
+            if turn.name.is_some() {
+                turn.responses.iter().for_each(|response| {
+                    by_response.entry((agent, *response)).or_insert(place);
+                });
+            }
+        }
+        groups
+    }
+
+    /// Returns what shows that a turn is the same as one of another run.
+    fn key_of(&self, turn: &'a Turn) -> Option<GroupKey<'a>> {
+        let agent = self.agent_of(turn.run);
+        match &turn.name {
+            Some(name) if self.usage.is_session => Some(GroupKey::Path(&name.path, name.number)),
+            Some(name) => name.id.as_deref().map(|id| GroupKey::Id(agent, id)),
+            // What the agent has added up there is that of a turn whose beginning nobody has recorded.
+            None => turn.total.is_none().then_some(GroupKey::Outside(agent)),
         }
     }
 
-    /// Adds the responses that no turn has added up.
-    fn add_responses(&mut self) {
-        for (place, response) in self.usage.responses.iter().enumerate() {
-            // Beside ids in another recording of the agent, numbers tell the same again.
-            let is_again = !response.has_id
-                && self.agents_with_ids.contains(&self.agent_of(response.run))
+    fn choose(&self, group: &Group<'_>) -> Choice {
+        let report = |turn: &&Turn| {
+            let responses = turn.responses.iter().map(|place| {
+                let response = &self.usage.responses[*place];
+                let (name, is_final) = (response.name, response.is_final);
+                ResponseReport { key: *place, name, is_final, tokens: response.amount.tokens }
+            });
+            let total = turn.total.as_ref().map(|total| total.amount.tokens);
+            TurnReport { responses: responses.collect(), total }
+        };
+        choose(&group.turns.iter().map(report).collect::<Vec<_>>())
+    }
+
+    /// Adds the agent's own sum of a turn.
+    fn add_total(
+        &mut self,
+        group: &Group<'a>,
+        turn: &'a Turn,
+        responses: usize,
+        told: &mut HashSet<&'a str>,
+    ) {
+        let Some(total) = &turn.total else { return };
+        let is_copy = total.id.as_deref().is_some_and(|id| !told.insert(id));
+        let places = group.turns.iter().flat_map(|turn| &turn.responses);
+        let is_told = match places.clone().next() {
+            Some(_) => places.clone().all(|place| self.told.contains(place)),
+            None => !group.is_named && self.with_finals.contains(&group.agent),
+        };
+        let new = places.filter(|place| self.told.insert(**place)).count();
+        if !is_copy && !is_told {
+            let responses = responses.min(new.max(1)) as u64;
+            let used = Used { responses, tokens: total.amount.tokens, is_lower_bound: false };
+            self.add(turn.run, &total.amount, used);
+        }
+    }
+
+    /// Adds the responses that tell the cost of a turn.
+    fn add_responses(&mut self, group: &Group<'_>, places: &[usize]) {
+        for place in places {
+            let response = &self.usage.responses[*place];
+            // Beside ids in another recording of the agent, numbers tell the same again, unless their turn is known.
+            let is_again = !group.is_named
+                && response.name != NameKind::Id
+                && self.agents_with_ids.contains(&group.agent)
                 && !self.runs_with_ids.contains(&response.run);
-            if !is_again && !self.in_turns.contains(&place) {
+            if self.told.insert(*place) && !is_again {
                 self.add(response.run, &response.amount, response.used());
             }
         }
+        self.told.extend(group.turns.iter().flat_map(|turn| &turn.responses));
     }
 
     /// Adds what agents have added up themselves, where that is all. It may leave out what subagents used.
