@@ -1,9 +1,9 @@
 //! Which reports are about one call: by its id, and by their place among those with the same id.
 //!
-//! Some providers use an id again for the next call. The n-th report of one channel is then the n-th of another, and the
-//! n-th call in a turn of one run the n-th in the same turn of another.
+//! Some providers use an id again for the next call. The n-th report in a turn is then of the n-th call in the turn, of
+//! whichever channel and in whichever run.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use steno_model::json::JsonString;
 
@@ -35,34 +35,50 @@ pub(crate) type Report = (Told, Channel, RunNumber);
 #[derive(Debug, Default)]
 pub(crate) struct CallIds(HashMap<String, OneId>);
 
+/// The calls with one id. Most ids have one call.
 #[derive(Debug, Default)]
 struct OneId {
-    calls: Vec<(CallNumber, Option<TurnId>)>,
-    /// The same by turn, as far as somebody has asked for it: most ids are used once.
-    by_turn: HashMap<Option<TurnId>, Vec<CallNumber>>,
+    calls: Vec<KnownCall>,
+    /// The places of calls by their turn, as far as somebody has asked for it.
+    by_turn: HashMap<Option<TurnId>, Vec<usize>>,
     by_turn_len: usize,
-    runs: Vec<RunCalls>,
-    /// How many reports there were, by what they tell, who does and in which run; few have more than three.
-    reports: Vec<(Report, usize)>,
+    /// How many calls, of all and of a turn, have this report, from the first on.
+    passed: HashMap<(Report, Scope), usize>,
 }
 
-/// The calls with one id that a run has.
 #[derive(Debug)]
-struct RunCalls {
-    run: RunNumber,
-    /// In the order of the run.
-    calls: Vec<CallNumber>,
-    taken: HashSet<CallNumber>,
-    /// How many calls of the session, and of each turn, the run has from the first on.
-    passed: usize,
-    passed_in: HashMap<Option<TurnId>, usize>,
+struct KnownCall {
+    number: CallNumber,
+    turn: Option<TurnId>,
+    /// The runs that have it, and which reports of it they have.
+    runs: Vec<(RunNumber, Reports)>,
+}
+
+/// Reports by what they tell and who does, one bit for each.
+#[derive(Clone, Copy, Debug, Default)]
+struct Reports(u16);
+
+/// Where a call is looked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Scope {
+    All,
+    Turn(Option<TurnId>),
+}
+
+/// Whether a run has a call.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Whose {
+    /// It has told of it, and not yet in this way.
+    Own,
+    /// Only other runs have.
+    Others,
 }
 
 impl CallIds {
     /// Takes a report, and returns the number of its call: `new` when it is the first of one.
     ///
-    /// The n-th report in a run is of the n-th call in the run. The first report of a call in a run is of a call that other
-    /// runs have in the same turn, if there is one. A result may come in a later turn than its call.
+    /// It is of the first call in its turn that has no such report of its run: of one that the run has told of, else of one
+    /// that other runs have. A result may come in a later turn than its call.
     pub(crate) fn report(
         &mut self,
         id: &JsonString,
@@ -71,81 +87,92 @@ impl CallIds {
         new: CallNumber,
     ) -> CallNumber {
         let known = self.0.entry(id.to_text().into_owned()).or_default();
-        let count = known.count(report);
-        let (told, _, run) = report;
-        let place = known.run(run);
-        if let Some(number) = known.runs[place].calls.get(count - 1) {
-            return *number;
-        }
-        let number = known.find_elsewhere(place, told, turn).unwrap_or(new);
-        if number == new {
-            known.calls.push((new, turn));
-        }
-        known.runs[place].calls.push(number);
-        known.runs[place].taken.insert(number);
-        number
+        let place = known.find(report, turn).unwrap_or_else(|| {
+            known.calls.push(KnownCall { number: new, turn, runs: Vec::new() });
+            known.calls.len() - 1
+        });
+        known.calls[place].take(report);
+        known.calls[place].number
     }
 
     /// Returns the last call with this id: of the turn, if it has one.
     pub(crate) fn last(&mut self, id: &JsonString, turn: Option<TurnId>) -> Option<CallNumber> {
         let known = self.0.get_mut(&*id.to_text())?;
-        let (last, last_turn) = *known.calls.last()?;
-        if last_turn == turn {
+        let last = known.calls.last()?;
+        let (last, is_in_turn) = (last.number, last.turn == turn);
+        if is_in_turn || known.calls.len() == 1 {
             return Some(last);
         }
-        Some(known.in_turn(turn).last().copied().unwrap_or(last))
+        known.sort_by_turn();
+        let in_turn = known.by_turn.get(&turn).and_then(|places| places.last());
+        Some(in_turn.map_or(last, |place| known.calls[*place].number))
     }
 }
 
 impl OneId {
-    fn count(&mut self, report: Report) -> usize {
-        let place = self.reports.iter().position(|(found, _)| *found == report).unwrap_or_else(|| {
-            self.reports.push((report, 0));
-            self.reports.len() - 1
-        });
-        self.reports[place].1 += 1;
-        self.reports[place].1
-    }
-
-    /// Returns the place of a run.
-    fn run(&mut self, run: RunNumber) -> usize {
-        self.runs.iter().position(|found| found.run == run).unwrap_or_else(|| {
-            let (calls, taken, passed_in) = (Vec::new(), HashSet::new(), HashMap::new());
-            self.runs.push(RunCalls { run, calls, taken, passed: 0, passed_in });
-            self.runs.len() - 1
-        })
-    }
-
-    /// Finds a call of other runs that the run at a place does not have yet.
-    fn find_elsewhere(&mut self, place: usize, told: Told, turn: Option<TurnId>) -> Option<CallNumber> {
-        if self.runs[place].calls.len() == self.calls.len() {
-            return None;
-        }
-        self.first_in(place, turn).or_else(|| match turn {
-            Some(_) if told != Told::Result => self.first_in(place, None),
-            Some(_) | None => {
-                let run = &mut self.runs[place];
-                let others = self.calls[run.passed..].iter();
-                run.passed += others.take_while(|(number, _)| run.taken.contains(number)).count();
-                self.calls.get(run.passed).map(|(number, _)| *number)
+    /// Finds the call that a report is of.
+    fn find(&mut self, report: Report, turn: Option<TurnId>) -> Option<usize> {
+        let (told, _, _) = report;
+        let is_anywhere = told == Told::Result || turn.is_none();
+        match &self.calls[..] {
+            [] => return None,
+            [call] => {
+                let is_near = is_anywhere || call.turn.is_none() || call.turn == turn;
+                return call.whose(report).filter(|whose| *whose == Whose::Own || is_near).map(|_| 0);
             }
-        })
+            _ => self.sort_by_turn(),
+        }
+        let others_in = if is_anywhere { Scope::All } else { Scope::Turn(None) };
+        self.first(report, Scope::Turn(turn), Whose::Own)
+            .or_else(|| self.first(report, Scope::Turn(turn), Whose::Others))
+            .or_else(|| self.first(report, Scope::All, Whose::Own))
+            .or_else(|| self.first(report, others_in, Whose::Others))
     }
 
-    /// Finds the first call in a turn that the run at a place does not have yet.
-    fn first_in(&mut self, place: usize, turn: Option<TurnId>) -> Option<CallNumber> {
-        self.in_turn(turn);
-        let (run, calls) = (&mut self.runs[place], self.by_turn.get(&turn)?);
-        let passed = run.passed_in.entry(turn).or_default();
-        *passed += calls[*passed..].iter().take_while(|number| run.taken.contains(number)).count();
-        calls.get(*passed).copied()
+    /// Finds the first call, in a turn or in all, that has no such report of its run.
+    fn first(&mut self, report: Report, scope: Scope, whose: Whose) -> Option<usize> {
+        let places = match scope {
+            Scope::All => None,
+            Scope::Turn(turn) => Some(self.by_turn.get(&turn)?),
+        };
+        let len = places.map_or(self.calls.len(), Vec::len);
+        let place_of = |at: usize| places.map_or(at, |places| places[at]);
+        let whose_is = |at: usize| self.calls[place_of(at)].whose(report);
+        let passed = self.passed.entry((report, scope)).or_default();
+        *passed += (*passed..len).take_while(|at| whose_is(*at).is_none()).count();
+        (*passed..len).find(|at| whose_is(*at) == Some(whose)).map(place_of)
     }
 
-    fn in_turn(&mut self, turn: Option<TurnId>) -> &[CallNumber] {
-        for (number, turn) in &self.calls[self.by_turn_len..] {
-            self.by_turn.entry(*turn).or_default().push(*number);
+    fn sort_by_turn(&mut self) {
+        for (place, call) in self.calls.iter().enumerate().skip(self.by_turn_len) {
+            self.by_turn.entry(call.turn).or_default().push(place);
         }
         self.by_turn_len = self.calls.len();
-        self.by_turn.get(&turn).map_or(&[], Vec::as_slice)
+    }
+}
+
+impl KnownCall {
+    /// Tells whether a report may be of this call, and who has told of it.
+    fn whose(&self, report: Report) -> Option<Whose> {
+        let (_, _, run) = report;
+        match self.runs.iter().find(|(found, _)| *found == run) {
+            None => Some(Whose::Others),
+            Some((_, reports)) => (reports.0 & Reports::of(report).0 == 0).then_some(Whose::Own),
+        }
+    }
+
+    fn take(&mut self, report: Report) {
+        let (_, _, run) = report;
+        let place = self.runs.iter().position(|(found, _)| *found == run).unwrap_or_else(|| {
+            self.runs.push((run, Reports::default()));
+            self.runs.len() - 1
+        });
+        self.runs[place].1.0 |= Reports::of(report).0;
+    }
+}
+
+impl Reports {
+    fn of((told, channel, _): Report) -> Self {
+        Self(1 << (told as u16 * 3 + channel as u16))
     }
 }

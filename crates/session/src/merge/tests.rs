@@ -63,7 +63,7 @@ pub(super) fn asked(path: &str, call: &str, decision: &str) -> [Value; 2] {
 }
 
 /// Returns what a session says, without runs and numbers: a line a turn, a line an item.
-fn shown(session: &Session) -> Vec<String> {
+pub(super) fn shown(session: &Session) -> Vec<String> {
     let mut lines = Vec::new();
     for (number, turn) in session.turns.iter().enumerate() {
         let id = turn.turn_id.as_ref().map(ToString::to_string).unwrap_or_default();
@@ -552,4 +552,26 @@ fn a_second_question_about_a_call_stays_beside_a_run_that_has_one() {
         &|| vec![once(), twice()],
         &["turn-0001 t1 in_progress", "  call c1 Open [\"allowed\", \"denied\"]"],
     );
+}
+
+#[test]
+fn a_result_is_of_the_call_in_its_turn_although_one_with_the_same_id_waits() {
+    let lines = [
+        turn("turn-0001", "t1"),
+        call("turn-0001", "c1", "command"),
+        turn("turn-0002", "t2"),
+        call("turn-0002", "c1", "command"),
+        result("turn-0002", "c1", "ok"),
+        turn("turn-0003", "t3"),
+        result("turn-0003", "c1", "failed"),
+    ];
+    let want = [
+        "turn-0001 t1 in_progress",
+        "  call c1 Failed []",
+        "turn-0002 t2 in_progress",
+        "  call c1 Ok []",
+        "turn-0003 t3 in_progress",
+    ];
+    check(&|| vec![run(1, "disk", &lines)], &want);
+    check(&|| vec![run(1, "disk", &lines), run(2, "app-server", &lines[2..])], &want);
 }
