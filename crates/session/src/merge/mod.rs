@@ -6,6 +6,8 @@
 
 mod identity;
 #[cfg(test)]
+mod property_tests;
+#[cfg(test)]
 mod tests;
 mod turn_paths;
 #[cfg(test)]

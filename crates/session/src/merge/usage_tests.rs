@@ -24,7 +24,7 @@ fn told(path: &str, id: &str, reports: &[(Value, u64)]) -> Vec<Value> {
 }
 
 /// Sums up what a store with these runs says.
-fn of_store<'a>(runs: impl Iterator<Item = &'a RunEvents>) -> Used {
+pub(super) fn of_store<'a>(runs: impl Iterator<Item = &'a RunEvents>) -> Used {
     let mut builder = UsageBuilder::new();
     runs.flat_map(|run| &run.events).for_each(|event| builder.push(event));
     let mut sum = Used::default();
@@ -33,7 +33,7 @@ fn of_store<'a>(runs: impl Iterator<Item = &'a RunEvents>) -> Used {
 }
 
 /// Sums up what the turns of a session say.
-fn of_turns(session: &Session) -> (u64, bool) {
+pub(super) fn of_turns(session: &Session) -> (u64, bool) {
     let costs = session.turns.iter().filter_map(|turn| turn.usage.as_ref());
     costs.fold((0, false), |(sum, is_bound), cost| {
         let counts = Counts::read(cost.report.as_str()).unwrap();
