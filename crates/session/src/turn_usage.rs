@@ -6,7 +6,7 @@ use steno_model::Usage;
 use steno_model::json::{JsonString, RawJson};
 
 use crate::fields::PayloadFields;
-use crate::session::{RunNumber, TurnCost};
+use crate::session::{RunHead, RunNumber, TurnCost};
 use crate::usage::{Choice, Counts, NameKind, ResponseReport, TurnReport, choose};
 
 /// What one run says of the cost of a turn.
@@ -79,9 +79,9 @@ fn response_name(fields: &PayloadFields<'_>) -> Option<(NameKind, RawJson)> {
 }
 
 /// Returns what a turn cost, from what its runs say of it; nothing where none does.
-pub(crate) fn cost(mut runs: Vec<(RunNumber, TurnUsage)>) -> Option<TurnCost> {
+pub(crate) fn cost(mut runs: Vec<(RunNumber, TurnUsage)>, heads: &[RunHead]) -> Option<TurnCost> {
     runs.sort_by_key(|(run, _)| *run);
-    let reports = reports(&runs);
+    let reports = reports(&runs, heads);
     match choose(&reports) {
         Choice::Nothing => None,
         Choice::Total { place, .. } => {
@@ -110,7 +110,7 @@ pub(crate) fn cost(mut runs: Vec<(RunNumber, TurnUsage)>) -> Option<TurnCost> {
 }
 
 /// Returns what each run says, in a form that can be compared.
-fn reports(runs: &[(RunNumber, TurnUsage)]) -> Vec<TurnReport> {
+fn reports<'a>(runs: &[(RunNumber, TurnUsage)], heads: &'a [RunHead]) -> Vec<TurnReport<'a>> {
     // There is nothing to compare one run with.
     let is_one = runs.len() == 1;
     let tokens_of = |usage: &Usage| {
@@ -119,7 +119,7 @@ fn reports(runs: &[(RunNumber, TurnUsage)]) -> Vec<TurnReport> {
     };
     let mut keys = HashMap::new();
     let mut next = 0;
-    let report = |(_, usage): &(RunNumber, TurnUsage)| {
+    let report = |(run, usage): &(RunNumber, TurnUsage)| {
         let responses = usage.responses.iter().zip(usage.names()).map(|(response, name)| {
             next += 1;
             let key = match name {
@@ -133,7 +133,8 @@ fn reports(runs: &[(RunNumber, TurnUsage)]) -> Vec<TurnReport> {
         // A command of the program's own is a turn that asked the model for nothing.
         let is_nothing = |turn: &&Usage| turn.counts().all(|(_, count)| count == 0);
         let turn = usage.turn.as_ref().filter(|turn| responses.is_empty() || !is_nothing(turn));
-        TurnReport { responses, total: turn.map(tokens_of) }
+        let channel = heads.get(run.0).and_then(|head| head.channel.as_deref()).unwrap_or_default();
+        TurnReport { channel, responses, total: turn.map(tokens_of) }
     };
     runs.iter().map(report).collect()
 }
@@ -163,7 +164,7 @@ mod tests {
         for report in reports {
             usage.take(&PayloadFields::parse(report));
         }
-        let cost = cost(vec![(RunNumber::MAIN, usage)]);
+        let cost = cost(vec![(RunNumber::MAIN, usage)], &[]);
         let bound = cost.as_ref().is_some_and(|cost| cost.is_lower_bound);
         let found = cost.as_ref().map(|cost| cost.report.as_str());
         assert_eq!((found, bound), (want, is_lower_bound), "{reports:?}");

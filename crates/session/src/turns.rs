@@ -9,7 +9,7 @@ use steno_model::json::JsonString;
 
 use crate::builder::{Incoming, response_key};
 use crate::path_tree::PathTree;
-use crate::session::{At, Call, EndedBy, RunNumber, StepId, Turn, TurnId, TurnStatus};
+use crate::session::{At, Call, EndedBy, RunHead, RunNumber, StepId, Turn, TurnId, TurnStatus};
 use crate::turn_usage::{TurnUsage, cost};
 
 /// What an agent writes for a turn that was stopped.
@@ -226,22 +226,22 @@ impl Turns {
     }
 
     /// Returns the turns.
-    pub(crate) fn finish(self, calls: &[Call]) -> Vec<Turn> {
+    pub(crate) fn finish(self, calls: &[Call], runs: &[RunHead]) -> Vec<Turn> {
         let mut waiting = vec![false; self.all.len()];
         for call in calls.iter().filter(|call| !call.is_answered) {
             if let Some(turn) = call.turn {
                 waiting[turn.0] = true;
             }
         }
-        let finish = |(number, fold): (usize, TurnFold)| fold.finish(waiting[number]);
+        let finish = |(number, fold): (usize, TurnFold)| fold.finish(waiting[number], runs);
         self.all.into_iter().enumerate().map(finish).collect()
     }
 }
 
 impl TurnFold {
-    fn finish(self, is_waiting: bool) -> Turn {
+    fn finish(self, is_waiting: bool, runs: &[RunHead]) -> Turn {
         let is_last_word = self.last_said.as_ref().is_some_and(LastSaid::is_last_word);
-        let usage = cost(self.usage);
+        let usage = cost(self.usage, runs);
         let mut turn = Turn { usage, ..self.turn };
         match turn.ended_by {
             Some(EndedBy::Prompt) if turn.error.is_none() => {

@@ -24,7 +24,7 @@ use self::turn_paths::{PathMap, TurnPaths};
 use crate::builder::SessionBuilder;
 use crate::calls::Content;
 use crate::fields::PayloadFields;
-use crate::session::{Branch, RunHead, RunNumber, Session};
+use crate::session::{Branch, RunHead, RunNumber, Session, channel_rank};
 
 /// The events of one run.
 pub struct RunEvents {
@@ -98,14 +98,7 @@ fn head_of(run: &RunEvents) -> RunHead {
 
 /// Tells which channel's order counts, the best first.
 fn rank(head: &RunHead) -> u8 {
-    match head.channel.as_deref() {
-        Some("disk") => 0,
-        Some("app-server" | "control") => 1,
-        Some("stream") => 2,
-        Some("progress") => 3,
-        Some("exec") => 4,
-        Some(_) | None => 5,
-    }
+    channel_rank(head.channel.as_deref())
 }
 
 /// Tells whether a run's ids are the provider's. `codex exec` counts its items, and its ids mean nothing elsewhere.

@@ -137,3 +137,13 @@ fn turns_without_ids_are_one_by_a_response_that_both_have() {
     let stream = || run(2, "stream", &[start.clone(), said("r1"), used("turn-0001", &json!(1), 6, true)]);
     check(&|| vec![file(), stream()], (2, 11, false));
 }
+
+#[test]
+fn channels_with_ids_of_their_own_are_not_put_together() {
+    let file = || run(1, "disk", &told("turn-0001", "t1", &[(json!("r1"), 5), (json!("r2"), 6)]));
+    let connection = || run(2, "app-server", &told("turn-0001", "t1", &[(json!("x1"), 4), (json!("x2"), 8)]));
+    check(&|| vec![file(), connection()], (2, 11, false));
+    let cut = || run(3, "disk", &[turn("turn-0001", "t1"), used("turn-0001", &json!("r1"), 5, true)]);
+    check(&|| vec![cut(), connection()], (2, 12, false));
+    check(&|| vec![cut(), connection(), file()], (2, 11, false));
+}

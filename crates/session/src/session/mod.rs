@@ -18,6 +18,7 @@ use crate::usage::Used;
 
 pub use call::{Approval, Call, CallResult, ChildLink};
 pub use run_head::RunHead;
+pub(crate) use run_head::channel_rank;
 pub use speech::{Block, Message, Response, ResponseOrigin, ResponseUsage, Speaker};
 pub use turn::{EndedBy, Turn, TurnCost, TurnStatus};
 

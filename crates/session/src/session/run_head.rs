@@ -138,3 +138,15 @@ impl RunHead {
         self.channel.as_deref() == Some("disk")
     }
 }
+
+/// Tells which channel counts more, the best first.
+pub(crate) fn channel_rank(channel: Option<&str>) -> u8 {
+    match channel {
+        Some("disk") => 0,
+        Some("app-server" | "control") => 1,
+        Some("stream") => 2,
+        Some("progress") => 3,
+        Some("exec") => 4,
+        Some(_) | None => 5,
+    }
+}

@@ -1,12 +1,13 @@
 //! Which reports tell what a turn cost, where one or more runs have it.
 //!
 //! The counts of responses with the provider's ids come first if they are final, then final counts without ids, then the
-//! agent's own sum of the turn, then a lower bound. Ids and totals of the thread are valid in every run, and their responses
-//! are put together; a number is valid in its own run, so that numbers are taken from one run.
+//! agent's own sum of the turn, then a lower bound. Responses are put together by ids of one origin, and by totals of the
+//! thread. A number is valid in its own run, so that numbers are taken from one run.
 
 use std::collections::{HashMap, HashSet};
 
 use super::Tokens;
+use crate::session::channel_rank;
 
 /// What names a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -31,7 +32,8 @@ pub(crate) struct ResponseReport {
 
 /// What a run says of a turn.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct TurnReport {
+pub(crate) struct TurnReport<'a> {
+    pub(crate) channel: &'a str,
     pub(crate) responses: Vec<ResponseReport>,
     /// The agent's own sum.
     pub(crate) total: Option<Tokens>,
@@ -56,27 +58,26 @@ struct Candidate {
 }
 
 /// Chooses what tells the cost of a turn. The order of the reports changes nothing that is counted.
-pub(crate) fn choose(reports: &[TurnReport]) -> Choice {
+pub(crate) fn choose(reports: &[TurnReport<'_>]) -> Choice {
     let turn = TurnView::of(reports);
     let candidates = [turn.final_with_ids(), turn.finals(), turn.total(), turn.lower_bound()];
-    let chosen = candidates.into_iter().flatten().reduce(|best, next| {
-        // A run that has less of the turn in every respect was cut off.
-        let has_more = next.responses > best.responses && next.tokens.total() > best.tokens.total();
-        if has_more { next } else { best }
-    });
+    let chosen = candidates.into_iter().flatten().reduce(Candidate::unless_cut_off);
     chosen.map_or(Choice::Nothing, |chosen| chosen.choice)
 }
 
 /// What all runs say of a turn.
 struct TurnView<'a> {
-    reports: &'a [TurnReport],
+    reports: &'a [TurnReport<'a>],
+    /// Those with ids of one origin: of one channel, or with an id that both have. A channel may have ids of its own.
+    with_ids: Vec<Vec<&'a TurnReport<'a>>>,
     finals: HashSet<usize>,
     tokens: HashMap<usize, Tokens>,
 }
 
 impl<'a> TurnView<'a> {
-    fn of(reports: &'a [TurnReport]) -> Self {
-        let mut view = Self { reports, finals: HashSet::new(), tokens: HashMap::new() };
+    fn of(reports: &'a [TurnReport<'a>]) -> Self {
+        let with_ids = with_ids(reports);
+        let mut view = Self { reports, with_ids, finals: HashSet::new(), tokens: HashMap::new() };
         for response in reports.iter().flat_map(|report| &report.responses) {
             if response.is_final {
                 view.finals.insert(response.key);
@@ -88,29 +89,28 @@ impl<'a> TurnView<'a> {
     }
 
     fn final_with_ids(&self) -> Option<Candidate> {
-        let has_ids =
-            |report: &&TurnReport| report.responses.iter().any(|response| response.name == NameKind::Id);
-        let with_ids = self.reports.iter().filter(has_ids);
-        if !with_ids.clone().all(|report| self.is_final(report)) {
-            return None;
-        }
-        let named = self.named(NameKind::Id, |_| true)?;
-        // A run may know of more than has ids.
-        let whole = with_ids.filter_map(|report| self.candidate(keys(report))).reduce(Candidate::larger)?;
-        Some(if whole.responses > named.responses { whole } else { named })
+        let finals =
+            self.with_ids.iter().filter(|reports| reports.iter().all(|report| self.is_final(report)));
+        let found = finals.filter_map(|reports| {
+            let named = self.named(NameKind::Id, reports)?;
+            // A run may know of more than has ids.
+            let whole = reports.iter().filter_map(|report| self.candidate(keys(report)));
+            let whole = whole.reduce(Candidate::larger)?;
+            Some(if whole.responses > named.responses { whole } else { named })
+        });
+        found.reduce(Candidate::unless_cut_off)
     }
 
     fn finals(&self) -> Option<Candidate> {
-        let is_fit = |report: &TurnReport| {
-            self.is_final(report) && report.responses.iter().all(|response| response.name != NameKind::Id)
-        };
-        let alone = self.reports.iter().filter(|report| is_fit(report));
-        let alone = alone.filter_map(|report| self.candidate(keys(report)));
-        self.named(NameKind::Total, is_fit).into_iter().chain(alone).reduce(Candidate::larger)
+        let is_fit = |report: &&TurnReport<'_>| self.is_final(report) && !has_ids(report);
+        let fit: Vec<_> = self.reports.iter().filter(is_fit).collect();
+        let alone = fit.iter().filter_map(|report| self.candidate(keys(report)));
+        self.named(NameKind::Total, &fit).into_iter().chain(alone).reduce(Candidate::larger)
     }
 
     fn total(&self) -> Option<Candidate> {
-        let named = self.named(NameKind::Id, |_| true).map_or(0, |named| named.responses);
+        let named = self.with_ids.iter().filter_map(|reports| self.named(NameKind::Id, reports));
+        let named = named.map(|named| named.responses).max().unwrap_or_default();
         let longest = self.reports.iter().map(|report| keys(report).len()).max()?;
         let responses = named.max(longest).max(1);
         let totals = self.reports.iter().enumerate();
@@ -123,15 +123,15 @@ impl<'a> TurnView<'a> {
     }
 
     fn lower_bound(&self) -> Option<Candidate> {
-        let named = [NameKind::Id, NameKind::Total].into_iter().filter_map(|name| self.named(name, |_| true));
+        let all: Vec<_> = self.reports.iter().collect();
+        let named = self.with_ids.iter().filter_map(|reports| self.named(NameKind::Id, reports));
         let alone = self.reports.iter().filter_map(|report| self.candidate(keys(report)));
-        named.chain(alone).reduce(Candidate::larger)
+        named.chain(self.named(NameKind::Total, &all)).chain(alone).reduce(Candidate::larger)
     }
 
-    /// Puts together the responses with a kind of name that is valid in every run.
-    fn named(&self, name: NameKind, is_fit: impl Fn(&TurnReport) -> bool) -> Option<Candidate> {
-        let responses =
-            self.reports.iter().filter(|report| is_fit(report)).flat_map(|report| &report.responses);
+    /// Puts together the responses with a kind of name that is valid in all of these reports.
+    fn named(&self, name: NameKind, reports: &[&TurnReport<'_>]) -> Option<Candidate> {
+        let responses = reports.iter().flat_map(|report| &report.responses);
         let named = responses.filter(|response| response.name == name);
         self.candidate(each_once(named.map(|response| response.key)))
     }
@@ -144,12 +144,18 @@ impl<'a> TurnView<'a> {
         (responses > 0).then_some(Candidate { choice, responses, tokens })
     }
 
-    fn is_final(&self, report: &TurnReport) -> bool {
+    fn is_final(&self, report: &TurnReport<'_>) -> bool {
         report.responses.iter().all(|response| self.finals.contains(&response.key))
     }
 }
 
 impl Candidate {
+    /// Returns this one, unless the other has more of the turn in every respect: then this comes from a run that was cut off.
+    fn unless_cut_off(self, other: Self) -> Self {
+        let is_cut = other.responses > self.responses && other.tokens.total() > self.tokens.total();
+        if is_cut { other } else { self }
+    }
+
     /// Returns the one that tells more; the first where both tell the same.
     fn larger(self, other: Self) -> Self {
         let size = |one: &Self| {
@@ -161,7 +167,35 @@ impl Candidate {
     }
 }
 
-fn keys(report: &TurnReport) -> Vec<usize> {
+/// Sorts reports with ids by the origin of these, the best channel first.
+fn with_ids<'a>(reports: &'a [TurnReport<'a>]) -> Vec<Vec<&'a TurnReport<'a>>> {
+    let mut origins = Vec::<Vec<&'a TurnReport<'a>>>::new();
+    for report in reports.iter().filter(|report| has_ids(report)) {
+        let ids: HashSet<usize> = ids(report).collect();
+        let is_same = |other: &&TurnReport<'_>| {
+            other.channel == report.channel || self::ids(other).any(|id| ids.contains(&id))
+        };
+        let (same, others): (Vec<_>, Vec<_>) =
+            origins.into_iter().partition(|origin| origin.iter().any(is_same));
+        origins = others;
+        origins.push(same.into_iter().flatten().chain([report]).collect());
+    }
+    let rank = |origin: &Vec<&'a TurnReport<'a>>| {
+        origin.iter().map(|report| (channel_rank(Some(report.channel)), report.channel)).min()
+    };
+    origins.sort_by(|origin, other| rank(origin).cmp(&rank(other)));
+    origins
+}
+
+fn has_ids(report: &TurnReport<'_>) -> bool {
+    ids(report).next().is_some()
+}
+
+fn ids(report: &TurnReport<'_>) -> impl Iterator<Item = usize> {
+    report.responses.iter().filter(|response| response.name == NameKind::Id).map(|response| response.key)
+}
+
+fn keys(report: &TurnReport<'_>) -> Vec<usize> {
     each_once(report.responses.iter().map(|response| response.key))
 }
 

@@ -89,6 +89,7 @@ enum ResponseKey {
 #[derive(Default)]
 struct RunUse {
     provider: String,
+    channel: String,
     parent: Option<RunId>,
     session: Option<RunId>,
     started: String,
@@ -219,6 +220,7 @@ impl UsageBuilder {
         run.parent = event.parent_run_id;
         run.started = event.timestamp.to_string();
         run.provider = text_of(fields, "name");
+        run.channel = text_of(&fields.object("source"), "channel");
         run.session = session_run_id(event);
     }
 

@@ -145,7 +145,8 @@ impl<'a> Tally<'a> {
                 ResponseReport { key: *place, name, is_final, tokens: response.amount.tokens }
             });
             let total = turn.total.as_ref().map(|total| total.amount.tokens);
-            TurnReport { responses: responses.collect(), total }
+            let channel = self.usage.runs.get(&turn.run).map_or("", |run| &run.channel);
+            TurnReport { channel, responses: responses.collect(), total }
         };
         choose(&group.turns.iter().map(report).collect::<Vec<_>>())
     }
