@@ -16,6 +16,7 @@ use crate::lease::Lease;
 use crate::log::{Level, Log, LogParts};
 use crate::names::RunFile;
 use crate::note::{Note, Noted, read_notes_in, settle_refused};
+use crate::reader::Reader;
 use crate::recorder::Journal;
 use crate::recovery::{self, keep_copy};
 use crate::seal::{Prefix, Seal, scan_seals_in};
@@ -250,6 +251,15 @@ impl Store {
     pub fn superseded(&self, run: RunId) -> Result<Vec<StorePath>, Error> {
         let path = RunFile::Transcript(run).path();
         Ok((1..number_next(&**self.disk(), run)?).map(|number| path.superseded(number)).collect())
+    }
+
+    /// Opens a superseded transcript to read, of those that [`Store::superseded`] lists.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchRun`] when it is not there, or what the system says.
+    pub fn open_superseded(&self, run: RunId, kept: &StorePath) -> Result<Reader, Error> {
+        let file = self.disk().open_read(kept).map_err(|source| Error::io("open", kept, source))?;
+        Ok(Reader::of_file(file.ok_or(Error::NoSuchRun { run })?, kept.clone(), Some(run)))
     }
 
     /// Reads the seals and the notes that are kept with a superseded transcript, of those that [`Store::superseded`] lists.

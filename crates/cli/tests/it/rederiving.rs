@@ -3,8 +3,10 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
+use std::process::Command;
 
 use serde_json::Value;
+use steno_testkit::{needs, places, tool};
 
 use crate::kit::{Live, Said, Steno, id, json, wait_until};
 
@@ -184,6 +186,62 @@ fn seals_and_receipts_of_before_hold_against_the_transcripts_that_are_kept() {
     assert_eq!(steno.run(&["receipt", "verify", receipt]).code, 1);
     let said = steno.run(&["verify"]);
     assert!(said.code == 1 && said.out.contains(&format!("{run}.jsonl.superseded-1")), "{said:?}");
+}
+
+/// A session in two files that both go on, and so in two runs; returns the ids of both.
+fn session_of_two_runs(steno: &Steno) -> [String; 2] {
+    let path = write_session(steno, &id(1));
+    let copy = steno.dir.path().join(format!(".claude/projects/-other/{}.jsonl", id(1)));
+    fs::create_dir_all(copy.parent().unwrap()).unwrap();
+    let text = fs::read_to_string(&path).unwrap();
+    let more = text.lines().next().unwrap().replace(CANARY, "more").replace("\"u1\"", "\"u9\"");
+    fs::write(&copy, format!("{text}{more}\n")).unwrap();
+    done(&steno.run(&["import"]));
+    let other = transcripts(steno).into_keys().find(|run| *run != id(1)).unwrap();
+    [id(1), other]
+}
+
+#[test]
+fn receipts_over_several_runs_hold_against_the_transcripts_that_are_kept() {
+    let steno = Steno::new();
+    let runs = session_of_two_runs(&steno);
+    age(&steno);
+    let receipt = steno.dir.path().join("receipt.json");
+    let export = ["receipt", "export", "--integrity", "--thread", &id(1), "--turn", "turn-0001"];
+    let said = steno.run(&export);
+    done(&said);
+    fs::write(&receipt, &said.out).unwrap();
+    let named = json(&said.out)["source_event_lineage"]["runs"].as_array().unwrap().clone();
+    assert!(named.len() == 2 && named.iter().all(|run| run["adapter"] == "claude/0"), "{named:?}");
+    let receipt = receipt.to_str().unwrap();
+    done(&steno.run(&["receipt", "verify", receipt]));
+    // One run after the other is derived anew,
+    for (number, run) in ["", runs[0].as_str(), runs[1].as_str()].iter().enumerate() {
+        if number > 0 {
+            done(&steno.run(&["rederive", run]));
+        }
+        let said = steno.run(&["receipt", "verify", receipt, "--json"]);
+        done(&said);
+        let proven = json(&said.out)["proven"].to_string();
+        let older = runs.iter().filter(|run| proven.contains(&format!("{run}.jsonl.superseded-1")));
+        assert_eq!((older.count(), proven.contains("the 2 runs in the store")), (number, true), "{proven}");
+    }
+    // A receipt of the new transcripts holds against these.
+    let new = steno.run(&export);
+    let said = steno.run_with(&["receipt", "verify", "-"], new.out.as_bytes());
+    assert!(said.code == 0 && !said.out.contains("superseded"), "{said:?}");
+    // The files alone are enough, for the second implementation too.
+    let files = runs.each_ref().map(|run| steno.beside(run, "jsonl.superseded-1").display().to_string());
+    let files = ["--transcript", &files[0], "--transcript", &files[1]];
+    done(&steno.run(&[&["receipt", "verify", receipt], &files[..]].concat()));
+    needs!(tool("python3"), "python3 is absent");
+    let script = places::workspace_root().join("docs/receipts/verify_receipt.py");
+    let said = Command::new("python3").arg(script).arg(receipt).args(files).output().unwrap();
+    assert!(said.status.success(), "{said:?}");
+    // What was kept and changed does not hold.
+    let kept = steno.beside(&runs[1], "jsonl.superseded-1");
+    fs::write(&kept, fs::read_to_string(&kept).unwrap().replace(CANARY, "zq9changed")).unwrap();
+    assert_eq!(steno.run(&["receipt", "verify", receipt]).code, 1);
 }
 
 #[test]

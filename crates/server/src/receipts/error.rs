@@ -73,10 +73,10 @@ fn said(value: Option<&String>) -> &str {
 }
 
 impl Error {
-    /// Tells whether the record is another than the one that the receipt was made from.
+    /// Tells whether the record cannot be read, or is another than the one that the receipt was made from.
     pub(super) fn is_of_record(&self) -> bool {
         match self {
-            Self::Journal(steno_journal::Error::NoSuchRun { .. })
+            Self::Journal(steno_journal::Error::NoSuchRun { .. } | steno_journal::Error::Damaged { .. })
             | Self::NoSuchTurn { .. }
             | Self::Ambiguous { .. }
             | Self::Mismatch(_)

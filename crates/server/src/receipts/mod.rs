@@ -5,11 +5,12 @@
 mod directory;
 mod error;
 mod session;
+mod superseded;
 mod verify;
 
 pub use directory::Directory;
 pub use error::Error;
-pub use session::{ReadSession, Wanted};
+pub use session::{ReadSession, Wanted, WantedRun};
 pub use verify::{Against, Proven, verify};
 
 use steno_journal::Store;

@@ -1,7 +1,6 @@
 //! A session, read once for its records and for the proofs of its lines.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 
 use steno_disk::StorePath;
 use steno_journal::{Error as JournalError, Noted, Reader, Store, read_notes};
@@ -23,9 +22,37 @@ pub struct Wanted {
     pub has_integrity: bool,
     /// The runs that are read, in the order of the session, and how many of their lines; all that there are if it is not
     /// said.
-    pub runs: Option<Vec<(RunId, u64)>>,
+    pub runs: Option<Vec<WantedRun>>,
     /// Whether receipts are those of an older program, which named no runs.
     pub is_unnamed: bool,
+}
+
+/// A run to read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WantedRun {
+    /// Which run.
+    pub id: RunId,
+    /// How many of its lines.
+    pub lines_max: u64,
+    /// The transcript to read in place of its own: one from before the run was derived anew.
+    pub superseded: Option<StorePath>,
+}
+
+impl WantedRun {
+    /// Wants so many lines of a run as it is now.
+    #[must_use]
+    pub fn new(id: RunId, lines_max: u64) -> Self {
+        Self { id, lines_max, superseded: None }
+    }
+
+    /// Opens it, with what the notes beside it say is missing.
+    fn open(&self, store: &Store) -> Result<(Reader, Vec<MissingRange>), Error> {
+        let (reader, notes) = match &self.superseded {
+            None => (Reader::open(store, self.id)?.until_now()?, read_notes(&**store.disk(), self.id)?),
+            Some(path) => (store.open_superseded(self.id, path)?, store.beside_superseded(self.id, path)?.1),
+        };
+        Ok((reader, notes.iter().filter_map(noted).collect()))
+    }
 }
 
 /// A session that was read.
@@ -56,43 +83,23 @@ impl ReadSession {
     pub fn of_store(store: &Store, id: RunId, wanted: Wanted) -> Result<Self, Error> {
         let runs = match &wanted.runs {
             Some(runs) => runs.clone(),
-            None => runs_of(store, id)?.into_iter().map(|run| (run, u64::MAX)).collect(),
+            None => runs_of(store, id)?.into_iter().map(|run| WantedRun::new(run, u64::MAX)).collect(),
         };
         let mut missing = HashMap::new();
-        for (run, _) in &runs {
-            let notes = read_notes(&**store.disk(), *run)?;
-            missing.insert(*run, notes.into_iter().filter_map(|note| noted(&note)).collect());
-        }
-        let open = |run: RunId| -> Result<Reader, Error> { Ok(Reader::open(store, run)?.until_now()?) };
-        let read = if let [(run, lines_max)] = runs[..] {
-            Self::of_one(&mut open(run)?, lines_max, wanted)?
+        let mut open = |run: &WantedRun| -> Result<Reader, Error> {
+            let (reader, ranges) = run.open(store)?;
+            missing.insert(run.id, ranges);
+            Ok(reader)
+        };
+        let read = if let [run] = &runs[..] {
+            Self::of_one(&mut open(run)?, run.lines_max, wanted)?
         } else {
             let mut read = Vec::new();
-            for (run, lines_max) in &runs {
-                read.push(ReadRun::read(&mut open(*run)?, *lines_max, wanted.has_integrity)?);
+            for run in &runs {
+                read.push(ReadRun::read(&mut open(run)?, run.lines_max, wanted.has_integrity)?);
             }
             Self::of_several(read, wanted)?
         };
-        Ok(Self { missing, ..read })
-    }
-
-    /// Reads a transcript of a run from before it was derived anew, with the notes beside it.
-    ///
-    /// # Errors
-    /// What the journal says.
-    pub fn of_superseded(store: &Store, run: RunId, kept: &StorePath, wanted: Wanted) -> Result<Self, Error> {
-        let opened = store.disk().open_read(kept).map_err(|source| JournalError::Io {
-            doing: "open",
-            path: kept.clone(),
-            source: Arc::new(source),
-        })?;
-        let file = opened.ok_or(JournalError::NoSuchRun { run })?;
-        let lines_max = wanted.runs.iter().flatten().find(|(known, _)| *known == run);
-        let lines_max = lines_max.map_or(u64::MAX, |(_, lines)| *lines);
-        let mut reader = Reader::of_file(file, kept.clone(), Some(run));
-        let read = Self::of_one(&mut reader, lines_max, wanted)?;
-        let notes = store.beside_superseded(run, kept)?.1;
-        let missing = HashMap::from([(run, notes.iter().filter_map(noted).collect())]);
         Ok(Self { missing, ..read })
     }
 
@@ -105,23 +112,24 @@ impl ReadSession {
         if let [reader] = &mut readers[..]
             && named.is_none_or(|named| named.len() == 1)
         {
-            let lines_max = wanted.runs.as_ref().and_then(|runs| runs.first()).map_or(u64::MAX, |run| run.1);
+            let lines_max =
+                wanted.runs.as_ref().and_then(|runs| runs.first()).map_or(u64::MAX, |run| run.lines_max);
             return Self::of_one(reader, lines_max, wanted);
         }
         let mut read = Vec::new();
         for mut reader in readers {
             let mut run = ReadRun::read(&mut reader, u64::MAX, wanted.has_integrity)?;
-            let known = named.map(|named| named.iter().find(|(known, _)| *known == run.run));
-            if let Some((_, lines)) = known.flatten() {
-                run.cut(usize::try_from(*lines).unwrap_or(usize::MAX));
+            let known = named.map(|named| named.iter().find(|known| known.id == run.run));
+            if let Some(known) = known.flatten() {
+                run.cut(usize::try_from(known.lines_max).unwrap_or(usize::MAX));
             }
             if known.is_none_or(|known| known.is_some()) {
                 read.push(run);
             }
         }
         let is_read = |run: RunId| read.iter().any(|read| read.run == run);
-        if let Some((run, _)) = named.into_iter().flatten().find(|(run, _)| !is_read(*run)) {
-            return Err(Error::NotGiven { run: *run });
+        if let Some(run) = named.into_iter().flatten().find(|run| !is_read(run.id)) {
+            return Err(Error::NotGiven { run: run.id });
         }
         Self::of_several(read, wanted)
     }
@@ -160,7 +168,7 @@ impl ReadSession {
         }
         let runs = match &wanted.runs {
             Some(order) => {
-                runs.sort_by_key(|run| order.iter().position(|(known, _)| *known == run.id));
+                runs.sort_by_key(|run| order.iter().position(|known| known.id == run.id));
                 runs
             }
             None => merged_order(runs),

@@ -1,6 +1,5 @@
 //! Checks a receipt: all of it is made anew from the record, and the first difference is named.
 
-use steno_disk::StorePath;
 use steno_journal::{Reader, Store};
 use steno_model::json::Fields;
 use steno_model::receipt::{Integrities, Integrity, LineageRun, MissingRange, Receipt, SCHEMA_ID};
@@ -8,7 +7,8 @@ use steno_model::{ExchangeEvent, RunId};
 use steno_views::count;
 use steno_views::receipt::{check_lines, first_difference, to_json};
 
-use super::{Directory, Error, ReadSession, Wanted};
+use super::superseded::choices;
+use super::{Directory, Error, ReadSession, Wanted, WantedRun};
 
 /// How a turn stands that has not ended.
 const OPEN: [&str; 2] = ["queued", "in_progress"];
@@ -23,8 +23,6 @@ pub enum Against<'a> {
     Lines(&'a [u8]),
     /// A directory of records.
     Directory(&'a Directory),
-    /// A transcript of the run in the store, of before it was derived anew.
-    Superseded(&'a Store, &'a StorePath),
 }
 
 /// What a check has proven, and what it has not: sentences for people.
@@ -38,35 +36,35 @@ pub struct Proven {
     pub is_final: bool,
 }
 
-/// Checks a receipt. One that does not follow from the run in a store may follow from its transcript of before it was
+/// Checks a receipt. One that does not follow from the runs in a store may follow from their transcripts of before they were
 /// derived anew.
 ///
 /// # Errors
 /// The first thing that does not hold.
 pub fn verify(text: &str, against: Against<'_>) -> Result<Proven, Error> {
-    let store = match &against {
-        Against::Store(store) => Some(*store),
-        Against::Transcripts(_) | Against::Lines(_) | Against::Directory(_) | Against::Superseded(..) => None,
-    };
-    let checked = verify_once(text, against);
-    let Some((store, error)) = store.zip(checked.as_ref().err()) else { return checked };
-    let run = Said::read(text).ok().and_then(|said| RunId::parse(&said.thread).ok());
-    let Some(run) = run.filter(|_| error.is_of_record()) else { return checked };
-    for kept in store.superseded(run)?.iter().rev() {
-        if let Ok(proven) = verify_once(text, Against::Superseded(store, kept)) {
+    let said = Said::read(text)?;
+    let wanted = said.wanted()?;
+    let Against::Store(store) = against else { return verify_once(text, &said, against, wanted) };
+    let checked = verify_once(text, &said, against, wanted.clone());
+    if !checked.as_ref().is_err_and(Error::is_of_record) {
+        return checked;
+    }
+    let adapters = said.adapters();
+    let runs = wanted.runs.as_deref().unwrap_or_default();
+    for way in choices(store, runs, adapters.as_deref())? {
+        let wanted = Wanted { runs: Some(way), ..wanted.clone() };
+        if let Ok(proven) = verify_once(text, &said, Against::Store(store), wanted) {
             return Ok(proven);
         }
     }
     checked
 }
 
-fn verify_once(text: &str, against: Against<'_>) -> Result<Proven, Error> {
-    let said = Said::read(text)?;
-    let wanted = said.wanted()?;
+fn verify_once(text: &str, said: &Said, against: Against<'_>, wanted: Wanted) -> Result<Proven, Error> {
     let (thread, turn) = (said.thread.as_str(), said.turn.as_str());
     let mut proven = Proven { holds: Vec::new(), open: Vec::new(), is_final: true };
     let without_integrity = match &against {
-        Against::Store(_) | Against::Transcripts(_) | Against::Lines(_) | Against::Superseded(..) => {
+        Against::Store(_) | Against::Transcripts(_) | Against::Lines(_) => {
             "that the record was not changed along with the receipt: export it with `--integrity`, and keep the root"
         }
         Against::Directory(_) => "that the records were not changed along with the receipt",
@@ -75,21 +73,14 @@ fn verify_once(text: &str, against: Against<'_>) -> Result<Proven, Error> {
         Against::Store(store) => {
             // Threads of other systems are called as they like, and none of them is in a store.
             let run = RunId::parse(thread).map_err(|_| said.no_such_turn())?;
+            let older = older_words(wanted.runs.as_deref().unwrap_or_default());
             let read = ReadSession::of_store(store, run, wanted)?;
             let runs = match read.records.session.runs.len() {
                 1 => "run".to_owned(),
                 several => format!("{several} runs"),
             };
             proven.holds.push(format!("every field follows from the {runs} in the store"));
-            read.receipt(turn)?
-        }
-        Against::Superseded(store, kept) => {
-            let run = RunId::parse(thread).map_err(|_| said.no_such_turn())?;
-            let read = ReadSession::of_superseded(store, run, kept, wanted)?;
-            proven.holds.push(format!(
-                "every field follows from `{}`, the run's transcript of before it was derived anew",
-                kept.file_name()
-            ));
+            proven.holds.extend(older);
             read.receipt(turn)?
         }
         Against::Transcripts(readers) => {
@@ -105,7 +96,7 @@ fn verify_once(text: &str, against: Against<'_>) -> Result<Proven, Error> {
                 .push("how many lines the run had, and whether events were refused or dropped".to_owned());
             proven.open.push("that no other line of the run belongs to the turn".to_owned());
             proven.holds.push("every field follows from the lines that were shown".to_owned());
-            of_lines(&said, lines, wanted)?
+            of_lines(said, lines, wanted)?
         }
         Against::Directory(directory) => {
             proven.holds.push("every field follows from the records in the directory".to_owned());
@@ -127,6 +118,15 @@ fn verify_once(text: &str, against: Against<'_>) -> Result<Proven, Error> {
     }
     say_what_is_proven(said.integrity.as_ref(), without_integrity, &mut proven);
     Ok(proven)
+}
+
+/// Says which runs were read from a transcript of before they were derived anew.
+fn older_words(runs: &[WantedRun]) -> Vec<String> {
+    let words = |run: &WantedRun| {
+        let name = run.superseded.as_ref()?.file_name();
+        Some(format!("run {} is read from `{name}`, its transcript of before it was derived anew", run.id))
+    };
+    runs.iter().filter_map(words).collect()
 }
 
 /// Builds a receipt of nothing but its lines.
@@ -207,8 +207,8 @@ impl Said {
     /// Returns what has to be read to make it anew: the runs that it names, as long as they were.
     fn wanted(&self) -> Result<Wanted, Error> {
         let bad = |error: steno_model::Error| Error::NoReceipt(error.to_string());
-        let run = |run: &str, lines: u64| -> Result<(RunId, u64), Error> {
-            Ok((RunId::parse(run).map_err(bad)?, lines))
+        let run = |run: &str, lines: u64| -> Result<WantedRun, Error> {
+            Ok(WantedRun::new(RunId::parse(run).map_err(bad)?, lines))
         };
         let runs = match (&self.runs, &self.integrity) {
             (Some(runs), _) => {
@@ -219,9 +219,16 @@ impl Said {
                 Some(trees.collect::<Result<_, _>>()?)
             }
             // An older receipt is made of the run that it names, as long as that is now.
-            (None, None) => RunId::parse(&self.thread).ok().map(|thread| vec![(thread, u64::MAX)]),
+            (None, None) => {
+                RunId::parse(&self.thread).ok().map(|thread| vec![WantedRun::new(thread, u64::MAX)])
+            }
         };
         Ok(Wanted { has_integrity: self.integrity.is_some(), runs, is_unnamed: self.runs.is_none() })
+    }
+
+    /// Returns the adapters that made its runs, in their order, where it names runs.
+    fn adapters(&self) -> Option<Vec<Option<String>>> {
+        Some(self.runs.as_ref()?.iter().map(|run| run.adapter.clone()).collect())
     }
 
     /// Returns what is missing by notes alone, of which neither a transcript nor its lines know.
