@@ -7,6 +7,7 @@ use steno_disk::{Disk, StorePath};
 use steno_model::{RunId, ThreadId, Timestamp};
 
 use crate::error::Error;
+use crate::flaw::Flaw;
 use crate::lease::{Lease, read_refused};
 use crate::lines::{Lines, Piece};
 use crate::names::RunFile;
@@ -123,6 +124,9 @@ pub enum Noted {
         superseded: u32,
         /// How many events of others were carried over.
         carried: u64,
+        /// What was wrong with the transcript, where that is the reason, and no newer adapter.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        flaw: Option<Flaw>,
     },
 }
 

@@ -12,6 +12,7 @@ use steno_model::limits::LINE_BYTES_MAX;
 use steno_model::{Draft, RunId, Seq, Timestamp};
 
 use crate::error::Error;
+use crate::flaw::Flaw;
 use crate::lease::Lease;
 use crate::log::{Level, Log, LogParts};
 use crate::names::RunFile;
@@ -35,6 +36,8 @@ pub struct Rewrite {
     /// What was written and read back before the log was closed.
     prefix: Prefix,
     dropped: Vec<Noted>,
+    /// What is wrong with the old transcript.
+    flaw: Option<Flaw>,
 }
 
 /// What a transcript was derived with, before and now.
@@ -62,16 +65,28 @@ impl Journal {
         let found = recovery::inspect(&*disk, run)?;
         recovery::apply(&*disk, &found, now)?;
         settle_refused(&*disk, run, &mut lease)?;
-        // What a rewrite left that did not come to its end.
-        remove(&*disk, &RunFile::Transcript(run).path().unfinished())?;
-        let (log, prefix, dropped) = (None, Prefix::default(), Vec::new());
-        let mut rewrite = Rewrite { run, disk, clock, lease, log, prefix, dropped };
-        rewrite.resume()?;
-        Ok(rewrite)
+        Rewrite::begin(self, run, lease, None)
     }
 }
 
 impl Rewrite {
+    /// Begins with the lock of the run taken and what a crash left completed.
+    pub(crate) fn begin(
+        journal: &Journal,
+        run: RunId,
+        lease: Lease,
+        flaw: Option<Flaw>,
+    ) -> Result<Self, Error> {
+        let disk = Arc::clone(journal.store.disk());
+        // What a rewrite left that did not come to its end.
+        remove(&*disk, &RunFile::Transcript(run).path().unfinished())?;
+        let (clock, log) = (journal.options.clock, None);
+        let (prefix, dropped) = (Prefix::default(), Vec::new());
+        let mut rewrite = Self { run, disk, clock, lease, log, prefix, dropped, flaw };
+        rewrite.resume()?;
+        Ok(rewrite)
+    }
+
     fn path(&self) -> StorePath {
         RunFile::Transcript(self.run).path()
     }
@@ -143,7 +158,8 @@ impl Rewrite {
         let disk = &*disk;
         let superseded = number_next(disk, self.run)?;
         let DerivedWith { from, to, carried } = with;
-        let first = Noted::Rederived { from, to, superseded, carried };
+        let flaw = self.flaw.take();
+        let first = Noted::Rederived { from, to, superseded, carried, flaw };
         self.write_notes(first)?;
         rename(disk, &path.unfinished(), &path.next())?;
         settle(disk, self.run)?;
@@ -203,6 +219,10 @@ pub(crate) fn settle(disk: &dyn Disk, run: RunId) -> Result<(), Error> {
     for path in [&seals, &notes, &transcript] {
         keep_copy(disk, path, &path.superseded(number))?;
     }
+    // Of one that was missing nothing is kept, under the same number.
+    if !exists(disk, &transcript.superseded(number))? {
+        make_empty(disk, &transcript.superseded(number))?;
+    }
     // Seals of the old transcript would break beside the new one.
     remove(disk, &seals)?;
     rename(disk, &transcript.next(), &transcript)?;
@@ -233,8 +253,15 @@ fn remove(disk: &dyn Disk, path: &StorePath) -> Result<(), Error> {
     sync_dir(disk, &path.dir()).map_err(|source| Error::io("sync the directory of", path, source))
 }
 
+/// Makes an empty file and syncs its directory.
+fn make_empty(disk: &dyn Disk, path: &StorePath) -> Result<(), Error> {
+    let file = disk.create(path).map_err(|source| Error::io("make", path, source))?;
+    sync_file(&*file).map_err(|source| Error::io("sync", path, source))?;
+    sync_dir(disk, &path.dir()).map_err(|source| Error::io("sync the directory of", path, source))
+}
+
 /// Returns the first number under which no transcript of the run is kept.
-fn number_next(disk: &dyn Disk, run: RunId) -> Result<u32, Error> {
+pub(crate) fn number_next(disk: &dyn Disk, run: RunId) -> Result<u32, Error> {
     let path = RunFile::Transcript(run).path();
     let mut number = 1;
     while exists(disk, &path.superseded(number))? {

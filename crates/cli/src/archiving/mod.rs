@@ -111,6 +111,9 @@ pub fn warn(text: &str) {
 /// Returns what ends a command when the archive fails.
 #[expect(clippy::needless_pass_by_value, reason = "it stands where errors are mapped")]
 pub fn failure(error: Error) -> Failure {
+    if matches!(error, Error::NoEvidence { .. }) {
+        return Failure::nothing(error.to_string()).with_hint("`steno events RUN` reads what is good");
+    }
     let exit = if error.is_held() { Exit::Held } else { Exit::Could };
     let hint = error.is_no_room().then(|| "make room on the disk; what was archived is safe".to_owned());
     Failure { exit, hint, ..Failure::could_not(trouble(&error)) }

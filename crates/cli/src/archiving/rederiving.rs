@@ -125,13 +125,18 @@ pub fn words(done: &Rederived) -> Vec<String> {
     };
     line(done.runs, "run", "derived anew; the old transcripts are kept");
     line(done.runs_new, "run", "added");
+    line(done.runs_mended, "run", "mended: derived anew from the archive; the damaged transcripts are kept");
     line(done.events_carried, "event", "of others carried over");
     line(
         done.runs_withdrawn,
         "run",
         "withdrawn: not given by the newer adapter; the old transcripts are kept",
     );
-    line(done.runs_kept, "run", "left unchanged: damaged, or with events of others; see `steno verify`");
+    line(
+        done.runs_kept,
+        "run",
+        "left unchanged: damaged, or with events of others; `steno verify` says what is wrong",
+    );
     line(done.runs_without_evidence, "run", "of an older adapter left unchanged: no evidence in the archive");
     line(done.sources_held, "file", "not derived anew: held by another `steno`");
     line(done.sources_failed, "file", "not derived anew: see above");

@@ -48,7 +48,7 @@ pub struct ImportArgs {
 
 #[derive(Args, Debug)]
 pub struct RederiveArgs {
-    /// The runs [default: all that await it]
+    /// The runs, damaged ones too [default: all that await it, and no damaged ones]
     #[arg(value_name = "RUN")]
     pub runs: Vec<String>,
     /// Print what was done as one JSON object

@@ -101,11 +101,12 @@ pub enum Command {
     ///
     /// What another `steno` follows already is left to it, and taken over when that one ends.
     Watch(WatchArgs),
-    /// Derive runs anew from the archive, after an update of `steno`
+    /// Derive runs anew from the archive, after an update of `steno` or because they are damaged
     ///
     /// A newer `steno` may read more of agents' files than the one that archived them. The bytes are in the archive, so that
     /// runs are derived anew also when the agent has deleted its files. `up` and `import` do this too. The old transcripts
-    /// are kept beside the new ones. What another `steno` is recording is left alone, and it ends with 4.
+    /// are kept beside the new ones. A transcript that is missing is made again. One that is damaged is made again only if its
+    /// RUN is named, and kept beside the new one. What another `steno` is recording is left alone, and it ends with 4.
     Rederive(RederiveArgs),
     /// Give an agent's files of a session back, byte for byte
     ///

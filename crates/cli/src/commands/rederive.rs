@@ -1,7 +1,9 @@
-//! `steno rederive`: derives runs anew from the archive, after an update.
+//! `steno rederive`: derives runs anew from the archive, after an update, or those that are damaged or missing.
 
 use serde_json::json;
-use steno_recorder::archive::Rederived;
+use steno_library::parse_id;
+use steno_model::RunId;
+use steno_recorder::archive::{Archive, Rederived, runs_with_evidence};
 use steno_views::count;
 
 use crate::archiving::{self, Forgotten, Stop, failure, rederiving};
@@ -14,16 +16,14 @@ use crate::settings::Settings;
 pub fn run(args: &RederiveArgs, settings: &Settings, output: &mut Output) -> Outcome {
     let stop = Stop::listen()?;
     Failure::unless_paused(&runs::need_store(settings)?)?;
-    let wanted = args.runs.iter().map(|text| runs::find_run(text, settings));
-    let wanted = wanted.collect::<Result<Vec<_>, _>>()?;
     let archive = &mut archiving::open(settings, None, Forgotten::Stays)?;
-    let mut awaiting = archive.awaiting().map_err(failure)?;
-    if !wanted.is_empty() {
-        awaiting.retain_runs(&wanted);
-        awaiting.runs_without_evidence = 0;
-    }
+    let wanted = args.runs.iter().map(|text| find(text, archive, settings));
+    let wanted = wanted.collect::<Result<Vec<_>, _>>()?;
+    let awaiting = if wanted.is_empty() { archive.awaiting() } else { archive.awaiting_runs(&wanted) };
+    let awaiting = awaiting.map_err(failure)?;
     let done = rederiving::rederive(archive, &awaiting, &stop)?;
-    if wanted.is_empty() {
+    // Where all of it was derived before, what was named may be what was left then.
+    if wanted.is_empty() || !archive.may_await() {
         rederiving::note(archive, &done);
     }
     print(&done, args.json, output);
@@ -41,6 +41,15 @@ pub fn run(args: &RederiveArgs, settings: &Settings, output: &mut Output) -> Out
             })
         }
         _ => Ok(Exit::Done),
+    }
+}
+
+/// Reads a RUN argument. The whole id of a run whose transcript is missing means that run, also where its session has others.
+fn find(text: &str, archive: &Archive, settings: &Settings) -> Result<RunId, Failure> {
+    let made = runs_with_evidence(archive.vault()).map_err(failure)?;
+    match parse_id(text) {
+        Ok(run) if made.contains(&run) => Ok(run),
+        Ok(_) | Err(_) => runs::find_run(text, settings),
     }
 }
 
@@ -62,6 +71,7 @@ fn rederived_json(done: &Rederived) -> serde_json::Value {
         "sources": done.sources,
         "runs": done.runs,
         "runs_new": done.runs_new,
+        "runs_mended": done.runs_mended,
         "runs_withdrawn": done.runs_withdrawn,
         "runs_kept": done.runs_kept,
         "runs_without_evidence": done.runs_without_evidence,

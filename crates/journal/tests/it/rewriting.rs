@@ -84,7 +84,11 @@ fn check_new(disk: &SimDisk, about: &str) {
     let kinds: Vec<_> = notes.into_iter().map(|note| note.what).collect();
     let DerivedWith { from, to, carried } = with();
     let dropped = Noted::Dropped { count: 1, seq_last: 4, cause: "too long for a test".into() };
-    assert_eq!(kinds, [Noted::Rederived { from, to, superseded: 1, carried }, dropped], "{about}");
+    assert_eq!(
+        kinds,
+        [Noted::Rederived { from, to, superseded: 1, carried, flaw: None }, dropped],
+        "{about}"
+    );
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use steno_adapters::AdapterAge;
-use steno_journal::{DerivedWith, Error as JournalError, Journal, Reader, Rewrite, Store};
+use steno_journal::{DerivedWith, Error as JournalError, Flaw, Journal, Reader, Rewrite, Store};
 use steno_model::{Draft, Evidence, ExchangeEvent, Position, RunId};
 use steno_vault::SourceId;
 
@@ -14,6 +14,8 @@ pub(crate) struct AnewRun {
     rewrite: Rewrite,
     /// The adapter that it was derived with before.
     from: String,
+    /// What is wrong with its transcript, where that is the reason.
+    pub(crate) flaw: Option<Flaw>,
     /// Events of others that are not yet written, each with the record of the source that it stands behind.
     others: VecDeque<(Option<Position>, Draft)>,
     carried: u64,
@@ -34,6 +36,38 @@ impl From<JournalError> for AnewError {
     }
 }
 
+/// The events of a run that are not the source's, found one after the other.
+struct Others {
+    source: SourceId,
+    last: Option<Position>,
+    events: VecDeque<(Option<Position>, Draft)>,
+    failed: Option<AnewError>,
+}
+
+impl Others {
+    fn of(source: SourceId) -> Self {
+        Self { source, last: None, events: VecDeque::new(), failed: None }
+    }
+
+    /// Takes the next event of the run; says whether to go on.
+    fn take(&mut self, event: ExchangeEvent) -> bool {
+        if let Some(position) = position_in(&event, self.source) {
+            self.last = Some(position);
+            return true;
+        }
+        let seq = event.seq.get();
+        match Draft::of_event(event) {
+            Ok(draft) => self.events.push_back((self.last, draft)),
+            Err(why) => self.failed = Some(AnewError::CannotCarry { seq, why }),
+        }
+        self.failed.is_none()
+    }
+
+    fn finish(self) -> Result<VecDeque<(Option<Position>, Draft)>, AnewError> {
+        self.failed.map_or(Ok(self.events), Err)
+    }
+}
+
 impl AnewRun {
     /// Begins the new transcript of a run; `None` when opening it has put one in place that was complete already.
     pub(crate) fn begin(
@@ -47,22 +81,25 @@ impl AnewRun {
         if head.is_some_and(|head| head.age() == AdapterAge::Current) {
             return Ok(None);
         }
-        let mut others = VecDeque::new();
-        let mut last = None;
-        let mut failed = None;
-        each_event(journal.store(), run, |event| {
-            if let Some(position) = position_in(&event, source) {
-                last = Some(position);
-                return true;
-            }
-            let seq = event.seq.get();
-            match Draft::of_event(event) {
-                Ok(draft) => others.push_back((last, draft)),
-                Err(why) => failed = Some(AnewError::CannotCarry { seq, why }),
-            }
-            failed.is_none()
+        let mut others = Others::of(source);
+        each_event(journal.store(), run, |event| others.take(event))?;
+        Ok(Some(Self { rewrite, from, flaw: None, others: others.finish()?, carried: 0 }))
+    }
+
+    /// Begins the new transcript of a run whose own is damaged or missing; `None` when nothing is wrong with it. Events of
+    /// others are carried over as far as they can be read.
+    pub(crate) fn begin_flawed(
+        journal: &Journal,
+        run: RunId,
+        source: SourceId,
+        from: String,
+    ) -> Result<Option<Self>, AnewError> {
+        let Some((rewrite, flaw)) = journal.rewrite_flawed(run)? else { return Ok(None) };
+        let mut others = Others::of(source);
+        journal.store().salvage(run, &mut |event| {
+            others.take(event);
         })?;
-        failed.map_or(Ok(Some(Self { rewrite, from, others, carried: 0 })), Err)
+        Ok(Some(Self { rewrite, from, flaw: Some(flaw), others: others.finish()?, carried: 0 }))
     }
 
     /// Writes an event of the source, behind those of others that stood before its record.

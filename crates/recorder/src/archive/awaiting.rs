@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use steno_adapters::{AdapterAge, Sink, Source};
-use steno_journal::{Error as JournalError, Store};
-use steno_model::{Draft, RunId};
-use steno_vault::{Manifest, Role, SourceId, Vault};
+use steno_journal::{Error as JournalError, Flaw, Store};
+use steno_model::{Draft, ExchangeEvent, RunId};
+use steno_vault::{Manifest, NameHash, Role, SourceId, Vault};
 
 use super::Error;
 use super::catalog::{is_older, plain_name};
@@ -14,6 +14,7 @@ use super::cursors::CursorOf;
 use super::derived::Derived;
 use super::feed::Feed;
 use super::run_head::RunHead;
+use super::source::runs_named;
 
 /// A source that is to be derived anew.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,6 +31,8 @@ pub struct AwaitingSource {
     pub is_left: bool,
     /// The runs of the source that are there and that an older adapter has derived.
     pub(super) older: Vec<RunId>,
+    /// The runs whose transcripts are missing, or damaged and asked for by name.
+    pub(super) flawed: Vec<RunId>,
 }
 
 /// What is to be derived anew in a store.
@@ -55,9 +58,92 @@ impl Awaiting {
     }
 
     /// Keeps the sources of some runs.
-    pub fn retain_runs(&mut self, runs: &[RunId]) {
+    fn retain_runs(&mut self, runs: &[RunId]) {
         self.sources.retain(|source| source.runs.iter().any(|run| runs.contains(run)));
+        self.runs_without_evidence = 0;
     }
+
+    /// Adds a run whose transcript is damaged, and its source.
+    fn add_damaged(&mut self, run: RunId, manifest: &Manifest) {
+        let index = self.sources.iter().position(|source| source.id == manifest.id).unwrap_or_else(|| {
+            self.sources.push(AwaitingSource::of(manifest));
+            self.sources.len() - 1
+        });
+        let source = &mut self.sources[index];
+        source.runs.push(run);
+        source.flawed.push(run);
+    }
+}
+
+impl AwaitingSource {
+    /// Takes a source, with no runs yet.
+    fn of(manifest: &Manifest) -> Self {
+        Self {
+            id: manifest.id,
+            path: manifest.info.path.0.clone(),
+            bytes: manifest.generations.iter().map(|generation| generation.len).sum(),
+            runs: Vec::new(),
+            is_left: false,
+            older: Vec::new(),
+            flawed: Vec::new(),
+        }
+    }
+}
+
+/// Finds what is to be derived anew of some runs that somebody has named. Only then a damaged transcript is among it: a new
+/// one in its place would hide the damage from whoever did not ask.
+///
+/// # Errors
+/// [`Error::NoEvidence`] for a run that is damaged, and whose source the vault does not have; what journal and vault say.
+pub fn awaiting_runs(store: &Store, vault: &Vault, runs: &[RunId]) -> Result<Awaiting, Error> {
+    let mut found = awaiting(store, vault)?;
+    found.retain_runs(runs);
+    for run in runs {
+        if let Some(Flaw::Damaged(why)) = store.flaw(*run).map_err(Error::Runs)? {
+            let manifest = source_of_damaged(store, vault, *run)?;
+            let manifest = manifest.ok_or(Error::NoEvidence { run: *run, why })?;
+            found.add_damaged(*run, &manifest);
+        }
+    }
+    Ok(found)
+}
+
+/// Tells whether the vault has the source of a run that is damaged or missing, so that it can be made again.
+///
+/// # Errors
+/// What journal and vault say.
+pub fn has_evidence(store: &Store, vault: &Vault, run: RunId) -> Result<bool, Error> {
+    Ok(source_of_damaged(store, vault, run)?.is_some())
+}
+
+/// Finds the source of a damaged run: the one that its manifest names the run of, or else that its events name.
+fn source_of_damaged(store: &Store, vault: &Vault, run: RunId) -> Result<Option<Manifest>, Error> {
+    let manifests = read_manifests(vault)?;
+    if let Some(manifest) = manifests.iter().find(|manifest| runs_named(manifest).contains(&run)) {
+        return Ok(Some(manifest.clone()));
+    }
+    let mut source = None;
+    let mut take = |event: ExchangeEvent| source = source.or(RunHead::of(&event).source);
+    store.salvage(run, &mut take).map_err(Error::Runs)?;
+    Ok(manifests.into_iter().find(|manifest| Some(manifest.id) == source))
+}
+
+/// Returns the runs that the vault can make again: those that sources were made into. What was forgotten is not among them,
+/// nor the runs of sources that something was taken out of.
+///
+/// # Errors
+/// What the vault says.
+pub fn runs_with_evidence(vault: &Vault) -> Result<BTreeSet<RunId>, Error> {
+    let mut runs = BTreeSet::new();
+    for manifest in read_manifests(vault)?.iter().filter(|manifest| !manifest.info.is_filtered) {
+        for run in runs_named(manifest) {
+            let name = NameHash::of_session(&run.to_string());
+            if !vault.leaves_out(name).map_err(Error::Catalog)? {
+                runs.insert(run);
+            }
+        }
+    }
+    Ok(runs)
 }
 
 /// Finds what is to be derived anew, without changing anything. The first event of every run is read.
@@ -112,30 +198,28 @@ fn judge(
 ) -> Result<Option<AwaitingSource>, Error> {
     let older: Vec<RunId> =
         runs.iter().filter(|(_, age)| *age == AdapterAge::Older).map(|(run, _)| *run).collect();
-    let missing = missing_runs(store, manifest)?;
+    let missing = missing_runs(store, vault, manifest)?;
     let is_unread = runs.is_empty() && missing.is_empty() && manifest.adapted.is_none();
     let is_due = is_older(manifest)
         || !older.is_empty()
         || !missing.is_empty()
         || is_unread && has_adapter(vault, manifest)? && !is_copy(vault, all, manifest)?;
     Ok(is_due.then(|| AwaitingSource {
-        id: manifest.id,
-        path: manifest.info.path.0.clone(),
-        bytes: manifest.generations.iter().map(|generation| generation.len).sum(),
-        runs: older.iter().copied().chain(missing).collect(),
-        is_left: false,
+        runs: older.iter().chain(&missing).copied().collect(),
         older,
+        flawed: missing,
+        ..AwaitingSource::of(manifest)
     }))
 }
 
-/// Returns the runs that a source was made into and that are not there. What was taken out of a source on purpose is not
-/// missed.
-fn missing_runs(store: &Store, manifest: &Manifest) -> Result<BTreeSet<RunId>, Error> {
-    let mut missing = BTreeSet::new();
-    let named = manifest.adapted.iter().filter(|_| !manifest.info.is_filtered);
-    for run in named.flat_map(|adapted| &adapted.runs).filter_map(|run| RunId::parse(run).ok()) {
-        if !store.has(run).map_err(Error::Runs)? {
-            missing.insert(run);
+/// Returns the runs that a source was made into and that are not there. What was taken out of a source on purpose, or was
+/// forgotten, is not missed.
+pub(super) fn missing_runs(store: &Store, vault: &Vault, manifest: &Manifest) -> Result<Vec<RunId>, Error> {
+    let mut missing = Vec::new();
+    for run in runs_named(manifest).into_iter().filter(|_| !manifest.info.is_filtered) {
+        let name = NameHash::of_session(&run.to_string());
+        if !store.has(run).map_err(Error::Runs)? && !vault.leaves_out(name).map_err(Error::Catalog)? {
+            missing.push(run);
         }
     }
     Ok(missing)

@@ -1,16 +1,19 @@
 //! Which sources the vault has, by path, by file and by name.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 
 use steno_adapters::{AdapterAge, adapter_age};
 use steno_capture::tail::{Cursor, FileId};
+use steno_journal::Store;
+use steno_model::RunId;
 use steno_vault::{Manifest, SourceId, Vault};
 
 use super::cursors;
 use super::error::Error;
+use super::source::runs_named;
 
 /// A name that more files have than these tells nothing of any of them.
 const NAMESAKES_MAX: usize = 4;
@@ -29,6 +32,8 @@ pub(crate) struct Known {
     pub(crate) is_done: bool,
     /// Whether an older adapter has derived its runs.
     pub(crate) is_older: bool,
+    /// The runs that it was made into, unless something was taken out of it.
+    runs: Vec<RunId>,
 }
 
 /// The sources of a vault.
@@ -107,6 +112,14 @@ impl Catalog {
         self.known.values().any(|known| known.is_older && !is_left(known.id))
     }
 
+    /// Tells whether a run may be missing that a source was made into, but those that are left as they are.
+    pub(crate) fn has_missing(&self, store: &Store, is_left: impl Fn(SourceId) -> bool) -> bool {
+        let Ok(there) = store.runs() else { return false };
+        let there: HashSet<RunId> = there.into_iter().collect();
+        let is_missing = |known: &Known| known.runs.iter().any(|run| !there.contains(run));
+        self.known.values().any(|known| is_missing(known) && !is_left(known.id))
+    }
+
     /// Returns where all of them were last.
     pub(crate) fn paths(&self) -> impl Iterator<Item = &PathBuf> {
         self.known.values().map(|known| &known.path)
@@ -138,6 +151,7 @@ impl Known {
             cursor,
             is_done,
             is_older: is_older(manifest),
+            runs: if manifest.info.is_filtered { Vec::new() } else { runs_named(manifest) },
         }
     }
 }

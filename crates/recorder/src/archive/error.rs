@@ -5,6 +5,8 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use steno_model::RunId;
+
 /// What systems say when a process, or all of them together, has too many files open: `EMFILE` and `ENFILE`.
 const TOO_MANY_FILES: [i32; 2] = [24, 23];
 
@@ -34,6 +36,14 @@ pub enum Error {
     OlderAdapter {
         /// The file.
         path: PathBuf,
+    },
+    /// A run is damaged, and cannot be made again.
+    #[error("run {run} is damaged, and the archive does not have the file that it was made from: {why}")]
+    NoEvidence {
+        /// The run.
+        run: RunId,
+        /// What is wrong with it.
+        why: String,
     },
     /// The runs of the store could not be looked at.
     #[error("cannot look at the runs")]

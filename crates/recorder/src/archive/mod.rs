@@ -52,7 +52,7 @@ use runs::OlderRuns;
 pub(crate) use source::inferred_time;
 use source::{OpenSource, Pace, SourceParts};
 
-pub use awaiting::{Awaiting, AwaitingSource, awaiting};
+pub use awaiting::{Awaiting, AwaitingSource, awaiting, awaiting_runs, has_evidence, runs_with_evidence};
 pub use catalog::last_written;
 pub use coverage::{Coverage, coverage};
 pub use error::Error;
@@ -174,7 +174,7 @@ impl Archive {
             older = OlderRuns::Refuse;
         }
         let source = match self.open_source(file, (id, &info), pace, older) {
-            // A process that was killed has left runs that no manifest names.
+            // A process that was killed has left runs that no manifest names, or a transcript is missing.
             Err(Error::OlderAdapter { .. }) => {
                 self.derive_first(id)?;
                 self.open_source(file, (id, &info), pace, OlderRuns::Refuse)?
@@ -220,6 +220,7 @@ impl Archive {
             pace,
             entries: self.entry_sink(file, pace),
             older,
+            flawed: Vec::new(),
         })
     }
 

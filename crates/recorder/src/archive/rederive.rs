@@ -8,9 +8,9 @@ use steno_model::RunId;
 use steno_vault::{Manifest, Sighting, SourceId};
 
 use super::anew::has_others;
-use super::awaiting::{Awaiting, AwaitingSource, awaiting};
+use super::awaiting::{Awaiting, AwaitingSource, awaiting, awaiting_runs, missing_runs};
 use super::runs::OlderRuns;
-use super::source::{OpenSource, Pace, SourceParts};
+use super::source::{OpenSource, Pace, SourceParts, runs_named};
 use super::{Archive, Error};
 
 /// What deriving anew has done.
@@ -22,6 +22,8 @@ pub struct Rederived {
     pub runs: u64,
     /// Runs that are new, or were not there any more.
     pub runs_new: u64,
+    /// Runs whose transcript was damaged, and another took its place because somebody asked for it.
+    pub runs_mended: u64,
     /// Runs that were taken away, as the newer adapter does not give them.
     pub runs_withdrawn: u64,
     /// Runs that stay as they are: damaged, or with events of others that nothing can take the place of.
@@ -65,7 +67,9 @@ impl Archive {
     #[must_use]
     pub fn may_await(&self) -> bool {
         let is_left = |id| self.derived.is_left(id);
-        !self.derived.is_current() || self.catalog.has_older(is_left)
+        !self.derived.is_current()
+            || self.catalog.has_older(is_left)
+            || self.catalog.has_missing(self.store(), is_left)
     }
 
     /// Finds what is to be derived anew.
@@ -74,6 +78,14 @@ impl Archive {
     /// What journal and vault say.
     pub fn awaiting(&self) -> Result<Awaiting, Error> {
         awaiting(self.store(), &self.vault)
+    }
+
+    /// Finds what is to be derived anew of runs that somebody has named, damaged ones too.
+    ///
+    /// # Errors
+    /// As [`awaiting_runs`].
+    pub fn awaiting_runs(&self, runs: &[RunId]) -> Result<Awaiting, Error> {
+        awaiting_runs(self.store(), &self.vault, runs)
     }
 
     /// Derives sources anew, one after the other. One that cannot be takes nothing from the others.
@@ -121,11 +133,11 @@ impl Archive {
 
     /// Derives the runs of one source anew, before it is gone on with.
     pub(super) fn rederive_known(&mut self, manifest: &Manifest) -> Result<(), Error> {
-        let named = manifest.adapted.iter().flat_map(|adapted| &adapted.runs);
-        let runs: Vec<RunId> = named.filter_map(|run| RunId::parse(run).ok()).collect();
+        let runs = runs_named(manifest);
         let (id, path) = (manifest.id, manifest.info.path.0.clone());
+        let flawed = missing_runs(self.store(), &self.vault, manifest)?;
         let older = runs.clone();
-        let awaiting = AwaitingSource { id, path, bytes: 0, runs, is_left: false, older };
+        let awaiting = AwaitingSource { id, path, bytes: 0, runs, is_left: false, older, flawed };
         let done = self.rederive_one(&awaiting)?;
         self.derived_first.add(done);
         Ok(())
@@ -153,6 +165,7 @@ impl Archive {
             pace: Pace::Once,
             entries: None,
             older: OlderRuns::Rewrite,
+            flawed: awaiting.flawed.clone(),
         })?;
         let Some((runs, events_carried)) = source.derive()? else { return Ok(Rederived::default()) };
         let given = source.runs();
@@ -160,6 +173,7 @@ impl Archive {
             sources: 1,
             runs,
             runs_new: source.runs_begun(),
+            runs_mended: source.runs_mended(),
             events: source.events().0,
             events_carried,
             ..Rederived::default()
@@ -200,6 +214,7 @@ impl Rederived {
         self.sources += sources;
         self.runs += runs;
         self.runs_new += runs_new;
+        self.runs_mended += more.runs_mended;
         self.runs_withdrawn += runs_withdrawn;
         self.runs_kept += runs_kept;
         self.runs_without_evidence += runs_without_evidence;

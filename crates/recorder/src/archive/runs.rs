@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 
 use steno_adapters::{AdapterAge, SeenEntry, Sink};
-use steno_journal::{Error as JournalError, Journal, Level, Reader, Recorder, Store, run_ends};
+use steno_journal::{Error as JournalError, Flaw, Journal, Level, Reader, Recorder, Store, run_ends};
 use steno_model::json::{JsonString, RawJson};
 use steno_model::{Draft, EventType, Evidence, Position, RunId};
 use steno_vault::SourceId;
@@ -38,13 +38,24 @@ pub(crate) enum OlderRuns {
     Refuse,
 }
 
+/// What is known of the runs of a source before it is read.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct KnownRuns {
+    /// Those that the source was made into before.
+    pub(crate) named: Vec<RunId>,
+    /// Those whose transcripts are missing or damaged, and are to be made again.
+    pub(crate) flawed: Vec<RunId>,
+}
+
 /// The runs that one source writes.
 pub(crate) struct Runs {
     journal: Journal,
     source: SourceId,
     level: Level,
     older: OlderRuns,
-    /// Whether an older adapter has derived one of them.
+    /// What is known of them from before.
+    known: KnownRuns,
+    /// Whether one of them has to be derived anew: by an older adapter, or with its transcript missing.
     pub(crate) is_older: bool,
     open: HashMap<RunId, Run>,
     /// How many drafts came.
@@ -60,6 +71,8 @@ pub(crate) struct Runs {
     pub(crate) started: Option<String>,
     /// How many runs were begun.
     pub(crate) begun: u64,
+    /// How many runs were damaged and derived anew.
+    pub(crate) mended: u64,
     /// How many events were written.
     pub(crate) written: u64,
     /// How many events could not be written, because a line would be too long or their run is damaged.
@@ -85,12 +98,19 @@ enum Run {
 }
 
 impl Runs {
-    pub(crate) fn new(journal: Journal, source: SourceId, level: Level, older: OlderRuns) -> Self {
+    pub(crate) fn new(
+        journal: Journal,
+        source: SourceId,
+        level: Level,
+        older: OlderRuns,
+        known: KnownRuns,
+    ) -> Self {
         Self {
             journal,
             source,
             level,
             older,
+            known,
             is_older: false,
             open: HashMap::new(),
             drafts: 0,
@@ -100,6 +120,7 @@ impl Runs {
             has_refused: false,
             started: None,
             begun: 0,
+            mended: 0,
             written: 0,
             refused: 0,
         }
@@ -214,8 +235,8 @@ impl Runs {
         }
     }
 
-    /// Puts the transcripts that were derived anew in place of the old ones; returns how many, and how many events of
-    /// others they carry.
+    /// Puts the transcripts that were derived anew in place of the old ones; returns how many of an older adapter, and how
+    /// many events of others all of them carry.
     pub(crate) fn put_in_place(&mut self, adapter: &str) -> Result<(u64, u64), JournalError> {
         let (mut runs, mut carried) = (0, 0);
         let anew = |(name, run): (&RunId, &Run)| matches!(run, Run::Anew { .. }).then_some(*name);
@@ -223,8 +244,16 @@ impl Runs {
         names.sort_unstable();
         for name in names {
             if let Some(Run::Anew { run, .. }) = self.open.remove(&name) {
+                let flaw = run.flaw.clone();
                 carried += run.put_in_place(adapter)?;
-                runs += 1;
+                match flaw {
+                    None => runs += 1,
+                    Some(Flaw::Damaged(_)) => self.mended += 1,
+                    Some(Flaw::Missing) => {
+                        tracing::warn!(run = %name, "the transcript was missing, and was made again from its evidence");
+                        self.begun += 1;
+                    }
+                }
             }
         }
         Ok((runs, carried))
@@ -232,13 +261,18 @@ impl Runs {
 
     /// Opens a run, or another in its place when it is another source's.
     fn open(&mut self, name: RunId) -> Result<Run, JournalError> {
+        let other = other_run(self.source, name);
         let (run, session, head) = match self.head_of(name)? {
-            Some(head) if head.source != Some(self.source) => {
-                let other = other_run(self.source, name);
-                (other, Some(name), self.head_of(other)?)
-            }
+            // Also where the other source's transcript is missing just now.
+            _ if self.known.named.contains(&other) => (other, Some(name), self.head_of(other)?),
+            Some(head) if head.source != Some(self.source) => (other, Some(name), self.head_of(other)?),
             head => (name, None, head),
         };
+        if self.known.flawed.contains(&run)
+            && let Some(opened) = self.open_flawed(run, session, head.as_ref())?
+        {
+            return Ok(opened);
+        }
         match head.as_ref().map_or(AdapterAge::Unknown, RunHead::age) {
             AdapterAge::Current | AdapterAge::Unknown => {}
             AdapterAge::Older => {
@@ -257,6 +291,13 @@ impl Runs {
     fn open_current(&mut self, run: RunId, session: Option<RunId>) -> Result<Run, JournalError> {
         let recorder = match self.journal.record(run) {
             Ok(recorder) => recorder,
+            // Seals vouch for events that are gone.
+            Err(JournalError::SealBroken { .. }) if !self.store().has(run)? => {
+                self.name(run);
+                self.is_older = true;
+                self.has_refused = self.older != OlderRuns::Report;
+                return Ok(Run::Refused);
+            }
             Err(error @ (JournalError::Damaged { .. } | JournalError::SealBroken { .. })) => {
                 match self.begin_anew(run, &error)? {
                     Some(recorder) => recorder,
@@ -267,7 +308,11 @@ impl Runs {
         };
         self.name(run);
         let known = if recorder.seq_last().is_some() { self.last_position(run)? } else { None };
-        self.begun += u64::from(recorder.seq_last().is_none());
+        let is_new = recorder.seq_last().is_none();
+        self.begun += u64::from(is_new);
+        if is_new && self.known.named.contains(&run) {
+            tracing::warn!(%run, "the transcript was missing, and is made again from its evidence");
+        }
         Ok(Run::Open { recorder, known, session, used: self.drafts })
     }
 
@@ -294,20 +339,43 @@ impl Runs {
             }
         }
         let from = head.and_then(|head| head.adapter).unwrap_or_default();
-        match AnewRun::begin(&self.journal, run, self.source, from) {
-            Ok(Some(anew)) => Ok(Run::Anew { run: Box::new(anew), session, used: self.drafts }),
+        match self.anew(run, session, AnewRun::begin(&self.journal, run, self.source, from)) {
+            Ok(Some(opened)) => Ok(opened),
             Ok(None) => self.open_current(run, session),
-            Err(AnewError::Journal(
-                error @ (JournalError::Damaged { .. } | JournalError::SealBroken { .. }),
-            )) => {
+            Err(error @ (JournalError::Damaged { .. } | JournalError::SealBroken { .. })) => {
                 tracing::error!(%run, %error, "a transcript is damaged, and is not derived anew");
                 self.has_refused = true;
                 Ok(Run::Refused)
             }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Begins a run anew whose transcript is missing or damaged; `None` when nothing is wrong with it by now.
+    fn open_flawed(
+        &mut self,
+        run: RunId,
+        session: Option<RunId>,
+        head: Option<&RunHead>,
+    ) -> Result<Option<Run>, JournalError> {
+        self.name(run);
+        let from = head.and_then(|head| head.adapter.clone()).unwrap_or_default();
+        self.anew(run, session, AnewRun::begin_flawed(&self.journal, run, self.source, from))
+    }
+
+    /// Takes a run that was begun anew. Events of others that cannot be recorded again keep it as it is.
+    fn anew(
+        &mut self,
+        run: RunId,
+        session: Option<RunId>,
+        begun: Result<Option<AnewRun>, AnewError>,
+    ) -> Result<Option<Run>, JournalError> {
+        match begun {
+            Ok(anew) => Ok(anew.map(|anew| Run::Anew { run: Box::new(anew), session, used: self.drafts })),
             Err(AnewError::CannotCarry { seq, why }) => {
                 tracing::error!(%run, seq, %why, "an event of somebody else cannot be recorded again; its run stays");
                 self.has_refused = true;
-                Ok(Run::Refused)
+                Ok(Some(Run::Refused))
             }
             Err(AnewError::Journal(error)) => Err(error),
         }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use steno_adapters::Source;
 use steno_capture::tail::{Cursor, FileId, Look, Tail};
 use steno_journal::{Error as JournalError, Journal, Level};
-use steno_model::Timestamp;
+use steno_model::{RunId, Timestamp};
 use steno_vault::{Adapted, Keep, Manifest, Role, Sighting, SourceId, SourceInfo, SourceWriter, Vault};
 
 use super::catalog::Known;
@@ -14,7 +14,7 @@ use super::cursors::{self, CursorOf};
 use super::error::Error;
 use super::feed::Feed;
 use super::files::modified_at;
-use super::runs::{self, OlderRuns, Runs};
+use super::runs::{self, KnownRuns, OlderRuns, Runs};
 use crate::entries::EntrySink;
 
 /// How much is read at a time where a whole file is to be read.
@@ -44,6 +44,8 @@ pub(crate) struct SourceParts {
     pub(crate) entries: Option<EntrySink>,
     /// What is done with runs that an older adapter has derived.
     pub(crate) older: OlderRuns,
+    /// Runs whose transcripts are missing or damaged, and are to be made again.
+    pub(crate) flawed: Vec<RunId>,
 }
 
 /// How a source is read.
@@ -90,11 +92,24 @@ pub(crate) struct OpenSource {
 impl OpenSource {
     /// Takes a source up where it was left.
     pub(crate) fn open(parts: SourceParts) -> Result<Self, Error> {
-        let SourceParts { vault, journal, id, info, seen, is_wanted, read_bytes, pace, entries, older } =
-            parts;
+        let SourceParts {
+            vault,
+            journal,
+            id,
+            info,
+            seen,
+            is_wanted,
+            read_bytes,
+            pace,
+            entries,
+            older,
+            flawed,
+        } = parts;
         let path = info.path.0.clone();
         let failed = || Error::vault(&path);
-        let cursor_before = vault.manifest(id).map_err(failed())?.and_then(|manifest| manifest.cursor);
+        let before = vault.manifest(id).map_err(failed())?;
+        let known = KnownRuns { named: before.as_ref().map(runs_named).unwrap_or_default(), flawed };
+        let cursor_before = before.and_then(|manifest| manifest.cursor);
         let mut writer = vault.write(id, &info, seen.clone()).map_err(failed())?;
         // What an owner has left that did not come to its end is made safe once more before events are made of it.
         writer.commit(Keep::InTail).map_err(failed())?;
@@ -109,7 +124,7 @@ impl OpenSource {
             path,
             writer,
             feed,
-            runs: Runs::new(journal, id, level, older),
+            runs: Runs::new(journal, id, level, older, known),
             older,
             captured: None,
             unfed: Vec::new(),
@@ -340,6 +355,11 @@ impl OpenSource {
         self.runs.begun
     }
 
+    /// Returns how many runs were damaged and derived anew.
+    pub(crate) fn runs_mended(&self) -> u64 {
+        self.runs.mended
+    }
+
     /// Returns how many runs stay as they are, because their transcripts must not be written to.
     pub(crate) fn runs_refused(&self) -> u64 {
         self.runs.count_refused()
@@ -389,6 +409,12 @@ impl OpenSource {
         self.writer.save_state(cursor, adapted, now, keep).map_err(Error::vault(&self.path))?;
         Ok(self.known())
     }
+}
+
+/// Returns the runs that a source was made into.
+pub(crate) fn runs_named(manifest: &Manifest) -> Vec<RunId> {
+    let named = manifest.adapted.iter().flat_map(|adapted| &adapted.runs);
+    named.filter_map(|run| RunId::parse(run).ok()).collect()
 }
 
 pub(crate) fn inferred_time(since: &Sighting) -> Option<Timestamp> {

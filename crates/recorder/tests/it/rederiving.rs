@@ -7,7 +7,9 @@ use std::sync::Arc;
 
 use steno_adapters::adapter_versions;
 use steno_disk::StorePath;
-use steno_journal::{Error as JournalError, Journal, Level, Noted, Options, Store, check_run, read_notes};
+use steno_journal::{
+    Error as JournalError, Journal, Level, Noted, Options, Store, check_file, check_run, read_notes,
+};
 use steno_model::{Draft, RunId};
 use steno_recorder::archive::{
     Archive, ArchiveOptions, AwaitingSource, Error, RederiveProgress, Rederived, awaiting,
@@ -280,6 +282,112 @@ fn a_death_at_any_call_to_the_disk_leaves_old_runs_or_new_ones_and_loses_nothing
         check_every_death(sample, Death::Kill);
         check_every_death(sample, Death::PowerCut);
     }
+}
+
+/// What is done to a run's files before it is made again.
+#[derive(Clone, Copy, Debug)]
+enum Harm {
+    Change,
+    Delete,
+    DeleteWithSeals,
+}
+
+/// Does something to the files of a run; returns the transcript that has to be kept.
+fn harm(disk: &SimDisk, run: &str, harm: Harm) -> Option<String> {
+    let path = transcript_path(run);
+    match harm {
+        Harm::Change => {
+            let bad = transcripts(disk)[run].replacen("\"seq\":2,", "\"seq\":7,", 1);
+            disk.tamper(&path, bad.as_bytes());
+            return Some(bad);
+        }
+        Harm::Delete => disk.delete(&path),
+        Harm::DeleteWithSeals => {
+            disk.delete(&path);
+            disk.delete(&StorePath::transcripts().below(format_args!("{run}.seals.jsonl")));
+        }
+    }
+    None
+}
+
+/// Makes runs again that somebody names.
+fn mend(store: &SimDisk, runs: &[RunId]) -> Result<Rederived, Box<dyn std::error::Error>> {
+    let journal = Journal::new(Store::create(Arc::new(store.clone()))?, Options::default());
+    let mut archive = Archive::open(journal, ArchiveOptions::default())?;
+    let awaiting = archive.awaiting_runs(runs)?;
+    let done = archive.rederive(&awaiting, &mut Lenient);
+    archive.settle()?;
+    Ok(done)
+}
+
+/// At every moment a harmed run is as it was, or whole again.
+fn check_every_death_while_mending(how: Harm, death: Death) {
+    let bench = Bench::new();
+    fs::write(session_file(&bench), turn(1, 2)).unwrap();
+    let whole = store();
+    bench.import(&whole);
+    let new = transcripts(&whole);
+    let harmed = copy_of(&whole);
+    let bad = harm(&harmed, SESSION, how);
+    let run = RunId::parse(SESSION).unwrap();
+    for call in 1.. {
+        let about = format!("{how:?} at call {call}, {death:?}");
+        let disk = copy_of(&harmed);
+        disk.plan(Fault::DieAt { call });
+        let first = mend(&disk, &[run]);
+        if disk.fired() == 0 {
+            assert!(first.is_ok() && call > 20, "{about}");
+            return;
+        }
+        let disk = disk.die(death);
+        let found = transcripts(&disk).remove(SESSION);
+        assert!(found == bad || found.as_ref() == Some(&new[SESSION]), "{about}: {found:?}");
+        assert_eq!(mend(&disk, &[run]).unwrap().sources_failed, 0, "{about}");
+        assert_eq!(transcripts(&disk), new, "{about}");
+        assert_eq!(superseded(&disk, 1)[SESSION], bad.clone().unwrap_or_default(), "{about}");
+        assert!(superseded(&disk, 2).is_empty(), "{about}");
+        check_seals(&disk, &about);
+        assert_eq!(opened(&disk).superseded_damaged(run).unwrap(), [1], "{about}");
+        // Whoever opens the run next completes what was begun.
+        journal(&disk).record(run).unwrap().close().unwrap();
+        let notes = read_notes(&disk, run).unwrap();
+        assert!(matches!(&notes[0].what, Noted::Rederived { flaw: Some(_), .. }), "{about}: {notes:?}");
+    }
+}
+
+#[test]
+fn a_death_at_any_call_while_a_run_is_mended_leaves_it_as_it_was_or_whole() {
+    for how in [Harm::Change, Harm::Delete, Harm::DeleteWithSeals] {
+        check_every_death_while_mending(how, Death::Kill);
+        check_every_death_while_mending(how, Death::PowerCut);
+    }
+}
+
+#[test]
+fn a_run_that_was_missing_can_be_derived_anew_later_and_keeps_its_own_seals() {
+    let bench = Bench::new();
+    fs::write(session_file(&bench), turn(1, 2)).unwrap();
+    let disk = store();
+    bench.import(&disk);
+    let run = RunId::parse(SESSION).unwrap();
+    harm(&disk, SESSION, Harm::Delete);
+    mend(&disk, &[run]).unwrap();
+    let bad = harm(&disk, SESSION, Harm::Change);
+    mend(&disk, &[run]).unwrap();
+    age(&disk);
+    let old = transcript(&disk);
+    rederive(&disk);
+    assert_eq!(superseded(&disk, 1)[SESSION], "");
+    assert_eq!(
+        (superseded(&disk, 2).remove(SESSION), superseded(&disk, 3).remove(SESSION)),
+        (bad, Some(old))
+    );
+    let store = opened(&disk);
+    assert_eq!(store.superseded_damaged(run).unwrap(), [1, 2]);
+    let kept = &store.superseded(run).unwrap()[2];
+    let (seals, _) = store.beside_superseded(run, kept).unwrap();
+    let file = store.disk().open_read(kept).unwrap().unwrap();
+    check_file(file, kept, Some(run), seals).unwrap();
 }
 
 #[test]

@@ -1,0 +1,110 @@
+//! Transcripts that are damaged or missing: what is wrong with them, what can still be read, and writing them anew.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use steno_model::{ExchangeEvent, RunId};
+
+use crate::error::Error;
+use crate::lease::Lease;
+use crate::lines::{Lines, Piece};
+use crate::names::RunFile;
+use crate::note::{Noted, read_notes_in, settle_refused};
+use crate::recorder::Journal;
+use crate::rewrite::{Rewrite, number_next, settle};
+use crate::store::Store;
+use crate::verify::check_run;
+
+/// What is wrong with a transcript.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Flaw {
+    /// It is not there.
+    Missing,
+    /// A line or a seal of it is damaged, as the text says.
+    Damaged(String),
+}
+
+impl Journal {
+    /// Begins to write a transcript anew that is damaged or missing, as [`Journal::rewrite`] does for one that is whole;
+    /// `None` when nothing is wrong with it.
+    ///
+    /// # Errors
+    /// [`Error::Held`] when somebody writes to it, or what the system says.
+    pub fn rewrite_flawed(&self, run: RunId) -> Result<Option<(Rewrite, Flaw)>, Error> {
+        let disk = Arc::clone(self.store.disk());
+        let mut lease = Lease::take(&*disk, &RunFile::Lock(run).path(), (self.options.clock)())?;
+        settle(&*disk, run)?;
+        let Some(flaw) = self.store.flaw(run)? else { return Ok(None) };
+        settle_refused(&*disk, run, &mut lease)?;
+        Ok(Some((Rewrite::begin(self, run, lease, Some(flaw.clone()))?, flaw)))
+    }
+}
+
+impl Store {
+    /// Reads a whole transcript, and says what is wrong with it.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn flaw(&self, run: RunId) -> Result<Option<Flaw>, Error> {
+        match check_run(self, run, Vec::new()) {
+            Ok(_) => Ok(None),
+            Err(Error::NoSuchRun { .. }) => Ok(Some(Flaw::Missing)),
+            Err(Error::SealBroken { .. }) if !self.has(run)? => Ok(Some(Flaw::Missing)),
+            Err(error @ (Error::Damaged { .. } | Error::SealBroken { .. } | Error::Shrunk { .. })) => {
+                Ok(Some(Flaw::Damaged(error.to_string())))
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Hands over the events of a damaged transcript that can still be read, in the order of the file.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn salvage(&self, run: RunId, take: &mut dyn FnMut(ExchangeEvent)) -> Result<(), Error> {
+        let path = RunFile::Transcript(run).path();
+        let failed = |source| Error::io("read", &path, source);
+        let Some(file) = self.disk().open_read(&path).map_err(failed)? else { return Ok(()) };
+        let mut lines = Lines::new(file, 0).until_now().map_err(failed)?;
+        loop {
+            let end = match lines.next().map_err(failed)? {
+                Piece::Line { bytes, .. } => {
+                    if let Ok(event) = ExchangeEvent::parse(bytes)
+                        && event.run_id == run
+                    {
+                        take(event);
+                    }
+                    continue;
+                }
+                Piece::TooLong { end, .. } => end,
+                Piece::End { .. } => return Ok(()),
+            };
+            lines.skip_to(end);
+        }
+    }
+
+    /// Returns the numbers of the superseded transcripts that were damaged when others took their place.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn superseded_damaged(&self, run: RunId) -> Result<Vec<u32>, Error> {
+        let (disk, path) = (&**self.disk(), RunFile::Notes(run).path());
+        let mut notes = read_notes_in(disk, &path)?;
+        // A crash may have come before these took their place.
+        notes.extend(read_notes_in(disk, &path.next())?);
+        for number in 1..number_next(disk, run)? {
+            notes.extend(read_notes_in(disk, &path.superseded(number))?);
+        }
+        let number = |noted| match noted {
+            Noted::Rederived { superseded, flaw: Some(_), .. } => Some(superseded),
+            Noted::Rederived { flaw: None, .. }
+            | Noted::Recovered { .. }
+            | Noted::Refused { .. }
+            | Noted::Dropped { .. }
+            | Noted::Lagged { .. }
+            | Noted::Vanished { .. } => None,
+        };
+        Ok(notes.into_iter().filter_map(|note| number(note.what)).collect())
+    }
+}
