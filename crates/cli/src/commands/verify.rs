@@ -2,14 +2,17 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Arc;
 
 use anstyle::AnsiColor;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::json;
 use steno_disk::{StorePath, open_host_file};
-use steno_journal::{Checked, Ending, Error as JournalError, Seal, check_file, check_run_with};
+use steno_journal::{Checked, Ending, Error as JournalError, Seal, Store, check_file, check_run_with};
 use steno_model::RunId;
+use steno_recorder::archive::{has_evidence, runs_with_evidence};
 use steno_recorder::evidence::EvidenceCheck;
+use steno_vault::Vault;
 use steno_views::{Lines, count, visible, with_causes};
 
 use super::verify_connections::verify_connections;
@@ -18,6 +21,7 @@ use super::verify_positions::{follow_evidence, take_spine, verify_positions};
 use super::verify_spines::{tell_of_unchecked, verify_spines};
 use super::verify_superseded::{Sorted, damaged_superseded, sort_seals};
 use super::verify_vault::verify_vault;
+use crate::archiving::failure;
 use crate::args::VerifyArgs;
 use crate::failure::{Exit, Failure, Outcome, cannot};
 use crate::output::{Output, damaged, size};
@@ -38,6 +42,8 @@ struct Finding {
     superseded: u64,
     /// Whether somebody writes to it now, so that an unterminated end is just not finished yet.
     held: bool,
+    /// The command that makes it again from the archive, where it is damaged or missing and that can be done.
+    mend: Option<String>,
 }
 
 /// How many were checked, and how it went.
@@ -113,7 +119,9 @@ pub fn run(args: &VerifyArgs, settings: &Settings, output: &mut Output) -> Outco
     }
     let hint = match (transcripts.bad, spines.bad, connections.bad, evidence.bad) {
         _ if foreign.bad > 0 => "nothing was changed; `steno doctor` says how to mend the owners of files",
-        (1.., ..) => "nothing was changed; `steno events RUN` reads what is good",
+        (1.., ..) => {
+            "nothing was changed; `steno events RUN` reads what is good; `steno rederive RUN` makes a transcript again, if the archive has its file"
+        }
         (0, 1.., ..) => "nothing was changed; `steno spine validate THREAD` says all that is wrong with one",
         (0, 0, 1.., _) => "nothing was changed; what can be read of it is archived by `steno import`",
         (0, 0, 0, 0) => {
@@ -167,7 +175,8 @@ fn verify_runs(
     Ok(tally)
 }
 
-/// Returns what is to be checked: what was asked for, else every run of the store and every run expected in it.
+/// Returns what is to be checked: what was asked for, else every run of the store, those that the archive has made of agents'
+/// files and that are missing, and every run expected in it.
 fn wanted(
     args: &VerifyArgs,
     settings: &Settings,
@@ -177,7 +186,11 @@ fn wanted(
         return args.runs.iter().map(|text| runs::find_recorded(text, settings)).collect();
     }
     let mut wanted = match runs::open_store(settings)? {
-        Some(store) => store.runs()?,
+        Some(store) => {
+            // What is wrong with the vault is told of the vault.
+            let made = runs_with_evidence(&Vault::open(Arc::clone(store.disk()))).unwrap_or_default();
+            store.runs()?.into_iter().chain(made).collect()
+        }
         None if expected.is_none() => runs::need_store(settings)?.runs()?,
         None => Vec::new(),
     };
@@ -203,6 +216,7 @@ fn check(
                 expected: expected.map(|_| seals.len() as u64),
                 superseded: 0,
                 held: false,
+                mend: None,
             };
             if let (Some(store), Some(evidence)) = (runs::open_store(settings)?, evidence) {
                 finding.held = store.is_held(*run)?;
@@ -214,6 +228,9 @@ fn check(
                     _ => check_run_with(&store, *run, current, &mut |envelope| evidence.event(envelope)),
                 };
                 evidence.look_up_some()?;
+                if finding.outcome.is_err() && can_mend(&store, *run)? {
+                    finding.mend = Some(format!("steno rederive {run}"));
+                }
             }
             Ok(finding)
         }
@@ -222,9 +239,14 @@ fn check(
             // Of a file that does not say which run it is, nothing can have been expected.
             let seals = expected.zip(run).map(|(expected, run)| seals_of(Some(expected), run).len() as u64);
             let name = path.display().to_string();
-            Ok(Finding { name, run: None, outcome, expected: seals, superseded: 0, held: false })
+            Ok(Finding { name, run: None, outcome, expected: seals, superseded: 0, held: false, mend: None })
         }
     }
+}
+
+/// Tells whether the archive can make a run again.
+fn can_mend(store: &Store, run: RunId) -> Result<bool, Failure> {
+    has_evidence(store, &Vault::open(Arc::clone(store.disk())), run).map_err(failure)
 }
 
 /// Checks the transcripts of a run from before it was derived anew; tells only of those that are not as they were.
@@ -238,6 +260,7 @@ fn check_kept(run: RunId, settings: &Settings) -> Result<Vec<Finding>, Failure> 
         expected: None,
         superseded: 0,
         held: false,
+        mend: None,
     };
     Ok(bad.map(finding).collect())
 }
@@ -340,7 +363,9 @@ impl Finding {
                         | JournalError::SealBroken { why: "the file is not there", .. }
                 );
                 let word = if gone { format!("{bad}MISSING{bad:#}") } else { damaged() };
-                format!("{word}  {name}  {}", visible(&with_causes(error), Lines::Escape))
+                let mend = self.mend.as_ref().map(|mend| format!("; `{mend}` makes it again"));
+                let why = with_causes(error);
+                format!("{word}  {name}  {}{}", visible(&why, Lines::Escape), mend.unwrap_or_default())
             }
         }
     }
@@ -398,6 +423,7 @@ impl Finding {
                 "error": with_causes(error),
                 "offset": place_of(error).0,
                 "offset_last": place_of(error).1,
+                "mend": self.mend,
                 "expected_seals": self.expected,
             }),
         }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use steno_disk::{DiskFile, StorePath};
-use steno_journal::{Checked, Error as JournalError, Seal, Store, check_file};
+use steno_journal::{Checked, Error as JournalError, RunFile, Seal, Store, check_file};
 use steno_model::RunId;
 
 use crate::failure::Failure;
@@ -37,10 +37,13 @@ pub fn sort_seals(store: &Store, run: RunId, seals: Vec<Seal>) -> Result<Sorted,
     Ok(sorted)
 }
 
-/// Checks the superseded transcripts of a run against the seals that are kept with them; returns those that do not match.
+/// Checks the superseded transcripts of a run against the seals that are kept with them; returns those that do not match. One
+/// that was damaged already when another took its place is kept as it was.
 pub fn damaged_superseded(store: &Store, run: RunId) -> Result<Vec<(StorePath, JournalError)>, Failure> {
     let mut damaged = Vec::new();
-    for path in store.superseded(run)? {
+    let known = store.superseded_damaged(run)?;
+    let known: Vec<StorePath> = known.into_iter().map(|number| superseded_path(run, number)).collect();
+    for path in store.superseded(run)?.into_iter().filter(|path| !known.contains(path)) {
         let Some(file) = open(store, &path)? else { continue };
         let checked = store
             .beside_superseded(run, &path)
@@ -50,6 +53,10 @@ pub fn damaged_superseded(store: &Store, run: RunId) -> Result<Vec<(StorePath, J
         }
     }
     Ok(damaged)
+}
+
+fn superseded_path(run: RunId, number: u32) -> StorePath {
+    RunFile::Transcript(run).path().superseded(number)
 }
 
 fn open(store: &Store, path: &StorePath) -> Result<Option<Arc<dyn DiskFile>>, Failure> {

@@ -312,3 +312,134 @@ fn a_run_that_somebody_records_into_is_left_alone_and_follow_ends_when_it_is_der
     let text = steno.text(&id(1));
     assert!(text.starts_with(&new[&id(1)]) && text.lines().last().unwrap().contains("mine"), "{text}");
 }
+
+/// Imports a session, with an event of somebody else in its run; returns its transcript.
+fn with_session(steno: &Steno) -> String {
+    write_session(steno, &id(1));
+    done(&steno.run(&["import"]));
+    steno.recorded(&id(1), &[mine()]);
+    steno.text(&id(1))
+}
+
+fn mine() -> Value {
+    serde_json::json!({"type": "step.completed", "payload": {"name": "mine", "kind": "system"}})
+}
+
+/// What `steno verify --json` says of a run.
+fn verified(steno: &Steno, run: &str) -> (i32, Value) {
+    let said = steno.run(&["verify", "--json"]);
+    let of_run = said.json().into_iter().find(|line| line["run_id"] == run);
+    (said.code, of_run.unwrap_or_default())
+}
+
+#[test]
+fn a_damaged_run_is_mended_by_name_and_not_otherwise() {
+    for (about, from, to) in [
+        ("changed", CANARY, "zq9changed"),
+        ("a broken line", "{\"seq\":3,", "{\"seq\":x,"),
+        ("a broken beginning", "{\"seq\":1,", "{\"seq\""),
+    ] {
+        let steno = Steno::new();
+        let whole = with_session(&steno);
+        let bad = whole.replacen(from, to, 1);
+        assert_ne!(bad, whole);
+        fs::write(steno.transcript(&id(1)), &bad).unwrap();
+        let (code, found) = verified(&steno, &id(1));
+        assert_eq!((code, &found["ok"]), (1, &Value::Bool(false)), "{about}");
+        assert_eq!(found["mend"], format!("steno rederive {}", id(1)), "{about}");
+        assert!(steno.run(&["verify"]).out.contains(&format!("`steno rederive {}` makes", id(1))), "{about}");
+        // Whoever did not name it leaves it as it is.
+        steno.run(&["rederive"]);
+        steno.run(&["import"]);
+        assert_eq!(steno.text(&id(1)), bad, "{about}");
+        let said = steno.run(&["rederive", &id(1), "--json"]);
+        done(&said);
+        let json = json(&said.out);
+        assert_eq!(
+            (&json["runs_mended"], &json["events_carried"]),
+            (&1.into(), &1.into()),
+            "{about}: {json}"
+        );
+        assert_eq!(steno.text(&id(1)), whole, "{about}");
+        assert_eq!(superseded(&steno)[&id(1)], bad, "{about}");
+        let (code, found) = verified(&steno, &id(1));
+        assert_eq!((code, &found["ok"]), (0, &Value::Bool(true)), "{about}: {found}");
+        // It goes on, and once is enough.
+        done(&steno.run(&["import"]));
+        let said = steno.run(&["rederive", &id(1)]);
+        assert_eq!(said.out, "nothing awaits to be derived anew\n", "{about}");
+    }
+}
+
+#[test]
+fn a_damaged_run_without_evidence_stays_and_that_is_said() {
+    let steno = Steno::new();
+    steno.recorded(&id(1), &[mine()]);
+    fs::write(steno.transcript(&id(1)), steno.text(&id(1)).replace("mine", "MINE")).unwrap();
+    let (code, found) = verified(&steno, &id(1));
+    assert_eq!((code, &found["mend"]), (1, &Value::Null));
+    let said = steno.run(&["rederive", &id(1)]);
+    assert!(said.code == 1 && said.err.contains("does not have the file"), "{said:?}");
+}
+
+#[test]
+fn verify_misses_a_deleted_transcript_and_rederive_and_import_make_it_again() {
+    let run = id(1);
+    let (rederive, import) = (["rederive", run.as_str()], ["import"]);
+    for (command, has_seals) in
+        [(&rederive[..], true), (&rederive[..], false), (&import[..], true), (&import[..], false)]
+    {
+        let about = format!("{command:?}, {has_seals}");
+        let steno = Steno::new();
+        write_session(&steno, &id(1));
+        done(&steno.run(&["import"]));
+        let whole = steno.text(&id(1));
+        fs::remove_file(steno.transcript(&id(1))).unwrap();
+        if !has_seals {
+            fs::remove_file(steno.beside(&id(1), "seals.jsonl")).unwrap();
+        }
+        let said = steno.run(&["verify"]);
+        let mend = format!("`steno rederive {}` makes it again", id(1));
+        assert!(said.code == 1 && said.out.contains("MISSING") && said.out.contains(&mend), "{said:?}");
+        let said = steno.run(command);
+        done(&said);
+        assert_eq!(steno.text(&id(1)), whole, "{about}");
+        done(&steno.run(&["verify"]));
+        done(&steno.run(&["import"]));
+        assert_eq!(steno.text(&id(1)), whole, "{about}");
+    }
+}
+
+#[test]
+fn a_missing_run_of_a_session_with_another_is_made_of_its_own_file() {
+    let steno = Steno::new();
+    let runs = session_of_two_runs(&steno);
+    let whole = transcripts(&steno);
+    for run in &runs {
+        fs::remove_file(steno.transcript(run)).unwrap();
+        assert_eq!(verified(&steno, run).0, 1);
+        done(&steno.run(&["rederive", run]));
+        assert_eq!(transcripts(&steno), whole);
+    }
+    // The other file grows, and does not take the place of this one.
+    fs::remove_file(steno.transcript(&runs[0])).unwrap();
+    fs::remove_file(steno.beside(&runs[0], "seals.jsonl")).unwrap();
+    let other = steno.dir.path().join(format!(".claude/projects/-work/{}.jsonl", id(1)));
+    let text = fs::read_to_string(&other).unwrap();
+    let more = text.lines().next().unwrap().replace("\"u1\"", "\"u10\"");
+    fs::write(&other, format!("{text}{more}\n")).unwrap();
+    done(&steno.run(&["import"]));
+    assert_eq!(transcripts(&steno)[&runs[0]], whole[&runs[0]]);
+    assert!(transcripts(&steno)[&runs[1]].starts_with(&whole[&runs[1]]));
+    done(&steno.run(&["verify"]));
+}
+
+#[test]
+fn a_forgotten_run_is_not_missed() {
+    let steno = Steno::new();
+    write_session(&steno, &id(1));
+    write_session(&steno, &id(2));
+    done(&steno.run(&["import"]));
+    done(&steno.run(&["forget", &id(1), "--yes"]));
+    done(&steno.run(&["verify"]));
+}
