@@ -106,6 +106,11 @@ impl<T: PartialEq> IdIndex<T> {
         self.sorted(found)
     }
 
+    /// Returns every id.
+    pub fn all(&self) -> impl Iterator<Item = &(String, T)> {
+        self.ids.iter()
+    }
+
     /// Returns every id that begins with this text.
     #[must_use]
     pub fn beginning_with(&self, text: &str) -> Vec<&(String, T)> {

@@ -34,6 +34,7 @@
 //! - What is damaged is listed as such, and takes nothing from the rest.
 
 mod error;
+mod file_sessions;
 mod files;
 mod head;
 mod ids;

@@ -159,8 +159,11 @@ impl Library {
             return self.of_session(text, id, want);
         }
         match self.on_connection(id)?[..] {
-            [] if want == Want::Session => Ok(Named::Session(id)),
-            [] => Ok(Named::Run(id)),
+            [] => match self.without_events(text)? {
+                Some(error) => Err(error),
+                None if want == Want::Session => Ok(Named::Session(id)),
+                None => Ok(Named::Run(id)),
+            },
             [run] => Ok(if want == Want::Session {
                 Named::Session(self.relations()?.owner(run))
             } else {
@@ -215,8 +218,8 @@ impl Library {
             if !self.relations()?.runs_of(session).is_empty() {
                 return self.of_session(text, session, want);
             }
-            if let Some(session) = self.without_events(text)? {
-                return Err(Error::WithoutEvents { session });
+            if let Some(error) = self.without_events(text)? {
+                return Err(error);
             }
             return Err(if is_part { not_found() } else { Error::NoName { text: text.to_owned(), want } });
         };
@@ -269,7 +272,7 @@ impl Library {
     }
 
     /// Lists candidates, the latest first.
-    fn ambiguous(
+    pub(crate) fn ambiguous(
         &self,
         text: &str,
         want: Want,

@@ -8,7 +8,6 @@ use steno_model::{RunId, ThreadId};
 use steno_vault::{Manifest, Role, SourceId};
 use uuid::Uuid;
 
-use crate::ids::{PART_LEN_MIN, parse_id};
 use crate::{Error, Library, Named, Want};
 
 /// What a text names of the archive.
@@ -32,54 +31,85 @@ pub struct SessionSource {
 }
 
 impl Library {
-    /// Finds the files that a text names: those of a session, of a run, or at a path. Files whose records are not made into
-    /// events belong to no run, and are known by what their agent calls the session.
+    /// Finds what the archive has of what a text names: the files of a session, or at a path. A text means the same session
+    /// as in [`Library::resolve`]; here it may also be one that the archive has as files without events.
     ///
     /// # Errors
     /// When it names nothing, or several.
     pub fn archived(&self, text: &str) -> Result<Archived, Error> {
-        let failure = match self.stored_run(text) {
-            Ok(Some(run)) => {
-                return Ok(match self.sources_of(run)? {
-                    files if files.is_empty() => Archived::Run(run),
-                    files => Archived::Files(files),
-                });
+        let session = match self.resolve(text, Want::Session) {
+            Ok(Named::Session(session) | Named::Run(session)) => session,
+            Ok(Named::Path(_)) => return self.archived_at(text),
+            Err(error @ (Error::NoFile { .. } | Error::NotRegular { .. })) => {
+                return self.archived_at(text).map_err(|_| error);
             }
-            Ok(None) => None,
-            Err(error @ Error::Ambiguous { .. }) => return Err(error),
-            Err(error) => Some(error),
+            Err(Error::WithoutEvents { session }) => {
+                return self.archived_at(&session);
+            }
+            Err(error) => return Err(error),
         };
-        let files = self.files_named(text)?;
+        self.check_alone(text, session)?;
+        let files = self.files_of(session)?;
         if !files.is_empty() {
             return Ok(Archived::Files(files));
         }
-        match self.thread_named(text)? {
-            Some(thread) => Ok(Archived::Thread(thread)),
-            None => {
-                Err(failure.unwrap_or_else(|| Error::NotFound { text: text.to_owned(), want: Want::Session }))
-            }
+        if self.has(session)? {
+            return Ok(Archived::Run(session));
         }
+        let thread = self.thread_of(text, session)?;
+        thread.map(Archived::Thread).ok_or(steno_journal::Error::NoSuchRun { run: session }.into())
     }
 
-    /// Returns the run of the store that a text names, be it as the id of its session; `None` where the session has no file of
-    /// its own here.
-    fn stored_run(&self, text: &str) -> Result<Option<RunId>, Error> {
-        let run = match self.resolve(text, Want::Run) {
-            Ok(Named::Run(run) | Named::Session(run)) => run,
-            Ok(Named::Path(_)) => return Err(Error::NoName { text: text.to_owned(), want: Want::Run }),
-            // Several connections show one session, which has no file of its own.
-            Err(Error::Ambiguous { .. }) if parse_id(text).is_ok() => return Ok(None),
-            Err(Error::Ambiguous { .. }) => match self.resolve(text, Want::Session)? {
-                Named::Session(_) | Named::Run(_) | Named::Path(_) => return Ok(None),
-            },
-            Err(error) => return Err(error),
+    /// Returns the files of the session that a file at a path is of, or that its agent calls so.
+    fn archived_at(&self, text: &str) -> Result<Archived, Error> {
+        let manifests = self.manifests()?;
+        let path = std::path::absolute(text).ok();
+        let is_at = |manifest: &&Manifest| {
+            Some(&manifest.info.path.0) == path.as_ref() || manifest.info.session.as_deref() == Some(text)
         };
-        if !self.has(run)? {
-            return Err(steno_journal::Error::NoSuchRun { run }.into());
+        let at: Vec<&Manifest> = manifests.iter().filter(is_at).collect();
+        if at.is_empty() {
+            return Err(Error::NoName { text: text.to_owned(), want: Want::Session });
         }
-        // What a connection shows of a session is no file of it: other threads may have been on it too.
-        let is_meant = self.relations()?.owner(run) == run || names_itself(text, run);
-        Ok(Some(run).filter(|_| is_meant))
+        let keys: BTreeSet<Key> = at.iter().filter_map(|manifest| Key::of(manifest)).collect();
+        let ids: BTreeSet<SourceId> = at.iter().map(|manifest| manifest.id).collect();
+        let belongs = |manifest: &&Manifest| {
+            ids.contains(&manifest.id)
+                || Key::of(manifest).is_some_and(|key| keys.iter().any(|own| own.has(&key)))
+        };
+        Ok(Archived::Files(manifests.iter().filter(belongs).cloned().collect()))
+    }
+
+    /// Returns the files of a session, its own first: those of all its runs, but for what shows other sessions too.
+    fn files_of(&self, session: RunId) -> Result<Vec<Manifest>, Error> {
+        let mut found = self.sources_of(session)?;
+        let shown = self.relations()?.runs_of(session);
+        let mut own = BTreeSet::from([session]);
+        for run in &shown {
+            own.extend(self.with_children(*run)?.into_iter().map(|(run, _)| run));
+        }
+        let is_own = |run: &String| RunId::parse(run).is_ok_and(|run| own.contains(&run));
+        for manifest in self.made_from(&shown.into_iter().collect())? {
+            let mut runs = manifest.adapted.iter().flat_map(|adapted| &adapted.runs);
+            // A connection may have shown other threads, and is found by its threads.
+            let is_whole = connection_of(manifest).is_none() && runs.all(is_own);
+            if is_whole && found.iter().all(|known| known.id != manifest.id) {
+                found.push(manifest.clone());
+            }
+        }
+        found.retain(|manifest| connection_of(manifest).is_none());
+        Ok(found)
+    }
+
+    /// Returns the thread that a session is, where there is a spine of it or what was said over a connection.
+    fn thread_of(&self, text: &str, session: RunId) -> Result<Option<ThreadId>, Error> {
+        let spine = self.spines()?.into_iter().find(|thread| session_run(thread.as_str()) == session);
+        if spine.is_some() || self.relations()?.runs_of(session).is_empty() {
+            return Ok(spine);
+        }
+        // A thread that is no UUID has to be given whole.
+        let name = if session_run(text) == session { text.to_owned() } else { session.to_string() };
+        Ok(ThreadId::parse(&name).ok())
     }
 
     /// Returns the files that a run was made from, its own first; none where it was not made from any.
@@ -151,56 +181,6 @@ impl Library {
         Ok(found)
     }
 
-    /// Finds files at a path, or of a session as its agent calls it.
-    fn files_named(&self, text: &str) -> Result<Vec<Manifest>, Error> {
-        let manifests = self.manifests()?;
-        let path = std::path::absolute(text).ok();
-        let is_meant = |manifest: &&Manifest| {
-            let session = manifest.info.session.as_deref().unwrap_or_default();
-            Some(&manifest.info.path.0) == path.as_ref() || session == text || is_part_of(manifest, text)
-        };
-        let is_exact = |manifest: &&Manifest| {
-            let is_at = Some(&manifest.info.path.0) == path.as_ref();
-            is_at || manifest.info.session.as_deref() == Some(text) || session_id(manifest) == Some(text)
-        };
-        let exact: Vec<&Manifest> = manifests.iter().filter(is_exact).collect();
-        let meant = if exact.is_empty() { manifests.iter().filter(is_meant).collect() } else { exact };
-        let keys: BTreeSet<Key> = meant.iter().filter_map(|manifest| Key::of(manifest)).collect();
-        if keys.len() > 1 {
-            let sessions: BTreeSet<&str> = keys.iter().map(|key| key.session.as_str()).collect();
-            let candidates = sessions.into_iter().map(archived_candidate).collect();
-            return Err(Error::Ambiguous { text: text.to_owned(), want: Want::Session, candidates });
-        }
-        let ids: BTreeSet<SourceId> = meant.iter().map(|manifest| manifest.id).collect();
-        let belongs = |manifest: &&Manifest| {
-            ids.contains(&manifest.id)
-                || Key::of(manifest).is_some_and(|key| keys.iter().any(|own| own.has(&key)))
-        };
-        Ok(manifests.iter().filter(belongs).cloned().collect())
-    }
-
-    /// Returns the session that a text is a part of, if the archive has it without events.
-    pub(crate) fn without_events(&self, text: &str) -> Result<Option<String>, Error> {
-        let mut named = self.manifests()?.iter().filter(|manifest| is_part_of(manifest, text));
-        Ok(named.find_map(|manifest| manifest.info.session.clone()))
-    }
-
-    /// Finds a thread that has a spine, or that was on a connection.
-    fn thread_named(&self, text: &str) -> Result<Option<ThreadId>, Error> {
-        match self.resolve_thread(text, &self.spines()?) {
-            Ok(thread) => return Ok(Some(thread)),
-            Err(error @ Error::Ambiguous { .. }) => return Err(error),
-            Err(_) => {}
-        }
-        let session = match self.resolve(text, Want::Session) {
-            Ok(Named::Session(session)) if !self.relations()?.runs_of(session).is_empty() => session,
-            Ok(_) | Err(_) => return Ok(None),
-        };
-        // A thread that is no UUID has to be given whole.
-        let name = if session_run(text) == session { text.to_owned() } else { session.to_string() };
-        Ok(ThreadId::parse(&name).ok())
-    }
-
     /// Returns how many sessions of each agent have evidence and no events: what is being recorded is in no manifest yet, and
     /// known by its run.
     ///
@@ -229,31 +209,9 @@ impl Library {
     }
 }
 
-/// Tells whether a text names a run itself, and not a session that the run shows.
-fn names_itself(text: &str, run: RunId) -> bool {
-    let (id, text) = (run.to_string(), text.to_ascii_lowercase());
-    let plain = id.replace('-', "");
-    [id, plain].iter().any(|id| id.starts_with(&text) || id.ends_with(&text))
-}
-
-fn archived_candidate(session: &str) -> crate::Candidate {
-    let part = crate::ShortestPart::Beginning(session.len());
-    crate::Candidate { id: session.to_owned(), part, started: None, project: None, title: None }
-}
-
 /// Returns what an agent calls the session of a file, without the project.
-fn session_id(manifest: &Manifest) -> Option<&str> {
-    manifest.info.session.as_deref()?.rsplit('/').next()
-}
-
-/// Tells whether the id of a file's session begins or ends with a text.
-fn is_part_of(manifest: &Manifest, text: &str) -> bool {
-    let Some(id) = session_id(manifest).filter(|id| !id.is_empty() && text.len() >= PART_LEN_MIN) else {
-        return false;
-    };
-    // Gemini's files have the beginning of the id in their names.
-    let is_cut = manifest.info.provider.as_deref() == Some("gemini") && text.starts_with(id);
-    is_cut || id.starts_with(text) || id.ends_with(text)
+pub(crate) fn session_id(manifest: &Manifest) -> Option<&str> {
+    manifest.info.session.as_deref()?.rsplit('/').next().filter(|id| !id.is_empty())
 }
 
 /// What files of one session share.

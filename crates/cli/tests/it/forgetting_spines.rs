@@ -144,15 +144,18 @@ fn runs(steno: &Steno) -> Vec<String> {
 fn the_spines_of_a_forgotten_connection_go_when_nothing_else_is_in_them() {
     let steno = Steno::new();
     connect(&steno);
-    let first = runs(&steno);
     connect(&steno);
-    let mut second = runs(&steno);
-    second.retain(|run| !first.contains(run));
-    assert_eq!((first.len(), second.len()), (1, 1), "{first:?} {second:?}");
-    let said = steno.run(&["forget", &first[0], "--yes"]);
+    let planned = steno.run(&["forget", "th1", "--dry-run", "--json"]).json();
+    let paths: Vec<&str> = planned.iter().filter_map(|line| line["path"].as_str()).collect();
+    let runs = runs(&steno);
+    assert_eq!((paths.len(), runs.len()), (2, 2), "{planned:?}");
+    // A run names its session, a path the connection alone.
+    let said = steno.run(&["forget", &runs[0], "--dry-run", "--json"]);
+    assert_eq!(said.json(), planned);
+    let said = steno.run(&["forget", paths[0], "--yes"]);
     check(&said, 0, &["the spine of `th1` has records of what goes, and of other connections: it stays"]);
     assert_eq!(spines(&steno), ["th1"]);
-    check(&steno.run(&["forget", &second[0], "--yes"]), 0, &["forgot 1 file, 1 run and 1 spine"]);
+    check(&steno.run(&["forget", paths[1], "--yes"]), 0, &["forgot 1 file, 1 run and 1 spine"]);
     assert_eq!((files_with(&steno, "Hello."), spines(&steno)), (Vec::new(), Vec::new()));
     // Who goes on with the thread does not bring it back.
     connect(&steno);

@@ -202,3 +202,89 @@ fn lists_that_name_sessions_mark_what_is_enough_of_their_ids() {
         assert!(shown("never").contains(SHOP), "{command:?}: {}", shown("never"));
     }
 }
+
+/// Three archived sessions of Claude, and one of Gemini that has no events.
+fn archive() -> Steno {
+    let steno = Steno::new();
+    let sample = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/examples/claude-session.jsonl");
+    let sample = fs::read_to_string(sample).unwrap();
+    let write = |path: &str, text: &str| {
+        let path = steno.dir.path().join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    };
+    for (session, year) in [(SHOP, "2023-"), (MILL, "2024-"), (LAST, "2025-")] {
+        let text = sample.replace("2f6b7a10-6d0c-4a53-9f5e-5a1be0c0ffee", session).replace("2026-", year);
+        write(&format!(".claude/projects/-srv-shop/{session}.jsonl"), &text);
+    }
+    for id in ["0a1b2c3d", "4e5f6a7b", "4e5f0000", "beef0000"] {
+        write(&format!(".gemini/tmp/shop/chats/session-2026-06-08T08-14-{id}.json"), "{\"messages\":[]}");
+    }
+    assert_eq!(steno.run(&["import"]).code, 0);
+    steno
+}
+
+#[test]
+fn forget_and_restore_take_the_names_that_show_takes() {
+    let steno = archive();
+    for (name, want) in [
+        ("last", LAST),
+        ("last~1", MILL),
+        ("cafe", MILL),
+        ("CAFE", MILL),
+        ("800000000000cafe", MILL),
+        ("0beef", SHOP),
+        (SHOP, SHOP),
+        (&SHOP.replace('-', ""), SHOP),
+        (&format!(".claude/projects/-srv-shop/{SHOP}.jsonl"), SHOP),
+    ] {
+        if !name.contains('/') {
+            check(&steno.run(&["show", name]), want);
+        }
+        let file = format!("{want}.jsonl");
+        for args in [&["restore", name, "--list"][..], &["forget", name, "--dry-run"]] {
+            let said = steno.run(args);
+            check(&said, &file);
+            assert_eq!(said.out.matches(".jsonl").count(), 1, "{args:?}: {said:?}");
+        }
+    }
+    // What means several is listed as `show` lists it.
+    let shown = steno.run(&["show", "0199"]);
+    for args in [&["restore", "0199", "--list"][..], &["forget", "0199", "--dry-run"]] {
+        let said = steno.run(args);
+        assert_eq!((said.code, &said.err), (2, &shown.err), "{args:?}");
+    }
+    for (name, code) in [("last~3", 1), ("ffff", 1), ("no such", 2)] {
+        let shown = steno.run(&["show", name]);
+        for command in ["restore", "forget"] {
+            let said = steno.run(&[command, name]);
+            assert_eq!((said.code, &said.err), (code, &shown.err), "{command} {name}");
+        }
+    }
+}
+
+#[test]
+fn sessions_without_events_are_named_like_others() {
+    let steno = archive();
+    for name in ["0a1b2c3d", "0a1b", "2c3d", "shop/0a1b2c3d", "0a1b2c3d-0000-4000-8000-000000000001"] {
+        for args in [&["restore", name, "--list"][..], &["forget", name, "--dry-run"]] {
+            check(&steno.run(args), "14-0a1b2c3d.json");
+        }
+        if !name.contains('/') {
+            let said = steno.run(&["show", name]);
+            assert!(
+                said.code == 1 && said.err.contains("`shop/0a1b2c3d` as files, without events"),
+                "{said:?}"
+            );
+        }
+    }
+    // Several of them are listed, and those beside others too.
+    let said = steno.run(&["restore", "4e5f", "--list"]);
+    assert!(
+        said.code == 2 && said.err.contains("shop/4e5f6a7b") && said.err.contains("shop/4e5f0000"),
+        "{said:?}"
+    );
+    assert_eq!(steno.run(&["show", "4e5f"]).err, said.err);
+    let said = steno.run(&["forget", "beef0", "--dry-run"]);
+    assert!(said.code == 2 && said.err.contains("shop/beef0000") && said.err.contains(LAST), "{said:?}");
+}
