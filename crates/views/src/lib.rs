@@ -42,6 +42,7 @@
 
 pub mod atif;
 pub mod conversation;
+mod event_ref;
 pub mod gist;
 pub mod harbor;
 pub mod masking;
@@ -56,6 +57,7 @@ mod visible;
 mod wire;
 mod words;
 
+pub use event_ref::EventRef;
 pub use steno_session::{Reported, State, session_run_id};
 pub use visible::{Lines, visible};
 pub use words::{count, cut, with_causes};

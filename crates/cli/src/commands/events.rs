@@ -160,7 +160,10 @@ fn is_wanted(event: &ExchangeEvent, args: &EventsArgs, only: Option<Seq>) -> boo
 fn check_strict(recorded: &Recorded) -> Result<(), Failure> {
     match ExchangeEvent::parse_strict(&recorded.line) {
         Ok(_) => Ok(()),
-        Err(error) => Err(Failure::nothing(format!("event {}: {error}", recorded.event.seq))),
+        Err(error) => {
+            let ExchangeEvent { run_id, seq, .. } = &recorded.event;
+            Err(Failure::nothing(format!("event {run_id}:{seq}: {error}")))
+        }
     }
 }
 

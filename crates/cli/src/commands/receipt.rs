@@ -39,16 +39,18 @@ pub fn run(args: &ReceiptArgs, settings: &Settings, output: &mut Output) -> Outc
 
 fn export(args: &ReceiptExportArgs, settings: &Settings, output: &mut Output) -> Outcome {
     let ReceiptTurnArgs { thread, turn } = &args.of;
-    let receipt = if let Some(dir) = &args.records {
-        Directory::new(dir).receipt(thread, turn)
+    let (receipt, run) = if let Some(dir) = &args.records {
+        (Directory::new(dir).receipt(thread, turn), None)
     } else {
         let wanted = Wanted { has_integrity: args.integrity, ..Wanted::default() };
-        read(thread, wanted, settings)?.receipt(turn)
+        let read = read(thread, wanted, settings)?;
+        let run = read.owner(turn).map_err(failure)?;
+        (read.receipt(turn), run)
     };
     let receipt = receipt.map_err(failure)?;
     match args.format {
         ReceiptFormat::Json => output.raw_line(to_json(&receipt).trim_end().as_bytes()),
-        ReceiptFormat::Text => output.line(text(&receipt).trim_end()),
+        ReceiptFormat::Text => output.line(text(&receipt, run).trim_end()),
     }
     Ok(Exit::Done)
 }

@@ -35,7 +35,7 @@ fn find_event(session: &Session, run: RunId, seq: Seq) -> Result<Option<At>, Fai
     let last = session.runs[number].seq_last;
     if last.is_none_or(|last| last < seq) {
         let last = last.map_or(0, Seq::get);
-        return Err(Failure::nothing(format!("there is no event {seq}: run {run} has {last}")));
+        return Err(Failure::nothing(format!("there is no event {run}:{seq}: the run has {last}")));
     }
     Ok(Some(At { run: RunNumber(number), seq }))
 }

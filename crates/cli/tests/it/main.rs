@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that meets an error has failed")]
 
+mod addresses;
 mod agents_files;
 mod agents_output;
 mod app_servers;

@@ -126,7 +126,7 @@ fn the_turn_of_an_event_is_shown_alone() {
     }
     let said = steno.run(&["show", "8888:8"]);
     assert!(
-        said.code == 1 && said.err.contains(&format!("there is no event 8: run {run} has 7")),
+        said.code == 1 && said.err.contains(&format!("there is no event {run}:8: the run has 7")),
         "{said:?}"
     );
     let said = steno.run(&["tree", "8888:2"]);

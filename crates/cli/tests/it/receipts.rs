@@ -255,7 +255,7 @@ fn what_is_no_receipt_or_nothing_to_check_it_against_is_refused_with_what_helps(
         (&["receipt", "--transcript", "pipe"], 3, "`pipe` is no regular file", ""),
         (&["receipt", "--transcript", "bytes"], 1, NEITHER, ""),
         (&["receipt", "--transcript", "empty"], 1, "`empty` has no events", ""),
-        (&["receipt", "--lines", "empty"], 1, "the line of event 1 is missing", lines),
+        (&["receipt", "--lines", "empty"], 1, "7d1f0a52-0c5e-4d3b-9a57-6f2b8c4e1a90:1 is missing", lines),
         (&["receipt", "--lines", "bytes"], 1, "line 1 is no event", lines),
         (&["plain", "--lines", "empty"], 1, "has no `integrity`", "`steno receipt export --integrity`"),
         (&["receipt", "--records", "dir"], 3, "`dir/threads`", SHAPE),

@@ -265,13 +265,21 @@ impl ReadSession {
         Ok(self.records.session.runs.iter().enumerate().map(of_run).collect())
     }
 
+    /// Returns the run whose numbers the events of a turn have.
+    ///
+    /// # Errors
+    /// When there is no such turn.
+    pub fn owner(&self, turn: &str) -> Result<Option<RunId>, Error> {
+        let turn = self.records.turn_of(self.turn(turn)?);
+        Ok(turn.map(|(_, turn)| self.records.session.run_of(turn.at)))
+    }
+
     /// Builds the receipt of a turn.
     ///
     /// # Errors
     /// When there is no such turn.
     pub fn receipt(mut self, turn: &str) -> Result<Receipt, Error> {
-        let owner = self.records.turn_of(self.turn(turn)?);
-        let owner = owner.map(|(_, turn)| self.records.session.run_of(turn.at));
+        let owner = self.owner(turn)?;
         if let Some((missing, owner)) = self.unplaced.take().zip(owner) {
             place(missing, owner, &mut self.missing);
         }

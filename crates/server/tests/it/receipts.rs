@@ -77,7 +77,7 @@ fn receipts_of_runs_and_of_records_are_the_same_bytes_everywhere() {
 #[test]
 fn receipts_are_lines_for_people_too() {
     let check = |name: &str, receipt: Result<Receipt, Error>| {
-        golden::check(fixtures().join(format!("expected/{name}.txt")), &text(&receipt.unwrap()));
+        golden::check(fixtures().join(format!("expected/{name}.txt")), &text(&receipt.unwrap(), None));
     };
     let (session, records) = (fixtures().join("session.jsonl"), Directory::new(&fixtures().join("records")));
     for (of_run, of_records, name) in TURNS {

@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 
 use steno_model::RunId;
 use steno_model::json::{JsonString, ObjectWriter, RawJson};
-use steno_session::RunNumber;
 
 use super::Counted;
 use super::build::Run;
@@ -227,11 +226,8 @@ impl StepWriter<'_, '_> {
 
     fn extra(&self, out: &mut String, step: &Step) {
         let mut object = ObjectWriter::begin(out);
+        object.run_id("run_id", self.run.runs.get(step.run.0).unwrap_or(&self.run.id));
         object.number("seq", step.seq.get());
-        // Most sessions are read from one run.
-        if let Some(run) = self.run.runs.get(step.run.0).filter(|_| step.run != RunNumber::MAIN) {
-            object.run_id("run_id", run);
-        }
         if !step.path.is_empty() {
             push_token(&mut object, "path", &step.path);
         }

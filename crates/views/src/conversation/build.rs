@@ -167,7 +167,7 @@ impl Shown<'_> {
     /// Returns a call as blocks: itself, and what came back.
     fn blocks_of(&self, number: CallNumber) -> impl Iterator<Item = Block> + use<> {
         let call = &self.0.calls[number.0];
-        let result = result_of(call).map(|result| Block::ToolResult(Box::new(result)));
+        let result = self.result_of(call).map(|result| Block::ToolResult(Box::new(result)));
         [Block::ToolUse(Box::new(self.tool_use(call)))].into_iter().chain(result)
     }
 
@@ -178,7 +178,7 @@ impl Shown<'_> {
             tool_id: call.id.clone(),
             tool_input: call.input.clone(),
             class: call.class.clone(),
-            run: self.run(call.at),
+            run: self.run(call.called.unwrap_or(call.at)),
             seq_call: call.called.map(|at| at.seq),
             is_dangling: !call.is_answered,
             approvals: call.approvals.iter().map(|approval| self.approval(*approval)).collect(),
@@ -225,20 +225,21 @@ impl Shown<'_> {
             result: fact.result.clone(),
         }
     }
-}
 
-fn result_of(call: &Call) -> Option<ToolResult> {
-    let result = call.result.as_ref()?;
-    Some(ToolResult {
-        fidelity: result.fidelity.clone(),
-        tool_id: call.id.clone(),
-        tool_content: result.output.clone(),
-        outcome: result.outcome.clone(),
-        error: result.error.clone(),
-        exit_code: result.exit_code.clone(),
-        seq_result: result.at.map(|at| at.seq),
-        is_amended: !call.amendments.is_empty(),
-    })
+    fn result_of(&self, call: &Call) -> Option<ToolResult> {
+        let result = call.result.as_ref()?;
+        Some(ToolResult {
+            fidelity: result.fidelity.clone(),
+            tool_id: call.id.clone(),
+            tool_content: result.output.clone(),
+            outcome: result.outcome.clone(),
+            error: result.error.clone(),
+            exit_code: result.exit_code.clone(),
+            run: result.at.map(|at| self.run(at)),
+            seq_result: result.at.map(|at| at.seq),
+            is_amended: !call.amendments.is_empty(),
+        })
+    }
 }
 
 /// Returns the run that something is copied from, where it is a run.

@@ -221,9 +221,9 @@ pub struct ToolUse {
     /// What sort of tool it is: command, `file_change`, mcp, agent, other.
     #[serde(serialize_with = "wire::optional_text")]
     pub class: Option<JsonString>,
-    /// The run that tells of it first.
+    /// The run that has its `tool.call`; without one, the run that tells of it first.
     pub run: RunId,
-    /// The number of its `tool.call`.
+    /// The number of its `tool.call` there.
     pub seq_call: Option<Seq>,
     /// Whether no result is recorded.
     pub is_dangling: bool,
@@ -253,7 +253,9 @@ pub struct ToolResult {
     pub error: Option<JsonString>,
     /// The exit code, where the provider gives one as a number.
     pub exit_code: Option<RawJson>,
-    /// The number of its `tool.result`; null where it stood in a message.
+    /// The run that has its `tool.result`; null where it stood in a message.
+    pub run: Option<RunId>,
+    /// The number of its `tool.result` there.
     pub seq_result: Option<Seq>,
     /// Whether some of this became known only after the result.
     pub is_amended: bool,

@@ -54,23 +54,23 @@ pub enum IntegrityError {
     },
     /// A line that the receipt is made of was not shown.
     NotShown {
-        /// Its number.
-        seq: u64,
+        /// The run and its number there: `RUN:SEQ`.
+        event: String,
     },
     /// A line was shown that the receipt is not made of.
     NotNamed {
-        /// Its number.
-        seq: u64,
+        /// The run and its number there: `RUN:SEQ`.
+        event: String,
     },
     /// A line has another hash than the receipt says.
     OtherHash {
-        /// Its number.
-        seq: u64,
+        /// The run and its number there: `RUN:SEQ`.
+        event: String,
     },
     /// A line is not where the receipt says in the tree.
     NotInTree {
-        /// Its number.
-        seq: u64,
+        /// The run and its number there: `RUN:SEQ`.
+        event: String,
     },
 }
 
@@ -78,15 +78,15 @@ impl std::fmt::Display for IntegrityError {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::NotOfRun { line } => write!(out, "line {line} is no event of the receipt's run"),
-            Self::NotShown { seq } => write!(out, "the line of event {seq} is missing"),
-            Self::NotNamed { seq } => {
-                write!(out, "the receipt is not made of event {seq}, or it is there twice")
+            Self::NotShown { event } => write!(out, "the line of event {event} is missing"),
+            Self::NotNamed { event } => {
+                write!(out, "the receipt is not made of event {event}, or it is there twice")
             }
-            Self::OtherHash { seq } => {
-                write!(out, "the line of event {seq} is not the one that the receipt names")
+            Self::OtherHash { event } => {
+                write!(out, "the line of event {event} is not the one that the receipt names")
             }
-            Self::NotInTree { seq } => {
-                write!(out, "the line of event {seq} is not in the tree with the receipt's root")
+            Self::NotInTree { event } => {
+                write!(out, "the line of event {event} is not in the tree with the receipt's root")
             }
         }
     }
@@ -107,27 +107,31 @@ pub fn check_lines(trees: &[Integrity], lines: &[&[u8]]) -> Result<(), Integrity
         let tree = trees.iter().find(|tree| tree.run_id == run).ok_or(not_of_run)?;
         let seq = envelope.seq.get();
         if shown.insert((&tree.run_id, seq), line).is_some() {
-            return Err(IntegrityError::NotNamed { seq });
+            return Err(IntegrityError::NotNamed { event: format!("{run}:{seq}") });
         }
     }
     for tree in trees {
         let root = unhex(&tree.root);
         for LineProof { seq, sha256, audit_path } in &tree.lines {
-            let seq = *seq;
-            let line = shown.remove(&(tree.run_id.as_str(), seq)).ok_or(IntegrityError::NotShown { seq })?;
+            let event = || format!("{}:{seq}", tree.run_id);
+            let line = shown.remove(&(tree.run_id.as_str(), *seq));
+            let line = line.ok_or_else(|| IntegrityError::NotShown { event: event() })?;
             if hex(&Sha256::digest(line)) != *sha256 {
-                return Err(IntegrityError::OtherHash { seq });
+                return Err(IntegrityError::OtherHash { event: event() });
             }
             let path: Option<Vec<Hash>> = audit_path.iter().map(|hash| unhex(hash)).collect();
             let is_in = root.zip(path).is_some_and(|(root, path)| {
                 is_included(leaf_hash(line), seq.saturating_sub(1), tree.tree_size, &path, &root)
             });
             if !is_in {
-                return Err(IntegrityError::NotInTree { seq });
+                return Err(IntegrityError::NotInTree { event: event() });
             }
         }
     }
-    shown.into_keys().map(|(_, seq)| seq).min().map_or(Ok(()), |seq| Err(IntegrityError::NotNamed { seq }))
+    match shown.into_keys().min_by_key(|(_, seq)| *seq) {
+        None => Ok(()),
+        Some((run, seq)) => Err(IntegrityError::NotNamed { event: format!("{run}:{seq}") }),
+    }
 }
 
 fn unhex(text: &str) -> Option<Hash> {

@@ -2,18 +2,24 @@
 
 use std::fmt::Write as _;
 
+use steno_model::RunId;
 use steno_model::receipt::{Integrities, MissingRange, Receipt};
 
 use super::pretty::compact;
 use crate::{Lines, count, visible};
 
-/// Returns a receipt as lines. Foreign text is made harmless for a terminal.
+/// Returns a receipt as lines. Foreign text is made harmless for a terminal. `run` is the one whose numbers the turn has, where
+/// the receipt names several; events are named `RUN:SEQ` then, as with one run.
 #[must_use]
-pub fn text(receipt: &Receipt) -> String {
+pub fn text(receipt: &Receipt, run: Option<RunId>) -> String {
     let mut rows = Rows(String::new());
     rows.thread(receipt);
     rows.work(receipt);
-    rows.record(receipt);
+    let only = match receipt.source_event_lineage.runs.as_deref() {
+        Some([only]) => Some(only.run_id.clone()),
+        Some(_) | None => None,
+    };
+    rows.record(receipt, run.map(|run| run.to_string()).or(only).as_deref());
     rows.add("claims", &receipt.claim_ceiling.join(", "));
     rows.0
 }
@@ -85,12 +91,13 @@ impl Rows {
     }
 
     /// What it is made of, and what is not known.
-    fn record(&mut self, receipt: &Receipt) {
+    fn record(&mut self, receipt: &Receipt, run: Option<&str>) {
         let events = &receipt.source_event_lineage;
         let ranges = events.missing_event_ranges.as_deref();
-        let missing = ranges.map_or_else(|| UNKNOWN.to_owned(), missing);
+        let missing = ranges.map_or_else(|| UNKNOWN.to_owned(), |ranges| missing(ranges, run));
         let span = events.first_seq.zip(events.last_seq);
-        let span = span.map(|(first, last)| format!(" from {first} to {last}")).unwrap_or_default();
+        let span = span.map(|(first, last)| format!(" from {} to {}", named(run, first), named(run, last)));
+        let span = span.unwrap_or_default();
         self.add("events", &format!("{}{span}, missing: {missing}", events.event_count));
         for integrity in receipt.integrity.iter().flat_map(Integrities::all) {
             let lines = count(integrity.lines.len() as u64, "line");
@@ -131,13 +138,17 @@ fn list(counts: [Counted; 3]) -> String {
     counts.map(|(known, name)| known.unwrap_or_else(|| format!("{name} {UNKNOWN}"))).join(", ")
 }
 
-fn missing(ranges: &[MissingRange]) -> String {
+/// Returns the name of an event: `RUN:SEQ`, or its number alone where records have no runs.
+fn named(run: Option<&str>, seq: u64) -> String {
+    run.map_or_else(|| seq.to_string(), |run| format!("{run}:{seq}"))
+}
+
+fn missing(ranges: &[MissingRange], run: Option<&str>) -> String {
     let range = |range: &MissingRange| match range {
         MissingRange::Gap { first_seq, last_seq } if first_seq == last_seq => first_seq.to_string(),
         MissingRange::Gap { first_seq, last_seq } => format!("{first_seq} to {last_seq}"),
         MissingRange::Noted { after_seq, count, what, run_id } => {
-            let of_run = run_id.as_ref().map(|run| format!(" of run {run}")).unwrap_or_default();
-            format!("{count} {what} after {after_seq}{of_run}")
+            format!("{count} {what} after {}", named(run_id.as_deref().or(run), *after_seq))
         }
     };
     let ranges: Vec<String> = ranges.iter().map(range).collect();

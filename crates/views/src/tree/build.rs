@@ -5,11 +5,12 @@ use std::collections::{HashMap, HashSet};
 use steno_model::CallId;
 use steno_model::json::{JsonString, RawJson};
 use steno_session::{
-    Block, Call, Message, Outcome, PayloadFields, Session, Speaker, Step as SessionStep,
+    At, Block, Call, Message, Outcome, PayloadFields, Session, Speaker, Step as SessionStep,
     StepId as SessionStepId,
 };
 
 use super::{Counts, Link, RunTree, Step, StepId};
+use crate::EventRef;
 
 impl RunTree {
     /// Returns the tree of a session.
@@ -24,7 +25,7 @@ impl RunTree {
             (tree.name, tree.kind) = (main.name.clone(), main.kind.clone());
             (tree.state, tree.error) = (main.state, main.error.clone());
             (tree.started_at, tree.ended_at) = (main.started_at.clone(), main.ended_at.clone());
-            tree.seq_last = main.seq_last;
+            tree.last = main.seq_last.map(|seq| EventRef { run: main.id, seq });
         }
         tree.events = session.runs.iter().map(|run| run.events).sum();
         tree.roots = session.roots.iter().map(|id| StepId(id.0)).collect();
@@ -106,6 +107,7 @@ fn shown(session: &Session, step: &SessionStep, tools: &HashMap<String, &JsonStr
     let is_approval = step.kind.as_ref().is_some_and(|kind| kind.is("approval"));
     let call = step.tool_call_id.as_ref().filter(|_| is_approval);
     let turn = step.turn.map(|turn| &session.turns[turn.0]);
+    let event = |at: At| EventRef { run: session.run_of(at), seq: at.seq };
     let mut shown = Step {
         parent: step.parent.map(|id| StepId(id.0)),
         children: step.children.iter().map(|id| StepId(id.0)).collect(),
@@ -118,8 +120,8 @@ fn shown(session: &Session, step: &SessionStep, tools: &HashMap<String, &JsonStr
         tool_call_id: step.tool_call_id.clone(),
         tool_name: call.and_then(|id| tools.get(&*id.to_text())).map(|name| (*name).clone()),
         decision: step.decision.clone(),
-        seq_started: step.started.map(|at| at.seq),
-        seq_completed: step.completed.map(|at| at.seq),
+        started: step.started.map(event),
+        completed: step.completed.map(event),
         started_at: step.started_at.clone(),
         ended_at: step.ended_at.clone(),
         state: step.state,

@@ -64,9 +64,11 @@ enum NodeExport<'a> {
 /// What a node stands below.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 struct Below {
-    /// The run.
+    /// The node of that run.
     run_id: RunId,
-    /// The first event of the step in that run; null at run level.
+    /// The run that has the first event of the step; null at run level.
+    run: Option<RunId>,
+    /// The number of that event there.
     seq: Option<Seq>,
 }
 
@@ -101,7 +103,9 @@ struct RunExport<'a> {
     started_at: Option<Verbatim<'a>>,
     /// The time of its end.
     ended_at: Option<Verbatim<'a>>,
-    /// The number of its last event.
+    /// The run that gives the order: its own, or of several the one that leads.
+    run_last: Option<RunId>,
+    /// The number of the last event there.
     seq_last: Option<Seq>,
     /// How many events it has.
     events: u64,
@@ -179,9 +183,13 @@ struct StepExport<'a> {
     state: State,
     /// Why it failed.
     error: Option<Verbatim<'a>>,
-    /// The event that began it; null for an instant step.
+    /// The run that has the event that began it; null for an instant step.
+    run_started: Option<RunId>,
+    /// The number of that event there.
     seq_started: Option<Seq>,
-    /// The event that ended it.
+    /// The run that has the event that ended it.
+    run_completed: Option<RunId>,
+    /// The number of that event there.
     seq_completed: Option<Seq>,
     /// When it began.
     started_at: Option<Verbatim<'a>>,
@@ -241,8 +249,7 @@ impl<'a> NodeExport<'a> {
                 ..RunExport::of(run)
             })),
             Node::Step { run, id: _, step } => {
-                let seq = step.parent.and_then(|parent| run.step(parent)).and_then(Step::seq_first);
-                let below = Below { run_id: run.run_id, seq };
+                let below = Below::new(run.run_id, step.parent.and_then(|parent| run.step(parent)));
                 Self::Step(Box::new(StepExport::of(step, below, depth)))
             }
             Node::Absent { run_id, join, below } => {
@@ -264,8 +271,12 @@ impl<'a> NodeExport<'a> {
 
 impl Below {
     fn of_child(joined: &Joined, child: &Child) -> Self {
-        let step = child.step.and_then(|step| joined.run(child.parent)?.step(step));
-        Self { run_id: child.parent, seq: step.and_then(Step::seq_first) }
+        Self::new(child.parent, child.step.and_then(|step| joined.run(child.parent)?.step(step)))
+    }
+
+    fn new(run_id: RunId, step: Option<&Step>) -> Self {
+        let first = step.and_then(Step::first);
+        Self { run_id, run: first.map(|event| event.run), seq: first.map(|event| event.seq) }
     }
 }
 
@@ -286,7 +297,8 @@ impl<'a> RunExport<'a> {
             error: Verbatim::text(run.error.as_ref()),
             started_at: Verbatim::time(run.started_at.as_ref()),
             ended_at: Verbatim::time(run.ended_at.as_ref()),
-            seq_last: run.seq_last,
+            run_last: run.last.map(|event| event.run),
+            seq_last: run.last.map(|event| event.seq),
             events: run.events,
             messages: run.counts.messages,
             calls: run.counts.calls,
@@ -330,8 +342,10 @@ impl<'a> StepExport<'a> {
             decision: Verbatim::text(step.decision.as_ref()),
             state: step.state,
             error: Verbatim::text(step.error.as_ref()),
-            seq_started: step.seq_started,
-            seq_completed: step.seq_completed,
+            run_started: step.started.map(|event| event.run),
+            seq_started: step.started.map(|event| event.seq),
+            run_completed: step.completed.map(|event| event.run),
+            seq_completed: step.completed.map(|event| event.seq),
             started_at: Verbatim::time(step.started_at.as_ref()),
             ended_at: Verbatim::time(step.ended_at.as_ref()),
             child_run_id: step.child_run_id,

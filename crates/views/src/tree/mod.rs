@@ -14,9 +14,9 @@ mod walk;
 use std::collections::BTreeMap;
 
 use steno_model::json::JsonString;
-use steno_model::{CallId, RunId, Seq, Timestamp};
+use steno_model::{CallId, RunId, Timestamp};
 
-use crate::State;
+use crate::{EventRef, State};
 
 pub use export::{export, export_all};
 pub use join::{Child, Join, Joined, join, join_all};
@@ -69,9 +69,9 @@ pub struct Step {
     /// How an approval was decided: `allowed`, `denied`, or what the provider says.
     pub decision: Option<JsonString>,
     /// The event that began it; `None` for an instant step, which has only an end.
-    pub seq_started: Option<Seq>,
+    pub started: Option<EventRef>,
     /// The event that ended it.
-    pub seq_completed: Option<Seq>,
+    pub completed: Option<EventRef>,
     /// The time of the event that began it.
     pub started_at: Option<Timestamp>,
     /// The time of the event that ended it.
@@ -89,8 +89,8 @@ pub struct Step {
 impl Step {
     /// Returns the first event of the step.
     #[must_use]
-    pub fn seq_first(&self) -> Option<Seq> {
-        self.seq_started.or(self.seq_completed)
+    pub fn first(&self) -> Option<EventRef> {
+        self.started.or(self.completed)
     }
 }
 
@@ -126,8 +126,8 @@ pub struct RunTree {
     pub started_at: Option<Timestamp>,
     /// The time of `run.completed`.
     pub ended_at: Option<Timestamp>,
-    /// The number of its last event.
-    pub seq_last: Option<Seq>,
+    /// Its last event; where several runs show it, of the one that gives the order.
+    pub last: Option<EventRef>,
     /// How many events were folded.
     pub events: u64,
     /// What is located at run level, in no step.
@@ -160,7 +160,7 @@ impl RunTree {
             error: None,
             started_at: None,
             ended_at: None,
-            seq_last: None,
+            last: None,
             events: 0,
             counts: Counts::default(),
             roots: Vec::new(),

@@ -134,7 +134,7 @@ fn what_is_not_known_is_not_there() {
         "session_id": RUN,
         "trajectory_id": RUN,
         "agent": {"name": "unknown", "version": "unknown"},
-        "steps": [{"step_id": 1, "timestamp": "2026-06-08T08:14:00Z", "source": "user", "message": "Hi.", "extra": {"seq": 1}}],
+        "steps": [{"step_id": 1, "timestamp": "2026-06-08T08:14:00Z", "source": "user", "message": "Hi.", "extra": {"run_id": RUN, "seq": 1}}],
         "final_metrics": {"total_steps": 1},
         "extra": {"mapping": "steno/1"},
     });

@@ -6,6 +6,7 @@ use steno_session::{Content, SessionBuilder};
 
 use super::super::{Counts, Link, RunTree, State, StepId};
 use super::{fold, outline};
+use crate::EventRef;
 use crate::testing::{events, run_id, time};
 
 #[track_caller]
@@ -294,7 +295,7 @@ fn a_run_knows_its_name_its_relatives_and_what_is_unknown() {
         state: State::Completed,
         started_at: Some(Timestamp::parse(&time(1)).unwrap()),
         ended_at: Some(Timestamp::parse(&time(5)).unwrap()),
-        seq_last: Seq::new(5),
+        last: Seq::new(5).map(|seq| EventRef { run: run_id(1), seq }),
         events: 5,
         counts: Counts { messages: 1, calls: 0, results: 0, ..Counts::default() },
         unknown_types: [("future.type".into(), 2)].into(),

@@ -51,8 +51,8 @@ fn outline_step(step: &Step) -> String {
     }
     words.extend(step.loop_indices.as_ref().map(|indices| format!("@{indices:?}")));
     words.extend(step.attempt.map(|attempt| format!("^{attempt}")));
-    let seq = |seq: Option<steno_model::Seq>| seq.map(|seq| seq.to_string()).unwrap_or_default();
-    words.push(format!("{}..{}", seq(step.seq_started), seq(step.seq_completed)));
+    let seq = |event: Option<crate::EventRef>| event.map(|event| event.seq.to_string()).unwrap_or_default();
+    words.push(format!("{}..{}", seq(step.started), seq(step.completed)));
     words.push(outline_counts(step.counts));
     words.push(match (step.state, &step.error) {
         (State::Open, None) => "open".into(),

@@ -194,20 +194,20 @@ const WANT_JSON: &str = r#"{
 "node":"run","depth":0,"below":null,"join":null,
 "run_id":"00000001-0000-4000-8000-000000000000","parent_run_id":null,"session_run_id":null,"forked_from":null,
 "name":"r","kind":"command","state":"open","error":null,
-"started_at":"2026-06-08T00:00:01Z","ended_at":null,"seq_last":5,"events":5,
+"started_at":"2026-06-08T00:00:01Z","ended_at":null,"run_last":"00000001-0000-4000-8000-000000000000","seq_last":5,"events":5,
 "messages":0,"calls":1,"results":0,"failed":0,"denied":0,"dangling_calls":["call-1"],
 "unknown_types":[{"type":"x.y","events":1}],"unknown_blocks":[],"foreign_events":0,"children":[
-{"node":"step","depth":1,"below":{"run_id":"00000001-0000-4000-8000-000000000000","seq":null},
+{"node":"step","depth":1,"below":{"run_id":"00000001-0000-4000-8000-000000000000","run":null,"seq":null},
 "path":"a","name":"a","kind":"command","iteration":0,"loop":[0],"attempt":1,"tool_call_id":null,"tool_name":null,
-"decision":null,"state":"open","error":null,"seq_started":2,"seq_completed":null,
+"decision":null,"state":"open","error":null,"run_started":"00000001-0000-4000-8000-000000000000","seq_started":2,"run_completed":null,"seq_completed":null,
 "started_at":"2026-06-08T00:00:02Z","ended_at":null,"child_run_id":null,
 "messages":0,"calls":0,"results":0,"failed":0,"denied":0,"children":[]},
-{"node":"step","depth":1,"below":{"run_id":"00000001-0000-4000-8000-000000000000","seq":null},
+{"node":"step","depth":1,"below":{"run_id":"00000001-0000-4000-8000-000000000000","run":null,"seq":null},
 "path":"b","name":"b","kind":"command","iteration":0,"loop":null,"attempt":null,"tool_call_id":null,"tool_name":null,
-"decision":null,"state":"open","error":null,"seq_started":3,"seq_completed":null,
+"decision":null,"state":"open","error":null,"run_started":"00000001-0000-4000-8000-000000000000","seq_started":3,"run_completed":null,"seq_completed":null,
 "started_at":"2026-06-08T00:00:03Z","ended_at":null,"child_run_id":"00000002-0000-4000-8000-000000000000",
 "messages":0,"calls":0,"results":0,"failed":0,"denied":0,"children":[
-{"node":"absent","depth":2,"below":{"run_id":"00000001-0000-4000-8000-000000000000","seq":3},
+{"node":"absent","depth":2,"below":{"run_id":"00000001-0000-4000-8000-000000000000","run":"00000001-0000-4000-8000-000000000000","seq":3},
 "join":"missing","run_id":"00000002-0000-4000-8000-000000000000","children":[]}]}]}"#;
 
 #[test]

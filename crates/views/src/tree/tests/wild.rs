@@ -100,8 +100,12 @@ proptest! {
 fn check_nothing_lost(tree: &RunTree, events: &[ExchangeEvent]) {
     let is_step = |event: &&ExchangeEvent| event.event_type.to_string().starts_with("step.");
     let want: Vec<_> = events.iter().filter(is_step).map(|event| event.seq).collect();
-    let mut found: Vec<_> =
-        tree.steps().flat_map(|(_, step)| [step.seq_started, step.seq_completed]).flatten().collect();
+    let mut found: Vec<_> = tree
+        .steps()
+        .flat_map(|(_, step)| [step.started, step.completed])
+        .flatten()
+        .map(|event| event.seq)
+        .collect();
     found.sort();
     assert_eq!(found, want);
     let messages: u64 = tree.steps().map(|(_, step)| step.counts.messages).sum();
