@@ -168,9 +168,11 @@ pub enum Command {
     /// Child runs and subagents come after the run that began them. Of several files with the same session the one with
     /// most events is shown.
     ///
+    /// Copies of a session that went on differently are branches. They are not shown here; `--branches` lists them.
+    ///
     /// `open` means that the record has no end. A session of an agent can be taken up again tomorrow, so that its files
     /// never say that it is over.
-    Show(ViewArgs),
+    Show(ShowArgs),
     /// Show the events of a run, and each new one as it is recorded
     ///
     /// Ends when the run has completed and nobody records it any more.
@@ -365,6 +367,15 @@ pub struct ViewArgs {
     /// Print one JSON object a line: a tree, or a run's conversation
     #[arg(long)]
     pub json: bool,
+}
+
+#[derive(Args, Debug)]
+pub struct ShowArgs {
+    #[command(flatten)]
+    pub view: ViewArgs,
+    /// List the branches of the session: copies that went on differently, each with its first event as RUN:SEQ
+    #[arg(long, conflicts_with = "all")]
+    pub branches: bool,
 }
 
 #[derive(Args, Debug)]

@@ -27,6 +27,7 @@ pub mod seal;
 pub mod serve;
 pub mod service;
 pub mod show;
+mod show_branches;
 pub mod spine;
 pub mod tree;
 mod turn_lines;

@@ -4,10 +4,11 @@ use anstyle::{AnsiColor, Style};
 use steno_library::split_event;
 use steno_model::{RunId, Seq};
 use steno_session::{At, RunNumber, Session};
-use steno_views::conversation::{Conversation, Look, Tone, toned_text};
+use steno_views::conversation::{Conversation, Look, Tone, count_of_branches, toned_text};
 
 use super::related_runs::Related;
-use crate::args::ViewArgs;
+use super::show_branches;
+use crate::args::ShowArgs;
 use crate::failure::{Exit, Failure, Outcome};
 use crate::id_lines::marked_name;
 use crate::output::Output;
@@ -40,7 +41,11 @@ fn find_event(session: &Session, run: RunId, seq: Seq) -> Result<Option<At>, Fai
     Ok(Some(At { run: RunNumber(number), seq }))
 }
 
-pub fn run(args: &ViewArgs, settings: &Settings, output: &mut Output) -> Outcome {
+pub fn run(args: &ShowArgs, settings: &Settings, output: &mut Output) -> Outcome {
+    let ShowArgs { view: args, branches } = args;
+    if *branches {
+        return show_branches::run(&args.run, args.json, settings, output);
+    }
     let (name, seq) = split_event(&args.run);
     // An event is one of a run; without one the session is wanted.
     let event = match seq {
@@ -73,6 +78,11 @@ pub fn run(args: &ViewArgs, settings: &Settings, output: &mut Output) -> Outcome
             let look =
                 Look { width: output.width(), has_every_step: args.all, reported, ..Look::plain(&paint_ids) };
             output.line(toned_text(&conversation, &look).trim_end());
+            if conversation.branches > 0 {
+                output.flush();
+                let hint = format!("`steno show {} --branches` lists them", conversation.run_id);
+                tracing::warn!("{} not shown: {hint}", count_of_branches(conversation.branches));
+            }
         }
         if output.is_broken() || event.is_some() {
             break;

@@ -7,6 +7,7 @@ mod agents_files;
 mod agents_output;
 mod app_servers;
 mod archiving;
+mod branches;
 mod bundles;
 mod conversations;
 mod copies;

@@ -17,7 +17,7 @@ use serde::Serialize;
 use steno_model::json::{JsonString, RawJson};
 use steno_model::{RunId, Seq, Timestamp};
 
-pub use text::{Look, Tone, text, toned_text};
+pub use text::{Look, Tone, count_of_branches, text, toned_text};
 
 use crate::State;
 use crate::wire;
@@ -54,7 +54,7 @@ pub struct Conversation {
     /// The calls without a result, in the order of their first report.
     #[serde(serialize_with = "wire::texts")]
     pub dangling_calls: Vec<JsonString>,
-    /// How many copies of the session go on otherwise.
+    /// How many copies of the session went on differently; `show --branches` lists them.
     pub branches: u64,
     /// Records that their adapter did not understand, by name.
     pub unknown_records: BTreeMap<String, u64>,

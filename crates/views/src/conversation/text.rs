@@ -64,6 +64,12 @@ pub fn text(conversation: &Conversation) -> String {
     toned_text(conversation, &Look::plain(&|_, words| words.to_owned()))
 }
 
+/// Returns a number of branches in words.
+#[must_use]
+pub fn count_of_branches(branches: u64) -> String {
+    if branches == 1 { "1 branch".to_owned() } else { format!("{branches} branches") }
+}
+
 /// How a conversation is to look.
 #[derive(Clone)]
 pub struct Look<'a> {
@@ -139,6 +145,7 @@ impl Writer<'_> {
         ];
         let odd = odd.into_iter().filter(|(count, _, _)| *count > 0);
         parts.extend(odd.map(|(number, noun, what)| (Tone::Odd, format!("{} {what}", count(number, noun)))));
+        parts.extend((shown.branches > 0).then(|| (Tone::Odd, count_of_branches(shown.branches))));
         self.line(&parts);
     }
 
