@@ -11,6 +11,8 @@ use super::run_head::RunHead;
 
 /// A run of a source while it is derived anew.
 pub(crate) struct AnewRun {
+    /// The run.
+    pub(crate) id: RunId,
     rewrite: Rewrite,
     /// The adapter that it was derived with before.
     from: String,
@@ -83,7 +85,7 @@ impl AnewRun {
         }
         let mut others = Others::of(source);
         each_event(journal.store(), run, |event| others.take(event))?;
-        Ok(Some(Self { rewrite, from, flaw: None, others: others.finish()?, carried: 0 }))
+        Ok(Some(Self { id: run, rewrite, from, flaw: None, others: others.finish()?, carried: 0 }))
     }
 
     /// Begins the new transcript of a run whose own is damaged or missing; `None` when nothing is wrong with it. Events of
@@ -99,7 +101,7 @@ impl AnewRun {
         journal.store().salvage(run, &mut |event| {
             others.take(event);
         })?;
-        Ok(Some(Self { rewrite, from, flaw: Some(flaw), others: others.finish()?, carried: 0 }))
+        Ok(Some(Self { id: run, rewrite, from, flaw: Some(flaw), others: others.finish()?, carried: 0 }))
     }
 
     /// Writes an event of the source, behind those of others that stood before its record.

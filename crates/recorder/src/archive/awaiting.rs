@@ -9,7 +9,7 @@ use steno_model::{Draft, ExchangeEvent, RunId};
 use steno_vault::{Manifest, NameHash, Role, SourceId, Vault};
 
 use super::Error;
-use super::catalog::{is_older, plain_name};
+use super::catalog::{is_older, plain_name, runs_expected};
 use super::cursors::CursorOf;
 use super::derived::Derived;
 use super::feed::Feed;
@@ -216,7 +216,7 @@ fn judge(
 /// forgotten, is not missed.
 pub(super) fn missing_runs(store: &Store, vault: &Vault, manifest: &Manifest) -> Result<Vec<RunId>, Error> {
     let mut missing = Vec::new();
-    for run in runs_named(manifest).into_iter().filter(|_| !manifest.info.is_filtered) {
+    for run in runs_expected(manifest) {
         let name = NameHash::of_session(&run.to_string());
         if !store.has(run).map_err(Error::Runs)? && !vault.leaves_out(name).map_err(Error::Catalog)? {
             missing.push(run);

@@ -32,7 +32,7 @@ pub(crate) struct Known {
     pub(crate) is_done: bool,
     /// Whether an older adapter has derived its runs.
     pub(crate) is_older: bool,
-    /// The runs that it was made into, unless something was taken out of it.
+    /// The runs that have to be there.
     runs: Vec<RunId>,
 }
 
@@ -151,7 +151,7 @@ impl Known {
             cursor,
             is_done,
             is_older: is_older(manifest),
-            runs: if manifest.info.is_filtered { Vec::new() } else { runs_named(manifest) },
+            runs: runs_expected(manifest),
         }
     }
 }
@@ -159,6 +159,13 @@ impl Known {
 /// Tells whether an older adapter was the last to derive the runs of a source.
 pub(crate) fn is_older(manifest: &Manifest) -> bool {
     manifest.adapted.as_ref().is_some_and(|adapted| adapter_age(&adapted.adapter) == AdapterAge::Older)
+}
+
+/// Returns the runs that have to be there, because a source was made into them: none where something was taken out of it, or
+/// where a newer `steno` has done it, which alone can do it again.
+pub(crate) fn runs_expected(manifest: &Manifest) -> Vec<RunId> {
+    let age = manifest.adapted.as_ref().map_or(AdapterAge::Unknown, |adapted| adapter_age(&adapted.adapter));
+    if manifest.info.is_filtered || age == AdapterAge::Newer { Vec::new() } else { runs_named(manifest) }
 }
 
 /// Returns the ids that sources which were first seen at a path can have, in turn.

@@ -244,13 +244,13 @@ impl Runs {
         names.sort_unstable();
         for name in names {
             if let Some(Run::Anew { run, .. }) = self.open.remove(&name) {
-                let flaw = run.flaw.clone();
+                let (id, flaw) = (run.id, run.flaw.clone());
                 carried += run.put_in_place(adapter)?;
                 match flaw {
                     None => runs += 1,
                     Some(Flaw::Damaged(_)) => self.mended += 1,
                     Some(Flaw::Missing) => {
-                        tracing::warn!(run = %name, "the transcript was missing, and was made again from its evidence");
+                        tracing::warn!(run = %id, "the transcript was missing, and was made again from its evidence");
                         self.begun += 1;
                     }
                 }
@@ -268,12 +268,14 @@ impl Runs {
             Some(head) if head.source != Some(self.source) => (other, Some(name), self.head_of(other)?),
             head => (name, None, head),
         };
+        let age = head.as_ref().map_or(AdapterAge::Unknown, RunHead::age);
         if self.known.flawed.contains(&run)
+            && age != AdapterAge::Newer
             && let Some(opened) = self.open_flawed(run, session, head.as_ref())?
         {
             return Ok(opened);
         }
-        match head.as_ref().map_or(AdapterAge::Unknown, RunHead::age) {
+        match age {
             AdapterAge::Current | AdapterAge::Unknown => {}
             AdapterAge::Older => {
                 self.is_older = true;
