@@ -14,6 +14,7 @@ use steno_views::receipt::{Missing, Origin, Prover, Source, TurnFacts, build};
 use steno_views::records::Records;
 
 use super::Error;
+use super::superseded::adapter_of;
 
 /// What is wanted of a session.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -34,6 +35,8 @@ pub struct WantedRun {
     pub id: RunId,
     /// How many of its lines.
     pub lines_max: u64,
+    /// The adapter that made it, where that is known; a run may have several transcripts.
+    pub adapter: Option<String>,
     /// The transcript to read in place of its own: one from before the run was derived anew.
     pub superseded: Option<StorePath>,
 }
@@ -42,7 +45,7 @@ impl WantedRun {
     /// Wants so many lines of a run as it is now.
     #[must_use]
     pub fn new(id: RunId, lines_max: u64) -> Self {
-        Self { id, lines_max, superseded: None }
+        Self { id, lines_max, adapter: None, superseded: None }
     }
 
     /// Opens it, with what the notes beside it say is missing.
@@ -123,8 +126,12 @@ impl ReadSession {
             if let Some(known) = known.flatten() {
                 run.cut(usize::try_from(known.lines_max).unwrap_or(usize::MAX));
             }
-            if known.is_none_or(|known| known.is_some()) {
-                read.push(run);
+            let wanted = known.flatten().and_then(|known| known.adapter.as_deref());
+            match read.iter_mut().find(|other: &&mut ReadRun| other.run == run.run) {
+                // Of several transcripts of a run, the one by the adapter that the receipt names.
+                Some(other) if run.adapter().as_deref() == wanted => *other = run,
+                None if known.is_none_or(|known| known.is_some()) => read.push(run),
+                Some(_) | None => {}
             }
         }
         let is_read = |run: RunId| read.iter().any(|read| read.run == run);
@@ -328,6 +335,11 @@ impl ReadRun {
         }
         let run = events.first().map(|event: &ExchangeEvent| event.run_id).ok_or_else(no_events)?;
         Ok(Self { run, events, prover })
+    }
+
+    /// Returns the adapter that made it.
+    fn adapter(&self) -> Option<String> {
+        self.events.first().and_then(adapter_of)
     }
 
     fn cut(&mut self, lines: usize) {

@@ -1,29 +1,27 @@
 //! Which transcripts a receipt may be made of, where runs were derived anew: the old transcripts are kept.
 
+use std::borrow::Cow;
+
 use steno_disk::StorePath;
 use steno_journal::{Error as JournalError, Reader, Store};
-use steno_model::RunId;
+use steno_model::{ExchangeEvent, RunId};
 use steno_session::PayloadFields;
 
-use super::{Error, WantedRun};
+use super::{Error, Wanted, WantedRun};
 
 /// How many ways to put transcripts together are tried. More than one version of a run by one adapter is rare.
 const CHOICES_MAX: usize = 64;
 
-/// Returns the ways to read runs of which at least one takes a superseded transcript, newer ones first. `adapters` has the
-/// adapter that each run has to be made by; without it, any will do.
-pub(super) fn choices(
-    store: &Store,
-    runs: &[WantedRun],
-    adapters: Option<&[Option<String>]>,
-) -> Result<Vec<Vec<WantedRun>>, Error> {
+/// Returns the ways to read runs of which at least one takes a superseded transcript, newer ones first: for each run those by the
+/// adapter that is wanted, unless it is an older receipt, which names none.
+pub(super) fn choices(store: &Store, wanted: &Wanted) -> Result<Vec<Vec<WantedRun>>, Error> {
     let mut ways: Vec<Vec<WantedRun>> = vec![Vec::new()];
-    for (number, run) in runs.iter().enumerate() {
-        let wanted = adapters.and_then(|adapters| adapters.get(number));
+    for run in wanted.runs.iter().flatten() {
         let mut files = Vec::new();
-        for file in transcripts_of(store, run.id)? {
-            if wanted.is_none_or(|wanted| adapter_of(store, run.id, file.as_ref()) == *wanted) {
-                files.push(WantedRun { superseded: file, ..run.clone() });
+        for superseded in transcripts_of(store, run.id)? {
+            let file = WantedRun { superseded, ..run.clone() };
+            if wanted.is_unnamed || file.adapter_found(store) == run.adapter {
+                files.push(file);
             }
         }
         let with = |way: &Vec<WantedRun>, file: &WantedRun| [&way[..], std::slice::from_ref(file)].concat();
@@ -41,13 +39,18 @@ fn transcripts_of(store: &Store, run: RunId) -> Result<Vec<Option<StorePath>>, J
     Ok(own.into_iter().chain(superseded.into_iter().rev().map(Some)).collect())
 }
 
-/// Returns the adapter that the first event of a transcript names; `None` also where it cannot be read.
-fn adapter_of(store: &Store, run: RunId, superseded: Option<&StorePath>) -> Option<String> {
-    let opened = match superseded {
-        None => Reader::open(store, run),
-        Some(path) => store.open_superseded(run, path),
-    };
-    let first = opened.ok()?.read_next().ok()??.event;
-    let adapter = PayloadFields::of(&first).object("source").text("adapter")?.into_owned();
-    Some(adapter)
+impl WantedRun {
+    /// Returns the adapter that the first event of its transcript names; `None` also where it cannot be read.
+    fn adapter_found(&self, store: &Store) -> Option<String> {
+        let opened = match &self.superseded {
+            None => Reader::open(store, self.id),
+            Some(path) => store.open_superseded(self.id, path),
+        };
+        adapter_of(&opened.ok()?.read_next().ok()??.event)
+    }
+}
+
+/// Returns the adapter that the first event of a run names.
+pub(super) fn adapter_of(first: &ExchangeEvent) -> Option<String> {
+    PayloadFields::of(first).object("source").text("adapter").map(Cow::into_owned)
 }

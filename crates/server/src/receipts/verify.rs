@@ -49,9 +49,7 @@ pub fn verify(text: &str, against: Against<'_>) -> Result<Proven, Error> {
     if !checked.as_ref().is_err_and(Error::is_of_record) {
         return checked;
     }
-    let adapters = said.adapters();
-    let runs = wanted.runs.as_deref().unwrap_or_default();
-    for way in choices(store, runs, adapters.as_deref())? {
+    for way in choices(store, &wanted)? {
         let wanted = Wanted { runs: Some(way), ..wanted.clone() };
         if let Ok(proven) = verify_once(text, &said, Against::Store(store), wanted) {
             return Ok(proven);
@@ -212,7 +210,11 @@ impl Said {
         };
         let runs = match (&self.runs, &self.integrity) {
             (Some(runs), _) => {
-                Some(runs.iter().map(|named| run(&named.run_id, named.tree_size)).collect::<Result<_, _>>()?)
+                let named = runs.iter().map(|named| {
+                    let adapter = named.adapter.clone();
+                    Ok(WantedRun { adapter, ..run(&named.run_id, named.tree_size)? })
+                });
+                Some(named.collect::<Result<_, Error>>()?)
             }
             (None, Some(trees)) => {
                 let trees = trees.all().iter().map(|tree| run(&tree.run_id, tree.tree_size));
@@ -224,11 +226,6 @@ impl Said {
             }
         };
         Ok(Wanted { has_integrity: self.integrity.is_some(), runs, is_unnamed: self.runs.is_none() })
-    }
-
-    /// Returns the adapters that made its runs, in their order, where it names runs.
-    fn adapters(&self) -> Option<Vec<Option<String>>> {
-        Some(self.runs.as_ref()?.iter().map(|run| run.adapter.clone()).collect())
     }
 
     /// Returns what is missing by notes alone, of which neither a transcript nor its lines know.
