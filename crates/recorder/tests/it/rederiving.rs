@@ -364,6 +364,26 @@ fn a_death_at_any_call_while_a_run_is_mended_leaves_it_as_it_was_or_whole() {
 }
 
 #[test]
+fn a_missing_run_of_a_newer_adapter_is_left_to_that() {
+    let bench = Bench::new();
+    fs::write(session_file(&bench), turn(1, 2)).unwrap();
+    let disk = store();
+    bench.import(&disk);
+    let vault = Vault::create(Arc::new(disk.clone())).unwrap();
+    let manifest = vault.manifest(vault.sources().unwrap()[0]).unwrap().unwrap();
+    let adapted = manifest.adapted.map(|adapted| Adapted { adapter: "claude/99".to_owned(), ..adapted });
+    let mut writer = vault.write(manifest.id, &manifest.info, NOW).unwrap();
+    writer.save_state(manifest.cursor, adapted, NOW, Keep::InChunks).unwrap();
+    drop(writer);
+    vault.close_pack().unwrap();
+    harm(&disk, SESSION, Harm::DeleteWithSeals);
+    let mut archive = archive(&disk);
+    archive.note_derived().unwrap();
+    assert!(!archive.may_await());
+    assert_eq!(archive.awaiting().unwrap().sources, []);
+}
+
+#[test]
 fn a_run_that_was_missing_can_be_derived_anew_later_and_keeps_its_own_seals() {
     let bench = Bench::new();
     fs::write(session_file(&bench), turn(1, 2)).unwrap();
