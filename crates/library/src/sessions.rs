@@ -20,7 +20,10 @@ pub struct Session {
 /// How runs belong together, as their first events say.
 #[derive(Clone, Debug, Default)]
 pub struct Relations {
-    runs: HashMap<RunId, (Option<RunId>, Option<RunId>)>,
+    /// The session that each run shows.
+    owners: HashMap<RunId, RunId>,
+    /// The session that each run stands in or below, however deep.
+    roots: HashMap<RunId, RunId>,
     children: BTreeMap<RunId, Vec<RunId>>,
     shown: BTreeMap<RunId, Vec<RunId>>,
 }
@@ -31,16 +34,21 @@ impl Relations {
     pub fn of(heads: &[RunHead]) -> Self {
         let mut relations = Self::default();
         for head in heads {
-            relations.runs.insert(head.run, (head.parent, head.session));
             if let Some(parent) = head.parent {
                 relations.children.entry(parent).or_default().push(head.run);
             }
         }
         // A run may name one that names another: all of them show the last one's session.
+        let sessions = heads.iter().map(|head| (head.run, head.session)).collect();
+        relations.owners = ends_of(&sessions);
         for head in heads.iter().filter(|head| head.session.is_some()) {
             let session = relations.owner(head.run);
             relations.shown.entry(session).or_default().push(head.run);
         }
+        // A parent that the store does not have leads nowhere.
+        let is_known = |run: &RunId| sessions.contains_key(run) || relations.shown.contains_key(run);
+        let above = |head: &RunHead| (head.run, head.parent.filter(is_known).or(head.session));
+        relations.roots = ends_of(&heads.iter().map(above).collect());
         for runs in relations.children.values_mut().chain(relations.shown.values_mut()) {
             runs.sort_unstable();
         }
@@ -50,27 +58,13 @@ impl Relations {
     /// Returns the session that a run shows: the one that it names, else its own.
     #[must_use]
     pub fn owner(&self, run: RunId) -> RunId {
-        self.walk(run, |(_, session)| session)
+        self.owners.get(&run).copied().unwrap_or(run)
     }
 
     /// Returns the session that a run stands in or below, however deep.
     #[must_use]
     pub fn root(&self, run: RunId) -> RunId {
-        self.walk(run, |(parent, session)| parent.or(session))
-    }
-
-    /// Goes from run to run until there is no next one; in a circle, to the smallest of it.
-    fn walk(&self, from: RunId, next: impl Fn((Option<RunId>, Option<RunId>)) -> Option<RunId>) -> RunId {
-        let (mut at, mut seen) = (from, HashMap::new());
-        while let Some(further) = self.runs.get(&at).and_then(|said| next(*said)) {
-            if let Some(first) = seen.get(&at).copied() {
-                let circle = seen.into_iter().filter(|(_, place)| *place >= first);
-                return circle.map(|(run, _)| run).min().unwrap_or(at);
-            }
-            seen.insert(at, seen.len());
-            at = further;
-        }
-        at
+        self.roots.get(&run).copied().unwrap_or(run)
     }
 
     /// Returns the runs that name each run as the one that began them.
@@ -82,7 +76,7 @@ impl Relations {
     /// Returns the runs that show a session, the agent's own file first.
     #[must_use]
     pub fn runs_of(&self, session: RunId) -> Vec<RunId> {
-        let own = self.runs.contains_key(&session).then_some(session);
+        let own = self.owners.contains_key(&session).then_some(session);
         let others = self.shown.get(&session).into_iter().flatten().copied();
         own.into_iter().chain(others.filter(|run| Some(*run) != own)).collect()
     }
@@ -91,8 +85,8 @@ impl Relations {
     #[must_use]
     pub fn sessions(&self) -> Vec<Session> {
         let mut groups = BTreeMap::<RunId, BTreeSet<RunId>>::new();
-        for run in self.runs.keys() {
-            groups.entry(self.root(*run)).or_default().insert(*run);
+        for (run, root) in &self.roots {
+            groups.entry(*root).or_default().insert(*run);
         }
         let session = |(id, mut below): (RunId, BTreeSet<RunId>)| {
             let mut runs = self.runs_of(id);
@@ -104,9 +98,31 @@ impl Relations {
 
     /// Returns every id that names something here, with the session that it means.
     pub fn ids(&self) -> impl Iterator<Item = (RunId, RunId)> + '_ {
-        let absent = self.shown.keys().filter(|session| !self.runs.contains_key(session));
-        self.runs.keys().chain(absent).map(|id| (*id, self.owner(*id)))
+        let absent = self.shown.keys().filter(|session| !self.owners.contains_key(session));
+        self.owners.keys().chain(absent).map(|id| (*id, self.owner(*id)))
     }
+}
+
+/// Returns where each run leads that goes from run to run until there is no next one; in a circle, the smallest of it.
+fn ends_of(next: &HashMap<RunId, Option<RunId>>) -> HashMap<RunId, RunId> {
+    let mut ends = HashMap::<RunId, RunId>::with_capacity(next.len());
+    for from in next.keys() {
+        let (mut way, mut places, mut at) = (Vec::new(), HashMap::new(), *from);
+        let end = loop {
+            if let Some(end) = ends.get(&at) {
+                break *end;
+            }
+            if let Some(first) = places.get(&at) {
+                break way[*first..].iter().copied().min().unwrap_or(at);
+            }
+            let Some(further) = next.get(&at).copied().flatten() else { break at };
+            places.insert(at, way.len());
+            way.push(at);
+            at = further;
+        };
+        ends.extend(way.into_iter().chain([*from]).map(|run| (run, end)));
+    }
+    ends
 }
 
 #[cfg(test)]
@@ -145,7 +161,34 @@ mod tests {
     #[test]
     fn the_id_is_the_agents_own_also_where_its_file_is_not_stored() {
         check(&[(9, 0, 5), (3, 0, 5)], &[(5, &[3, 9], &[])]);
-        check(&[(9, 5, 0)], &[(5, &[], &[9])]);
+    }
+
+    #[test]
+    fn a_child_whose_parent_is_not_stored_is_a_session_of_its_own() {
+        check(&[(9, 5, 0)], &[(9, &[9], &[])]);
+        check(&[(9, 5, 0), (8, 5, 0), (7, 8, 0)], &[(8, &[8], &[7]), (9, &[9], &[])]);
+        check(&[(12, 11, 2)], &[(2, &[12], &[])]);
+        // The parent's own file is not stored, and a stream of it is.
+        check(&[(9, 5, 0), (6, 0, 5)], &[(5, &[6], &[9])]);
+    }
+
+    /// Quadratic time would take minutes, cubic time weeks.
+    #[test]
+    fn long_chains_take_linear_time() {
+        const RUNS: u32 = 50_000;
+        type Link = fn(u32) -> (u32, u32, u32);
+        let chains: [(Link, usize, usize); 2] =
+            [(|run| (run, run - 1, 0), 1, 49_999), (|run| (run, 0, run - 1), 50_000, 0)];
+        for (link, runs, below) in chains {
+            let heads: Vec<RunHead> = (1..=RUNS).map(link).map(head).collect();
+            let relations = Relations::of(&heads);
+            let sessions = relations.sessions();
+            let sizes: Vec<_> =
+                sessions.iter().map(|session| (session.runs.len(), session.below.len())).collect();
+            assert_eq!(sizes, [(runs, below)]);
+            assert_eq!(relations.ids().count(), RUNS as usize);
+            assert!(heads.iter().all(|head| relations.root(head.run) == id(1)));
+        }
     }
 
     #[test]
