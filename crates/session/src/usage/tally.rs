@@ -16,6 +16,8 @@ type Rows = BTreeMap<RowKey, Used>;
 /// The sum in the making.
 pub(super) struct Tally<'a> {
     usage: &'a UsageBuilder,
+    /// The runs that there are, and the sessions that they show.
+    known: HashSet<RunId>,
     /// The runs that have responses with final counts and the provider's ids.
     runs_with_ids: HashSet<RunId>,
     /// The agents of these runs.
@@ -50,8 +52,11 @@ enum GroupKey<'a> {
 
 impl<'a> Tally<'a> {
     pub(super) fn of(usage: &'a UsageBuilder) -> Self {
+        let runs = usage.runs.iter();
+        let known = runs.flat_map(|(id, run)| [Some(*id), run.session]).flatten().collect();
         let mut tally = Self {
             usage,
+            known,
             runs_with_ids: HashSet::new(),
             agents_with_ids: HashSet::new(),
             with_finals: HashSet::new(),
@@ -270,13 +275,14 @@ impl<'a> Tally<'a> {
         self.usage.runs.get(&run).and_then(|run| run.session).unwrap_or(run)
     }
 
-    /// Returns the session that a run belongs to: its topmost parent, or what that was recorded from outside of.
+    /// Returns the session that a run belongs to: its topmost parent that is there, or what that was recorded from outside
+    /// of.
     fn session_of(&self, run: RunId) -> RunId {
         const PARENTS_MAX: usize = 64;
         let mut at = run;
         for _ in 0..PARENTS_MAX {
             match self.usage.runs.get(&at).and_then(|run| run.parent) {
-                Some(parent) if parent != at => at = parent,
+                Some(parent) if parent != at && self.known.contains(&parent) => at = parent,
                 Some(_) | None => break,
             }
         }
