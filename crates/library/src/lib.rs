@@ -56,6 +56,6 @@ pub use ids::{IdIndex, PART_LEN_MIN, ShortestPart, is_part_of_uuid, parse_id};
 pub use library::Library;
 pub use look::{RunLook, fitting_seals};
 pub use resolve::{Candidate, Named, Want, split_event};
-pub use session_look::SessionLook;
+pub use session_look::{RunsSize, SessionLook};
 pub use sessions::{Relations, Session};
 pub use sources::{Archived, SessionSource, connection_of};

@@ -28,10 +28,32 @@ pub struct SessionLook {
     pub ended: Option<Timestamp>,
     /// The time of the latest event of all its runs.
     pub last: Option<Timestamp>,
-    /// How many events all its runs have.
+    /// How much its runs hold.
+    pub size: RunsSize,
+    /// How much the runs below it hold.
+    pub size_below: RunsSize,
+}
+
+/// How much some runs hold.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RunsSize {
+    /// How many they are.
+    pub runs: u64,
+    /// How many events they have.
     pub events: u64,
-    /// How long the transcripts of all its runs are.
+    /// How long their transcripts are.
     pub bytes: u64,
+}
+
+impl RunsSize {
+    fn of(runs: &[RunId], looks: &BTreeMap<RunId, RunLook>) -> Self {
+        let mut size = Self { runs: runs.len() as u64, ..Self::default() };
+        for look in runs.iter().filter_map(|run| looks.get(run)) {
+            size.events += look.summary.as_ref().map_or(0, |summary| summary.events);
+            size.bytes += look.bytes;
+        }
+        size
+    }
 }
 
 impl SessionLook {
@@ -60,8 +82,8 @@ impl SessionLook {
             started: summary.and_then(|summary| summary.started_at.clone()),
             ended: judged.and_then(|look| look.summary.as_ref()?.ended_at.clone()),
             last: last.and_then(|summary| summary.last_at.clone()),
-            events: all.iter().filter_map(|look| look.summary.as_ref()).map(|summary| summary.events).sum(),
-            bytes: all.iter().map(|look| look.bytes).sum(),
+            size: RunsSize::of(&session.runs, looks),
+            size_below: RunsSize::of(&session.below, looks),
             session,
         }
     }
@@ -76,12 +98,6 @@ impl SessionLook {
     #[must_use]
     pub fn last_instant(&self) -> Option<jiff::Timestamp> {
         self.last.as_ref()?.instant()
-    }
-
-    /// Returns how many runs it has, those below it included.
-    #[must_use]
-    pub fn runs(&self) -> usize {
-        self.session.runs.len() + self.session.below.len()
     }
 
     /// Returns the run that a person wants to read first.
@@ -134,7 +150,8 @@ mod tests {
         let time = |time: &Option<Timestamp>| time.as_ref().map(ToString::to_string);
         assert_eq!(time(&seen.started).as_deref(), Some("2026-06-08T08:20:00Z"));
         assert_eq!(time(&seen.last).as_deref(), Some("2026-06-08T08:50:00Z"));
-        assert_eq!((seen.state, seen.runs(), seen.events, seen.bytes), ("open", 3, 3, 30));
+        let size = |runs, events, bytes| RunsSize { runs, events, bytes };
+        assert_eq!((seen.state, seen.size, seen.size_below), ("open", size(2, 2, 20), size(1, 1, 10)));
     }
 
     #[test]

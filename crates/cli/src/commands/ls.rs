@@ -127,9 +127,14 @@ fn session_json(look: &SessionLook, title: Option<&str>) -> RawJson {
         text("ended_at", time(&look.ended).as_deref());
         text("last_at", time(&look.last).as_deref());
         text("state", Some(look.state));
-        object.number("runs", look.runs() as u64);
-        object.number("events", look.events);
-        object.number("bytes", look.bytes);
+        for (size, [runs, events, bytes]) in [
+            (look.size, ["runs", "events", "bytes"]),
+            (look.size_below, ["runs_below", "events_below", "bytes_below"]),
+        ] {
+            object.number(runs, size.runs);
+            object.number(events, size.events);
+            object.number(bytes, size.bytes);
+        }
     })
 }
 
@@ -163,7 +168,7 @@ fn session_line(
     line.push_str(&format!("  {dim}{:<16}{dim:#}  ", minute(look.started.as_ref())));
     let has_sizes = width.is_none_or(|width| width >= WIDTH_FOR_SIZES);
     if has_sizes {
-        line.push_str(&format!("{:>12}  {:>8}  ", count(look.events, "event"), size(look.bytes)));
+        line.push_str(&format!("{:>12}  {:>8}  ", count(look.size.events, "event"), size(look.size.bytes)));
     }
     let used = NARROW_CHARS + if has_sizes { SIZES_CHARS } else { 0 };
     line.push_str(&cut_to(&session_words(look, title), width, used));
@@ -173,7 +178,12 @@ fn session_line(
 /// Says what a session is: whose, where, how many runs, and what was asked for.
 fn session_words(look: &SessionLook, title: Option<&str>) -> String {
     let agent = look.name.as_deref().or(look.provider.as_deref()).unwrap_or_default().to_owned();
-    let runs = if look.runs() > 1 { format!("({} runs)", look.runs()) } else { String::new() };
+    let runs = match (look.size.runs, look.size_below.runs) {
+        (0 | 1, 0) => String::new(),
+        (runs, 0) => format!("({runs} runs)"),
+        (0 | 1, below) => format!("({below} below)"),
+        (runs, below) => format!("({runs} runs, {below} below)"),
+    };
     let words = [agent, project_name(look.project.as_deref()), runs, title.unwrap_or_default().to_owned()];
     words.into_iter().filter(|word| !word.is_empty()).collect::<Vec<_>>().join("  ")
 }

@@ -224,15 +224,34 @@ fn a_session_is_one_row_with_what_was_seen_of_it_elsewhere_and_its_subagents() {
     want["provider"] = json!("claude");
     check(&steno, &[want]);
     let listed = &steno.run(&["ls", "--json"]).json()[0];
-    assert_eq!((&listed["runs"], &listed["events"]), (&json!(3), &json!(4)), "{listed}");
+    assert_eq!((&listed["runs"], &listed["events"]), (&json!(2), &json!(2)), "{listed}");
+    assert_eq!((&listed["runs_below"], &listed["events_below"]), (&json!(1), &json!(2)), "{listed}");
+    // A tree counts the same.
+    let tree = &steno.run(&["tree", &session, "--json"]).json()[0];
+    assert_eq!((&tree["events"], &tree["children"][0]["events"]), (&json!(2), &json!(2)), "{tree}");
     assert_eq!((&listed["started_at"], &listed["last_at"]), (&json!(TIME), &json!(ENDED)), "{listed}");
-    assert!(steno.run(&["ls"]).out.contains("(3 runs)"));
+    assert!(steno.run(&["ls"]).out.contains("(2 runs, 1 below)"));
     // Its id is the agent's own, also where only the wrap is there.
     fs::remove_file(steno.transcript(&session)).unwrap();
     fs::remove_file(steno.beside(&session, "seals.jsonl")).unwrap();
     let listed = &steno.run(&["ls", "--json"]).json()[0];
-    assert_eq!((&listed["run_id"], &listed["runs"]), (&json!(session), &json!(2)), "{listed}");
+    assert_eq!((&listed["run_id"], &listed["runs"]), (&json!(session), &json!(1)), "{listed}");
     assert!(steno.run(&["events", &session, "--raw"]).out.contains(&wrap));
+}
+
+#[test]
+fn a_subagent_whose_parent_is_not_stored_is_listed_by_an_id_that_can_be_shown() {
+    let steno = Steno::new();
+    let (parent, child) = (id(1), id(2));
+    let mut first = started(json!({ "name": "general-purpose", "kind": "subagent" }));
+    first["parent_run_id"] = json!(parent);
+    steno.recorded(&child, &[first]);
+    let listed = steno.run(&["ls", "--json"]).json();
+    assert_eq!((listed.len(), &listed[0]["run_id"], &listed[0]["runs"]), (1, &json!(child), &json!(1)));
+    for command in ["show", "tree"] {
+        assert_eq!(steno.run(&[command, &child]).code, 0, "{command}");
+        assert_eq!(steno.run(&[command, "last"]).code, 0, "{command}");
+    }
 }
 
 #[test]
