@@ -117,6 +117,7 @@ impl From<LibraryError> for Failure {
         match error {
             LibraryError::Journal(error) => error.into(),
             LibraryError::Vault(error) => error.into(),
+            LibraryError::File(error) => error.into(),
             LibraryError::NoStore => {
                 Self::nothing(message).with_hint("`steno up` makes one, `steno record` too")
             }
@@ -155,7 +156,7 @@ impl From<FileError> for Failure {
             FileError::Io { .. } | FileError::NotRegular { .. } | FileError::Unread { .. } => {
                 Self::could_not(message)
             }
-            FileError::NotReadYet { .. } | FileError::Unknown { .. } => Self::nothing(message),
+            FileError::NotReadYet { .. } | FileError::Unknown { .. } | FileError::Empty { .. } => Self::nothing(message),
             FileError::Gzip { .. } => {
                 Self::nothing(message).with_hint("unpack it first; zstd is read as it is")
             }

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use steno_journal::Error as JournalError;
 use steno_vault::Error as VaultError;
 
-use crate::{Candidate, Want};
+use crate::{Candidate, FileError, Want};
 
 /// Why something was not found, or cannot be read.
 #[derive(Debug, thiserror::Error)]
@@ -73,6 +73,9 @@ pub enum Error {
     /// What the journal says.
     #[error(transparent)]
     Journal(#[from] JournalError),
+    /// What is wrong with a file at a path.
+    #[error(transparent)]
+    File(#[from] FileError),
     /// What the vault says.
     #[error(transparent)]
     Vault(#[from] VaultError),

@@ -1,7 +1,5 @@
 //! Sessions as they are read: all runs of one folded into one, with those below it.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
-
 use steno_journal::{Error as JournalError, Reader, Store};
 use steno_model::RunId;
 use steno_session::{Content, RunEvents, Session, SessionBuilder, merge};
@@ -37,49 +35,11 @@ impl Library {
         let mut session = if let [run] = runs[..] {
             Session { id, ..read_one(store, run, content)? }
         } else {
-            merge(id, read_all(store, runs)?, content)
+            fold(id, read_all(store, runs)?, content)
         };
         let relations = self.relations()?;
         session.name_children(|run| relations.owner(run));
         Ok(session)
-    }
-
-    /// Reads a session and all that stand below it: those that it names, and those that name it themselves.
-    ///
-    /// # Errors
-    /// When there is no such session, or a run cannot be read.
-    pub fn family(&self, root: RunId, content: Content) -> Result<BTreeMap<RunId, Session>, Error> {
-        self.below(root, self.session(root, content)?, content)
-    }
-
-    /// Reads all sessions that stand below one.
-    ///
-    /// # Errors
-    /// When a run cannot be read.
-    pub fn below(
-        &self,
-        root: RunId,
-        session: Session,
-        content: Content,
-    ) -> Result<BTreeMap<RunId, Session>, Error> {
-        let mut family = BTreeMap::new();
-        let mut seen = BTreeSet::from([root]);
-        let mut waiting = VecDeque::from([session]);
-        while let Some(session) = waiting.pop_front() {
-            for child in self.children_of(&session)? {
-                if !seen.insert(child) {
-                    continue;
-                }
-                match self.session(child, content) {
-                    Ok(child) => waiting.push_back(child),
-                    // Named and not here: whoever shows it says that it is missing.
-                    Err(Error::Journal(JournalError::NoSuchRun { .. }) | Error::NoStore) => {}
-                    Err(error) => return Err(error),
-                }
-            }
-            family.insert(session.id, session);
-        }
-        Ok(family)
     }
 
     /// Returns the sessions that a session names as its children, and those that name one of its runs as their parent.
@@ -93,6 +53,14 @@ impl Library {
         let claimed = runs.filter_map(|run| relations.children().get(&run)).flatten();
         Ok(named.chain(claimed.map(|run| relations.owner(*run))).collect())
     }
+}
+
+/// Folds the events of a session's runs into one.
+pub(crate) fn fold(id: RunId, runs: Vec<RunEvents>, content: Content) -> Session {
+    let [run] = &runs[..] else { return merge(id, runs, content) };
+    let mut builder = SessionBuilder::new(run.id, content);
+    run.events.iter().for_each(|event| builder.push(event));
+    Session { id, ..builder.finish() }
 }
 
 /// Folds the events of a run as they are read.

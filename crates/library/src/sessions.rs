@@ -55,6 +55,12 @@ impl Relations {
         relations
     }
 
+    /// Tells whether a run is among them.
+    #[must_use]
+    pub fn knows(&self, run: RunId) -> bool {
+        self.owners.contains_key(&run)
+    }
+
     /// Returns the session that a run shows: the one that it names, else its own.
     #[must_use]
     pub fn owner(&self, run: RunId) -> RunId {
@@ -76,7 +82,7 @@ impl Relations {
     /// Returns the runs that show a session, the agent's own file first.
     #[must_use]
     pub fn runs_of(&self, session: RunId) -> Vec<RunId> {
-        let own = self.owners.contains_key(&session).then_some(session);
+        let own = self.knows(session).then_some(session);
         let others = self.shown.get(&session).into_iter().flatten().copied();
         own.into_iter().chain(others.filter(|run| Some(*run) != own)).collect()
     }
@@ -98,7 +104,7 @@ impl Relations {
 
     /// Returns every id that names something here, with the session that it means.
     pub fn ids(&self) -> impl Iterator<Item = (RunId, RunId)> + '_ {
-        let absent = self.shown.keys().filter(|session| !self.owners.contains_key(session));
+        let absent = self.shown.keys().filter(|session| !self.knows(**session));
         self.owners.keys().chain(absent).map(|id| (*id, self.owner(*id)))
     }
 }

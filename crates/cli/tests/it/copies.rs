@@ -1,4 +1,4 @@
-//! Several files with the same run: copies, backups, a file beside its compressed self. A run lives in one of them.
+//! Several files with the same run: copies, backups, a file beside its compressed self. They are one session.
 
 use serde_json::json;
 
@@ -15,20 +15,33 @@ fn with_copies() -> Steno {
 }
 
 #[test]
-fn of_copies_the_one_with_most_events_is_shown_and_the_others_are_counted() {
+fn copies_are_one_session_with_the_longest_as_its_order() {
     let steno = with_copies();
-    for command in ["tree", "show"] {
-        let alone = steno.run(&[command, "d/b.jsonl"]);
-        let said = steno.run(&[command, "d"]);
-        assert_eq!((said.code, &said.out), (0, &alone.out), "{command}: {}", said.err);
-        assert!(said.err.contains("2 copies left out"), "{command}: {}", said.err);
-        assert!(!said.err.contains("a-backup"), "{command}: {}", said.err);
-        let named = steno.run(&[command, "d", "-v"]).err;
-        assert!(named.contains("d/a-backup.jsonl") && named.contains("d/b.jsonl.zst"), "{named}");
-        assert_eq!(alone.err, "");
-        let json = steno.run(&[command, "d", "--json"]).out;
-        assert_eq!(json, steno.run(&[command, "d/b.jsonl", "--json"]).out, "{command}");
-    }
+    let alone = steno.run(&["tree", "d/b.jsonl"]);
+    let said = steno.run(&["tree", "d"]);
+    // The compressed copy says the same word for word, and happened once.
+    assert_eq!((said.code, said.out), (0, alone.out.replace("7 events", "11 events")), "{}", said.err);
+    assert_eq!((said.err.as_str(), alone.err.as_str()), ("", ""));
+    let shown = &steno.run(&["show", "d", "--json"]).json()[0];
+    let events: Vec<_> = shown["runs"].as_array().unwrap().iter().map(|run| &run["events"]).collect();
+    assert_eq!(events, [&json!(7), &json!(4)], "{shown}");
+    assert_eq!(shown["run_id"], RUN);
+}
+
+#[test]
+fn a_copy_that_knows_more_of_another_part_adds_it() {
+    let steno = Steno::new();
+    let whole = session();
+    // One copy has lost its last line, the other one its second.
+    put(&steno, "d/a.jsonl", text(&whole[..whole.len() - 1]));
+    put(&steno, "d/b.jsonl", text(&[&whole[..1], &whole[2..]].concat()));
+    put(&steno, "whole.jsonl", text(&whole));
+    let count = |path: &str| {
+        let tree = &steno.run(&["tree", path, "--json"]).json()[0];
+        let turn = &tree["children"][0];
+        ["messages", "calls", "results"].map(|name| turn[name].clone())
+    };
+    assert_eq!(count("d"), count("whole.jsonl"));
 }
 
 #[test]

@@ -57,7 +57,10 @@ fn a_subagent_ended_as_its_parent_says_and_one_that_was_not_read_is_not_missing(
         let shown = steno.run(&[command, "p"]).out;
         assert_eq!(shown.matches(word).count(), 1, "{command}: {shown}");
     }
-    let alone = steno.run(&["tree", &main]).out;
+    // A session's file brings the directory beside it.
+    assert_eq!(steno.run(&["tree", &main]).out, steno.run(&["tree", "p"]).out);
+    let elsewhere = put(&steno, "alone.jsonl", std::fs::read(steno.dir.path().join(&main)).unwrap());
+    let alone = steno.run(&["tree", &elsewhere]).out;
     assert!(alone.contains("not read") && !alone.contains("missing"), "{alone}");
     let child = format!("p/{RUN}/subagents/agent-a1.jsonl");
     for command in ["tree", "show"] {

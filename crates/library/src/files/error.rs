@@ -55,6 +55,12 @@ pub enum FileError {
         /// The file.
         path: PathBuf,
     },
+    /// It is a transcript without events.
+    #[error("`{}` has no events", path.display())]
+    Empty {
+        /// The file.
+        path: PathBuf,
+    },
     /// Nobody knows what it is.
     #[error("`{path}` is neither a transcript nor a file of an agent that we can read")]
     Unknown {

@@ -48,6 +48,17 @@ pub struct Tally {
 }
 
 impl Tally {
+    /// Adds what became of other files.
+    pub fn add(&mut self, other: Self) {
+        self.known += other.known;
+        self.unread += other.unread;
+        self.cut += other.cut;
+        self.unreadable += other.unreadable;
+        self.unknown += other.unknown;
+        self.total += other.total;
+        self.is_enough |= other.is_enough;
+    }
+
     /// Fails when something could not be read: what was shown is good, and not all.
     ///
     /// # Errors
@@ -123,21 +134,26 @@ impl Files {
         Ok(Some(Self { opened: Some(opened), ..Self::default() }))
     }
 
-    /// Splits the files into groups by what `key` says of each, in the order of their first; one without a key is alone.
+    /// Splits the files into groups by what `keys` says of each, in the order of their first. One without a key is alone, and
+    /// one with several is in several groups.
     #[must_use]
-    pub fn groups<K: Eq + Hash>(self, mut key: impl FnMut(&Path) -> Option<K>) -> Vec<Self> {
-        let mut groups = Vec::<Self>::new();
+    pub fn groups<K: Eq + Hash + Copy>(self, keys: impl Fn(&Path) -> Vec<K>) -> Vec<(Option<K>, Self)> {
+        let mut groups = Vec::<(Option<K>, Self)>::new();
         let mut places = HashMap::new();
-        let alone = |failures| Self { failures, ..Self::default() };
         if !self.failures.is_empty() {
-            groups.push(alone(self.failures));
+            groups.push((None, Self { failures: self.failures, ..Self::default() }));
         }
         for path in self.waiting {
-            let place = key(&path).map_or(groups.len(), |key| *places.entry(key).or_insert(groups.len()));
-            if place == groups.len() {
-                groups.push(alone(Vec::new()));
+            let keys = keys(&path);
+            let keys = if keys.is_empty() { vec![None] } else { keys.into_iter().map(Some).collect() };
+            for key in keys {
+                let next = groups.len();
+                let place = key.map_or(next, |key| *places.entry(key).or_insert(next));
+                if place == next {
+                    groups.push((key, Self::default()));
+                }
+                groups[place].1.waiting.push(path.clone());
             }
-            groups[place].waiting.push(path);
         }
         groups
     }

@@ -4,6 +4,7 @@ mod bytes;
 mod error;
 mod events;
 mod find;
+mod group;
 mod strange;
 
 use std::fs::File;
@@ -14,7 +15,7 @@ use steno_adapters::{
     Adapter, Completeness, HEAD_BYTES_MAX, NoSession, Sink, Sniffed, Source, Surface, no_session, open, sniff,
 };
 use steno_disk::{Links, open_regular};
-use steno_model::{Draft, Frame, Lane, RunId, Seq, Timestamp};
+use steno_model::{Frame, Lane, Timestamp};
 
 use bytes::PlainBytes;
 use strange::{is_transcript, sniff_document};
@@ -22,6 +23,7 @@ use strange::{is_transcript, sniff_document};
 pub use error::FileError;
 pub use events::{Numbering, Origin, read_events, warn_of_the_rest};
 pub use find::{Files, Tally};
+pub(crate) use group::FileGroup;
 pub use strange::check_ours;
 
 /// How much of a file is read at a time.
@@ -73,36 +75,12 @@ impl AgentFile {
     /// # Errors
     /// When it cannot be read, or is an archive.
     pub fn open_as(path: &Path, source: Option<&str>) -> Result<Self, FileError> {
-        Self::open_with(path, source, HEAD_BYTES_MAX)
-    }
-
-    /// Returns the first run of a file, and the run that it says has begun it; nothing where that takes more than a look
-    /// at the beginning.
-    #[must_use]
-    pub fn first_run(path: &Path) -> Option<(RunId, Option<RunId>)> {
-        const LOOK_BYTES: usize = 64 * 1024;
-        const PIECE_BYTES: usize = 4 * 1024;
-        let mut opened = Self::open_with(path, None, LOOK_BYTES).ok()?;
-        let mut drafts = Vec::<(RunId, Draft)>::new();
-        let adapter = opened.adapter.as_mut()?;
-        for (number, bytes) in opened.head.chunks(PIECE_BYTES).enumerate() {
-            adapter.feed(Frame::of_file((number * PIECE_BYTES) as u64, bytes), &mut drafts);
-            if !drafts.is_empty() {
-                break;
-            }
-        }
-        let (run, draft) = drafts.into_iter().next()?;
-        let now = || Timestamp::from_instant(jiff::Timestamp::UNIX_EPOCH);
-        Some((run, draft.into_event(run, Seq::FIRST, now).parent_run_id))
-    }
-
-    fn open_with(path: &Path, source: Option<&str>, head_bytes: usize) -> Result<Self, FileError> {
         let failed = |error: io::Error| FileError::of("read", path, error);
         let file = open_named(path)?;
         let modified = file.metadata().map_err(failed)?.modified().ok();
         let modified = modified.and_then(|time| jiff::Timestamp::try_from(time).ok());
         let mut bytes = PlainBytes::of(file);
-        let mut head = vec![0; head_bytes];
+        let mut head = vec![0; HEAD_BYTES_MAX];
         bytes.fill(&mut head);
         if no_session(&head) == Some(NoSession::Archive) {
             return Err(FileError::NoSession { path: path.to_owned(), what: NoSession::Archive });
@@ -234,6 +212,7 @@ fn open_named(path: &Path) -> Result<File, FileError> {
 
 #[cfg(test)]
 mod tests {
+    use steno_model::{Draft, RunId};
 
     use super::*;
 

@@ -127,6 +127,7 @@ impl From<LibraryError> for Problem {
             | LibraryError::NoStore) => Self::not_found(error.to_string()),
             error @ (LibraryError::NoName { .. }
             | LibraryError::NoFile { .. }
+            | LibraryError::File(_)
             | LibraryError::NotRegular { .. }) => Self::bad_request(error.to_string()),
             LibraryError::Vault(error) => Self::internal(with_causes(&error)),
         }

@@ -13,13 +13,16 @@ use super::families::{Session, Wanted};
 use crate::args::AtifArgs;
 use crate::failure::{Exit, Failure, Outcome};
 use crate::output::{Output, size};
+use crate::runs;
 use crate::settings::Settings;
 
 /// From how many sessions on their files are not listed one by one.
 const LISTED_MAX: u64 = 20;
 
 pub fn run(args: &AtifArgs, settings: &Settings, output: &mut Output) -> Outcome {
-    let mut wanted = if args.all { Wanted::all(settings)? } else { Wanted::find(&args.runs, settings)? };
+    let library = if args.all { runs::need_library(settings)? } else { runs::open_library(settings)? };
+    let mut wanted =
+        if args.all { Wanted::all(&library)? } else { Wanted::find(&args.runs, &library, settings)? };
     let destination = Destination::open(&args.output, args.force)?;
     if destination.is_stdout() && args.json {
         return Err(Failure::usage("`--json` and `-o -` both want stdout").with_hint("name a file"));

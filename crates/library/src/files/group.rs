@@ -1,0 +1,185 @@
+//! Files of one family: found by what their beginnings say, and read together. Copies, checkpoints and other channels of a
+//! session become one with it, as they do in a store.
+
+use std::collections::{BTreeMap, HashMap};
+use std::ffi::OsString;
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use steno_adapters::{Sink, Surface};
+use steno_model::json::JsonString;
+use steno_model::{Draft, EventType, ExchangeEvent, RunId};
+use steno_session::{Content, RunEvents, Session};
+use uuid::Uuid;
+
+use super::{AgentFile, FileError, Files, Numbering, Tally, read_events};
+use crate::read::fold;
+use crate::{Relations, RunHead};
+
+/// The files of one family.
+pub(crate) struct FileGroup {
+    /// The session that stands below no other; `None` for a file of which nothing is known.
+    root: Option<RunId>,
+    files: Files,
+    /// How all runs belong together that were seen in any file.
+    relations: Arc<Relations>,
+}
+
+/// A run as one file has it.
+struct FileRun {
+    /// The file's name, be it compressed or not.
+    name: OsString,
+    run: RunEvents,
+}
+
+impl FileGroup {
+    /// Splits files into families, after a look at the beginning of each. A file that holds runs of several families is in
+    /// several groups.
+    pub(crate) fn split(files: Files) -> Vec<Self> {
+        let heads: HashMap<PathBuf, Vec<RunHead>> =
+            files.paths().iter().map(|path| (path.clone(), heads_of(path))).collect();
+        let all: Vec<RunHead> = heads.values().flatten().cloned().collect();
+        let relations = Arc::new(Relations::of(&all));
+        let roots_of = |path: &Path| {
+            let runs = heads.get(path).into_iter().flatten();
+            let mut roots: Vec<RunId> = runs.map(|head| relations.root(head.run)).collect();
+            roots.sort_unstable();
+            roots.dedup();
+            roots
+        };
+        let groups = files.groups(roots_of).into_iter();
+        groups.map(|(root, files)| Self { root, files, relations: Arc::clone(&relations) }).collect()
+    }
+
+    /// Reads the sessions of the family.
+    pub(crate) fn read(
+        self,
+        content: Content,
+        is_abandoned: fn() -> bool,
+    ) -> Result<(BTreeMap<RunId, Session>, Tally), FileError> {
+        let Self { root, files, relations } = self;
+        let is_of_another = |run| relations.knows(run) && Some(relations.root(run)) != root;
+        let mut reading = GroupReading::default();
+        let tally = read_events(files, is_abandoned, |origin, event| {
+            if !is_of_another(event.run_id) {
+                reading.push(origin.number, &origin.path, event);
+            }
+            ControlFlow::Continue(())
+        })?;
+        Ok((reading.finish(content), tally))
+    }
+}
+
+/// Runs of files as they are read.
+#[derive(Default)]
+struct GroupReading {
+    runs: Vec<FileRun>,
+    /// Where the runs of the file stand that is being read.
+    places: HashMap<RunId, usize>,
+    /// The file in which each run was seen first.
+    first_files: HashMap<RunId, u64>,
+    file: u64,
+}
+
+impl GroupReading {
+    fn push(&mut self, file: u64, path: &Path, mut event: ExchangeEvent) {
+        if file != self.file {
+            self.end_file();
+            self.file = file;
+        }
+        let original = event.run_id;
+        let is_copy = *self.first_files.entry(original).or_insert(file) != file;
+        if is_copy {
+            // As a store does: a second file with the run is a run of its own, which names the session.
+            let id = Uuid::new_v5(&original.uuid(), path.as_os_str().as_encoded_bytes());
+            event.run_id = RunId::from_uuid(id);
+            if event.event_type.known() == Some(EventType::RunStarted)
+                && event.extra.get("session_run_id").is_none()
+            {
+                event.extra.push("session_run_id", JsonString::from(original.to_string().as_str()).to_json());
+            }
+        }
+        let place = *self.places.entry(event.run_id).or_insert_with(|| {
+            let name = plain_name(path);
+            self.runs.push(FileRun { name, run: RunEvents { id: event.run_id, events: Vec::new() } });
+            self.runs.len() - 1
+        });
+        self.runs[place].run.events.push(event);
+    }
+
+    /// Leaves out what an earlier file of the same name says word for word: everything in it happened once.
+    fn end_file(&mut self) {
+        let begun = self.places.drain().map(|(_, place)| place).min().unwrap_or(self.runs.len());
+        let new = self.runs.split_off(begun);
+        let is_again = |new: &FileRun| {
+            self.runs.iter().any(|known| known.name == new.name && says_the_same(&known.run, &new.run))
+        };
+        let new: Vec<FileRun> = new.into_iter().filter(|new| !is_again(new)).collect();
+        self.runs.extend(new);
+    }
+
+    fn finish(mut self, content: Content) -> BTreeMap<RunId, Session> {
+        self.end_file();
+        let heads: Vec<RunHead> =
+            self.runs.iter().filter_map(|file| file.run.events.first()).map(RunHead::of).collect();
+        let relations = Relations::of(&heads);
+        let mut sessions = BTreeMap::<RunId, Vec<RunEvents>>::new();
+        for FileRun { run, .. } in self.runs {
+            sessions.entry(relations.owner(run.id)).or_default().push(run);
+        }
+        let folded = |(id, runs)| {
+            let mut session = fold(id, runs, content);
+            session.name_children(|run| relations.owner(run));
+            (id, session)
+        };
+        sessions.into_iter().map(folded).collect()
+    }
+}
+
+fn says_the_same(one: &RunEvents, other: &RunEvents) -> bool {
+    let is_same = |(one, other): (&ExchangeEvent, &ExchangeEvent)| {
+        one.payload == other.payload && one.timestamp == other.timestamp && one.event_type == other.event_type
+    };
+    one.events.len() == other.events.len() && one.events.iter().zip(&other.events).all(is_same)
+}
+
+fn plain_name(path: &Path) -> OsString {
+    let is_packed = path.extension().is_some_and(|ending| ending == "zst");
+    let name = if is_packed { path.file_stem() } else { path.file_name() };
+    name.unwrap_or_default().to_owned()
+}
+
+/// Returns what the first events of a file's runs say. Only a connection has runs of several families, so of any other file the
+/// first run is enough.
+fn heads_of(path: &Path) -> Vec<RunHead> {
+    let Ok(file) = AgentFile::open(path) else { return Vec::new() };
+    let is_connection = file.surface() == Some(Surface::CodexAppServer);
+    let mut heads = Heads::default();
+    // Whoever reads it says what is wrong with it.
+    file.read(&mut heads, |heads| !is_connection && !heads.by_run.is_empty()).ok();
+    heads.by_run.into_values().collect()
+}
+
+/// Takes the beginning of each run.
+#[derive(Default)]
+struct Heads {
+    by_run: BTreeMap<RunId, RunHead>,
+    numbering: Numbering,
+}
+
+impl Sink for Heads {
+    fn draft(&mut self, run: RunId, draft: Draft) {
+        if !self.by_run.contains_key(&run) {
+            self.by_run.insert(run, RunHead::of(&self.numbering.event(run, draft)));
+        }
+    }
+
+    fn wants(&self, event_type: EventType) -> bool {
+        event_type == EventType::RunStarted
+    }
+
+    fn wants_whole(&self) -> bool {
+        false
+    }
+}

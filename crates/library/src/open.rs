@@ -1,0 +1,231 @@
+//! The one way to read sessions: of the store, of a transcript file, of agents' own files. Family by family, each session
+//! merged from all its runs.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::path::{Path, PathBuf};
+
+use steno_disk::{Reading, StorePath, open_host_file};
+use steno_journal::{Error as JournalError, Reader, RunFile, Store};
+use steno_model::limits::LINE_BYTES_MAX;
+use steno_model::{ExchangeEvent, RunId};
+use steno_session::{Content, Session, SessionBuilder};
+use steno_views::atif::{Kin, parents_of};
+use steno_views::{Lines, visible, with_causes};
+
+use crate::files::FileGroup;
+use crate::{Error, FileError, Files, Library, Named, Tally, fitting_seals};
+
+/// How much of a transcript is read at once to find whom it links.
+const LINKS_BUFFER_BYTES: usize = 256 * 1024;
+
+/// Sessions that belong together: those that stand below no other, with all that stand below them.
+pub struct Family {
+    /// The sessions that stand below no other here.
+    pub roots: Vec<RunId>,
+    /// All of them, each merged from its runs.
+    pub sessions: BTreeMap<RunId, Session>,
+    /// What became of the agents' files that it was read from.
+    pub tally: Tally,
+}
+
+/// Families, each read when it is asked for: no more than one of them is in memory.
+pub struct Families<'a> {
+    library: &'a Library,
+    content: Content,
+    is_abandoned: fn() -> bool,
+    jobs: VecDeque<Job>,
+    /// Below whom every session stands, when all of the store are wanted: each is in one family.
+    parents: Option<BTreeMap<RunId, RunId>>,
+    is_of_files: bool,
+}
+
+/// What one family is read from.
+enum Job {
+    Session(RunId),
+    Transcript(PathBuf),
+    Files(Box<FileGroup>),
+}
+
+impl Library {
+    /// Opens what [`Library::resolve`] has named: a session of the store, a transcript file, an agent's file, or all files of
+    /// agents below a directory. A session's own file of Claude Code brings its subagents, which lie in a directory beside it.
+    ///
+    /// # Errors
+    /// When there is nothing at a path that can be read.
+    pub fn open(&self, named: &Named, content: Content) -> Result<Families<'_>, Error> {
+        let (jobs, is_of_files) = match named {
+            Named::Session(session) | Named::Run(session) => (vec![Job::Session(*session)], false),
+            Named::Path(path) if path.is_dir() => (grouped(std::slice::from_ref(path)), true),
+            Named::Path(path) if Files::unless_transcript(path)?.is_none() => {
+                (vec![Job::Transcript(path.clone())], false)
+            }
+            Named::Path(path) => {
+                let beside = Some(path.with_extension("")).filter(|beside| beside.is_dir());
+                let paths: Vec<PathBuf> = [path.clone()].into_iter().chain(beside).collect();
+                (grouped(&paths), true)
+            }
+        };
+        Ok(Families { is_of_files, ..self.families(jobs.into(), content) })
+    }
+
+    /// Opens every session of the store that stands below no other. Each session is in one family.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn open_all(&self, content: Content) -> Result<Families<'_>, Error> {
+        let kin = self.kin()?;
+        let parents = parents_of(&kin);
+        let jobs = kin.keys().filter(|id| !parents.contains_key(id)).copied().map(Job::Session).collect();
+        Ok(Families { parents: Some(parents), ..self.families(jobs, content) })
+    }
+
+    fn families(&self, jobs: VecDeque<Job>, content: Content) -> Families<'_> {
+        Families { library: self, content, is_abandoned: || false, jobs, parents: None, is_of_files: false }
+    }
+
+    /// Finds out who says to belong to whom, session by session.
+    fn kin(&self) -> Result<BTreeMap<RunId, Kin>, Error> {
+        let (store, relations) = (self.store()?, self.relations()?);
+        let mut kin = BTreeMap::<RunId, Kin>::new();
+        for head in self.heads()? {
+            let own = kin.entry(relations.owner(head.run)).or_default();
+            own.links.extend(links_of(store, head.run)?.into_iter().map(|child| relations.owner(child)));
+            own.parent = own.parent.or(head.parent.map(|parent| relations.owner(parent)));
+        }
+        Ok(kin)
+    }
+
+    /// Warns of runs that are shorter than their seals, and reads the session that they show.
+    fn session_with_warnings(&self, id: RunId, content: Content) -> Result<Session, Error> {
+        let store = self.store().map_err(|_| JournalError::NoSuchRun { run: id })?;
+        for run in self.runs_of(id)? {
+            if let Err(error) = fitting_seals(store, run) {
+                let why = with_causes(&error);
+                tracing::warn!("{}; `steno verify {run}` checks all of it", visible(&why, Lines::Escape));
+            }
+        }
+        self.session(id, content)
+    }
+}
+
+impl Families<'_> {
+    /// Puts several behind one another.
+    pub fn append(&mut self, mut other: Self) {
+        self.jobs.append(&mut other.jobs);
+        self.is_of_files |= other.is_of_files;
+    }
+
+    /// Gives up reading agents' files as soon as `is_abandoned` says that nobody wants them any more.
+    #[must_use]
+    pub fn until(self, is_abandoned: fn() -> bool) -> Self {
+        Self { is_abandoned, ..self }
+    }
+
+    /// Returns how many families are left to be read.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.jobs.len()
+    }
+
+    /// Tells whether no family is left.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.jobs.is_empty()
+    }
+
+    /// Tells whether they are read from agents' files, so that a run which is not among them was simply not read.
+    #[must_use]
+    pub fn is_of_files(&self) -> bool {
+        self.is_of_files
+    }
+
+    fn read(&self, job: Job) -> Result<Family, Error> {
+        match job {
+            Job::Session(id) => self.below(self.library.session_with_warnings(id, self.content)?),
+            Job::Transcript(path) => self.below(read_transcript(&path, self.content)?),
+            Job::Files(group) => {
+                let (sessions, tally) = group.read(self.content, self.is_abandoned)?;
+                let roots = roots_of(&sessions);
+                Ok(Family { roots, sessions, tally })
+            }
+        }
+    }
+
+    /// Reads every session of the store below one: those that it links, and those that name it themselves.
+    fn below(&self, root: Session) -> Result<Family, Error> {
+        let roots = vec![root.id];
+        let (mut sessions, mut seen) = (BTreeMap::new(), BTreeSet::from([root.id]));
+        let mut waiting = VecDeque::from([root]);
+        while let Some(session) = waiting.pop_front() {
+            let is_its = |child: &RunId| {
+                self.parents.as_ref().is_none_or(|parents| parents.get(child) == Some(&session.id))
+            };
+            for child in self.library.children_of(&session)?.into_iter().filter(is_its) {
+                // What is named and not here is missing, as whoever shows it says.
+                if seen.insert(child) && self.library.is_known(child)? {
+                    waiting.push_back(self.library.session_with_warnings(child, self.content)?);
+                }
+            }
+            sessions.insert(session.id, session);
+        }
+        Ok(Family { roots, sessions, tally: Tally::default() })
+    }
+}
+
+impl Iterator for Families<'_> {
+    type Item = Result<Family, Error>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let job = self.jobs.pop_front()?;
+        Some(self.read(job))
+    }
+}
+
+/// Finds the files below paths, and puts those of one family together.
+fn grouped(paths: &[PathBuf]) -> Vec<Job> {
+    FileGroup::split(Files::find(paths)).into_iter().map(|group| Job::Files(Box::new(group))).collect()
+}
+
+/// Reads a transcript file of ours.
+fn read_transcript(path: &Path, content: Content) -> Result<Session, Error> {
+    let file = open_host_file(path).map_err(|error| FileError::of("open", path, error))?;
+    let mut reader = Reader::of_file(file, StorePath::outside(path), None).until_now()?;
+    let mut builder = None::<SessionBuilder>;
+    let mut push = |event: &ExchangeEvent| {
+        builder.get_or_insert_with(|| SessionBuilder::new(event.run_id, content)).push(event);
+    };
+    while reader.read_with(|_, event| push(&event))?.is_some() {}
+    Ok(builder.ok_or_else(|| FileError::Empty { path: path.to_owned() })?.finish())
+}
+
+/// Returns the sessions that stand below no other of them.
+fn roots_of(sessions: &BTreeMap<RunId, Session>) -> Vec<RunId> {
+    let kin = |session: &Session| Kin {
+        parent: session.runs.first().and_then(|main| main.parent),
+        links: session.children.iter().map(|child| child.run_id).collect(),
+    };
+    let parents = parents_of(&sessions.iter().map(|(id, session)| (*id, kin(session))).collect());
+    sessions.keys().filter(|id| !parents.contains_key(id)).copied().collect()
+}
+
+/// Returns the runs that a run says it began. Only lines that name one are read: this is done for every run of a store.
+fn links_of(store: &Store, run: RunId) -> Result<Vec<RunId>, Error> {
+    let path = RunFile::Transcript(run).path();
+    let failed = |source: std::io::Error| JournalError::Io {
+        doing: "read",
+        path: path.clone(),
+        source: source.into(),
+    };
+    let Some(file) = store.disk().open_read(&path).map_err(failed)? else { return Ok(Vec::new()) };
+    let (mut links, mut line) = (Vec::new(), Vec::new());
+    let mut reader = BufReader::with_capacity(LINKS_BUFFER_BYTES, Reading::from(file, 0));
+    while reader.by_ref().take(LINE_BYTES_MAX as u64).read_until(b'\n', &mut line).map_err(failed)? > 0 {
+        let is_candidate = std::str::from_utf8(&line).is_ok_and(|line| line.contains(r#""child_run_id""#));
+        // What cannot be read is told by whoever reads all of it.
+        let event = is_candidate.then(|| ExchangeEvent::parse(line.trim_ascii_end()).ok()).flatten();
+        links.extend(event.and_then(|event| event.child_run_id));
+        line.clear();
+    }
+    Ok(links)
+}
