@@ -46,6 +46,7 @@ mod resolve;
 mod session_look;
 mod sessions;
 mod sources;
+mod usage;
 
 pub use error::Error;
 pub use files::{
@@ -61,3 +62,4 @@ pub use resolve::{Candidate, Named, Want, split_event};
 pub use session_look::{RunsSize, SessionLook};
 pub use sessions::{Relations, Session};
 pub use sources::{Archived, SessionSource, connection_of};
+pub use usage::RunsRead;

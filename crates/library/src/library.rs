@@ -94,6 +94,28 @@ impl Library {
         }
     }
 
+    /// Returns the ids of all runs, in order.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn runs(&self) -> Result<Vec<RunId>, Error> {
+        let mut runs = self.store.as_ref().map_or(Ok(Vec::new()), Store::runs)?;
+        runs.sort_unstable();
+        Ok(runs)
+    }
+
+    /// Returns what a quick look at a run shows; the others are not read for it. `None` when the store does not have it.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn look(&self, run: RunId) -> Result<Option<RunLook>, Error> {
+        match (self.looks.get(), &self.store) {
+            (Some(looks), _) => Ok(looks.get(&run).cloned()),
+            (None, Some(store)) => RunLook::read(store, run),
+            (None, None) => Ok(None),
+        }
+    }
+
     /// Returns what a quick look at every run shows.
     ///
     /// # Errors
@@ -114,8 +136,7 @@ impl Library {
         const THREADS_MAX: usize = 8;
         const RUNS_MIN: usize = 32;
         let Some(store) = &self.store else { return Ok(Vec::new()) };
-        let mut runs = store.runs()?;
-        runs.sort_unstable();
+        let runs = self.runs()?;
         let processors = std::thread::available_parallelism().map_or(1, usize::from).min(THREADS_MAX);
         let share = runs.len().div_ceil(processors).max(RUNS_MIN);
         let some = |runs: &[RunId]| -> Result<Vec<T>, Error> {

@@ -1,8 +1,9 @@
 //! A quick look at a run: its length, its first and its last event, and where its seals end.
 
 use steno_journal::{Ends, Error as JournalError, RunFile, Seal, Store, read_seals, run_ends};
+use steno_model::json::{Extra, Fields, JsonString, ObjectWriter, RawJson};
 use steno_model::{RunId, Seq};
-use steno_views::summary::{RunSummary, state_name};
+use steno_views::summary::{RunSummary, SummaryBuilder, state_name};
 use steno_views::with_causes;
 
 use crate::{Error, RunHead};
@@ -12,7 +13,7 @@ use crate::{Error, RunHead};
 pub struct RunLook {
     /// What its first event says.
     pub head: RunHead,
-    /// How it stands, in a word: `recording`, `empty`, `completed`, `failed`, `open` or `damaged`.
+    /// How it stands, in a word: `recording`, `empty`, `completed`, `failed`, `open`, `damaged` or `unreadable`.
     pub state: &'static str,
     /// How long it is.
     pub bytes: u64,
@@ -27,21 +28,22 @@ impl RunLook {
     pub(crate) fn read(store: &Store, run: RunId) -> Result<Option<Self>, Error> {
         let is_held = store.is_held(run)?;
         let ends = match look(store, run) {
-            Ok((seals, ends)) => flaw(run, &seals, &ends).map_or(Ok(ends), Err),
+            Ok((seals, ends)) => flaw(run, &seals, &ends).map_or(Ok(ends), |flaw| Err(("damaged", flaw))),
             Err(JournalError::NoSuchRun { .. }) => return Ok(None),
             Err(
                 error @ (JournalError::Damaged { .. }
                 | JournalError::SealBroken { .. }
                 | JournalError::Shrunk { .. }
                 | JournalError::NotRegular { .. }),
-            ) => Err(with_causes(&error)),
+            ) => Err(("damaged", with_causes(&error))),
+            Err(error @ JournalError::Io { .. }) => Err(("unreadable", with_causes(&error))),
             Err(error) => return Err(error.into()),
         };
         let ends = match ends {
             Ok(ends) => ends,
-            Err(damage) => {
+            Err((state, damage)) => {
                 let (head, bytes) = (RunHead::unknown(run), store.size(run)?.unwrap_or(0));
-                return Ok(Some(Self { head, state: "damaged", bytes, summary: None, damage: Some(damage) }));
+                return Ok(Some(Self { head, state, bytes, summary: None, damage: Some(damage) }));
             }
         };
         let head =
@@ -49,6 +51,21 @@ impl RunLook {
         let summary = ends.events.as_ref().map(|(first, last)| RunSummary::from_ends(first, last));
         let state = state_name(summary.as_ref(), is_held);
         Ok(Some(Self { head, state, bytes: ends.bytes, summary, damage: None }))
+    }
+
+    /// Returns it as a row of JSON: what its ends say, how it stands, how long it is, and what is wrong with it.
+    #[must_use]
+    pub fn row(&self) -> String {
+        let unknown = || SummaryBuilder::new(self.head.run).finish();
+        let summary = self.summary.clone().unwrap_or_else(unknown);
+        let mut object = without_state(&summary);
+        object.push("state", JsonString::from(self.state).to_json());
+        object.push("bytes", self.bytes.into());
+        let why = self.damage.as_deref();
+        object.push("why", why.map_or_else(RawJson::null, |why| JsonString::from(why).to_json()));
+        let mut row = String::new();
+        ObjectWriter::begin(&mut row).finish(&object);
+        row
     }
 
     /// Returns the time of its last event.
@@ -62,6 +79,14 @@ impl RunLook {
     pub fn started(&self) -> Option<jiff::Timestamp> {
         self.summary.as_ref()?.started_at.as_ref()?.instant()
     }
+}
+
+/// Returns the fields of a summary. How it stands is told otherwise: somebody may be recording it.
+fn without_state(summary: &RunSummary) -> Extra {
+    let text = serde_json::to_string(summary).expect("a summary has only names as keys");
+    let mut fields = Fields::parse(&text).expect("a summary is an object");
+    fields.take("state").expect("a summary has each field once");
+    fields.into_extra()
 }
 
 /// Reads the seals, none of which reaches beyond the file, and both ends of the file.

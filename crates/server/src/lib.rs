@@ -1,9 +1,8 @@
 //! What a store answers: receipts of turns, and the local HTTP API in front of everything.
 //!
 //! [`receipts`] builds and checks receipts from runs of the store, from transcript files and from directories of records.
-//! [`usage`] adds up what the runs of a store cost. Nothing here writes to any of these.
+//! Nothing here writes to any of these.
 
 pub mod http;
 pub mod live;
 pub mod receipts;
-pub mod usage;

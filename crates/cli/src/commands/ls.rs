@@ -3,8 +3,7 @@
 use anstyle::{AnsiColor, Style};
 use steno_library::{IdIndex, Library, RunLook, SessionLook};
 use steno_model::RunId;
-use steno_model::json::{Fields, JsonString, ObjectWriter, RawJson};
-use steno_views::summary::SummaryBuilder;
+use steno_model::json::{JsonString, RawJson};
 use steno_views::{Lines, count, cut, visible};
 
 use crate::archiving::follow::tell;
@@ -33,7 +32,7 @@ pub fn run(args: &LsArgs, settings: &Settings, output: &mut Output) -> Outcome {
     for look in looks.values() {
         if let Some(why) = &look.damage {
             let run = look.head.run;
-            let warning = format!("run {run} is damaged: {why}");
+            let warning = format!("run {run} is {}: {why}", look.state);
             tracing::warn!("{}; `steno verify {run}` checks all of it", visible(&warning, Lines::Escape));
         }
     }
@@ -78,7 +77,7 @@ fn list_runs(library: &Library, args: &LsArgs, output: &mut Output) -> Result<()
     rows.sort_by_cached_key(|look| std::cmp::Reverse(look.started()));
     for look in rows {
         if args.json {
-            output.json_line(&run_json(look)?);
+            output.json_line(&look.row());
         } else {
             output.line(&run_line(look, &index, output.width()));
         }
@@ -136,20 +135,6 @@ fn session_json(look: &SessionLook, title: Option<&str>) -> RawJson {
             object.number(bytes, size.bytes);
         }
     })
-}
-
-/// Returns a run's summary as JSON, with the state as the store knows it.
-fn run_json(look: &RunLook) -> Result<String, Failure> {
-    let summary = look.summary.clone().unwrap_or_else(|| SummaryBuilder::new(look.head.run).finish());
-    let text = serde_json::to_string(&summary).map_err(|error| Failure::could_not(error.to_string()))?;
-    let mut fields = Fields::parse(&text)?;
-    fields.take("state")?;
-    let mut object = fields.into_extra();
-    object.push("state", JsonString::from(look.state).to_json());
-    object.push("bytes", look.bytes.into());
-    let mut out = String::new();
-    ObjectWriter::begin(&mut out).finish(&object);
-    Ok(out)
 }
 
 fn session_line(
@@ -230,7 +215,7 @@ fn state(state: &str) -> String {
     let style = match state {
         "recording" => AnsiColor::Cyan.on_default().bold(),
         "completed" => AnsiColor::Green.on_default(),
-        "failed" | "damaged" => AnsiColor::Red.on_default().bold(),
+        "failed" | "damaged" | "unreadable" => AnsiColor::Red.on_default().bold(),
         _ => Style::new(),
     };
     // Padded outside of the style, so that a line without more ends with its last word.

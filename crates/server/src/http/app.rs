@@ -10,6 +10,7 @@ use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse as _, Response};
 use serde::Serialize;
 use steno_journal::{Journal, Level, Options, Store};
+use steno_library::Library;
 use tokio::sync::{Semaphore, watch};
 use utoipa::ToSchema;
 
@@ -65,6 +66,11 @@ pub struct Api {
 }
 
 impl Api {
+    /// Opens the catalog of the store, to be read anew.
+    pub(super) fn library(&self) -> Library {
+        Library::new(Some(self.store.clone()))
+    }
+
     /// Opens the API.
     #[must_use]
     pub fn new(store: Store, options: ApiOptions) -> Arc<Self> {

@@ -11,7 +11,6 @@ use utoipa::IntoParams;
 use super::extract::InQuery;
 use super::work::Job;
 use super::{Api, Problem};
-use crate::usage::read_runs;
 
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
@@ -41,7 +40,7 @@ pub(super) async fn usage(
 fn rows(api: &Job, by: &[Column]) -> Result<String, Problem> {
     let mut builder = UsageBuilder::new();
     // What nobody waits for any more is left at once, also inside of a long run.
-    read_runs(&api.store, &mut builder, &|| api.check().is_ok())?;
+    api.library().usage(&mut builder, &|| api.check().is_ok())?;
     api.check()?;
     let groups = grouped(&builder.finish(), by);
     let rows: Vec<String> = groups.iter().map(|(group, used)| row(group, used).as_str().to_owned()).collect();

@@ -22,13 +22,10 @@ pub fn run(args: &UsageArgs, settings: &Settings, output: &mut Output) -> Outcom
     } else if args.live {
         from_homes("the store is not read (--live)")?
     } else if let Some(store) = open_store(settings)? {
-        marks = args
-            .by
-            .iter()
-            .any(|group| group.column() == Column::Session)
-            .then(|| IdMarks::of(&Library::new(Some(store.clone()))))
-            .transpose()?;
-        from_store(&store, settings)?
+        let library = Library::new(Some(store));
+        let names_sessions = args.by.iter().any(|group| group.column() == Column::Session);
+        marks = names_sessions.then(|| IdMarks::of(&library)).transpose()?;
+        from_store(&library, settings)?
     } else {
         from_homes(&format!("there is no store at `{}`", settings.store.value.display()))?
     };

@@ -2,17 +2,13 @@
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use steno_adapters::Sink;
 use steno_capture::discovery::{self, Home, Provider};
-use steno_journal::Store;
-use steno_library::{AgentFile, FileError, Files, Reading, Tally, warn_of_the_rest};
+use steno_library::{AgentFile, FileError, Files, Library, Reading, RunsRead, Tally, warn_of_the_rest};
 use steno_model::{Draft, EventType, RunId, Seq, Timestamp};
 use steno_recorder::archive::unarchived;
-use steno_server::usage::{RunsRead, read_runs};
 use steno_session::usage::UsageBuilder;
-use steno_vault::Vault;
 use steno_views::count;
 
 use crate::archiving::follow::tell;
@@ -49,11 +45,10 @@ pub fn from_homes(why: &str) -> Result<Answer, Failure> {
 }
 
 /// Reads all runs of the store, and the files that the archive does not have or not to their end.
-pub fn from_store(store: &Store, settings: &Settings) -> Result<Answer, Failure> {
+pub fn from_store(library: &Library, settings: &Settings) -> Result<Answer, Failure> {
     let mut usage = UsageBuilder::new();
-    let runs = read_runs(store, &mut usage, &|| !Output::is_abandoned())?;
-    let vault = Vault::open(Arc::clone(store.disk()));
-    let waiting = unarchived(&vault, &places(&[], settings)?).map_err(archiving::failure)?;
+    let runs = library.usage(&mut usage, &|| !Output::is_abandoned())?;
+    let waiting = unarchived(library.vault()?, &places(&[], settings)?).map_err(archiving::failure)?;
     let waiting = waiting.into_iter().map(|file| (file.path, file.source.map(|source| source.to_string())));
     let answer = read_files(usage, Files::of_sources(waiting.collect()))?;
     let runs_read = count(runs.total, "run");

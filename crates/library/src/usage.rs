@@ -1,0 +1,104 @@
+//! Usage of everything that a store has recorded.
+
+use serde::de::IgnoredAny;
+use steno_journal::{Error as JournalError, Reader, Store};
+use steno_model::RunId;
+use steno_session::usage::UsageBuilder;
+use steno_vault::{Error as VaultError, Manifest, Role, Vault};
+
+use crate::{Error, Library};
+
+/// How much of the end of a transcript is looked at for its last line.
+const LAST_LINE_BYTES_MAX: u64 = 1024 * 1024;
+
+/// How many runs were read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RunsRead {
+    /// All of them.
+    pub total: u64,
+    /// Those that could not be read to their end.
+    pub damaged: u64,
+}
+
+impl Library {
+    /// Hands the usage of every run of the store to the builder, for as long as somebody wants it.
+    ///
+    /// A run that cannot be read is logged and marked as incomplete; it takes nothing from the others. Runs of files that end
+    /// inside of a record are marked too.
+    ///
+    /// # Errors
+    /// When the store cannot list its runs.
+    pub fn usage(&self, builder: &mut UsageBuilder, is_wanted: &dyn Fn() -> bool) -> Result<RunsRead, Error> {
+        let store = self.store()?;
+        let mut read = RunsRead::default();
+        for run in store.runs()? {
+            if !is_wanted() {
+                break;
+            }
+            match read_run(store, run, builder, is_wanted) {
+                Ok(()) => read.total += 1,
+                // It was deleted since.
+                Err(JournalError::NoSuchRun { .. }) => {}
+                Err(error) => {
+                    read.total += 1;
+                    read.damaged += 1;
+                    tracing::warn!("not all usage of run {run} can be read: {error}");
+                    builder.mark_incomplete(run);
+                }
+            }
+        }
+        for run in self.torn_runs()? {
+            builder.mark_incomplete(run);
+        }
+        Ok(read)
+    }
+
+    /// Returns the runs of archived files that end inside of a record. What of the vault cannot be read is passed over here;
+    /// `steno verify` tells of it.
+    fn torn_runs(&self) -> Result<Vec<RunId>, Error> {
+        let vault = self.vault()?;
+        let sources = vault.sources().unwrap_or_default().into_iter();
+        let manifests = sources.filter_map(|id| vault.manifest(id).ok().flatten());
+        let torn = manifests.filter(|manifest| is_torn(vault, manifest).unwrap_or(false));
+        let runs = torn.flat_map(|manifest| manifest.adapted.into_iter().flat_map(|adapted| adapted.runs));
+        Ok(runs.filter_map(|run| RunId::parse(&run).ok()).collect())
+    }
+}
+
+fn is_torn(vault: &Vault, manifest: &Manifest) -> Result<bool, VaultError> {
+    let is_packed = manifest.info.path.0.extension().is_some_and(|ending| ending == "zst");
+    let Some(last) = manifest.generation_last().filter(|_| manifest.info.role == Role::Transcript) else {
+        return Ok(false);
+    };
+    let len = vault.len(manifest, last)?;
+    if is_packed || len == 0 || end_of(vault, manifest, last, len - 1)? == b"\n" {
+        return Ok(false);
+    }
+    let end = end_of(vault, manifest, last, len.saturating_sub(LAST_LINE_BYTES_MAX))?;
+    let line = end.rsplit(|byte| *byte == b'\n').next().unwrap_or_default();
+    Ok(!line.trim_ascii().is_empty() && serde_json::from_slice::<IgnoredAny>(line).is_err())
+}
+
+fn end_of(vault: &Vault, manifest: &Manifest, generation: u32, from: u64) -> Result<Vec<u8>, VaultError> {
+    let mut end = Vec::new();
+    vault.read(manifest, generation, from, |_, bytes| {
+        end.extend_from_slice(bytes);
+        true
+    })?;
+    Ok(end)
+}
+
+fn read_run(
+    store: &Store,
+    run: RunId,
+    builder: &mut UsageBuilder,
+    is_wanted: &dyn Fn() -> bool,
+) -> Result<(), JournalError> {
+    let mut reader = Reader::open(store, run)?.until_now()?;
+    while is_wanted()
+        && let Some(event) = reader.read_next_of(UsageBuilder::wants_line)?
+    {
+        builder.push(&event);
+    }
+    Ok(())
+}
