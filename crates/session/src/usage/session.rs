@@ -3,9 +3,31 @@
 use steno_model::json::RawJson;
 use steno_model::{EventType, ExchangeEvent, Word};
 
-use super::{UsageBuilder, Used};
+use super::{Tokens, UsageBuilder, Used};
 use crate::builder::copied_from;
 use crate::fields::PayloadFields;
+use crate::session::Session;
+
+impl Session {
+    /// Returns what its responses used. That is a lower bound also where the agent itself has counted more: it asks the model
+    /// for what it shows nobody, like the summary of a compaction. An agent's count may include its subagents, and that of a
+    /// fork goes on from another one's; then it tells nothing here.
+    #[must_use]
+    pub fn used_alone(&self) -> Option<Used> {
+        let used = self.used?;
+        let is_alone = self.links.is_empty() && self.items_copied() == 0;
+        let told = self.told_total.as_ref().filter(|_| is_alone).map(Tokens::told_in_all);
+        let is_more = told.is_some_and(|told| {
+            let told = Tokens { reasoning: used.tokens.reasoning, ..told };
+            used.tokens.max(told) != used.tokens
+        });
+        Some(Used { is_lower_bound: used.is_lower_bound || is_more, ..used })
+    }
+
+    fn items_copied(&self) -> usize {
+        self.messages.iter().filter(|message| message.copied_from.is_some()).count()
+    }
+}
 
 /// Adds up what a session used. What was copied was used elsewhere, and the agent's own total counts only where there is
 /// nothing else: it may include what subagents used.

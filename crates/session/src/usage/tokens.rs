@@ -1,7 +1,7 @@
 //! A provider's token counts in one common form.
 
 use serde_json::value::RawValue;
-use steno_model::json::Fields;
+use steno_model::json::{Fields, RawJson};
 
 /// Tokens in five kinds that do not overlap, but for `reasoning`, which is part of `output`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -60,6 +60,16 @@ impl Counts {
 }
 
 impl Tokens {
+    /// Adds up what an agent says it has used in all, model by model where it tells them apart.
+    #[must_use]
+    pub fn told_in_all(report: &RawJson) -> Self {
+        let by_model = Self::read_by_model(report.as_str());
+        if by_model.is_empty() {
+            return Counts::read(report.as_str()).unwrap_or_default().tokens;
+        }
+        by_model.into_iter().fold(Self::default(), |sum, (_, of)| sum.plus(of))
+    }
+
     /// Reads a report that has one for each model, by the model's name; none when it is a plain one.
     #[must_use]
     pub fn read_by_model(report: &str) -> Vec<(String, Self)> {

@@ -12,7 +12,6 @@ use steno_session::{
 use super::blocks::{Marks, is_mark, part, told};
 use super::calls::{CallNumber, Calls};
 use super::content::Part;
-use super::metrics::told_in_all;
 use super::steps::{Origin, Response, Role, Stands, Step, System};
 
 /// Where the bytes of records can be read, of which events carry only marks.
@@ -78,7 +77,7 @@ impl Run {
             steps,
             links,
             used: session.used,
-            total: session.told_total.as_ref().map(told_in_all),
+            total: session.told_total.as_ref().map(Tokens::told_in_all),
             unknown: session.unknown_records.clone(),
             media_unread,
             calls: Calls::of(session),

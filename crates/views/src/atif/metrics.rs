@@ -7,7 +7,7 @@ use super::family::Family;
 use super::steps::Role;
 use super::text::push_clean;
 use steno_session::ResponseUsage;
-use steno_session::usage::{Counts, Tokens, Used};
+use steno_session::usage::{Tokens, Used};
 
 /// Tells whether what a run used is what its steps have together.
 pub(super) fn is_sum_of_steps(used: Used, run: &Run) -> bool {
@@ -20,17 +20,6 @@ fn sum_of_steps(run: &Run) -> Tokens {
         let Role::Agent(response) = &step.role else { return sum };
         response.usage.as_ref().map_or(sum, |usage| sum.plus(usage.tokens))
     })
-}
-
-/// Adds up what an agent says it has used in all, model by model where it tells them apart.
-pub(super) fn told_in_all(report: &RawJson) -> Tokens {
-    let by_model = Tokens::read_by_model(report.as_str());
-    let alone = Counts::read(report.as_str()).unwrap_or_default().tokens;
-    if by_model.is_empty() {
-        alone
-    } else {
-        by_model.into_iter().fold(Tokens::default(), |sum, (_, of)| sum.plus(of))
-    }
 }
 
 impl Family {

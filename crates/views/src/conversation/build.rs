@@ -1,8 +1,10 @@
 //! Makes a session a conversation.
 
 use steno_model::RunId;
+use steno_session::usage::{Group, row};
 use steno_session::{
-    At, Call, CallNumber, EndedBy, ItemKind, Message as Record, Response, ResponseId, RunHead, Session,
+    At, Call, CallNumber, Effect, EndedBy, ItemKind, Message as Record, Response, ResponseId, ResponseOrigin,
+    RunHead, Session,
 };
 
 use super::{
@@ -45,7 +47,10 @@ impl Conversation {
             system_prompts: shown.system_prompts(),
             outside,
             turns,
+            responses: session.responses.iter().filter(|response| is_known(response)).count() as u64,
             calls: session.calls.len() as u64,
+            file_changes: session.calls.iter().filter(|call| call.effect() == Effect::Change).count() as u64,
+            usage: session.used_alone().map(|used| row(&Group::default(), &used)),
             dangling_calls: session.dangling().filter_map(|call| call.id.clone()).collect(),
             branches: session.branches.len() as u64,
             unknown_records: session.unknown_records.clone(),
@@ -53,6 +58,14 @@ impl Conversation {
             unknown_blocks: session.unknown_blocks.iter().map(text).collect(),
             foreign_events: session.foreign_events,
         }
+    }
+}
+
+/// Tells whether records are known to be one response, and not only words in a row.
+fn is_known(response: &Response) -> bool {
+    match response.origin {
+        ResponseOrigin::Response => true,
+        ResponseOrigin::Words => false,
     }
 }
 

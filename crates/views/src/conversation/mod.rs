@@ -49,8 +49,14 @@ pub struct Conversation {
     pub outside: Vec<Item>,
     /// The turns, in the order in which they began.
     pub turns: Vec<Turn>,
+    /// How many responses of the model are told apart, by an id or by usage.
+    pub responses: u64,
     /// How many calls there are, each counted once.
     pub calls: u64,
+    /// How many calls changed files, as far as that is known.
+    pub file_changes: u64,
+    /// What its responses used, as `steno usage` tells it; null where no record does.
+    pub usage: Option<RawJson>,
     /// The calls without a result, in the order of their first report.
     #[serde(serialize_with = "wire::texts")]
     pub dangling_calls: Vec<JsonString>,
