@@ -5,6 +5,7 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::response::Response;
 use serde::{Deserialize, Serialize};
+use steno_model::records::{ItemRecord, ThreadRecord, TurnRecord};
 use steno_views::receipt::to_json;
 use utoipa::IntoParams;
 
@@ -14,6 +15,20 @@ use crate::receipts::{ReadSession, Wanted, export};
 
 fn json(value: &impl Serialize) -> Result<String, Problem> {
     serde_json::to_string(value).map_err(|error| Problem::internal(error.to_string()))
+}
+
+/// A session with its turns: fields in the order of their records, so that the bytes are those of the commands.
+#[derive(Serialize)]
+struct ThreadAnswer<'a> {
+    thread: &'a ThreadRecord,
+    turns: &'a [TurnRecord],
+}
+
+/// A turn with its items.
+#[derive(Serialize)]
+struct TurnAnswer<'a> {
+    turn: &'a TurnRecord,
+    items: Vec<&'a ItemRecord>,
 }
 
 /// Show a session with its turns
@@ -29,7 +44,7 @@ pub(super) async fn thread(
 ) -> Result<Response, Problem> {
     let answer = api.answer(move |api| {
         let records = ReadSession::of_store(&api.store, thread, Wanted::default())?.records;
-        json(&serde_json::json!({"thread": records.thread, "turns": records.turns}))
+        json(&ThreadAnswer { thread: &records.thread, turns: &records.turns })
     });
     answer.await
 }
@@ -48,8 +63,8 @@ pub(super) async fn turn(
     let answer = api.answer(move |api| {
         let read = ReadSession::of_store(&api.store, thread, Wanted::default())?;
         let turn = read.turn(&turn)?;
-        let items: Vec<_> = read.records.items.iter().filter(|item| item.turn_id == turn.id).collect();
-        json(&serde_json::json!({"turn": turn, "items": items}))
+        let items = read.records.items.iter().filter(|item| item.turn_id == turn.id).collect();
+        json(&TurnAnswer { turn, items })
     });
     answer.await
 }
