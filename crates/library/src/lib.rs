@@ -1,8 +1,9 @@
 //! The read side, wired together: what a store has, and what a text means that somebody typed.
 //!
 //! A [`Library`] is the catalog of a store: runs, sessions, threads and sources, each read once and not before it is asked
-//! for. [`Library::resolve`] is the one place where names are read. [`AgentFile`] and [`Files`] read agents' own files where they
-//! lie: found, recognised by content, and run through their adapter.
+//! for. [`Library::resolve`] is the one place where names are read, and [`Library::open`] the one way to read what they name:
+//! sessions of the store, transcripts and agents' own files, merged. [`AgentFile`] and [`Files`] read these files where they lie:
+//! found, recognised by content, and run through their adapter.
 //!
 //! ```
 //! use std::sync::Arc;

@@ -157,7 +157,8 @@ pub enum Command {
     /// Show the steps of a run and its child runs as a tree
     ///
     /// Agents' files may hold several sessions: each is a tree, the oldest first, with the subagents whose files were
-    /// read below it. Of several files with the same session the one with most events is shown.
+    /// read below it. Several files of one session are merged. A session's file brings the subagents in the directory
+    /// beside it.
     ///
     /// `open` means that the record has no end. A session of an agent can be taken up again tomorrow, so that its files
     /// never say that it is over.
@@ -165,8 +166,8 @@ pub enum Command {
     /// Show a run as a conversation: who said what, what was called and what came back
     ///
     /// What people and models say is whole, and what tools give is shortened; `--json` has all of it, one object a run.
-    /// Child runs and subagents come after the run that began them. Of several files with the same session the one with
-    /// most events is shown.
+    /// Child runs and subagents come after the run that began them. Several files of one session are merged. A
+    /// session's file brings the subagents in the directory beside it.
     ///
     /// Copies of a session that went on differently are branches. They are not shown here; `--branches` lists them.
     ///

@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::kit::{Live, Steno, id, wait_until};
 
 /// Asks a server for something, as whoever can read its file does.
-fn ask(file: &Path, path: &str) -> String {
+pub fn ask(file: &Path, path: &str) -> String {
     request(file, &format!("GET {path}"), "")
 }
 

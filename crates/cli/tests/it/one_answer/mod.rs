@@ -1,0 +1,281 @@
+//! The same question gets the same answer from every view: over all real sessions that are at hand, from the store and from
+//! the agents' files, and in whichever order their sources were imported.
+
+mod answers;
+mod opening;
+mod orders;
+mod stores;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+
+use serde_json::Value;
+use steno_testkit::{needs, places, shared_dir, skip};
+
+use self::answers::{Answers, Counts, Server, Shown, Usage, ask, number, text};
+use crate::kit::Steno;
+
+/// Sessions that begin with responses of another one, which nothing marks as copied: sums over sessions count those in the
+/// session that began first.
+const COPIED: [&str; 1] = ["6248d83c"];
+
+/// How many stores are asked at a time.
+const THREADS: usize = 4;
+
+/// Does something with each of several things, some at a time; returns what came of them in their order.
+fn each_of<T: Sync, R: Send>(things: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
+    let next = Mutex::new(0..things.len());
+    let done = Mutex::new(BTreeMap::new());
+    std::thread::scope(|scope| {
+        for _ in 0..THREADS {
+            scope.spawn(|| {
+                loop {
+                    let Some(at) = next.lock().unwrap().next() else { return };
+                    let result = work(&things[at]);
+                    done.lock().unwrap().insert(at, result);
+                }
+            });
+        }
+    });
+    done.into_inner().unwrap().into_values().collect()
+}
+
+/// A store, what it lists, and where its views differ.
+struct Check<'a> {
+    steno: &'a Steno,
+    server: Server,
+    usage: BTreeMap<String, Value>,
+    runs: Vec<Value>,
+    sessions: u64,
+    context: String,
+    wrong: Vec<String>,
+}
+
+impl Check<'_> {
+    /// Takes note if two answers differ.
+    fn same<T: PartialEq + std::fmt::Debug>(&mut self, what: &str, one: &T, other: &T) {
+        if one != other {
+            self.wrong.push(format!("{}: {what}: {one:?}, {other:?}", self.context));
+        }
+    }
+
+    /// Compares the lists of the command with those of the API, byte for byte.
+    fn lists(&mut self) {
+        let mut rows: Vec<String> =
+            self.steno.run(&["ls", "--runs", "--json"]).out.lines().map(str::to_owned).collect();
+        rows.sort_by_key(|row| text(&crate::kit::json(row)["run_id"]));
+        let want = format!("{{\"runs\":[{}],\"next\":null}}", rows.join(","));
+        let found = self.server.get("/v1/runs?limit=1000");
+        self.same("ls --runs and /v1/runs", &want, &found);
+        for by in ["session", "day,model"] {
+            let said = self.steno.run(&["usage", "--by", by, "--json"]);
+            let want = format!("{{\"rows\":[{}]}}", said.out.lines().collect::<Vec<_>>().join(","));
+            let found = self.server.get(&format!("/v1/usage?by={by}"));
+            self.same("usage and /v1/usage", &want, &found);
+        }
+    }
+
+    /// Compares what `show`, `tree` and `export atif` say of each session of a family.
+    fn views(&mut self, answers: &Answers) {
+        let ids = |keys: Vec<&String>| keys.into_iter().cloned().collect::<BTreeSet<_>>();
+        self.same(
+            "sessions of show and tree",
+            &ids(answers.shown.keys().collect()),
+            &ids(answers.trees.keys().collect()),
+        );
+        for (id, shown) in &answers.shown {
+            self.sessions += 1;
+            let tree = answers.trees.get(id).cloned().unwrap_or_default();
+            self.same(&format!("{id}: show and tree"), &shown.all, &tree.all);
+            let state = |status: &String| match status.as_str() {
+                "in_progress" => "open".to_owned(),
+                "interrupted" => "failed".to_owned(),
+                other => other.to_owned(),
+            };
+            let states: Vec<String> = shown.statuses.iter().map(state).collect();
+            self.same(&format!("{id}: turns of show and tree"), &states, &tree.states);
+            self.same(&format!("{id}: events of show and tree"), &shown.events, &tree.events);
+            self.same(&format!("{id}: state of show and tree"), &shown.state, &tree.state);
+            // Without a step there is no trajectory.
+            let Some(trajectory) = answers.trajectories.get(id) else {
+                self.same(&format!("{id}: no trajectory"), &shown.all, &Counts::default());
+                continue;
+            };
+            self.same(&format!("{id}: show and atif"), &shown.all, &trajectory.all);
+            // Whether that is all, a session with subagents does not know by itself: its agent counts them in.
+            let is_alone = answers.shown.len() == 1;
+            let known = |usage: &Usage| Usage { is_exact: usage.is_exact || !is_alone, ..*usage };
+            let (one, other) = (shown.usage.as_ref().map(known), trajectory.usage.as_ref().map(known));
+            self.same(&format!("{id}: usage of show and atif"), &one, &other);
+        }
+        let responses: u64 = answers.shown.values().map(|shown| shown.responses).sum();
+        self.same("responses of show and atif", &responses, &answers.exported_responses);
+    }
+
+    /// Compares a row of `ls` with the views of its session.
+    fn row(&mut self, row: &Value, answers: &Answers) {
+        let id = text(&row["run_id"]);
+        let own = answers.shown.get(&id).cloned().unwrap_or_default();
+        let below = answers.shown.iter().filter(|(other, _)| **other != id).map(|(_, shown)| shown);
+        let (runs_below, events_below) =
+            below.fold((0, 0), |(runs, events), shown| (runs + shown.runs, events + shown.events));
+        let found = [&row["runs"], &row["events"], &row["runs_below"], &row["events_below"]].map(number);
+        self.same(
+            "runs and events of ls and show",
+            &found,
+            &[own.runs, own.events, runs_below, events_below],
+        );
+        self.same("state of ls and show", &text(&row["state"]), &own.state);
+        let tree = answers.trees.get(&id).cloned().unwrap_or_default();
+        self.same("start of ls and tree", &row["started_at"], &tree.started_at);
+        let is_one_session = answers.shown.len() == 1 && own.runs == self.runs.len() as u64;
+        if is_one_session {
+            let last = self.runs.iter().map(|run| text(&run["last_at"])).max().unwrap_or_default();
+            self.same("last time of ls and ls --runs", &text(&row["last_at"]), &last);
+        }
+        let mut used = Usage::none();
+        answers
+            .trajectories
+            .values()
+            .filter_map(|made| made.usage.as_ref())
+            .for_each(|usage| used.add(usage));
+        let told = self.usage.get(&id).map_or_else(Usage::none, Usage::of_row);
+        if !COPIED.iter().any(|copied| id.starts_with(copied)) {
+            self.same("usage and atif", &told, &used);
+        }
+    }
+
+    /// Compares the receipts of a session's turns with what `show` says, and with those of the API, byte for byte.
+    fn receipts(&mut self, id: &str, shown: &Shown) {
+        let listed = self.steno.run(&["receipt", "ls", "--thread", id, "--json"]).out;
+        let thread = self.server.get(&format!("/v1/threads/{id}"));
+        let turns = thread.split_once(",\"turns\":").map(|(_, turns)| turns.to_owned()).unwrap_or_default();
+        let want = format!("[{}]}}", listed.lines().collect::<Vec<_>>().join(","));
+        self.same(&format!("{id}: turns of receipt ls and the API"), &want, &turns);
+        let (mut counts, mut changes, mut statuses) = (Counts::default(), 0, Vec::new());
+        let mut has_approvals = false;
+        for turn in listed.lines().map(crate::kit::json) {
+            let turn = text(&turn["id"]);
+            let said =
+                self.steno.run(&["receipt", "export", "--thread", id, "--turn", &turn, "--format", "json"]);
+            let served = self.server.get(&format!("/v1/threads/{id}/turns/{turn}/receipt"));
+            self.same(
+                &format!("{id}: receipt of {turn} and the API"),
+                &said.out.trim_end(),
+                &served.trim_end(),
+            );
+            let receipt = crate::kit::json(&said.out);
+            let effects = &receipt["side_effect_boundary"];
+            counts.calls += number(&receipt["tool_lineage"]["tool_call_count"]);
+            counts.results += number(&receipt["tool_lineage"]["tool_result_count"]);
+            counts.denied += number(&effects["approval_denied_count"]);
+            counts.approvals += number(&effects["approval_required_count"]);
+            has_approvals |= !effects["approval_required_count"].is_null();
+            changes += number(&effects["file_change_count"]);
+            statuses.push(text(&receipt["turn"]["status"]));
+        }
+        // Where only denials are visible a receipt does not say who was asked.
+        let approvals = if has_approvals { shown.in_turns.approvals } else { counts.approvals };
+        let want = Counts { approvals, ..shown.in_turns.clone() };
+        self.same(&format!("{id}: receipts and show"), &counts, &want);
+        self.same(&format!("{id}: changes of receipts and show"), &changes, &shown.changes);
+        self.same(&format!("{id}: turns of receipts and show"), &statuses, &shown.statuses);
+    }
+}
+
+/// Compares all views of the sessions that a path has; returns how many there were, and what differs.
+fn check(path: &Path) -> (u64, Vec<String>) {
+    let steno = Steno::new();
+    let said = steno.run(&["import", &path.to_string_lossy()]);
+    assert_eq!(said.code, 0, "{}: {}", path.display(), said.err);
+    let usage = steno.run(&["usage", "--by", "session", "--json"]).json().into_iter();
+    let mut check = Check {
+        steno: &steno,
+        server: Server::start(&steno),
+        usage: usage.map(|row| (text(&row["session"]), row)).collect(),
+        runs: steno.run(&["ls", "--runs", "--json"]).json(),
+        sessions: 0,
+        context: path.display().to_string(),
+        wrong: Vec::new(),
+    };
+    check.lists();
+    for row in steno.run(&["ls", "--json"]).json() {
+        let answers = ask(&steno, &text(&row["run_id"]));
+        check.context = format!("{}: {}", path.display(), text(&row["run_id"]));
+        check.views(&answers);
+        check.row(&row, &answers);
+        for (id, shown) in &answers.shown {
+            check.receipts(id, shown);
+        }
+    }
+    let Check { server, sessions, wrong, .. } = check;
+    server.stop();
+    (sessions, wrong)
+}
+
+/// Returns the directories and files below a place that hold one or more sources of the same sessions.
+fn parts(shared: &Path, place: &str) -> Vec<PathBuf> {
+    let mut found: Vec<PathBuf> =
+        std::fs::read_dir(shared.join(place)).unwrap().map(|entry| entry.unwrap().path()).collect();
+    found.sort();
+    found
+}
+
+/// Where the captures of Claude and Codex are: directories with several channels of the same sessions.
+const CAPTURES: [&str; 3] = ["captures/claude/2.1.197", "captures/claude/2.1.325", "captures/codex/0.166.0"];
+
+/// Where single files of theirs are.
+const FILES: [&str; 4] = ["versions/claude", "versions/codex", "recordings/claude", "recordings/codex"];
+
+/// Tells whether the long form is wanted, which `just nightly` asks for.
+fn is_long() -> bool {
+    std::env::var_os("STENO_TEST_LONG").is_some()
+}
+
+/// Writes the lifelike sessions of the corpus below a directory. The longest one takes minutes: it is for the long form.
+fn lifelike(shared: &Path, dir: &Path) -> bool {
+    let mut python = std::process::Command::new("python3");
+    let Ok(status) = python.arg(shared.join("corpus/demo.py")).arg(dir).status() else { return false };
+    assert!(status.success(), "{status}");
+    if !is_long() {
+        let longest = "projects/-home-dev-work-shop/33333333-cccc-4ccc-8ccc-000000000001.jsonl";
+        std::fs::remove_file(dir.join(longest)).unwrap();
+    }
+    true
+}
+
+#[track_caller]
+fn check_all(paths: &[PathBuf], sessions_min: u64) {
+    let (mut sessions, mut wrong) = (0, Vec::new());
+    for (number, differences) in each_of(paths, |path| check(path)) {
+        sessions += number;
+        wrong.extend(differences);
+    }
+    assert!(wrong.is_empty(), "of {sessions} sessions:\n{}", wrong.join("\n"));
+    assert!(sessions >= sessions_min, "{sessions}");
+}
+
+#[test]
+fn every_view_gives_the_same_answer() {
+    let shared = needs!(shared_dir(), "../shared is absent");
+    let places = CAPTURES.iter().chain(&FILES);
+    let mut all: Vec<PathBuf> = places.flat_map(|place| parts(&shared, place)).collect();
+    all.push(places::workspace_root().join("crates/cli/src/demo/agents"));
+    if is_long() {
+        // Each file of a capture by itself.
+        let captures = CAPTURES.iter().flat_map(|place| parts(&shared, place));
+        all.extend(captures.flat_map(|part| orders::sources(&part)));
+    }
+    check_all(&all, 90);
+}
+
+#[test]
+fn every_view_gives_the_same_answer_of_lifelike_sessions() {
+    let shared = needs!(shared_dir(), "../shared is absent");
+    let dir = tempfile::tempdir().unwrap();
+    if !lifelike(&shared, dir.path()) {
+        skip!("python3 is absent");
+    }
+    check_all(&[dir.path().to_owned()], 8);
+}

@@ -1,0 +1,239 @@
+//! In whichever order the sources of a session come, it is the same in the end, and no source takes a fact away.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+use steno_testkit::dice::Dice;
+use steno_testkit::{needs, places, shared_dir};
+
+use super::answers::{Shown, Usage, count_shown};
+use super::stores::{MemoryStore, by_session};
+use super::{CAPTURES, each_of, parts};
+
+/// Up to how many sources every order is tried, and how many orders of more.
+const SOURCES_FOR_ALL: usize = 4;
+const ORDERS_OF_MORE: usize = 50;
+
+/// Returns the sources below a directory, each a file that an agent wrote or that was recorded of it.
+pub fn sources(dir: &Path) -> Vec<PathBuf> {
+    let is_source = |name: &String| {
+        let file = name.rsplit('/').next().unwrap_or_default();
+        let is_file = Path::new(name).extension().is_some_and(|end| end == "jsonl");
+        let is_session = name.contains("/projects/") || name.contains("/sessions/");
+        (is_file && is_session && name.starts_with("home/"))
+            || file == "stream.ndjson"
+            || file == "duplex.jsonl"
+    };
+    places::files_below(dir).into_iter().filter(is_source).map(|name| dir.join(name)).collect()
+}
+
+/// What one import has changed.
+struct Step<'a> {
+    before: &'a BTreeMap<String, Value>,
+    after: &'a BTreeMap<String, Value>,
+    /// Whether a stream of `codex exec` is among the sources. What it says has no ids, and beside another run it is only
+    /// compared: a change of a file that the rollout has as a command with a patch in it is not counted then.
+    has_exec: bool,
+}
+
+impl Step<'_> {
+    /// Returns which sessions have fewer facts than before, or are known less exactly.
+    fn losses(&self) -> Vec<String> {
+        let mut losses = Vec::new();
+        for (session, known) in self.before {
+            let Some(now) = self.after.get(session) else {
+                losses.push(format!("session {session} is gone"));
+                continue;
+            };
+            let (known, now) = (count_shown(known), count_shown(now));
+            let loss = self.fewer(&known, &now).or_else(|| less_used(&known, &now));
+            losses.extend(loss.map(|loss| format!("session {session}: {loss}")));
+        }
+        losses
+    }
+
+    fn fewer(&self, known: &Shown, now: &Shown) -> Option<String> {
+        let numbers = |shown: &Shown| {
+            let counts = &shown.all;
+            [
+                ("calls", counts.calls),
+                ("results", counts.results),
+                ("denials", counts.denied),
+                ("approvals", counts.approvals),
+                ("changes", if self.has_exec { 0 } else { shown.changes }),
+                ("turns", shown.statuses.len() as u64),
+                ("responses", shown.responses),
+            ]
+        };
+        let mut pairs = numbers(known).into_iter().zip(numbers(now));
+        let fewer = pairs.find(|((_, known), (_, now))| now < known);
+        fewer.map(|((name, known), (_, now))| format!("{known} {name} become {now}"))
+    }
+}
+
+/// Says how usage was lost. A source may show that something is missing, so that what was taken to be all is a lower bound; and
+/// what the agent has added up itself is replaced by what its single responses tell, which is more exact and may be less.
+fn less_used(known: &Shown, now: &Shown) -> Option<String> {
+    let before = known.usage?;
+    let Some(after) = now.usage else { return Some("its usage is gone".to_owned()) };
+    let tokens = |usage: &Usage| [usage.input, usage.cache_read, usage.cache_write, usage.output];
+    let is_less = tokens(&before).into_iter().zip(tokens(&after)).any(|(known, now)| now < known);
+    let is_replaced = !before.is_exact && (after.is_exact || after.responses > before.responses);
+    (is_less && !is_replaced).then(|| format!("its usage {before:?} becomes {after:?}"))
+}
+
+/// Returns orders of so many things: all of them up to four, else fifty.
+fn orders(count: usize) -> Vec<Vec<usize>> {
+    if count > SOURCES_FOR_ALL {
+        let mut dice = Dice::new(count as u64);
+        let shuffled = |_| {
+            let mut order: Vec<usize> = (0..count).collect();
+            (1..count).rev().for_each(|place| order.swap(place, dice.below(place + 1)));
+            order
+        };
+        return (0..ORDERS_OF_MORE).map(shuffled).collect();
+    }
+    let mut all = vec![Vec::new()];
+    for next in 0..count {
+        let longer = |order: &Vec<usize>| {
+            let order = order.clone();
+            (0..=order.len()).map(move |place| {
+                let mut longer = order.clone();
+                longer.insert(place, next);
+                longer
+            })
+        };
+        all = all.iter().flat_map(longer).collect();
+    }
+    all
+}
+
+/// A store with some sources imported, and what it showed then.
+struct Stage {
+    store: MemoryStore,
+    shown: BTreeMap<String, Value>,
+}
+
+/// Imports sources one by one, in every order. Orders that begin alike share what they have in common. Returns how many orders
+/// there were, and what differs.
+fn check_orders(sources: &[PathBuf]) -> (u64, Vec<String>) {
+    let context = sources[0].display();
+    let mut orders = orders(sources.len());
+    orders.sort();
+    let has_exec = sources.iter().any(|source| source.to_string_lossy().contains("exec"));
+    let (mut want, mut wrong) = (None::<BTreeMap<String, Value>>, Vec::new());
+    let mut stages: Vec<(usize, Stage)> = Vec::new();
+    for order in &orders {
+        let known = stages.iter().zip(order).take_while(|((source, _), next)| source == *next).count();
+        stages.truncate(known);
+        for source in &order[known..] {
+            let last = stages.last().map(|(_, stage)| stage);
+            let store = last.map_or_else(MemoryStore::new, |stage| stage.store.fork());
+            store.import(&sources[*source]);
+            let shown = store.conversations();
+            let nothing = BTreeMap::new();
+            let before = last.map_or(&nothing, |stage| &stage.shown);
+            let losses = Step { before, after: &shown, has_exec }.losses();
+            wrong.extend(losses.into_iter().map(|loss| format!("{context} in the order {order:?}: {loss}")));
+            stages.push((*source, Stage { store, shown }));
+        }
+        let Some((_, last)) = stages.last() else { continue };
+        let everything = last.store.everything();
+        let want = want.get_or_insert_with(|| everything.clone());
+        for (view, answer) in want.iter() {
+            if everything.get(view) != Some(answer) {
+                let difference = everything.get(view).and_then(|other| differs(answer, other, ""));
+                wrong.push(format!("{context} in the order {order:?}: {view}: {difference:?}"));
+            }
+        }
+    }
+    (orders.len() as u64, wrong)
+}
+
+/// Returns the first place at which two answers differ.
+pub fn differs(one: &Value, other: &Value, place: &str) -> Option<String> {
+    match (one, other) {
+        (Value::Object(one), Value::Object(other)) => {
+            let names = one.keys().chain(other.keys());
+            names.into_iter().find_map(|name| {
+                let (one, other) = (one.get(name), other.get(name));
+                let null = &Value::Null;
+                differs(one.unwrap_or(null), other.unwrap_or(null), &format!("{place}.{name}"))
+            })
+        }
+        (Value::Array(one), Value::Array(other)) if one.len() == other.len() => {
+            let pairs = one.iter().zip(other).enumerate();
+            pairs.into_iter().find_map(|(at, (one, other))| differs(one, other, &format!("{place}[{at}]")))
+        }
+        _ if one == other => None,
+        _ => {
+            let short = |value: &Value| value.to_string().chars().take(200).collect::<String>();
+            Some(format!("{place}: {} and {}", short(one), short(other)))
+        }
+    }
+}
+
+#[track_caller]
+fn check_all(groups: &[Vec<PathBuf>], orders_min: u64) {
+    let (mut compared, mut wrong) = (0, Vec::new());
+    for (orders, differences) in each_of(groups, |sources| check_orders(sources)) {
+        compared += orders;
+        wrong.extend(differences);
+    }
+    assert!(wrong.is_empty(), "of {compared} orders:\n{}", wrong.join("\n"));
+    assert!(compared >= orders_min, "{compared}");
+}
+
+#[test]
+fn sources_give_the_same_session_in_whichever_order_they_come() {
+    let shared = needs!(shared_dir(), "../shared is absent");
+    let mut groups: Vec<Vec<PathBuf>> =
+        CAPTURES.iter().flat_map(|place| parts(&shared, place)).map(|part| sources(&part)).collect();
+    for place in ["versions/claude", "versions/codex", "recordings/claude", "recordings/codex"] {
+        let files = parts(&shared, place).into_iter().filter(|path| path.is_file());
+        groups.extend(by_session(files.collect()));
+    }
+    groups.retain(|sources| sources.len() > 1);
+    check_all(&groups, 100);
+}
+
+/// Cuts a file into checkpoints of a quarter, a half, three quarters and all of it.
+pub fn checkpoints(file: &Path, dir: &Path) -> Vec<PathBuf> {
+    let text = std::fs::read_to_string(file).unwrap();
+    let lines: Vec<&str> = text.split_inclusive('\n').collect();
+    let checkpoint = |parts: usize| {
+        let path = dir.join(parts.to_string()).join(file.file_name().unwrap());
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, lines[..lines.len() * parts / 4].concat()).unwrap();
+        path
+    };
+    (1..=4).map(checkpoint).collect()
+}
+
+/// Returns the longest source below a directory.
+pub fn longest_source(dir: &Path) -> PathBuf {
+    sources(dir).into_iter().max_by_key(|file| std::fs::metadata(file).unwrap().len()).unwrap()
+}
+
+#[test]
+fn checkpoints_of_a_file_are_one_session_in_whichever_order_they_come() {
+    let shared = needs!(shared_dir(), "../shared is absent");
+    let dir = tempfile::tempdir().unwrap();
+    let captures = CAPTURES.iter().flat_map(|place| parts(&shared, place));
+    let captures = captures.enumerate().filter(|(_, part)| !sources(part).is_empty());
+    let checkpoints = |(number, part): (usize, PathBuf)| {
+        checkpoints(&longest_source(&part), &dir.path().join(number.to_string()))
+    };
+    let groups: Vec<Vec<PathBuf>> = captures.map(checkpoints).collect();
+    check_all(&groups, 200);
+    for group in &groups {
+        let store = MemoryStore::new();
+        for checkpoint in group {
+            store.import(checkpoint);
+        }
+        let runs: Vec<u64> =
+            store.library().sessions().unwrap().iter().map(|session| session.size.runs).collect();
+        assert_eq!(runs, [4], "{group:?}");
+    }
+}

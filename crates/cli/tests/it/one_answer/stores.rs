@@ -1,0 +1,181 @@
+//! Stores in memory: what is imported into them, and all that the views make of it, without a process for each question.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use serde_json::Value;
+use steno_disk::StorePath;
+use steno_journal::{Journal, Options, Store};
+use steno_library::{Library, Named};
+use steno_model::RunId;
+use steno_recorder::archive::{Archive, ArchiveOptions, Error, Outcome, Places, Progress, ToArchive};
+use steno_server::receipts::{ReadSession, Wanted};
+use steno_session::Content;
+use steno_session::usage::{Column, UsageBuilder, grouped, row};
+use steno_testkit::sim_disk::SimDisk;
+use steno_views::atif::{Family, NoMedia, NoRecords, Run};
+use steno_views::conversation::Conversation;
+use steno_views::receipt::to_json;
+use steno_views::tree::{RunTree, export_all, join};
+
+use super::answers::text;
+use crate::kit::json;
+
+/// What fails fails the test.
+struct Strict;
+
+impl Progress for Strict {
+    fn bytes(&mut self, _path: &Path, _count: u64) {}
+
+    fn done(&mut self, _file: &ToArchive, _outcome: Outcome) {}
+
+    fn failed(&mut self, file: &ToArchive, error: &Error) {
+        panic!("{}: {error:?}", file.path().display());
+    }
+}
+
+/// A store in memory.
+pub struct MemoryStore(SimDisk);
+
+impl MemoryStore {
+    pub fn new() -> Self {
+        Self(SimDisk::new(1))
+    }
+
+    pub fn import(&self, path: &Path) {
+        let journal = Journal::new(Store::create(Arc::new(self.0.clone())).unwrap(), Options::default());
+        let mut archive = Archive::open(journal, ArchiveOptions::default()).unwrap();
+        let places = Places { given: vec![path.canonicalize().unwrap()], ..Places::default() };
+        archive.import(&places.list().files, &mut Strict);
+        archive.settle().unwrap();
+    }
+
+    /// Returns a copy, which goes its own way.
+    pub fn fork(&self) -> Self {
+        let to = SimDisk::new(1);
+        for (path, bytes) in self.0.snapshot() {
+            to.tamper(&StorePath::new(path), &bytes);
+        }
+        Self(to)
+    }
+
+    pub fn library(&self) -> Library {
+        Library::new(Some(Store::open(Arc::new(self.0.clone())).unwrap()))
+    }
+
+    /// Returns the ids of the sessions that stand below no other.
+    pub fn sessions(&self) -> Vec<RunId> {
+        self.library().sessions().unwrap().iter().map(|look| look.session.id).collect()
+    }
+
+    /// Returns all conversations, by session, without places.
+    pub fn conversations(&self) -> BTreeMap<String, Value> {
+        let library = self.library();
+        let mut all = BTreeMap::new();
+        for id in self.sessions() {
+            let mut families = library.open(&Named::Session(id), Content::Whole).unwrap();
+            for session in families.next().unwrap().unwrap().sessions.values() {
+                let mut conversation = serde_json::to_value(Conversation::of(session)).unwrap();
+                without_places(&mut conversation);
+                all.insert(text(&conversation["run_id"]), conversation);
+            }
+        }
+        all
+    }
+
+    /// Returns what every view says of every session, without places.
+    pub fn everything(&self) -> BTreeMap<String, Value> {
+        let library = self.library();
+        let mut all: BTreeMap<String, Value> =
+            self.conversations().into_iter().map(|(id, value)| (format!("show {id}"), value)).collect();
+        for id in self.sessions() {
+            let mut families = library.open(&Named::Session(id), Content::Whole).unwrap();
+            let family = families.next().unwrap().unwrap();
+            let trees = family.sessions.iter().map(|(id, session)| (*id, RunTree::of(session))).collect();
+            let trees = serde_json::to_value(export_all(&join(id, trees))).unwrap();
+            all.insert(format!("tree {id}"), trees);
+            for session in family.sessions.keys() {
+                all.insert(format!("receipts {session}"), receipts(&library, *session));
+            }
+            let runs =
+                family.sessions.into_iter().map(|(id, session)| (id, Run::of(session, &mut NoRecords)));
+            let trajectory = Family::new(runs.collect()).trajectory(id, &mut NoMedia);
+            all.insert(format!("atif {id}"), trajectory.map_or(Value::Null, |made| json(&made.json)));
+        }
+        let mut usage = UsageBuilder::new();
+        library.usage(&mut usage, &|| true).unwrap();
+        let rows = grouped(&usage.finish(), &[Column::Session, Column::Day, Column::Model]);
+        let rows = rows.iter().map(|(group, used)| json(row(group, used).as_str())).collect();
+        all.insert("usage".to_owned(), Value::Array(rows));
+        all.values_mut().for_each(without_places);
+        all
+    }
+}
+
+/// Returns the receipts of all turns of a session.
+fn receipts(library: &Library, session: RunId) -> Value {
+    let read = || ReadSession::of_store(library.store().unwrap(), session, Wanted::default()).unwrap();
+    let turns: Vec<String> = read().records.turns.iter().map(|turn| turn.id.clone()).collect();
+    let receipts = turns.iter().map(|turn| json(&to_json(&read().receipt(turn).unwrap())));
+    Value::Array(receipts.collect())
+}
+
+/// Takes away what depends on which run a fact was read from: ids of runs, numbers of events, and what is made of these.
+pub fn without_places(value: &mut Value) {
+    const PLACES: [&str; 15] = [
+        "run",
+        "runs",
+        "seq",
+        "seq_call",
+        "seq_result",
+        "session_run_id",
+        "seq_started",
+        "seq_completed",
+        "seq_last",
+        "first_seq",
+        "last_seq",
+        "event_count",
+        "reason",
+        "below",
+        "source_event_lineage",
+    ];
+    match value {
+        Value::Object(fields) => {
+            fields.retain(|name, _| !PLACES.contains(&name.as_str()));
+            // The item of a receipt is named after its event; a step of a trajectory names the run beside the event.
+            for (name, inner) in fields.iter_mut() {
+                if let ("extra", Value::Object(extra)) = (name.as_str(), &mut *inner) {
+                    extra.remove("run_id");
+                }
+                if let ("items", Value::Array(items)) = (name.as_str(), &mut *inner) {
+                    let records = items.iter_mut().filter_map(Value::as_object_mut);
+                    records
+                        .filter(|item| item.contains_key("sha256"))
+                        .for_each(|item| drop(item.remove("id")));
+                }
+            }
+            fields.values_mut().for_each(without_places);
+        }
+        Value::Array(items) => items.iter_mut().for_each(without_places),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+/// Puts files together that show the same sessions.
+pub fn by_session(files: Vec<PathBuf>) -> Vec<Vec<PathBuf>> {
+    let mut groups: Vec<(Vec<RunId>, Vec<PathBuf>)> = Vec::new();
+    for file in files {
+        let store = MemoryStore::new();
+        store.import(&file);
+        let sessions = store.sessions();
+        match groups.iter_mut().find(|(known, _)| sessions.iter().any(|id| known.contains(id))) {
+            Some((known, group)) => {
+                known.extend(sessions);
+                group.push(file);
+            }
+            None => groups.push((sessions, vec![file])),
+        }
+    }
+    groups.into_iter().map(|(_, files)| files).collect()
+}
