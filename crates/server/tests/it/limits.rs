@@ -330,10 +330,11 @@ fn one_odd_run_spoils_no_list() {
     let odd = "00000000-0000-4000-8000-000000000001";
     std::fs::create_dir(served.dir.path().join("transcripts").join(format!("{odd}.jsonl"))).unwrap();
     let list = served.get("/v1/runs").json();
-    assert_eq!((&list["runs"][0]["run_id"], &list["runs"][0]["state"]), (&json!(odd), &json!("unreadable")));
+    assert_eq!((&list["runs"][0]["run_id"], &list["runs"][0]["state"]), (&json!(odd), &json!("damaged")));
+    assert!(list["runs"][0]["why"].is_string() && list["runs"][1]["why"].is_null(), "{list}");
     assert_eq!((&list["runs"][1]["run_id"], &list["runs"][1]["state"]), (&json!(RUN), &json!("recording")));
     assert_eq!(served.get("/v1/usage").status, 200);
-    assert_eq!(served.get(&format!("/v1/runs/{odd}")).status, 500);
+    assert_eq!(served.get(&format!("/v1/runs/{odd}")).json(), list["runs"][0]);
 }
 
 #[test]
