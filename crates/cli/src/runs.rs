@@ -7,10 +7,9 @@ use std::sync::Arc;
 use steno_disk::{RealDisk, StorePath, open_host_file};
 use steno_journal::{Reader, Store};
 use steno_library::{
-    AgentFile, Error as LibraryError, Library, Named, Want, check_ours, fitting_seals, what_is,
+    AgentFile, Error as LibraryError, Library, Named, Want, check_ours, warn_of_broken_seals, what_is,
 };
 use steno_model::RunId;
-use steno_views::{Lines, visible, with_causes};
 
 use crate::failure::{Exit, Failure, cannot};
 use crate::settings::Settings;
@@ -177,12 +176,4 @@ pub fn open_transcript(path: &Path) -> Result<Reader, Failure> {
 fn open_file(path: &Path) -> Result<Reader, Failure> {
     let file = open_host_file(path).map_err(|error| cannot("open", path, &error))?;
     Ok(Reader::of_file(file, StorePath::outside(path), None).until_now()?)
-}
-
-/// Says so when a run is shorter than its seals: what is there is shown all the same.
-pub fn warn_of_broken_seals(store: &Store, run: RunId) {
-    if let Err(error) = fitting_seals(store, run) {
-        let why = with_causes(&error);
-        tracing::warn!("{}; `steno verify {run}` checks all of it", visible(&why, Lines::Escape));
-    }
 }

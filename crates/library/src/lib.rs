@@ -57,7 +57,7 @@ pub use files::{
 pub use head::{RunHead, source_of};
 pub use ids::{IdIndex, PART_LEN_MIN, ShortestPart, is_part_of_uuid, parse_id};
 pub use library::Library;
-pub use look::{RunLook, fitting_seals};
+pub use look::{RunLook, fitting_seals, warn_of_broken_seals};
 pub use open::{Families, Family};
 pub use resolve::{Candidate, Named, Want, split_event};
 pub use session_look::{RunsSize, SessionLook};

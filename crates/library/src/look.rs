@@ -4,7 +4,7 @@ use steno_journal::{Ends, Error as JournalError, RunFile, Seal, Store, read_seal
 use steno_model::json::{Extra, Fields, JsonString, ObjectWriter, RawJson};
 use steno_model::{RunId, Seq};
 use steno_views::summary::{RunSummary, SummaryBuilder, state_name};
-use steno_views::with_causes;
+use steno_views::{Lines, visible, with_causes};
 
 use crate::{Error, RunHead};
 
@@ -127,5 +127,13 @@ pub fn fitting_seals(store: &Store, run: RunId) -> Result<Vec<Seal>, JournalErro
             bytes: seal.bytes,
             why: "the file is shorter",
         }),
+    }
+}
+
+/// Says so when a run is shorter than its seals: what is there is shown all the same.
+pub fn warn_of_broken_seals(store: &Store, run: RunId) {
+    if let Err(error) = fitting_seals(store, run) {
+        let why = with_causes(&error);
+        tracing::warn!("{}; `steno verify {run}` checks all of it", visible(&why, Lines::Escape));
     }
 }

@@ -11,10 +11,9 @@ use steno_model::limits::LINE_BYTES_MAX;
 use steno_model::{ExchangeEvent, RunId};
 use steno_session::{Content, Session, SessionBuilder};
 use steno_views::atif::{Kin, parents_of};
-use steno_views::{Lines, visible, with_causes};
 
 use crate::files::FileGroup;
-use crate::{Error, FileError, Files, Library, Named, Tally, fitting_seals};
+use crate::{Error, FileError, Files, Library, Named, Tally, warn_of_broken_seals};
 
 /// How much of a transcript is read at once to find whom it links.
 const LINKS_BUFFER_BYTES: usize = 256 * 1024;
@@ -100,10 +99,7 @@ impl Library {
     fn session_with_warnings(&self, id: RunId, content: Content) -> Result<Session, Error> {
         let store = self.store().map_err(|_| JournalError::NoSuchRun { run: id })?;
         for run in self.runs_of(id)? {
-            if let Err(error) = fitting_seals(store, run) {
-                let why = with_causes(&error);
-                tracing::warn!("{}; `steno verify {run}` checks all of it", visible(&why, Lines::Escape));
-            }
+            warn_of_broken_seals(store, run);
         }
         self.session(id, content)
     }
@@ -228,4 +224,67 @@ fn links_of(store: &Store, run: RunId) -> Result<Vec<RunId>, Error> {
         line.clear();
     }
     Ok(links)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A line of Claude's: of a session, and of a subagent of it where there is one.
+    fn line(session: u8, agent: Option<&str>, number: u8) -> String {
+        let agent =
+            agent.map(|agent| format!(r#""isSidechain":true,"agentId":"{agent}","#)).unwrap_or_default();
+        format!(
+            r#"{{"type":"user","uuid":"u{session}{number}",{agent}"sessionId":"550e8400-e29b-41d4-a716-44665544000{session}","timestamp":"2026-06-08T08:14:4{number}.123Z","message":{{"role":"user","content":"Say {number}."}}}}"#
+        ) + "\n"
+    }
+
+    #[test]
+    fn files_below_a_directory_are_read_family_by_family_with_copies_merged() {
+        let dir = tempfile::tempdir().unwrap();
+        let put = |name: &str, lines: &[String]| {
+            let path = dir.path().join(name);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, lines.concat()).unwrap();
+        };
+        let id = |session: u8| format!("550e8400-e29b-41d4-a716-44665544000{session}");
+        put(&format!("a/{}.jsonl", id(1)), &[line(1, None, 1), line(1, None, 2), line(1, None, 3)]);
+        put(&format!("backup/{}.jsonl", id(1)), &[line(1, None, 1)]);
+        put(&format!("same/{}.jsonl", id(1)), &[line(1, None, 1)]);
+        put(&format!("a/{}/subagents/agent-a1.jsonl", id(1)), &[line(1, Some("a1"), 4)]);
+        put(&format!("a/{}.jsonl", id(2)), &[line(2, None, 1)]);
+        let library = Library::new(None);
+        let families = library.open(&Named::Path(dir.path().to_owned()), Content::Whole).unwrap();
+        assert!(families.is_of_files());
+        let read: Vec<Vec<(String, usize, usize)>> = families
+            .map(|family| {
+                let Family { roots, sessions, tally } = family.unwrap();
+                tally.check().unwrap();
+                assert_eq!(roots.len(), 1);
+                let count = |(id, session): (&RunId, &Session)| {
+                    (id.to_string(), session.runs.len(), session.turns.len())
+                };
+                sessions
+                    .iter()
+                    .filter(|(id, _)| roots.contains(id))
+                    .chain(sessions.iter().filter(|(id, _)| !roots.contains(id)))
+                    .map(count)
+                    .collect()
+            })
+            .collect();
+        let child = read[0][1].0.clone();
+        assert_eq!(read, [vec![(id(1), 2, 3), (child, 1, 1)], vec![(id(2), 1, 1)]]);
+    }
+
+    #[test]
+    fn a_path_with_nothing_of_an_agent_has_no_family_and_says_so() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("notes.jsonl");
+        std::fs::write(&path, "[]\n").unwrap();
+        let library = Library::new(None);
+        assert!(matches!(library.open(&Named::Path(path), Content::Whole), Err(Error::File(_))));
+        let mut families = library.open(&Named::Path(dir.path().to_owned()), Content::Whole).unwrap();
+        let family = families.next().unwrap().unwrap();
+        assert_eq!((family.sessions.len(), family.tally.known, families.len()), (0, 0, 0));
+    }
 }

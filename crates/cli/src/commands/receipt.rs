@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use steno_disk::{NotRegular, read_host_file, read_up_to};
 use steno_journal::Error as JournalError;
-use steno_library::{Library, RunHead};
+use steno_library::{Library, RunHead, warn_of_broken_seals};
 use steno_model::records::TurnRecord;
 use steno_model::{RunId, Timestamp};
 use steno_server::receipts::{Against, Directory, Error, Proven, ReadSession, Wanted, verify};
@@ -60,7 +60,7 @@ fn read(thread: &str, wanted: Wanted, settings: &Settings) -> Result<ReadSession
     match runs::find(thread, settings)? {
         Found::Run(run) => {
             let store = runs::need_store(settings)?;
-            runs::warn_of_broken_seals(&store, run);
+            warn_of_broken_seals(&store, run);
             ReadSession::of_store(&store, run, wanted).map_err(failure)
         }
         Found::File(path) => {

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use steno_adapters::{Sink, Surface};
 use steno_model::json::JsonString;
 use steno_model::{Draft, EventType, ExchangeEvent, RunId};
-use steno_session::{Content, RunEvents, Session};
+use steno_session::{Content, RunEvents, Session, SessionBuilder};
 use uuid::Uuid;
 
 use super::{AgentFile, FileError, Files, Numbering, Tally, read_events};
@@ -58,8 +58,22 @@ impl FileGroup {
         content: Content,
         is_abandoned: fn() -> bool,
     ) -> Result<(BTreeMap<RunId, Session>, Tally), FileError> {
-        let Self { root, files, relations } = self;
+        let Self { root, mut files, relations } = self;
         let is_of_another = |run| relations.knows(run) && Some(relations.root(run)) != root;
+        if let [path] = files.paths() {
+            let again = Files::find(std::slice::from_ref(path));
+            let mut folding = Folding::default();
+            let tally = read_events(files, is_abandoned, |_, event| {
+                if !is_of_another(event.run_id) {
+                    folding.push(&event, content);
+                }
+                ControlFlow::Continue(())
+            })?;
+            if let Some(sessions) = folding.finish() {
+                return Ok((sessions, tally));
+            }
+            files = again;
+        }
         let mut reading = GroupReading::default();
         let tally = read_events(files, is_abandoned, |origin, event| {
             if !is_of_another(event.run_id) {
@@ -68,6 +82,38 @@ impl FileGroup {
             ControlFlow::Continue(())
         })?;
         Ok((reading.finish(content), tally))
+    }
+}
+
+/// Runs of one file, each folded as it streams by and never held in memory.
+#[derive(Default)]
+struct Folding {
+    runs: BTreeMap<RunId, SessionBuilder>,
+    heads: Vec<RunHead>,
+}
+
+impl Folding {
+    fn push(&mut self, event: &ExchangeEvent, content: Content) {
+        let builder = self.runs.entry(event.run_id).or_insert_with(|| {
+            self.heads.push(RunHead::of(event));
+            SessionBuilder::new(event.run_id, content)
+        });
+        builder.push(event);
+    }
+
+    /// Returns the sessions; `None` where one of them has several runs, which are to be merged.
+    fn finish(self) -> Option<BTreeMap<RunId, Session>> {
+        let relations = Relations::of(&self.heads);
+        let mut sessions = BTreeMap::new();
+        for (run, builder) in self.runs {
+            let id = relations.owner(run);
+            let mut session = Session { id, ..builder.finish() };
+            session.name_children(|run| relations.owner(run));
+            if sessions.insert(id, session).is_some() {
+                return None;
+            }
+        }
+        Some(sessions)
     }
 }
 
