@@ -21,7 +21,6 @@ use super::verify_positions::{follow_evidence, take_spine, verify_positions};
 use super::verify_spines::{tell_of_unchecked, verify_spines};
 use super::verify_superseded::{Sorted, damaged_superseded, sort_seals};
 use super::verify_vault::verify_vault;
-use crate::archiving::failure;
 use crate::args::VerifyArgs;
 use crate::failure::{Exit, Failure, Outcome, cannot};
 use crate::output::{Output, damaged, size};
@@ -228,7 +227,7 @@ fn check(
                     _ => check_run_with(&store, *run, current, &mut |envelope| evidence.event(envelope)),
                 };
                 evidence.look_up_some()?;
-                if finding.outcome.is_err() && can_mend(&store, *run)? {
+                if finding.is_flawed() && can_mend(&store, *run) {
                     finding.mend = Some(format!("steno rederive {run}"));
                 }
             }
@@ -245,8 +244,8 @@ fn check(
 }
 
 /// Tells whether the archive can make a run again.
-fn can_mend(store: &Store, run: RunId) -> Result<bool, Failure> {
-    has_evidence(store, &Vault::open(Arc::clone(store.disk())), run).map_err(failure)
+fn can_mend(store: &Store, run: RunId) -> bool {
+    has_evidence(store, &Vault::open(Arc::clone(store.disk())), run).unwrap_or(false)
 }
 
 /// Checks the transcripts of a run from before it was derived anew; tells only of those that are not as they were.
@@ -368,6 +367,17 @@ impl Finding {
                 format!("{word}  {name}  {}{}", visible(&why, Lines::Escape), mend.unwrap_or_default())
             }
         }
+    }
+
+    /// Tells whether a transcript is damaged or missing. Something else in its place is no transcript.
+    fn is_flawed(&self) -> bool {
+        matches!(
+            self.outcome,
+            Err(JournalError::NoSuchRun { .. }
+                | JournalError::Damaged { .. }
+                | JournalError::SealBroken { .. }
+                | JournalError::Shrunk { .. })
+        )
     }
 
     /// Tells whether there are expected seals, and none of this one.
