@@ -118,15 +118,15 @@ impl OneId {
             [] => return None,
             [call] => {
                 let is_near = is_anywhere || call.turn.is_none() || call.turn == turn;
-                return call.whose(report).filter(|whose| *whose == Whose::Own || is_near).map(|_| 0);
+                return call.whose(report).filter(|_| is_near).map(|_| 0);
             }
             _ => self.sort_by_turn(),
         }
-        let others_in = if is_anywhere { Scope::All } else { Scope::Turn(None) };
+        let elsewhere = if is_anywhere { Scope::All } else { Scope::Turn(None) };
         self.first(report, Scope::Turn(turn), Whose::Own)
             .or_else(|| self.first(report, Scope::Turn(turn), Whose::Others))
-            .or_else(|| self.first(report, Scope::All, Whose::Own))
-            .or_else(|| self.first(report, others_in, Whose::Others))
+            .or_else(|| self.first(report, elsewhere, Whose::Own))
+            .or_else(|| self.first(report, elsewhere, Whose::Others))
     }
 
     /// Finds the first call, in a turn or in all, that has no such report of its run.
