@@ -291,8 +291,9 @@ pub enum Effect {
 
 /// How much a word for an outcome counts; the largest wins, whatever comes first.
 ///
-/// `denied` counts most, and any word more than `unknown`. Between them the router's word counts more than another's, then
-/// `interrupted` more than `failed` and that more than `ok`: who knows of a failure knows more.
+/// What the router saw succeed has run, whatever others say. Then `denied` counts most, and any word more than `unknown`.
+/// Between them the router's word counts more than another's, then `interrupted` more than `failed` and that more than `ok`:
+/// who knows of a failure knows more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum OutcomeRank {
     None,
@@ -300,6 +301,8 @@ enum OutcomeRank {
     Strange,
     Known { is_router: bool, word: OutcomeWord },
     Denied,
+    /// The router's `ok`.
+    RouterOk,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -321,6 +324,7 @@ impl CallResult {
             Some("denied") => OutcomeRank::Denied,
             Some("interrupted") => known(OutcomeWord::Interrupted),
             Some("failed") => known(OutcomeWord::Failed),
+            Some("ok") if is_router => OutcomeRank::RouterOk,
             Some("ok") => known(OutcomeWord::Ok),
             Some("unknown") => OutcomeRank::Unknown,
             Some(_) => OutcomeRank::Strange,
@@ -452,6 +456,7 @@ mod tests {
             (agent("ok"), agent("failed"), Outcome::Failed),
             (agent("failed"), agent("interrupted"), Outcome::Interrupted),
             (agent("failed"), of("ok", "router"), Outcome::Ok),
+            (agent("denied"), of("ok", "router"), Outcome::Ok),
             (of("unknown", "router"), agent("ok"), Outcome::Ok),
         ] {
             assert_eq!(outcome_of(&[&known, &more]), want, "{known:?} {more:?}");

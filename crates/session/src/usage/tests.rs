@@ -272,3 +272,14 @@ fn a_source_that_cannot_be_read_to_its_end_is_a_lower_bound() {
     builder.mark_incomplete(RunId::parse(MAIN).unwrap());
     assert!(builder.finish().values().all(|used| used.is_lower_bound));
 }
+
+#[test]
+fn a_record_that_its_adapter_could_not_read_makes_a_lower_bound() {
+    let step = |name: &str| {
+        let payload = format!(r#"{{"name":"{name}","kind":"unknown"}}"#);
+        event(MAIN, "", "step.completed", "2026-06-08T08:14:42Z", &payload)
+    };
+    let start = started(MAIN, "", "2026-06-08T08:00:00Z");
+    check(&[start.clone(), said(MAIN, "r1", 5, true), step("new-type")], &["1 1 10 5"]);
+    check(&[start, said(MAIN, "r1", 5, true), step("unreadable")], &["1 1 ≥10 ≥5"]);
+}
