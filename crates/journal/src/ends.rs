@@ -67,6 +67,25 @@ pub fn run_beginning(store: &Store, run: RunId, events_max: usize) -> Result<Vec
     Ok(events)
 }
 
+/// Reads the first event of a run if its line is wanted; `None` if it is not, or if there is no whole line.
+///
+/// # Errors
+/// As [`run_beginning`].
+pub fn first_event_if(
+    store: &Store,
+    run: RunId,
+    is_wanted: impl FnOnce(&[u8]) -> bool,
+) -> Result<Option<ExchangeEvent>, Error> {
+    let path = RunFile::Transcript(run).path();
+    let opened = store.disk().open_read(&path).map_err(|source| Error::io("open", &path, source))?;
+    let mut lines = Lines::few(opened.ok_or(Error::NoSuchRun { run })?);
+    match lines.next().map_err(|source| Error::io("read", &path, source))? {
+        Piece::Line { offset, bytes } if is_wanted(bytes) => parse(bytes, &path, offset).map(Some),
+        Piece::Line { .. } | Piece::End { .. } => Ok(None),
+        Piece::TooLong { offset, .. } => Err(Error::Damaged { path, offset, why: Damage::TooLong }),
+    }
+}
+
 /// Reads the next event; `None` where there is no whole line any more.
 fn next_event(lines: &mut Lines, path: &StorePath) -> Result<Option<ExchangeEvent>, Error> {
     match lines.next().map_err(|source| Error::io("read", path, source))? {

@@ -146,7 +146,7 @@ mod tail;
 mod verify;
 
 pub use catch_up::CatchUp;
-pub use ends::{Ends, run_beginning, run_ends};
+pub use ends::{Ends, first_event_if, run_beginning, run_ends};
 pub use error::{Damage, Error};
 pub use fanout::{Missed, SUBSCRIBER_QUEUE_LEN_MAX, Subscription};
 pub use flaw::Flaw;

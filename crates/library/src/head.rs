@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use steno_journal::{Error as JournalError, Store, run_beginning};
+use steno_journal::{Error as JournalError, Store, first_event_if};
 use steno_model::{EventType, Evidence, ExchangeEvent, RunId, Timestamp};
 use steno_session::{PayloadFields, session_run_id};
 use steno_vault::SourceId;
@@ -72,9 +72,26 @@ impl RunHead {
 
     /// Reads the head of a run of a store; `None` when the store does not have it any more.
     pub(crate) fn read(store: &Store, run: RunId) -> Result<Option<Self>, Error> {
-        match run_beginning(store, run, 1) {
-            Ok(events) => Ok(Some(match events.first().filter(|first| first.run_id == run) {
-                Some(first) => Self::of(first),
+        Self::of_first(run, first_event_if(store, run, |_| true))
+    }
+
+    /// Reads of a run only which runs it names. Most name none, and a glance at the line shows that.
+    pub(crate) fn read_links(store: &Store, run: RunId) -> Result<Option<Self>, Error> {
+        let may_name_runs = |line: &[u8]| {
+            let has = |text: &str| memchr::memmem::find(line, text.as_bytes()).is_some();
+            // A name may be spelled with escapes.
+            has("_run_id") || has("\\u")
+        };
+        Self::of_first(run, first_event_if(store, run, may_name_runs))
+    }
+
+    fn of_first(
+        run: RunId,
+        first: Result<Option<ExchangeEvent>, JournalError>,
+    ) -> Result<Option<Self>, Error> {
+        match first {
+            Ok(first) => Ok(Some(match first.filter(|first| first.run_id == run) {
+                Some(first) => Self::of(&first),
                 None => Self::unknown(run),
             })),
             Err(JournalError::NoSuchRun { .. }) => Ok(None),

@@ -161,7 +161,11 @@ impl Library {
         if let Some(relations) = self.relations.get() {
             return Ok(relations);
         }
-        let relations = Relations::of(self.heads()?);
+        let relations = if self.heads.get().is_some() || self.looks.get().is_some() {
+            Relations::of(self.heads()?)
+        } else {
+            Relations::of(&self.each_run(RunHead::read_links)?)
+        };
         Ok(self.relations.get_or_init(|| relations))
     }
 

@@ -85,9 +85,10 @@ impl Library {
 
     /// Finds out who says to belong to whom, session by session.
     fn kin(&self) -> Result<BTreeMap<RunId, Kin>, Error> {
-        let (store, relations) = (self.store()?, self.relations()?);
+        // Heads first: relations are made of them then.
+        let (store, heads, relations) = (self.store()?, self.heads()?, self.relations()?);
         let mut kin = BTreeMap::<RunId, Kin>::new();
-        for head in self.heads()? {
+        for head in heads {
             let own = kin.entry(relations.owner(head.run)).or_default();
             own.links.extend(links_of(store, head.run)?.into_iter().map(|child| relations.owner(child)));
             own.parent = own.parent.or(head.parent.map(|parent| relations.owner(parent)));
@@ -214,10 +215,11 @@ fn links_of(store: &Store, run: RunId) -> Result<Vec<RunId>, Error> {
         source: source.into(),
     };
     let Some(file) = store.disk().open_read(&path).map_err(failed)? else { return Ok(Vec::new()) };
+    let finder = memchr::memmem::Finder::new(r#""child_run_id""#);
     let (mut links, mut line) = (Vec::new(), Vec::new());
     let mut reader = BufReader::with_capacity(LINKS_BUFFER_BYTES, Reading::from(file, 0));
     while reader.by_ref().take(LINE_BYTES_MAX as u64).read_until(b'\n', &mut line).map_err(failed)? > 0 {
-        let is_candidate = std::str::from_utf8(&line).is_ok_and(|line| line.contains(r#""child_run_id""#));
+        let is_candidate = finder.find(&line).is_some();
         // What cannot be read is told by whoever reads all of it.
         let event = is_candidate.then(|| ExchangeEvent::parse(line.trim_ascii_end()).ok()).flatten();
         links.extend(event.and_then(|event| event.child_run_id));

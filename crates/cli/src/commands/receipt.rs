@@ -91,14 +91,11 @@ fn list(args: &ReceiptLsArgs, settings: &Settings, output: &mut Output) -> Outco
         (None, Some(thread)) => show(&read(thread, Wanted::default(), settings)?.records.turns),
         (None, None) => {
             let library = runs::need_library(settings)?;
-            let mut shown = HashSet::new();
-            for run in newest_first(&library)? {
-                match ReadSession::of_store(library.store()?, run, Wanted::default()) {
-                    // A session of several runs is found by each of them.
-                    Ok(read) if shown.insert(read.records.session.id) => show(&read.records.turns),
-                    Ok(_) => {}
+            for session in newest_first(&library)? {
+                match ReadSession::of_library(&library, session, Wanted::default()) {
+                    Ok(read) => show(&read.records.turns),
                     Err(error) => {
-                        tracing::warn!("run {run}: {}", visible(&failure(error).message, Lines::Escape));
+                        tracing::warn!("run {session}: {}", visible(&failure(error).message, Lines::Escape));
                     }
                 }
             }
@@ -115,11 +112,14 @@ fn list(args: &ReceiptLsArgs, settings: &Settings, output: &mut Output) -> Outco
     Ok(Exit::Done)
 }
 
-/// Returns the runs in the order of `steno ls`. Times are only a help for eyes here, never an order of events.
+/// Returns all sessions, also those below others, the newest first. Times are only a help for eyes here, never an order of
+/// events.
 fn newest_first(library: &Library) -> Result<Vec<RunId>, Failure> {
     let mut heads: Vec<&RunHead> = library.heads()?.iter().collect();
     heads.sort_by_cached_key(|head| Reverse(head.started.as_ref().and_then(Timestamp::instant)));
-    Ok(heads.into_iter().map(|head| head.run).collect())
+    let (relations, mut known) = (library.relations()?, HashSet::new());
+    let sessions = heads.into_iter().map(|head| relations.owner(head.run));
+    Ok(sessions.filter(|session| known.insert(*session)).collect())
 }
 
 fn lines(args: &ReceiptTurnArgs, settings: &Settings, output: &mut Output) -> Outcome {

@@ -84,9 +84,18 @@ impl ReadSession {
     /// # Errors
     /// What the journal says.
     pub fn of_store(store: &Store, id: RunId, wanted: Wanted) -> Result<Self, Error> {
+        Self::of_library(&Library::new(Some(store.clone())), id, wanted)
+    }
+
+    /// Reads a session of a library, whose catalog serves for more than one of them.
+    ///
+    /// # Errors
+    /// What the journal says.
+    pub fn of_library(library: &Library, id: RunId, wanted: Wanted) -> Result<Self, Error> {
+        let store = library.store()?;
         let runs = match &wanted.runs {
             Some(runs) => runs.clone(),
-            None => runs_of(store, id)?.into_iter().map(|run| WantedRun::new(run, u64::MAX)).collect(),
+            None => runs_of(library, id)?.into_iter().map(|run| WantedRun::new(run, u64::MAX)).collect(),
         };
         let mut missing = HashMap::new();
         let mut open = |run: &WantedRun| -> Result<Reader, Error> {
@@ -359,8 +368,7 @@ fn session_of(runs: &[RunEvents]) -> Option<RunId> {
 }
 
 /// Returns the runs of the session that an id names.
-fn runs_of(store: &Store, id: RunId) -> Result<Vec<RunId>, Error> {
-    let library = Library::new(Some(store.clone()));
+fn runs_of(library: &Library, id: RunId) -> Result<Vec<RunId>, Error> {
     let relations = library.relations()?;
     let runs = relations.runs_of(relations.owner(id));
     if runs.is_empty() {
