@@ -96,13 +96,14 @@ impl Library {
         Ok(kin)
     }
 
-    /// Warns of runs that are shorter than their seals, and reads the session that they show.
+    /// Reads a session, and warns of its runs that are shorter than their seals.
     fn session_with_warnings(&self, id: RunId, content: Content) -> Result<Session, Error> {
         let store = self.store().map_err(|_| JournalError::NoSuchRun { run: id })?;
+        let session = self.session(id, content)?;
         for run in self.runs_of(id)? {
             warn_of_broken_seals(store, run);
         }
-        self.session(id, content)
+        Ok(session)
     }
 }
 
