@@ -9,7 +9,7 @@ use steno_testkit::{needs, places, shared_dir};
 
 use super::answers::{Shown, Usage, count_shown};
 use super::stores::{MemoryStore, by_session};
-use super::{CAPTURES, each_of, parts};
+use super::{CAPTURES, FILES, each_of, is_long, parts};
 
 /// Up to how many sources every order is tried, and how many orders of more.
 const SOURCES_FOR_ALL: usize = 4;
@@ -190,12 +190,36 @@ fn sources_give_the_same_session_in_whichever_order_they_come() {
     let shared = needs!(shared_dir(), "../shared is absent");
     let mut groups: Vec<Vec<PathBuf>> =
         CAPTURES.iter().flat_map(|place| parts(&shared, place)).map(|part| sources(&part)).collect();
-    for place in ["versions/claude", "versions/codex", "recordings/claude", "recordings/codex"] {
-        let files = parts(&shared, place).into_iter().filter(|path| path.is_file());
-        groups.extend(by_session(files.collect()));
+    for place in FILES {
+        let (files, dirs): (Vec<PathBuf>, Vec<PathBuf>) =
+            parts(&shared, place).into_iter().partition(|path| path.is_file());
+        // A session and its subagents.
+        let below =
+            dirs.iter().flat_map(|dir| places::files_below(dir).into_iter().map(|name| dir.join(name)));
+        let below = below.filter(|path| path.extension().is_some_and(|end| end == "jsonl"));
+        groups.extend(by_session(files.into_iter().chain(below).collect()));
     }
     groups.retain(|sources| sources.len() > 1);
     check_all(&groups, 100);
+}
+
+/// The channels of a session together with checkpoints of its file: too many for every order.
+#[test]
+fn channels_and_checkpoints_give_the_same_session_in_whichever_order_they_come() {
+    let shared = needs!(shared_dir(), "../shared is absent");
+    let dir = tempfile::tempdir().unwrap();
+    let mut captures = vec!["captures/claude/2.1.325/main"];
+    if is_long() {
+        captures.extend(["captures/claude/2.1.325/compact", "captures/codex/0.166.0/exec_main"]);
+    }
+    let group = |part: &&str| {
+        let checkpoints = checkpoints(&longest_source(&shared.join(part)), &dir.path().join(part));
+        // The first checkpoint ends before anything that the stream has too. Nothing ties their turns to each other then, and
+        // they are two until another source has more: it is left out here.
+        sources(&shared.join(part)).into_iter().chain(checkpoints.into_iter().skip(1)).collect()
+    };
+    let groups: Vec<Vec<PathBuf>> = captures.iter().map(group).collect();
+    check_all(&groups, ORDERS_OF_MORE as u64);
 }
 
 /// Cuts a file into checkpoints of a quarter, a half, three quarters and all of it.

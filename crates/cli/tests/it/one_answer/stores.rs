@@ -168,7 +168,10 @@ pub fn by_session(files: Vec<PathBuf>) -> Vec<Vec<PathBuf>> {
     for file in files {
         let store = MemoryStore::new();
         store.import(&file);
-        let sessions = store.sessions();
+        let library = store.library();
+        let heads = library.heads().unwrap().iter();
+        let sessions: Vec<RunId> =
+            heads.flat_map(|head| [Some(head.run), head.parent, head.session]).flatten().collect();
         match groups.iter_mut().find(|(known, _)| sessions.iter().any(|id| known.contains(id))) {
             Some((known, group)) => {
                 known.extend(sessions);
