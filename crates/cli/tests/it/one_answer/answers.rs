@@ -120,6 +120,8 @@ pub struct Answers {
     pub trajectories: BTreeMap<String, Trajectory>,
     /// How many responses `export atif` says that it has written.
     pub exported_responses: u64,
+    /// Whether a session that one of them has begun is not there.
+    pub has_missing: bool,
 }
 
 pub fn number(value: &Value) -> u64 {
@@ -233,6 +235,7 @@ pub fn ask(steno: &Steno, name: &str) -> Answers {
         answers.shown.insert(text(&conversation["run_id"]), count_shown(&conversation));
     }
     for tree in steno.run(&["tree", name, "--json"]).json() {
+        answers.has_missing |= tree.to_string().contains(r#""join":"missing""#);
         count_tree(&tree, &mut answers.trees);
     }
     let dir = tempfile::tempdir().unwrap();

@@ -210,7 +210,9 @@ fn channels_and_checkpoints_give_the_same_session_in_whichever_order_they_come()
     let dir = tempfile::tempdir().unwrap();
     let mut captures = vec!["captures/claude/2.1.325/main"];
     if is_long() {
-        captures.extend(["captures/claude/2.1.325/compact", "captures/codex/0.166.0/exec_main"]);
+        // Not `exec_main` of Codex: beside half a rollout, what the stream of `codex exec` knows of the rest is not added, as it
+        // has no ids. Calls are lost then, until the whole rollout is there.
+        captures.push("captures/claude/2.1.325/compact");
     }
     let group = |part: &&str| {
         let checkpoints = checkpoints(&longest_source(&shared.join(part)), &dir.path().join(part));
