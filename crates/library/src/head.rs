@@ -72,7 +72,7 @@ impl RunHead {
 
     /// Reads the head of a run of a store; `None` when the store does not have it any more.
     pub(crate) fn read(store: &Store, run: RunId) -> Result<Option<Self>, Error> {
-        Self::of_first(run, first_event_if(store, run, |_| true))
+        Self::of_first(run, first_event_if(store, run, |_| true), Self::of)
     }
 
     /// Reads of a run only which runs it names. Most name none, and a glance at the line shows that.
@@ -82,16 +82,22 @@ impl RunHead {
             // A name may be spelled with escapes.
             has("_run_id") || has("\\u")
         };
-        Self::of_first(run, first_event_if(store, run, may_name_runs))
+        Self::of_first(run, first_event_if(store, run, may_name_runs), Self::links_of)
+    }
+
+    fn links_of(first: &ExchangeEvent) -> Self {
+        let session = session_run_id(first).filter(|session| *session != first.run_id);
+        Self { parent: first.parent_run_id, session, ..Self::unknown(first.run_id) }
     }
 
     fn of_first(
         run: RunId,
         first: Result<Option<ExchangeEvent>, JournalError>,
+        make: fn(&ExchangeEvent) -> Self,
     ) -> Result<Option<Self>, Error> {
         match first {
             Ok(first) => Ok(Some(match first.filter(|first| first.run_id == run) {
-                Some(first) => Self::of(&first),
+                Some(first) => make(&first),
                 None => Self::unknown(run),
             })),
             Err(JournalError::NoSuchRun { .. }) => Ok(None),

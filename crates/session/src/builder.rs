@@ -1,5 +1,6 @@
 //! Folds events into a session, one pass, no event makes it fail.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 
 use steno_model::json::{JsonString, RawJson};
@@ -234,8 +235,8 @@ impl SessionBuilder {
             "compaction" => {
                 self.grouping.end();
                 self.turns.fact(turn, incoming);
-                let named = incoming.fields.json("response");
-                let named = named.and_then(|id| self.grouping.named(&response_key(&id, incoming.at.run)));
+                let named = incoming.fields.json_text("response");
+                let named = named.and_then(|id| self.grouping.named(&response_key(id, incoming.at.run)));
                 if let Some(summary) = named {
                     self.responses[summary.0].is_compaction = true;
                 }
@@ -474,8 +475,8 @@ pub(crate) fn copied_from(event: &ExchangeEvent) -> Option<JsonString> {
 }
 
 /// Names a response: by the provider's id, else by a number that its run alone knows.
-pub(crate) fn response_key(id: &RawJson, run: RunNumber) -> String {
-    if id.as_str().starts_with('"') { id.as_str().to_owned() } else { format!("{}#{}", run.0, id.as_str()) }
+pub(crate) fn response_key(id: &str, run: RunNumber) -> Cow<'_, str> {
+    if id.starts_with('"') { Cow::Borrowed(id) } else { Cow::Owned(format!("{}#{id}", run.0)) }
 }
 
 fn is_number(json: &RawJson) -> bool {

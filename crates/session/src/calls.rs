@@ -299,7 +299,10 @@ enum OutcomeRank {
     None,
     Unknown,
     Strange,
-    Known { is_router: bool, word: OutcomeWord },
+    Known {
+        is_router: bool,
+        word: OutcomeWord,
+    },
     Denied,
     /// The router's `ok`.
     RouterOk,

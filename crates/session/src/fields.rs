@@ -54,6 +54,14 @@ impl<'a> PayloadFields<'a> {
         self.raw(name).map(RawJson::from_raw)
     }
 
+    /// Takes the field called `name` when it is a string. Most records say what is known, and that is not copied again.
+    pub(crate) fn renew(&self, name: &str, known: &mut Option<JsonString>) {
+        let Some(raw) = self.raw(name) else { return };
+        if known.as_ref().is_none_or(|known| known.as_raw() != raw.get()) {
+            *known = JsonString::from_raw(raw).or(known.take());
+        }
+    }
+
     /// Returns the names of all fields, in order.
     #[must_use]
     pub fn names(&self) -> Vec<String> {

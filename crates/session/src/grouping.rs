@@ -64,7 +64,9 @@ impl Grouping {
 
     /// Names a response.
     pub(crate) fn name(&mut self, id: &str, response: ResponseId) {
-        self.by_id.insert(id.to_owned(), response);
+        if self.by_id.get(id) != Some(&response) {
+            self.by_id.insert(id.to_owned(), response);
+        }
     }
 
     /// Says where a record belongs that names no response.

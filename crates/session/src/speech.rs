@@ -56,22 +56,25 @@ impl SessionBuilder {
             self.turns.said(incoming);
             return;
         }
-        let id = fields.json("response").filter(|id| !id.is_null());
+        let id = fields.json_text("response").filter(|id| *id != "null");
+        let key = id.map(|id| response_key(id, incoming.at.run));
         let adds = blocks.first();
         let adds = adds.map(|block| if block.is("tool_use") { Adds::Call } else { Adds::Words });
-        let response = self.response_for(incoming, id.as_ref(), adds);
+        let response = self.response_for(incoming, key.as_deref(), adds);
         self.turns.said(incoming);
         if !blocks.is_empty() {
             self.turns.fact(incoming.turn, incoming);
             self.words(incoming, response);
         }
         let known = &mut self.responses[response.0];
-        known.model = fields.string("model").or(known.model.take());
-        known.stop_reason = fields.string("stop_reason").or(known.stop_reason.take());
+        fields.renew("model", &mut known.model);
+        fields.renew("stop_reason", &mut known.stop_reason);
         known.phase = known.phase.take().or_else(|| fields.json("phase"));
-        if let Some(id) = id {
-            self.grouping.name(&response_key(&id, incoming.at.run), response);
-            known.id = Some(id);
+        if let (Some(id), Some(key)) = (id, key) {
+            self.grouping.name(&key, response);
+            if known.id.as_ref().is_none_or(|known| known.as_str() != id) {
+                known.id = fields.json("response");
+            }
             known.origin = ResponseOrigin::Response;
         }
         if let Some(usage) = usage {
@@ -144,15 +147,9 @@ impl SessionBuilder {
         true
     }
 
-    /// Finds the response that a record belongs to, or begins one. A record that adds nothing is usage.
-    fn response_for(
-        &mut self,
-        incoming: &Incoming<'_>,
-        id: Option<&RawJson>,
-        adds: Option<Adds>,
-    ) -> ResponseId {
-        let key = id.map(|id| response_key(id, incoming.at.run));
-        if let Some(known) = key.and_then(|key| self.grouping.named(&key)) {
+    /// Finds the response that a record belongs to, by its key if it has one, or begins one. A record that adds nothing is usage.
+    fn response_for(&mut self, incoming: &Incoming<'_>, key: Option<&str>, adds: Option<Adds>) -> ResponseId {
+        if let Some(known) = key.and_then(|key| self.grouping.named(key)) {
             return known;
         }
         let copied_from = copied_from(incoming.event);
@@ -164,7 +161,7 @@ impl SessionBuilder {
         if self.grouping.now().is_some_and(|now| is_elsewhere(&self.responses[now.0])) {
             self.grouping.end();
         }
-        let belongs = match (adds, id) {
+        let belongs = match (adds, key) {
             (None, _) => self.grouping.usage(self.runs[incoming.at.run.0].usage_may_lead()),
             (Some(adds), None) => self.grouping.more(adds),
             (Some(_), Some(_)) => Belongs::ToNone,

@@ -20,8 +20,10 @@ pub(crate) struct TurnUsage {
 }
 
 struct Response {
+    /// The provider's id.
+    id: Option<RawJson>,
     usage: Usage,
-    /// The last report as it was written. Most responses have several records with the same one.
+    /// The last report as it was written.
     written: RawJson,
     is_final: bool,
 }
@@ -29,17 +31,31 @@ struct Response {
 impl TurnUsage {
     /// Takes what a message says of usage.
     pub(crate) fn take(&mut self, fields: &PayloadFields<'_>) {
-        let Some(report) = fields.json("usage") else { return };
+        let Some(report) = fields.json_text("usage") else { return };
         match fields.text("usage_scope").as_deref() {
             // The turn's own is kept as it is.
-            Some("turn") => self.turn = Usage::read(&report).or(self.turn.take()),
-            None | Some("response") => self.respond(report, fields),
+            Some("turn") => {
+                let report = fields.json("usage");
+                self.turn = report.and_then(|report| Usage::read(&report)).or(self.turn.take());
+            }
+            None | Some("response") if self.repeats_last(report, fields) => {}
+            None | Some("response") => self.respond(fields),
             // A session's total says nothing of one turn.
             Some(_) => {}
         }
     }
 
-    fn respond(&mut self, report: RawJson, fields: &PayloadFields<'_>) {
+    /// Tells whether a record says of the last response what is known already. Most responses have several such records.
+    fn repeats_last(&mut self, report: &str, fields: &PayloadFields<'_>) -> bool {
+        let Some(last) = self.responses.last_mut() else { return false };
+        let is_same = last.id.as_ref().is_some_and(|id| Some(id.as_str()) == fields.json_text("response"))
+            && last.written.as_str() == report;
+        last.is_final |= is_same && fields.is_true("final");
+        is_same
+    }
+
+    fn respond(&mut self, fields: &PayloadFields<'_>) {
+        let Some(report) = fields.json("usage") else { return };
         let name = response_name(fields);
         let is_final = fields.is_true("final");
         let known = name.as_ref().and_then(|name| self.named.get(name)).map(|at| &mut self.responses[*at]);
@@ -54,10 +70,11 @@ impl TurnUsage {
             return;
         }
         let Some(usage) = Usage::read_once_each(&report) else { return };
+        let id = name.as_ref().filter(|(kind, _)| *kind == NameKind::Id).map(|(_, id)| id.clone());
         if let Some(name) = name {
             self.named.insert(name, self.responses.len());
         }
-        self.responses.push(Response { usage, written: report, is_final });
+        self.responses.push(Response { id, usage, written: report, is_final });
     }
 
     /// Returns the name of each response.

@@ -4,6 +4,8 @@
 //! another one; in the last case its time is that of its own last fact, and what waits then says how it ended. One that is
 //! still open is taken for completed when the model's last response says that it was the last one.
 
+use std::borrow::Cow;
+
 use steno_model::Timestamp;
 use steno_model::json::JsonString;
 
@@ -165,18 +167,19 @@ impl Turns {
     pub(crate) fn said(&mut self, incoming: &Incoming<'_>) {
         let Some(turn) = incoming.turn else { return };
         let Incoming { fields, blocks, .. } = incoming;
-        let response = fields.json("response").filter(|id| !id.is_null());
-        let response = response.map(|id| response_key(&id, incoming.at.run));
+        let response = fields.json_text("response").filter(|id| *id != "null");
+        let response = response.map(|id| response_key(id, incoming.at.run));
         let last = &mut self.all[turn.0].last_said;
-        let is_same = last.as_ref().is_some_and(|last| last.response.is_some() && last.response == response);
+        let known = last.as_ref().and_then(|last| last.response.as_deref());
+        let is_same = known.is_some() && known == response.as_deref();
         if !is_same && !blocks.is_empty() {
-            *last = Some(LastSaid { response, ..LastSaid::default() });
+            *last = Some(LastSaid { response: response.map(Cow::into_owned), ..LastSaid::default() });
         } else if !is_same {
             return;
         }
         let Some(last) = last else { return };
-        last.stop_reason = fields.string("stop_reason").or(last.stop_reason.take());
-        last.model = fields.string("model").or(last.model.take());
+        fields.renew("stop_reason", &mut last.stop_reason);
+        fields.renew("model", &mut last.model);
         last.has_words |= !blocks.iter().all(|block| block.is("thinking"));
     }
 

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::fmt;
+use std::sync::Arc;
 
 use serde_json::value::RawValue;
 
@@ -14,9 +15,10 @@ const UNIT_ESCAPE_BYTES: usize = 6;
 /// A JSON string as the token it came in, quotes included.
 ///
 /// Rust's `String` cannot hold a lone surrogate, and decoding followed by encoding would respell escapes; the token
-/// comes out as it went in. [`JsonString::to_text`] decodes it for people.
+/// comes out as it went in. [`JsonString::to_text`] decodes it for people. A clone shares the token: times and paths are
+/// handed on from event to fact to view.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct JsonString(Box<str>);
+pub struct JsonString(Arc<str>);
 
 impl JsonString {
     /// Encodes `text` as a JSON string.

@@ -59,10 +59,24 @@ struct Candidate {
 
 /// Chooses what tells the cost of a turn. The order of the reports changes nothing that is counted.
 pub(crate) fn choose(reports: &[TurnReport<'_>]) -> Choice {
+    if let [report] = reports {
+        return of_one(report);
+    }
     let turn = TurnView::of(reports);
     let candidates = [turn.final_with_ids(), turn.finals(), turn.total(), turn.lower_bound()];
     let chosen = candidates.into_iter().flatten().reduce(Candidate::unless_cut_off);
     chosen.map_or(Choice::Nothing, |chosen| chosen.choice)
+}
+
+/// Chooses what tells the cost of a turn that one run alone has.
+fn of_one(report: &TurnReport<'_>) -> Choice {
+    let keys = keys(report);
+    let is_whole = !keys.is_empty() && report.responses.iter().all(|response| response.is_final);
+    match (is_whole, report.total) {
+        (false, Some(_)) => Choice::Total { place: 0, responses: keys.len().max(1) },
+        (_, None) if keys.is_empty() => Choice::Nothing,
+        (_, _) => Choice::Responses { keys, is_lower_bound: !is_whole },
+    }
 }
 
 /// What all runs say of a turn.
@@ -200,6 +214,20 @@ fn keys(report: &TurnReport<'_>) -> Vec<usize> {
 }
 
 fn each_once(keys: impl Iterator<Item = usize>) -> Vec<usize> {
-    let mut seen = HashSet::new();
-    keys.filter(|key| seen.insert(*key)).collect()
+    const FEW: usize = 16;
+    let (mut each, mut seen) = (Vec::new(), HashSet::new());
+    for key in keys {
+        // Most turns have a few, and need no set.
+        let is_new = if each.len() < FEW { !each.contains(&key) } else { !seen.contains(&key) };
+        if !is_new {
+            continue;
+        }
+        each.push(key);
+        if each.len() == FEW {
+            seen.extend(each.iter().copied());
+        } else if each.len() > FEW {
+            seen.insert(key);
+        }
+    }
+    each
 }

@@ -123,7 +123,7 @@ fn receipts(library: &Library, session: RunId) -> Value {
 
 /// Takes away what depends on which run a fact was read from: ids of runs, numbers of events, and what is made of these.
 pub fn without_places(value: &mut Value) {
-    const PLACES: [&str; 15] = [
+    const PLACES: [&str; 18] = [
         "run",
         "runs",
         "seq",
@@ -133,6 +133,9 @@ pub fn without_places(value: &mut Value) {
         "seq_started",
         "seq_completed",
         "seq_last",
+        "run_started",
+        "run_completed",
+        "run_last",
         "first_seq",
         "last_seq",
         "event_count",
