@@ -123,13 +123,16 @@ impl SessionBuilder {
         }
         self.runs[0].note(event);
         let fields = PayloadFields::of(event);
-        self.usage.push(event, &fields);
+        if self.content == Content::Whole {
+            self.usage.push(event, &fields);
+        }
         self.take_read(RunNumber::MAIN, event, fields, false);
     }
 
     /// Takes what an event says of usage.
     pub(crate) fn use_tokens(&mut self, event: &ExchangeEvent) {
-        if event.event_type.known().is_some_and(UsageBuilder::may_tell) {
+        let is_wanted = self.content == Content::Whole;
+        if is_wanted && event.event_type.known().is_some_and(UsageBuilder::may_tell) {
             self.usage.push(event, &PayloadFields::of(event));
         }
     }

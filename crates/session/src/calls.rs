@@ -29,8 +29,8 @@ pub(crate) struct Reported {
 pub enum Content {
     /// Everything is kept.
     Whole,
-    /// Everything but what went into calls and came out of them. A session's outputs are large.
-    WithoutOutputs,
+    /// What receipts need: without what went into calls and came out of them, and without the sum of the session's usage.
+    ForReceipts,
 }
 
 impl Calls {

@@ -14,7 +14,7 @@ use super::progress::{self, Progress};
 use super::shapes::is_odd_line;
 use super::waiting::{Waiting, Waits};
 use super::wire::{AgentInput, Line};
-use super::{CHANNEL, PROVIDER, UNTYPED, facts, user};
+use super::{CARRIES_WITHOUT_APPROVALS, CHANNEL, PROVIDER, UNTYPED, facts, user};
 use crate::adapter::{Mapper, Read, Record, Source};
 use crate::emit::{About, Emit, push};
 use crate::heard::{Lately, hash_of};
@@ -22,6 +22,10 @@ use crate::run::{Run, derived_run_id, run_id_of};
 use crate::wire::{NoObject, RawField as _, object, parse};
 
 static ABOUT: About = CHANNEL;
+
+/// The first version seen whose files say how each call was accepted. Where they do not, that nobody was asked is not known.
+const TELLS_APPROVALS: [u32; 3] = [2, 1, 325];
+static WITHOUT_APPROVALS: About = About { carries: CARRIES_WITHOUT_APPROVALS, ..CHANNEL };
 
 /// Records that say nothing of the work: Claude Code's own memory aids, copies of what stands elsewhere, and progress
 /// that a result follows (a subagent's is read all the same). `docs/adapters/claude.md` says why for each.
@@ -356,7 +360,12 @@ pub(super) fn begin(run: &mut Run, line: &Line<'_>, emit: &mut Emit<'_>) {
     let mut extra = Extra::default();
     push(&mut extra, "cwd", line.cwd.json());
     push(&mut extra, "forked_from", line.forked_from.and_then(|from| from.session_id.json()));
-    emit.begin(run, line.version.string().as_ref(), extra);
+    let version = line.version.string();
+    let is_told = version.as_ref().is_some_and(|version| tells_approvals(&version.to_text()));
+    if !is_told && emit.channel() == ABOUT.channel {
+        emit.set_about(&WITHOUT_APPROVALS);
+    }
+    emit.begin(run, version.as_ref(), extra);
 }
 
 /// Takes note of the session that the line itself names, which is another one in a line that was copied.
@@ -440,4 +449,32 @@ fn assistant(agent: &mut Agent, line: &Line<'_>, emit: &mut Emit<'_>) -> Read {
 fn prompt_of(input: &RawJson) -> Option<u64> {
     let input = input.read::<&RawValue>().ok().and_then(object::<AgentInput<'_>>);
     input.and_then(|input| input.prompt.text()).map(|prompt| hash_of(&*prompt))
+}
+
+/// Tells whether files of a version say how calls were accepted.
+fn tells_approvals(version: &str) -> bool {
+    let mut parts = version.split('.').map(str::parse::<u32>);
+    let mut part = || parts.next().and_then(Result::ok);
+    let (Some(major), Some(minor), Some(patch)) = (part(), part(), part()) else { return false };
+    [major, minor, patch] >= TELLS_APPROVALS
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_tell_approvals_from_a_version_on() {
+        for (version, want) in [
+            ("2.1.325", true),
+            ("2.1.400", true),
+            ("2.2.0", true),
+            ("2.1.324", false),
+            ("2.0.999", false),
+            ("1.9", false),
+            ("odd", false),
+        ] {
+            assert_eq!(tells_approvals(version), want, "{version}");
+        }
+    }
 }

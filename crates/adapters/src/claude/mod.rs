@@ -49,6 +49,10 @@ const CHANNEL: About = About {
     detail_name: "sdk_entry",
 };
 
+/// What session files of older versions show.
+const CARRIES_WITHOUT_APPROVALS: &[&str] =
+    &["prompts", "calls", "results", "thinking", "usage", "retries", "compaction", "subagents"];
+
 /// Reads a session file, of the main agent or of a subagent.
 #[must_use]
 pub fn disk(source: Source) -> Adapter {

@@ -103,6 +103,11 @@ impl<'a> Emit<'a> {
         self.about = about;
     }
 
+    /// Returns the channel that a run which begins with the record is of.
+    pub(crate) fn channel(&self) -> &'static str {
+        self.about.channel
+    }
+
     /// Tells whether the record has given an event already.
     pub(crate) fn has_written(&self) -> bool {
         self.part > 0

@@ -160,7 +160,7 @@ impl ReadSession {
             }
             let builder = builder.get_or_insert_with(|| {
                 named = session_run_id(&event);
-                SessionBuilder::new(event.run_id, Content::WithoutOutputs)
+                SessionBuilder::new(event.run_id, Content::ForReceipts)
             });
             builder.push(&event);
         };
@@ -195,7 +195,7 @@ impl ReadSession {
     /// Makes one session of runs, in their order.
     fn of_runs(runs: Vec<RunEvents>, wanted: Wanted) -> Result<Self, Error> {
         let session = session_of(&runs).ok_or_else(no_events)?;
-        let records = Records::of(merge_by_ids(session, &runs, Content::WithoutOutputs));
+        let records = Records::of(merge_by_ids(session, &runs, Content::ForReceipts));
         Ok(Self { records, runs, provers: Vec::new(), missing: HashMap::new(), unplaced: None, wanted })
     }
 
