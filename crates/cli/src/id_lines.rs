@@ -49,13 +49,17 @@ impl IdMarks {
 }
 
 /// Marks the id in the words that name a run, `run 550e8400-…`, and dims the rest of them. Where they have only the beginning
-/// of an id, they get the part that is enough.
-pub fn marked_name(words: &str, index: &IdIndex<RunId>) -> Option<String> {
+/// of an id, they get the part that is enough: the run is one of those that are shown.
+pub fn marked_name(words: &str, index: &IdIndex<RunId>, is_shown: impl Fn(RunId) -> bool) -> Option<String> {
     const SHORT_CHARS: usize = 8;
     let dim = Style::new().dimmed();
     let (word, id) = words.rsplit_once("run ").map(|(before, id)| (format!("{before}run "), id))?;
     let short = id.strip_suffix('…');
-    let [(whole, meaning)] = index.beginning_with(short.unwrap_or(id))[..] else { return None };
+    let mut found = index.beginning_with(short.unwrap_or(id));
+    if found.len() > 1 {
+        found.retain(|(_, run)| is_shown(*run));
+    }
+    let [(whole, meaning)] = found[..] else { return None };
     let part = index.shortest(whole, meaning);
     let shown = match (short, part) {
         (None, _) => marked(whole, part),
@@ -140,18 +144,20 @@ mod tests {
         let (bold, dim) = (Style::new().bold(), Style::new().dimmed());
         let plain = |words: &str| {
             let styles = [bold, dim];
-            let marked = marked_name(words, &index)?;
+            let marked = marked_name(words, &index, |run| run.to_string() == ids[1])?;
             Some(styles.iter().fold(marked, |text, style| {
                 text.replace(&style.render().to_string(), "").replace(&style.render_reset().to_string(), "")
             }))
         };
         assert_eq!(plain("run 550e8400…").as_deref(), Some("run 550e8400…"));
         assert_eq!(plain("child run 01a1de16-d6d8…").as_deref(), Some("child run …f4bdcc9a"));
+        // Two begin so, and one of them is shown.
+        assert_eq!(plain("child run 01a1de16…").as_deref(), Some("child run …f4bdcc9a"));
         let whole = format!("run {}", ids[0]);
         assert_eq!(plain(&whole).as_deref(), Some(whole.as_str()));
-        let marked = marked_name(&whole, &index).unwrap();
+        let marked = marked_name(&whole, &index, |_| true).unwrap();
         assert!(marked.ends_with(&format!("{bold}0a1a{bold:#}")), "{marked:?}");
-        for other in ["run 01a1de16…", "run 9999", "── turn-0001", "copied from run 77777777-0000"] {
+        for other in ["run 9999", "── turn-0001", "copied from run 77777777-0000"] {
             assert_eq!(plain(other), None, "{other}");
         }
     }

@@ -125,10 +125,13 @@ fn detail(event: &ExchangeEvent) -> String {
         Payload::Tool(tool) => {
             let said = [&tool.output, &tool.input].into_iter().flatten().find(|value| !value.is_null());
             let said = said.map(RawJson::as_str).map(text_of).unwrap_or_default();
+            let outcome = tool.extra.get("outcome").map(|outcome| text_of(outcome.as_str()));
+            let word = outcome.filter(|word| ["denied", "interrupted"].contains(&word.as_str()));
+            let word = word.as_deref().unwrap_or("failed");
             match tool.error.as_ref().map(JsonString::as_raw).map(text_of) {
                 // Agents give the output of a failed call as the reason why it failed.
-                Some(error) if error.trim() == said.trim() => format!("{} failed: {error}", tool.name),
-                Some(error) => format!("{} failed: {error} {said}", tool.name),
+                Some(error) if error.trim() == said.trim() => format!("{} {word}: {error}", tool.name),
+                Some(error) => format!("{} {word}: {error} {said}", tool.name),
                 None => format!("{} {said}", tool.name),
             }
         }

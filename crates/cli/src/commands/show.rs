@@ -1,5 +1,7 @@
 //! `steno show`: shows a run as a conversation, and its child runs after it.
 
+use std::collections::BTreeSet;
+
 use anstyle::{AnsiColor, Style};
 use steno_library::split_event;
 use steno_model::{RunId, Seq};
@@ -54,8 +56,10 @@ pub fn run(args: &ShowArgs, settings: &Settings, output: &mut Output) -> Outcome
     };
     let mut related = Related::read(name, settings)?;
     let ids = related.ids.clone();
+    let shown: BTreeSet<RunId> = related.sessions.keys().copied().collect();
     let paint_ids = |tone, words: &str| {
-        let marked = if tone == Tone::Frame { marked_name(words, &ids) } else { None };
+        let marked =
+            if tone == Tone::Frame { marked_name(words, &ids, |run| shown.contains(&run)) } else { None };
         marked.unwrap_or_else(|| paint(tone, words))
     };
     let mut reported = related.joined.reported();

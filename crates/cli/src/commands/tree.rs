@@ -24,7 +24,11 @@ pub fn run(args: &ViewArgs, settings: &Settings, output: &mut Output) -> Outcome
         }
     } else {
         let paint_ids = |tone, words: &str| {
-            let marked = if tone == Tone::Frame { marked_name(words, &related.ids) } else { None };
+            let marked = if tone == Tone::Frame {
+                marked_name(words, &related.ids, |run| related.sessions.contains_key(&run))
+            } else {
+                None
+            };
             marked.unwrap_or_else(|| paint(tone, words))
         };
         let absent = if related.is_of_agents { "not read" } else { "missing" };

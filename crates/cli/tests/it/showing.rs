@@ -262,3 +262,33 @@ fn a_transcript_file_is_read_without_a_store() {
         assert!(!steno.store().exists(), "{name}: reading makes no store");
     }
 }
+
+#[test]
+fn what_was_denied_or_interrupted_is_called_so_by_every_view() {
+    let steno = Steno::new();
+    let call = |id: &str| {
+        json!({"type": "tool.call", "path": "turn-0001", "payload": {"name": "Bash", "call_id": id,
+            "input": {"command": "ls"}, "output": null, "fidelity": "agent_emitted"}})
+    };
+    let result = json!({"type": "tool.result", "path": "turn-0001", "payload": {"name": "Bash", "call_id": "c1",
+        "input": null, "output": "no", "error": "no", "outcome": "denied", "fidelity": "agent_emitted"}});
+    steno.recorded(
+        RUN,
+        &[
+            json!({"type": "step.started", "path": "turn-0001", "payload": {"name": "turn-0001", "kind": "turn"}}),
+            call("c1"),
+            result,
+            json!({"type": "step.completed", "path": "turn-0001",
+                "payload": {"name": "turn-0001", "kind": "turn", "error": "interrupted", "ended_by": "interrupt"}}),
+        ],
+    );
+    let said = |args: &[&str]| steno.run(args).out;
+    let (events, show, tree) = (said(&["events", RUN]), said(&["show", RUN]), said(&["tree", RUN]));
+    assert!(events.contains("Bash denied: no") && !events.contains("Bash failed"), "{events}");
+    assert!(show.contains("denied: no"), "{show}");
+    assert!(tree.contains("1 call (1 denied)"), "{tree}");
+    for turn in [&show, &tree] {
+        assert!(turn.contains("interrupted") && !turn.contains("failed: interrupted"), "{turn}");
+    }
+    assert_eq!(steno.run(&["receipt", "ls", "--json"]).json()[0]["status"], "interrupted");
+}

@@ -153,8 +153,10 @@ impl Writer<'_> {
         let mut parts = vec![(Tone::Frame, format!("── {}", name_of(&turn.path)))];
         let began = turn.started_at.as_ref().map(ToString::to_string);
         parts.extend(began.map(|time| (Tone::Frame, visible(&time, Lines::Escape).into_owned())));
-        if turn.state != State::Completed {
-            parts.push(end(turn.state, turn.error.as_ref()));
+        match turn.status {
+            "completed" => {}
+            "interrupted" => parts.push((Tone::Failed, turn.status.to_owned())),
+            _ => parts.push(end(turn.state, turn.error.as_ref())),
         }
         self.copied_from = copied_from(turn);
         parts.extend(self.copied_from.map(|run| (Tone::Frame, format!("copied from run {run}"))));

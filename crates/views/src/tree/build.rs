@@ -6,7 +6,7 @@ use steno_model::CallId;
 use steno_model::json::{JsonString, RawJson};
 use steno_session::{
     At, Block, Call, Message, Outcome, PayloadFields, Session, Speaker, Step as SessionStep,
-    StepId as SessionStepId,
+    StepId as SessionStepId, TurnStatus,
 };
 
 use super::{Counts, Link, RunTree, Step, StepId};
@@ -126,6 +126,7 @@ fn shown(session: &Session, step: &SessionStep, tools: &HashMap<String, &JsonStr
         ended_at: step.ended_at.clone(),
         state: step.state,
         error: step.error.clone(),
+        is_interrupted: turn.is_some_and(|turn| turn.status == TurnStatus::Interrupted),
         child_run_id: step.child_run_id,
         counts: Counts::default(),
     };

@@ -80,6 +80,8 @@ pub struct Step {
     pub state: State,
     /// Why it failed.
     pub error: Option<JsonString>,
+    /// Whether it is a turn that was stopped, which is a way to fail.
+    pub is_interrupted: bool,
     /// The run that it calls.
     pub child_run_id: Option<RunId>,
     /// What is located in it.

@@ -282,6 +282,7 @@ impl LineWriter<'_> {
         match step.state {
             State::Open => self.add(&mut line, Tone::Open, "open"),
             State::Completed => {}
+            State::Failed if step.is_interrupted => self.add(&mut line, Tone::Failed, "interrupted"),
             State::Failed => self.add(&mut line, Tone::Failed, &self.failed(step.error.as_ref())),
         }
         line
