@@ -203,6 +203,10 @@ def ids_of(event, turn, counts):
         counts[key] = counts.get(key, 0) + 1
         return (*key, counts[key])
 
+    def by_call(*what, apart=""):  # the n-th in its turn, and the n-th in its run
+        in_turn = [("turn of", turn, *what, numbered("in turn", turn, apart, *what)[-1])] if turn else []
+        return in_turn + [(*what, numbered("in run", apart, *what)[-1])]
+
     payload, call = event.payload, word(event.payload.get("tool_call_id"))
     message, kind = word(payload.get("id")), event.kind()
     known = [] if message is None else [("message", message)]
@@ -212,16 +216,16 @@ def ids_of(event, turn, counts):
         return ids_of_words(event, known, numbered)
     if event.type in ("tool.call", "tool.result"):
         call, who = word(payload.get("call_id")), word(payload.get("fidelity"), "")
-        return ([], False) if call is None else ([(event.type, call, numbered(event.type, call, who)[-1])], True)
+        return ([], False) if call is None else (by_call(event.type, call, apart=who), True)
     if event.type in ("step.call_workflow.started", "step.call_workflow.completed"):
         child = word(inside(event.record, "child_run_id"))
         known = [] if child is None else [("child", child, event.is_end())]
-        known += [] if call is None else [("child of", call, event.is_end())]
+        known += [] if call is None else by_call("child of", call, event.is_end())
         return known, bool(known)
     if kind == "turn":
         return [("turn", turn, event.is_end())], True
     if kind == "approval" and call is not None:
-        return [numbered("approval", call, event.is_end())], True
+        return by_call("approval", call, event.is_end()), True
     if kind == "amend" and call is not None:
         return [numbered("amend", call, event.text_of("result"))], True
     return [], False
@@ -242,11 +246,15 @@ def ids_of_words(event, known, numbered):
     return known + [numbered("use", *calls)], True
 
 
+MAY_RETURN = "tool.call", "tool.result", "approval", "use", "child of"  # an agent may use the id of a call again
+
+
 class Line:
     """The facts of all runs in one order: that of the first run."""
 
     def __init__(self, runs):
         self.nodes, self.known, self.turn_of_id, self.paths, self.turn_ids = [], {}, {}, set(), {}
+        self.has_id = set()  # the turns whose provider's id is known
         for event in runs[0].events:
             self.note_turn(event, event.path)
         counts = {}
@@ -264,9 +272,21 @@ class Line:
     def note_turn(self, event, path):
         if event.type == "step.started" and event.kind() == "turn":
             turn_id = word(event.payload.get("turn_id"))
-            if turn_id is not None:
-                self.turn_ids.setdefault(turn_id, path)
+            self.name_turn(turn_id, path)
             self.paths.add(path)
+
+    def name_turn(self, turn_id, path):
+        if turn_id is not None:
+            self.turn_ids.setdefault(turn_id, path)
+            self.has_id.add(path)
+
+    def find(self, ids, turn):
+        """The node of one of these ids. That of a call which another turn has is another call's."""
+        for key in ids:
+            elsewhere = key[0] in MAY_RETURN and turn is not None and self.turn_of_id.get(key, turn) != turn
+            if key in self.known and not elsewhere:
+                return self.known[key]
+        return None
 
     def learn(self, ids, turn, node):
         for key in ids:
@@ -282,12 +302,20 @@ class Line:
             turn_id = word(start.payload.get("turn_id"))
             if turn_id in self.turn_ids:
                 places[start.path] = self.turn_ids[turn_id]
+        turn_ids = {}
+        for start in starts:
+            turn_ids.setdefault(start.path, word(start.payload.get("turn_id")))
+        counts = {}
         for event in run.events:
-            path = nearest(event.path, begun)
-            if path is not None and path not in places:
-                ids = ids_of(event, "", {})[0]
-                known = next((self.turn_of_id[key] for key in ids if key in self.turn_of_id), None)
-                places |= {path: known} if known is not None else {}
+            path, ids = nearest(event.path, begun), ids_of(event, "", counts)[0]
+            if path is None or path in places:
+                continue
+            ids = [key for key in ids if key[0] not in MAY_RETURN or (*key[:-1], 2) not in self.known]
+            known = next((self.turn_of_id[key] for key in ids if key in self.turn_of_id), None)
+            # Turns with different ids are two turns.
+            if known is not None and not (known in self.has_id and turn_ids[path] is not None):
+                self.name_turn(turn_ids[path], known)
+                places[path] = known
         for start in starts:
             if start.path not in places:
                 free = f"{start.path}@{run.channel or 'other'}"
@@ -299,6 +327,7 @@ class Line:
 
     def add(self, number, run):
         (places, own), counts, last = self.place_turns(run), {}, self.nodes[0]
+        now, in_turn = None, {}  # the turn that began last, and the last fact of each turn
         for event in run.events:
             if event.type in ("run.started", "run.completed"):
                 continue
@@ -306,17 +335,24 @@ class Line:
             path = event.path if begun is None else places[begun] + event.path[len(begun):]
             turn = nearest(path, self.paths)
             ids, stands_alone = ids_of(event, turn or "", counts)
-            found = next((self.known[key] for key in ids if key in self.known), None)
-            if found:
-                last = found
-                last.again.append((number, event, path, False))
+            node = self.find(ids, turn)
+            if event.type == "step.started" and event.kind() == "turn":
+                now = turn
+            before = last if turn is None else in_turn.get(turn) or self.known.get(("turn", turn, False)) or last
+            if node:
+                node.again.append((number, event, path, False))
             elif turn is None or turn in own or stands_alone:
                 node = Node(number, event, path)
-                node.next, last.next, last = last.next, node, node
+                node.next, before.next = before.next, node
                 self.learn(ids, turn, node)
             else:
                 is_usage = event.type == "message.assistant" and "usage" in event.payload
-                last.again.append((number, event, path, not is_usage))
+                before.again.append((number, event, path, not is_usage))
+                continue
+            if turn is not None:
+                in_turn[turn] = node
+            if turn is None or now is None or turn == now:
+                last = node
 
     def __iter__(self):
         """Every event with its run, its path in the session, whether it is told again, and whether it is left out."""
@@ -408,6 +444,7 @@ class Turn:
         self.has_settings = "settings" in event.payload
         self.events, self.left_out, self.others, self.thoughts = [], [], [], []
         self.status, self.ended_by, self.ended_at, self.error = "in_progress", None, None, None
+        self.is_end_inferred = False
         self.last, self.last_error, self.said, self.reports = None, None, None, {}
         self.sandbox_denials = 0
 
@@ -435,6 +472,7 @@ class Turn:
         if self.ended_by and is_again:
             return
         self.error, self.ended_at = error_of(event.payload), event.time
+        self.is_end_inferred = event.record.get("ts_inferred") is True
         self.status = "completed" if self.error is None else (
             "interrupted" if self.error in ("interrupted", "aborted") else "failed")
         ended_by = event.payload.get("ended_by")
@@ -444,6 +482,8 @@ class Turn:
         """What the record leaves open: the end of a turn that the next prompt ended, and of one that is the last."""
         said = self.said or {"stop": None, "model": None, "has_words": False}
         is_last_word = said["stop"] in LAST_STOPS and said["model"] != "<synthetic>" and said["has_words"]
+        if self.is_end_inferred:
+            self.ended_at = self.last or self.ended_at
         if self.ended_by == "prompt" and self.error is None:
             self.ended_at = self.last or self.ended_at
             if is_waiting or self.last_error is not None:

@@ -37,6 +37,8 @@ struct TurnFold {
     /// The error that is its last fact.
     last_error: Option<JsonString>,
     is_ended: bool,
+    /// Whether the time of its end was taken from elsewhere.
+    end_is_inferred: bool,
     /// The model's last response.
     last_said: Option<LastSaid>,
     /// What it cost, as each run tells it.
@@ -103,6 +105,7 @@ impl Turns {
             last: None,
             last_error: None,
             is_ended: false,
+            end_is_inferred: false,
             last_said: None,
             usage: Vec::new(),
         });
@@ -141,6 +144,7 @@ impl Turns {
             _ => EndedBy::Record,
         });
         turn.ended_at = Some(incoming.event.timestamp.clone());
+        fold.end_is_inferred = is_inferred(incoming);
         true
     }
 
@@ -193,9 +197,7 @@ impl Turns {
         let Some(turn) = turn else { return };
         let fold = &mut self.all[turn.0];
         fold.last_error = None;
-        // A time that was taken from another record says nothing of this one.
-        let is_inferred = incoming.event.extra.get("ts_inferred").is_some_and(|flag| flag.as_str() == "true");
-        if !incoming.is_again && (!is_inferred || fold.last.is_none()) {
+        if !incoming.is_again && (!is_inferred(incoming) || fold.last.is_none()) {
             fold.last = Some(incoming.event.timestamp.clone());
         }
     }
@@ -246,6 +248,9 @@ impl TurnFold {
         let is_last_word = self.last_said.as_ref().is_some_and(LastSaid::is_last_word);
         let usage = cost(self.usage, runs);
         let mut turn = Turn { usage, ..self.turn };
+        if self.end_is_inferred && self.last.is_some() {
+            turn.ended_at.clone_from(&self.last);
+        }
         match turn.ended_by {
             Some(EndedBy::Prompt) if turn.error.is_none() => {
                 turn.ended_at = self.last.or(turn.ended_at);
@@ -264,6 +269,11 @@ impl TurnFold {
         }
         turn
     }
+}
+
+/// Tells whether the time of an event was taken from elsewhere, and says nothing of the event.
+fn is_inferred(incoming: &Incoming<'_>) -> bool {
+    incoming.event.extra.get("ts_inferred").is_some_and(|flag| flag.as_str() == "true")
 }
 
 impl LastSaid {

@@ -132,6 +132,11 @@ impl Identities {
         })
     }
 
+    /// Returns the fact that a turn begins with.
+    pub(super) fn beginning_of(&self, turn: &str) -> Option<usize> {
+        self.exact.get(&turn_key(turn, false)).copied()
+    }
+
     /// Looks for a fact of another run that no id shows to be known.
     pub(super) fn find(&self, keys: &Keys, turn: Option<&str>, run: &mut Comparison) -> Known {
         if let Some(node) = turn.filter(|_| keys.is_usage).and_then(|turn| self.with_usage.get(turn)) {
@@ -296,7 +301,7 @@ fn step(fields: &PayloadFields<'_>, turn: &str, is_end: bool, counts: &mut Count
     let kind = fields.text("kind").unwrap_or_default();
     let call = fields.text("tool_call_id");
     let exact = match (&*kind, call) {
-        ("turn", _) => vec![format!("turn\0{turn}\0{is_end}")],
+        ("turn", _) => vec![turn_key(turn, is_end)],
         ("approval", Some(call)) => by_call(&format!("approval {call} {is_end}"), "", turn, counts),
         // Channels word a retry differently.
         ("compaction" | "retry", _) => vec![numbered(&format!("{kind}\0{turn}\0{is_end}"), counts)],
@@ -312,6 +317,11 @@ fn step(fields: &PayloadFields<'_>, turn: &str, is_end: bool, counts: &mut Count
         }
     };
     Keys { exact, ..Keys::default() }
+}
+
+/// Returns the key of the beginning or the end of a turn.
+fn turn_key(turn: &str, is_end: bool) -> String {
+    format!("turn\0{turn}\0{is_end}")
 }
 
 fn numbered(key: &str, counts: &mut Counts) -> String {

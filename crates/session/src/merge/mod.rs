@@ -15,11 +15,13 @@ mod usage_tests;
 
 use std::borrow::Cow;
 use std::cmp::Reverse;
+use std::collections::HashMap;
 
 use steno_model::json::JsonString;
 use steno_model::{EventType, ExchangeEvent, RunId, Timestamp};
 
 use self::identity::{Comparison, Counts, Identities, Keys, Known, content_hash};
+use self::turn_paths::is_turn;
 use self::turn_paths::{PathMap, TurnPaths};
 use crate::builder::SessionBuilder;
 use crate::calls::Content;
@@ -151,6 +153,39 @@ struct NewEvent<'a> {
     same: Option<usize>,
 }
 
+/// How far a run that is added has come in the session.
+#[derive(Default)]
+struct Places {
+    /// The last fact of the turn that began last. At first it is the beginning of the session, which all runs have.
+    last: usize,
+    /// The turn that began last.
+    turn: Option<String>,
+    /// The last fact of each turn. The end of a turn may be told when the next one has begun.
+    by_turn: HashMap<String, usize>,
+}
+
+impl Places {
+    /// Returns the fact that a new one follows: the last one of its turn, else the beginning of the turn.
+    fn before(&mut self, new: &NewEvent<'_>, identities: &Identities) -> usize {
+        if is_turn(new.event) {
+            self.turn.clone_from(&new.turn);
+        }
+        let Some(turn) = &new.turn else { return self.last };
+        let known = self.by_turn.get(turn).copied();
+        known.or_else(|| identities.beginning_of(turn)).unwrap_or(self.last)
+    }
+
+    /// Takes note of where a fact stands.
+    fn take(&mut self, new: &NewEvent<'_>, node: usize) {
+        if let Some(turn) = &new.turn {
+            self.by_turn.insert(turn.clone(), node);
+        }
+        if new.turn.is_none() || self.turn.is_none() || new.turn == self.turn {
+            self.last = node;
+        }
+    }
+}
+
 impl Line {
     /// Takes the run whose order counts.
     fn begin(&mut self, head: &RunHead, events: &[ExchangeEvent]) {
@@ -178,11 +213,11 @@ impl Line {
         let mut compared = Comparison::new(head.channel.as_deref());
         let found = self.find_same(events, &paths, matching);
         found.iter().filter_map(|found| found.same).for_each(|node| compared.take(node));
-        // The beginning of the session is what all runs have.
-        let mut last = 0;
+        let mut places = Places::default();
         // For each fact of the run, what it adds.
         let mut added = Vec::new();
         for new in found {
+            let before = places.before(&new, &self.identities);
             let known = match (new.same, matching) {
                 (Some(node), _) => Known::SameFact(node),
                 (None, Matching::Likeness) => {
@@ -203,20 +238,22 @@ impl Line {
                     if rank(head) != 0 {
                         self.nodes[node].branch = None;
                     }
-                    last = node;
+                    places.take(&new, node);
                     added.push(None);
                     self.nodes[node].again.push(new.again(run, false));
                 }
                 // The turn has its usage from the run whose turn it is.
                 Known::UsageElsewhere(node) if self.nodes[node].event.0 != run => {
-                    self.nodes[last].again.push(new.again(run, false));
+                    self.nodes[before].again.push(new.again(run, false));
                 }
-                Known::Usage => self.nodes[last].again.push(new.again(run, false)),
-                Known::Untied => self.nodes[last].again.push(new.again(run, true)),
+                Known::Usage => self.nodes[before].again.push(new.again(run, false)),
+                Known::Untied => self.nodes[before].again.push(new.again(run, true)),
                 Known::UsageElsewhere(_) | Known::New => {
-                    last = self.insert(run, head, new, last);
-                    compared.take(last);
-                    added.push(Some(last));
+                    let node = self.nodes.len();
+                    places.take(&new, node);
+                    self.insert(run, head, new, before);
+                    compared.take(node);
+                    added.push(Some(node));
                 }
             }
         }
@@ -250,18 +287,17 @@ impl Line {
     }
 
     /// Inserts a fact behind another one.
-    fn insert(&mut self, run: RunNumber, head: &RunHead, new: NewEvent<'_>, last: usize) -> usize {
+    fn insert(&mut self, run: RunNumber, head: &RunHead, new: NewEvent<'_>, before: usize) {
         let node = self.nodes.len();
         let channel = head.channel.as_deref().unwrap_or_default();
         self.identities.add(&new.keys, new.turn.as_deref(), node, channel);
         self.identities.see(new.event);
-        let next = self.nodes.get(last).and_then(|before| before.next);
+        let next = self.nodes.get(before).and_then(|before| before.next);
         let event = (run, new.place);
         self.nodes.push(Node { event, path: new.path, branch: None, again: Vec::new(), next });
         if node > 0 {
-            self.nodes[last].next = Some(node);
+            self.nodes[before].next = Some(node);
         }
-        node
     }
 
     /// Leaves out the end of a copy when the session goes on otherwise from the same point.

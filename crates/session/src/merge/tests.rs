@@ -575,3 +575,46 @@ fn a_result_is_of_the_call_in_its_turn_although_one_with_the_same_id_waits() {
     check(&|| vec![run(1, "disk", &lines)], &want);
     check(&|| vec![run(1, "disk", &lines), run(2, "app-server", &lines[2..])], &want);
 }
+
+#[test]
+fn an_end_that_is_told_late_takes_no_other_turn_with_it() {
+    let disk = [
+        turn("turn-0001", "t1"),
+        said("turn-0001", "m1", "One."),
+        end("turn-0001"),
+        turn("turn-0002", "t2"),
+        said("turn-0002", "m2", "Two."),
+    ];
+    // The stream tells the end of the first turn when the second one has begun.
+    let stream = [
+        turn("turn-0001", "t1"),
+        said("turn-0001", "m1", "One."),
+        turn("turn-0002", "t2"),
+        said("turn-0002", "m2", "Two."),
+        end("turn-0001"),
+        end("turn-0002"),
+    ];
+    for matching in [Matching::Likeness, Matching::Ids] {
+        let runs = merged_order(vec![run(1, "disk", &disk), run(2, "stream", &stream)]);
+        let session = merge_in_order(run_id(1), &runs, Content::Whole, matching);
+        let turns: Vec<_> =
+            session.turns.iter().map(|turn| (turn.name.as_str(), turn.status, turn.events.len())).collect();
+        assert_eq!(
+            turns,
+            [("turn-0001", TurnStatus::Completed, 6), ("turn-0002", TurnStatus::Completed, 5)],
+            "{matching:?}"
+        );
+    }
+}
+
+#[test]
+fn a_guessed_time_of_the_end_gives_way_to_that_of_the_last_fact() {
+    let lines = [turn("turn-0001", "t1"), said("turn-0001", "m1", "One."), end("turn-0001")];
+    let mut stream = run(1, "stream", &lines);
+    let end = stream.events.last_mut().unwrap();
+    let line = end.to_line().trim_end().replacen('{', "{\"ts_inferred\":true,", 1).replace(":03Z", ":59Z");
+    *end = ExchangeEvent::parse(line.as_bytes()).unwrap();
+    let session = merge(run_id(1), vec![stream], Content::Whole);
+    let ended_at = session.turns[0].ended_at.as_ref().map(ToString::to_string);
+    assert_eq!(ended_at.as_deref(), Some("2026-06-08T08:00:02Z"));
+}

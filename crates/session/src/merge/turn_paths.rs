@@ -146,7 +146,8 @@ impl TurnPaths {
     }
 }
 
-fn is_turn(event: &ExchangeEvent) -> bool {
+/// Tells whether an event begins a turn.
+pub(super) fn is_turn(event: &ExchangeEvent) -> bool {
     event.event_type.known() == Some(EventType::StepStarted)
         && PayloadFields::of(event).text("kind").is_some_and(|kind| kind == "turn")
 }
