@@ -1,6 +1,6 @@
 //! The ids of calls in a trajectory: the providers' own, and each only once.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use steno_model::json::JsonString;
 
@@ -16,16 +16,18 @@ impl CallIds {
         let mut seen: HashSet<String> =
             run.calls.iter().filter_map(|call| call.id.as_ref()).map(text).collect();
         let mut used = HashSet::new();
+        // How far the numbers behind each id have come: one may be used again very often.
+        let mut numbers = HashMap::<String, u64>::new();
         let mut ids = Vec::with_capacity(run.calls.len());
         for (place, call) in run.calls.iter().enumerate() {
             let own = call.id.as_ref().filter(|id| used.insert(text(id)));
             ids.push(own.cloned().unwrap_or_else(|| {
                 let base = call.id.as_ref().map_or_else(|| format!("call-{}", place + 1), text);
                 let mut id = base.clone();
-                let mut number = 2_u64;
+                let number = numbers.entry(base.clone()).or_insert(2);
                 while !seen.insert(id.clone()) {
                     id = format!("{base}#{number}");
-                    number += 1;
+                    *number += 1;
                 }
                 id.into()
             }));
