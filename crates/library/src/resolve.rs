@@ -155,6 +155,10 @@ impl Library {
                 Some(_) => Named::Session(self.relations()?.owner(id)),
             });
         }
+        if want == Want::Run && self.was_archived(id)? {
+            // Its transcript is gone, and whoever asks for the run is told so.
+            return Ok(Named::Run(id));
+        }
         if !self.relations()?.runs_of(id).is_empty() {
             return self.of_session(text, id, want);
         }
@@ -171,6 +175,14 @@ impl Library {
             }),
             ref several => Err(self.several_runs(text, want, several)?),
         }
+    }
+
+    /// Tells whether the archive has made a run.
+    fn was_archived(&self, id: RunId) -> Result<bool, Error> {
+        let id = id.to_string();
+        let made =
+            |manifest: &Manifest| manifest.adapted.as_ref().is_some_and(|adapted| adapted.runs.contains(&id));
+        Ok(self.manifests()?.iter().any(made))
     }
 
     /// Returns the runs of a connection.

@@ -407,6 +407,8 @@ fn verify_misses_a_deleted_transcript_and_rederive_and_import_make_it_again() {
         let said = steno.run(&["verify"]);
         let mend = format!("`steno rederive {}` makes it again", id(1));
         assert!(said.code == 1 && said.out.contains("MISSING") && said.out.contains(&mend), "{said:?}");
+        let said = steno.run(&["verify", &run]);
+        assert!(said.code != 0 && !said.out.contains("ok"), "{said:?}");
         let said = steno.run(command);
         done(&said);
         assert_eq!(steno.text(&id(1)), whole, "{about}");
