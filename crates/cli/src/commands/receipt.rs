@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use steno_disk::{NotRegular, read_host_file, read_up_to};
 use steno_journal::Error as JournalError;
-use steno_library::{Library, RunHead, warn_of_broken_seals};
+use steno_library::{Library, Named, RunHead, Want, warn_of_broken_seals};
 use steno_model::records::TurnRecord;
 use steno_model::{RunId, Timestamp};
 use steno_server::receipts::{Against, Directory, Error, Proven, ReadSession, Wanted, verify};
@@ -57,13 +57,16 @@ fn export(args: &ReceiptExportArgs, settings: &Settings, output: &mut Output) ->
 
 /// Reads the session that an argument names.
 fn read(thread: &str, wanted: Wanted, settings: &Settings) -> Result<ReadSession, Failure> {
-    match runs::find(thread, settings)? {
-        Found::Run(run) => {
+    let library = runs::open_library(settings)?;
+    match runs::resolve(thread, Want::Session, &library, settings)? {
+        Named::Session(session) | Named::Run(session) => {
             let store = runs::need_store(settings)?;
-            warn_of_broken_seals(&store, run);
-            ReadSession::of_store(&store, run, wanted).map_err(failure)
+            for run in library.runs_of(session)? {
+                warn_of_broken_seals(&store, run);
+            }
+            ReadSession::of_library(&library, session, wanted).map_err(failure)
         }
-        Found::File(path) => {
+        Named::Path(path) => {
             ReadSession::of_readers(vec![runs::open_transcript(&path)?], wanted).map_err(failure)
         }
     }
@@ -124,11 +127,12 @@ fn newest_first(library: &Library) -> Result<Vec<RunId>, Failure> {
 
 fn lines(args: &ReceiptTurnArgs, settings: &Settings, output: &mut Output) -> Outcome {
     let read = read(&args.thread, Wanted::default(), settings)?;
-    let found = runs::find(&args.thread, settings)?;
+    let library = runs::open_library(settings)?;
+    let named = runs::resolve(&args.thread, Want::Session, &library, settings)?;
     for (run, seqs) in read.lines_of(&args.turn).map_err(failure)? {
-        let found = match &found {
-            Found::Run(_) => Found::Run(run),
-            Found::File(path) => Found::File(path.clone()),
+        let found = match &named {
+            Named::Session(_) | Named::Run(_) => Found::Run(run),
+            Named::Path(path) => Found::File(path.clone()),
         };
         let mut reader = runs::open_reader(&found, settings)?;
         let mut wanted = seqs.into_iter().peekable();

@@ -288,3 +288,20 @@ fn sessions_without_events_are_named_like_others() {
     let said = steno.run(&["forget", "beef0", "--dry-run"]);
     assert!(said.code == 2 && said.err.contains("shop/beef0000") && said.err.contains(LAST), "{said:?}");
 }
+
+#[test]
+fn receipts_take_a_session_that_other_runs_alone_show() {
+    let steno = Steno::new();
+    for run in [crate::kit::id(1), crate::kit::id(2)] {
+        let started = json!({"type": "run.started", "timestamp": TIME, "session_run_id": SHOP,
+            "payload": {"name": "codex", "kind": "session"}});
+        let turn = json!({"type": "step.started", "path": "turn-0001", "timestamp": TIME,
+            "payload": {"name": "turn-0001", "kind": "turn", "turn_id": "t1"}});
+        steno.recorded(&run, &[started, turn]);
+    }
+    for name in [SHOP, "beef", "last"] {
+        check(&steno.run(&["receipt", "ls", "--thread", name]), "turn-0001");
+        check(&steno.run(&["receipt", "export", "--thread", name, "--turn", "turn-0001"]), SHOP);
+        check(&steno.run(&["receipt", "lines", "--thread", name, "--turn", "turn-0001"]), "turn-0001");
+    }
+}

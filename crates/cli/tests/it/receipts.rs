@@ -211,8 +211,8 @@ fn what_is_no_session_or_has_no_such_turn_is_refused_with_what_helps() {
     for (thread, code, why, hint) in [
         (SESSION, 1, "has no turn `turn-0009`", "there are `turn-0001`, `turn-0002`, `turn-0003`"),
         (&without_turns, 1, "has no turn `turn-0009`", ls),
-        ("9999", 1, "no run begins or ends with `9999`", "`steno ls` lists the sessions"),
-        ("x", 2, "`x` is no run", "`steno ls` lists the sessions"),
+        ("9999", 1, "no session begins or ends with `9999`", "`steno ls` lists the sessions"),
+        ("x", 2, "`x` is no session", "`steno ls` lists the sessions"),
         ("dir", 2, "`dir` is a directory, and not a transcript", "take a directory of an agent"),
         ("agents.jsonl", 2, AGENTS, "`steno events agents.jsonl` shows it"),
         ("pipe", 3, "`pipe` is no regular file", ""),
