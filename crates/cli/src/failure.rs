@@ -119,7 +119,7 @@ impl From<LibraryError> for Failure {
             LibraryError::Vault(error) => error.into(),
             LibraryError::File(error) => error.into(),
             LibraryError::NoStore => {
-                Self::nothing(message).with_hint("`steno up` makes one, `steno record` too")
+                Self::nothing(message).with_hint("`steno up` creates one")
             }
             LibraryError::NoName { want, .. } => {
                 let wanted = "a UUID, four or more characters of its beginning or its end, `last`";
@@ -174,7 +174,7 @@ impl From<FileError> for Failure {
 /// Returns that something cannot be done with a path, and why.
 pub fn cannot(what: &str, path: &Path, error: &io::Error) -> Failure {
     Failure::could_not(match NotRegular::inside(error) {
-        Some(_) => format!("`{}` is no regular file", path.display()),
+        Some(_) => format!("`{}` is not a regular file", path.display()),
         None => format!("cannot {what} `{}`: {error}", path.display()),
     })
 }

@@ -39,7 +39,7 @@ fn not_there(settings: &Settings) -> Failure {
         settings.store.value.display(),
         settings.store.origin
     ))
-    .with_hint("`steno up` makes one, `steno record` too")
+    .with_hint("`steno up` creates one")
 }
 
 /// Opens the store to write, and makes it when it is not there.

@@ -59,7 +59,7 @@ pub enum Error {
         source: io::Error,
     },
     /// A path of something that is no file and no directory.
-    #[error("`{}` is no regular file", path.display())]
+    #[error("`{}` is not a regular file", path.display())]
     NotRegular {
         /// The path.
         path: PathBuf,

@@ -39,7 +39,7 @@ pub enum Why {
     #[error("is a link, which is not followed")]
     Link,
     /// Neither a file nor a directory, in the place of a file.
-    #[error("is no regular file")]
+    #[error("is not a regular file")]
     NotRegular,
     /// A directory deeper than [`DEPTH_MAX`]; what is below it was not looked at.
     #[error("lies more than {DEPTH_MAX} directories deep and is not looked into")]

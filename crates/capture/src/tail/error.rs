@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 /// Why a file could not be looked at. The next look tries again.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// There is something at the path, and it is no regular file.
+    /// There is something at the path, and it is not a regular file.
     #[error("`{}` is {found} and not a regular file", path.display())]
     NotRegular {
         /// Where.

@@ -73,7 +73,7 @@ fn what_only_has_a_files_name_holds_nobody_up() {
     let tree = Tree::of(&["sessions/rollout-c.jsonl/rollout-d.jsonl", "projects/-p/x"]);
     make_pipe(&tree.root.join("sessions/rollout-a.jsonl"));
     make_pipe(&tree.root.join("sessions/other"));
-    let pipe = [("sessions/rollout-a.jsonl", "is no regular file")];
+    let pipe = [("sessions/rollout-a.jsonl", "is not a regular file")];
     check(&tree, Codex, &["sessions/rollout-c.jsonl/rollout-d.jsonl"], &pipe);
     fs::create_dir_all(tree.root.join(format!("projects/-p/{A}.jsonl/x"))).unwrap();
     check(&tree, Claude, &[], &[]);

@@ -79,7 +79,7 @@ fn settings_that_claude_would_refuse_are_told() {
     check(Claude, &[(USER, "")], (Some(720), "default"), &["is no JSON"]);
     let long = format!("{{\"a\":\"{}\"}}", "x".repeat(1024 * 1024));
     check(Claude, &[(USER, &long)], (Some(720), "default"), &["has more than 1048576 bytes"]);
-    check(Claude, &[("home/settings.json/x", "")], (Some(720), "default"), &["is no regular file"]);
+    check(Claude, &[("home/settings.json/x", "")], (Some(720), "default"), &["is not a regular file"]);
 }
 
 #[test]

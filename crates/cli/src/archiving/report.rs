@@ -88,9 +88,9 @@ impl Report {
         let by: Vec<String> = self.sessions.iter().map(|(name, count)| format!("{count} {name}")).collect();
         let health = &self.health;
         output.line(&format!(
-            "{} of {} had news: {} read, {} recorded",
-            count(health.files_new, "file"),
-            health.files,
+            "{} of {} new or changed: {} read, {} recorded",
+            health.files_new,
+            count(health.files, "file"),
             size(health.bytes_read),
             count(health.events, "event"),
         ));

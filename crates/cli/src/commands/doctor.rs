@@ -194,7 +194,7 @@ fn print_home(checked: &Checked, output: &mut Output) {
 
 fn retention_words(checked: &Checked) -> String {
     let Some(days) = checked.retention.days() else {
-        return "not known to delete sessions".to_owned();
+        return "does not delete sessions, as far as known".to_owned();
     };
     let by = match &checked.retention.set_by {
         SetBy::File(path) => format!("set in {}", visible(&path.display().to_string(), Lines::Escape)),

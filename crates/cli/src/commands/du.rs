@@ -102,8 +102,8 @@ fn print(rows: &[(String, Sum)], usage: &Usage, args: &DuArgs, marks: &IdMarks, 
         count(usage.sources.len() as u64, "file")
     ));
     for (bytes, by) in [
-        (usage.saved_by_sharing, "by storing what is the same once"),
-        (usage.saved_by_likeness, "by storing what is alike as what differs"),
+        (usage.saved_by_sharing, "by storing equal parts once"),
+        (usage.saved_by_likeness, "by delta compression"),
         (usage.saved_by_compression, "by compression"),
     ] {
         output.line(&format!("  spared    {:>8} {by}", size(bytes)));

@@ -54,7 +54,7 @@ pub fn run(args: &ForgetArgs, settings: &Settings, output: &mut Output) -> Outco
     };
     if plan.is_empty() {
         warn_of_the_rest(&plan);
-        return Err(Failure::nothing("there is nothing in the archive that this names"));
+        return Err(Failure::nothing("no session in the archive matches"));
     }
     show(&plan, &store, &vault, args, output)?;
     if args.dry_run {
@@ -163,7 +163,7 @@ fn len_of(vault: &Vault, manifest: &Manifest) -> Result<u64, Failure> {
 fn confirm(plan: &Plan) -> Result<(), Failure> {
     let hint = "`--yes` does not ask, `--dry-run` only shows";
     if !io::stdin().is_terminal() {
-        return Err(Failure::usage("nobody is here to be asked").with_hint(hint));
+        return Err(Failure::usage("cannot ask for confirmation: stdin is not a terminal").with_hint(hint));
     }
     let mut stderr = io::stderr();
     write!(stderr, "forget {} for good? [y/N] ", words(plan))?;

@@ -67,7 +67,7 @@ pub fn resume(settings: &Settings) -> Outcome {
     tell(match (is_followed, pause.skips) {
         (true, false) => "recording goes on; what agents wrote meanwhile is archived in a moment",
         (true, true) => "recording goes on",
-        (false, _) => "recording is no longer paused; nobody follows the agents now, `steno up` does",
+        (false, _) => "the pause is over; `steno up` does not run, so nothing is recorded",
     });
     Ok(Exit::Done)
 }

@@ -86,7 +86,7 @@ fn a_session_that_had_no_spine_when_it_was_forgotten_gets_none_from_its_file() {
 fn old_sessions_go_with_their_spines_and_young_ones_keep_theirs() {
     let steno = Steno::new();
     let file = session(&steno);
-    check(&steno.run(&["forget", "--older-than", "30d", "--yes"]), 1, &["nothing in the archive"]);
+    check(&steno.run(&["forget", "--older-than", "30d", "--yes"]), 1, &["no session in the archive matches"]);
     assert_eq!(spines(&steno), [THREAD]);
     let old = fs::File::options().append(true).open(&file).unwrap();
     old.set_modified(std::time::SystemTime::now() - std::time::Duration::from_hours(24 * 100)).unwrap();

@@ -52,7 +52,7 @@ fn a_subagent_ended_as_its_parent_says_and_one_that_was_not_read_is_not_missing(
     let main = format!("p/{RUN}.jsonl");
     let whole = std::fs::read_to_string(steno.dir.path().join(&main)).unwrap();
     put(&steno, &main, whole.replace("\"Bash\"", "\"Task\""));
-    let word = "completed, by its parent's word";
+    let word = "completed (reported by parent)";
     for command in ["tree", "show"] {
         let shown = steno.run(&[command, "p"]).out;
         assert_eq!(shown.matches(word).count(), 1, "{command}: {shown}");

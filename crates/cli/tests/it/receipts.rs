@@ -215,7 +215,7 @@ fn what_is_no_session_or_has_no_such_turn_is_refused_with_what_helps() {
         ("x", 2, "`x` is no session", "`steno ls` lists the sessions"),
         ("dir", 2, "`dir` is a directory, and not a transcript", "take a directory of an agent"),
         ("agents.jsonl", 2, AGENTS, "`steno events agents.jsonl` shows it"),
-        ("pipe", 3, "`pipe` is no regular file", ""),
+        ("pipe", 3, "`pipe` is not a regular file", ""),
         ("empty", 1, "`empty` has no events", ""),
         ("bytes", 1, NEITHER, ""),
     ] {
@@ -242,8 +242,8 @@ fn what_is_no_receipt_or_nothing_to_check_it_against_is_refused_with_what_helps(
     let records = fixtures().join("records").to_str().unwrap().to_owned();
     let (printed, lines) = ("`steno receipt export`", "`steno receipt lines` prints");
     for (args, code, why, hint) in [
-        (&["dir"][..], 3, "`dir` is no regular file", "`-` for stdin"),
-        (&["pipe"], 3, "`pipe` is no regular file", "`-` for stdin"),
+        (&["dir"][..], 3, "`dir` is not a regular file", "`-` for stdin"),
+        (&["pipe"], 3, "`pipe` is not a regular file", "`-` for stdin"),
         (&["nowhere"], 3, "cannot read `nowhere`", ""),
         (&["empty"], 1, "this is no receipt: there is nothing in it", printed),
         (&["bytes"], 1, "this is no receipt: it is no text", printed),
@@ -252,7 +252,7 @@ fn what_is_no_receipt_or_nothing_to_check_it_against_is_refused_with_what_helps(
         (&["other-run"], 1, "no run 09090909", "check it without this store"),
         (&["receipt", "--transcript", "dir"], 2, "`dir` is a directory, and not a transcript", ""),
         (&["receipt", "--transcript", "agents.jsonl"], 2, AGENTS, "`steno events agents.jsonl` shows it"),
-        (&["receipt", "--transcript", "pipe"], 3, "`pipe` is no regular file", ""),
+        (&["receipt", "--transcript", "pipe"], 3, "`pipe` is not a regular file", ""),
         (&["receipt", "--transcript", "bytes"], 1, NEITHER, ""),
         (&["receipt", "--transcript", "empty"], 1, "`empty` has no events", ""),
         (&["receipt", "--lines", "empty"], 1, "7d1f0a52-0c5e-4d3b-9a57-6f2b8c4e1a90:1 is missing", lines),

@@ -69,7 +69,7 @@ fn a_path_with_nothing_to_read_is_told_as_a_path() {
         check(&steno, &[command, "nosuch.jsonl"], 3, "cannot read `nosuch.jsonl`: No such file");
         check(&steno, &[command, "no/such"], 3, "cannot read `no/such`: No such file");
         check(&steno, &[command, "link"], 3, "cannot read `link`, a link to `nowhere`");
-        check(&steno, &[command, "pipe"], 3, "`pipe` is no regular file");
+        check(&steno, &[command, "pipe"], 3, "`pipe` is not a regular file");
     }
 }
 

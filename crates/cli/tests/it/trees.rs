@@ -356,7 +356,7 @@ fn child_runs_hang_below_the_step_that_called_them() {
          ├─ sub · call_workflow\n\
          │  └─ child run c1c1c1c1… child  failed: gave up  4 events\n\
          │     └─ deep · call_workflow\n\
-         │        └─ child run c2c2c2c2… grandchild  completed, by its parent's word  3 events\n\
+         │        └─ child run c2c2c2c2… grandchild  completed (reported by parent)  3 events\n\
          │           └─ leaf · agent  open\n\
          │              └─ leaf.open · command  open\n\
          ├─ gone · call_workflow  open\n\

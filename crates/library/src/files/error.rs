@@ -22,7 +22,7 @@ pub enum FileError {
         source: io::Error,
     },
     /// There is something else.
-    #[error("`{}` is no regular file", path.display())]
+    #[error("`{}` is not a regular file", path.display())]
     NotRegular {
         /// The path.
         path: PathBuf,

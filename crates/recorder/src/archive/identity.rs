@@ -24,7 +24,7 @@ pub struct Identity {
 }
 
 impl Identity {
-    /// Looks at the beginning of a file, compressed or not. Whatever is no regular file says nothing.
+    /// Looks at the beginning of a file, compressed or not. Whatever is not a regular file says nothing.
     #[must_use]
     pub fn of_file(path: &Path) -> Self {
         head_of(path).map(|head| Self::of_head(&head)).unwrap_or_default()

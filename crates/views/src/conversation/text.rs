@@ -133,7 +133,7 @@ impl Writer<'_> {
         parts.push(match &self.look.reported {
             Some(reported) if shown.state == State::Open => {
                 let (tone, words) = end(reported.state, reported.error.as_ref());
-                (tone, format!("{words}, by its parent's word"))
+                (tone, format!("{words} (reported by parent)"))
             }
             Some(_) | None => end(shown.state, shown.error.as_ref()),
         });

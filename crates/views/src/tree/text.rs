@@ -232,7 +232,7 @@ impl LineWriter<'_> {
         let reported = self.reported.get(&run.run_id);
         let (state, error) =
             reported.map_or((run.state, run.error.as_ref()), |by| (by.state, by.error.as_ref()));
-        let word = if reported.is_some() { ", by its parent's word" } else { "" };
+        let word = if reported.is_some() { " (reported by parent)" } else { "" };
         match state {
             State::Open => self.add(&mut line, Tone::Open, "open"),
             State::Completed => self.add(&mut line, Tone::Completed, &format!("completed{word}")),

@@ -93,9 +93,9 @@ fn the_head_tells_forks_and_what_the_parent_says() {
     let run = run_id(1);
     assert_eq!(head(None), format!("run {run}  f  fork of {from}  open\n"));
     let word = |state, error: Option<&str>| Some(Reported { state, error: error.map(Into::into) });
-    let want = format!("run {run}  f  fork of {from}  completed, by its parent's word\n");
+    let want = format!("run {run}  f  fork of {from}  completed (reported by parent)\n");
     assert_eq!(head(word(State::Completed, None)), want);
-    assert!(head(word(State::Failed, Some("no"))).ends_with("failed: no, by its parent's word\n"));
+    assert!(head(word(State::Failed, Some("no"))).ends_with("failed: no (reported by parent)\n"));
 }
 
 #[test]

@@ -123,9 +123,9 @@ fn a_child_without_an_end_ended_as_its_parent_says() {
         &[
             "run 00000001…  open  5 events",
             "├─ a · command",
-            "│  └─ child run 00000002…  completed, by its parent's word  1 event",
+            "│  └─ child run 00000002…  completed (reported by parent)  1 event",
             "├─ b · command  failed: no",
-            "│  └─ child run 00000003…  failed: no, by its parent's word  1 event",
+            "│  └─ child run 00000003…  failed: no (reported by parent)  1 event",
             "└─ c · command  open",
             "   └─ child run 00000004…  open  1 event",
         ],
