@@ -61,6 +61,10 @@ fuzz seconds="60":
 coverage:
     scripts/coverage.sh
 
+# Type-checks program and tests for macOS, on Linux; needs root, or Debian's rustc-web, and PyPI
+macos-check:
+    scripts/macos_check.sh
+
 # Everything that has to pass before a change is taken
 ci:
     .ci/run

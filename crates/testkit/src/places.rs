@@ -35,6 +35,16 @@ pub fn files() -> Vec<String> {
     files_below(&workspace_root())
 }
 
+/// Makes a named pipe. The program `mkfifo` does it: macOS has no `mknodat`.
+///
+/// # Panics
+/// If it cannot be made.
+pub fn make_pipe(path: impl AsRef<Path>) {
+    let path = path.as_ref();
+    let made = std::process::Command::new("mkfifo").arg(path).status();
+    assert!(made.is_ok_and(|status| status.success()), "cannot make the pipe `{}`", path.display());
+}
+
 /// Reads a text file, given relative to the workspace's root.
 ///
 /// # Panics

@@ -2,11 +2,10 @@
 
 use std::fs;
 use std::os::unix::fs::symlink;
-use std::path::Path;
 
-use rustix::fs::{CWD, FileType, Mode, mknodat};
 use steno_capture::discovery::Provider::{Claude, Codex, Copilot};
 use steno_capture::discovery::{DEPTH_MAX, Listing, Provider, files, given};
+use steno_testkit::places::make_pipe;
 
 use crate::trees::{Tree, paths};
 
@@ -22,10 +21,6 @@ fn check(tree: &Tree, provider: Provider, want: &[&str], want_problems: &[(&str,
     let problems: Vec<_> = problems.iter().map(|(path, why)| (path.as_str(), why.as_str())).collect();
     assert_eq!(problems, want_problems);
     listing
-}
-
-fn make_pipe(path: &Path) {
-    mknodat(CWD, path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).expect("a pipe can be made");
 }
 
 const LINK: &str = "is a link, which is not followed";
@@ -71,8 +66,8 @@ fn a_well_known_directory_that_leads_nowhere_is_told() {
 #[test]
 fn what_only_has_a_files_name_holds_nobody_up() {
     let tree = Tree::of(&["sessions/rollout-c.jsonl/rollout-d.jsonl", "projects/-p/x"]);
-    make_pipe(&tree.root.join("sessions/rollout-a.jsonl"));
-    make_pipe(&tree.root.join("sessions/other"));
+    make_pipe(tree.root.join("sessions/rollout-a.jsonl"));
+    make_pipe(tree.root.join("sessions/other"));
     let pipe = [("sessions/rollout-a.jsonl", "is not a regular file")];
     check(&tree, Codex, &["sessions/rollout-c.jsonl/rollout-d.jsonl"], &pipe);
     fs::create_dir_all(tree.root.join(format!("projects/-p/{A}.jsonl/x"))).unwrap();

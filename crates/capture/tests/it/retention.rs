@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use rustix::fs::{CWD, FileType, Mode, mknodat};
 use steno_capture::discovery::Provider::{Claude, Codex, Copilot, Gemini};
 use steno_capture::discovery::{Environment, Home, Provider, Retention, SetBy, retention};
+
+use steno_testkit::places::make_pipe;
 
 use crate::trees::Tree;
 
@@ -155,7 +156,7 @@ fn agents_that_delete_nothing_say_so() {
 #[test]
 fn a_pipe_in_the_place_of_settings_holds_nobody_up() {
     let tree = Tree::of(&["home/x"]);
-    mknodat(CWD, tree.root.join(USER), FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+    make_pipe(tree.root.join(USER));
     let got = retention_in(&tree, Claude);
     assert_eq!((got.days(), got.problems.len()), (Some(30), 1));
 }

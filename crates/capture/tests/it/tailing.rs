@@ -6,8 +6,8 @@ use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::os::unix::net::UnixListener;
 use std::path::Path;
 
-use rustix::fs::{CWD, FileType, Mode};
 use steno_capture::tail::{Error, LATE_QUIET_LOOKS_MAX, Look, Mark, Tail, Why};
+use steno_testkit::places::make_pipe;
 use tempfile::TempDir;
 
 use crate::followed::{Followed, append, is_open_here, noise, overwrite, replace, truncate};
@@ -377,11 +377,8 @@ fn nothing_at_the_path_is_waited_for() {
 /// Also that none of them is waited for: a plain open of a FIFO would never return.
 #[test]
 fn what_is_no_regular_file_is_an_error_that_says_what_it_is() {
-    let make_fifo = |path: &Path| {
-        rustix::fs::mknodat(CWD, path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).expect("made");
-    };
     let cases: [(&str, Happens); 5] = [
-        ("a FIFO", &make_fifo),
+        ("a FIFO", &|path| make_pipe(path)),
         ("a directory", &|path| fs::create_dir(path).expect("made")),
         ("a symbolic link", &|path| symlink("elsewhere", path).expect("linked")),
         ("a symbolic link", &|path| symlink("log.1", path).expect("linked")),

@@ -1,6 +1,7 @@
 //! Agents' own files, read where they lie: `events`, `tree`, `entries`, `usage`.
 
 use serde_json::{Value, json};
+use steno_testkit::places;
 
 use crate::kit::{RUN, Said, Steno};
 
@@ -259,8 +260,7 @@ fn a_file_counts_once_however_it_is_named_and_copied() {
 #[test]
 fn a_pipe_is_no_file_and_holds_nobody_up() {
     let steno = Steno::new();
-    let made = std::process::Command::new("mkfifo").arg(steno.dir.path().join("p.jsonl")).status().unwrap();
-    assert!(made.success());
+    places::make_pipe(steno.dir.path().join("p.jsonl"));
     for command in ["usage", "entries", "events"] {
         let said = steno.run(&[command, "p.jsonl"]);
         assert!(said.code != 0 && !said.err.is_empty(), "{command}: {said:?}");

@@ -3,6 +3,7 @@
 use std::os::unix::fs::symlink;
 
 use serde_json::json;
+use steno_testkit::places;
 
 use crate::agents_files::{line, put, session, text};
 use crate::kit::{RUN, Steno};
@@ -63,8 +64,7 @@ fn a_transcript_that_begins_with_damage_is_a_damaged_transcript() {
 fn a_path_with_nothing_to_read_is_told_as_a_path() {
     let steno = Steno::new();
     symlink("nowhere", steno.dir.path().join("link")).unwrap();
-    let made = std::process::Command::new("mkfifo").arg(steno.dir.path().join("pipe")).status().unwrap();
-    assert!(made.success());
+    places::make_pipe(steno.dir.path().join("pipe"));
     for command in READERS {
         check(&steno, &[command, "nosuch.jsonl"], 3, "cannot read `nosuch.jsonl`: No such file");
         check(&steno, &[command, "no/such"], 3, "cannot read `no/such`: No such file");

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use steno_disk::{Disk, RealDisk, StorePath};
 use steno_journal::{Error, Journal, Level, Options, RunFile, Seal, Store, check_run, read_seals};
+use steno_testkit::places::make_pipe;
 use steno_testkit::sample::message;
 
 use crate::faults::record_until_noticed;
@@ -73,8 +74,8 @@ fn links_pipes_and_directories_are_not_taken_for_files() {
     check_refused(|path| fs::create_dir(path).unwrap(), "a directory");
     check_refused(
         |path| {
-            let made = std::process::Command::new("mkfifo").arg(path).status().unwrap();
-            assert!(made.success() && fs::metadata(path).unwrap().file_type().is_fifo());
+            make_pipe(path);
+            assert!(fs::metadata(path).unwrap().file_type().is_fifo());
         },
         "a FIFO",
     );

@@ -8,6 +8,7 @@ use steno_journal::{
     validate_spine,
 };
 use steno_model::limits::LINE_BYTES_MAX;
+use steno_testkit::places;
 use steno_testkit::sim_disk::{Death, SimDisk};
 
 use crate::kit::journal_on;
@@ -215,16 +216,7 @@ fn what_is_no_regular_file_is_named_and_holds_nobody_up() {
     let plant: [(&str, Plant); 3] = [
         ("a symbolic link", |path| symlink("segment-000.jsonl", path).unwrap()),
         ("a directory", |path| std::fs::create_dir(path).unwrap()),
-        ("a FIFO", |path| {
-            rustix::fs::mknodat(
-                rustix::fs::CWD,
-                path,
-                rustix::fs::FileType::Fifo,
-                rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR,
-                0,
-            )
-            .unwrap();
-        }),
+        ("a FIFO", |path| places::make_pipe(path)),
     ];
     for (what, plant) in plant {
         std::fs::remove_file(&segment).unwrap();

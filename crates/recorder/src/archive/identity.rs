@@ -237,8 +237,7 @@ mod tests {
         assert_eq!(copilot_dir(dir.path(), dir.path()), None);
         // A pipe in its place holds nobody up, and the events say it too.
         std::fs::remove_file(session.join("workspace.yaml")).unwrap();
-        let made = std::process::Command::new("mkfifo").arg(session.join("workspace.yaml")).status().unwrap();
-        assert!(made.success());
+        steno_testkit::places::make_pipe(session.join("workspace.yaml"));
         assert_eq!(copilot_dir(dir.path(), &session.join("files/a")), None);
         let event = r#"{"type":"session.start","data":{"context":{"cwd":"/srv/web"}}}"#;
         std::fs::write(session.join("events.jsonl"), event).unwrap();
