@@ -118,9 +118,7 @@ impl From<LibraryError> for Failure {
             LibraryError::Journal(error) => error.into(),
             LibraryError::Vault(error) => error.into(),
             LibraryError::File(error) => error.into(),
-            LibraryError::NoStore => {
-                Self::nothing(message).with_hint("`steno up` creates one")
-            }
+            LibraryError::NoStore => Self::nothing(message).with_hint("`steno up` creates one"),
             LibraryError::NoName { want, .. } => {
                 let wanted = "a UUID, four or more characters of its beginning or its end, `last`";
                 let wanted = match want {

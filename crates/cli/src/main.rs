@@ -15,8 +15,8 @@ mod settings;
 use std::io::{self, Write as _};
 use std::process::ExitCode;
 
-use clap::Parser as _;
 use clap::error::{ContextKind, ErrorKind};
+use clap::{CommandFactory as _, FromArgMatches as _};
 
 use args::{Cli, Command};
 use failure::{Exit, Failure, Outcome};
@@ -24,7 +24,9 @@ use output::Output;
 use settings::Settings;
 
 fn main() -> ExitCode {
-    let cli = match Cli::try_parse() {
+    let parsed =
+        args::grouped(Cli::command()).try_get_matches().and_then(|matches| Cli::from_arg_matches(&matches));
+    let cli = match parsed {
         Ok(cli) => cli,
         Err(error) => return explain(error),
     };
@@ -59,12 +61,14 @@ fn explain(mut error: clap::Error) -> ExitCode {
 }
 
 fn run(cli: &Cli) -> Outcome {
-    let level = if let Command::Record(args) = &cli.command { args.level } else { None };
+    let level = if let Some(Command::Record(args)) = &cli.command { args.level } else { None };
     let settings = Settings::load(&cli.global, level, &|name| std::env::var_os(name))?;
-    let is_demo = matches!(&cli.command, Command::Up(args) if args.demo);
-    let settings = if is_demo { settings.for_samples() } else { settings };
+    let settings = if cli.global.demo { settings.for_samples() } else { settings };
     let mut output = Output::new(settings.color.value);
-    let outcome = dispatch(&cli.command, &settings, &mut output);
+    let outcome = match &cli.command {
+        Some(command) => dispatch(command, &settings, &mut output),
+        None => Ok(commands::overview::run(&settings, &mut output)),
+    };
     match (outcome, output.finish()) {
         // Whoever read our output has enough: that is their right and no failure of ours.
         (Ok(_), Err(error)) if error.kind() == io::ErrorKind::BrokenPipe => Ok(Exit::Done),

@@ -7,6 +7,7 @@ mod progress;
 pub mod rederiving;
 mod report;
 mod stop;
+mod store_check;
 
 use std::path::PathBuf;
 
@@ -29,6 +30,7 @@ pub use pass::Pass;
 pub use progress::Bar;
 pub use report::Report;
 pub use stop::Stop;
+pub use store_check::{check_for_own_sessions, check_no_demo};
 
 /// Returns the environment as discovery wants it.
 pub fn environment() -> Environment {

@@ -8,14 +8,10 @@ use steno_capture::tail::{Backend, TailOptions};
 use crate::settings::Settings;
 
 #[derive(Args, Debug)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub struct UpArgs {
     /// Archive what is there and end, without following it
     #[arg(long)]
     pub once: bool,
-    /// Use sample sessions that come with `steno`, in a store of their own
-    #[arg(long)]
-    pub demo: bool,
     /// Do not serve the store over HTTP meanwhile
     #[arg(long)]
     pub no_serve: bool,
@@ -137,6 +133,8 @@ pub enum ServiceDo {
     Install,
     /// Stop it, and start it no more
     Uninstall,
+    /// Say whether it is installed, and whether it runs
+    Status,
     /// Print the service's file, and change nothing
     Print,
 }

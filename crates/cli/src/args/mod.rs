@@ -2,6 +2,7 @@
 
 mod archive;
 mod export;
+mod groups;
 mod receipt;
 mod spine;
 
@@ -16,6 +17,7 @@ pub use archive::{
     ServiceArgs, ServiceDo, UpArgs, WatchArgs,
 };
 pub use export::{AtifArgs, CheckArgs, ExportArgs, ExportDo};
+pub use groups::grouped;
 pub use receipt::{
     ReceiptArgs, ReceiptDo, ReceiptExportArgs, ReceiptFormat, ReceiptLsArgs, ReceiptTurnArgs,
     ReceiptVerifyArgs,
@@ -29,14 +31,14 @@ pub use spine::{
 ///
 /// Keeps what agents do in a store of plain JSONL transcripts that survive crashes, and answers from them.
 #[derive(Debug, Parser)]
-#[command(name = "steno", version, arg_required_else_help = true)]
+#[command(name = "steno", version)]
 #[command(after_help = "Exit codes: 0 done; 1 ran, and found nothing or a failed check; 2 wrong use; \
     3 could not (disk, permission); 4 held by another writer.")]
 pub struct Cli {
     #[command(flatten)]
     pub global: Global,
     #[command(subcommand)]
-    pub command: Command,
+    pub command: Option<Command>,
 }
 
 /// Where help has the options that every command takes: apart from those of the command, and last.
@@ -45,12 +47,15 @@ const GLOBAL_HEADING: &str = "Global options";
 /// Options that every command takes.
 #[derive(Args, Debug)]
 pub struct Global {
-    /// Use this store (else `STENO_HOME`, the config file, or the platform's data directory)
+    /// Use this store instead of the one that the settings name
     #[arg(long, global = true, value_name = "DIR", help_heading = GLOBAL_HEADING)]
     pub store: Option<PathBuf>,
-    /// Read this config file (else `STENO_CONFIG`, or the platform's config directory)
+    /// Read this config file instead of the usual one
     #[arg(long, global = true, value_name = "FILE", help_heading = GLOBAL_HEADING)]
     pub config: Option<PathBuf>,
+    /// Use the sample sessions, in a store of their own
+    #[arg(long, global = true, help_heading = GLOBAL_HEADING)]
+    pub demo: bool,
     /// Colour the output: auto, always or never
     #[arg(long, global = true, value_name = "WHEN", help_heading = GLOBAL_HEADING)]
     pub color: Option<ColorChoice>,
@@ -86,48 +91,48 @@ impl From<LevelChoice> for Level {
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Find every agent on this machine, archive its history, and keep following it
+    /// Archive every agent on this machine, and follow it
     ///
     /// Every byte of the agents' files is kept, each version of a file that is rewritten included, and their records
     /// become events of runs. A second start passes over what has not changed. Ctrl-C ends it; `--once` does not follow.
     Up(UpArgs),
-    /// Archive what the agents on this machine have written, once
+    /// Archive what the agents have written, once
     ///
     /// Every byte of their files is kept, and their records become events of runs. Files that have not changed since
     /// are passed over. Files that another `steno` is recording are left to it: that is 0 if it follows them, as it keeps
     /// what comes. If nobody follows, and others hold every file that may have news, nothing was archived and it is 1.
     Import(ImportArgs),
-    /// Archive what the agents on this machine have written, and follow them as they go on
+    /// Archive what the agents have written, and follow them
     ///
     /// What another `steno` follows already is left to it, and taken over when that one ends.
     Watch(WatchArgs),
-    /// Derive runs anew from the archive, after an update of `steno` or because they are damaged
+    /// Derive runs again from the archive
     ///
     /// A newer `steno` may read more of agents' files than the one that archived them. The bytes are in the archive, so that
     /// runs are derived anew also when the agent has deleted its files. `up` and `import` do this too. The old transcripts
     /// are kept beside the new ones. A transcript that is missing is made again. One that is damaged is made again only if its
     /// RUN is named, and kept beside the new one. What another `steno` is recording is left alone, and it ends with 4.
     Rederive(RederiveArgs),
-    /// Give an agent's files of a session back, byte for byte
+    /// Write an agent's files of a session back, byte for byte
     ///
     /// The session's own file, those of its subagents, and what lies beside them. They get the time of now, so that the
     /// agent's cleanup does not take them again at once, and the agent can go on with the session. Files that are there
     /// already stay as they are; if one of them differs, nothing is written.
     Restore(RestoreArgs),
-    /// Delete sessions from the archive for good, after showing what goes
+    /// Delete sessions from the archive for good
     ///
     /// Their files with all copies, their lines in files that sessions share, their transcripts, and the trace spines of their
     /// threads. A tombstone without names stays, so that they are not archived again; the agent's own files are left alone.
     /// What somebody is writing is not forgotten.
     Forget(ForgetArgs),
-    /// Show what costs space in the archive, and what was spared
+    /// Show what takes up space in the archive
     ///
     /// `alone` is what forgetting a row would free: bytes that others share count for nobody. `source` is what the files
     /// have, every generation included.
     Du(DuArgs),
-    /// Say what was found of which agent, what it will delete and when, what is wrong and how to mend it
+    /// Check agents and store, and say how to fix problems
     Doctor(DoctorArgs),
-    /// Keep `steno up` running from login on
+    /// Run `steno up` at every login
     ///
     /// A user unit of systemd on Linux, an agent of launchd on macOS. It uses this program, this store, and the agents'
     /// homes that this shell's variables name. Where it cannot be started, nothing is left installed, and `install` ends
@@ -142,7 +147,7 @@ pub enum Command {
     Pause(PauseArgs),
     /// Resume recording after a pause
     Resume,
-    /// Record events from stdin, one JSON object a line
+    /// Record events from stdin, one JSON object per line
     ///
     /// Each line is an event without `seq`; each is answered on stdout, in order, by {"seq":N,"level":"synced"}
     /// or {"error":"line N: …"}. A line that is refused leaves nothing in the transcript, and a new run begins
@@ -154,7 +159,7 @@ pub enum Command {
     /// with 1 in each file, and a copy of a run that came before is named with its file. Files that were compressed
     /// with zstd (`.zst`) are read as they are.
     Events(EventsArgs),
-    /// Show the steps of a run and its child runs as a tree
+    /// Show the steps of a session as a tree
     ///
     /// Agents' files may hold several sessions: each is a tree, the oldest first, with the subagents whose files were
     /// read below it. Several files of one session are merged. A session's file brings the subagents in the directory
@@ -163,7 +168,7 @@ pub enum Command {
     /// `open` means that the record has no end. A session of an agent can be taken up again tomorrow, so that its files
     /// never say that it is over.
     Tree(ViewArgs),
-    /// Show a run as a conversation: who said what, what was called and what came back
+    /// Show a session as a conversation
     ///
     /// What people and models say is whole, and what tools give is shortened; `--json` has all of it, one object a run.
     /// Child runs and subagents come after the run that began them. Several files of one session are merged. A
@@ -174,11 +179,11 @@ pub enum Command {
     /// `open` means that the record has no end. A session of an agent can be taken up again tomorrow, so that its files
     /// never say that it is over.
     Show(ShowArgs),
-    /// Show the events of a run, and each new one as it is recorded
+    /// Show the events of a run as they are recorded
     ///
     /// Ends when the run has completed and nobody records it any more.
     Follow(FollowArgs),
-    /// List the sessions of the store
+    /// List the sessions in the store
     ///
     /// A session is an agent's own file with its subagents, and with what was recorded of it elsewhere. The part of an id that
     /// is enough to name it is bold: its beginning, or its end where that is shorter.
@@ -187,7 +192,7 @@ pub enum Command {
     /// is certain, and any other state is not a promise: what lies between, only `steno verify` reads. Sessions of which
     /// the archive has files and no events are no runs; how many there are is said on stderr.
     Ls(LsArgs),
-    /// Check runs from the first byte to the last: lines, numbers, seals; and all evidence
+    /// Check transcripts, seals, trace spines and evidence
     ///
     /// Without a run, all trace spines are checked too, and every pack, manifest and tail of the evidence: damage is told
     /// with the threads and sessions it touches, and the rest stays readable. With a run its transcript alone is checked,
@@ -196,17 +201,17 @@ pub enum Command {
     /// A transcript that was cut after a whole line, with its seals deleted or cut too, is good in itself. Only
     /// seals that were kept elsewhere show that, with `--expect`.
     Verify(VerifyArgs),
-    /// Seal runs that nobody records, and print their last seals
+    /// Seal runs, and print their last seals
     ///
     /// A seal vouches for all bytes up to it. Keep the printed lines elsewhere, and `steno verify --expect FILE`
     /// shows whether a transcript was cut or changed since. Opening a run also moves a torn tail aside.
     Seal(SealArgs),
-    /// Show an archived session, or an agent's own files, as transcript entries, one log record a line
+    /// Show a session as transcript entries, one log record per line
     ///
     /// Each record is `{"event":"transcript.entry","context":{…}}`; `transcript.start` and `transcript.stop` stand around
     /// those of a file.
     Entries(EntriesArgs),
-    /// Add up what sessions cost in tokens, from the store and from what is not archived yet
+    /// Show how many tokens sessions used
     ///
     /// The store has every session that was ever archived, also those that an agent has deleted since. Files of Claude Code
     /// and Codex that are not archived yet, and the ends of those that went on, are read in the agents' homes, those that
@@ -218,18 +223,18 @@ pub enum Command {
     /// UTC. Input is what was read for the first time, without cached tokens, which have columns of their own; what a
     /// subagent used counts under its session.
     Usage(UsageArgs),
-    /// Receipts: what one turn did, as far as the record can vouch for it
+    /// Make, list and verify receipts of turns
     Receipt(ReceiptArgs),
-    /// Trace spines: record them, check them, bundle them to hand on, and distill tasks from them
+    /// Record, check, bundle and distill trace spines
     Spine(SpineArgs),
-    /// Write sessions in other people's formats, and check such files
+    /// Write sessions in other formats, and check such files
     Export(ExportArgs),
-    /// Serve the store to programs on this machine, over HTTP
+    /// Serve the store over HTTP, on this machine only
     ///
     /// Listens on 127.0.0.1 alone. Every request has to show the token, which is made anew at each start and stands in a
     /// file of the store that only its owner can read. `docs/api.md` describes the API, and `/v1/openapi.json` too.
     Serve(ServeArgs),
-    /// Stand between a client and `codex app-server`, and record both
+    /// Record between a client and `codex app-server`
     ///
     /// Point the client at `steno app-server -- codex app-server` instead of `codex app-server`. Every byte is handed on
     /// first, in both directions; what was said becomes runs, and a trace spine for each thread. Where nothing can be

@@ -7,7 +7,7 @@ use steno_recorder::archive::{Coverage, Exclusions, Places, ToArchive, Verdict, 
 use steno_views::{Lines, count, visible, with_causes};
 
 use super::doctor_exclusions::unmatched_exclusions;
-use super::doctor_store::{Finding, StoreState, store_state};
+use super::doctor_store::{Finding, Severity, StoreState, store_state};
 use crate::archiving;
 use crate::args::DoctorArgs;
 use crate::failure::Exit;
@@ -33,14 +33,52 @@ struct Checked {
     due_soon: u64,
 }
 
+/// What a look at agents and store shows.
+pub struct Examination {
+    checked: Vec<Checked>,
+    pub findings: Vec<Finding>,
+    store: Option<StoreState>,
+}
+
+impl Examination {
+    /// Returns the agents that were found.
+    pub fn agents(&self) -> Vec<&'static str> {
+        let mut agents: Vec<_> = self.checked.iter().map(|checked| checked.home.provider.title()).collect();
+        agents.dedup();
+        agents
+    }
+
+    /// Tells whether somebody follows the agents.
+    pub fn is_followed(&self) -> bool {
+        self.store.as_ref().is_some_and(|store| store.is_followed)
+    }
+
+    /// Returns how many findings are this bad.
+    pub fn count(&self, severity: Severity) -> usize {
+        self.findings.iter().filter(|finding| finding.severity == severity).count()
+    }
+}
+
 pub fn run(args: &DoctorArgs, settings: &Settings, output: &mut Output) -> Exit {
+    let examination = examine(settings);
+    let Examination { checked, findings, store } = &examination;
+    if args.json {
+        print_json(checked, findings, store.as_ref(), settings, output);
+    } else {
+        print(checked, findings, store.as_ref(), settings, output);
+    }
+    if examination.count(Severity::Problem) == 0 { Exit::Done } else { Exit::Found }
+}
+
+/// Looks at agents and store.
+pub fn examine(settings: &Settings) -> Examination {
     let environment = archiving::environment();
     let homes = discovery::homes(&environment);
     let mut findings: Vec<Finding> =
-        homes.problems.iter().map(|problem| Finding { what: with_causes(problem), mend: None }).collect();
+        homes.problems.iter().map(|problem| Finding::problem(with_causes(problem), None)).collect();
     let store = store_state(settings, &mut findings);
     for pattern in unmatched_exclusions(&homes.found, settings) {
-        findings.push(Finding { what: pattern.what, mend: Some(pattern.mend) });
+        findings.push(Finding::advice(pattern.what, &pattern.mend));
     }
     let mut checked = Vec::new();
     for home in homes.found {
@@ -53,12 +91,7 @@ pub fn run(args: &DoctorArgs, settings: &Settings, output: &mut Output) -> Exit 
         ));
     }
     judge(&checked, store.as_ref(), &mut findings);
-    if args.json {
-        print_json(&checked, &findings, store.as_ref(), settings, output);
-    } else {
-        print(&checked, &findings, store.as_ref(), settings, output);
-    }
-    if findings.is_empty() { Exit::Done } else { Exit::Found }
+    Examination { checked, findings, store }
 }
 
 fn check(
@@ -70,18 +103,16 @@ fn check(
 ) -> Checked {
     const WEEK: jiff::SignedDuration = jiff::SignedDuration::from_hours(7 * 24);
     let listing = discovery::files(&home);
-    findings
-        .extend(listing.problems.iter().map(|problem| Finding { what: with_causes(problem), mend: None }));
+    findings.extend(listing.problems.iter().map(|problem| Finding::problem(with_causes(problem), None)));
     let retention = discovery::retention(&home, environment);
-    findings
-        .extend(retention.problems.iter().map(|problem| Finding { what: with_causes(problem), mend: None }));
+    findings.extend(retention.problems.iter().map(|problem| Finding::problem(with_causes(problem), None)));
     let all = listing.files.iter().map(ToArchive::found);
     let places = Places { exclusions: exclusions.clone(), ..Places::default() };
     let (files, excluded): (Vec<ToArchive>, Vec<_>) =
         all.partition(|file| places.judge(file) == Verdict::Kept);
     let covered = store.map_or(Ok(None), |store| coverage(&store.vault, &files).map(Some));
     let covered = covered.unwrap_or_else(|error| {
-        findings.push(Finding { what: with_causes(&error), mend: None });
+        findings.push(Finding::problem(with_causes(&error), None));
         None
     });
     let covered = covered.unwrap_or_else(|| vec![Coverage::New; files.len()]);
@@ -119,13 +150,16 @@ fn judge(checked: &[Checked], store: Option<&StoreState>, findings: &mut Vec<Fin
     if new > 0 && !is_followed {
         let what =
             format!("{} of agents {} not archived", count(new, "file"), if new == 1 { "is" } else { "are" });
-        findings.push(Finding { what, mend: Some("steno up --once".into()) });
+        findings.push(Finding::advice(what, "steno up --once"));
     }
     if !checked.is_empty() && !is_followed {
-        let more =
-            if behind > 0 { format!(", and {} went on since", count(behind, "file")) } else { String::new() };
-        let what = format!("nobody follows the agents{more}");
-        findings.push(Finding { what, mend: Some("steno service install".into()) });
+        let more = if behind > 0 {
+            format!("; {} changed since the last pass", count(behind, "file"))
+        } else {
+            String::new()
+        };
+        let what = format!("new sessions are not recorded: `steno up` does not run{more}");
+        findings.push(Finding::advice(what, "steno service install"));
     }
 }
 
@@ -149,17 +183,20 @@ fn print(
     let state = match store {
         None if settings.store.value.exists() => "cannot be used",
         None => "not there yet",
-        Some(store) if store.is_followed => "agents are being followed",
-        Some(_) => "nobody follows agents into it",
+        Some(store) if store.is_followed => "followed by `steno up`",
+        Some(_) => "not followed",
     };
     output.line(&format!("{:<12} {}  {state}", "store", visible(&path, Lines::Escape)));
-    if findings.is_empty() {
-        output.line("\nnothing is wrong");
-        return;
-    }
     output.line("");
+    if findings.iter().all(|finding| finding.severity == Severity::Advice) {
+        output.line("no problems found");
+    }
     for finding in findings {
-        output.line(&format!("! {}", visible(&finding.what, Lines::Escape)));
+        let mark = match finding.severity {
+            Severity::Advice => "-",
+            Severity::Problem => "!",
+        };
+        output.line(&format!("{mark} {}", visible(&finding.what, Lines::Escape)));
         if let Some(mend) = &finding.mend {
             output.line(&format!("  {mend}"));
         }
@@ -230,7 +267,7 @@ fn print_json(
     });
     output.json_line(&state.to_string());
     for finding in findings {
-        output.json_line(&json!({"kind": "finding", "what": finding.what, "mend": finding.mend}).to_string());
+        output.json_line(&json!({"kind": "finding", "severity": finding.severity.name(), "what": finding.what, "mend": finding.mend}).to_string());
     }
 }
 

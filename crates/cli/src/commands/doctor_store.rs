@@ -13,10 +13,39 @@ use steno_views::{count, with_causes};
 use crate::runs;
 use crate::settings::Settings;
 
-/// Something that is wrong, and the command that mends it.
+/// Something that a user should know, and the command that deals with it.
 pub struct Finding {
     pub what: String,
     pub mend: Option<String>,
+    pub severity: Severity,
+}
+
+/// How bad something is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Severity {
+    /// Nothing is broken, and something could be done.
+    Advice,
+    /// Something does not work.
+    Problem,
+}
+
+impl Severity {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Advice => "advice",
+            Self::Problem => "problem",
+        }
+    }
+}
+
+impl Finding {
+    pub fn problem(what: String, mend: Option<String>) -> Self {
+        Self { what, mend, severity: Severity::Problem }
+    }
+
+    pub fn advice(what: String, mend: &str) -> Self {
+        Self { what, mend: Some(mend.to_owned()), severity: Severity::Advice }
+    }
 }
 
 /// The store, as far as it is there.
@@ -34,7 +63,7 @@ pub fn store_state(settings: &Settings, findings: &mut Vec<Finding>) -> Option<S
             let is_followed = follower(&**store.disk()).is_some();
             if store.is_paused(jiff::Timestamp::now()) {
                 let what = "recording is paused".to_owned();
-                findings.push(Finding { what, mend: Some("steno resume".into()) });
+                findings.push(Finding::advice(what, "steno resume"));
             }
             let vault = Vault::open(Arc::clone(store.disk()));
             let runs_awaiting = awaiting_runs(&store, &vault, findings);
@@ -43,12 +72,12 @@ pub fn store_state(settings: &Settings, findings: &mut Vec<Finding>) -> Option<S
         Ok(None) => {
             if let Err((dir, error)) = check_can_make(&settings.store.value) {
                 let what = format!("the store cannot be made: `{}` is not writable: {error}", dir.display());
-                findings.push(Finding { what, mend: None });
+                findings.push(Finding::problem(what, None));
             }
             None
         }
         Err(failure) => {
-            findings.push(Finding { what: failure.message, mend: failure.hint });
+            findings.push(Finding::problem(failure.message, failure.hint));
             None
         }
     };
@@ -73,7 +102,7 @@ fn awaiting_runs(store: &Store, vault: &Vault, findings: &mut Vec<Finding>) -> u
         let (runs, await_it) = (count(runs, "run"), if runs == 1 { "awaits" } else { "await" });
         let what =
             format!("{runs} {await_it} to be derived anew from the archive: this `steno` reads more of them");
-        findings.push(Finding { what, mend: Some("steno rederive".into()) });
+        findings.push(Finding::advice(what, "steno rederive"));
     }
     runs
 }
@@ -91,7 +120,7 @@ fn judge(survey: &Survey, store: &Path, findings: &mut Vec<Finding>) {
     let (quoted, at) = (shell_quoted(store), |path: &Path| store.join(path).display().to_string());
     if !is_ours {
         let what = format!("the store belongs to another user (uid {owner}), who alone may write to it");
-        findings.push(Finding { what, mend: None });
+        findings.push(Finding::problem(what, None));
     }
     if open_dirs + open_files > 0 {
         let what = format!(
@@ -99,20 +128,20 @@ fn judge(survey: &Survey, store: &Path, findings: &mut Vec<Finding>) {
             words(*open_dirs, "directory", "directories"),
             words(*open_files, "file", "files"),
         );
-        findings.push(Finding { what, mend: Some(format!("chmod -R go= {quoted}")) });
+        findings.push(Finding::problem(what, Some(format!("chmod -R go= {quoted}"))));
     }
     if let [first, ..] = &foreign[..] {
         let number = words(foreign.len() as u64, "file or directory", "files and directories");
         let path = at(&first.path);
         let what =
             format!("{number} of another user in the store, the first is `{path}` (uid {})", first.owner);
-        findings.push(Finding { what, mend: Some(format!("sudo chown -R {owner} {quoted}")) });
+        findings.push(Finding::problem(what, Some(format!("sudo chown -R {owner} {quoted}"))));
     }
     if let [(path, error), ..] = &closed[..] {
         let number = count(closed.len() as u64, "place");
         let what = format!("the store is not writable at {number}, the first is `{}`: {error}", at(path));
         let is_mode = *is_ours && error.kind() == io::ErrorKind::PermissionDenied;
-        findings.push(Finding { what, mend: is_mode.then(|| format!("chmod -R u+rwX {quoted}")) });
+        findings.push(Finding::problem(what, is_mode.then(|| format!("chmod -R u+rwX {quoted}"))));
     }
 }
 

@@ -15,6 +15,7 @@ pub mod follow;
 pub mod forget;
 pub mod import;
 pub mod ls;
+pub mod overview;
 pub mod pause;
 mod provider_events;
 pub mod receipt;

@@ -8,6 +8,7 @@ use std::{fs, io};
 use clap::ValueEnum as _;
 use steno_capture::discovery::Environment;
 
+use crate::archiving::check_for_own_sessions;
 use crate::archiving::follow::tell;
 use crate::args::{ServiceArgs, ServiceDo};
 use crate::failure::{Exit, Failure, Outcome};
@@ -22,6 +23,8 @@ struct Service {
     start: Vec<Vec<String>>,
     /// The commands that stop it and forget it.
     stop: Vec<Vec<String>>,
+    /// The command that succeeds while it runs.
+    asks: Vec<String>,
     /// The commands that have the manager read its files anew.
     reload: Vec<Vec<String>>,
     /// What to do where it cannot be started.
@@ -32,10 +35,30 @@ pub fn run(args: &ServiceArgs, settings: &Settings, output: &mut Output) -> Outc
     let service = service(settings)?;
     match args.what {
         ServiceDo::Print => service.text.lines().for_each(|line| output.line(line)),
-        ServiceDo::Install => install(&service)?,
+        ServiceDo::Install => {
+            check_for_own_sessions(settings)?;
+            install(&service)?;
+        }
+        ServiceDo::Status => return Ok(status(&service, output)),
         ServiceDo::Uninstall => uninstall(&service)?,
     }
     Ok(Exit::Done)
+}
+
+/// Says whether the service is installed and runs; ends with 1 if it does not run.
+fn status(service: &Service, output: &mut Output) -> Exit {
+    let is_installed = service.file.exists();
+    let is_running = is_installed && run_quietly(&service.asks);
+    output.line(&format!("installed  {}  {}", yes_or_no(is_installed), service.file.display()));
+    output.line(&format!("running    {}", yes_or_no(is_running)));
+    if !is_running {
+        tell("`steno service install` installs and starts it");
+    }
+    if is_running { Exit::Done } else { Exit::Found }
+}
+
+fn yes_or_no(is: bool) -> &'static str {
+    if is { "yes" } else { "no " }
 }
 
 /// Writes the service's file and starts it. What does not run then is not left installed: nobody would look for it there.
@@ -67,10 +90,14 @@ fn undo(service: &Service, before: Option<&[u8]>, dirs: &[&Path]) -> String {
     let undone = if let Some(text) = before {
         fs::write(&service.file, text)
     } else {
-        service.stop.iter().for_each(|command| run_quietly(command));
+        for command in &service.stop {
+            run_quietly(command);
+        }
         fs::remove_file(&service.file)
     };
-    service.reload.iter().for_each(|command| run_quietly(command));
+    for command in &service.reload {
+        run_quietly(command);
+    }
     for dir in dirs {
         // One that has got something else in the meantime stays.
         fs::remove_dir(dir).ok();
@@ -82,10 +109,11 @@ fn undo(service: &Service, before: Option<&[u8]>, dirs: &[&Path]) -> String {
     }
 }
 
-/// Runs a command of which nobody wants to hear: what it says was said by another before it.
-fn run_quietly(command: &[String]) {
-    let Some((program, arguments)) = command.split_first() else { return };
-    Command::new(program).args(arguments).stdout(Stdio::null()).stderr(Stdio::null()).status().ok();
+/// Runs a command without showing what it prints; tells whether it succeeded.
+fn run_quietly(command: &[String]) -> bool {
+    let Some((program, arguments)) = command.split_first() else { return false };
+    let status = Command::new(program).args(arguments).stdout(Stdio::null()).stderr(Stdio::null()).status();
+    status.is_ok_and(|status| status.success())
 }
 
 fn uninstall(service: &Service) -> Result<(), Failure> {
@@ -184,6 +212,7 @@ fn systemd(home: &Path, command: &[String], variables: &BTreeMap<String, String>
             words("systemctl --user is-active --quiet steno.service"),
         ],
         stop: vec![words("systemctl --user disable --now steno.service")],
+        asks: words("systemctl --user is-active --quiet steno.service"),
         reload: vec![words("systemctl --user daemon-reload")],
         hint: "`systemctl --user` needs a login of this user, which containers, `su` and `sudo` do not give; \
             `steno service print` has the file for another manager of services",
@@ -219,6 +248,7 @@ fn launchd(home: &Path, command: &[String], variables: &BTreeMap<String, String>
     Service {
         start: vec![launchctl("load")],
         stop: vec![launchctl("unload")],
+        asks: words("launchctl list steno.up"),
         reload: Vec::new(),
         hint: "`launchctl` needs a login of this user; `steno service print` has the file for another manager",
         file,

@@ -4,7 +4,7 @@ use steno_disk::{RealDisk, StorePath};
 use steno_recorder::archive::Places;
 
 use crate::archiving::follow::tell;
-use crate::archiving::{self, Follow, Forgotten, Pass, Stop};
+use crate::archiving::{self, Follow, Forgotten, Pass, Stop, check_for_own_sessions};
 use crate::args::UpArgs;
 use crate::demo;
 use crate::failure::{Failure, Outcome};
@@ -13,13 +13,17 @@ use crate::serving::{PORT, Serving};
 use crate::settings::Settings;
 
 pub fn run(args: &UpArgs, settings: &Settings, output: &mut Output) -> Outcome {
+    if !settings.is_demo {
+        check_for_own_sessions(settings)?;
+    }
     let stop = Stop::listen()?;
     let options = args.tailing.options(settings);
     archiving::collecting(&args.entries, settings, |entries| {
         let archive = &mut archiving::open(settings, entries, Forgotten::Stays)?;
-        let mut places = if args.demo { sample_places(settings)? } else { archiving::places(&[], settings)? };
+        let mut places =
+            if settings.is_demo { sample_places(settings)? } else { archiving::places(&[], settings)? };
         archiving::leave_out_log(&mut places, &args.entries, settings);
-        if args.demo {
+        if settings.is_demo {
             tell(&format!("samples are archived in `{}`", settings.store.value.display()));
         }
         if places.homes.is_empty() {

@@ -1,12 +1,13 @@
 //! `steno watch`: one pass over the agents' homes, or over what is named, and then every change as it comes.
 
-use crate::archiving::{self, Follow, Forgotten, Stop};
+use crate::archiving::{self, Follow, Forgotten, Stop, check_no_demo};
 use crate::args::WatchArgs;
 use crate::failure::Outcome;
 use crate::output::Output;
 use crate::settings::Settings;
 
 pub fn run(args: &WatchArgs, settings: &Settings, output: &mut Output) -> Outcome {
+    check_no_demo(settings)?;
     let stop = Stop::listen()?;
     let mut places = archiving::places(&args.paths, settings)?;
     archiving::leave_out_log(&mut places, &args.entries, settings);

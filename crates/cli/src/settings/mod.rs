@@ -61,6 +61,8 @@ pub struct Settings {
     pub file_found: bool,
     /// Every variable that was asked for and is set. With these, the same flags give the same settings elsewhere.
     pub variables: BTreeMap<String, OsString>,
+    /// Whether the store is that of the sample sessions.
+    pub is_demo: bool,
 }
 
 /// The environment, handed in so that tests can make one up.
@@ -114,11 +116,13 @@ impl Settings {
             file_named,
             file_found,
             variables: asked.take(),
+            is_demo: false,
         })
     }
 
     /// Returns the settings with a store of its own for samples, unless a flag names one.
     pub fn for_samples(mut self) -> Self {
+        self.is_demo = true;
         if self.store.origin != Origin::Flag("--store") {
             let mut name = self.store.value.file_name().unwrap_or_default().to_owned();
             name.push("-demo");
@@ -201,7 +205,7 @@ mod tests {
     }
 
     fn no_flags() -> Global {
-        Global { store: None, config: None, color: None, verbose: false }
+        Global { store: None, config: None, demo: false, color: None, verbose: false }
     }
 
     const HOME: (&str, &str) = ("HOME", "/home/user");

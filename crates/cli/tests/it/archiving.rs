@@ -214,22 +214,72 @@ fn up_says_what_it_archived_also_of_its_own_samples() {
 }
 
 #[test]
+fn samples_and_own_sessions_never_share_a_store() {
+    let steno = Steno::new();
+    done(&steno.run(&["up", "--once", "--demo"]));
+    assert_eq!(steno.run(&["ls", "--demo"]).out.lines().count(), 2);
+    write(&session_file(&steno), &line(1, "one"));
+    let samples = steno.dir.path().join("store-demo").to_str().unwrap().to_owned();
+    for args in [
+        &["--store", &samples, "up", "--once"][..],
+        &["--store", &samples, "import"],
+        &["--store", &samples, "service", "install"],
+        &["import", "--demo"],
+        &["service", "install", "--demo"],
+    ] {
+        let said = steno.run(args);
+        assert!(said.code == 2 && said.err.contains("holds the sample sessions"), "{args:?}: {said:?}");
+        assert!(said.err.contains("hint: "), "{args:?}: {said:?}");
+    }
+    // A build directory is deleted by a clean build.
+    let build = steno.dir.path().join("target");
+    write(&build.join("CACHEDIR.TAG"), "Signature: 8a477f597d28d172789f06886806bc55\n");
+    let store = build.join("store").to_str().unwrap().to_owned();
+    for args in [&["--store", &store, "up", "--once"][..], &["--store", &store, "service", "install"]] {
+        let said = steno.run(args);
+        assert!(said.code == 2 && said.err.contains("lies in the build directory"), "{args:?}: {said:?}");
+    }
+    assert_eq!(steno.run(&["ls", "--demo"]).out.lines().count(), 2);
+}
+
+#[test]
+fn steno_alone_says_how_things_stand_and_what_to_try() {
+    let steno = Steno::new();
+    write(&session_file(&steno), &line(1, "one"));
+    let said = steno.run(&[]);
+    assert!(said.code == 0 && said.out.contains("nothing is archived yet"), "{said:?}");
+    assert!(
+        said.out.contains("Claude Code (not followed)") && said.out.contains("steno up  "),
+        "{}",
+        said.out
+    );
+    done(&steno.run(&["import"]));
+    let said = steno.run(&[]);
+    for part in ["1 session in", "last       2026-", "problems   none", "steno show last"] {
+        assert!(said.out.contains(part), "{part}: {}", said.out);
+    }
+}
+
+#[test]
 fn doctor_says_what_is_wrong_and_what_mends_it() {
     let steno = Steno::new();
     write(&session_file(&steno), &line(1, "one"));
     let said = steno.run(&["doctor"]);
-    assert_eq!(said.code, 1);
+    // Advice is no problem.
+    assert_eq!(said.code, 0);
     for part in ["1 session", "deletes sessions after 30 days", "steno up --once", "steno service install"] {
         assert!(said.out.contains(part), "{part}: {}", said.out);
     }
     let live = steno.start(&["up"]);
-    wait_until("somebody who follows", || steno.run(&["doctor"]).code == 0);
-    let said = steno.run(&["doctor", "--json"]);
-    assert!(
-        said.out.lines().map(json).any(|row| row["kind"] == "store" && row["followed"] == true),
-        "{}",
-        said.out
-    );
+    let is_followed = || {
+        let said = steno.run(&["doctor", "--json"]);
+        said.out.lines().map(json).any(|row| row["kind"] == "store" && row["followed"] == true)
+    };
+    wait_until("somebody who follows", is_followed);
+    let settings = steno.dir.path().join(".claude/settings.json");
+    write(&settings, "{\"cleanupPeriodDays\": \"soon\"}");
+    let said = steno.run(&["doctor"]);
+    assert!(said.code == 1 && said.out.contains("! "), "{said:?}");
     done(&interrupt(live));
 }
 

@@ -82,13 +82,13 @@ fn demo(document: &str) -> Steno {
     let steno = Steno::new();
     let [job, _] = &blocks("README.md", "sh").concat()[..] else { panic!("the README has two commands") };
     let (cargo, rest) = job.split_once(" -- ").unwrap();
-    assert_eq!(cargo, "cargo run --release --quiet");
+    assert_eq!(cargo, "cargo run --release");
     std::os::unix::fs::symlink(places::workspace_root().join("docs"), steno.dir.path().join("docs")).unwrap();
     std::fs::create_dir(steno.dir.path().join("target")).unwrap();
     let outputs = run(&steno, &[Shown { command: format!("steno {rest}"), output: Vec::new() }]);
     assert!(outputs[0].contains("2 sessions (1 claude, 1 codex)"), "{}", outputs[0]);
     if document != "README.md" {
-        let record = "steno --store target/demo record --run 550e8400-e29b-41d4-a716-446655440000";
+        let record = "steno --demo record --run 550e8400-e29b-41d4-a716-446655440000";
         let command = format!("{record} < docs/examples/first-run.jsonl");
         let outputs = run(&steno, &[Shown { command, output: Vec::new() }]);
         let answers: Vec<_> =

@@ -95,7 +95,7 @@ fn doctor_finds_a_store_that_is_open_to_others() {
     set_mode(&steno.beside(RUN, "seals.jsonl"), 0o602);
     check_mended(&doctor, &["open to other users", "1 directory and 2 files"]);
     assert_eq!(steno.look()["/transcripts"].mode & 0o777, 0o700);
-    assert!(steno.run(&["doctor"]).out.contains("nothing is wrong"));
+    assert!(steno.run(&["doctor"]).out.contains("no problems found"));
 }
 
 /// A copy of the program, to be run by a user who may change nothing but their own files; root may everything.

@@ -33,9 +33,10 @@ fn network_calls(steno: &Steno, args: &[&str]) -> (Option<i32>, Vec<String>) {
 fn no_command_but_servers_uses_a_network() {
     needs!(tool("strace"), "strace shows which sockets are made");
     let steno = Steno::new();
-    let commands: [&[&str]; 26] = [
-        &["up", "--demo", "--once"],
+    let commands: [&[&str]; 27] = [
         &["import"],
+        &["up", "--demo", "--once"],
+        &[],
         &["record", "--run", RUN],
         &["app-server", "--", "true"],
         &["ls"],

@@ -182,7 +182,7 @@ fn store_with_strange_files() -> Steno {
     }
     fs::write(at("bytes"), b"\xff\x00\n").unwrap();
     fs::create_dir(at("dir")).unwrap();
-    assert!(Command::new("mkfifo").arg(at("pipe")).status().unwrap().success());
+    places::make_pipe(at("pipe"));
     fs::copy(places::workspace_root().join("docs/examples/claude-session.jsonl"), at("agents.jsonl"))
         .unwrap();
     steno.recorded(&id(1), &[json!({"type": "run.started"})]);

@@ -83,7 +83,8 @@ fn up_serves_what_it_archives() {
     assert!(said.code == 0 && said.err.contains("serving http://127.0.0.1:"), "{said:?}");
     assert_eq!(files(&steno), Vec::<PathBuf>::new());
     let live = steno.start(&["--store", &store, "up", "--demo", "--no-serve"]);
-    wait_until("it follows", || steno.store().join("locks/follow.lock").exists());
+    let follows = || steno.run(&["doctor", "--json"]).out.contains("\"followed\":true");
+    wait_until("it follows", follows);
     assert_eq!(files(&steno), Vec::<PathBuf>::new());
     live.signal("INT");
     assert_eq!(live.ended().code, 0);

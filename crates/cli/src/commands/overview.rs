@@ -1,0 +1,115 @@
+//! `steno` without a command: how things stand, in a few lines, and what to try next.
+
+use steno_library::SessionLook;
+use steno_views::{Lines, count, cut, visible};
+
+use super::doctor::{Examination, examine};
+use super::doctor_store::Severity;
+use crate::failure::{Exit, Failure};
+use crate::id_lines::{minute, project_name};
+use crate::output::{Output, size};
+use crate::runs;
+use crate::settings::Settings;
+
+/// How much of a title is shown.
+const TITLE_CHARS_MAX: usize = 60;
+
+/// What the store has.
+struct Content {
+    sessions: usize,
+    bytes: u64,
+    last: Option<String>,
+}
+
+pub fn run(settings: &Settings, output: &mut Output) -> Exit {
+    let examination = examine(settings);
+    let content = content(settings).unwrap_or(None);
+    let store = settings.store.value.display().to_string();
+    let held = match &content {
+        Some(content) => {
+            let sessions = count(content.sessions as u64, "session");
+            format!("{sessions} in {} of transcripts", size(content.bytes))
+        }
+        None => "nothing is archived yet".to_owned(),
+    };
+    let mut line = |name: &str, words: &str| {
+        output.line(format!("{name:<10} {}", visible(words, Lines::Escape)).trim_end());
+    };
+    line("agents", &agents(&examination));
+    line("store", &store);
+    line("sessions", &held);
+    if let Some(last) = content.as_ref().and_then(|content| content.last.as_deref()) {
+        line("last", last);
+    }
+    line("problems", &problems(&examination));
+    output.line("");
+    let is_empty = content.is_none_or(|content| content.sessions == 0);
+    for (command, does) in next(is_empty) {
+        output.line(&format!("{command:<18} {does}"));
+    }
+    output.line("\n`steno help` lists all commands");
+    Exit::Done
+}
+
+fn agents(examination: &Examination) -> String {
+    let found = examination.agents();
+    let follows = if examination.is_followed() { "followed by `steno up`" } else { "not followed" };
+    if found.is_empty() {
+        "none found on this machine".to_owned()
+    } else {
+        format!("{} ({follows})", found.join(", "))
+    }
+}
+
+fn problems(examination: &Examination) -> String {
+    let (problems, advice) = (examination.count(Severity::Problem), examination.count(Severity::Advice));
+    let words = match (problems, advice) {
+        (0, 0) => return "none".to_owned(),
+        (0, _) => "none, but there is advice".to_owned(),
+        (_, _) => problems.to_string(),
+    };
+    format!("{words}: `steno doctor`")
+}
+
+/// Returns three commands to try next.
+fn next(is_empty: bool) -> [(&'static str, &'static str); 3] {
+    if is_empty {
+        [
+            ("steno up", "archive your agents' sessions, and follow them"),
+            ("steno doctor", "show which agents were found"),
+            ("steno up --demo", "try it with sample sessions"),
+        ]
+    } else {
+        [
+            ("steno ls", "list the sessions"),
+            ("steno show last", "read the last one"),
+            ("steno usage", "show how many tokens they used"),
+        ]
+    }
+}
+
+/// Reads what the store has; nothing where there is none. `steno doctor` says what is wrong with one that cannot be read.
+fn content(settings: &Settings) -> Result<Option<Content>, Failure> {
+    let library = runs::open_library(settings)?;
+    if library.store().is_err() {
+        return Ok(None);
+    }
+    let sessions = library.sessions()?;
+    let bytes = sessions.iter().map(|look| look.size.bytes).sum();
+    let last = sessions.iter().max_by_key(|look| look.last_instant());
+    let last = last.map(|look| {
+        let title = look.first_run().and_then(|run| library.title(run)).unwrap_or_default();
+        words(look, &title)
+    });
+    Ok(Some(Content { sessions: sessions.len(), bytes, last }))
+}
+
+fn words(look: &SessionLook, title: &str) -> String {
+    let words = [
+        minute(look.last.as_ref()),
+        look.provider.clone().unwrap_or_default(),
+        project_name(look.project.as_deref()),
+        cut(title, TITLE_CHARS_MAX),
+    ];
+    words.into_iter().filter(|word| !word.is_empty()).collect::<Vec<_>>().join("  ")
+}
