@@ -372,12 +372,26 @@ class Result:
     is_router: bool = False
     outcome: str = None
     error: object = None
+    is_routers_outcome: bool = None  # whose word the outcome is, where that is another one's
+
+    def rank(self):
+        """How much its outcome counts: the largest wins, whatever comes first."""
+        is_router = self.is_router if self.is_routers_outcome is None else self.is_routers_outcome
+        if self.outcome is None:
+            return (3, is_router, 1) if self.error is not None else (0,)
+        if self.outcome == "ok" and is_router:
+            return (5,)
+        words = {"ok": 0, "failed": 2, "interrupted": 3}
+        if self.outcome in words:
+            return 3, is_router, words[self.outcome]
+        return ({"unknown": 1, "denied": 4}.get(self.outcome, 2),)
 
     def refine(self, other):
-        """Any outcome is more exact than `unknown`, and `denied` more than `failed`."""
-        is_open = self.outcome in (None, "unknown") and other.outcome is not None
-        if is_open or (self.outcome, other.outcome) == ("failed", "denied"):
-            self.outcome, self.error = other.outcome, other.error if self.error is None else self.error
+        """Takes the outcome of another one that counts more."""
+        if other.rank() > self.rank():
+            whose = other.is_router if other.is_routers_outcome is None else other.is_routers_outcome
+            self.is_routers_outcome, self.outcome = whose, other.outcome
+            self.error = other.error if self.error is None else self.error
 
 
 @dataclass
@@ -392,6 +406,11 @@ class Call:
     is_amended: bool = False
     approvals: list = field(default_factory=list)
     reports: list = field(default_factory=list)
+    told: dict = field(default_factory=dict)  # which reports each run has of it
+
+    def whose(self, report, run):
+        """`own` if the run has told of it, and not yet in this way; `others` if only other runs have; else None."""
+        return "others" if run not in self.told else "own" if report not in self.told[run] else None
 
     def answer(self, found):
         self.is_answered, known = True, self.result
@@ -589,10 +608,9 @@ class Session:
 
     def is_answer(self, block, run, event, turn):
         """A result in a message, as writers without `tool.result` have it."""
-        calls = self.by_id.get(word(block.get("tool_id"))) if block.get("type") == "tool_result" else None
-        if not calls:
+        call = self.last_call(word(block.get("tool_id")), turn) if block.get("type") == "tool_result" else None
+        if not call:
             return False
-        call = calls[-1]
         call.reports.append((turn, (run, event.seq)))
         if call.result is not None:
             return False
@@ -601,17 +619,36 @@ class Session:
         return True
 
     def report(self, call_id, what, who, run, event, turn):
-        """The call that a report is about: the n-th report of an id on one channel is the n-th on another."""
-        calls, key = self.by_id.setdefault(call_id, []), (call_id, what, who if who in WHO else None, run)
-        self.counts[key] = self.counts.get(key, 0) + 1
-        if call_id is not None and self.counts[key] <= len(calls):
-            call = calls[self.counts[key] - 1]
-        else:
+        """The call that a report is about: the first in its turn that has no such report of its run, else elsewhere."""
+        calls, report = self.by_id.setdefault(call_id, []), (what, who if who in WHO else None)
+        call = None if call_id is None else self.find_call(calls, report, run, turn)
+        if call is None:
             call = Call(call_id, turn)
             self.calls.append(call)
             calls.append(call)
+        call.told.setdefault(run, set()).add(report)
         call.reports.append((turn, (run, event.seq)))
         return call
+
+    @staticmethod
+    def find_call(calls, report, run, turn):
+        is_anywhere = report[0] == "tool.result" or turn is None
+        if len(calls) == 1:
+            is_near = is_anywhere or calls[0].turn is None or calls[0].turn is turn
+            return calls[0] if is_near and calls[0].whose(report, run) else None
+        near = [call for call in calls if call.turn is turn]
+        elsewhere = calls if is_anywhere else [call for call in calls if call.turn is None]
+        for scope in near, elsewhere:
+            for whose in "own", "others":
+                found = next((call for call in scope if call.whose(report, run) == whose), None)
+                if found:
+                    return found
+        return None
+
+    def last_call(self, call_id, turn):
+        """The last call with an id: of the turn, if it has one."""
+        calls = (None if call_id is None else self.by_id.get(call_id)) or [None]
+        return next((call for call in reversed(calls) if call and call.turn is turn), calls[-1])
 
     def take_call(self, run, event, turn, is_again):
         payload, is_result = event.payload, event.type == "tool.result"
@@ -626,10 +663,10 @@ class Session:
         fact_of and fact_of.fact(event, is_again)
 
     def take_amendment(self, run, event, turn, is_again):
-        calls = self.by_id.get(word(event.payload.get("tool_call_id"), event.payload.get("name")))
-        if not calls:
+        call = self.last_call(word(event.payload.get("tool_call_id"), event.payload.get("name")), turn)
+        facts = event.payload.get("result")
+        if not call:
             return
-        call, facts = calls[-1], event.payload.get("result")
         facts = facts if isinstance(facts, dict) else {}
         call.result, call.is_amended = call.result or Result(), True
         call.result.outcome = word(facts.get("outcome"), call.result.outcome)
@@ -639,15 +676,20 @@ class Session:
 
     def take_approval(self, run, event, turn, is_again):
         turn and turn.fact(event, is_again)
-        calls = self.by_id.get(word(event.payload.get("tool_call_id")))
+        call_id = word(event.payload.get("tool_call_id"))
+        call = self.last_call(call_id, turn)
         decision = word(inside(event.payload, "result", "decision"))
-        found = Approval(run, turn, calls[-1] if calls else None, not event.is_end(), decision)
+        found = Approval(run, turn, call, not event.is_end(), decision)
         key = run, word(event.payload.get("name"), "")
         if found.call:
             found.call.reports.append((turn, (run, event.seq)))
         known = self.asked.get(key) if event.is_end() else None
-        if known is None and found.call:
-            known = next((other for other in found.call.approvals if other.run != run), None)
+        if known is None and found.call:  # the n-th question of a run about a call is the n-th of another
+            place = id(found.call), run
+            self.counts[place] = self.counts.get(place, 0) + 1
+            known = dict(enumerate(found.call.approvals, 1)).get(self.counts[place])
+        if known is None and found.call is None and is_again:
+            return
         if known is not None:
             known.refine(found)
         else:
@@ -759,6 +801,8 @@ def usage_in(events):
         if event.payload.get("final") is True:
             final.add(key)
     all_final = len(final) == len(responses)
+    if own and responses and not any(count(value) for value in read_json(own, "usage").values()):
+        own = None  # a command of the program's own asked the model for nothing
     if own and not (responses and all_final):
         return 2, None, own, False
     for name, number in (item for counts in responses.values() for item in counts.items()):

@@ -377,7 +377,7 @@ impl SessionBuilder {
     #[must_use]
     pub fn finish(mut self) -> Session {
         self.reports.tell(&mut self.turns);
-        let turns = self.turns.finish(&self.calls.all, &self.runs);
+        let turns = self.turns.finish(&self.calls.all, &self.runs, self.content);
         let is_shown = |item: &Item| match item.kind {
             // A call that a response holds is shown there.
             ItemKind::Call(call) => self.calls.all[call.0].response.is_none(),

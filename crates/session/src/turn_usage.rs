@@ -77,6 +77,18 @@ impl TurnUsage {
         self.responses.push(Response { id, usage, written: report, is_final });
     }
 
+    /// Tells how well the run knows what the turn cost, the best first; `None` if it says nothing.
+    fn rank(&self) -> Option<u8> {
+        let is_whole = !self.responses.is_empty() && self.responses.iter().all(|response| response.is_final);
+        match () {
+            () if is_whole && self.responses.iter().all(|response| response.id.is_some()) => Some(0),
+            () if is_whole => Some(1),
+            () if self.turn.is_some() => Some(2),
+            () if !self.responses.is_empty() => Some(3),
+            () => None,
+        }
+    }
+
     /// Returns the name of each response.
     fn names(&self) -> Vec<Option<&(NameKind, RawJson)>> {
         let mut names = vec![None; self.responses.len()];
@@ -93,6 +105,14 @@ fn response_name(fields: &PayloadFields<'_>) -> Option<(NameKind, RawJson)> {
     }
     let total = fields.json("thread_tokens").map(|total| (NameKind::Total, total));
     total.or_else(|| response.map(|number| (NameKind::Number, number)))
+}
+
+/// Returns what a turn cost, from the one run that knows it best; nothing where none says anything. Receipts can be checked
+/// by others, who need no more than this rule.
+pub(crate) fn cost_in_one_run(runs: Vec<(RunNumber, TurnUsage)>, heads: &[RunHead]) -> Option<TurnCost> {
+    let ranked = runs.into_iter().filter_map(|(run, usage)| Some((usage.rank()?, run, usage)));
+    let (_, run, usage) = ranked.min_by_key(|(rank, run, _)| (*rank, *run))?;
+    cost(vec![(run, usage)], heads)
 }
 
 /// Returns what a turn cost, from what its runs say of it; nothing where none does.

@@ -10,9 +10,10 @@ use steno_model::Timestamp;
 use steno_model::json::JsonString;
 
 use crate::builder::{Incoming, response_key};
+use crate::calls::Content;
 use crate::path_tree::PathTree;
 use crate::session::{At, Call, EndedBy, RunHead, RunNumber, StepId, Turn, TurnId, TurnStatus};
-use crate::turn_usage::{TurnUsage, cost};
+use crate::turn_usage::{TurnUsage, cost, cost_in_one_run};
 
 /// What an agent writes for a turn that was stopped.
 const INTERRUPTED: [&str; 2] = ["interrupted", "aborted"];
@@ -231,22 +232,25 @@ impl Turns {
     }
 
     /// Returns the turns.
-    pub(crate) fn finish(self, calls: &[Call], runs: &[RunHead]) -> Vec<Turn> {
+    pub(crate) fn finish(self, calls: &[Call], runs: &[RunHead], content: Content) -> Vec<Turn> {
         let mut waiting = vec![false; self.all.len()];
         for call in calls.iter().filter(|call| !call.is_answered) {
             if let Some(turn) = call.turn {
                 waiting[turn.0] = true;
             }
         }
-        let finish = |(number, fold): (usize, TurnFold)| fold.finish(waiting[number], runs);
+        let finish = |(number, fold): (usize, TurnFold)| fold.finish(waiting[number], runs, content);
         self.all.into_iter().enumerate().map(finish).collect()
     }
 }
 
 impl TurnFold {
-    fn finish(self, is_waiting: bool, runs: &[RunHead]) -> Turn {
+    fn finish(self, is_waiting: bool, runs: &[RunHead], content: Content) -> Turn {
         let is_last_word = self.last_said.as_ref().is_some_and(LastSaid::is_last_word);
-        let usage = cost(self.usage, runs);
+        let usage = match content {
+            Content::Whole => cost(self.usage, runs),
+            Content::ForReceipts => cost_in_one_run(self.usage, runs),
+        };
         let mut turn = Turn { usage, ..self.turn };
         if self.end_is_inferred && self.last.is_some() {
             turn.ended_at.clone_from(&self.last);

@@ -63,7 +63,13 @@ pub(crate) fn choose(reports: &[TurnReport<'_>]) -> Choice {
         return of_one(report);
     }
     let turn = TurnView::of(reports);
-    let candidates = [turn.final_with_ids(), turn.finals(), turn.total(), turn.lower_bound()];
+    let lower_bound = turn.lower_bound();
+    // A sum is never less than its parts: one that is covers only a part of the turn.
+    let is_whole = |total: &Candidate| {
+        lower_bound.as_ref().is_none_or(|parts| total.tokens.total() >= parts.tokens.total())
+    };
+    let total = turn.total().filter(is_whole);
+    let candidates = [turn.final_with_ids(), turn.finals(), total, lower_bound];
     let chosen = candidates.into_iter().flatten().reduce(Candidate::unless_cut_off);
     chosen.map_or(Choice::Nothing, |chosen| chosen.choice)
 }
@@ -230,4 +236,31 @@ fn each_once(keys: impl Iterator<Item = usize>) -> Vec<usize> {
         }
     }
     each
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn response(key: usize, output: u64, is_final: bool) -> ResponseReport {
+        let tokens = Tokens { output, ..Tokens::default() };
+        ResponseReport { key, name: NameKind::Id, is_final, tokens }
+    }
+
+    #[test]
+    fn a_total_that_is_less_than_its_parts_is_not_that_of_the_turn() {
+        let disk = TurnReport {
+            channel: "disk",
+            responses: vec![response(1, 50, true), response(2, 60, false)],
+            total: None,
+        };
+        let stream = |total| TurnReport {
+            channel: "stream",
+            responses: vec![response(2, 10, false)],
+            total: Some(Tokens { output: total, ..Tokens::default() }),
+        };
+        let parts = Choice::Responses { keys: vec![1, 2], is_lower_bound: true };
+        assert_eq!(choose(&[disk.clone(), stream(30)]), parts);
+        assert_eq!(choose(&[disk, stream(120)]), Choice::Total { place: 1, responses: 2 });
+    }
 }
