@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use serde_json::json;
-use steno_library::{Archived, Library};
+use steno_library::{Archived, Library, Named, Want, connection_of};
 use steno_vault::{Manifest, RestoreError, Sighting, Standing, Vault};
 use steno_views::{Lines, count, visible, with_causes};
 
@@ -63,6 +63,19 @@ pub fn run(args: &RestoreArgs, settings: &Settings, output: &mut Output) -> Outc
     Ok(Exit::Done)
 }
 
+/// Returns the files that a session without files of its agent was recorded in: those of connections.
+fn recorded_files(text: &str, library: &Library) -> Result<Vec<Manifest>, Failure> {
+    let Named::Session(session) = library.resolve(text, Want::Session)? else { return Ok(Vec::new()) };
+    let mut files: Vec<Manifest> = Vec::new();
+    for run in library.runs_of(session)? {
+        let of_run = library.sources_of(run)?;
+        files.extend(of_run.into_iter().filter(|file| connection_of(file).is_some()));
+    }
+    files.sort_by_key(|file| file.id);
+    files.dedup_by_key(|file| file.id);
+    Ok(files)
+}
+
 /// Finds the files of what an argument names.
 fn files_of(text: &str, library: &Library) -> Result<Vec<Manifest>, Failure> {
     let what = match library.archived(text)? {
@@ -70,6 +83,10 @@ fn files_of(text: &str, library: &Library) -> Result<Vec<Manifest>, Failure> {
         Archived::Run(run) => format!("run {run}"),
         Archived::Thread(thread) => format!("what the store has of thread {thread}"),
     };
+    let recorded = recorded_files(text, library)?;
+    if !recorded.is_empty() {
+        return Ok(recorded);
+    }
     Err(Failure::nothing(format!("{what} was not made from a file of an agent"))
         .with_hint("only sessions that `steno up`, `import` or `watch` has archived have files to give back"))
 }
