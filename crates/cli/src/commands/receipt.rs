@@ -42,7 +42,7 @@ fn export(args: &ReceiptExportArgs, settings: &Settings, output: &mut Output) ->
     let (receipt, run) = if let Some(dir) = &args.records {
         (Directory::new(dir).receipt(thread, turn), None)
     } else {
-        let wanted = Wanted { has_integrity: args.integrity, ..Wanted::default() };
+        let wanted = Wanted { has_integrity: args.integrity, turn: Some(turn.clone()), ..Wanted::default() };
         let read = read(thread, wanted, settings)?;
         let run = read.owner(turn).map_err(failure)?;
         (read.receipt(turn), run)

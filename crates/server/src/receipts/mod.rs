@@ -22,5 +22,6 @@ use steno_model::receipt::Receipt;
 /// # Errors
 /// When there is no such run or turn, or the run cannot be read.
 pub fn export(store: &Store, run: RunId, turn: &str, wanted: Wanted) -> Result<Receipt, Error> {
+    let wanted = Wanted { turn: Some(turn.to_owned()), ..wanted };
     ReadSession::of_store(store, run, wanted)?.receipt(turn)
 }

@@ -26,6 +26,8 @@ pub struct Wanted {
     pub runs: Option<Vec<WantedRun>>,
     /// Whether receipts are those of an older program, which named no runs.
     pub is_unnamed: bool,
+    /// The turn whose receipt is wanted, by either of its names; the items of others are left out. All if it is not said.
+    pub turn: Option<String>,
 }
 
 /// A run to read.
@@ -170,7 +172,7 @@ impl ReadSession {
         }
         let folded = builder.ok_or_else(no_events)?.finish();
         let run = folded.id;
-        let records = Records::of(Session { id: named.unwrap_or(run), ..folded });
+        let records = records_of(Session { id: named.unwrap_or(run), ..folded }, &wanted);
         let provers = vec![(run, prover)];
         Ok(Self { records, runs: Vec::new(), provers, missing: HashMap::new(), unplaced: None, wanted })
     }
@@ -195,7 +197,7 @@ impl ReadSession {
     /// Makes one session of runs, in their order.
     fn of_runs(runs: Vec<RunEvents>, wanted: Wanted) -> Result<Self, Error> {
         let session = session_of(&runs).ok_or_else(no_events)?;
-        let records = Records::of(merge_by_ids(session, &runs, Content::ForReceipts));
+        let records = records_of(merge_by_ids(session, &runs, Content::ForReceipts), &wanted);
         Ok(Self { records, runs, provers: Vec::new(), missing: HashMap::new(), unplaced: None, wanted })
     }
 
@@ -355,6 +357,13 @@ impl ReadRun {
         self.events.truncate(lines);
         self.prover.cut(lines);
     }
+}
+
+fn records_of(session: Session, wanted: &Wanted) -> Records {
+    let Some(name) = &wanted.turn else { return Records::of(session) };
+    Records::with_items_of(session, |turn| {
+        turn.name == *name || turn.turn_id.as_ref().is_some_and(|id| id.is(name))
+    })
 }
 
 fn no_events() -> Error {

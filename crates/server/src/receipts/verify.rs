@@ -225,7 +225,12 @@ impl Said {
                 RunId::parse(&self.thread).ok().map(|thread| vec![WantedRun::new(thread, u64::MAX)])
             }
         };
-        Ok(Wanted { has_integrity: self.integrity.is_some(), runs, is_unnamed: self.runs.is_none() })
+        Ok(Wanted {
+            has_integrity: self.integrity.is_some(),
+            runs,
+            is_unnamed: self.runs.is_none(),
+            turn: None,
+        })
     }
 
     /// Returns what is missing by notes alone, of which neither a transcript nor its lines know.

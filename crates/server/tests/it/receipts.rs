@@ -19,7 +19,7 @@ const TURNS: [(&str, &str, &str); 3] = [
     ("turn-0002", "turn_2", "failed"),
     ("turn-0003", "turn_3", "approval-denied"),
 ];
-const PROVEN: Wanted = Wanted { has_integrity: true, runs: None, is_unnamed: false };
+const PROVEN: Wanted = Wanted { has_integrity: true, runs: None, is_unnamed: false, turn: None };
 
 fn fixtures() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/receipts")

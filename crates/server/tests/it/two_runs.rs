@@ -13,7 +13,7 @@ use steno_views::receipt::to_json;
 
 const ROLLOUT: &str = "7d1f0a52-0c5e-4d3b-9a57-6f2b8c4e1a90";
 const CONNECTION: &str = "11111111-0c5e-4d3b-9a57-6f2b8c4e1a90";
-const PROVEN: Wanted = Wanted { has_integrity: true, runs: None, is_unnamed: false };
+const PROVEN: Wanted = Wanted { has_integrity: true, runs: None, is_unnamed: false, turn: None };
 
 type Line = (&'static str, String, Value);
 

@@ -16,10 +16,11 @@ use crate::receipt::hex;
 /// How many characters a summary has at most.
 const SUMMARY_CHARS_MAX: usize = 280;
 
-/// Returns the items of all turns; those of one turn in the order of their events.
-pub(super) fn all(session: &Session) -> Vec<(TurnId, ItemRecord)> {
+/// Returns the items of the wanted turns; those of one turn in the order of their events.
+pub(super) fn all(session: &Session, wanted: &[bool]) -> Vec<(TurnId, ItemRecord)> {
+    let is_wanted = |turn: Option<TurnId>| turn.is_some_and(|turn| wanted[turn.0]);
     let mut items = Vec::new();
-    for message in &session.messages {
+    for message in session.messages.iter().filter(|message| is_wanted(message.turn)) {
         match message.speaker {
             Speaker::User => items.extend(prompt(message)),
             Speaker::Model => words(message, &mut items),
@@ -28,11 +29,12 @@ pub(super) fn all(session: &Session) -> Vec<(TurnId, ItemRecord)> {
         }
     }
     let mut of_message = HashMap::new();
-    items.extend(session.calls.iter().filter_map(|call| of_call(call, &mut of_message)));
-    items.extend(session.facts.iter().filter_map(of_fact));
+    let calls = session.calls.iter().filter(|call| is_wanted(call.turn));
+    items.extend(calls.filter_map(|call| of_call(call, &mut of_message)));
+    items.extend(session.facts.iter().filter(|fact| is_wanted(fact.turn)).filter_map(of_fact));
     // Every event of the session is put in, so the hash has to be a quick one.
     let mut places = HashMap::<_, _, foldhash::fast::FixedState>::default();
-    for (number, turn) in session.turns.iter().enumerate() {
+    for (number, turn) in session.turns.iter().enumerate().filter(|(number, _)| wanted[*number]) {
         places.extend(turn.events.iter().enumerate().map(|(place, at)| ((TurnId(number), *at), place)));
     }
     items.sort_by_cached_key(|item| places.get(&(item.turn, item.at)).copied());

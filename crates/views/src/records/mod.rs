@@ -28,9 +28,16 @@ impl Records {
     /// Makes the records of a session.
     #[must_use]
     pub fn of(session: Session) -> Self {
+        Self::with_items_of(session, |_| true)
+    }
+
+    /// Makes the records of a session, with the items of some turns alone: a receipt needs those of one.
+    #[must_use]
+    pub fn with_items_of(session: Session, is_wanted: impl Fn(&Turn) -> bool) -> Self {
         let id = session.id.to_string();
         let mut of_turns: Vec<Vec<ItemRecord>> = session.turns.iter().map(|_| Vec::new()).collect();
-        for (turn, item) in items::all(&session) {
+        let wanted: Vec<bool> = session.turns.iter().map(is_wanted).collect();
+        for (turn, item) in items::all(&session, &wanted) {
             let turn_id = session.turns[turn.0].name.clone();
             of_turns[turn.0].push(ItemRecord { turn_id, ..item });
         }
