@@ -13,6 +13,8 @@ use crate::settings::Settings;
 
 /// How much of a title is shown.
 const TITLE_CHARS_MAX: usize = 60;
+/// How wide the column of commands is.
+const COMMAND_CHARS: usize = "steno show last --demo".len();
 
 /// What the store has.
 struct Content {
@@ -23,15 +25,17 @@ struct Content {
 
 pub fn run(settings: &Settings, output: &mut Output) -> Exit {
     let examination = examine(settings);
-    let content = content(settings).unwrap_or(None);
+    let content = content(settings);
     let store = settings.store.value.display().to_string();
     let held = match &content {
-        Some(content) => {
+        Err(_) => "the store cannot be read: `steno doctor`".to_owned(),
+        Ok(Some(content)) => {
             let sessions = count(content.sessions as u64, "session");
             format!("{sessions} in {} of transcripts", size(content.bytes))
         }
-        None => "nothing is archived yet".to_owned(),
+        Ok(None) => "nothing is archived yet".to_owned(),
     };
+    let content = content.ok().flatten();
     let mut line = |name: &str, words: &str| {
         output.line(format!("{name:<10} {}", visible(words, Lines::Escape)).trim_end());
     };
@@ -45,9 +49,10 @@ pub fn run(settings: &Settings, output: &mut Output) -> Exit {
     output.line("");
     let is_empty = content.is_none_or(|content| content.sessions == 0);
     for (command, does) in next(is_empty) {
-        output.line(&format!("{command:<18} {does}"));
+        let command = if settings.is_demo { format!("{command} --demo") } else { command.to_owned() };
+        output.line(&format!("{command:<COMMAND_CHARS$} {does}"));
     }
-    output.line("\n`steno help` lists all commands");
+    output.line("\n`steno help` lists all commands, `steno up --demo` uses sample sessions");
     Exit::Done
 }
 
@@ -77,7 +82,7 @@ fn next(is_empty: bool) -> [(&'static str, &'static str); 3] {
         [
             ("steno up", "archive your agents' sessions, and follow them"),
             ("steno doctor", "show which agents were found"),
-            ("steno up --demo", "try it with sample sessions"),
+            ("steno help", "list all commands"),
         ]
     } else {
         [

@@ -258,6 +258,11 @@ fn steno_alone_says_how_things_stand_and_what_to_try() {
     for part in ["1 session in", "last       2026-", "problems   none", "steno show last"] {
         assert!(said.out.contains(part), "{part}: {}", said.out);
     }
+    // A store that cannot be read is not an empty one.
+    write(&steno.store().join("format.json"), "{\"version\": 99}");
+    let said = steno.run(&[]);
+    assert!(said.code == 0 && said.out.contains("cannot be read") && !said.out.contains("yet"), "{said:?}");
+    assert!(said.out.contains("problems   1"), "{}", said.out);
 }
 
 #[test]
