@@ -158,7 +158,7 @@ fn judge(checked: &[Checked], store: Option<&StoreState>, findings: &mut Vec<Fin
         } else {
             String::new()
         };
-        let what = format!("new sessions are not recorded: `steno up` does not run{more}");
+        let what = format!("new sessions are not recorded: `steno up` is not running{more}");
         findings.push(Finding::advice(what, "steno service install"));
     }
 }

@@ -67,7 +67,7 @@ pub fn resume(settings: &Settings) -> Outcome {
     tell(match (is_followed, pause.skips) {
         (true, false) => "recording goes on; what agents wrote meanwhile is archived in a moment",
         (true, true) => "recording goes on",
-        (false, _) => "the pause is over; `steno up` does not run, so nothing is recorded",
+        (false, _) => "the pause is over; `steno up` is not running, so nothing is recorded",
     });
     Ok(Exit::Done)
 }

@@ -122,7 +122,7 @@ fn verify_once(text: &str, said: &Said, against: Against<'_>, wanted: Wanted) ->
 fn older_words(runs: &[WantedRun]) -> Vec<String> {
     let words = |run: &WantedRun| {
         let name = run.superseded.as_ref()?.file_name();
-        Some(format!("run {} is read from `{name}`, its transcript of before it was derived anew", run.id))
+        Some(format!("run {} is read from `{name}`, the transcript from before it was derived again", run.id))
     };
     runs.iter().filter_map(words).collect()
 }
