@@ -50,7 +50,7 @@ pub fn run(settings: &Settings, output: &mut Output) -> Exit {
     let is_empty = content.is_none_or(|content| content.sessions == 0);
     for (command, does) in next(is_empty) {
         let command = if settings.is_demo { format!("{command} --demo") } else { command.to_owned() };
-        output.line(&format!("{command:<COMMAND_CHARS$} {does}"));
+        output.line(&format!("{command:<COMMAND_CHARS$}  {does}"));
     }
     output.line("\n`steno help` lists all commands, `steno up --demo` uses sample sessions");
     Exit::Done

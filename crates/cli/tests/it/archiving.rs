@@ -231,6 +231,9 @@ fn samples_and_own_sessions_never_share_a_store() {
         assert!(said.code == 2 && said.err.contains("holds the sample sessions"), "{args:?}: {said:?}");
         assert!(said.err.contains("hint: "), "{args:?}: {said:?}");
     }
+    // What the samples used is not mixed with what own sessions used.
+    let used = steno.run(&["usage", "--demo"]);
+    assert!(used.code == 0 && used.err.contains("of the store\n"), "{used:?}");
     // A build directory is deleted by a clean build.
     let build = steno.dir.path().join("target");
     write(&build.join("CACHEDIR.TAG"), "Signature: 8a477f597d28d172789f06886806bc55\n");

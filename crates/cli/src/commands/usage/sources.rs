@@ -7,7 +7,7 @@ use steno_adapters::Sink;
 use steno_capture::discovery::{self, Home, Provider};
 use steno_library::{AgentFile, FileError, Files, Library, Reading, RunsRead, Tally, warn_of_the_rest};
 use steno_model::{Draft, EventType, RunId, Seq, Timestamp};
-use steno_recorder::archive::unarchived;
+use steno_recorder::archive::{Places, unarchived};
 use steno_session::usage::UsageBuilder;
 use steno_views::count;
 
@@ -48,7 +48,9 @@ pub fn from_homes(why: &str) -> Result<Answer, Failure> {
 pub fn from_store(library: &Library, settings: &Settings) -> Result<Answer, Failure> {
     let mut usage = UsageBuilder::new();
     let runs = library.usage(&mut usage, &|| !Output::is_abandoned())?;
-    let waiting = unarchived(library.vault()?, &places(&[], settings)?).map_err(archiving::failure)?;
+    // The samples have nothing to do with the agents on this machine.
+    let waits_for = if settings.is_demo { Places::default() } else { places(&[], settings)? };
+    let waiting = unarchived(library.vault()?, &waits_for).map_err(archiving::failure)?;
     let waiting = waiting.into_iter().map(|file| (file.path, file.source.map(|source| source.to_string())));
     let answer = read_files(usage, Files::of_sources(waiting.collect()))?;
     let runs_read = count(runs.total, "run");
