@@ -43,7 +43,7 @@ api *args:
 
 # Whether all views give the same answer, over every file by itself and a very long session too
 nightly:
-    STENO_TEST_LONG=1 cargo test -p steno --test it one_answer
+    STENO_TEST_LONG=1 cargo test -p steno --test it consistency
 
 # Harbor's own code over what `steno export atif` and `steno spine distill` write; fetches harbor
 harbor:

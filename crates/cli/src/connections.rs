@@ -12,8 +12,8 @@ use steno_recorder::{forgetting, spines};
 use steno_vault::Vault;
 use steno_views::with_causes;
 
-use crate::archiving::{self, warn};
 use crate::failure::{Exit, Failure};
+use crate::recording::{self, warn};
 use crate::settings::Settings;
 
 /// Archives what connections have left whose recording was cut off. What fails is told, and tried again the next time.
@@ -51,11 +51,11 @@ pub fn settle_one(
 ) -> Result<(), Failure> {
     let path = settings.store.value.canonicalize()?.join(spooled.path().as_str());
     let mut archive =
-        Archive::open(journal.clone(), ArchiveOptions::default()).map_err(archiving::failure)?;
+        Archive::open(journal.clone(), ArchiveOptions::default()).map_err(recording::failure)?;
     let found = Places { given: vec![path], ..Places::default() }.list();
     let mut passed = Passed::default();
     archive.import(&found.files, &mut passed);
-    archive.settle().map_err(archiving::failure)?;
+    archive.settle().map_err(recording::failure)?;
     match passed.failed {
         Some(message) => Err(Failure::could_not(message)),
         None if passed.is_recorded && !is_left => spooled.remove(journal.store()).map_err(failure),
@@ -78,7 +78,7 @@ impl Progress for Passed {
     }
 
     fn failed(&mut self, _file: &ToArchive, error: &ArchiveError) {
-        self.failed = Some(archiving::trouble(error));
+        self.failed = Some(recording::trouble(error));
     }
 }
 

@@ -1,15 +1,15 @@
 //! `steno`: arguments, settings, output, exit codes. The work is done in the crates below.
 
-mod archiving;
 mod args;
+mod background_server;
 mod commands;
 mod connections;
 mod demo;
 mod failure;
 mod id_lines;
 mod output;
+mod recording;
 mod runs;
-mod serving;
 mod settings;
 
 use std::io::{self, Write as _};

@@ -1,6 +1,6 @@
 //! The command line: commands, arguments, help texts.
 
-mod archive;
+mod capture;
 mod export;
 mod groups;
 mod receipt;
@@ -12,7 +12,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use steno_journal::Level;
 use steno_session::usage::Column;
 
-pub use archive::{
+pub use capture::{
     DoctorArgs, DuArgs, DuGroup, EntriesOut, ForgetArgs, ImportArgs, PauseArgs, RederiveArgs, RestoreArgs,
     ServiceArgs, ServiceDo, UpArgs, WatchArgs,
 };

@@ -19,10 +19,10 @@ use steno_recorder::connection::{
 };
 use steno_views::count;
 
-use crate::archiving::{self, EntriesLog, warn};
 use crate::args::AppServerArgs;
 use crate::connections;
 use crate::failure::{Exit, Failure, Outcome};
+use crate::recording::{self, EntriesLog, warn};
 use crate::runs;
 use crate::settings::Settings;
 
@@ -81,14 +81,14 @@ struct Begun {
 }
 
 fn begin(settings: &Settings, entries: Option<EntriesLog>) -> Result<Begun, Failure> {
-    let journal = Journal::new(runs::make_store(settings)?, archiving::journal_options(settings));
-    archiving::end_pause(&journal, settings)?;
+    let journal = Journal::new(runs::make_store(settings)?, recording::journal_options(settings));
+    recording::end_pause(&journal, settings)?;
     let exclusions = settings.archive.exclusions();
     let here = std::env::current_dir().ok().map(|dir| dir.to_string_lossy().into_owned());
     if exclusions.judge_dir(here.as_deref()) == Verdict::Excluded {
         return Err(Failure::nothing("`exclude_projects` excludes this directory"));
     }
-    let homes = discovery::homes(&archiving::environment()).found;
+    let homes = discovery::homes(&recording::environment()).found;
     let homes = homes.into_iter().filter(|home| home.provider == Provider::Codex).map(|home| home.root);
     let rules = ConnectionRules::new(journal.store(), exclusions, here, homes.collect());
     let recorder = ConnectionRecorder::begin(&journal, rules).map_err(connections::failure)?;

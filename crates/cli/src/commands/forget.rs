@@ -14,12 +14,12 @@ use steno_recorder::forgetting::{Doomed, Plan, SharedFile, Wanted, connection_of
 use steno_vault::{Forgotten, Manifest, Reason, Vault};
 use steno_views::{Lines, count, visible};
 
-use crate::archiving::follow::tell;
-use crate::archiving::{journal_options, warn};
 use crate::args::ForgetArgs;
 use crate::connections::{not_forgotten, settle_all};
 use crate::failure::{Exit, Failure, Outcome};
 use crate::output::{Output, size};
+use crate::recording::follow::tell;
+use crate::recording::{journal_options, warn};
 use crate::runs;
 use crate::settings::Settings;
 

@@ -6,12 +6,12 @@ use steno_model::RunId;
 use steno_model::json::{JsonString, RawJson};
 use steno_views::{Lines, count, cut, visible};
 
-use crate::archiving::follow::tell;
-use crate::archiving::warn;
 use crate::args::LsArgs;
 use crate::failure::{Exit, Failure, Outcome};
 use crate::id_lines::{marked, minute, project_name};
 use crate::output::{Output, size, state_word};
+use crate::recording::follow::tell;
+use crate::recording::warn;
 use crate::runs;
 use crate::settings::Settings;
 

@@ -1,11 +1,9 @@
-//! The commands, one file each.
+//! The commands, one file or folder each.
 
 pub mod app_server;
 pub mod completions;
 pub mod config;
 pub mod doctor;
-mod doctor_exclusions;
-mod doctor_store;
 pub mod du;
 pub mod entries;
 pub mod event_lines;
@@ -17,28 +15,18 @@ pub mod import;
 pub mod ls;
 pub mod overview;
 pub mod pause;
-mod provider_events;
 pub mod receipt;
 pub mod record;
 pub mod rederive;
-mod related_runs;
+mod related_sessions;
 pub mod restore;
-mod run_writer;
 pub mod seal;
 pub mod serve;
 pub mod service;
 pub mod show;
-mod show_branches;
 pub mod spine;
 pub mod tree;
-mod turn_lines;
 pub mod up;
 pub mod usage;
 pub mod verify;
-mod verify_connections;
-mod verify_owners;
-mod verify_positions;
-mod verify_spines;
-mod verify_superseded;
-mod verify_vault;
 pub mod watch;

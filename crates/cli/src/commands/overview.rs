@@ -3,8 +3,7 @@
 use steno_library::SessionLook;
 use steno_views::{Lines, count, cut, visible};
 
-use super::doctor::{Examination, examine};
-use super::doctor_store::Severity;
+use super::doctor::{Examination, Severity, examine};
 use crate::failure::{Exit, Failure};
 use crate::id_lines::{minute, project_name};
 use crate::output::{Output, size};

@@ -5,10 +5,10 @@ use steno_journal::{Journal, Pause};
 use steno_recorder::archive::{Archive, ArchiveOptions, Skipped, follower};
 use steno_views::count;
 
-use crate::archiving::follow::tell;
-use crate::archiving::{self, journal_options};
 use crate::args::PauseArgs;
 use crate::failure::{Exit, Failure, Outcome};
+use crate::recording::follow::tell;
+use crate::recording::{self, journal_options};
 use crate::runs;
 use crate::settings::Settings;
 
@@ -37,7 +37,7 @@ pub fn pause(args: &PauseArgs, settings: &Settings) -> Outcome {
         Failure::could_not(format!("cannot pause recording into `{path}`: {error}"))
     })?;
     if !store.wait_for_pause() {
-        archiving::warn("somebody is still recording what began before the pause");
+        recording::warn("somebody is still recording what began before the pause");
     }
     let end = until
         .map_or("`steno resume`".to_owned(), |until| until.strftime("%Y-%m-%d %H:%M:%S UTC").to_string());
@@ -75,6 +75,6 @@ pub fn resume(settings: &Settings) -> Outcome {
 /// Leaves out what agents wrote to their homes since the pause began.
 fn skip(pause: &Pause, settings: &Settings) -> Result<Skipped, Failure> {
     let journal = Journal::new(runs::make_store(settings)?, journal_options(settings));
-    let mut archive = Archive::open(journal, ArchiveOptions::default()).map_err(archiving::failure)?;
-    archive.skip(pause, &archiving::places(&[], settings)?).map_err(archiving::failure)
+    let mut archive = Archive::open(journal, ArchiveOptions::default()).map_err(recording::failure)?;
+    archive.skip(pause, &recording::places(&[], settings)?).map_err(recording::failure)
 }

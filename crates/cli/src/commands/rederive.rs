@@ -6,25 +6,25 @@ use steno_model::RunId;
 use steno_recorder::archive::{Archive, Rederived, runs_with_evidence};
 use steno_views::count;
 
-use crate::archiving::{self, Forgotten, Stop, failure, rederiving};
 use crate::args::RederiveArgs;
 use crate::failure::{Exit, Failure, Outcome};
 use crate::output::Output;
+use crate::recording::{self, Forgotten, Stop, failure, rederive};
 use crate::runs;
 use crate::settings::Settings;
 
 pub fn run(args: &RederiveArgs, settings: &Settings, output: &mut Output) -> Outcome {
     let stop = Stop::listen()?;
     Failure::unless_paused(&runs::need_store(settings)?)?;
-    let archive = &mut archiving::open(settings, None, Forgotten::Stays)?;
+    let archive = &mut recording::open(settings, None, Forgotten::Stays)?;
     let wanted = args.runs.iter().map(|text| find(text, archive, settings));
     let wanted = wanted.collect::<Result<Vec<_>, _>>()?;
     let awaiting = if wanted.is_empty() { archive.awaiting() } else { archive.awaiting_runs(&wanted) };
     let awaiting = awaiting.map_err(failure)?;
-    let done = rederiving::rederive(archive, &awaiting, &stop)?;
+    let done = rederive::rederive(archive, &awaiting, &stop)?;
     // Where all of it was derived before, what was named may be what was left then.
     if wanted.is_empty() || !archive.may_await() {
-        rederiving::note(archive, &done);
+        rederive::note(archive, &done);
     }
     print(&done, args.json, output);
     output.flush();
@@ -57,7 +57,7 @@ fn print(done: &Rederived, as_json: bool, output: &mut Output) {
     if as_json {
         return output.json_line(&rederived_json(done).to_string());
     }
-    let lines = rederiving::words(done);
+    let lines = rederive::words(done);
     if lines.is_empty() {
         output.line("nothing awaits to be derived anew");
     }

@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use steno_server::http::openapi;
 
-use crate::archiving::Stop;
 use crate::args::ServeArgs;
+use crate::background_server::{PORT, Serving};
 use crate::failure::{Exit, Outcome};
 use crate::output::Output;
-use crate::serving::{PORT, Serving};
+use crate::recording::Stop;
 use crate::settings::Settings;
 
 /// How often is looked whether it is to stop.

@@ -8,11 +8,11 @@ use std::{fs, io};
 use clap::ValueEnum as _;
 use steno_capture::discovery::Environment;
 
-use crate::archiving::check_for_own_sessions;
-use crate::archiving::follow::tell;
 use crate::args::{ServiceArgs, ServiceDo};
 use crate::failure::{Exit, Failure, Outcome};
 use crate::output::Output;
+use crate::recording::check_for_own_sessions;
+use crate::recording::follow::tell;
 use crate::settings::{Origin, Settings, text};
 
 /// A manager of services, and the file that it reads.

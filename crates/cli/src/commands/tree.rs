@@ -4,7 +4,7 @@ use anstyle::{AnsiColor, Style};
 use steno_library::split_event;
 use steno_views::tree::{Look, Tone, export_all, toned_text};
 
-use super::related_runs::Related;
+use super::related_sessions::Related;
 use crate::args::ViewArgs;
 use crate::failure::{Exit, Failure, Outcome};
 use crate::id_lines::marked_name;

@@ -3,13 +3,13 @@
 use steno_disk::{RealDisk, StorePath};
 use steno_recorder::archive::Places;
 
-use crate::archiving::follow::tell;
-use crate::archiving::{self, Follow, Forgotten, Pass, Stop, check_for_own_sessions};
 use crate::args::UpArgs;
+use crate::background_server::{PORT, Serving};
 use crate::demo;
 use crate::failure::{Failure, Outcome};
 use crate::output::Output;
-use crate::serving::{PORT, Serving};
+use crate::recording::follow::tell;
+use crate::recording::{self, Follow, Forgotten, Pass, Stop, check_for_own_sessions};
 use crate::settings::Settings;
 
 pub fn run(args: &UpArgs, settings: &Settings, output: &mut Output) -> Outcome {
@@ -18,11 +18,11 @@ pub fn run(args: &UpArgs, settings: &Settings, output: &mut Output) -> Outcome {
     }
     let stop = Stop::listen()?;
     let options = args.tailing.options(settings);
-    archiving::collecting(&args.entries, settings, |entries| {
-        let archive = &mut archiving::open(settings, entries, Forgotten::Stays)?;
+    recording::collecting(&args.entries, settings, |entries| {
+        let archive = &mut recording::open(settings, entries, Forgotten::Stays)?;
         let mut places =
-            if settings.is_demo { sample_places(settings)? } else { archiving::places(&[], settings)? };
-        archiving::leave_out_log(&mut places, &args.entries, settings);
+            if settings.is_demo { sample_places(settings)? } else { recording::places(&[], settings)? };
+        recording::leave_out_log(&mut places, &args.entries, settings);
         if settings.is_demo {
             tell(&format!("samples are archived in `{}`", settings.store.value.display()));
         }

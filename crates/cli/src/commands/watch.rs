@@ -1,19 +1,19 @@
 //! `steno watch`: one pass over the agents' homes, or over what is named, and then every change as it comes.
 
-use crate::archiving::{self, Follow, Forgotten, Stop, check_no_demo};
 use crate::args::WatchArgs;
 use crate::failure::Outcome;
 use crate::output::Output;
+use crate::recording::{self, Follow, Forgotten, Stop, check_no_demo};
 use crate::settings::Settings;
 
 pub fn run(args: &WatchArgs, settings: &Settings, output: &mut Output) -> Outcome {
     check_no_demo(settings)?;
     let stop = Stop::listen()?;
-    let mut places = archiving::places(&args.paths, settings)?;
-    archiving::leave_out_log(&mut places, &args.entries, settings);
+    let mut places = recording::places(&args.paths, settings)?;
+    recording::leave_out_log(&mut places, &args.entries, settings);
     let options = args.tailing.options(settings);
-    archiving::collecting(&args.entries, settings, |entries| {
-        let archive = &mut archiving::open(settings, entries, Forgotten::Stays)?;
+    recording::collecting(&args.entries, settings, |entries| {
+        let archive = &mut recording::open(settings, entries, Forgotten::Stays)?;
         Follow { archive, places, stop: &stop, options, as_json: args.json }.run(output)
     })
 }

@@ -1,8 +1,8 @@
 //! Settings: flags over `STENO_*` variables over the config file over defaults, each with its origin.
 
-mod archive;
+mod capture;
 mod file;
-mod places;
+mod paths;
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -17,7 +17,7 @@ use serde_json::Value;
 use crate::args::{ColorChoice, Global, LevelChoice};
 use crate::failure::Failure;
 
-pub use archive::ArchiveSettings;
+pub use capture::ArchiveSettings;
 pub use file::KNOWN_KEYS;
 
 /// A value and where it comes from.
@@ -81,7 +81,7 @@ impl Settings {
             let value = environment(name).filter(|value| !value.is_empty());
             value.inspect(|value| drop(asked.borrow_mut().insert(name.to_owned(), value.clone())))
         };
-        let place = places::config_file(flags.config.as_deref(), environment);
+        let place = paths::config_file(flags.config.as_deref(), environment);
         let file_named = place.as_ref().is_some_and(|(_, named)| *named);
         let file = match &place {
             Some((path, given)) => file::read(path, *given)?,
@@ -106,7 +106,7 @@ impl Settings {
         };
         let default_level = Setting { value: LevelChoice::Synced, origin: Origin::Default };
         Ok(Self {
-            store: places::store(flags.store.as_deref(), from_file(file.store), environment)?,
+            store: paths::store(flags.store.as_deref(), from_file(file.store), environment)?,
             level: choose("--level", level, "level", layered("STENO_LEVEL", file.level)?, default_level)?,
             color: choose("--color", flags.color, "color", color, default_color)?,
             seal_idle: seal_idle(layered("STENO_SEAL_IDLE", file.seal_idle)?)?,

@@ -8,9 +8,9 @@ use std::process::Command;
 use serde_json::{Value, json};
 use steno_testkit::{is_root, needs, skip, tool};
 
-use crate::app_servers::{Connected, spine};
+use crate::app_server::{Connected, spine};
 use crate::kit::{Live, RUN, Steno, TIME, json as parsed, wait_until};
-use crate::serving::send;
+use crate::serve::send;
 
 /// A small file system of its own, gone when the test ends.
 struct Mounted(PathBuf);

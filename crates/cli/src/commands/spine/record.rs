@@ -20,18 +20,18 @@ use steno_views::{Lines, count, visible};
 
 use super::find_thread;
 use super::rollouts::{self, Rollout};
-use crate::archiving;
 use crate::args::SpineRecordArgs;
 use crate::connections;
 use crate::failure::{Exit, Failure, Outcome, cannot};
 use crate::output::Output;
+use crate::recording;
 use crate::runs;
 use crate::settings::Settings;
 
 pub fn run(args: &SpineRecordArgs, settings: &Settings, output: &mut Output) -> Outcome {
-    let journal = Journal::new(runs::make_store(settings)?, archiving::journal_options(settings));
+    let journal = Journal::new(runs::make_store(settings)?, recording::journal_options(settings));
     Failure::unless_paused(journal.store())?;
-    archiving::end_pause(&journal, settings)?;
+    recording::end_pause(&journal, settings)?;
     let forgotten = if args.again { Forgotten::Again } else { Forgotten::Stays };
     let library = Library::new(Some(journal.store().clone()));
     let recording = Recording { journal: &journal, library, forgotten, settings };
@@ -54,7 +54,7 @@ pub fn run(args: &SpineRecordArgs, settings: &Settings, output: &mut Output) -> 
             Err(failure) => {
                 // That somebody had it forgotten is no failure of a file that nobody named.
                 failed += u64::from(is_named || failure.exit != Exit::Found);
-                bar.suspend(|| archiving::warn(&failure.message));
+                bar.suspend(|| recording::warn(&failure.message));
             }
         }
         bar.inc(1);
@@ -282,6 +282,6 @@ fn tell((threads, written): &Recorded, is_json: bool, output: &mut Output) {
     let known = if written.known > 0 { format!(", {} known", written.known) } else { String::new() };
     output.line(&format!("recorded  {}  {new}{known}", visible(&names.join(", "), Lines::Escape)));
     if written.refused > 0 {
-        archiving::warn(&format!("{} too long for a spine", count(written.refused, "record")));
+        recording::warn(&format!("{} too long for a spine", count(written.refused, "record")));
     }
 }

@@ -11,10 +11,10 @@ use steno_recorder::archive::{Places, unarchived};
 use steno_session::usage::UsageBuilder;
 use steno_views::count;
 
-use crate::archiving::follow::tell;
-use crate::archiving::{self, environment, places};
 use crate::failure::Failure;
 use crate::output::Output;
+use crate::recording::follow::tell;
+use crate::recording::{self, environment, places};
 use crate::settings::Settings;
 
 /// What was read.
@@ -50,7 +50,7 @@ pub fn from_store(library: &Library, settings: &Settings) -> Result<Answer, Fail
     let runs = library.usage(&mut usage, &|| !Output::is_abandoned())?;
     // The samples have nothing to do with the agents on this machine.
     let waits_for = if settings.is_demo { Places::default() } else { places(&[], settings)? };
-    let waiting = unarchived(library.vault()?, &waits_for).map_err(archiving::failure)?;
+    let waiting = unarchived(library.vault()?, &waits_for).map_err(recording::failure)?;
     let waiting = waiting.into_iter().map(|file| (file.path, file.source.map(|source| source.to_string())));
     let answer = read_files(usage, Files::of_sources(waiting.collect()))?;
     let runs_read = count(runs.total, "run");

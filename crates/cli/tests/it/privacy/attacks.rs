@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::world::{World, append, write};
 use super::{assert_absent, assert_present, done};
-use crate::app_servers::Connected;
+use crate::app_server::Connected;
 use crate::kit::{Said, Steno, run};
 
 const A: &str = "0a000001-0000-4000-8000-000000000001";

@@ -4,7 +4,7 @@ use std::fs;
 
 use super::world::{World, append, write};
 use super::{PUBLIC, SECRET, assert_absent, assert_present, assert_whole, copy_dir, done, is_present};
-use crate::app_servers::Connected;
+use crate::app_server::Connected;
 use crate::kit::{Steno, wait_until};
 
 fn worlds(steno: &Steno, pattern: &str) -> (World, World) {

@@ -4,7 +4,7 @@ use std::fs;
 
 use super::world::{World, append};
 use super::{PUBLIC, SECRET, assert_absent, assert_whole, copy_dir, done};
-use crate::app_servers::Connected;
+use crate::app_server::Connected;
 use crate::kit::{Steno, wait_until};
 
 /// A session to be forgotten, another one in the same project, and one of another project.

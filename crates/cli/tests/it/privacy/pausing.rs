@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use super::world::{World, append};
 use super::{PUBLIC, SECRET, assert_absent, assert_present, done};
-use crate::app_servers::{Connected, SAID, SERVER};
+use crate::app_server::{Connected, SAID, SERVER};
 use crate::kit::{RUN, Steno, id, json, wait_until};
-use crate::serving::send;
+use crate::serve::send;
 
 /// Tries every way in; none takes anything.
 fn try_all(steno: &Steno, secret: &World) {

@@ -1,5 +1,7 @@
 //! `steno events`: shows the events of a run.
 
+mod agent_files;
+
 use std::collections::HashMap;
 use std::ops::ControlFlow;
 
@@ -8,9 +10,8 @@ use steno_library::{Files, Origin, fitting_seals, split_event};
 use steno_model::{ExchangeEvent, Payload, RunId, Seq, Unknowns, Vocabulary as _, Word};
 use steno_views::count;
 
-use super::event_lines;
-use super::provider_events;
 use crate::args::{EventForm, EventsArgs};
+use crate::commands::event_lines;
 use crate::failure::{Exit, Failure, Outcome};
 use crate::output::Output;
 use crate::runs::{self, Found};
@@ -72,13 +73,13 @@ fn damage(error: JournalError) -> Failure {
 /// Shows what an agent's own files become.
 fn show_foreign(files: Files, args: &EventsArgs, only: Option<Seq>, output: &mut Output) -> Outcome {
     if args.completeness {
-        provider_events::show_completeness(files, args.form.json, output)?.check_known(&args.run)?;
+        agent_files::show_completeness(files, args.form.json, output)?.check_known(&args.run)?;
         return Ok(Exit::Done);
     }
     let mut shown = 0_u64;
     let mut headings = Headings::default();
     let mut strange = None;
-    let tally = provider_events::read(files, |origin, event| {
+    let tally = agent_files::read(files, |origin, event| {
         if is_wanted(&event, args, only) {
             if args.strict
                 && let Err(failure) = check_made(&event)

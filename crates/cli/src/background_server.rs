@@ -9,8 +9,8 @@ use steno_journal::Level;
 use steno_server::http::{Announced, Api, ApiOptions, Defences, Limits, Reached, new_token, serve};
 use tokio::sync::watch;
 
-use crate::archiving;
 use crate::failure::Failure;
+use crate::recording;
 use crate::runs;
 use crate::settings::Settings;
 
@@ -46,8 +46,8 @@ impl Serving {
         let reached = Reached { url: url.clone(), token: token.clone(), pid: std::process::id() };
         let announced = Announced::write(store.disk(), port, &reached)?;
         let level = Level::from(settings.level.value);
-        archiving::raise_file_limit();
-        let limits = Limits::default().within(archiving::open_files_max().unwrap_or(usize::MAX));
+        recording::raise_file_limit();
+        let limits = Limits::default().within(recording::open_files_max().unwrap_or(usize::MAX));
         let options = ApiOptions { port, token, level, limits, defences: Defences::default() };
         let api = Api::new(store, options);
         let runtime =

@@ -7,7 +7,7 @@ use steno_model::{BlockContent, Payload, RunId, Seq, Timestamp};
 use steno_session::{At, Branch, Session};
 use steno_views::{EventRef, Lines, count, cut, visible};
 
-use super::related_runs::Related;
+use crate::commands::related_sessions::Related;
 use crate::failure::{Exit, Failure, Outcome};
 use crate::id_lines::minute;
 use crate::output::Output;

@@ -7,7 +7,7 @@ use std::path::Path;
 use serde_json::Value;
 use steno_testkit::{needs, shared_dir};
 
-use crate::app_servers::{Connected, SAID, SERVER};
+use crate::app_server::{Connected, SAID, SERVER};
 use crate::kit::{Said, Steno, json, wait_until};
 
 const SESSION: &str = "2f6b7a10-6d0c-4a53-9f5e-5a1be0c0ffee";

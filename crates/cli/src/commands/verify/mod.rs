@@ -1,5 +1,12 @@
 //! `steno verify`: checks runs, spines and evidence from the first byte to the last.
 
+mod connections;
+mod owners;
+mod positions;
+mod spines;
+mod superseded;
+mod vault;
+
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -15,12 +22,12 @@ use steno_recorder::evidence::EvidenceCheck;
 use steno_vault::Vault;
 use steno_views::{Lines, count, visible, with_causes};
 
-use super::verify_connections::verify_connections;
-use super::verify_owners::verify_owners;
-use super::verify_positions::{follow_evidence, take_spine, verify_positions};
-use super::verify_spines::{tell_of_unchecked, verify_spines};
-use super::verify_superseded::{Sorted, damaged_superseded, sort_seals};
-use super::verify_vault::verify_vault;
+use self::connections::verify_connections;
+use self::owners::verify_owners;
+use self::positions::{follow_evidence, take_spine, verify_positions};
+use self::spines::{tell_of_unchecked, verify_spines};
+use self::superseded::{Sorted, damaged_superseded, sort_seals};
+use self::vault::verify_vault;
 use crate::args::VerifyArgs;
 use crate::failure::{Exit, Failure, Outcome, cannot};
 use crate::output::{Output, damaged, size};

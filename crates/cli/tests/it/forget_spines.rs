@@ -3,9 +3,9 @@
 use std::fs;
 use std::path::PathBuf;
 
-use crate::app_servers::{Connected, SAID, SERVER};
+use crate::app_server::{Connected, SAID, SERVER};
 use crate::kit::{RUN, Steno, wait_until};
-use crate::spines::{KEY, THREAD, check, spine_dir, with_spine, write};
+use crate::spine::{KEY, THREAD, check, spine_dir, with_spine, write};
 
 const SECRET: &str = "the-secret-of-this-session";
 

@@ -3,6 +3,8 @@
 //! One thread reads and writes to the journal, this one waits for the syncs and answers, so that many events are in
 //! flight and every answer is in its place.
 
+mod run_writer;
+
 use std::io::{self, BufRead, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -17,7 +19,7 @@ use steno_model::limits::LINE_BYTES_MAX;
 use steno_model::{Draft, Error as ModelError, Seq};
 use steno_views::{count, with_causes};
 
-use super::run_writer::RunWriter;
+use self::run_writer::RunWriter;
 use crate::args::RecordArgs;
 use crate::failure::{Exit, Failure, Outcome, exit_of};
 use crate::output::harmless_json;

@@ -132,8 +132,8 @@ fn an_archive_is_no_session_file_whatever_is_in_it() {
 
 #[test]
 fn of_a_bundle_only_the_rollout_is_a_session() {
-    let steno = crate::spines::with_spine();
-    let thread = crate::spines::THREAD;
+    let steno = crate::spine::with_spine();
+    let thread = crate::spine::THREAD;
     let said = steno.run(&["spine", "bundle", thread, "-o", "b"]);
     assert_eq!(said.code, 0, "{said:?}");
     let neither = "is neither a transcript nor a file of an agent";

@@ -12,7 +12,7 @@ use steno_recorder::archive::{
 use steno_views::{Lines, count, visible};
 
 use super::follow::tell;
-use super::stop::Stop;
+use super::stop_signal::Stop;
 use super::{failure, trouble, warn};
 use crate::failure::Failure;
 

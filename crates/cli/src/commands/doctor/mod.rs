@@ -1,18 +1,23 @@
 //! `steno doctor`: says what was found of which agent, what will be deleted and when, what is wrong and what to do.
 
+mod exclusions;
+mod store;
+
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use steno_capture::discovery::{self, Environment, Home, Origin, Provider, Retention, Role, SetBy};
 use steno_recorder::archive::{Coverage, Exclusions, Places, ToArchive, Verdict, coverage};
 use steno_views::{Lines, count, visible, with_causes};
 
-use super::doctor_exclusions::unmatched_exclusions;
-use super::doctor_store::{Finding, Severity, StoreState, store_state};
-use crate::archiving;
+use self::exclusions::unmatched_exclusions;
+use self::store::{Finding, StoreState, store_state};
 use crate::args::DoctorArgs;
 use crate::failure::Exit;
 use crate::output::{Output, size};
+use crate::recording;
 use crate::settings::Settings;
+
+pub use store::{Severity, survey};
 
 /// What is known of one home.
 struct Checked {
@@ -72,7 +77,7 @@ pub fn run(args: &DoctorArgs, settings: &Settings, output: &mut Output) -> Exit 
 
 /// Looks at agents and store.
 pub fn examine(settings: &Settings) -> Examination {
-    let environment = archiving::environment();
+    let environment = recording::environment();
     let homes = discovery::homes(&environment);
     let mut findings: Vec<Finding> =
         homes.problems.iter().map(|problem| Finding::problem(with_causes(problem), None)).collect();

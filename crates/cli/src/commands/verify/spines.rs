@@ -13,10 +13,10 @@ use steno_model::{RunId, ThreadId};
 use steno_vault::Vault;
 use steno_views::{Lines, count, visible, with_causes};
 
-use super::verify::Tally;
-use crate::archiving::follow::tell;
+use super::Tally;
 use crate::failure::Failure;
 use crate::output::{self, Output, size};
+use crate::recording::follow::tell;
 
 /// Says that the spines of runs which were asked for by themselves are not checked with them.
 pub fn tell_of_unchecked(library: &Library, runs: &[RunId]) -> Result<(), Failure> {

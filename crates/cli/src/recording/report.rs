@@ -7,7 +7,7 @@ use steno_recorder::archive::{Found, Health, Rederived};
 use steno_vault::{Role, Vault};
 use steno_views::count;
 
-use super::rederiving;
+use super::rederive;
 use crate::failure::Failure;
 use crate::output::{Output, size};
 
@@ -120,7 +120,7 @@ impl Report {
             output
                 .line(&format!("{} of no agent that we know, kept as evidence", count(self.strange, "file")));
         }
-        for line in rederiving::words(&self.rederived) {
+        for line in rederive::words(&self.rederived) {
             output.line(&line);
         }
         output.line(&format!(

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use crate::kit::{Live, Steno, json};
-use crate::serving;
+use crate::serve;
 
 /// What is counted of a session. A view that does not show something leaves it at `None`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -265,7 +265,7 @@ impl Server {
     /// Returns the body of what it answers.
     #[track_caller]
     pub fn get(&self, path: &str) -> String {
-        let answer = serving::ask(&self.file, path);
+        let answer = serve::ask(&self.file, path);
         assert!(answer.starts_with("HTTP/1.1 200"), "{path}: {answer}");
         answer.split_once("\r\n\r\n").unwrap().1.to_owned()
     }

@@ -7,8 +7,8 @@ use steno_recorder::archive::{Archive, Follower, Found, Health, Places, follower
 use steno_views::{count, with_causes};
 
 use super::follow::{another, tell};
-use super::stop::Stop;
-use super::{Bar, Report, failure, rederiving, warn, warn_of_problems};
+use super::stop_signal::Stop;
+use super::{Bar, Report, failure, rederive, warn, warn_of_problems};
 use crate::failure::{Exit, Failure, Outcome};
 use crate::output::Output;
 
@@ -71,7 +71,7 @@ impl Pass<'_> {
         drop(bar);
         let mut rederived = self.archive.take_derived_first();
         if self.rederives {
-            rederived.add(rederiving::finish(self.archive, self.stop)?);
+            rederived.add(rederive::finish(self.archive, self.stop)?);
         }
         self.archive.settle().map_err(failure)?;
         Report::of(self.archive.vault(), &found, health)?.with(rederived).print(output, self.as_json);

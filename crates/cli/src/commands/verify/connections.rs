@@ -6,7 +6,7 @@ use steno_journal::Store;
 use steno_recorder::connection::{HeardConnection, Spooled, connections};
 use steno_views::{Lines, count, visible, with_causes};
 
-use super::verify::Tally;
+use super::Tally;
 use crate::connections::failure;
 use crate::failure::Failure;
 use crate::output::{Output, damaged, size};

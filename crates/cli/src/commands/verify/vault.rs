@@ -8,7 +8,7 @@ use steno_journal::Store;
 use steno_vault::{Finding, Touched, Vault, Verified};
 use steno_views::{Lines, count, visible, with_causes};
 
-use super::verify::Tally;
+use super::Tally;
 use crate::failure::Failure;
 use crate::output::{Output, damaged, size};
 

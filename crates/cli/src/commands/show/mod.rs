@@ -1,5 +1,7 @@
 //! `steno show`: shows a run as a conversation, and its child runs after it.
 
+mod branches;
+
 use std::collections::BTreeSet;
 
 use anstyle::{AnsiColor, Style};
@@ -8,9 +10,8 @@ use steno_model::{RunId, Seq};
 use steno_session::{At, RunNumber, Session};
 use steno_views::conversation::{Conversation, Look, Tone, count_of_branches, toned_text};
 
-use super::related_runs::Related;
-use super::show_branches;
 use crate::args::ShowArgs;
+use crate::commands::related_sessions::Related;
 use crate::failure::{Exit, Failure, Outcome};
 use crate::id_lines::marked_name;
 use crate::output::Output;
@@ -46,7 +47,7 @@ fn find_event(session: &Session, run: RunId, seq: Seq) -> Result<Option<At>, Fai
 pub fn run(args: &ShowArgs, settings: &Settings, output: &mut Output) -> Outcome {
     let ShowArgs { view: args, branches } = args;
     if *branches {
-        return show_branches::run(&args.run, args.json, settings, output);
+        return branches::run(&args.run, args.json, settings, output);
     }
     let (name, seq) = split_event(&args.run);
     // An event is one of a run; without one the session is wanted.

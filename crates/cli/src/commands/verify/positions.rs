@@ -10,7 +10,7 @@ use steno_recorder::evidence::{EvidenceCheck, EvidenceReport, Holder, WrongEvide
 use steno_vault::Vault;
 use steno_views::{Lines, count, visible};
 
-use super::verify::Tally;
+use super::Tally;
 use crate::failure::Failure;
 use crate::output::{Output, damaged};
 

@@ -9,8 +9,8 @@ use steno_model::ThreadId;
 use steno_vault::{Reason, ToForget, Vault};
 
 use crate::kit::{RUN, Steno, TIME};
-use crate::spines::{THREAD, check, spine_dir, with_spine, write};
-use crate::verifying::verify;
+use crate::spine::{THREAD, check, spine_dir, with_spine, write};
+use crate::verify::verify;
 
 #[track_caller]
 fn verify_json(steno: &Steno) -> (i32, Value) {

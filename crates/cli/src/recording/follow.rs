@@ -11,8 +11,8 @@ use steno_journal::Store;
 use steno_recorder::archive::{Archive, Error, Follower, Following, Found, Places, Watcher};
 use steno_views::count;
 
-use super::stop::{SIGNALS, Stop};
-use super::{Pass, Report, failure, rederiving, trouble, warn};
+use super::stop_signal::{SIGNALS, Stop};
+use super::{Pass, Report, failure, rederive, trouble, warn};
 use crate::failure::{Exit, Outcome};
 use crate::output::{Output, size};
 
@@ -127,7 +127,7 @@ impl Follow<'_> {
         let mut signals = Signals::new(SIGNALS)?;
         let (handle, waker) = (signals.handle(), following.waker());
         let listener = std::thread::spawn(move || signals.forever().for_each(|_| waker.wake()));
-        let deriving = may_await.then(|| rederiving::beside(journal, stop.flag()));
+        let deriving = may_await.then(|| rederive::beside(journal, stop.flag()));
         let health = following
             .run(&mut Talk { stop, environment, store, is_beside: false, is_ready: false })
             .map_err(failure);

@@ -1,5 +1,7 @@
 //! `steno receipt`: what one turn did, as far as the record can vouch for it; and whether such a receipt holds.
 
+mod turn_table;
+
 use std::cmp::Reverse;
 use std::collections::HashSet;
 use std::io;
@@ -14,7 +16,7 @@ use steno_server::receipts::{Against, Directory, Error, Proven, ReadSession, Wan
 use steno_views::receipt::{text, to_json};
 use steno_views::{Lines, visible};
 
-use super::turn_lines::Columns;
+use self::turn_table::Columns;
 use crate::args::{
     ReceiptArgs, ReceiptDo, ReceiptExportArgs, ReceiptFormat, ReceiptLsArgs, ReceiptTurnArgs,
     ReceiptVerifyArgs,

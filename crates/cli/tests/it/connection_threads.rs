@@ -1,9 +1,9 @@
 //! Threads of connections by their own names: shown, exported, and forgotten with what was said on them.
 
-use crate::app_servers::Connected;
+use crate::app_server::Connected;
 use crate::kit::Steno;
 use crate::privacy::scan::places_of;
-use crate::spines::check;
+use crate::spine::check;
 
 const FIRST: &str = "0199aaaa-0000-7000-8000-000000000001";
 const SECOND: &str = "0199bbbb-0000-7000-8000-000000000002";

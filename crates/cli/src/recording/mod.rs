@@ -2,11 +2,11 @@
 
 mod entries;
 pub mod follow;
-mod pass;
+mod import_pass;
 mod progress;
-pub mod rederiving;
+pub mod rederive;
 mod report;
-mod stop;
+mod stop_signal;
 mod store_check;
 
 use std::path::PathBuf;
@@ -26,10 +26,10 @@ use crate::settings::Settings;
 
 pub use entries::{EntriesLog, collecting, leave_out_log};
 pub use follow::Follow;
-pub use pass::Pass;
+pub use import_pass::Pass;
 pub use progress::Bar;
 pub use report::Report;
-pub use stop::Stop;
+pub use stop_signal::Stop;
 pub use store_check::{check_for_own_sessions, check_no_demo};
 
 /// Returns the environment as discovery wants it.

@@ -6,7 +6,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use crate::kit::{Steno, json};
-use crate::spines::{KEY, THREAD, archive_rollout, check, draft, files_below, spine_dir, with_spine};
+use crate::spine::{KEY, THREAD, archive_rollout, check, draft, files_below, spine_dir, with_spine};
 use steno_model::SpineType;
 
 fn about(bundle: &Path) -> Value {
@@ -182,7 +182,7 @@ fn an_artifact_of_an_unknown_kind_is_left_out_and_listed() {
     let steno = with_spine();
     let artifacts = spine_dir(&steno).join("artifacts");
     fs::write(artifacts.join("hologram-1"), "?").unwrap();
-    let spine = crate::spines::open(&steno);
+    let spine = crate::spine::open(&steno);
     let payload = r#"{"kind":"hologram","artifact_path":"artifacts/hologram-1","sha256":"?"}"#;
     spine.record(&draft(SpineType::ArtifactRef, payload), steno_journal::Level::Synced).unwrap();
     spine.close().unwrap();

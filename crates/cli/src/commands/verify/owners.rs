@@ -5,8 +5,8 @@ use serde_json::json;
 use steno_disk::Foreign;
 use steno_views::{Lines, visible};
 
-use super::doctor_store::survey;
-use super::verify::Tally;
+use super::Tally;
+use crate::commands::doctor::survey;
 use crate::output::Output;
 use crate::settings::Settings;
 
