@@ -106,7 +106,7 @@ archives() {
 # The words that adapters and the validator look for, as libFuzzer's dictionary.
 words() {
     grep -rhoE '"[A-Za-z][A-Za-z0-9_./-]{2,40}"' crates/adapters/src crates/model/src/spine crates/journal/src/spine \
-        crates/views/src/harbor |
+        crates/exports/src/harbor |
         sort -u
 }
 

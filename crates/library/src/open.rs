@@ -9,8 +9,7 @@ use steno_disk::{Reading, StorePath, open_host_file};
 use steno_journal::{Error as JournalError, Reader, RunFile, Store};
 use steno_model::limits::LINE_BYTES_MAX;
 use steno_model::{ExchangeEvent, RunId};
-use steno_session::{Content, Session, SessionBuilder};
-use steno_views::atif::{Kin, parents_of};
+use steno_session::{Content, FamilyLinks, Session, SessionBuilder, parents_of};
 
 use crate::files::FileGroup;
 use crate::{Error, FileError, Files, Library, Named, Tally, warn_of_broken_seals};
@@ -73,9 +72,9 @@ impl Library {
     /// # Errors
     /// What the system says.
     pub fn open_all(&self, content: Content) -> Result<Families<'_>, Error> {
-        let kin = self.kin()?;
-        let parents = parents_of(&kin);
-        let jobs = kin.keys().filter(|id| !parents.contains_key(id)).copied().map(Job::Session).collect();
+        let links = self.family_links()?;
+        let parents = parents_of(&links);
+        let jobs = links.keys().filter(|id| !parents.contains_key(id)).copied().map(Job::Session).collect();
         Ok(Families { parents: Some(parents), ..self.families(jobs, content) })
     }
 
@@ -83,17 +82,17 @@ impl Library {
         Families { library: self, content, is_abandoned: || false, jobs, parents: None, is_of_files: false }
     }
 
-    /// Finds out who says to belong to whom, session by session.
-    fn kin(&self) -> Result<BTreeMap<RunId, Kin>, Error> {
+    /// Finds which sessions name each other as parent and child.
+    fn family_links(&self) -> Result<BTreeMap<RunId, FamilyLinks>, Error> {
         // Heads first: relations are made of them then.
         let (store, heads, relations) = (self.store()?, self.heads()?, self.relations()?);
-        let mut kin = BTreeMap::<RunId, Kin>::new();
+        let mut links = BTreeMap::<RunId, FamilyLinks>::new();
         for head in heads {
-            let own = kin.entry(relations.owner(head.run)).or_default();
-            own.links.extend(links_of(store, head.run)?.into_iter().map(|child| relations.owner(child)));
+            let own = links.entry(relations.owner(head.run)).or_default();
+            own.children.extend(links_of(store, head.run)?.into_iter().map(|child| relations.owner(child)));
             own.parent = own.parent.or(head.parent.map(|parent| relations.owner(parent)));
         }
-        Ok(kin)
+        Ok(links)
     }
 
     /// Reads a session, and warns of its runs that are shorter than their seals.
@@ -199,11 +198,11 @@ fn read_transcript(path: &Path, content: Content) -> Result<Session, Error> {
 
 /// Returns the sessions that stand below no other of them.
 fn roots_of(sessions: &BTreeMap<RunId, Session>) -> Vec<RunId> {
-    let kin = |session: &Session| Kin {
+    let links = |session: &Session| FamilyLinks {
         parent: session.runs.first().and_then(|main| main.parent),
-        links: session.children.iter().map(|child| child.run_id).collect(),
+        children: session.children.iter().map(|child| child.run_id).collect(),
     };
-    let parents = parents_of(&sessions.iter().map(|(id, session)| (*id, kin(session))).collect());
+    let parents = parents_of(&sessions.iter().map(|(id, session)| (*id, links(session))).collect());
     sessions.keys().filter(|id| !parents.contains_key(id)).copied().collect()
 }
 

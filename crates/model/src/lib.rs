@@ -172,7 +172,7 @@ pub use frame::{Evidence, Frame, Lane, Packing, Position};
 pub use ids::{CallId, Epoch, RunId, Seq, ThreadId};
 pub use spine::{
     ArtifactKind, ArtifactRef, BridgeKind, CompactionKind, PayloadFlaw, SPINE_SCHEMA_VERSION, SpineDraft,
-    SpineEnvelope, SpineRecord, SpineType,
+    SpineEnvelope, SpineRecord, SpineSource, SpineType,
 };
 pub use time::Timestamp;
 pub use usage::Usage;

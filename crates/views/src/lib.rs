@@ -8,7 +8,6 @@
 //! - [`summary`]: [`summary::RunSummary`], one run in a list of runs.
 //! - [`conversation`]: [`conversation::Conversation`] is a session as a conversation, each call with its result;
 //!   [`conversation::text()`] shows it as lines.
-//! - [`atif`]: [`atif::Run`] and [`atif::Family`] make sessions ATIF trajectories, [`atif::validate()`] checks one.
 //! - [`gist`]: what a value says, in a few words for one line.
 //! - [`State`] and [`Reported`]: what is known about an end.
 //! - [`visible()`]: makes foreign text harmless for a terminal. [`cut()`] shortens a text, [`count()`] gives a number its
@@ -40,11 +39,9 @@
 //!   to be missing.
 //! - Views work in one pass, and none recurses into what it reads.
 
-pub mod atif;
 pub mod conversation;
 mod event_ref;
 pub mod gist;
-pub mod harbor;
 pub mod masking;
 pub mod receipt;
 pub mod records;

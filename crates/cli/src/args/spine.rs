@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::builder::PossibleValuesParser;
 use clap::{ArgGroup, Args, Subcommand, ValueEnum};
-use steno_views::harbor::{Concern, Span};
+use steno_exports::harbor::{Concern, Span};
 
 #[derive(Args, Debug)]
 pub struct SpineArgs {

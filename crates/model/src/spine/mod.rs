@@ -2,6 +2,7 @@
 
 mod envelope;
 mod payload;
+mod source;
 
 use std::str::from_utf8;
 
@@ -11,6 +12,7 @@ use crate::{Error, Seq, ThreadId, Timestamp};
 
 pub use envelope::SpineEnvelope;
 pub use payload::{ArtifactKind, ArtifactRef, BridgeKind, CompactionKind, PayloadFlaw};
+pub use source::SpineSource;
 
 /// The version that every record of the spine names.
 pub const SPINE_SCHEMA_VERSION: &str = "codex_trace_spine_v1";

@@ -21,10 +21,9 @@ use std::thread::JoinHandle;
 use steno_capture::proxy::{Loss, Said};
 use steno_journal::{Journal, Level};
 use steno_model::json::RawJson;
-use steno_model::{Lane, Position, SpineType, ThreadId, Timestamp};
+use steno_model::{Lane, Position, SpineSource, SpineType, ThreadId, Timestamp};
 use steno_views::spine::{
-    Around, Captured, Compacted, ConnectionFold, LinePlace, Missing, SpineMade, SpineSource, WhyMissing,
-    Withholding,
+    Around, Captured, Compacted, ConnectionFold, LinePlace, Missing, SpineMade, WhyMissing, Withholding,
 };
 use uuid::Uuid;
 

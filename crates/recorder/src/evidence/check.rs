@@ -8,9 +8,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use steno_model::json::JsonString;
-use steno_model::{Envelope, Evidence, Position, RunId, Seq, SpineRecord, ThreadId};
+use steno_model::{Envelope, Evidence, Position, RunId, Seq, SpineRecord, SpineSource, ThreadId};
 use steno_vault::{Error, Manifest, SourceId, Vault};
-use steno_views::spine::SpineSource;
 
 use super::find::{Claim, Verdict, judge};
 use super::record_time::RecordTime;

@@ -14,12 +14,11 @@ use std::sync::Arc;
 use steno_disk::{LockGuard, StorePath};
 use steno_journal::{Error as JournalError, HeldSpine, Reader, RunFile, SpineReader, Store};
 use steno_library::{Error as LibraryError, connection_of as connection_id};
-use steno_model::{Evidence, RunId, ThreadId};
+use steno_model::{Evidence, RunId, SpineSource, ThreadId};
 use steno_vault::{
     Error as VaultError, Forgotten, Manifest, NameHash, Reason, Role, SourceId, SourceInfo, SpineTombstone,
     ToForget, Vault,
 };
-use steno_views::spine::SpineSource;
 use uuid::Uuid;
 
 use crate::archive;

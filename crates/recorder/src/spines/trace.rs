@@ -5,8 +5,8 @@ use std::path::{Component, Path};
 
 use steno_disk::{Links, open_regular, read_up_to};
 use steno_journal::{Journal, Level};
-use steno_model::ThreadId;
-use steno_views::spine::{SpineSource, TraceFold};
+use steno_model::{SpineSource, ThreadId};
+use steno_views::spine::TraceFold;
 
 use super::rollout::each_line;
 use super::{Error, Forgotten, SourceName, SpineRecorder, Written};

@@ -1,5 +1,6 @@
 //! Payloads of spine records, with what came in them as it was.
 
+use steno_model::SpineSource;
 use steno_model::json::{JsonString, ObjectWriter, RawJson};
 
 use super::history::History;
@@ -11,15 +12,15 @@ const ADAPTER: &str = "spine/1";
 /// Where a spine comes from.
 #[derive(Clone, Copy)]
 pub(super) struct Origin<'a> {
-    pub(super) source: super::SpineSource,
+    pub(super) source: SpineSource,
     /// The history that the session goes on from.
     pub(super) base: Option<&'a RawJson>,
     /// The file that it was made from.
     pub(super) path: Option<&'a str>,
 }
 
-impl From<super::SpineSource> for Origin<'_> {
-    fn from(source: super::SpineSource) -> Self {
+impl From<SpineSource> for Origin<'_> {
+    fn from(source: SpineSource) -> Self {
         Self { source, base: None, path: None }
     }
 }

@@ -4,11 +4,11 @@ use std::str::from_utf8;
 
 use serde_json::value::RawValue;
 use steno_model::json::{Fields, JsonString, RawJson};
-use steno_model::{Position, SpineType, ThreadId, Timestamp};
+use steno_model::{Position, SpineSource, SpineType, ThreadId, Timestamp};
 
 use super::payload::{self, Boundary, raw};
 use super::turns::{Turn, Turns};
-use super::{History, SpineMade, SpineSource};
+use super::{History, SpineMade};
 use steno_session::PayloadFields;
 
 /// The items that only a compaction by the provider leaves.

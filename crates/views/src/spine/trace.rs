@@ -7,11 +7,11 @@ use std::collections::HashMap;
 
 use serde_json::value::RawValue;
 use steno_model::json::{Fields, JsonString, ObjectWriter, RawJson};
-use steno_model::{Position, SpineType, ThreadId, Timestamp};
+use steno_model::{Position, SpineSource, SpineType, ThreadId, Timestamp};
 
 use super::payload::{self, Boundary, raw};
 use super::turns::Turn;
-use super::{History, SpineMade, SpineSource};
+use super::{History, SpineMade};
 use steno_session::PayloadFields;
 
 /// Gives what lies at a path of the trace, if it is there and can be read.

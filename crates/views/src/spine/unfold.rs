@@ -1,9 +1,8 @@
 //! Records of a spine as the lines that they were made from: who reads sessions can then read spines too.
 
 use steno_model::json::{JsonString, ObjectWriter, RawJson};
-use steno_model::{SpineRecord, SpineType, Timestamp, Word};
+use steno_model::{SpineRecord, SpineSource, SpineType, Timestamp, Word};
 
-use super::SpineSource;
 use steno_session::PayloadFields;
 
 /// Goes through a spine, from its first record on.

@@ -4,8 +4,8 @@ use std::path::Path;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::json;
+use steno_exports::atif::{Counted, Trajectory};
 use steno_model::RunId;
-use steno_views::atif::{Counted, Trajectory};
 use steno_views::{Lines, count, visible};
 
 use super::destination::{Destination, Media};

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::json;
 use steno_disk::{read_host_file, read_up_to};
-use steno_views::atif::{Beside, Finding, Severity, Stood, validate};
+use steno_exports::atif::{Beside, Finding, Severity, Stood, validate};
 use steno_views::{Lines, count, visible};
 
 use crate::args::CheckArgs;

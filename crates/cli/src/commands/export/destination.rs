@@ -6,8 +6,8 @@ use std::fs::{self, File};
 use std::io::{self, BufWriter, Write as _};
 use std::path::{Path, PathBuf};
 
+use steno_exports::atif::{MEDIA_DIR, MediaSink};
 use steno_model::RunId;
-use steno_views::atif::{MEDIA_DIR, MediaSink};
 
 use crate::failure::{Failure, cannot};
 use crate::output::Output;

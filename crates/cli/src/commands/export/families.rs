@@ -5,11 +5,11 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use steno_exports::atif::{Family, Records, Run};
 use steno_library::{Archived, Families, Library, Named, Want, read_piece};
 use steno_model::{Evidence, RunId};
 use steno_recorder::evidence::EvidenceReader;
 use steno_session::Content;
-use steno_views::atif::{Family, Records, Run};
 
 use crate::failure::Failure;
 use crate::runs;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use steno_disk::StorePath;
+use steno_exports::atif::{Family, NoMedia, NoRecords, Run};
 use steno_journal::{Journal, Options, Store};
 use steno_library::{Library, Named};
 use steno_model::RunId;
@@ -14,7 +15,6 @@ use steno_server::receipts::{ReadSession, Wanted};
 use steno_session::Content;
 use steno_session::usage::{Column, UsageBuilder, grouped, row};
 use steno_testkit::sim_disk::SimDisk;
-use steno_views::atif::{Family, NoMedia, NoRecords, Run};
 use steno_views::conversation::Conversation;
 use steno_views::receipt::to_json;
 use steno_views::tree::{RunTree, export_all, join};

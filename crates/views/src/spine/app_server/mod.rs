@@ -12,16 +12,16 @@ mod withholding;
 use std::collections::{HashMap, HashSet};
 
 use steno_model::json::{JsonString, RawJson};
-use steno_model::{Lane, Position, SpineType, ThreadId, Timestamp};
+use steno_model::{Lane, Position, SpineSource, SpineType, ThreadId, Timestamp};
 
 use self::bridges::{Bridges, Link};
 use self::message::{Kind, Message};
 pub use self::missing::{Missing, WhyMissing};
 use self::settings::Settings;
 pub use self::withholding::{Passed, Withholding};
+use super::SpineMade;
 use super::payload;
 use super::turns::Turn;
-use super::{SpineMade, SpineSource};
 use steno_session::PayloadFields;
 
 /// How many messages wait for the first thread, and how many bytes of them.

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use serde_json::{Value, json};
-use steno_views::harbor::{Check, Concern, Plan, Rank, Refusal, Session, Span, TaskFile, Turn, Wish};
+use steno_exports::harbor::{Check, Concern, Plan, Rank, Refusal, Session, Span, TaskFile, Turn, Wish};
 use steno_views::{Lines, count, cut, visible};
 
 use super::recorded::Recorded;

@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use steno_capture::git;
-use steno_views::harbor::{Check, Concern, Given, Plan, Refusal, Session, Span, TaskFile, Wish};
+use steno_exports::harbor::{Check, Concern, Given, Plan, Refusal, Session, Span, TaskFile, Wish};
 use steno_views::{Lines, count, visible};
 
 use self::recorded::Recorded;
@@ -148,7 +148,7 @@ impl Distilling<'_> {
 
     fn files(&self, plan: &mut Plan<'_>, path: &Path) -> Result<Result<Vec<TaskFile>, Refusal>, Failure> {
         let artifact =
-            |diff: &steno_views::harbor::Diff| self.recorded.artifacts.read(&diff.path, &diff.sha256);
+            |diff: &steno_exports::harbor::Diff| self.recorded.artifacts.read(&diff.path, &diff.sha256);
         let is_wanted = !self.args.no_trajectory;
         let before = if is_wanted {
             self.recorded.before(&plan.turns[0])

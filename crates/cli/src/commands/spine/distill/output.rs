@@ -5,7 +5,7 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
-use steno_views::harbor::TaskFile;
+use steno_exports::harbor::TaskFile;
 
 use super::super::bundle_output::{discard, give_name};
 use crate::failure::{Failure, cannot};

@@ -9,7 +9,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process_group};
-use steno_views::harbor::{Plan, Refusal, TaskFile};
+use steno_exports::harbor::{Plan, Refusal, TaskFile};
 
 use super::super::bundle_output::discard;
 use super::output;

@@ -10,7 +10,7 @@ use steno_model::{
 };
 
 use super::turn::{Notes, Seen, TakenBack, Turn, turns_of};
-use crate::spine::SpineSource;
+use steno_model::SpineSource;
 use steno_session::{Content, PayloadFields};
 
 /// What is known of a session.

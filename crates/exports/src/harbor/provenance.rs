@@ -8,7 +8,7 @@ use super::plan::{Check, Plan, Solution};
 use super::session::{Diff, Session};
 use super::window::Refusal;
 use super::{IMAGE, RULES};
-use crate::receipt::hex;
+use steno_views::receipt::hex;
 
 /// The version of Harbor's form.
 const SCHEMA_VERSION: &str = "1.4";
@@ -193,7 +193,7 @@ fn steno(plan: &Plan<'_>, given: &Given<'_>) -> Steno {
     Steno {
         rules: RULES,
         thread: session.thread.to_string(),
-        source: session.source.map(crate::spine::SpineSource::name),
+        source: session.source.map(steno_model::SpineSource::name),
         agent_version: session.version.clone(),
         turns: [first, last],
         turn_ids: plan.turns.iter().filter_map(|turn| turn.id.clone()).collect(),

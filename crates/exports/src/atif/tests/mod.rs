@@ -11,7 +11,7 @@ use steno_testkit::{golden, places};
 
 use super::{Family, MediaSink, NoMedia, NoRecords, NothingBeside, Records, Run, Trajectory, validate};
 
-const FIXTURES: &str = "crates/views/src/atif/fixtures";
+const FIXTURES: &str = "crates/exports/src/atif/fixtures";
 const RUN: &str = "11111111-0000-4000-8000-000000000001";
 
 /// A picture for every mark that asks for its record.

@@ -18,7 +18,7 @@ use steno_model::json::depth;
 use self::objects::Objects;
 use self::rules::Rules;
 use super::text::lone_surrogate;
-use crate::receipt::hex;
+use steno_views::receipt::hex;
 
 /// How deep a document may nest: Python reads up to a thousand levels.
 const DEPTH_MAX: usize = 500;
@@ -106,7 +106,7 @@ impl Beside for NothingBeside {
 /// Checks a document, and returns what is wrong with it, in the order of the document.
 ///
 /// ```
-/// use steno_views::atif::{NothingBeside, validate};
+/// use steno_exports::atif::{NothingBeside, validate};
 /// let document = r#"{"schema_version":"ATIF-v1.8","agent":{"name":"a","version":"1"},"steps":[]}"#;
 /// let findings = validate(document, &mut NothingBeside);
 /// assert_eq!(findings[0].to_string(), "error steps.empty: steps: a trajectory has one step or more");

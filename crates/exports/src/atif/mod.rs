@@ -22,7 +22,7 @@ mod validate;
 mod write;
 
 pub use build::{NoRecords, Records, Run};
-pub use family::{Family, Kin, parents_of};
+pub use family::Family;
 pub use media::{MEDIA_DIR, MediaSink, NoMedia};
 pub use validate::{Beside, Finding, NothingBeside, Severity, Stood, validate};
 pub use write::Trajectory;

@@ -8,9 +8,9 @@ use steno_model::json::{Fields, JsonString, text_of};
 
 use super::base64;
 use super::text::push_text;
-use crate::count;
-use crate::receipt::hex;
 use steno_session::PayloadFields;
+use steno_views::count;
+use steno_views::receipt::hex;
 
 /// The directory of media files, beside the trajectory.
 pub const MEDIA_DIR: &str = "media";

@@ -12,7 +12,7 @@ use super::place::Place;
 use super::session::{Diff, Session};
 use super::turn::{Call, Turn};
 use super::window::{self, Concern, Refusal, Span};
-use crate::words::count;
+use steno_views::count;
 
 /// What the user of a plan wants beside the window.
 #[derive(Clone, Debug, Default)]

@@ -182,5 +182,5 @@ pub(super) fn join(place: &str, name: &str) -> String {
 /// Returns the beginning of a value.
 pub(super) fn short(json: &str) -> String {
     const CHARS_MAX: usize = 60;
-    format!("`{}`", crate::cut(json, CHARS_MAX))
+    format!("`{}`", steno_views::cut(json, CHARS_MAX))
 }

@@ -13,9 +13,9 @@ use super::metrics::{final_metrics, is_sum_of_steps};
 use super::step::StepWriter;
 use super::text::{push_clean, push_list, push_text};
 use super::{Counted, MAPPING, SCHEMA_VERSION};
-use crate::count;
 use steno_session::PayloadFields;
 use steno_session::usage::Used;
+use steno_views::count;
 
 /// A trajectory, and what is in it.
 #[derive(Debug)]

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use super::session::Session;
 use super::turn::{Approval, Turn, TurnEnd};
-use crate::spine::SpineSource;
-use crate::words::count;
+use steno_model::SpineSource;
+use steno_views::count;
 
 /// Which part of a session is meant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
