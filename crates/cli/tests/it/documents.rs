@@ -146,3 +146,38 @@ fn other_commands_in_documents_are_what_ci_runs() {
         }
     }
 }
+
+#[test]
+fn the_page_of_commands_lists_those_of_help_in_the_same_groups() {
+    let help = groups(
+        &Steno::new().run(&["--help"]).out,
+        |line| line.strip_suffix(':'),
+        |line| line.strip_prefix("  ").filter(|line| !line.starts_with(['-', ' ']))?.split(' ').next(),
+    );
+    let page = groups(
+        &places::read("docs/commands.md"),
+        |line| line.strip_prefix("## "),
+        |line| line.strip_prefix("| `steno ")?.split([' ', '`']).next(),
+    );
+    assert!(help.len() == 5 && help.iter().any(|(_, names)| names.contains(&"up".to_owned())), "{help:?}");
+    assert_eq!(page, help);
+}
+
+/// Returns the headings of a text that have commands below them, with the commands.
+fn groups(
+    text: &str,
+    heading: impl Fn(&str) -> Option<&str>,
+    command: impl Fn(&str) -> Option<&str>,
+) -> Vec<(String, Vec<String>)> {
+    let mut groups: Vec<(String, Vec<String>)> = Vec::new();
+    for line in text.lines() {
+        if let Some(heading) = heading(line) {
+            groups.push((heading.to_owned(), Vec::new()));
+        } else if let (Some(name), Some((_, names))) = (command(line), groups.last_mut()) {
+            names.push(name.to_owned());
+            names.dedup();
+        }
+    }
+    groups.retain(|(_, names)| !names.is_empty());
+    groups
+}

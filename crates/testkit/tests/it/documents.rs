@@ -8,8 +8,9 @@ use steno_testkit::places;
 use crate::source;
 
 /// The documents whose promises have tests, besides the pages about formats.
-const PROMISING: [&str; 7] = [
+const PROMISING: [&str; 8] = [
     "README.md",
+    "docs/commands.md",
     "SECURITY.md",
     "docs/privacy.md",
     "docs/verify.md",
