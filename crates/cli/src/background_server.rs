@@ -23,7 +23,7 @@ const WORKERS: usize = 2;
 const LAST_WORK: Duration = Duration::from_secs(1);
 
 /// A server that ends when this is dropped.
-pub struct Serving {
+pub struct BackgroundServer {
     api: Arc<Api>,
     url: String,
     announced: Announced,
@@ -31,7 +31,7 @@ pub struct Serving {
     thread: Option<JoinHandle<()>>,
 }
 
-impl Serving {
+impl BackgroundServer {
     /// Begins to serve at a port, or at any that is free.
     pub fn start(settings: &Settings, port: Option<u16>) -> Result<Self, Failure> {
         let store = runs::make_store(settings)?;
@@ -82,7 +82,7 @@ impl Serving {
     }
 }
 
-impl Drop for Serving {
+impl Drop for BackgroundServer {
     fn drop(&mut self) {
         self.stop.send(true).ok();
         if let Some(thread) = self.thread.take() {

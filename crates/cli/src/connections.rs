@@ -17,33 +17,33 @@ use crate::recording::{self, warn};
 use crate::settings::Settings;
 
 /// Archives what connections have left whose recording was cut off. What fails is told, and tried again the next time.
-pub fn settle_all(journal: &Journal, settings: &Settings) {
+pub fn import_leftover_connections(journal: &Journal, settings: &Settings) {
     let spooled = connections(journal.store()).unwrap_or_else(|error| {
         warn(&with_causes(&error));
         Vec::new()
     });
     for spooled in spooled {
-        if let Err(failure) = settle_left(journal, settings, spooled) {
+        if let Err(failure) = import_leftover(journal, settings, spooled) {
             warn(&failure.message);
         }
     }
 }
 
-fn settle_left(journal: &Journal, settings: &Settings, spooled: Spooled) -> Result<(), Failure> {
+fn import_leftover(journal: &Journal, settings: &Settings, spooled: Spooled) -> Result<(), Failure> {
     // One that is being recorded is settled by whoever does that.
     let Some(_guard) = spooled.lock(journal.store()).map_err(failure)? else { return Ok(()) };
     let vault = Vault::open(Arc::clone(journal.store().disk()));
     let store_dir = settings.store.value.canonicalize()?;
-    if forgetting::is_connection_forgotten(&vault, &store_dir, spooled).map_err(not_forgotten)? {
+    if forgetting::is_connection_forgotten(&vault, &store_dir, spooled).map_err(forget_failure)? {
         return spooled.remove(journal.store()).map_err(failure);
     }
     let recorded = weave_again(journal, &spooled).map_err(failure)?;
     recorded.problems.iter().for_each(|problem| warn(problem));
-    settle_one(journal, settings, spooled, recorded.is_left)
+    import_connection(journal, settings, spooled, recorded.is_left)
 }
 
 /// Archives one connection, and takes its file away when the vault has it and nothing is left to be made of it.
-pub fn settle_one(
+pub fn import_connection(
     journal: &Journal,
     settings: &Settings,
     spooled: Spooled,
@@ -53,24 +53,24 @@ pub fn settle_one(
     let mut archive =
         Archive::open(journal.clone(), ArchiveOptions::default()).map_err(recording::failure)?;
     let found = Places { given: vec![path], ..Places::default() }.list();
-    let mut passed = Passed::default();
-    archive.import(&found.files, &mut passed);
+    let mut result = ImportResult::default();
+    archive.import(&found.files, &mut result);
     archive.settle().map_err(recording::failure)?;
-    match passed.failed {
+    match result.failed {
         Some(message) => Err(Failure::could_not(message)),
-        None if passed.is_recorded && !is_left => spooled.remove(journal.store()).map_err(failure),
+        None if result.is_recorded && !is_left => spooled.remove(journal.store()).map_err(failure),
         None => Ok(()),
     }
 }
 
 /// Hears whether a file has become part of the archive.
 #[derive(Default)]
-struct Passed {
+struct ImportResult {
     is_recorded: bool,
     failed: Option<String>,
 }
 
-impl Progress for Passed {
+impl Progress for ImportResult {
     fn bytes(&mut self, _path: &Path, _count: u64) {}
 
     fn done(&mut self, _file: &ToArchive, outcome: Outcome) {
@@ -78,7 +78,7 @@ impl Progress for Passed {
     }
 
     fn failed(&mut self, _file: &ToArchive, error: &ArchiveError) {
-        self.failed = Some(recording::trouble(error));
+        self.failed = Some(recording::error_text(error));
     }
 }
 
@@ -87,15 +87,15 @@ impl Progress for Passed {
 pub fn failure(error: spines::Error) -> Failure {
     let is_forgotten = matches!(error, spines::Error::Forgotten { .. });
     let exit = match (is_forgotten, error.is_held()) {
-        (true, _) => Exit::Found,
+        (true, _) => Exit::CheckFailed,
         (false, true) => Exit::Held,
-        (false, false) => Exit::Could,
+        (false, false) => Exit::Failed,
     };
     Failure { exit, ..Failure::could_not(with_causes(&error)) }
 }
 
 /// Returns what ends a command when something cannot be forgotten.
-pub fn not_forgotten(error: forgetting::Error) -> Failure {
+pub fn forget_failure(error: forgetting::Error) -> Failure {
     let is_held = error.is_held();
     let failure = match error {
         forgetting::Error::SpineHeld { .. } | forgetting::Error::ConnectionHeld { .. } => {

@@ -17,17 +17,17 @@ pub enum Exit {
     /// Done.
     Done,
     /// Ran, and found nothing or a failed check.
-    Found,
+    CheckFailed,
     /// Wrong use.
     Usage,
     /// Could not: disk, permission, our fault.
-    Could,
+    Failed,
     /// Held by another writer.
     Held,
     /// Ended by a signal, after everything accepted was recorded.
     Signal(u8),
     /// As a process has ended that we stood before.
-    Of(u8),
+    Child(u8),
 }
 
 impl Exit {
@@ -35,12 +35,12 @@ impl Exit {
     pub fn code(self) -> u8 {
         match self {
             Self::Done => 0,
-            Self::Found => 1,
+            Self::CheckFailed => 1,
             Self::Usage => 2,
-            Self::Could => 3,
+            Self::Failed => 3,
             Self::Held => 4,
             Self::Signal(number) => 128 + number,
-            Self::Of(code) => code,
+            Self::Child(code) => code,
         }
     }
 }
@@ -64,11 +64,11 @@ impl Failure {
     }
 
     pub fn nothing(message: impl Into<String>) -> Self {
-        Self { exit: Exit::Found, message: message.into(), list: Vec::new(), hint: None }
+        Self { exit: Exit::CheckFailed, message: message.into(), list: Vec::new(), hint: None }
     }
 
     pub fn could_not(message: impl Into<String>) -> Self {
-        Self { exit: Exit::Could, message: message.into(), list: Vec::new(), hint: None }
+        Self { exit: Exit::Failed, message: message.into(), list: Vec::new(), hint: None }
     }
 
     /// Fails while recording into a store is paused.
@@ -84,7 +84,7 @@ impl Failure {
 impl From<JournalError> for Failure {
     fn from(error: JournalError) -> Self {
         let exit = exit_of(&error);
-        let message = held_run(&error).unwrap_or_else(|| with_causes(&error));
+        let message = held_run_message(&error).unwrap_or_else(|| with_causes(&error));
         Self { exit, message, list: Vec::new(), hint: hint_for(&error).map(str::to_owned) }
     }
 }
@@ -98,14 +98,14 @@ impl From<steno_vault::Error> for Failure {
             | steno_vault::Error::NoSuchBytes { .. }
             | steno_vault::Error::MissingChunk { .. }
             | steno_vault::Error::DamagedChunk { .. }
-            | steno_vault::Error::Damaged { .. } => Exit::Found,
+            | steno_vault::Error::Damaged { .. } => Exit::CheckFailed,
             steno_vault::Error::NoRoom { .. }
             | steno_vault::Error::NotSynced { .. }
             | steno_vault::Error::Poisoned { .. }
             | steno_vault::Error::Vanished { .. }
             | steno_vault::Error::TooNew { .. }
             | steno_vault::Error::NotRegular { .. }
-            | steno_vault::Error::Io { .. } => Exit::Could,
+            | steno_vault::Error::Io { .. } => Exit::Failed,
         };
         Self { exit, message: with_causes(&error), list: Vec::new(), hint: None }
     }
@@ -198,7 +198,7 @@ impl From<io::Error> for Failure {
 }
 
 /// Names the run that is held, rather than its lock file.
-fn held_run(error: &JournalError) -> Option<String> {
+fn held_run_message(error: &JournalError) -> Option<String> {
     let JournalError::Held { path } = error else { return None };
     let Some(RunFile::Lock(run)) = RunFile::parse(path.as_str()) else { return None };
     Some(format!("run {run} is held by another writer"))
@@ -212,7 +212,7 @@ pub fn exit_of(error: &JournalError) -> Exit {
         | JournalError::Damaged { .. }
         | JournalError::SealBroken { .. }
         | JournalError::Paused
-        | JournalError::TooLong { .. } => Exit::Found,
+        | JournalError::TooLong { .. } => Exit::CheckFailed,
         JournalError::NoRoom { .. }
         | JournalError::Poisoned { .. }
         | JournalError::Vanished { .. }
@@ -223,7 +223,7 @@ pub fn exit_of(error: &JournalError) -> Exit {
         | JournalError::StoreTooNew { .. }
         | JournalError::BadFormatFile { .. }
         | JournalError::Shrunk { .. }
-        | JournalError::Io { .. } => Exit::Could,
+        | JournalError::Io { .. } => Exit::Failed,
     }
 }
 
@@ -262,8 +262,8 @@ mod tests {
 
     #[test]
     fn each_exit_has_the_documented_code() {
-        let codes =
-            [Exit::Done, Exit::Found, Exit::Usage, Exit::Could, Exit::Held, Exit::Signal(15)].map(Exit::code);
+        let codes = [Exit::Done, Exit::CheckFailed, Exit::Usage, Exit::Failed, Exit::Held, Exit::Signal(15)]
+            .map(Exit::code);
         assert_eq!(codes, [0, 1, 2, 3, 4, 143]);
     }
 
@@ -274,7 +274,7 @@ mod tests {
             path: steno_disk::StorePath::transcripts(),
             source: std::sync::Arc::new(source),
         });
-        assert_eq!(failure.exit, Exit::Could);
+        assert_eq!(failure.exit, Exit::Failed);
         assert_eq!(
             failure.message,
             "no room in `transcripts`; the record was not written: No space left on device (os error 28)"

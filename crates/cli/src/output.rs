@@ -91,6 +91,12 @@ impl Output {
     }
 }
 
+/// Prints a message on stderr that is neither data nor a warning.
+pub fn notice(text: &str) {
+    // Nothing can be done when stderr is gone.
+    writeln!(anstream::stderr(), "{}", visible(text, Lines::Escape)).ok();
+}
+
 /// Tells whether colours reach whoever reads stdout.
 pub fn colors_are_on() -> bool {
     AutoStream::choice(&io::stdout()) != anstream::ColorChoice::Never

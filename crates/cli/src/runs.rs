@@ -15,7 +15,7 @@ use crate::failure::{Exit, Failure, cannot};
 use crate::settings::Settings;
 
 /// What a RUN argument means.
-pub enum Found {
+pub enum RunOrFile {
     Run(RunId),
     File(PathBuf),
 }
@@ -83,17 +83,17 @@ pub fn unresolved(error: LibraryError, settings: &Settings) -> Failure {
 }
 
 /// Reads a RUN argument: a run of the store, or a path.
-pub fn find(text: &str, settings: &Settings) -> Result<Found, Failure> {
+pub fn find(text: &str, settings: &Settings) -> Result<RunOrFile, Failure> {
     Ok(match resolve(text, Want::Run, &open_library(settings)?, settings)? {
-        Named::Run(run) | Named::Session(run) => Found::Run(run),
-        Named::Path(path) => Found::File(path),
+        Named::Run(run) | Named::Session(run) => RunOrFile::Run(run),
+        Named::Path(path) => RunOrFile::File(path),
     })
 }
 
 /// Reads a RUN argument that may be a transcript file, and not a file of an agent or a directory.
-pub fn find_recorded(text: &str, settings: &Settings) -> Result<Found, Failure> {
+pub fn find_recorded(text: &str, settings: &Settings) -> Result<RunOrFile, Failure> {
     let found = find(text, settings)?;
-    if let Found::File(path) = &found {
+    if let RunOrFile::File(path) = &found {
         check_kind(path)?;
     }
     Ok(found)
@@ -102,7 +102,7 @@ pub fn find_recorded(text: &str, settings: &Settings) -> Result<Found, Failure> 
 /// Fails for a file of an agent and for a directory.
 fn check_kind(path: &Path) -> Result<(), Failure> {
     if let Err(failure) = AgentFile::open(path).map_err(Failure::from)
-        && failure.exit == Exit::Found
+        && failure.exit == Exit::CheckFailed
     {
         return Err(failure);
     }
@@ -128,10 +128,10 @@ fn no_transcript(path: &Path) -> Option<(&'static str, Option<String>)> {
 /// Reads a RUN argument that has to be a run of the store.
 pub fn find_run(text: &str, settings: &Settings) -> Result<RunId, Failure> {
     match find(text, settings) {
-        Ok(Found::Run(run)) => Ok(run),
-        Ok(Found::File(path)) => Err(no_run(&path)),
+        Ok(RunOrFile::Run(run)) => Ok(run),
+        Ok(RunOrFile::File(path)) => Err(no_run(&path)),
         // What looks like a path is no run either way.
-        Err(failure) if failure.exit == Exit::Could && text.contains(['/', '.']) => {
+        Err(failure) if failure.exit == Exit::Failed && text.contains(['/', '.']) => {
             Err(LibraryError::NoName { text: text.to_owned(), want: Want::Run }.into())
         }
         Err(failure) => Err(failure),
@@ -150,15 +150,15 @@ pub fn no_run(path: &Path) -> Failure {
 }
 
 /// Opens what was found to read, as it is now.
-pub fn open_reader(found: &Found, settings: &Settings) -> Result<Reader, Failure> {
+pub fn open_reader(found: &RunOrFile, settings: &Settings) -> Result<Reader, Failure> {
     match found {
-        Found::Run(run) => {
+        RunOrFile::Run(run) => {
             let store = need_store(settings)?;
             let reader = Reader::open(&store, *run)?.until_now()?;
             warn_of_broken_seals(&store, *run);
             Ok(reader)
         }
-        Found::File(path) => open_file(path),
+        RunOrFile::File(path) => open_file(path),
     }
 }
 

@@ -21,7 +21,7 @@ pub struct UpArgs {
     #[command(flatten)]
     pub tailing: TailingArgs,
     #[command(flatten)]
-    pub entries: EntriesOut,
+    pub entries: EntriesFileArgs,
     /// Print what was archived as one JSON object
     #[arg(long)]
     pub json: bool,
@@ -36,7 +36,7 @@ pub struct ImportArgs {
     #[arg(long, requires = "paths")]
     pub again: bool,
     #[command(flatten)]
-    pub entries: EntriesOut,
+    pub entries: EntriesFileArgs,
     /// Print what was archived as one JSON object
     #[arg(long)]
     pub json: bool,
@@ -60,7 +60,7 @@ pub struct WatchArgs {
     #[command(flatten)]
     pub tailing: TailingArgs,
     #[command(flatten)]
-    pub entries: EntriesOut,
+    pub entries: EntriesFileArgs,
     /// Print what was archived as one JSON object, and at the end what came since
     #[arg(long)]
     pub json: bool,
@@ -124,11 +124,11 @@ pub struct DoctorArgs {
 #[derive(Args, Debug)]
 pub struct ServiceArgs {
     #[command(subcommand)]
-    pub what: ServiceDo,
+    pub command: ServiceCommand,
 }
 
 #[derive(Clone, Copy, Debug, Subcommand)]
-pub enum ServiceDo {
+pub enum ServiceCommand {
     /// Start `steno up` now and at every login
     Install,
     /// Stop it, and start it no more
@@ -189,16 +189,16 @@ pub struct RestoreArgs {
 
 /// Where transcript entries go.
 #[derive(Args, Debug)]
-pub struct EntriesOut {
+pub struct EntriesFileArgs {
     /// Also add the records to this file as transcript entries, one log record a line [default: as the setting `entries` says]
     #[arg(long = "entries", value_name = "FILE")]
     pub file: Option<PathBuf>,
 }
 
-impl EntriesOut {
+impl EntriesFileArgs {
     /// Returns the file that the flag names, else the one that the settings do.
     pub fn path(&self, settings: &Settings) -> Option<PathBuf> {
-        self.file.clone().or_else(|| settings.archive.entries.value.clone())
+        self.file.clone().or_else(|| settings.capture.entries.value.clone())
     }
 }
 
@@ -213,7 +213,7 @@ pub struct TailingArgs {
 impl TailingArgs {
     /// Returns how files are followed: as the settings say, unless the flag says otherwise.
     pub fn options(self, settings: &Settings) -> TailOptions {
-        let options = settings.archive.tail_options();
+        let options = settings.capture.tail_options();
         if self.poll { TailOptions { backend: Backend::Polling, ..options } } else { options }
     }
 }

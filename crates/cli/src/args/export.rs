@@ -7,11 +7,11 @@ use clap::{Args, Subcommand};
 #[derive(Args, Debug)]
 pub struct ExportArgs {
     #[command(subcommand)]
-    pub what: ExportDo,
+    pub command: ExportCommand,
 }
 
 #[derive(Debug, Subcommand)]
-pub enum ExportDo {
+pub enum ExportCommand {
     /// Write sessions as ATIF trajectories, version 1.8
     ///
     /// One step of the agent for each response of the model, results under their calls, subagents inside the trajectory

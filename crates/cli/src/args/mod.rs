@@ -13,17 +13,17 @@ use steno_journal::Level;
 use steno_session::usage::Column;
 
 pub use capture::{
-    DoctorArgs, DuArgs, DuGroup, EntriesOut, ForgetArgs, ImportArgs, PauseArgs, RederiveArgs, RestoreArgs,
-    ServiceArgs, ServiceDo, UpArgs, WatchArgs,
+    DoctorArgs, DuArgs, DuGroup, EntriesFileArgs, ForgetArgs, ImportArgs, PauseArgs, RederiveArgs,
+    RestoreArgs, ServiceArgs, ServiceCommand, UpArgs, WatchArgs,
 };
-pub use export::{AtifArgs, CheckArgs, ExportArgs, ExportDo};
+pub use export::{AtifArgs, CheckArgs, ExportArgs, ExportCommand};
 pub use groups::grouped;
 pub use receipt::{
-    ReceiptArgs, ReceiptDo, ReceiptExportArgs, ReceiptFormat, ReceiptLsArgs, ReceiptTurnArgs,
+    ReceiptArgs, ReceiptCommand, ReceiptExportArgs, ReceiptFormat, ReceiptLsArgs, ReceiptTurnArgs,
     ReceiptVerifyArgs,
 };
 pub use spine::{
-    SnapshotForm, SpineArgs, SpineBundleArgs, SpineDistillArgs, SpineDo, SpineLsArgs, SpineRecordArgs,
+    SnapshotForm, SpineArgs, SpineBundleArgs, SpineCommand, SpineDistillArgs, SpineLsArgs, SpineRecordArgs,
     SpineValidateArgs,
 };
 
@@ -279,7 +279,7 @@ pub struct EventsArgs {
     #[arg(long = "type", value_name = "TYPE")]
     pub types: Vec<String>,
     #[command(flatten)]
-    pub form: EventForm,
+    pub form: EventFormat,
     /// Fail at the first event or block of an unknown type; of agents' files, also at what cannot be read
     #[arg(long)]
     pub strict: bool,
@@ -290,7 +290,7 @@ pub struct EventsArgs {
 
 /// How events are printed.
 #[derive(Args, Clone, Copy, Debug)]
-pub struct EventForm {
+pub struct EventFormat {
     /// Print one JSON object a line
     #[arg(long)]
     pub json: bool,
@@ -403,7 +403,7 @@ pub struct ServeArgs {
 #[derive(Args, Debug)]
 pub struct AppServerArgs {
     #[command(flatten)]
-    pub entries: EntriesOut,
+    pub entries: EntriesFileArgs,
     /// The server and its arguments
     #[arg(trailing_var_arg = true, required = true, value_name = "COMMAND")]
     pub command: Vec<std::ffi::OsString>,
@@ -417,7 +417,7 @@ pub struct FollowArgs {
     #[arg(long, value_name = "SEQ", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
     pub from: u64,
     #[command(flatten)]
-    pub form: EventForm,
+    pub form: EventFormat,
     /// Wait for a run that does not exist yet, given by its whole UUID
     #[arg(long)]
     pub wait: bool,

@@ -7,11 +7,11 @@ use clap::{Args, Subcommand, ValueEnum};
 #[derive(Args, Debug)]
 pub struct ReceiptArgs {
     #[command(subcommand)]
-    pub what: ReceiptDo,
+    pub command: ReceiptCommand,
 }
 
 #[derive(Debug, Subcommand)]
-pub enum ReceiptDo {
+pub enum ReceiptCommand {
     /// Print the receipt of a turn
     ///
     /// Built from the record alone, and always the same bytes. What the record does not say is null, and listed under

@@ -9,11 +9,11 @@ use steno_exports::harbor::{Concern, Span};
 #[derive(Args, Debug)]
 pub struct SpineArgs {
     #[command(subcommand)]
-    pub what: SpineDo,
+    pub command: SpineCommand,
 }
 
 #[derive(Debug, Subcommand)]
-pub enum SpineDo {
+pub enum SpineCommand {
     /// List the spines of the store
     ///
     /// A quick look: what is sealed is not read, so only `damaged` is certain. `spine validate` reads all of it.

@@ -27,23 +27,23 @@ use crate::runs;
 use crate::settings::Settings;
 
 /// How many gaps of a record are told one by one.
-const GAPS_TOLD_MAX: usize = 10;
+const GAPS_SHOWN_MAX: usize = 10;
 
 pub fn run(args: &AppServerArgs, settings: &Settings) -> Outcome {
     let entries = EntriesLog::open(&args.entries, settings).unwrap_or_else(|failure| {
         warn(&format!("no entries are logged: {}", failure.message));
         None
     });
-    let begun = begin(settings, entries);
+    let prepared = prepare(settings, entries);
     // The record holds nobody up, not even where there can be none.
-    if let Err(failure) = &begun {
+    if let Err(failure) = &prepared {
         warn(&format!("NOTHING IS RECORDED: {}; the server is started all the same", failure.message));
     }
     let mut child = start(args)?;
-    let signals = Forwarding::to(&child)?;
+    let signals = SignalForwarder::to(&child)?;
     let (tap, conversation) = tap();
-    let (tell_end, end) = channel();
-    let recording = begun.and_then(|begun| begun.record(conversation, end));
+    let (end_sender, end) = channel();
+    let recording = prepared.and_then(|prepared| prepared.record(conversation, end));
     if let Some(to) = child.stdin.take() {
         let (pump, tap) = (Pump { from: io::stdin(), to, lane: Lane::ToAgent }, tap.clone());
         // Nobody waits for it: a client may stay silent for ever after its server has ended.
@@ -59,8 +59,8 @@ pub fn run(args: &AppServerArgs, settings: &Settings) -> Outcome {
     let status = child.wait()?;
     drop(signals);
     // The recorder waits for it; where there is none, nobody does.
-    server_end(status).and_then(|end| tell_end.send(end).ok());
-    drop(tell_end);
+    server_end(status).and_then(|end| end_sender.send(end).ok());
+    drop(end_sender);
     match recording {
         Ok(recording) => recording.settle(settings),
         Err(failure) => {
@@ -74,16 +74,16 @@ pub fn run(args: &AppServerArgs, settings: &Settings) -> Outcome {
 }
 
 /// A recording that nothing was said to yet.
-struct Begun {
+struct PreparedRecorder {
     journal: Journal,
     recorder: ConnectionRecorder,
     entries: Option<EntriesLog>,
 }
 
-fn begin(settings: &Settings, entries: Option<EntriesLog>) -> Result<Begun, Failure> {
+fn prepare(settings: &Settings, entries: Option<EntriesLog>) -> Result<PreparedRecorder, Failure> {
     let journal = Journal::new(runs::make_store(settings)?, recording::journal_options(settings));
     recording::end_pause(&journal, settings)?;
-    let exclusions = settings.archive.exclusions();
+    let exclusions = settings.capture.exclusions();
     let here = std::env::current_dir().ok().map(|dir| dir.to_string_lossy().into_owned());
     if exclusions.judge_dir(here.as_deref()) == Verdict::Excluded {
         return Err(Failure::nothing("`exclude_projects` excludes this directory"));
@@ -96,17 +96,21 @@ fn begin(settings: &Settings, entries: Option<EntriesLog>) -> Result<Begun, Fail
         Some(log) => recorder.with_entries(&log.collector),
         None => recorder,
     };
-    Ok(Begun { journal, recorder, entries })
+    Ok(PreparedRecorder { journal, recorder, entries })
 }
 
-impl Begun {
+impl PreparedRecorder {
     /// Records beside the pumps, which never wait for it. The last thing is how the server ended.
-    fn record(self, conversation: Conversation, end: Receiver<ServerEnd>) -> Result<Recording, Failure> {
+    fn record(
+        self,
+        conversation: Conversation,
+        end: Receiver<ServerEnd>,
+    ) -> Result<RecordingThread, Failure> {
         let Self { journal, mut recorder, entries } = self;
         let spooled = recorder.spooled();
         let record = move || {
-            for said in conversation {
-                recorder.hear(said);
+            for line in conversation {
+                recorder.hear(line);
             }
             if let Ok(end) = end.recv() {
                 recorder.end(end);
@@ -119,34 +123,38 @@ impl Begun {
             None => record(),
         };
         let thread = std::thread::Builder::new().name("steno-record".to_owned()).spawn(record)?;
-        Ok(Recording { journal, spooled, thread })
+        Ok(RecordingThread { journal, spooled, thread })
     }
 }
 
 /// What a recording leaves: what is not in it, and what became of the rest.
-type Left = (Unrecorded, Result<Recorded, Failure>);
+type RecordingResult = (Unrecorded, Result<Recorded, Failure>);
 
 /// A recording that goes on.
-struct Recording {
+struct RecordingThread {
     journal: Journal,
     spooled: Spooled,
-    thread: JoinHandle<Left>,
+    thread: JoinHandle<RecordingResult>,
 }
 
-impl Recording {
+impl RecordingThread {
     /// Waits for what is written still, says what is missing, and archives it with what others have left.
     fn settle(self, settings: &Settings) {
         // What waits is archived when recording goes on.
         let is_paused = self.journal.store().is_paused(jiff::Timestamp::now());
         match self.thread.join() {
             Ok((unrecorded, became)) => {
-                tell_of_gaps(&unrecorded);
+                warn_of_gaps(&unrecorded);
                 match became {
-                    Ok(recorded) if is_paused => tell(&recorded),
+                    Ok(recorded) if is_paused => report_recorded(&recorded),
                     Ok(recorded) => {
-                        tell(&recorded);
-                        let settled =
-                            connections::settle_one(&self.journal, settings, self.spooled, recorded.is_left);
+                        report_recorded(&recorded);
+                        let settled = connections::import_connection(
+                            &self.journal,
+                            settings,
+                            self.spooled,
+                            recorded.is_left,
+                        );
                         settled.unwrap_or_else(|failure| warn(&failure.message));
                     }
                     // What was said until then is kept, and tried again below.
@@ -156,7 +164,7 @@ impl Recording {
             Err(_) => warn("the recording has failed"),
         }
         if !is_paused {
-            connections::settle_all(&self.journal, settings);
+            connections::import_leftover_connections(&self.journal, settings);
         }
     }
 }
@@ -171,7 +179,7 @@ fn start(args: &AppServerArgs) -> Result<Child, Failure> {
     })
 }
 
-fn tell(recorded: &Recorded) {
+fn report_recorded(recorded: &Recorded) {
     tracing::debug!(
         "{} over {}",
         count(recorded.messages, "message"),
@@ -183,8 +191,8 @@ fn tell(recorded: &Recorded) {
 }
 
 /// Tells what was handed on and is not in the record.
-fn tell_of_gaps(unrecorded: &Unrecorded) {
-    for gap in unrecorded.gaps.iter().take(GAPS_TOLD_MAX) {
+fn warn_of_gaps(unrecorded: &Unrecorded) {
+    for gap in unrecorded.gaps.iter().take(GAPS_SHOWN_MAX) {
         warn(&format!("handed on and not recorded: {gap}"));
     }
     let gaps = unrecorded.gaps.len() as u64 + unrecorded.gaps_more;
@@ -203,27 +211,27 @@ fn server_end(status: ExitStatus) -> Option<ServerEnd> {
 
 fn exit_of(status: ExitStatus) -> Exit {
     let signal = status.signal().and_then(|signal| u8::try_from(signal).ok()).map(Exit::Signal);
-    let code = status.code().and_then(|code| u8::try_from(code).ok()).map(Exit::Of);
-    signal.or(code).unwrap_or(Exit::Could)
+    let code = status.code().and_then(|code| u8::try_from(code).ok()).map(Exit::Child);
+    signal.or(code).unwrap_or(Exit::Failed)
 }
 
 /// Hands signals on to the server, which decides what they mean.
-struct Forwarding {
+struct SignalForwarder {
     handle: Handle,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Forwarding {
+impl SignalForwarder {
     fn to(child: &Child) -> Result<Self, Failure> {
         let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
         let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP])?;
         let handle = signals.handle();
         // A terminal tells the server itself.
-        let is_told = rustix::termios::isatty(io::stdin());
+        let is_terminal = rustix::termios::isatty(io::stdin());
         let thread = std::thread::Builder::new().name("steno-signals".to_owned()).spawn(move || {
             for signal in &mut signals {
                 let signal =
-                    Signal::from_named_raw(signal).filter(|signal| *signal != Signal::INT || !is_told);
+                    Signal::from_named_raw(signal).filter(|signal| *signal != Signal::INT || !is_terminal);
                 if let (Some(pid), Some(signal)) = (pid, signal) {
                     kill_process(pid, signal).ok();
                 }
@@ -233,7 +241,7 @@ impl Forwarding {
     }
 }
 
-impl Drop for Forwarding {
+impl Drop for SignalForwarder {
     fn drop(&mut self) {
         self.handle.close();
         if let Some(thread) = self.thread.take() {

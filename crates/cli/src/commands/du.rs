@@ -20,7 +20,7 @@ const ROWS_MAX: usize = 20;
 
 /// What files cost together.
 #[derive(Default)]
-struct Sum {
+struct SizeSum {
     files: u64,
     bytes: u64,
     own: u64,
@@ -37,14 +37,14 @@ pub fn run(args: &DuArgs, settings: &Settings, output: &mut Output) -> Outcome {
     if usage.sources.is_empty() && transcripts == 0 {
         return Err(Failure::nothing("the archive is empty").with_hint("`steno up` fills it"));
     }
-    let mut sums: BTreeMap<String, Sum> = BTreeMap::new();
+    let mut sums: BTreeMap<String, SizeSum> = BTreeMap::new();
     for source in &usage.sources {
         let sum = sums.entry(name_of(source, args.by)).or_default();
         sum.files += 1;
         sum.bytes += source.bytes;
         sum.own += source.own_stored_bytes + source.own_file_bytes;
     }
-    let mut rows: Vec<(String, Sum)> = sums.into_iter().collect();
+    let mut rows: Vec<(String, SizeSum)> = sums.into_iter().collect();
     rows.sort_by(|one, other| other.1.own.cmp(&one.1.own).then_with(|| one.0.cmp(&other.0)));
     if args.json {
         print_json(&rows, &usage, (transcripts, superseded), output);
@@ -79,7 +79,7 @@ fn name_of(source: &SourceUsage, by: DuGroup) -> String {
     }
 }
 
-fn print(rows: &[(String, Sum)], usage: &Usage, args: &DuArgs, marks: &IdMarks, output: &mut Output) {
+fn print(rows: &[(String, SizeSum)], usage: &Usage, args: &DuArgs, marks: &IdMarks, output: &mut Output) {
     let shown = if args.all { rows.len() } else { rows.len().min(ROWS_MAX) };
     output.line("   alone   source  files");
     for (name, sum) in &rows[..shown] {
@@ -114,7 +114,7 @@ fn print(rows: &[(String, Sum)], usage: &Usage, args: &DuArgs, marks: &IdMarks, 
 }
 
 fn print_json(
-    rows: &[(String, Sum)],
+    rows: &[(String, SizeSum)],
     usage: &Usage,
     (transcripts, superseded): (u64, u64),
     output: &mut Output,

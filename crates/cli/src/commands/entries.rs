@@ -26,15 +26,15 @@ use crate::settings::Settings;
 
 pub fn run(args: &EntriesArgs, settings: &Settings) -> Outcome {
     let library = runs::open_library(settings)?;
-    let (paths, found) = sort_out(args, settings, &library)?;
+    let (paths, found) = paths_and_sessions(args, settings, &library)?;
     let failed = Arc::<Mutex<Option<io::Error>>>::default();
     let out = BufWriter::new(io::stdout());
-    let log = EntryLog::to_writer(Lines { out, raw: args.raw_output, failed: Arc::clone(&failed) });
+    let log = EntryLog::to_writer(StdoutLines { out, raw: args.raw_output, failed: Arc::clone(&failed) });
     let options = EntryOptions { emit_raw: !args.no_raw, prompt_name: args.name.clone() };
-    let writing = Writing { collector: EntryCollector::new(options), log, failed: Arc::clone(&failed) };
-    let tally = writing.all(&paths, &found, &library);
-    writing.during(|| writing.collector.stop());
-    drop(writing);
+    let writer = EntryWriter { collector: EntryCollector::new(options), log, failed: Arc::clone(&failed) };
+    let tally = writer.all(&paths, &found, &library);
+    writer.during(|| writer.collector.stop());
+    drop(writer);
     match failed.lock().unwrap_or_else(PoisonError::into_inner).take() {
         Some(error) if error.kind() != io::ErrorKind::BrokenPipe => {
             return Err(Failure::could_not(format!("cannot write to stdout: {error}")));
@@ -52,7 +52,7 @@ pub fn run(args: &EntriesArgs, settings: &Settings) -> Outcome {
 }
 
 /// Tells paths from sessions of the store.
-fn sort_out(
+fn paths_and_sessions(
     args: &EntriesArgs,
     settings: &Settings,
     library: &Library,
@@ -79,13 +79,13 @@ fn sort_out(
 }
 
 /// The log on stdout, and who collects for it.
-struct Writing {
+struct EntryWriter {
     collector: EntryCollector,
     log: EntryLog,
     failed: Arc<Mutex<Option<io::Error>>>,
 }
 
-impl Writing {
+impl EntryWriter {
     /// Logs while something is done. What the command itself has to say goes to stderr as always.
     fn during<T>(&self, work: impl FnOnce() -> T) -> T {
         let subscriber = tracing_subscriber::registry().with(self.log.clone());
@@ -142,7 +142,7 @@ impl Writing {
         for SessionSource { manifest, runs } in sources {
             let path = manifest.info.path.0.display().to_string();
             let entries = self.collector.source(Some(path.clone()), EntryTime::Record);
-            let mut sink = OfRuns { entries, runs };
+            let mut sink = RunFilter { entries, runs };
             let source = ArchivedSource { vault, manifest: &manifest };
             let read = self.during(|| read_archived(source, &mut sink, &|| self.is_broken()));
             if let Err(error) = read {
@@ -167,13 +167,13 @@ fn no_sources(session: RunId, library: &Library) -> Result<Failure, Failure> {
 }
 
 /// Takes the entries of some runs: a connection has those of others too.
-struct OfRuns {
+struct RunFilter {
     entries: EntrySink,
     /// All of them if none are named.
     runs: Option<BTreeSet<RunId>>,
 }
 
-impl Sink for OfRuns {
+impl Sink for RunFilter {
     fn draft(&mut self, _run: RunId, _draft: Draft) {}
 
     fn wants(&self, _event_type: EventType) -> bool {
@@ -192,13 +192,13 @@ impl Sink for OfRuns {
 }
 
 /// Lines on stdout, harmless for a terminal unless asked for as they are. The first failure is kept, and ends it.
-struct Lines {
+struct StdoutLines {
     out: BufWriter<io::Stdout>,
     raw: bool,
     failed: Arc<Mutex<Option<io::Error>>>,
 }
 
-impl Lines {
+impl StdoutLines {
     fn keep(&self, outcome: io::Result<()>) {
         if let Err(error) = outcome {
             self.failed.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
@@ -206,7 +206,7 @@ impl Lines {
     }
 }
 
-impl Write for Lines {
+impl Write for StdoutLines {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let mut outcome = Ok(());
         if self.raw {
@@ -227,7 +227,7 @@ impl Write for Lines {
     }
 }
 
-impl Drop for Lines {
+impl Drop for StdoutLines {
     fn drop(&mut self) {
         let outcome = self.out.flush();
         self.keep(outcome);

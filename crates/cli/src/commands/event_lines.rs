@@ -8,7 +8,7 @@ use steno_model::{BlockContent, ContentBlock, ExchangeEvent, Payload};
 use steno_views::gist::{placeholder, reason, usage};
 use steno_views::{Lines, cut, visible};
 
-use crate::args::EventForm;
+use crate::args::EventFormat;
 use crate::output::Output;
 
 /// How much of what an event says is shown where no terminal tells its width, and how much at least where one does.
@@ -22,7 +22,7 @@ const BEGINNING_CHARS_MAX: usize = 4 * TEXT_CHARS_MAX;
 const TYPE_CHARS: usize = "step.call_workflow.completed".len();
 
 /// Prints one event in the form asked for.
-pub fn print(recorded: &Recorded, form: EventForm, output: &mut Output) {
+pub fn print(recorded: &Recorded, form: EventFormat, output: &mut Output) {
     if form.raw {
         output.raw_line(&recorded.line);
     } else if form.json {
@@ -33,7 +33,7 @@ pub fn print(recorded: &Recorded, form: EventForm, output: &mut Output) {
 }
 
 /// Prints an event that was made just now and has no line yet.
-pub fn print_made(event: ExchangeEvent, form: EventForm, output: &mut Output) {
+pub fn print_made(event: ExchangeEvent, form: EventFormat, output: &mut Output) {
     if !form.raw && !form.json {
         return output.line(&human_line(&event, output.width()));
     }

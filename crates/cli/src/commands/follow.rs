@@ -19,7 +19,7 @@ const WAIT_FOR_RUN: Duration = Duration::from_millis(50);
 
 pub fn run(args: &FollowArgs, settings: &Settings, output: &mut Output) -> Outcome {
     let run = runs::find_run(&args.run, settings).map_err(|failure| {
-        if args.wait && failure.exit == Exit::Found {
+        if args.wait && failure.exit == Exit::CheckFailed {
             failure.with_hint("to wait for a run that is yet to come, give its whole UUID")
         } else {
             failure

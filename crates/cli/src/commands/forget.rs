@@ -15,10 +15,9 @@ use steno_vault::{Forgotten, Manifest, Reason, Vault};
 use steno_views::{Lines, count, visible};
 
 use crate::args::ForgetArgs;
-use crate::connections::{not_forgotten, settle_all};
+use crate::connections::{forget_failure, import_leftover_connections};
 use crate::failure::{Exit, Failure, Outcome};
-use crate::output::{Output, size};
-use crate::recording::follow::tell;
+use crate::output::{Output, notice, size};
 use crate::recording::{journal_options, warn};
 use crate::runs;
 use crate::settings::Settings;
@@ -69,13 +68,16 @@ pub fn run(args: &ForgetArgs, settings: &Settings, output: &mut Output) -> Outco
 
 /// Completes what was begun with forgetting, and has connections archived that wait for it: what they hold would come back.
 fn tidy(store: &Store, vault: &Vault, settings: &Settings) -> Result<Vec<ThreadId>, Failure> {
-    let finished = finish(store, vault, Timestamp::now()).map_err(not_forgotten)?;
+    let finished = finish(store, vault, Timestamp::now()).map_err(forget_failure)?;
     for thread in &finished {
-        tell(&format!("the spine of {thread} was forgotten before, and is gone now"));
+        notice(&format!("the spine of {thread} was forgotten before, and is gone now"));
     }
     if !store.is_paused(Timestamp::now()) {
         // What is archived now makes it a store of today's format.
-        settle_all(&Journal::new(runs::make_store(settings)?, journal_options(settings)), settings);
+        import_leftover_connections(
+            &Journal::new(runs::make_store(settings)?, journal_options(settings)),
+            settings,
+        );
     }
     Ok(finished)
 }
@@ -84,14 +86,14 @@ fn tidy(store: &Store, vault: &Vault, settings: &Settings) -> Result<Vec<ThreadI
 fn plan(args: &ForgetArgs, library: &Library) -> Result<Plan, Failure> {
     let wanted = match (&args.run, &args.project, args.older_than) {
         (Some(text), _, _) => Wanted::session(library, text)?,
-        (None, Some(project), _) => Wanted::project(library, &absolute(project)).map_err(not_forgotten)?,
+        (None, Some(project), _) => Wanted::project(library, &absolute(project)).map_err(forget_failure)?,
         (None, None, Some(age)) => {
             let before = Timestamp::now().checked_sub(age).unwrap_or(Timestamp::MIN);
-            Wanted::older_than(library, before).map_err(not_forgotten)?
+            Wanted::older_than(library, before).map_err(forget_failure)?
         }
         (None, None, None) => return Err(Failure::usage("say what to forget")),
     };
-    Plan::make(library, wanted).map_err(not_forgotten)
+    Plan::make(library, wanted).map_err(forget_failure)
 }
 
 /// Returns a directory that somebody named from where they are as it is named from anywhere. Anything else may be what an
@@ -188,10 +190,10 @@ fn forget_when_free(
     for _ in 0..WAITS_MAX {
         match forget(store, vault, doomed, why, Timestamp::now()) {
             Err(error) if error.is_held() && store.is_paused(Timestamp::now()) => std::thread::sleep(WAIT),
-            done => return done.map_err(not_forgotten),
+            done => return done.map_err(forget_failure),
         }
     }
-    forget(store, vault, doomed, why, Timestamp::now()).map_err(not_forgotten)
+    forget(store, vault, doomed, why, Timestamp::now()).map_err(forget_failure)
 }
 
 /// Waits for whoever records to close its pack, and deletes what is left in it; says whether all of it is gone.
@@ -199,7 +201,7 @@ fn sweep_when_others_let_go(store: &Store, vault: &Vault) -> Result<bool, Failur
     const WAIT: Duration = Duration::from_millis(200);
     const WAITS_MAX: u32 = 75;
     if follower(&**store.disk()).is_some() {
-        tell("waiting for the `steno` that is recording to let go of the last bytes");
+        notice("waiting for the `steno` that is recording to let go of the last bytes");
         for _ in 0..WAITS_MAX {
             std::thread::sleep(WAIT);
             vault.sweep_if_needed()?;
@@ -214,11 +216,11 @@ fn sweep_when_others_let_go(store: &Store, vault: &Vault) -> Result<bool, Failur
 fn carry_out(plan: &Plan, store: &Store, vault: &Arc<Vault>) -> Outcome {
     let doomed = plan.doomed();
     let forgotten = forget_when_free(&doomed, plan.why, store, vault)?;
-    tell(&format!("forgot {}", words(plan)));
+    notice(&format!("forgot {}", words(plan)));
     let has_bytes = !doomed.sources.is_empty() || doomed.pieces_go();
     let is_left = has_bytes && forgotten.swept.is_none_or(|swept| swept.packs_busy > 0);
     if is_left && !sweep_when_others_let_go(store, vault)? {
-        tell(
+        notice(
             "some of their bytes lie in a pack that is being written; they go with the next `steno forget`, or when recording starts again",
         );
     }
@@ -227,7 +229,7 @@ fn carry_out(plan: &Plan, store: &Store, vault: &Arc<Vault>) -> Outcome {
     let there: Vec<_> = plan.manifests.iter().filter(is_agents).collect();
     if let Some(first) = there.first() {
         let path = first.info.path.0.display().to_string();
-        tell(&format!(
+        notice(&format!(
             "the agent still has {} ({}{}); {} not archived again unless `steno import --again PATH` names {}",
             if there.len() > 1 {
                 format!("{} of these files", there.len())

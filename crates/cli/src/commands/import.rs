@@ -3,18 +3,18 @@
 use crate::args::ImportArgs;
 use crate::failure::Outcome;
 use crate::output::Output;
-use crate::recording::{self, Forgotten, Pass, Stop, check_no_demo};
+use crate::recording::{self, ForgottenFiles, ImportPass, StopSignal, check_no_demo};
 use crate::settings::Settings;
 
 pub fn run(args: &ImportArgs, settings: &Settings, output: &mut Output) -> Outcome {
     check_no_demo(settings)?;
-    let stop = Stop::listen()?;
+    let stop = StopSignal::listen()?;
     let mut places = recording::places(&args.paths, settings)?;
     recording::leave_out_log(&mut places, &args.entries, settings);
     recording::collecting(&args.entries, settings, |entries| {
-        let forgotten = if args.again { Forgotten::Again } else { Forgotten::Stays };
+        let forgotten = if args.again { ForgottenFiles::Import } else { ForgottenFiles::Skip };
         let archive = &mut recording::open(settings, entries, forgotten)?;
-        let pass = Pass { archive, places: &places, stop: &stop, as_json: args.json, rederives: true };
+        let pass = ImportPass { archive, places: &places, stop: &stop, as_json: args.json, rederives: true };
         pass.once(output)
     })
 }

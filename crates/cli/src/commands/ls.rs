@@ -9,8 +9,7 @@ use steno_views::{Lines, count, cut, visible};
 use crate::args::LsArgs;
 use crate::failure::{Exit, Failure, Outcome};
 use crate::id_lines::{marked, minute, project_name};
-use crate::output::{Output, size, state_word};
-use crate::recording::follow::tell;
+use crate::output::{Output, notice, size, state_word};
 use crate::recording::warn;
 use crate::runs;
 use crate::settings::Settings;
@@ -42,7 +41,7 @@ pub fn run(args: &LsArgs, settings: &Settings, output: &mut Output) -> Outcome {
         list_sessions(&library, args, output)?;
     }
     output.flush();
-    tell_of_the_rest(&library);
+    notice_sessions_without_events(&library);
     if looks.is_empty() {
         return Err(Failure::nothing(format!(
             "the store `{}` has no runs yet",
@@ -89,7 +88,7 @@ fn list_runs(library: &Library, args: &LsArgs, output: &mut Output) -> Result<()
 }
 
 /// Says what the archive has that is no run. What cannot be found out about it takes nothing from the list.
-fn tell_of_the_rest(library: &Library) {
+fn notice_sessions_without_events(library: &Library) {
     let counts = match library.sessions_without_events() {
         Ok(counts) => counts,
         Err(error) => return warn(&Failure::from(error).message),
@@ -99,7 +98,7 @@ fn tell_of_the_rest(library: &Library) {
         return;
     }
     let by: Vec<String> = counts.iter().map(|(name, count)| format!("{count} {name}")).collect();
-    tell(&format!(
+    notice(&format!(
         "{} ({}) kept as files, without events: `steno du --by session --all` lists all sessions, \
          `steno restore SESSION --list` shows the files of one, and without `--list` gives them back",
         count(total, "session"),

@@ -16,7 +16,7 @@ const TITLE_CHARS_MAX: usize = 60;
 const COMMAND_CHARS: usize = "steno show last --demo".len();
 
 /// What the store has.
-struct Content {
+struct StoreSummary {
     sessions: usize,
     bytes: u64,
     last: Option<String>,
@@ -24,29 +24,29 @@ struct Content {
 
 pub fn run(settings: &Settings, output: &mut Output) -> Exit {
     let examination = examine(settings);
-    let content = content(settings);
+    let summary = summary(settings);
     let store = settings.store.value.display().to_string();
-    let held = match &content {
+    let held = match &summary {
         Err(_) => "the store cannot be read: `steno doctor`".to_owned(),
-        Ok(Some(content)) => {
-            let sessions = count(content.sessions as u64, "session");
-            format!("{sessions} in {} of transcripts", size(content.bytes))
+        Ok(Some(summary)) => {
+            let sessions = count(summary.sessions as u64, "session");
+            format!("{sessions} in {} of transcripts", size(summary.bytes))
         }
         Ok(None) => "nothing is archived yet".to_owned(),
     };
-    let content = content.ok().flatten();
+    let summary = summary.ok().flatten();
     let mut line = |name: &str, words: &str| {
         output.line(format!("{name:<10} {}", visible(words, Lines::Escape)).trim_end());
     };
     line("agents", &agents(&examination));
     line("store", &store);
     line("sessions", &held);
-    if let Some(last) = content.as_ref().and_then(|content| content.last.as_deref()) {
+    if let Some(last) = summary.as_ref().and_then(|summary| summary.last.as_deref()) {
         line("last", last);
     }
     line("problems", &problems(&examination));
     output.line("");
-    let is_empty = content.is_none_or(|content| content.sessions == 0);
+    let is_empty = summary.is_none_or(|summary| summary.sessions == 0);
     for (command, does) in next(is_empty) {
         let command = if settings.is_demo { format!("{command} --demo") } else { command.to_owned() };
         output.line(&format!("{command:<COMMAND_CHARS$}  {does}"));
@@ -93,7 +93,7 @@ fn next(is_empty: bool) -> [(&'static str, &'static str); 3] {
 }
 
 /// Reads what the store has; nothing where there is none. `steno doctor` says what is wrong with one that cannot be read.
-fn content(settings: &Settings) -> Result<Option<Content>, Failure> {
+fn summary(settings: &Settings) -> Result<Option<StoreSummary>, Failure> {
     let library = runs::open_library(settings)?;
     if library.store().is_err() {
         return Ok(None);
@@ -105,7 +105,7 @@ fn content(settings: &Settings) -> Result<Option<Content>, Failure> {
         let title = look.first_run().and_then(|run| library.title(run)).unwrap_or_default();
         words(look, &title)
     });
-    Ok(Some(Content { sessions: sessions.len(), bytes, last }))
+    Ok(Some(StoreSummary { sessions: sessions.len(), bytes, last }))
 }
 
 fn words(look: &SessionLook, title: &str) -> String {

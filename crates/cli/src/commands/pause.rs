@@ -7,7 +7,7 @@ use steno_views::count;
 
 use crate::args::PauseArgs;
 use crate::failure::{Exit, Failure, Outcome};
-use crate::recording::follow::tell;
+use crate::output::notice;
 use crate::recording::{self, journal_options};
 use crate::runs;
 use crate::settings::Settings;
@@ -41,8 +41,8 @@ pub fn pause(args: &PauseArgs, settings: &Settings) -> Outcome {
     }
     let end = until
         .map_or("`steno resume`".to_owned(), |until| until.strftime("%Y-%m-%d %H:%M:%S UTC").to_string());
-    tell(&format!("recording is paused until {end}"));
-    tell(if pause.skips {
+    notice(&format!("recording is paused until {end}"));
+    notice(if pause.skips {
         "sessions that agents write to until then are not archived any further"
     } else {
         "what agents write to their files until then is archived afterwards; `--skip` leaves it out"
@@ -61,10 +61,10 @@ pub fn resume(settings: &Settings) -> Outcome {
         } else {
             String::new()
         };
-        tell(&format!("{}{lines} left out for good", count(sessions, "session")));
+        notice(&format!("{}{lines} left out for good", count(sessions, "session")));
     }
     let is_followed = follower(&**store.disk()).is_some();
-    tell(match (is_followed, pause.skips) {
+    notice(match (is_followed, pause.skips) {
         (true, false) => "recording goes on; what agents wrote meanwhile is archived in a moment",
         (true, true) => "recording goes on",
         (false, _) => "the pause is over; `steno up` is not running, so nothing is recorded",

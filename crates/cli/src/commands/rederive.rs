@@ -9,14 +9,14 @@ use steno_views::count;
 use crate::args::RederiveArgs;
 use crate::failure::{Exit, Failure, Outcome};
 use crate::output::Output;
-use crate::recording::{self, Forgotten, Stop, failure, rederive};
+use crate::recording::{self, ForgottenFiles, StopSignal, failure, rederive};
 use crate::runs;
 use crate::settings::Settings;
 
 pub fn run(args: &RederiveArgs, settings: &Settings, output: &mut Output) -> Outcome {
-    let stop = Stop::listen()?;
+    let stop = StopSignal::listen()?;
     Failure::unless_paused(&runs::need_store(settings)?)?;
-    let archive = &mut recording::open(settings, None, Forgotten::Stays)?;
+    let archive = &mut recording::open(settings, None, ForgottenFiles::Skip)?;
     let wanted = args.runs.iter().map(|text| find(text, archive, settings));
     let wanted = wanted.collect::<Result<Vec<_>, _>>()?;
     let awaiting = if wanted.is_empty() { archive.awaiting() } else { archive.awaiting_runs(&wanted) };
@@ -29,8 +29,8 @@ pub fn run(args: &RederiveArgs, settings: &Settings, output: &mut Output) -> Out
     print(&done, args.json, output);
     output.flush();
     match done {
-        _ if stop.is_told() => Ok(Exit::Signal(stop.signal())),
-        Rederived { sources_failed: 1.., .. } => Ok(Exit::Could),
+        _ if stop.is_set() => Ok(Exit::Signal(stop.signal())),
+        Rederived { sources_failed: 1.., .. } => Ok(Exit::Failed),
         Rederived { sources_held: 1.., .. } => {
             let message = format!("{} left alone", count(done.sources_held, "file"));
             Err(Failure {
@@ -57,7 +57,7 @@ fn print(done: &Rederived, as_json: bool, output: &mut Output) {
     if as_json {
         return output.json_line(&rederived_json(done).to_string());
     }
-    let lines = rederive::words(done);
+    let lines = rederive::report_lines(done);
     if lines.is_empty() {
         output.line("nothing awaits to be derived anew");
     }

@@ -14,7 +14,7 @@ use crate::runs;
 use crate::settings::Settings;
 
 /// Sessions, and how they belong together.
-pub struct Related {
+pub struct RelatedSessions {
     pub joined: Joined,
     pub sessions: BTreeMap<RunId, Session>,
     /// What the ids in it mean, with those of the store that it is from.
@@ -24,7 +24,7 @@ pub struct Related {
     tally: Tally,
 }
 
-impl Related {
+impl RelatedSessions {
     /// Reads what an argument names.
     pub fn read(text: &str, settings: &Settings) -> Result<Self, Failure> {
         let library = runs::open_library(settings)?;

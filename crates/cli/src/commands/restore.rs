@@ -15,7 +15,7 @@ use crate::runs;
 use crate::settings::Settings;
 
 /// A file to give back.
-struct Planned {
+struct RestoreItem {
     manifest: Manifest,
     generation: u32,
     len: u64,
@@ -39,7 +39,8 @@ pub fn run(args: &RestoreArgs, settings: &Settings, output: &mut Output) -> Outc
         list(&plan, args.json, output);
         return Ok(Exit::Done);
     }
-    let in_the_way: Vec<&Planned> = plan.iter().filter(|file| file.standing == Standing::Different).collect();
+    let in_the_way: Vec<&RestoreItem> =
+        plan.iter().filter(|file| file.standing == Standing::Different).collect();
     if let Some(first) = in_the_way.first() {
         let others = in_the_way.len() - 1;
         let more =
@@ -58,7 +59,7 @@ pub fn run(args: &RestoreArgs, settings: &Settings, output: &mut Output) -> Outc
         if file.standing == Standing::Nothing {
             vault.restore(&file.manifest, file.generation, &file.path).map_err(failure)?;
         }
-        tell(file, args.json, output);
+        print_outcome(file, args.json, output);
     }
     Ok(Exit::Done)
 }
@@ -140,7 +141,7 @@ fn plan_for(
     manifest: Manifest,
     generation: Option<u32>,
     path: PathBuf,
-) -> Result<Planned, Failure> {
+) -> Result<RestoreItem, Failure> {
     let last = manifest.generation_last().unwrap_or_default();
     let generation = generation.unwrap_or(last);
     if generation > last {
@@ -150,7 +151,7 @@ fn plan_for(
     let standing = vault.standing_at(&manifest, generation, &path).map_err(failure)?;
     let lens = (0..=last).map(|number| vault.len(&manifest, number)).collect::<Result<Vec<_>, _>>()?;
     let len = lens.get(generation as usize).copied().unwrap_or_default();
-    Ok(Planned { manifest, generation, len, lens, path, standing })
+    Ok(RestoreItem { manifest, generation, len, lens, path, standing })
 }
 
 /// Returns a file's path below its agent's home, or its name.
@@ -169,7 +170,7 @@ fn failure(error: RestoreError) -> Failure {
     }
 }
 
-fn list(plan: &[Planned], as_json: bool, output: &mut Output) {
+fn list(plan: &[RestoreItem], as_json: bool, output: &mut Output) {
     for file in plan {
         let standing = match file.standing {
             Standing::Nothing => "missing",
@@ -223,7 +224,7 @@ fn since_words(since: &Sighting) -> String {
     }
 }
 
-fn tell(file: &Planned, as_json: bool, output: &mut Output) {
+fn print_outcome(file: &RestoreItem, as_json: bool, output: &mut Output) {
     let is_new = file.standing == Standing::Nothing;
     if as_json {
         let object = json!({
@@ -241,7 +242,7 @@ fn tell(file: &Planned, as_json: bool, output: &mut Output) {
 }
 
 /// Says of a file that is not kept whole that it is not.
-fn filtered(file: &Planned) -> &'static str {
+fn filtered(file: &RestoreItem) -> &'static str {
     if file.manifest.info.is_filtered { ", without lines of excluded or forgotten sessions" } else { "" }
 }
 

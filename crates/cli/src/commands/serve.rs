@@ -5,10 +5,10 @@ use std::time::Duration;
 use steno_server::http::openapi;
 
 use crate::args::ServeArgs;
-use crate::background_server::{PORT, Serving};
+use crate::background_server::{BackgroundServer, PORT};
 use crate::failure::{Exit, Outcome};
 use crate::output::Output;
-use crate::recording::Stop;
+use crate::recording::StopSignal;
 use crate::settings::Settings;
 
 /// How often is looked whether it is to stop.
@@ -19,8 +19,8 @@ pub fn run(args: &ServeArgs, settings: &Settings, output: &mut Output) -> Outcom
         output.raw_line(openapi().trim_end().as_bytes());
         return Ok(Exit::Done);
     }
-    let stop = Stop::listen()?;
-    let serving = Serving::start(settings, Some(args.port.unwrap_or(PORT)))?;
+    let stop = StopSignal::listen()?;
+    let serving = BackgroundServer::start(settings, Some(args.port.unwrap_or(PORT)))?;
     let token_file = settings.store.value.join(serving.token_file());
     let token_file = token_file.display().to_string();
     if args.json {
@@ -37,7 +37,7 @@ pub fn run(args: &ServeArgs, settings: &Settings, output: &mut Output) -> Outcom
         }
     }
     output.flush();
-    while !stop.is_told() {
+    while !stop.is_set() {
         std::thread::sleep(LOOK_INTERVAL);
     }
     Ok(Exit::Done)

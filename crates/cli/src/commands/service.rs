@@ -8,11 +8,10 @@ use std::{fs, io};
 use clap::ValueEnum as _;
 use steno_capture::discovery::Environment;
 
-use crate::args::{ServiceArgs, ServiceDo};
+use crate::args::{ServiceArgs, ServiceCommand};
 use crate::failure::{Exit, Failure, Outcome};
-use crate::output::Output;
+use crate::output::{Output, notice};
 use crate::recording::check_for_own_sessions;
-use crate::recording::follow::tell;
 use crate::settings::{Origin, Settings, text};
 
 /// A manager of services, and the file that it reads.
@@ -24,7 +23,7 @@ struct Service {
     /// The commands that stop it and forget it.
     stop: Vec<Vec<String>>,
     /// The command that succeeds while it runs.
-    asks: Vec<String>,
+    status_command: Vec<String>,
     /// The commands that have the manager read its files anew.
     reload: Vec<Vec<String>>,
     /// What to do where it cannot be started.
@@ -33,14 +32,14 @@ struct Service {
 
 pub fn run(args: &ServiceArgs, settings: &Settings, output: &mut Output) -> Outcome {
     let service = service(settings)?;
-    match args.what {
-        ServiceDo::Print => service.text.lines().for_each(|line| output.line(line)),
-        ServiceDo::Install => {
+    match args.command {
+        ServiceCommand::Print => service.text.lines().for_each(|line| output.line(line)),
+        ServiceCommand::Install => {
             check_for_own_sessions(settings)?;
             install(&service)?;
         }
-        ServiceDo::Status => return Ok(status(&service, output)),
-        ServiceDo::Uninstall => uninstall(&service)?,
+        ServiceCommand::Status => return Ok(status(&service, output)),
+        ServiceCommand::Uninstall => uninstall(&service)?,
     }
     Ok(Exit::Done)
 }
@@ -48,13 +47,13 @@ pub fn run(args: &ServiceArgs, settings: &Settings, output: &mut Output) -> Outc
 /// Says whether the service is installed and runs; ends with 1 if it does not run.
 fn status(service: &Service, output: &mut Output) -> Exit {
     let is_installed = service.file.exists();
-    let is_running = is_installed && run_quietly(&service.asks);
+    let is_running = is_installed && run_quietly(&service.status_command);
     output.line(&format!("installed  {}  {}", yes_or_no(is_installed), service.file.display()));
     output.line(&format!("running    {}", yes_or_no(is_running)));
     if !is_running {
-        tell("`steno service install` installs and starts it");
+        notice("`steno service install` installs and starts it");
     }
-    if is_running { Exit::Done } else { Exit::Found }
+    if is_running { Exit::Done } else { Exit::CheckFailed }
 }
 
 fn yes_or_no(is: bool) -> &'static str {
@@ -79,8 +78,8 @@ fn install(service: &Service) -> Result<(), Failure> {
         let message = format!("{}, so that `steno up` is not installed; {left}", failure.message);
         return Err(Failure::could_not(message).with_hint(service.hint));
     }
-    tell(&format!("wrote {}", service.file.display()));
-    tell("`steno up` runs now, and at every login");
+    notice(&format!("wrote {}", service.file.display()));
+    notice("`steno up` runs now, and at every login");
     Ok(())
 }
 
@@ -125,7 +124,7 @@ fn uninstall(service: &Service) -> Result<(), Failure> {
     removed.map_err(|error| {
         Failure::could_not(format!("cannot delete `{}`: {error}", service.file.display()))
     })?;
-    tell("`steno up` no longer runs by itself; the archive stays");
+    notice("`steno up` no longer runs by itself; the archive stays");
     Ok(())
 }
 
@@ -212,7 +211,7 @@ fn systemd(home: &Path, command: &[String], variables: &BTreeMap<String, String>
             words("systemctl --user is-active --quiet steno.service"),
         ],
         stop: vec![words("systemctl --user disable --now steno.service")],
-        asks: words("systemctl --user is-active --quiet steno.service"),
+        status_command: words("systemctl --user is-active --quiet steno.service"),
         reload: vec![words("systemctl --user daemon-reload")],
         hint: "`systemctl --user` needs a login of this user, which containers, `su` and `sudo` do not give; \
             `steno service print` has the file for another manager of services",
@@ -248,7 +247,7 @@ fn launchd(home: &Path, command: &[String], variables: &BTreeMap<String, String>
     Service {
         start: vec![launchctl("load")],
         stop: vec![launchctl("unload")],
-        asks: words("launchctl list steno.up"),
+        status_command: words("launchctl list steno.up"),
         reload: Vec::new(),
         hint: "`launchctl` needs a login of this user; `steno service print` has the file for another manager",
         file,

@@ -4,7 +4,7 @@ use anstyle::{AnsiColor, Style};
 use steno_library::split_event;
 use steno_views::tree::{Look, Tone, export_all, toned_text};
 
-use super::related_sessions::Related;
+use super::related_sessions::RelatedSessions;
 use crate::args::ViewArgs;
 use crate::failure::{Exit, Failure, Outcome};
 use crate::id_lines::marked_name;
@@ -16,7 +16,7 @@ pub fn run(args: &ViewArgs, settings: &Settings, output: &mut Output) -> Outcome
         let message = format!("a tree has no place for one event: `{}`", args.run);
         return Err(Failure::usage(message).with_hint(format!("`steno show {name}:{seq}` shows its turn")));
     }
-    let related = Related::read(&args.run, settings)?;
+    let related = RelatedSessions::read(&args.run, settings)?;
     if args.json {
         for tree in export_all(&related.joined) {
             let json = serde_json::to_string(&tree).map_err(|error| Failure::could_not(error.to_string()))?;

@@ -4,33 +4,33 @@ use steno_disk::{RealDisk, StorePath};
 use steno_recorder::archive::Places;
 
 use crate::args::UpArgs;
-use crate::background_server::{PORT, Serving};
+use crate::background_server::{BackgroundServer, PORT};
 use crate::demo;
 use crate::failure::{Failure, Outcome};
-use crate::output::Output;
-use crate::recording::follow::tell;
-use crate::recording::{self, Follow, Forgotten, Pass, Stop, check_for_own_sessions};
+use crate::output::{Output, notice};
+use crate::recording::{self, Follow, ForgottenFiles, ImportPass, StopSignal, check_for_own_sessions};
 use crate::settings::Settings;
 
 pub fn run(args: &UpArgs, settings: &Settings, output: &mut Output) -> Outcome {
     if !settings.is_demo {
         check_for_own_sessions(settings)?;
     }
-    let stop = Stop::listen()?;
+    let stop = StopSignal::listen()?;
     let options = args.tailing.options(settings);
     recording::collecting(&args.entries, settings, |entries| {
-        let archive = &mut recording::open(settings, entries, Forgotten::Stays)?;
+        let archive = &mut recording::open(settings, entries, ForgottenFiles::Skip)?;
         let mut places =
             if settings.is_demo { sample_places(settings)? } else { recording::places(&[], settings)? };
         recording::leave_out_log(&mut places, &args.entries, settings);
         if settings.is_demo {
-            tell(&format!("samples are archived in `{}`", settings.store.value.display()));
+            notice(&format!("samples are archived in `{}`", settings.store.value.display()));
         }
         if places.homes.is_empty() {
-            tell("no agent has kept anything on this machine yet");
+            notice("no agent has kept anything on this machine yet");
         }
         if args.once {
-            let pass = Pass { archive, places: &places, stop: &stop, as_json: args.json, rederives: true };
+            let pass =
+                ImportPass { archive, places: &places, stop: &stop, as_json: args.json, rederives: true };
             return pass.once(output);
         }
         let serving = if args.no_serve { None } else { Some(serve(args, settings)?) };
@@ -41,13 +41,14 @@ pub fn run(args: &UpArgs, settings: &Settings, output: &mut Output) -> Outcome {
 }
 
 /// Serves beside the following. Another server may have the usual port, and takes nothing from this one.
-fn serve(args: &UpArgs, settings: &Settings) -> Result<Serving, Failure> {
+fn serve(args: &UpArgs, settings: &Settings) -> Result<BackgroundServer, Failure> {
     let serving = match args.port {
-        Some(port) => Serving::start(settings, Some(port))?,
-        None => Serving::start(settings, Some(PORT)).or_else(|_| Serving::start(settings, None))?,
+        Some(port) => BackgroundServer::start(settings, Some(port))?,
+        None => BackgroundServer::start(settings, Some(PORT))
+            .or_else(|_| BackgroundServer::start(settings, None))?,
     };
     let token_file = settings.store.value.join(serving.token_file());
-    tell(&format!("serving {}; the token is in `{}`", serving.url(), token_file.display()));
+    notice(&format!("serving {}; the token is in `{}`", serving.url(), token_file.display()));
     Ok(serving)
 }
 

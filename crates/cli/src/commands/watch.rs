@@ -3,17 +3,17 @@
 use crate::args::WatchArgs;
 use crate::failure::Outcome;
 use crate::output::Output;
-use crate::recording::{self, Follow, Forgotten, Stop, check_no_demo};
+use crate::recording::{self, Follow, ForgottenFiles, StopSignal, check_no_demo};
 use crate::settings::Settings;
 
 pub fn run(args: &WatchArgs, settings: &Settings, output: &mut Output) -> Outcome {
     check_no_demo(settings)?;
-    let stop = Stop::listen()?;
+    let stop = StopSignal::listen()?;
     let mut places = recording::places(&args.paths, settings)?;
     recording::leave_out_log(&mut places, &args.entries, settings);
     let options = args.tailing.options(settings);
     recording::collecting(&args.entries, settings, |entries| {
-        let archive = &mut recording::open(settings, entries, Forgotten::Stays)?;
+        let archive = &mut recording::open(settings, entries, ForgottenFiles::Skip)?;
         Follow { archive, places, stop: &stop, options, as_json: args.json }.run(output)
     })
 }

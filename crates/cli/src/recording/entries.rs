@@ -7,7 +7,7 @@ use tracing_subscriber::Layer as _;
 use tracing_subscriber::filter::filter_fn;
 use tracing_subscriber::layer::SubscriberExt as _;
 
-use crate::args::EntriesOut;
+use crate::args::EntriesFileArgs;
 use crate::failure::{Failure, cannot};
 use crate::settings::Settings;
 
@@ -20,7 +20,7 @@ pub struct EntriesLog {
 
 impl EntriesLog {
     /// Opens the log that a flag or a setting asks for, if one does.
-    pub fn open(out: &EntriesOut, settings: &Settings) -> Result<Option<Self>, Failure> {
+    pub fn open(out: &EntriesFileArgs, settings: &Settings) -> Result<Option<Self>, Failure> {
         let Some(path) = out.path(settings) else { return Ok(None) };
         let file = EntryFile::open(&path).map_err(|error| cannot("write", &path, &error))?;
         // What the command itself has to say goes to stderr as always.
@@ -33,7 +33,7 @@ impl EntriesLog {
                 *about.level() <= tracing::Level::WARN && about.target() != TARGET
             }));
         let dispatch = Dispatch::new(tracing_subscriber::registry().with(file.log()).with(talk));
-        let options = EntryOptions { emit_raw: settings.archive.emit_raw.value, prompt_name: None };
+        let options = EntryOptions { emit_raw: settings.capture.emit_raw.value, prompt_name: None };
         let collector =
             tracing::dispatcher::with_default(&dispatch, || EntryCollector::appending(options, file));
         Ok(Some(Self { collector, dispatch }))
@@ -50,7 +50,7 @@ impl EntriesLog {
 }
 
 /// Leaves the log out of what is archived: it has nothing that its sources have not.
-pub fn leave_out_log(places: &mut Places, out: &EntriesOut, settings: &Settings) {
+pub fn leave_out_log(places: &mut Places, out: &EntriesFileArgs, settings: &Settings) {
     let Some(path) = out.path(settings).and_then(|path| std::path::absolute(path).ok()) else { return };
     let dir = path.parent().and_then(|dir| dir.canonicalize().ok());
     let place = dir.zip(path.file_name()).map(|(dir, name)| dir.join(name));
@@ -59,7 +59,7 @@ pub fn leave_out_log(places: &mut Places, out: &EntriesOut, settings: &Settings)
 
 /// Does something with entries collected, if a flag or a setting asks for that.
 pub fn collecting<T>(
-    out: &EntriesOut,
+    out: &EntriesFileArgs,
     settings: &Settings,
     work: impl FnOnce(Option<EntryCollector>) -> Result<T, Failure>,
 ) -> Result<T, Failure> {

@@ -11,26 +11,26 @@ use steno_journal::Store;
 use steno_recorder::archive::{Archive, Error, Follower, Following, Found, Places, Watcher};
 use steno_views::count;
 
-use super::stop_signal::{SIGNALS, Stop};
-use super::{Pass, Report, failure, rederive, trouble, warn};
+use super::stop_signal::{SIGNALS, StopSignal};
+use super::{ImportPass, Report, error_text, failure, rederive, warn};
 use crate::failure::{Exit, Outcome};
-use crate::output::{Output, size};
+use crate::output::{Output, notice, size};
 
 /// Says on stderr what happens.
-struct Talk<'a> {
-    stop: &'a Stop,
+struct StderrWatcher<'a> {
+    stop: &'a StopSignal,
     /// Where agents' homes are looked for, unless places were named.
     environment: Option<Environment>,
     store: Store,
     /// Whether another process follows into the store too.
-    is_beside: bool,
+    has_other_follower: bool,
     /// Whether all that was there is recorded.
     is_ready: bool,
 }
 
-impl Watcher for Talk<'_> {
+impl Watcher for StderrWatcher<'_> {
     fn is_stopped(&self) -> bool {
-        self.stop.is_told()
+        self.stop.is_set()
     }
 
     fn is_paused(&self) -> bool {
@@ -40,14 +40,14 @@ impl Watcher for Talk<'_> {
     fn ready(&mut self) {
         self.is_ready = true;
         // Who only waits for another does not follow; that it waits was said.
-        if !self.is_beside {
-            tell("following; Ctrl-C ends it");
+        if !self.has_other_follower {
+            notice("following; Ctrl-C ends it");
         }
     }
 
     fn beside(&mut self, other: Follower) {
-        self.is_beside = true;
-        tell(&format!(
+        self.has_other_follower = true;
+        notice(&format!(
             "{} is recording into this store; what it has is left to it, and taken over when it ends; \
              Ctrl-C ends this one",
             another(Some(other))
@@ -55,9 +55,9 @@ impl Watcher for Talk<'_> {
     }
 
     fn taken_over(&mut self) {
-        self.is_beside = false;
+        self.has_other_follower = false;
         let rest = if self.is_ready { "; following; Ctrl-C ends it" } else { "" };
-        tell(&format!("the other `steno` has ended{rest}"));
+        notice(&format!("the other `steno` has ended{rest}"));
     }
 
     fn homes(&self) -> Vec<Home> {
@@ -69,7 +69,7 @@ impl Watcher for Talk<'_> {
     }
 
     fn failed(&mut self, _path: &Path, error: &Error) {
-        warn(&format!("{}; it is tried again", trouble(error)));
+        warn(&format!("{}; it is tried again", error_text(error)));
     }
 }
 
@@ -90,18 +90,11 @@ pub fn another(follower: Option<Follower>) -> String {
     pid.map_or_else(|| "another `steno`".to_owned(), |pid| format!("another `steno` (pid {pid})"))
 }
 
-/// Says something that is neither data nor trouble.
-pub fn tell(text: &str) {
-    use std::io::Write as _;
-    // Nothing can be done when stderr is gone.
-    writeln!(anstream::stderr(), "{}", steno_views::visible(text, steno_views::Lines::Escape)).ok();
-}
-
 /// What is followed.
 pub struct Follow<'a> {
     pub archive: &'a mut Archive,
     pub places: Places,
-    pub stop: &'a Stop,
+    pub stop: &'a StopSignal,
     pub options: TailOptions,
     pub as_json: bool,
 }
@@ -113,9 +106,9 @@ impl Follow<'_> {
     pub fn run(self, output: &mut Output) -> Outcome {
         let Self { archive, places, stop, options, as_json } = self;
         if archive.store().is_paused(Timestamp::now()) {
-            tell("recording is paused; `steno resume` lets it go on");
+            notice("recording is paused; `steno resume` lets it go on");
         } else {
-            Pass { archive, places: &places, stop, as_json, rederives: false }.run(output)?;
+            ImportPass { archive, places: &places, stop, as_json, rederives: false }.run(output)?;
         }
         let is_given = |home: &Home| home.origin == Origin::Given;
         let is_named = !places.given.is_empty() || places.homes.iter().any(is_given);
@@ -127,9 +120,9 @@ impl Follow<'_> {
         let mut signals = Signals::new(SIGNALS)?;
         let (handle, waker) = (signals.handle(), following.waker());
         let listener = std::thread::spawn(move || signals.forever().for_each(|_| waker.wake()));
-        let deriving = may_await.then(|| rederive::beside(journal, stop.flag()));
+        let deriving = may_await.then(|| rederive::spawn(journal, stop.flag()));
         let health = following
-            .run(&mut Talk { stop, environment, store, is_beside: false, is_ready: false })
+            .run(&mut StderrWatcher { stop, environment, store, has_other_follower: false, is_ready: false })
             .map_err(failure);
         handle.close();
         listener.join().ok();
@@ -140,10 +133,10 @@ impl Follow<'_> {
         if as_json {
             Report::of(&vault, &Found::default(), health)?.print(output, as_json);
         } else {
-            tell(&format!("{} recorded, {} read", count(health.events, "event"), size(health.bytes_read)));
+            notice(&format!("{} recorded, {} read", count(health.events, "event"), size(health.bytes_read)));
         }
         if let Some(text) = unread(health.files_unread) {
-            tell(&text);
+            notice(&text);
         }
         Ok(Exit::Done)
     }

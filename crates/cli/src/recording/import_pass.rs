@@ -6,15 +6,15 @@ use std::sync::atomic::Ordering;
 use steno_recorder::archive::{Archive, Follower, Found, Health, Places, follower};
 use steno_views::{count, with_causes};
 
-use super::follow::{another, tell};
-use super::stop_signal::Stop;
-use super::{Bar, Report, failure, rederive, warn, warn_of_problems};
+use super::follow::another;
+use super::stop_signal::StopSignal;
+use super::{ImportBar, Report, failure, rederive, warn, warn_of_problems};
 use crate::failure::{Exit, Failure, Outcome};
-use crate::output::Output;
+use crate::output::{Output, notice};
 
 /// How a pass ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ended {
+pub enum PassOutcome {
     /// Everything was archived, by us or by others.
     Done,
     /// Some files could not be; it was said which.
@@ -23,40 +23,40 @@ pub enum Ended {
     Stopped(u8),
 }
 
-impl Ended {
+impl PassOutcome {
     /// Returns the exit code of a command that is over with the pass.
     pub fn exit(self) -> Exit {
         match self {
             Self::Done => Exit::Done,
-            Self::Failed => Exit::Could,
+            Self::Failed => Exit::Failed,
             Self::Stopped(signal) => Exit::Signal(signal),
         }
     }
 }
 
 /// What a pass is about.
-pub struct Pass<'a> {
+pub struct ImportPass<'a> {
     pub archive: &'a mut Archive,
     pub places: &'a Places,
-    pub stop: &'a Stop,
+    pub stop: &'a StopSignal,
     pub as_json: bool,
     /// Whether runs of an older adapter are derived anew behind it.
     pub rederives: bool,
 }
 
-impl Pass<'_> {
+impl ImportPass<'_> {
     /// Archives what is in the places, once, and says what was left to others.
     pub fn once(self, output: &mut Output) -> Outcome {
         let disk = Arc::clone(self.archive.disk());
-        let (ended, health) = self.run(output)?;
-        if ended == Ended::Done && health.files_held > 0 {
+        let (outcome, health) = self.run(output)?;
+        if outcome == PassOutcome::Done && health.files_held > 0 {
             leave(&health, follower(&*disk))?;
         }
-        Ok(ended.exit())
+        Ok(outcome.exit())
     }
 
     /// Archives what is in the places, and prints what the archive holds then.
-    pub fn run(self, output: &mut Output) -> Result<(Ended, Health), Failure> {
+    pub fn run(self, output: &mut Output) -> Result<(PassOutcome, Health), Failure> {
         Failure::unless_paused(self.archive.store())?;
         let found = self.places.list();
         let named = !self.places.given.is_empty();
@@ -64,8 +64,8 @@ impl Pass<'_> {
             return Err(nothing_found(self.places, &found));
         }
         warn_of_problems(&found);
-        let told = self.stop.flag();
-        let mut bar = Bar::new(&found.files, move || told.load(Ordering::Relaxed));
+        let is_stopped = self.stop.flag();
+        let mut bar = ImportBar::new(&found.files, move || is_stopped.load(Ordering::Relaxed));
         let health = self.archive.import(&found.files, &mut bar);
         let failed = bar.failed;
         drop(bar);
@@ -78,12 +78,12 @@ impl Pass<'_> {
         output.flush();
         // Of paths that somebody named, one that cannot be read is a failure; in a home it is told.
         let failed = failed + rederived.sources_failed + if named { found.problems.len() as u64 } else { 0 };
-        let ended = match (self.stop.is_told(), failed) {
-            (true, _) => Ended::Stopped(self.stop.signal()),
-            (false, 0) => Ended::Done,
-            (false, _) => Ended::Failed,
+        let outcome = match (self.stop.is_set(), failed) {
+            (true, _) => PassOutcome::Stopped(self.stop.signal()),
+            (false, 0) => PassOutcome::Done,
+            (false, _) => PassOutcome::Failed,
         };
-        Ok((ended, health))
+        Ok((outcome, health))
     }
 }
 
@@ -96,7 +96,7 @@ fn leave(health: &Health, follower: Option<Follower>) -> Result<(), Failure> {
     if follower.is_some() {
         let other = another(follower);
         let rest = if is_nothing_done { "; there was nothing else to archive" } else { "" };
-        tell(&format!("{other} is recording {files}, and keeps {them}{rest}"));
+        notice(&format!("{other} is recording {files}, and keeps {them}{rest}"));
     } else if is_nothing_done {
         let message = format!("nothing was archived: another process holds {files}");
         return Err(Failure::nothing(message).with_hint("try again when it has ended"));

@@ -26,10 +26,10 @@ use crate::settings::Settings;
 
 pub use entries::{EntriesLog, collecting, leave_out_log};
 pub use follow::Follow;
-pub use import_pass::Pass;
-pub use progress::Bar;
+pub use import_pass::ImportPass;
+pub use progress::ImportBar;
 pub use report::Report;
-pub use stop_signal::Stop;
+pub use stop_signal::StopSignal;
 pub use store_check::{check_for_own_sessions, check_no_demo};
 
 /// Returns the environment as discovery wants it.
@@ -40,7 +40,7 @@ pub fn environment() -> Environment {
 
 /// Returns where to look: the paths that were named, else the agents' homes. The store itself is never among them.
 pub fn places(paths: &[PathBuf], settings: &Settings) -> Result<Places, Failure> {
-    let mut exclusions = settings.archive.exclusions();
+    let mut exclusions = settings.capture.exclusions();
     if let Ok(store) = settings.store.value.canonicalize() {
         exclusions.paths.push(store.to_string_lossy().into_owned());
     }
@@ -58,26 +58,26 @@ pub fn places(paths: &[PathBuf], settings: &Settings) -> Result<Places, Failure>
 
 /// What becomes of files that were forgotten.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Forgotten {
+pub enum ForgottenFiles {
     /// They are left alone.
-    Stays,
+    Skip,
     /// They are archived as if they were new.
-    Again,
+    Import,
 }
 
 /// Opens the archive of the store, which is made if it is not there.
 pub fn open(
     settings: &Settings,
     entries: Option<EntryCollector>,
-    forgotten: Forgotten,
+    forgotten: ForgottenFiles,
 ) -> Result<Archive, Failure> {
-    let again = forgotten == Forgotten::Again;
+    let again = forgotten == ForgottenFiles::Import;
     raise_file_limit();
     let journal = Journal::new(runs::make_store(settings)?, journal_options(settings));
     if !journal.store().is_paused(Timestamp::now()) {
-        connections::settle_all(&journal, settings);
+        connections::import_leftover_connections(&journal, settings);
     }
-    let max_read_bytes = settings.archive.max_read_bytes.value;
+    let max_read_bytes = settings.capture.max_read_bytes.value;
     let options = ArchiveOptions { max_read_bytes, entries, again, ..ArchiveOptions::default() };
     let mut archive = Archive::open(journal, options).map_err(failure)?;
     archive.end_pause(&places(&[], settings)?).map_err(failure)?;
@@ -116,9 +116,9 @@ pub fn failure(error: Error) -> Failure {
     if matches!(error, Error::NoEvidence { .. }) {
         return Failure::nothing(error.to_string()).with_hint("`steno events RUN` reads what is good");
     }
-    let exit = if error.is_held() { Exit::Held } else { Exit::Could };
+    let exit = if error.is_held() { Exit::Held } else { Exit::Failed };
     let hint = error.is_no_room().then(|| "make room on the disk; what was archived is safe".to_owned());
-    Failure { exit, hint, ..Failure::could_not(trouble(&error)) }
+    Failure { exit, hint, ..Failure::could_not(error_text(&error)) }
 }
 
 /// Each source that is being recorded holds some files open. What the system allows is more than what it gives at first.
@@ -131,7 +131,7 @@ pub fn raise_file_limit() {
 }
 
 /// Returns why a file could not be recorded, and what helps where too many are open.
-pub fn trouble(error: &Error) -> String {
+pub fn error_text(error: &Error) -> String {
     let text = with_causes(error);
     match open_files_max().filter(|_| error.is_too_many_files()) {
         Some(limit) => format!("{text}; {limit} may be open, and `ulimit -n` raises that"),

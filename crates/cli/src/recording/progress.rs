@@ -5,10 +5,10 @@ use std::path::Path;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use steno_recorder::archive::{Error, Outcome, Progress, ToArchive};
 
-use super::{trouble, warn};
+use super::{error_text, warn};
 
 /// Shows on a terminal how far a pass is.
-pub struct Bar {
+pub struct ImportBar {
     shown: ProgressBar,
     /// What was announced of the file at hand and has not been read.
     left: u64,
@@ -16,7 +16,7 @@ pub struct Bar {
     pub failed: u64,
 }
 
-impl Bar {
+impl ImportBar {
     pub fn new(files: &[ToArchive], is_stopped: impl Fn() -> bool + 'static) -> Self {
         let total = files.iter().map(ToArchive::size_bytes).sum();
         let bar = ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::stderr());
@@ -26,7 +26,7 @@ impl Bar {
     }
 }
 
-impl Progress for Bar {
+impl Progress for ImportBar {
     fn bytes(&mut self, path: &Path, count: u64) {
         if self.shown.is_hidden() {
             return;
@@ -44,7 +44,7 @@ impl Progress for Bar {
 
     fn failed(&mut self, _file: &ToArchive, error: &Error) {
         self.failed += 1;
-        self.shown.suspend(|| warn(&trouble(error)));
+        self.shown.suspend(|| warn(&error_text(error)));
     }
 
     fn is_enough(&self) -> bool {
@@ -52,7 +52,7 @@ impl Progress for Bar {
     }
 }
 
-impl Drop for Bar {
+impl Drop for ImportBar {
     fn drop(&mut self) {
         self.shown.finish_and_clear();
     }

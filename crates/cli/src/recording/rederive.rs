@@ -11,27 +11,27 @@ use steno_recorder::archive::{
 };
 use steno_views::{Lines, count, visible};
 
-use super::follow::tell;
-use super::stop_signal::Stop;
-use super::{failure, trouble, warn};
+use super::stop_signal::StopSignal;
+use super::{error_text, failure, warn};
 use crate::failure::Failure;
+use crate::output::notice;
 
 /// Shows on a terminal how far it is, and says what fails.
-struct Bar {
+struct RederiveBar {
     shown: ProgressBar,
-    told: Arc<AtomicBool>,
+    is_stopped: Arc<AtomicBool>,
 }
 
-impl Bar {
-    fn new(told: Arc<AtomicBool>, target: ProgressDrawTarget) -> Self {
+impl RederiveBar {
+    fn new(is_stopped: Arc<AtomicBool>, target: ProgressDrawTarget) -> Self {
         let bar = ProgressBar::with_draw_target(None, target);
         let style = ProgressStyle::with_template("{bar:30} {bytes}/{total_bytes} derived anew  {msg}");
         bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
-        Self { shown: bar, told }
+        Self { shown: bar, is_stopped }
     }
 }
 
-impl RederiveProgress for Bar {
+impl RederiveProgress for RederiveBar {
     fn begin(&mut self, awaiting: &Awaiting) {
         self.shown.set_length(awaiting.sources.iter().map(|source| source.bytes).sum());
     }
@@ -46,23 +46,23 @@ impl RederiveProgress for Bar {
     }
 
     fn failed(&mut self, _source: &AwaitingSource, error: &Error) {
-        self.shown.suspend(|| warn(&trouble(error)));
+        self.shown.suspend(|| warn(&error_text(error)));
     }
 
     fn is_enough(&self) -> bool {
-        self.told.load(Ordering::Relaxed)
+        self.is_stopped.load(Ordering::Relaxed)
     }
 }
 
-impl Drop for Bar {
+impl Drop for RederiveBar {
     fn drop(&mut self) {
         self.shown.finish_and_clear();
     }
 }
 
 /// Derives anew what is named, with a bar on a terminal.
-pub fn rederive(archive: &mut Archive, awaiting: &Awaiting, stop: &Stop) -> Result<Rederived, Failure> {
-    let mut bar = Bar::new(stop.flag(), ProgressDrawTarget::stderr());
+pub fn rederive(archive: &mut Archive, awaiting: &Awaiting, stop: &StopSignal) -> Result<Rederived, Failure> {
+    let mut bar = RederiveBar::new(stop.flag(), ProgressDrawTarget::stderr());
     let done = archive.rederive(awaiting, &mut bar);
     drop(bar);
     archive.settle().map_err(failure)?;
@@ -70,7 +70,7 @@ pub fn rederive(archive: &mut Archive, awaiting: &Awaiting, stop: &Stop) -> Resu
 }
 
 /// Derives anew what awaits it, if anything does, and writes down that nothing does any more.
-pub fn finish(archive: &mut Archive, stop: &Stop) -> Result<Rederived, Failure> {
+pub fn finish(archive: &mut Archive, stop: &StopSignal) -> Result<Rederived, Failure> {
     if !archive.may_await() {
         return Ok(Rederived::default());
     }
@@ -91,32 +91,32 @@ pub fn note(archive: &mut Archive, done: &Rederived) {
 }
 
 /// Derives anew what awaits it while agents are followed. What follows has the sources that it is recording.
-pub fn beside(journal: Journal, told: Arc<AtomicBool>) -> JoinHandle<()> {
+pub fn spawn(journal: Journal, is_stopped: Arc<AtomicBool>) -> JoinHandle<()> {
     std::thread::spawn(move || {
-        if let Err(error) = derive_beside(journal, told) {
-            warn(&trouble(&error));
+        if let Err(error) = rederive_in_background(journal, is_stopped) {
+            warn(&error_text(&error));
         }
     })
 }
 
-fn derive_beside(journal: Journal, told: Arc<AtomicBool>) -> Result<(), Error> {
+fn rederive_in_background(journal: Journal, is_stopped: Arc<AtomicBool>) -> Result<(), Error> {
     let mut archive = Archive::open(journal, ArchiveOptions::default())?;
     if !archive.may_await() {
         return Ok(());
     }
     let mut awaiting = archive.awaiting()?;
     awaiting.skip_left();
-    let done = archive.rederive(&awaiting, &mut Bar::new(told, ProgressDrawTarget::hidden()));
+    let done = archive.rederive(&awaiting, &mut RederiveBar::new(is_stopped, ProgressDrawTarget::hidden()));
     archive.settle()?;
     note(&mut archive, &done);
-    for line in words(&done) {
-        tell(&line);
+    for line in report_lines(&done) {
+        notice(&line);
     }
     Ok(())
 }
 
 /// Says what was done; nothing when there was nothing to do.
-pub fn words(done: &Rederived) -> Vec<String> {
+pub fn report_lines(done: &Rederived) -> Vec<String> {
     let mut lines = Vec::new();
     let mut line = |number: u64, noun: &str, rest: &str| {
         if number > 0 {

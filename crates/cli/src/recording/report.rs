@@ -120,7 +120,7 @@ impl Report {
             output
                 .line(&format!("{} of no agent that we know, kept as evidence", count(self.strange, "file")));
         }
-        for line in rederive::words(&self.rederived) {
+        for line in rederive::report_lines(&self.rederived) {
             output.line(&line);
         }
         output.line(&format!(

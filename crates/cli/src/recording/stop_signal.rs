@@ -12,27 +12,27 @@ use crate::failure::Failure;
 pub const SIGNALS: [i32; 3] = [SIGINT, SIGTERM, SIGHUP];
 
 /// Hears of them from the beginning of a command to its end, so that none falls between two stages of it.
-pub struct Stop {
-    told: Arc<AtomicBool>,
+pub struct StopSignal {
+    is_stopped: Arc<AtomicBool>,
     /// The number of the signal that came.
     signal: Arc<AtomicUsize>,
     handlers: Vec<SigId>,
 }
 
-impl Stop {
+impl StopSignal {
     pub fn listen() -> Result<Self, Failure> {
-        let (told, number) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
+        let (is_stopped, number) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
         let mut handlers = Vec::new();
         for signal in SIGNALS {
             let value = usize::try_from(signal).unwrap_or_default();
             handlers.push(signal_hook::flag::register_usize(signal, Arc::clone(&number), value)?);
-            handlers.push(signal_hook::flag::register(signal, Arc::clone(&told))?);
+            handlers.push(signal_hook::flag::register(signal, Arc::clone(&is_stopped))?);
         }
-        Ok(Self { told, signal: number, handlers })
+        Ok(Self { is_stopped, signal: number, handlers })
     }
 
     pub fn flag(&self) -> Arc<AtomicBool> {
-        Arc::clone(&self.told)
+        Arc::clone(&self.is_stopped)
     }
 
     /// Returns the number of the signal that came.
@@ -40,12 +40,12 @@ impl Stop {
         u8::try_from(self.signal.load(Ordering::Relaxed)).unwrap_or_default()
     }
 
-    pub fn is_told(&self) -> bool {
-        self.told.load(Ordering::Relaxed)
+    pub fn is_set(&self) -> bool {
+        self.is_stopped.load(Ordering::Relaxed)
     }
 }
 
-impl Drop for Stop {
+impl Drop for StopSignal {
     fn drop(&mut self) {
         for handler in self.handlers.drain(..) {
             signal_hook::low_level::unregister(handler);

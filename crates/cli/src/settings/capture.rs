@@ -8,7 +8,7 @@ use serde_json::Value;
 use steno_capture::tail::{Backend, TailOptions};
 use steno_recorder::archive::Exclusions;
 
-use super::file::{ArchiveKeys, LIST_SEPARATOR};
+use super::file::{CaptureKeys, LIST_SEPARATOR};
 use super::{Origin, Setting, bad_value};
 use crate::failure::Failure;
 
@@ -16,7 +16,8 @@ use crate::failure::Failure;
 const INTERVAL_MAX: Duration = Duration::from_hours(24);
 
 /// A layer of settings: the variable if it is set, else what the file says.
-pub type Layered<'a> = dyn Fn(&'static str, Option<String>) -> Result<Option<(String, Origin)>, Failure> + 'a;
+pub type LayeredLookup<'a> =
+    dyn Fn(&'static str, Option<String>) -> Result<Option<(String, Origin)>, Failure> + 'a;
 
 /// How changes of files are heard of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -29,7 +30,7 @@ pub enum TailingChoice {
 
 /// Settings of the archive.
 #[derive(Debug)]
-pub struct ArchiveSettings {
+pub struct CaptureSettings {
     pub tailing: Setting<TailingChoice>,
     pub poll_interval: Setting<Duration>,
     pub subagent_discovery_interval: Setting<Duration>,
@@ -42,8 +43,8 @@ pub struct ArchiveSettings {
     pub exclude_paths: Setting<Vec<String>>,
 }
 
-impl ArchiveSettings {
-    pub fn load(keys: ArchiveKeys, layered: &Layered<'_>) -> Result<Self, Failure> {
+impl CaptureSettings {
+    pub fn load(keys: CaptureKeys, layered: &LayeredLookup<'_>) -> Result<Self, Failure> {
         let defaults = TailOptions::default();
         Ok(Self {
             tailing: super::choose(

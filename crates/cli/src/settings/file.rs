@@ -34,12 +34,12 @@ pub struct ConfigFile {
     pub level: Option<String>,
     pub color: Option<String>,
     pub seal_idle: Option<String>,
-    pub archive: ArchiveKeys,
+    pub capture: CaptureKeys,
 }
 
 /// What the file says of the archive, as text.
 #[derive(Debug, Default)]
-pub struct ArchiveKeys {
+pub struct CaptureKeys {
     pub tailing: Option<String>,
     pub poll_interval: Option<String>,
     pub subagent_discovery_interval: Option<String>,
@@ -51,7 +51,7 @@ pub struct ArchiveKeys {
 }
 
 #[derive(Deserialize)]
-struct Wire {
+struct ConfigToml {
     store: Option<String>,
     level: Option<String>,
     color: Option<String>,
@@ -96,7 +96,7 @@ pub fn read(path: &Path, given: bool) -> Result<Option<ConfigFile>, Failure> {
             return Err(if asked_for { Failure::usage(message) } else { Failure::could_not(message) });
         }
     };
-    let wire: Wire = toml::from_str(&text).map_err(|error| {
+    let wire: ConfigToml = toml::from_str(&text).map_err(|error| {
         let hint = format!("known keys: {}", KNOWN_KEYS.join(", "));
         let place = error.span().map_or(0, |span| span.start);
         let line = text.get(..place).unwrap_or_default().lines().count().max(1);
@@ -112,7 +112,7 @@ pub fn read(path: &Path, given: bool) -> Result<Option<ConfigFile>, Failure> {
         level: wire.level,
         color: wire.color,
         seal_idle,
-        archive: ArchiveKeys {
+        capture: CaptureKeys {
             tailing: wire.tailing,
             poll_interval: wire.poll_interval.map(|number| number.to_string()),
             subagent_discovery_interval: wire.subagent_discovery_interval.map(|number| number.to_string()),

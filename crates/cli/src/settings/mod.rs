@@ -17,7 +17,7 @@ use serde_json::Value;
 use crate::args::{ColorChoice, Global, LevelChoice};
 use crate::failure::Failure;
 
-pub use capture::ArchiveSettings;
+pub use capture::CaptureSettings;
 pub use file::KNOWN_KEYS;
 
 /// A value and where it comes from.
@@ -54,7 +54,7 @@ pub struct Settings {
     pub level: Setting<LevelChoice>,
     pub color: Setting<ColorChoice>,
     pub seal_idle: Setting<Duration>,
-    pub archive: ArchiveSettings,
+    pub capture: CaptureSettings,
     /// The config file: where it is looked for, whether a flag or a variable names it, and whether it is there.
     pub file: Option<PathBuf>,
     pub file_named: bool,
@@ -110,7 +110,7 @@ impl Settings {
             level: choose("--level", level, "level", layered("STENO_LEVEL", file.level)?, default_level)?,
             color: choose("--color", flags.color, "color", color, default_color)?,
             seal_idle: seal_idle(layered("STENO_SEAL_IDLE", file.seal_idle)?)?,
-            archive: ArchiveSettings::load(file.archive, &layered)?
+            capture: CaptureSettings::load(file.capture, &layered)?
                 .with_home(&|path| expand_home(path, environment)),
             file: path.clone(),
             file_named,
@@ -142,7 +142,7 @@ impl Settings {
             ("color", word(self.color.value.to_possible_value()), self.color.origin.to_string()),
             ("seal_idle", self.seal_idle.value.as_secs().into(), self.seal_idle.origin.to_string()),
         ];
-        rows.extend(self.archive.rows());
+        rows.extend(self.capture.rows());
         rows
     }
 }

@@ -6,15 +6,15 @@ use steno_recorder::archive::{Exclusions, Places};
 use crate::settings::Settings;
 
 /// A pattern that matches nothing.
-pub struct Unmatched {
+pub struct UnmatchedPattern {
     pub what: String,
     pub mend: String,
 }
 
 /// Finds the patterns that match nothing in agents' homes. Each is tried alone, as it would be together with others.
-pub fn unmatched_exclusions(homes: &[Home], settings: &Settings) -> Vec<Unmatched> {
+pub fn unmatched_exclusions(homes: &[Home], settings: &Settings) -> Vec<UnmatchedPattern> {
     let mut found = Vec::new();
-    let archive = &settings.archive;
+    let archive = &settings.capture;
     for (key, patterns) in [
         ("exclude_projects", &archive.exclude_projects.value),
         ("exclude_paths", &archive.exclude_paths.value),
@@ -29,7 +29,7 @@ pub fn unmatched_exclusions(homes: &[Home], settings: &Settings) -> Vec<Unmatche
             if places.list().excluded == 0 {
                 let what = format!("`{pattern}` in `{key}` matches nothing that agents have on this machine");
                 let mend = "steno config".to_owned();
-                found.push(Unmatched { what, mend });
+                found.push(UnmatchedPattern { what, mend });
             }
         }
     }

@@ -10,7 +10,7 @@ use steno_recorder::archive::{Coverage, Exclusions, Places, ToArchive, Verdict, 
 use steno_views::{Lines, count, visible, with_causes};
 
 use self::exclusions::unmatched_exclusions;
-use self::store::{Finding, StoreState, store_state};
+use self::store::{DoctorFinding, StoreState, store_state};
 use crate::args::DoctorArgs;
 use crate::failure::Exit;
 use crate::output::{Output, size};
@@ -20,7 +20,7 @@ use crate::settings::Settings;
 pub use store::{Severity, survey};
 
 /// What is known of one home.
-struct Checked {
+struct HomeReport {
     home: Home,
     sessions: u64,
     files: u64,
@@ -40,8 +40,8 @@ struct Checked {
 
 /// What a look at agents and store shows.
 pub struct Examination {
-    checked: Vec<Checked>,
-    pub findings: Vec<Finding>,
+    checked: Vec<HomeReport>,
+    pub findings: Vec<DoctorFinding>,
     store: Option<StoreState>,
 }
 
@@ -72,25 +72,25 @@ pub fn run(args: &DoctorArgs, settings: &Settings, output: &mut Output) -> Exit 
     } else {
         print(checked, findings, store.as_ref(), settings, output);
     }
-    if examination.count(Severity::Problem) == 0 { Exit::Done } else { Exit::Found }
+    if examination.count(Severity::Problem) == 0 { Exit::Done } else { Exit::CheckFailed }
 }
 
 /// Looks at agents and store.
 pub fn examine(settings: &Settings) -> Examination {
     let environment = recording::environment();
     let homes = discovery::homes(&environment);
-    let mut findings: Vec<Finding> =
-        homes.problems.iter().map(|problem| Finding::problem(with_causes(problem), None)).collect();
+    let mut findings: Vec<DoctorFinding> =
+        homes.problems.iter().map(|problem| DoctorFinding::problem(with_causes(problem), None)).collect();
     let store = store_state(settings, &mut findings);
     for pattern in unmatched_exclusions(&homes.found, settings) {
-        findings.push(Finding::advice(pattern.what, &pattern.mend));
+        findings.push(DoctorFinding::advice(pattern.what, &pattern.mend));
     }
     let mut checked = Vec::new();
     for home in homes.found {
         checked.push(check(
             home,
             &environment,
-            &settings.archive.exclusions(),
+            &settings.capture.exclusions(),
             store.as_ref(),
             &mut findings,
         ));
@@ -104,20 +104,22 @@ fn check(
     environment: &Environment,
     exclusions: &Exclusions,
     store: Option<&StoreState>,
-    findings: &mut Vec<Finding>,
-) -> Checked {
+    findings: &mut Vec<DoctorFinding>,
+) -> HomeReport {
     const WEEK: jiff::SignedDuration = jiff::SignedDuration::from_hours(7 * 24);
     let listing = discovery::files(&home);
-    findings.extend(listing.problems.iter().map(|problem| Finding::problem(with_causes(problem), None)));
+    findings
+        .extend(listing.problems.iter().map(|problem| DoctorFinding::problem(with_causes(problem), None)));
     let retention = discovery::retention(&home, environment);
-    findings.extend(retention.problems.iter().map(|problem| Finding::problem(with_causes(problem), None)));
+    findings
+        .extend(retention.problems.iter().map(|problem| DoctorFinding::problem(with_causes(problem), None)));
     let all = listing.files.iter().map(ToArchive::found);
     let places = Places { exclusions: exclusions.clone(), ..Places::default() };
     let (files, excluded): (Vec<ToArchive>, Vec<_>) =
         all.partition(|file| places.judge(file) == Verdict::Kept);
     let covered = store.map_or(Ok(None), |store| coverage(&store.vault, &files).map(Some));
     let covered = covered.unwrap_or_else(|error| {
-        findings.push(Finding::problem(with_causes(&error), None));
+        findings.push(DoctorFinding::problem(with_causes(&error), None));
         None
     });
     let covered = covered.unwrap_or_else(|| vec![Coverage::New; files.len()]);
@@ -129,7 +131,7 @@ fn check(
     sessions.dedup();
     let due: Vec<Timestamp> = transcripts().filter_map(|file| retention.due(file.stat.modified)).collect();
     let soon = Timestamp::now().checked_add(WEEK).unwrap_or(Timestamp::MAX);
-    Checked {
+    HomeReport {
         sessions: sessions.len() as u64,
         files: files.len() as u64,
         bytes: listing.files.iter().map(|file| file.stat.size_bytes).sum(),
@@ -148,14 +150,14 @@ fn check(
 }
 
 /// Finds what follows from all of it together.
-fn judge(checked: &[Checked], store: Option<&StoreState>, findings: &mut Vec<Finding>) {
+fn judge(checked: &[HomeReport], store: Option<&StoreState>, findings: &mut Vec<DoctorFinding>) {
     let (new, behind) =
         checked.iter().fold((0, 0), |(new, behind), home| (new + home.new, behind + home.behind));
     let is_followed = store.is_some_and(|store| store.is_followed);
     if new > 0 && !is_followed {
         let what =
             format!("{} of agents {} not archived", count(new, "file"), if new == 1 { "is" } else { "are" });
-        findings.push(Finding::advice(what, "steno up --once"));
+        findings.push(DoctorFinding::advice(what, "steno up --once"));
     }
     if !checked.is_empty() && !is_followed {
         let more = if behind > 0 {
@@ -164,13 +166,13 @@ fn judge(checked: &[Checked], store: Option<&StoreState>, findings: &mut Vec<Fin
             String::new()
         };
         let what = format!("new sessions are not recorded: `steno up` is not running{more}");
-        findings.push(Finding::advice(what, "steno service install"));
+        findings.push(DoctorFinding::advice(what, "steno service install"));
     }
 }
 
 fn print(
-    checked: &[Checked],
-    findings: &[Finding],
+    checked: &[HomeReport],
+    findings: &[DoctorFinding],
     store: Option<&StoreState>,
     settings: &Settings,
     output: &mut Output,
@@ -208,7 +210,7 @@ fn print(
     }
 }
 
-fn print_home(checked: &Checked, output: &mut Output) {
+fn print_home(checked: &HomeReport, output: &mut Output) {
     let root = checked.home.root.display().to_string();
     let origin = match checked.home.origin {
         Origin::Variable(name) => format!("  ({name})"),
@@ -234,7 +236,7 @@ fn print_home(checked: &Checked, output: &mut Output) {
     output.line(&format!("{:<12} {}", "", retention_words(checked)));
 }
 
-fn retention_words(checked: &Checked) -> String {
+fn retention_words(checked: &HomeReport) -> String {
     let Some(days) = checked.retention.days() else {
         return "does not delete sessions, as far as known".to_owned();
     };
@@ -254,8 +256,8 @@ fn retention_words(checked: &Checked) -> String {
 }
 
 fn print_json(
-    checked: &[Checked],
-    findings: &[Finding],
+    checked: &[HomeReport],
+    findings: &[DoctorFinding],
     store: Option<&StoreState>,
     settings: &Settings,
     output: &mut Output,
@@ -276,7 +278,7 @@ fn print_json(
     }
 }
 
-fn home_json(checked: &Checked) -> Value {
+fn home_json(checked: &HomeReport) -> Value {
     let time = |time: Option<Timestamp>| time.map(|time| time.to_string());
     json!({
         "kind": "home",

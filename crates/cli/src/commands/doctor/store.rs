@@ -14,7 +14,7 @@ use crate::runs;
 use crate::settings::Settings;
 
 /// Something that a user should know, and the command that deals with it.
-pub struct Finding {
+pub struct DoctorFinding {
     pub what: String,
     pub mend: Option<String>,
     pub severity: Severity,
@@ -38,7 +38,7 @@ impl Severity {
     }
 }
 
-impl Finding {
+impl DoctorFinding {
     pub fn problem(what: String, mend: Option<String>) -> Self {
         Self { what, mend, severity: Severity::Problem }
     }
@@ -57,13 +57,13 @@ pub struct StoreState {
 }
 
 /// Looks at the store; `None` when it is not there, or cannot be used.
-pub fn store_state(settings: &Settings, findings: &mut Vec<Finding>) -> Option<StoreState> {
+pub fn store_state(settings: &Settings, findings: &mut Vec<DoctorFinding>) -> Option<StoreState> {
     let state = match runs::open_store(settings) {
         Ok(Some(store)) => {
             let is_followed = follower(&**store.disk()).is_some();
             if store.is_paused(jiff::Timestamp::now()) {
                 let what = "recording is paused".to_owned();
-                findings.push(Finding::advice(what, "steno resume"));
+                findings.push(DoctorFinding::advice(what, "steno resume"));
             }
             let vault = Vault::open(Arc::clone(store.disk()));
             let runs_awaiting = awaiting_runs(&store, &vault, findings);
@@ -72,12 +72,12 @@ pub fn store_state(settings: &Settings, findings: &mut Vec<Finding>) -> Option<S
         Ok(None) => {
             if let Err((dir, error)) = check_can_make(&settings.store.value) {
                 let what = format!("the store cannot be made: `{}` is not writable: {error}", dir.display());
-                findings.push(Finding::problem(what, None));
+                findings.push(DoctorFinding::problem(what, None));
             }
             None
         }
         Err(failure) => {
-            findings.push(Finding::problem(failure.message, failure.hint));
+            findings.push(DoctorFinding::problem(failure.message, failure.hint));
             None
         }
     };
@@ -89,7 +89,7 @@ pub fn store_state(settings: &Settings, findings: &mut Vec<Finding>) -> Option<S
 }
 
 /// Counts the runs that a newer adapter would derive anew.
-fn awaiting_runs(store: &Store, vault: &Vault, findings: &mut Vec<Finding>) -> u64 {
+fn awaiting_runs(store: &Store, vault: &Vault, findings: &mut Vec<DoctorFinding>) -> u64 {
     let runs = match awaiting(store, vault) {
         Ok(awaiting) => awaiting.runs(),
         Err(error) => {
@@ -102,7 +102,7 @@ fn awaiting_runs(store: &Store, vault: &Vault, findings: &mut Vec<Finding>) -> u
         let (runs, await_it) = (count(runs, "run"), if runs == 1 { "awaits" } else { "await" });
         let what =
             format!("{runs} {await_it} to be derived anew from the archive: this `steno` reads more of them");
-        findings.push(Finding::advice(what, "steno rederive"));
+        findings.push(DoctorFinding::advice(what, "steno rederive"));
     }
     runs
 }
@@ -115,12 +115,12 @@ pub fn survey(settings: &Settings) -> io::Result<Option<Survey>> {
     if is_store { disk.survey().map(Some) } else { Ok(None) }
 }
 
-fn judge(survey: &Survey, store: &Path, findings: &mut Vec<Finding>) {
+fn judge(survey: &Survey, store: &Path, findings: &mut Vec<DoctorFinding>) {
     let Survey { owner, is_ours, open_dirs, open_files, foreign, closed } = survey;
     let (quoted, at) = (shell_quoted(store), |path: &Path| store.join(path).display().to_string());
     if !is_ours {
         let what = format!("the store belongs to another user (uid {owner}), who alone may write to it");
-        findings.push(Finding::problem(what, None));
+        findings.push(DoctorFinding::problem(what, None));
     }
     if open_dirs + open_files > 0 {
         let what = format!(
@@ -128,20 +128,20 @@ fn judge(survey: &Survey, store: &Path, findings: &mut Vec<Finding>) {
             words(*open_dirs, "directory", "directories"),
             words(*open_files, "file", "files"),
         );
-        findings.push(Finding::problem(what, Some(format!("chmod -R go= {quoted}"))));
+        findings.push(DoctorFinding::problem(what, Some(format!("chmod -R go= {quoted}"))));
     }
     if let [first, ..] = &foreign[..] {
         let number = words(foreign.len() as u64, "file or directory", "files and directories");
         let path = at(&first.path);
         let what =
             format!("{number} of another user in the store, the first is `{path}` (uid {})", first.owner);
-        findings.push(Finding::problem(what, Some(format!("sudo chown -R {owner} {quoted}"))));
+        findings.push(DoctorFinding::problem(what, Some(format!("sudo chown -R {owner} {quoted}"))));
     }
     if let [(path, error), ..] = &closed[..] {
         let number = count(closed.len() as u64, "place");
         let what = format!("the store is not writable at {number}, the first is `{}`: {error}", at(path));
         let is_mode = *is_ours && error.kind() == io::ErrorKind::PermissionDenied;
-        findings.push(Finding::problem(what, is_mode.then(|| format!("chmod -R u+rwX {quoted}"))));
+        findings.push(DoctorFinding::problem(what, is_mode.then(|| format!("chmod -R u+rwX {quoted}"))));
     }
 }
 

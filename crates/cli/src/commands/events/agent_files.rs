@@ -21,9 +21,9 @@ pub fn read(
 }
 
 /// Counts events.
-struct Counted(u64);
+struct EventCounter(u64);
 
-impl Sink for Counted {
+impl Sink for EventCounter {
     fn draft(&mut self, _run: RunId, _draft: Draft) {
         self.0 += 1;
     }
@@ -32,12 +32,12 @@ impl Sink for Counted {
 /// Shows of each file whose it is, what its channel carries, and how much of it was understood.
 pub fn show_completeness(files: Files, json: bool, output: &mut Output) -> Result<Tally, Failure> {
     let tally = files.each(|file| {
-        let mut counted = Counted(0);
-        let Some(read) = file.read(&mut counted, |_| Output::is_abandoned())? else { return Ok(None) };
+        let mut counter = EventCounter(0);
+        let Some(read) = file.read(&mut counter, |_| Output::is_abandoned())? else { return Ok(None) };
         if json {
-            output.json_line(completeness_json(counted.0, &read).as_str());
+            output.json_line(completeness_json(counter.0, &read).as_str());
         } else {
-            output.line(&completeness_line(counted.0, &read));
+            output.line(&completeness_line(counter.0, &read));
         }
         Ok(Some(read))
     })?;

@@ -10,17 +10,17 @@ use steno_library::{Files, Origin, fitting_seals, split_event};
 use steno_model::{ExchangeEvent, Payload, RunId, Seq, Unknowns, Vocabulary as _, Word};
 use steno_views::count;
 
-use crate::args::{EventForm, EventsArgs};
+use crate::args::{EventFormat, EventsArgs};
 use crate::commands::event_lines;
 use crate::failure::{Exit, Failure, Outcome};
 use crate::output::Output;
-use crate::runs::{self, Found};
+use crate::runs::{self, RunOrFile};
 use crate::settings::Settings;
 
 pub fn run(args: &EventsArgs, settings: &Settings, output: &mut Output) -> Outcome {
     let (name, only) = split_event(&args.run);
     let found = runs::find(name, settings)?;
-    if let Found::File(path) = &found
+    if let RunOrFile::File(path) = &found
         && let Some(files) = Files::unless_transcript(path)?
     {
         return show_foreign(files, args, only, output);
@@ -63,7 +63,7 @@ pub fn run(args: &EventsArgs, settings: &Settings, output: &mut Output) -> Outco
 /// Returns why no more events are shown; whoever reads this has just run the command that reads what is good.
 fn damage(error: JournalError) -> Failure {
     let failure = Failure::from(error);
-    if failure.exit != Exit::Found {
+    if failure.exit != Exit::CheckFailed {
         return failure;
     }
     failure
@@ -77,7 +77,7 @@ fn show_foreign(files: Files, args: &EventsArgs, only: Option<Seq>, output: &mut
         return Ok(Exit::Done);
     }
     let mut shown = 0_u64;
-    let mut headings = Headings::default();
+    let mut headings = RunHeadings::default();
     let mut strange = None;
     let tally = agent_files::read(files, |origin, event| {
         if is_wanted(&event, args, only) {
@@ -110,16 +110,16 @@ fn show_foreign(files: Files, args: &EventsArgs, only: Option<Seq>, output: &mut
 
 /// The lines that name the run whose events come next.
 #[derive(Default)]
-struct Headings {
+struct RunHeadings {
     /// The run and the file that were named last.
     last: Option<(RunId, u64)>,
     /// In which file each run was met first.
     first: HashMap<RunId, u64>,
 }
 
-impl Headings {
+impl RunHeadings {
     /// Names the run of an event if another one was named last; in another file it is a copy, and is told by its file.
-    fn before(&mut self, origin: &Origin, event: &ExchangeEvent, form: EventForm, output: &mut Output) {
+    fn before(&mut self, origin: &Origin, event: &ExchangeEvent, form: EventFormat, output: &mut Output) {
         let now = Some((event.run_id, origin.number));
         if std::mem::replace(&mut self.last, now) == now {
             return;
@@ -170,13 +170,13 @@ fn check_strict(recorded: &Recorded) -> Result<(), Failure> {
 
 /// Says that the end is torn, unless somebody is just writing it, or it was cut inside what a seal covers: then a
 /// warning has been given, and the bytes may well have been acknowledged.
-fn warn_of_torn_tail(reader: &Reader, found: &Found, settings: &Settings) -> Result<(), Failure> {
+fn warn_of_torn_tail(reader: &Reader, found: &RunOrFile, settings: &Settings) -> Result<(), Failure> {
     let explained = match found {
-        Found::Run(run) => {
+        RunOrFile::Run(run) => {
             let store = runs::need_store(settings)?;
             store.is_held(*run)? || fitting_seals(&store, *run).is_err()
         }
-        Found::File(_) => false,
+        RunOrFile::File(_) => false,
     };
     if reader.rest_bytes() > 0 && !explained {
         tracing::warn!(

@@ -8,8 +8,8 @@ use steno_exports::atif::{Counted, Trajectory};
 use steno_model::RunId;
 use steno_views::{Lines, count, visible};
 
-use super::destination::{Destination, Media};
-use super::families::{Session, Wanted};
+use super::destination::{Destination, MediaDir};
+use super::families::{SessionFamily, SessionQueue};
 use crate::args::AtifArgs;
 use crate::failure::{Exit, Failure, Outcome};
 use crate::output::{Output, size};
@@ -21,17 +21,20 @@ const LISTED_MAX: u64 = 20;
 
 pub fn run(args: &AtifArgs, settings: &Settings, output: &mut Output) -> Outcome {
     let library = if args.all { runs::need_library(settings)? } else { runs::open_library(settings)? };
-    let mut wanted =
-        if args.all { Wanted::all(&library)? } else { Wanted::find(&args.runs, &library, settings)? };
+    let mut wanted = if args.all {
+        SessionQueue::all(&library)?
+    } else {
+        SessionQueue::find(&args.runs, &library, settings)?
+    };
     let destination = Destination::open(&args.output, args.force)?;
     if destination.is_stdout() && args.json {
         return Err(Failure::usage("`--json` and `-o -` both want stdout").with_hint("name a file"));
     }
     let bar = bar(wanted.len() as u64);
     let media = destination.media();
-    let empty = if args.all { Empty::LeftOut } else { Empty::Failure };
-    let (as_json, done) = (args.json, Done::default());
-    let mut export = Export { destination, media, as_json, empty, output, bar, done };
+    let empty = if args.all { EmptySessions::LeftOut } else { EmptySessions::Failure };
+    let (as_json, totals) = (args.json, ExportTotals::default());
+    let mut export = AtifExport { destination, media, as_json, empty, output, bar, totals };
     while let Some(session) = wanted.next() {
         match session {
             Ok(session) => export.session(&session)?,
@@ -54,7 +57,7 @@ fn bar(sessions: u64) -> ProgressBar {
 
 /// What becomes of a session without a step, for which ATIF has no form.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Empty {
+enum EmptySessions {
     /// Somebody named it.
     Failure,
     /// It is one of all.
@@ -63,7 +66,7 @@ enum Empty {
 
 /// What was exported, and what was not.
 #[derive(Default)]
-struct Done {
+struct ExportTotals {
     sessions: u64,
     failed: u64,
     left_out: u64,
@@ -73,18 +76,18 @@ struct Done {
     exit: Option<Exit>,
 }
 
-struct Export<'a> {
+struct AtifExport<'a> {
     destination: Destination,
-    media: Media,
+    media: MediaDir,
     as_json: bool,
-    empty: Empty,
+    empty: EmptySessions,
     output: &'a mut Output,
     bar: ProgressBar,
-    done: Done,
+    totals: ExportTotals,
 }
 
-impl Export<'_> {
-    fn session(&mut self, session: &Session) -> Result<(), Failure> {
+impl AtifExport<'_> {
+    fn session(&mut self, session: &SessionFamily) -> Result<(), Failure> {
         for root in &session.roots {
             if let Err(failure) = self.root(session, *root) {
                 // What is asked for cannot be: nothing more is to be tried.
@@ -105,13 +108,13 @@ impl Export<'_> {
         Ok(())
     }
 
-    fn root(&mut self, session: &Session, root: RunId) -> Result<(), Failure> {
+    fn root(&mut self, session: &SessionFamily, root: RunId) -> Result<(), Failure> {
         self.destination.check(root)?;
         let trajectory = session.family.trajectory(root, &mut self.media);
         self.media.check()?;
         let Some(trajectory) = trajectory else {
             let words = "it has no steps, and ATIF has no form for that: nothing was said or done in it";
-            if self.empty == Empty::Failure {
+            if self.empty == EmptySessions::Failure {
                 return Err(Failure::nothing(words));
             }
             self.left_out(root, words);
@@ -120,9 +123,9 @@ impl Export<'_> {
         let Trajectory { json, counted } = trajectory;
         let bytes = json.len() as u64 + 1;
         let path = self.destination.write(root, json, self.output)?;
-        self.done.sessions += 1;
-        self.done.bytes += bytes;
-        add(&mut self.done.counted, counted);
+        self.totals.sessions += 1;
+        self.totals.bytes += bytes;
+        add(&mut self.totals.counted, counted);
         if let Some(path) = path {
             self.tell(root, &path, counted, bytes);
         }
@@ -144,15 +147,15 @@ impl Export<'_> {
             });
             return self.output.json_line(&object.to_string());
         }
-        if self.done.sessions <= LISTED_MAX {
+        if self.totals.sessions <= LISTED_MAX {
             self.output.line(&format!("{run}  {}", what(counted)));
-        } else if self.done.sessions == LISTED_MAX + 1 {
+        } else if self.totals.sessions == LISTED_MAX + 1 {
             self.output.line("…");
         }
     }
 
     fn left_out(&mut self, run: RunId, words: &str) {
-        self.done.left_out += 1;
+        self.totals.left_out += 1;
         if self.as_json {
             let object = json!({"run_id": run.to_string(), "left_out": words});
             return self.output.json_line(&object.to_string());
@@ -161,10 +164,10 @@ impl Export<'_> {
     }
 
     fn failed(&mut self, run: Option<RunId>, failure: Failure) {
-        self.done.failed += 1;
-        let worst = self.done.exit.is_none_or(|exit| exit.code() < failure.exit.code());
+        self.totals.failed += 1;
+        let worst = self.totals.exit.is_none_or(|exit| exit.code() < failure.exit.code());
         if worst {
-            self.done.exit = Some(failure.exit);
+            self.totals.exit = Some(failure.exit);
         }
         let hint = failure.hint.map(|hint| format!("; {hint}")).unwrap_or_default();
         let run_text = run.map(|run| format!("run {run} was not exported: ")).unwrap_or_default();
@@ -177,42 +180,42 @@ impl Export<'_> {
     }
 
     fn finish(self, path: &Path) -> Outcome {
-        let Self { destination, as_json, output, bar, done, .. } = self;
+        let Self { destination, as_json, output, bar, totals, .. } = self;
         bar.finish_and_clear();
         let is_stdout = destination.is_stdout();
         destination.finish()?;
         if as_json {
             let object = json!({
-                "exported": done.sessions,
-                "failed": done.failed,
-                "left_out": done.left_out,
-                "bytes": done.bytes,
-                "steps": done.counted.steps,
-                "calls": done.counted.calls,
-                "results": done.counted.results,
+                "exported": totals.sessions,
+                "failed": totals.failed,
+                "left_out": totals.left_out,
+                "bytes": totals.bytes,
+                "steps": totals.counted.steps,
+                "calls": totals.counted.calls,
+                "results": totals.counted.results,
             });
             output.json_line(&object.to_string());
-        } else if !is_stdout && done.sessions > 0 {
-            let left_out = match done.left_out {
+        } else if !is_stdout && totals.sessions > 0 {
+            let left_out = match totals.left_out {
                 0 => String::new(),
                 number => format!("; {} without steps left out", sessions(number)),
             };
             output.line(&format!(
                 "{} written to {}: {}, {}{left_out}",
-                sessions(done.sessions),
+                sessions(totals.sessions),
                 visible(&path.display().to_string(), Lines::Escape),
-                what(done.counted),
-                size(done.bytes)
+                what(totals.counted),
+                size(totals.bytes)
             ));
         }
-        match (done.failed, done.sessions, done.exit) {
+        match (totals.failed, totals.sessions, totals.exit) {
             (0, 0, _) => {
                 Err(Failure::nothing("there is no session to export").with_hint("`steno ls` lists the runs"))
             }
             (0, _, _) => Ok(Exit::Done),
             (failed, all, exit) => {
                 let message = format!("{} of {} not exported", failed, sessions(failed + all));
-                Err(Failure { exit: exit.unwrap_or(Exit::Found), ..Failure::nothing(message) })
+                Err(Failure { exit: exit.unwrap_or(Exit::CheckFailed), ..Failure::nothing(message) })
             }
         }
     }

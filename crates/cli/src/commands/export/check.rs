@@ -79,7 +79,7 @@ fn check(path: &Path, bytes: &[u8], as_json: bool, output: &mut Output) -> bool 
     };
     let name = visible(&path.display().to_string(), Lines::Escape).into_owned();
     let (mut errors, mut warnings) = (0, 0);
-    let mut beside = Directory(path.parent().map(Path::to_owned).unwrap_or_default());
+    let mut beside = DocumentDir(path.parent().map(Path::to_owned).unwrap_or_default());
     for (line, document) in &documents {
         for finding in findings(document, &mut beside) {
             match finding.severity {
@@ -124,7 +124,7 @@ fn check(path: &Path, bytes: &[u8], as_json: bool, output: &mut Output) -> bool 
     is_valid
 }
 
-fn findings(document: &[u8], beside: &mut Directory) -> Vec<Finding> {
+fn findings(document: &[u8], beside: &mut DocumentDir) -> Vec<Finding> {
     match std::str::from_utf8(document) {
         Ok(text) => validate(text, beside),
         Err(error) => vec![Finding {
@@ -137,9 +137,9 @@ fn findings(document: &[u8], beside: &mut Directory) -> Vec<Finding> {
 }
 
 /// The directory that a document lies in.
-struct Directory(PathBuf);
+struct DocumentDir(PathBuf);
 
-impl Beside for Directory {
+impl Beside for DocumentDir {
     fn file(&mut self, path: &str) -> Stood {
         read_host_file(&self.0.join(path), INPUT_BYTES_MAX)
             .map_or(Stood::Nothing, |bytes| Stood::file(&bytes))

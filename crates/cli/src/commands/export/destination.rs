@@ -14,14 +14,14 @@ use crate::output::Output;
 
 /// Where trajectories go.
 pub struct Destination {
-    form: Form,
+    form: DestinationForm,
     /// Whether files may be replaced.
     force: bool,
     /// How many trajectories went there.
     written: u64,
 }
 
-enum Form {
+enum DestinationForm {
     /// One file for one trajectory, which is held until it is sure that there is no other.
     One {
         path: PathBuf,
@@ -31,7 +31,7 @@ enum Form {
     Lines {
         path: PathBuf,
         file: BufWriter<File>,
-        temporary: Temporary,
+        temporary: TemporaryFile,
     },
     /// One file for each.
     Directory(PathBuf),
@@ -43,49 +43,51 @@ impl Destination {
     pub fn open(path: &Path, force: bool) -> Result<Self, Failure> {
         let ending = path.extension().unwrap_or_default();
         let form = if path == Path::new("-") {
-            Form::Stdout
+            DestinationForm::Stdout
         } else if path.is_dir() || (ending != "json" && ending != "jsonl") {
             fs::create_dir_all(path).map_err(|error| cannot("make the directory", path, &error))?;
-            Form::Directory(path.to_owned())
+            DestinationForm::Directory(path.to_owned())
         } else {
             check_free(path, force)?;
             let dir = dir_of(path);
             fs::create_dir_all(dir).map_err(|error| cannot("make the directory", dir, &error))?;
             if ending == "jsonl" {
-                let (file, temporary) = Temporary::create(path)?;
-                Form::Lines { path: path.to_owned(), file: BufWriter::new(file), temporary }
+                let (file, temporary) = TemporaryFile::create(path)?;
+                DestinationForm::Lines { path: path.to_owned(), file: BufWriter::new(file), temporary }
             } else {
-                Form::One { path: path.to_owned(), held: None }
+                DestinationForm::One { path: path.to_owned(), held: None }
             }
         };
         Ok(Self { form, force, written: 0 })
     }
 
     /// Returns where the media of trajectories go.
-    pub fn media(&self) -> Media {
+    pub fn media(&self) -> MediaDir {
         let base = match &self.form {
-            Form::One { path, .. } | Form::Lines { path, .. } => Some(dir_of(path).to_owned()),
-            Form::Directory(path) => Some(path.clone()),
-            Form::Stdout => None,
+            DestinationForm::One { path, .. } | DestinationForm::Lines { path, .. } => {
+                Some(dir_of(path).to_owned())
+            }
+            DestinationForm::Directory(path) => Some(path.clone()),
+            DestinationForm::Stdout => None,
         };
-        Media { base, is_made: false, error: None }
+        MediaDir { base, is_made: false, error: None }
     }
 
     /// Tells whether it is stdout, which has room for nothing else.
     pub fn is_stdout(&self) -> bool {
-        matches!(self.form, Form::Stdout)
+        matches!(self.form, DestinationForm::Stdout)
     }
 
     /// Fails if a trajectory of this run cannot be written, before it is made.
     pub fn check(&self, run: RunId) -> Result<(), Failure> {
         match &self.form {
-            Form::One { path, held: Some(_) } => Err(Failure::usage(format!(
+            DestinationForm::One { path, held: Some(_) } => Err(Failure::usage(format!(
                 "`{}` has room for one trajectory, and there are more",
                 path.display()
             ))
             .with_hint("name a directory, or a file that ends in `.jsonl`")),
-            Form::One { .. } | Form::Lines { .. } | Form::Stdout => Ok(()),
-            Form::Directory(dir) => check_free(&file_of(dir, run), self.force),
+            DestinationForm::One { .. } | DestinationForm::Lines { .. } | DestinationForm::Stdout => Ok(()),
+            DestinationForm::Directory(dir) => check_free(&file_of(dir, run), self.force),
         }
     }
 
@@ -98,20 +100,20 @@ impl Destination {
     ) -> Result<Option<PathBuf>, Failure> {
         self.written += 1;
         match &mut self.form {
-            Form::Stdout => {
+            DestinationForm::Stdout => {
                 output.raw_line(json.as_bytes());
                 Ok(None)
             }
-            Form::Lines { path, file, .. } => {
+            DestinationForm::Lines { path, file, .. } => {
                 let written = file.write_all(json.as_bytes()).and_then(|()| file.write_all(b"\n"));
                 written.map_err(|error| cannot("write", path, &error))?;
                 Ok(Some(path.clone()))
             }
-            Form::One { path, held } => {
+            DestinationForm::One { path, held } => {
                 *held = Some(json);
                 Ok(Some(path.clone()))
             }
-            Form::Directory(dir) => {
+            DestinationForm::Directory(dir) => {
                 let path = file_of(dir, run);
                 write_file(&path, &json, self.force).map(|()| Some(path))
             }
@@ -121,25 +123,28 @@ impl Destination {
     /// Writes what is held, and gives a file of lines its name; one without any is not made.
     pub fn finish(self) -> Result<(), Failure> {
         match self.form {
-            Form::One { path, held: Some(json) } => write_file(&path, &json, self.force),
-            Form::Lines { path, mut file, temporary } if self.written > 0 => {
+            DestinationForm::One { path, held: Some(json) } => write_file(&path, &json, self.force),
+            DestinationForm::Lines { path, mut file, temporary } if self.written > 0 => {
                 file.flush().map_err(|error| cannot("write", &path, &error))?;
                 temporary.name(&path, self.force)
             }
-            Form::One { held: None, .. } | Form::Lines { .. } | Form::Directory(_) | Form::Stdout => Ok(()),
+            DestinationForm::One { held: None, .. }
+            | DestinationForm::Lines { .. }
+            | DestinationForm::Directory(_)
+            | DestinationForm::Stdout => Ok(()),
         }
     }
 }
 
 /// The directory of media files.
-pub struct Media {
+pub struct MediaDir {
     /// Nothing where no files can stand beside the trajectory.
     base: Option<PathBuf>,
     is_made: bool,
     error: Option<Failure>,
 }
 
-impl Media {
+impl MediaDir {
     /// Fails if a file could not be written.
     pub fn check(&mut self) -> Result<(), Failure> {
         self.error.take().map_or(Ok(()), Err)
@@ -155,13 +160,13 @@ impl Media {
             let dir = base.join(MEDIA_DIR);
             fs::create_dir_all(&dir).map_err(|error| cannot("make the directory", &dir, &error))?;
         }
-        let (mut file, temporary) = Temporary::create(&whole)?;
+        let (mut file, temporary) = TemporaryFile::create(&whole)?;
         file.write_all(bytes).map_err(|error| cannot("write", &whole, &error))?;
         temporary.name(&whole, true)
     }
 }
 
-impl MediaSink for Media {
+impl MediaSink for MediaDir {
     fn keep(&mut self, path: &str, bytes: &[u8]) -> bool {
         let Some(base) = self.base.clone() else { return false };
         match self.write(&base, path, bytes) {
@@ -175,7 +180,7 @@ impl MediaSink for Media {
 }
 
 fn write_file(path: &Path, json: &str, force: bool) -> Result<(), Failure> {
-    let (mut file, temporary) = Temporary::create(path)?;
+    let (mut file, temporary) = TemporaryFile::create(path)?;
     let written = file.write_all(json.as_bytes()).and_then(|()| file.write_all(b"\n"));
     written.map_err(|error| cannot("write", path, &error))?;
     temporary.name(path, force)
@@ -198,9 +203,9 @@ fn in_the_way(path: &Path) -> Failure {
 }
 
 /// A file that is not whole yet, under a name of its own; gone unless it gets its real one.
-struct Temporary(PathBuf);
+struct TemporaryFile(PathBuf);
 
-impl Temporary {
+impl TemporaryFile {
     fn create(path: &Path) -> Result<(File, Self), Failure> {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         let temporary = dir_of(path).join(format!(".{name}.{}.tmp", std::process::id()));
@@ -221,7 +226,7 @@ impl Temporary {
     }
 }
 
-impl Drop for Temporary {
+impl Drop for TemporaryFile {
     fn drop(&mut self) {
         // It may have its real name by now.
         fs::remove_file(&self.0).ok();

@@ -16,20 +16,20 @@ use crate::runs;
 use crate::settings::Settings;
 
 /// What is to be exported, in order.
-pub struct Wanted<'a> {
+pub struct SessionQueue<'a> {
     families: Families<'a>,
     records: EvidenceRecords,
 }
 
 /// Runs that belong together, and which of them are wanted.
-pub struct Session {
+pub struct SessionFamily {
     pub family: Family,
     pub roots: Vec<RunId>,
     /// Why not all of it could be read.
     pub trouble: Option<Failure>,
 }
 
-impl<'a> Wanted<'a> {
+impl<'a> SessionQueue<'a> {
     /// Finds what arguments name.
     pub fn find(texts: &[String], library: &'a Library, settings: &Settings) -> Result<Self, Failure> {
         let mut all = None::<Families<'a>>;
@@ -57,7 +57,7 @@ impl<'a> Wanted<'a> {
     }
 
     /// Reads the next family.
-    pub fn next(&mut self) -> Option<Result<Session, Failure>> {
+    pub fn next(&mut self) -> Option<Result<SessionFamily, Failure>> {
         let family = match self.families.next()? {
             Ok(family) => family,
             Err(error) => return Some(Err(error.into())),
@@ -65,7 +65,7 @@ impl<'a> Wanted<'a> {
         let sessions = family.sessions.into_iter();
         let runs = sessions.map(|(id, session)| (id, Run::of(session, &mut self.records))).collect();
         let trouble = family.tally.check().err().map(Failure::from);
-        Some(Ok(Session { family: Family::new(runs), roots: family.roots, trouble }))
+        Some(Ok(SessionFamily { family: Family::new(runs), roots: family.roots, trouble }))
     }
 }
 

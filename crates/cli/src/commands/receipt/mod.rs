@@ -16,26 +16,26 @@ use steno_server::receipts::{Against, Directory, Error, Proven, ReadSession, Wan
 use steno_views::receipt::{text, to_json};
 use steno_views::{Lines, visible};
 
-use self::turn_table::Columns;
+use self::turn_table::TurnColumns;
 use crate::args::{
-    ReceiptArgs, ReceiptDo, ReceiptExportArgs, ReceiptFormat, ReceiptLsArgs, ReceiptTurnArgs,
+    ReceiptArgs, ReceiptCommand, ReceiptExportArgs, ReceiptFormat, ReceiptLsArgs, ReceiptTurnArgs,
     ReceiptVerifyArgs,
 };
 use crate::failure::{Exit, Failure, Outcome, cannot};
 use crate::id_lines::IdMarks;
 use crate::output::Output;
-use crate::runs::{self, Found};
+use crate::runs::{self, RunOrFile};
 use crate::settings::Settings;
 
 /// How long a receipt, or the lines of one, may be.
 const INPUT_BYTES_MAX: u64 = 1024 * 1024 * 1024;
 
 pub fn run(args: &ReceiptArgs, settings: &Settings, output: &mut Output) -> Outcome {
-    match &args.what {
-        ReceiptDo::Export(args) => export(args, settings, output),
-        ReceiptDo::Ls(args) => list(args, settings, output),
-        ReceiptDo::Lines(args) => lines(args, settings, output),
-        ReceiptDo::Verify(args) => check(args, settings, output),
+    match &args.command {
+        ReceiptCommand::Export(args) => export(args, settings, output),
+        ReceiptCommand::Ls(args) => list(args, settings, output),
+        ReceiptCommand::Lines(args) => lines(args, settings, output),
+        ReceiptCommand::Verify(args) => check(args, settings, output),
     }
 }
 
@@ -81,7 +81,7 @@ fn list(args: &ReceiptLsArgs, settings: &Settings, output: &mut Output) -> Outco
     };
     let mut is_empty = true;
     let mut show = |turns: &[TurnRecord]| {
-        let columns = Columns::of(turns, &marks);
+        let columns = TurnColumns::of(turns, &marks);
         for turn in turns {
             is_empty = false;
             if args.json {
@@ -133,8 +133,8 @@ fn lines(args: &ReceiptTurnArgs, settings: &Settings, output: &mut Output) -> Ou
     let named = runs::resolve(&args.thread, Want::Session, &library, settings)?;
     for (run, seqs) in read.lines_of(&args.turn).map_err(failure)? {
         let found = match &named {
-            Named::Session(_) | Named::Run(_) => Found::Run(run),
-            Named::Path(path) => Found::File(path.clone()),
+            Named::Session(_) | Named::Run(_) => RunOrFile::Run(run),
+            Named::Path(path) => RunOrFile::File(path.clone()),
         };
         let mut reader = runs::open_reader(&found, settings)?;
         let mut wanted = seqs.into_iter().peekable();

@@ -15,13 +15,13 @@ const PROMPT_CHARS_MAX: usize = 100;
 const PROMPT_CHARS_MIN: usize = 20;
 
 /// How wide the columns are that have ids in them, which other systems choose as they like.
-pub struct Columns<'a> {
+pub struct TurnColumns<'a> {
     marks: &'a IdMarks,
     thread: usize,
     turn: usize,
 }
 
-impl<'a> Columns<'a> {
+impl<'a> TurnColumns<'a> {
     pub fn of(turns: &[TurnRecord], marks: &'a IdMarks) -> Self {
         let widest = |id: fn(&TurnRecord) -> &str| {
             turns.iter().map(|turn| visible(id(turn), Lines::Escape).chars().count()).max().unwrap_or(0)
@@ -82,7 +82,7 @@ mod tests {
             "input_summary": "ä".repeat(prompt_chars)});
         let turn: TurnRecord = serde_json::from_value(turn).unwrap();
         let dim = Style::new().dimmed();
-        let row = Columns::of(std::slice::from_ref(&turn), &IdMarks::none()).row(&turn, width);
+        let row = TurnColumns::of(std::slice::from_ref(&turn), &IdMarks::none()).row(&turn, width);
         let plain = row.replace(&dim.render().to_string(), "").replace(&dim.render_reset().to_string(), "");
         assert_eq!((plain.chars().count(), plain.ends_with('…')), (want_chars, is_cut), "{plain}");
     }

@@ -30,7 +30,7 @@ use crate::settings::Settings;
 const IN_FLIGHT_MAX: usize = 4_096;
 
 /// What the reading thread tells the answering one.
-enum Told {
+enum RecordMessage {
     Appended(Pending),
     /// The line was bad.
     Bad(ModelError),
@@ -54,20 +54,20 @@ pub fn run(args: &RecordArgs, settings: &Settings) -> Outcome {
     let journal = Journal::new(runs::make_store(settings)?, options);
     Failure::unless_paused(journal.store())?;
     let writer = Arc::new(RunWriter::new(journal, run)?);
-    let (tell, told) = sync_channel(IN_FLIGHT_MAX);
+    let (sender, messages) = sync_channel(IN_FLIGHT_MAX);
     let signalled = Arc::new(AtomicU8::new(0));
-    watch_signals(signals, Arc::clone(&writer), tell.clone(), Arc::clone(&signalled));
+    watch_signals(signals, Arc::clone(&writer), sender.clone(), Arc::clone(&signalled));
     let reading = Arc::clone(&writer);
     std::thread::spawn(move || {
         let ended = read_lines(io::stdin().lock(), |line| {
             let next = record_line(&reading, line, level);
-            let goes_on = !matches!(next, Told::NotOpened(_));
-            tell.send(next).is_ok() && goes_on
+            let goes_on = !matches!(next, RecordMessage::NotOpened(_));
+            sender.send(next).is_ok() && goes_on
         });
-        tell.send(Told::End(ended)).ok();
+        sender.send(RecordMessage::End(ended)).ok();
     });
-    let mut answers = Answers::new(level);
-    let outcome = answers.answer_all(&told);
+    let mut answers = AnswerWriter::new(level);
+    let outcome = answers.answer_all(&messages);
     if answers.answered == 0 && matches!(outcome, Ok(Exit::Done)) {
         open_without_a_line(&writer)?;
     }
@@ -92,7 +92,7 @@ fn open_without_a_line(writer: &RunWriter) -> Result<(), Failure> {
 fn watch_signals(
     mut signals: Signals,
     writer: Arc<RunWriter>,
-    tell: SyncSender<Told>,
+    sender: SyncSender<RecordMessage>,
     signalled: Arc<AtomicU8>,
 ) {
     std::thread::spawn(move || {
@@ -102,28 +102,28 @@ fn watch_signals(
             if let Err(error) = writer.close() {
                 tracing::error!("{}", with_causes(&error));
             }
-            tell.send(Told::Signal(number)).ok();
+            sender.send(RecordMessage::Signal(number)).ok();
         }
     });
 }
 
-fn record_line(writer: &RunWriter, line: Result<&[u8], ModelError>, level: Level) -> Told {
+fn record_line(writer: &RunWriter, line: Result<&[u8], ModelError>, level: Level) -> RecordMessage {
     let draft = match line.and_then(|line| Draft::parse(line, writer.run())) {
         Ok(draft) => draft,
-        Err(error) => return Told::Bad(error),
+        Err(error) => return RecordMessage::Bad(error),
     };
     let _recording = match writer.enter() {
         Ok(recording) => recording,
-        Err(error) => return Told::Refused(error),
+        Err(error) => return RecordMessage::Refused(error),
     };
     let recorder = match writer.recorder() {
         Ok(recorder) => recorder,
-        Err(error @ JournalError::Closed) => return Told::Refused(error),
-        Err(error) => return Told::NotOpened(error),
+        Err(error @ JournalError::Closed) => return RecordMessage::Refused(error),
+        Err(error) => return RecordMessage::NotOpened(error),
     };
     match recorder.append(draft, level) {
-        Ok(pending) => Told::Appended(pending),
-        Err(error) => Told::Refused(error),
+        Ok(pending) => RecordMessage::Appended(pending),
+        Err(error) => RecordMessage::Refused(error),
     }
 }
 
@@ -156,54 +156,54 @@ fn read_lines(
 }
 
 /// The answering side.
-struct Answers {
+struct AnswerWriter {
     level: &'static str,
     stdout: io::BufWriter<io::Stdout>,
     /// Whether whoever sent the events has stopped reading answers. What they send is recorded all the same.
-    deaf: bool,
+    is_reader_gone: bool,
     exit: Exit,
     answered: u64,
     refused: u64,
 }
 
-impl Answers {
+impl AnswerWriter {
     fn new(level: Level) -> Self {
         let level = level.as_str();
         Self {
             level,
             stdout: io::BufWriter::new(io::stdout()),
-            deaf: false,
+            is_reader_gone: false,
             exit: Exit::Done,
             answered: 0,
             refused: 0,
         }
     }
 
-    fn answer_all(&mut self, told: &Receiver<Told>) -> Outcome {
-        while let Some(next) = self.next(told)? {
+    fn answer_all(&mut self, messages: &Receiver<RecordMessage>) -> Outcome {
+        while let Some(next) = self.next(messages)? {
             match next {
-                Told::Appended(pending) => {
+                RecordMessage::Appended(pending) => {
                     if !pending.is_done() {
                         self.flush()?;
                     }
                     let outcome = pending.wait();
                     self.answer(outcome)?;
                 }
-                Told::Refused(error) => self.answer(Err(error))?,
-                Told::NotOpened(error) => {
+                RecordMessage::Refused(error) => self.answer(Err(error))?,
+                RecordMessage::NotOpened(error) => {
                     self.flush()?;
                     return Err(error.into());
                 }
-                Told::Bad(error) => {
-                    self.worsen(Exit::Found);
+                RecordMessage::Bad(error) => {
+                    self.worsen(Exit::CheckFailed);
                     self.write_error(&with_causes(&error))?;
                 }
-                Told::End(ended) => {
+                RecordMessage::End(ended) => {
                     self.flush()?;
                     ended.map_err(|error| Failure::could_not(format!("cannot read stdin: {error}")))?;
                     return self.outcome();
                 }
-                Told::Signal(number) => {
+                RecordMessage::Signal(number) => {
                     self.flush()?;
                     return Ok(Exit::Signal(number));
                 }
@@ -223,12 +223,12 @@ impl Answers {
     }
 
     /// Returns what comes next. When nothing is waiting, whoever counts on the answers so far gets them first.
-    fn next(&mut self, told: &Receiver<Told>) -> Result<Option<Told>, Failure> {
-        if let Ok(next) = told.try_recv() {
+    fn next(&mut self, messages: &Receiver<RecordMessage>) -> Result<Option<RecordMessage>, Failure> {
+        if let Ok(next) = messages.try_recv() {
             return Ok(Some(next));
         }
         self.flush()?;
-        Ok(told.recv().ok())
+        Ok(messages.recv().ok())
     }
 
     fn answer(&mut self, outcome: Result<Seq, JournalError>) -> Result<(), Failure> {
@@ -260,20 +260,20 @@ impl Answers {
 
     fn write(&mut self, text: &str) -> Result<(), Failure> {
         self.answered += 1;
-        let written = if self.deaf { Ok(()) } else { self.stdout.write_all(text.as_bytes()) };
-        self.heard(written)
+        let written = if self.is_reader_gone { Ok(()) } else { self.stdout.write_all(text.as_bytes()) };
+        self.note_write(written)
     }
 
     fn flush(&mut self) -> Result<(), Failure> {
-        let written = if self.deaf { Ok(()) } else { self.stdout.flush() };
-        self.heard(written)
+        let written = if self.is_reader_gone { Ok(()) } else { self.stdout.flush() };
+        self.note_write(written)
     }
 
-    fn heard(&mut self, written: io::Result<()>) -> Result<(), Failure> {
+    fn note_write(&mut self, written: io::Result<()>) -> Result<(), Failure> {
         match written {
             Ok(()) => Ok(()),
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
-                self.deaf = true;
+                self.is_reader_gone = true;
                 Ok(())
             }
             Err(error) => Err(Failure::could_not(format!("cannot write answers to stdout: {error}"))),

@@ -12,12 +12,12 @@ use steno_model::RunId;
 pub struct RunWriter {
     journal: Journal,
     run: RunId,
-    state: Mutex<State>,
+    state: Mutex<WriterState>,
 }
 
-enum State {
+enum WriterState {
     /// The run is not there yet.
-    Waiting,
+    NotOpened,
     Open(Arc<Recorder>),
     Closed,
 }
@@ -29,13 +29,13 @@ impl RunWriter {
     pub fn new(journal: Journal, run: RunId) -> Result<Self, JournalError> {
         let store = journal.store();
         let state = if store.has(run)? {
-            State::Open(Arc::new(journal.record(run)?))
+            WriterState::Open(Arc::new(journal.record(run)?))
         } else {
             inspect(&**store.disk(), run)?;
             if store.is_held(run)? {
                 return Err(JournalError::Held { path: RunFile::Lock(run).path() });
             }
-            State::Waiting
+            WriterState::NotOpened
         };
         Ok(Self { journal, run, state: Mutex::new(state) })
     }
@@ -53,11 +53,11 @@ impl RunWriter {
     pub fn recorder(&self) -> Result<Arc<Recorder>, JournalError> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         match &*state {
-            State::Open(recorder) => Ok(Arc::clone(recorder)),
-            State::Closed => Err(JournalError::Closed),
-            State::Waiting => {
+            WriterState::Open(recorder) => Ok(Arc::clone(recorder)),
+            WriterState::Closed => Err(JournalError::Closed),
+            WriterState::NotOpened => {
                 let recorder = Arc::new(self.journal.record(self.run)?);
-                *state = State::Open(Arc::clone(&recorder));
+                *state = WriterState::Open(Arc::clone(&recorder));
                 Ok(recorder)
             }
         }
@@ -68,9 +68,9 @@ impl RunWriter {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         match &*state {
             // Closing twice does nothing, and whoever comes second waits for the first.
-            State::Open(recorder) => recorder.close(),
-            State::Waiting | State::Closed => {
-                *state = State::Closed;
+            WriterState::Open(recorder) => recorder.close(),
+            WriterState::NotOpened | WriterState::Closed => {
+                *state = WriterState::Closed;
                 Ok(())
             }
         }

@@ -7,7 +7,7 @@ use steno_model::{BlockContent, Payload, RunId, Seq, Timestamp};
 use steno_session::{At, Branch, Session};
 use steno_views::{EventRef, Lines, count, cut, visible};
 
-use crate::commands::related_sessions::Related;
+use crate::commands::related_sessions::RelatedSessions;
 use crate::failure::{Exit, Failure, Outcome};
 use crate::id_lines::minute;
 use crate::output::Output;
@@ -18,7 +18,7 @@ use crate::settings::Settings;
 const WORDS_CHARS_MAX: usize = 60;
 
 /// A branch, as it is listed.
-struct Row {
+struct BranchRow {
     session: RunId,
     first: EventRef,
     events: u64,
@@ -27,13 +27,13 @@ struct Row {
 }
 
 pub fn run(text: &str, is_json: bool, settings: &Settings, output: &mut Output) -> Outcome {
-    let related = Related::read(text, settings)?;
+    let related = RelatedSessions::read(text, settings)?;
     let library = runs::open_library(settings)?;
     let mut rows = Vec::new();
     for tree in related.joined.nested() {
         let Some(session) = related.sessions.get(&tree.run_id) else { continue };
         for branch in &session.branches {
-            rows.push(Row::of(session, branch, &library)?);
+            rows.push(BranchRow::of(session, branch, &library)?);
         }
     }
     related.check()?;
@@ -46,7 +46,7 @@ pub fn run(text: &str, is_json: bool, settings: &Settings, output: &mut Output) 
     Ok(Exit::Done)
 }
 
-impl Row {
+impl BranchRow {
     fn of(session: &Session, branch: &Branch, library: &Library) -> Result<Self, Failure> {
         let run = session.run_of(At { run: branch.run, seq: branch.first });
         let head = session.runs.get(branch.run.0);

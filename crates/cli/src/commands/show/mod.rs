@@ -11,7 +11,7 @@ use steno_session::{At, RunNumber, Session};
 use steno_views::conversation::{Conversation, Look, Tone, count_of_branches, toned_text};
 
 use crate::args::ShowArgs;
-use crate::commands::related_sessions::Related;
+use crate::commands::related_sessions::RelatedSessions;
 use crate::failure::{Exit, Failure, Outcome};
 use crate::id_lines::marked_name;
 use crate::output::Output;
@@ -55,7 +55,7 @@ pub fn run(args: &ShowArgs, settings: &Settings, output: &mut Output) -> Outcome
         Some(seq) => Some((runs::find_run(name, settings)?, seq)),
         None => None,
     };
-    let mut related = Related::read(name, settings)?;
+    let mut related = RelatedSessions::read(name, settings)?;
     let ids = related.ids.clone();
     let shown: BTreeSet<RunId> = related.sessions.keys().copied().collect();
     let paint_ids = |tone, words: &str| {

@@ -12,18 +12,18 @@ mod validate;
 use steno_library::{Error as LibraryError, Library};
 use steno_model::ThreadId;
 
-use crate::args::{SpineArgs, SpineDo};
+use crate::args::{SpineArgs, SpineCommand};
 use crate::failure::{Failure, Outcome};
 use crate::output::Output;
 use crate::settings::Settings;
 
 pub fn run(args: &SpineArgs, settings: &Settings, output: &mut Output) -> Outcome {
-    match &args.what {
-        SpineDo::Ls(args) => ls::run(args, settings, output),
-        SpineDo::Record(args) => record::run(args, settings, output),
-        SpineDo::Validate(args) => validate::run(args, settings, output),
-        SpineDo::Bundle(args) => bundle::run(args, settings, output),
-        SpineDo::Distill(args) => distill::run(args, settings, output),
+    match &args.command {
+        SpineCommand::Ls(args) => ls::run(args, settings, output),
+        SpineCommand::Record(args) => record::run(args, settings, output),
+        SpineCommand::Validate(args) => validate::run(args, settings, output),
+        SpineCommand::Bundle(args) => bundle::run(args, settings, output),
+        SpineCommand::Distill(args) => distill::run(args, settings, output),
     }
 }
 

@@ -53,7 +53,7 @@ pub fn run(args: &SpineRecordArgs, settings: &Settings, output: &mut Output) -> 
             Err(failure) if all == 1 => return Err(failure),
             Err(failure) => {
                 // That somebody had it forgotten is no failure of a file that nobody named.
-                failed += u64::from(is_named || failure.exit != Exit::Found);
+                failed += u64::from(is_named || failure.exit != Exit::CheckFailed);
                 bar.suspend(|| recording::warn(&failure.message));
             }
         }
@@ -151,7 +151,7 @@ impl Recording<'_> {
 
     /// Fails for a session of a project that is excluded, or may be.
     fn check_excluded(&self, job: &Job) -> Result<(), Failure> {
-        let exclusions = self.settings.archive.exclusions();
+        let exclusions = self.settings.capture.exclusions();
         let (name, dir) = match job {
             Job::File(path) | Job::Found(path) => (path.display().to_string(), Identity::of_file(path).dir),
             Job::Trace(path) => (path.display().to_string(), trace_dir(path)),

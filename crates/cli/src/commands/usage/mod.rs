@@ -6,7 +6,7 @@ mod table;
 use steno_library::Library;
 use steno_session::usage::{Column, each_once, grouped, row};
 
-use self::sources::{Answer, from_homes, from_paths, from_store};
+use self::sources::{UsageResult, from_homes, from_paths, from_store};
 use self::table::print_table;
 use crate::args::UsageArgs;
 use crate::failure::{Exit, Failure, Outcome};
@@ -32,8 +32,8 @@ pub fn run(args: &UsageArgs, settings: &Settings, output: &mut Output) -> Outcom
     print(args, answer, &marks.unwrap_or_else(IdMarks::none), output)
 }
 
-fn print(args: &UsageArgs, answer: Answer, marks: &IdMarks, output: &mut Output) -> Outcome {
-    let Answer { usage, runs, files, sources } = answer;
+fn print(args: &UsageArgs, answer: UsageResult, marks: &IdMarks, output: &mut Output) -> Outcome {
+    let UsageResult { usage, runs, files, sources } = answer;
     if files.is_enough {
         return Ok(Exit::Done);
     }

@@ -12,13 +12,12 @@ use steno_session::usage::UsageBuilder;
 use steno_views::count;
 
 use crate::failure::Failure;
-use crate::output::Output;
-use crate::recording::follow::tell;
+use crate::output::{Output, notice};
 use crate::recording::{self, environment, places};
 use crate::settings::Settings;
 
 /// What was read.
-pub struct Answer {
+pub struct UsageResult {
     pub usage: UsageBuilder,
     /// Runs of the store.
     pub runs: RunsRead,
@@ -29,23 +28,23 @@ pub struct Answer {
 }
 
 /// Reads the files that were named.
-pub fn from_paths(paths: &[PathBuf]) -> Result<Answer, Failure> {
+pub fn from_paths(paths: &[PathBuf]) -> Result<UsageResult, Failure> {
     read_files(UsageBuilder::new(), Files::find(paths))
 }
 
 /// Reads the agents' homes alone, and says why.
-pub fn from_homes(why: &str) -> Result<Answer, Failure> {
+pub fn from_homes(why: &str) -> Result<UsageResult, Failure> {
     let found: Vec<_> = discovery::homes(&environment()).found.iter().flat_map(session_dirs).collect();
     if found.is_empty() {
         let failure = Failure::nothing("no agent's sessions found");
         return Err(failure.with_hint("name a file or directory: `steno usage PATH`"));
     }
-    tell(&format!("usage from the agents' files alone, without deleted sessions: {why}"));
+    notice(&format!("usage from the agents' files alone, without deleted sessions: {why}"));
     read_files(UsageBuilder::new(), Files::find(&found))
 }
 
 /// Reads all runs of the store, and the files that the archive does not have or not to their end.
-pub fn from_store(library: &Library, settings: &Settings) -> Result<Answer, Failure> {
+pub fn from_store(library: &Library, settings: &Settings) -> Result<UsageResult, Failure> {
     let mut usage = UsageBuilder::new();
     let runs = library.usage(&mut usage, &|| !Output::is_abandoned())?;
     // The samples have nothing to do with the agents on this machine.
@@ -58,19 +57,19 @@ pub fn from_store(library: &Library, settings: &Settings) -> Result<Answer, Fail
         0 => format!("{runs_read} of the store"),
         files => format!("{runs_read} of the store and {} not archived yet", count(files, "file")),
     };
-    tell(&format!("usage from {sources}"));
-    Ok(Answer { runs, sources, ..answer })
+    notice(&format!("usage from {sources}"));
+    Ok(UsageResult { runs, sources, ..answer })
 }
 
-fn read_files(usage: UsageBuilder, files: Files) -> Result<Answer, Failure> {
-    let mut fold = Fold { usage, runs: BTreeSet::new() };
+fn read_files(usage: UsageBuilder, files: Files) -> Result<UsageResult, Failure> {
+    let mut fold = UsageSink { usage, runs: BTreeSet::new() };
     let files = files.each(|file| read(file, &mut fold))?;
     let sources =
         format!("{}, of which {} are an agent's that can be read", count(files.total, "file"), files.known);
-    Ok(Answer { usage: fold.usage, runs: RunsRead::default(), files, sources })
+    Ok(UsageResult { usage: fold.usage, runs: RunsRead::default(), files, sources })
 }
 
-fn read(file: AgentFile, fold: &mut Fold) -> Result<Option<Reading>, FileError> {
+fn read(file: AgentFile, fold: &mut UsageSink) -> Result<Option<Reading>, FileError> {
     if file.surface().is_none() {
         tracing::debug!("`{}` is no agent's file", file.path().display());
     }
@@ -96,13 +95,13 @@ fn session_dirs(home: &Home) -> Vec<PathBuf> {
 }
 
 /// Hands the events that count on to the view.
-struct Fold {
+struct UsageSink {
     usage: UsageBuilder,
     /// The runs of the file that is being read.
     runs: BTreeSet<RunId>,
 }
 
-impl Fold {
+impl UsageSink {
     /// Takes note that the file has lost something, which may have been usage.
     fn mark_incomplete(&mut self) {
         for run in &self.runs {
@@ -111,7 +110,7 @@ impl Fold {
     }
 }
 
-impl Sink for Fold {
+impl Sink for UsageSink {
     fn draft(&mut self, run: RunId, draft: Draft) {
         if draft.event_type() == EventType::RunStarted {
             self.runs.insert(run);

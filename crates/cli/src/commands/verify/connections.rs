@@ -6,14 +6,14 @@ use steno_journal::Store;
 use steno_recorder::connection::{HeardConnection, Spooled, connections};
 use steno_views::{Lines, count, visible, with_causes};
 
-use super::Tally;
+use super::CheckCounts;
 use crate::connections::failure;
 use crate::failure::Failure;
 use crate::output::{Output, damaged, size};
 
 /// Checks the files of all connections that the vault does not have yet.
-pub fn verify_connections(store: &Store, as_json: bool, output: &mut Output) -> Result<Tally, Failure> {
-    let mut tally = Tally::default();
+pub fn verify_connections(store: &Store, as_json: bool, output: &mut Output) -> Result<CheckCounts, Failure> {
+    let mut tally = CheckCounts::default();
     for spooled in connections(store).map_err(failure)? {
         let checked =
             spooled.check(store).map_err(|error| with_causes(&error)).and_then(|heard| match heard.damage {

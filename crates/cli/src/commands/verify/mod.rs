@@ -25,19 +25,19 @@ use steno_views::{Lines, count, visible, with_causes};
 use self::connections::verify_connections;
 use self::owners::verify_owners;
 use self::positions::{follow_evidence, take_spine, verify_positions};
-use self::spines::{tell_of_unchecked, verify_spines};
-use self::superseded::{Sorted, damaged_superseded, sort_seals};
+use self::spines::{notice_unchecked_spines, verify_spines};
+use self::superseded::{SealsByTranscript, damaged_superseded, sort_seals};
 use self::vault::verify_vault;
 use crate::args::VerifyArgs;
 use crate::failure::{Exit, Failure, Outcome, cannot};
 use crate::output::{Output, damaged, size};
-use crate::runs::{self, Found};
+use crate::runs::{self, RunOrFile};
 use crate::settings::Settings;
 
-type Expected = BTreeMap<RunId, Vec<Seal>>;
+type ExpectedSeals = BTreeMap<RunId, Vec<Seal>>;
 
 /// What was checked, how it is called, how it went.
-struct Finding {
+struct TranscriptCheck {
     name: String,
     /// The run, where it is known without reading the file.
     run: Option<RunId>,
@@ -54,12 +54,12 @@ struct Finding {
 
 /// How many were checked, and how it went.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Tally {
+pub struct CheckCounts {
     pub good: u64,
     pub bad: u64,
 }
 
-impl Tally {
+impl CheckCounts {
     pub fn add(&mut self, is_good: bool) {
         if is_good { self.good += 1 } else { self.bad += 1 }
     }
@@ -71,8 +71,11 @@ impl Tally {
 
 pub fn run(args: &VerifyArgs, settings: &Settings, output: &mut Output) -> Outcome {
     // First, as what follows may fail at such a file.
-    let foreign =
-        if args.runs.is_empty() { verify_owners(settings, args.json, output) } else { Tally::default() };
+    let foreign = if args.runs.is_empty() {
+        verify_owners(settings, args.json, output)
+    } else {
+        CheckCounts::default()
+    };
     let store = runs::open_store(settings)?;
     let mut check = store.as_ref().map(follow_evidence);
     let transcripts = verify_runs(args, settings, check.as_mut(), output)?;
@@ -91,7 +94,7 @@ pub fn run(args: &VerifyArgs, settings: &Settings, output: &mut Output) -> Outco
             }
             verify_positions(check, args.json, output)?
         }
-        _ => Tally::default(),
+        _ => CheckCounts::default(),
     };
     if [transcripts, spines, connections, evidence, foreign].iter().all(|tally| tally.all() == 0) {
         return Err(Failure::nothing("there is nothing to verify").with_hint("`steno ls` lists the runs"));
@@ -100,10 +103,10 @@ pub fn run(args: &VerifyArgs, settings: &Settings, output: &mut Output) -> Outco
         output.flush();
         let wanted = wanted(args, settings, None)?;
         let of_store = wanted.iter().filter_map(|found| match found {
-            Found::Run(run) => Some(*run),
-            Found::File(_) => None,
+            RunOrFile::Run(run) => Some(*run),
+            RunOrFile::File(_) => None,
         });
-        tell_of_unchecked(&runs::open_library(settings)?, &of_store.collect::<Vec<_>>())?;
+        notice_unchecked_spines(&runs::open_library(settings)?, &of_store.collect::<Vec<_>>())?;
     }
     let mut failed = Vec::new();
     for (tally, noun) in [(transcripts, "transcript"), (spines, "spine"), (connections, "connection")] {
@@ -145,18 +148,18 @@ fn verify_runs(
     settings: &Settings,
     mut evidence: Option<&mut EvidenceCheck>,
     output: &mut Output,
-) -> Result<Tally, Failure> {
+) -> Result<CheckCounts, Failure> {
     let expected = args.expect.as_deref().map(read_expected).transpose()?;
     let wanted = wanted(args, settings, expected.as_ref())?;
     let progress = progress(wanted.len());
-    let (mut tally, mut unnamed) = (Tally::default(), 0_u64);
+    let (mut tally, mut unnamed) = (CheckCounts::default(), 0_u64);
     for one in wanted {
         let finding = check(&one, expected.as_ref(), settings, evidence.as_deref_mut())?;
         progress.inc(1);
         unnamed += u64::from(finding.is_unnamed());
         let kept = match one {
-            Found::Run(run) => check_kept(run, settings)?,
-            Found::File(_) => Vec::new(),
+            RunOrFile::Run(run) => check_kept(run, settings)?,
+            RunOrFile::File(_) => Vec::new(),
         };
         for finding in std::iter::once(finding).chain(kept) {
             tally.add(finding.outcome.is_ok());
@@ -186,8 +189,8 @@ fn verify_runs(
 fn wanted(
     args: &VerifyArgs,
     settings: &Settings,
-    expected: Option<&Expected>,
-) -> Result<Vec<Found>, Failure> {
+    expected: Option<&ExpectedSeals>,
+) -> Result<Vec<RunOrFile>, Failure> {
     if !args.runs.is_empty() {
         return args.runs.iter().map(|text| runs::find_recorded(text, settings)).collect();
     }
@@ -200,22 +203,22 @@ fn wanted(
         None if expected.is_none() => runs::need_store(settings)?.runs()?,
         None => Vec::new(),
     };
-    wanted.extend(expected.into_iter().flat_map(Expected::keys));
+    wanted.extend(expected.into_iter().flat_map(ExpectedSeals::keys));
     wanted.sort_unstable();
     wanted.dedup();
-    Ok(wanted.into_iter().map(Found::Run).collect())
+    Ok(wanted.into_iter().map(RunOrFile::Run).collect())
 }
 
 fn check(
-    found: &Found,
-    expected: Option<&Expected>,
+    found: &RunOrFile,
+    expected: Option<&ExpectedSeals>,
     settings: &Settings,
     evidence: Option<&mut EvidenceCheck>,
-) -> Result<Finding, Failure> {
+) -> Result<TranscriptCheck, Failure> {
     match found {
-        Found::Run(run) => {
+        RunOrFile::Run(run) => {
             let seals = seals_of(expected, *run);
-            let mut finding = Finding {
+            let mut finding = TranscriptCheck {
                 name: run.to_string(),
                 run: Some(*run),
                 outcome: Err(JournalError::NoSuchRun { run: *run }),
@@ -226,7 +229,7 @@ fn check(
             };
             if let (Some(store), Some(evidence)) = (runs::open_store(settings)?, evidence) {
                 finding.held = store.is_held(*run)?;
-                let Sorted { current, superseded, last } = sort_seals(&store, *run, seals)?;
+                let SealsByTranscript { current, superseded, last } = sort_seals(&store, *run, seals)?;
                 finding.superseded = superseded;
                 finding.outcome = match last {
                     // A newer adapter does not give the run, and what it was is kept.
@@ -240,12 +243,20 @@ fn check(
             }
             Ok(finding)
         }
-        Found::File(path) => {
+        RunOrFile::File(path) => {
             let (outcome, run) = check_path(path, expected)?;
             // Of a file that does not say which run it is, nothing can have been expected.
             let seals = expected.zip(run).map(|(expected, run)| seals_of(Some(expected), run).len() as u64);
             let name = path.display().to_string();
-            Ok(Finding { name, run: None, outcome, expected: seals, superseded: 0, held: false, mend: None })
+            Ok(TranscriptCheck {
+                name,
+                run: None,
+                outcome,
+                expected: seals,
+                superseded: 0,
+                held: false,
+                mend: None,
+            })
         }
     }
 }
@@ -256,10 +267,10 @@ fn can_mend(store: &Store, run: RunId) -> bool {
 }
 
 /// Checks the transcripts of a run from before it was derived anew; tells only of those that are not as they were.
-fn check_kept(run: RunId, settings: &Settings) -> Result<Vec<Finding>, Failure> {
+fn check_kept(run: RunId, settings: &Settings) -> Result<Vec<TranscriptCheck>, Failure> {
     let Some(store) = runs::open_store(settings)? else { return Ok(Vec::new()) };
     let bad = damaged_superseded(&store, run)?.into_iter();
-    let finding = |(path, error): (StorePath, JournalError)| Finding {
+    let finding = |(path, error): (StorePath, JournalError)| TranscriptCheck {
         name: path.file_name().to_owned(),
         run: Some(run),
         outcome: Err(error),
@@ -271,7 +282,7 @@ fn check_kept(run: RunId, settings: &Settings) -> Result<Vec<Finding>, Failure> 
     Ok(bad.map(finding).collect())
 }
 
-fn seals_of(expected: Option<&Expected>, run: RunId) -> Vec<Seal> {
+fn seals_of(expected: Option<&ExpectedSeals>, run: RunId) -> Vec<Seal> {
     expected.and_then(|expected| expected.get(&run)).cloned().unwrap_or_default()
 }
 
@@ -279,19 +290,20 @@ fn seals_of(expected: Option<&Expected>, run: RunId) -> Vec<Seal> {
 /// as far as the file says which.
 fn check_path(
     path: &Path,
-    expected: Option<&Expected>,
+    expected: Option<&ExpectedSeals>,
 ) -> Result<(Result<Checked, JournalError>, Option<RunId>), Failure> {
     let open = || open_host_file(path).map_err(|error| cannot("open", path, &error));
     let shown = StorePath::outside(path);
     let first = check_file(open()?, &shown, None, Vec::new());
     let Ok(Checked { run: Some(run), .. }) = first else { return Ok((first, None)) };
     let beside = path.with_extension("seals.jsonl");
-    let mut seals = if beside.is_file() { seals_of(Some(&read_beside(&beside)?), run) } else { Vec::new() };
+    let mut seals =
+        if beside.is_file() { seals_of(Some(&read_seals_file(&beside)?), run) } else { Vec::new() };
     seals.extend(seals_of(expected, run));
     Ok((check_file(open()?, &shown, Some(run), seals), Some(run)))
 }
 
-fn read_expected(path: &Path) -> Result<Expected, Failure> {
+fn read_expected(path: &Path) -> Result<ExpectedSeals, Failure> {
     let expected = parse_seals(path, &read_text(path)?)?;
     if expected.is_empty() {
         return Err(Failure::usage(format!("`{}` has no seals in it", path.display()))
@@ -301,7 +313,7 @@ fn read_expected(path: &Path) -> Result<Expected, Failure> {
 }
 
 /// Reads the seals beside a file; a line that its writer did not finish vouches for nothing.
-fn read_beside(path: &Path) -> Result<Expected, Failure> {
+fn read_seals_file(path: &Path) -> Result<ExpectedSeals, Failure> {
     let text = read_text(path)?;
     let whole = text.rfind('\n').map_or("", |end| &text[..end]);
     parse_seals(path, whole)
@@ -312,8 +324,8 @@ fn read_text(path: &Path) -> Result<String, Failure> {
         .map_err(|error| Failure::usage(format!("cannot read `{}`: {error}", path.display())))
 }
 
-fn parse_seals(path: &Path, text: &str) -> Result<Expected, Failure> {
-    let mut expected = Expected::new();
+fn parse_seals(path: &Path, text: &str) -> Result<ExpectedSeals, Failure> {
+    let mut expected = ExpectedSeals::new();
     for (index, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
         let bad = |why: &str| {
             Failure::usage(format!("`{}` line {}: not a seal: {why}", path.display(), index + 1))
@@ -333,7 +345,7 @@ fn progress(total: usize) -> ProgressBar {
     bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
 }
 
-impl Finding {
+impl TranscriptCheck {
     fn human(&self) -> String {
         let name = visible(&self.name, Lines::Escape);
         match &self.outcome {

@@ -5,15 +5,15 @@ use serde_json::json;
 use steno_disk::Foreign;
 use steno_views::{Lines, visible};
 
-use super::Tally;
+use super::CheckCounts;
 use crate::commands::doctor::survey;
 use crate::output::Output;
 use crate::settings::Settings;
 
 /// Names everything in the store that belongs to another user than the store itself.
-pub fn verify_owners(settings: &Settings, as_json: bool, output: &mut Output) -> Tally {
+pub fn verify_owners(settings: &Settings, as_json: bool, output: &mut Output) -> CheckCounts {
     // A store that cannot be opened is told of by whoever needs more of it.
-    let Ok(Some(survey)) = survey(settings) else { return Tally::default() };
+    let Ok(Some(survey)) = survey(settings) else { return CheckCounts::default() };
     for Foreign { path, owner } in &survey.foreign {
         let path = path.to_string_lossy();
         if as_json {
@@ -26,5 +26,5 @@ pub fn verify_owners(settings: &Settings, as_json: bool, output: &mut Output) ->
             output.line(&format!("{bad}FOREIGN{bad:#}  {path}  {words}"));
         }
     }
-    Tally { good: 0, bad: survey.foreign.len() as u64 }
+    CheckCounts { good: 0, bad: survey.foreign.len() as u64 }
 }

@@ -10,7 +10,7 @@ use steno_recorder::evidence::{EvidenceCheck, EvidenceReport, Holder, WrongEvide
 use steno_vault::Vault;
 use steno_views::{Lines, count, visible};
 
-use super::Tally;
+use super::CheckCounts;
 use crate::failure::Failure;
 use crate::output::{Output, damaged};
 
@@ -30,10 +30,14 @@ pub fn take_spine(store: &Store, thread: &ThreadId, check: &mut EvidenceCheck) -
 
 /// Looks up what was taken, and says what came of it; returns how much is wrong. Where nothing names any evidence there is
 /// nothing to say.
-pub fn verify_positions(check: EvidenceCheck, as_json: bool, output: &mut Output) -> Result<Tally, Failure> {
+pub fn verify_positions(
+    check: EvidenceCheck,
+    as_json: bool,
+    output: &mut Output,
+) -> Result<CheckCounts, Failure> {
     let report = check.finish()?;
     if report.all == report.without {
-        return Ok(Tally::default());
+        return Ok(CheckCounts::default());
     }
     for wrong in &report.findings {
         if as_json {
@@ -47,7 +51,7 @@ pub fn verify_positions(check: EvidenceCheck, as_json: bool, output: &mut Output
     } else {
         output.line(&report_line(&report));
     }
-    Ok(Tally { good: report.found, bad: report.wrong })
+    Ok(CheckCounts { good: report.found, bad: report.wrong })
 }
 
 fn wrong_line(wrong: &WrongEvidence) -> String {

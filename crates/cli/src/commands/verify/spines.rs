@@ -13,18 +13,17 @@ use steno_model::{RunId, ThreadId};
 use steno_vault::Vault;
 use steno_views::{Lines, count, visible, with_causes};
 
-use super::Tally;
+use super::CheckCounts;
 use crate::failure::Failure;
-use crate::output::{self, Output, size};
-use crate::recording::follow::tell;
+use crate::output::{self, Output, notice, size};
 
 /// Says that the spines of runs which were asked for by themselves are not checked with them.
-pub fn tell_of_unchecked(library: &Library, runs: &[RunId]) -> Result<(), Failure> {
+pub fn notice_unchecked_spines(library: &Library, runs: &[RunId]) -> Result<(), Failure> {
     let relations = library.relations()?;
     let sessions: BTreeSet<RunId> =
         runs.iter().map(|run| relations.owner(*run)).chain(runs.iter().copied()).collect();
     for thread in library.spines()?.iter().filter(|thread| sessions.contains(&session_run(thread.as_str()))) {
-        tell(&format!(
+        notice(&format!(
             "the spine of {thread} was not checked: `steno spine validate {thread}` does that, and `steno verify` without a run"
         ));
     }
@@ -32,12 +31,12 @@ pub fn tell_of_unchecked(library: &Library, runs: &[RunId]) -> Result<(), Failur
 }
 
 /// Checks all spines of a store. What somebody is writing is checked as far as it is there.
-pub fn verify_spines(store: &Store, as_json: bool, output: &mut Output) -> Result<Tally, Failure> {
+pub fn verify_spines(store: &Store, as_json: bool, output: &mut Output) -> Result<CheckCounts, Failure> {
     let threads = store.spines()?;
     let bar = ProgressBar::with_draw_target(Some(threads.len() as u64), ProgressDrawTarget::stderr());
     let style = ProgressStyle::with_template("{bar:30} {pos}/{len} spines, {eta} left");
     bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
-    let mut tally = Tally::default();
+    let mut tally = CheckCounts::default();
     // Of these anything may be left, and nothing counts. A file of tombstones that cannot be read is told with the evidence.
     let forgotten = Vault::open(Arc::clone(store.disk())).spine_tombstones().unwrap_or_default();
     let is_going = |thread: &ThreadId| forgotten.iter().any(|one| one.is_of(thread) && !one.is_swept);

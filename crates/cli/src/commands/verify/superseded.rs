@@ -9,7 +9,7 @@ use steno_model::RunId;
 use crate::failure::Failure;
 
 /// Expected seals, sorted by the transcript that they are of.
-pub struct Sorted {
+pub struct SealsByTranscript {
     /// Those that the run's transcript has to match.
     pub current: Vec<Seal>,
     /// How many match one that was derived anew since.
@@ -19,8 +19,8 @@ pub struct Sorted {
 }
 
 /// Sorts the seals that are expected of a run.
-pub fn sort_seals(store: &Store, run: RunId, seals: Vec<Seal>) -> Result<Sorted, Failure> {
-    let mut sorted = Sorted { current: Vec::new(), superseded: 0, last: None };
+pub fn sort_seals(store: &Store, run: RunId, seals: Vec<Seal>) -> Result<SealsByTranscript, Failure> {
+    let mut sorted = SealsByTranscript { current: Vec::new(), superseded: 0, last: None };
     let kept = if seals.is_empty() { Vec::new() } else { store.superseded(run)? };
     for seal in seals {
         let mut found = None;

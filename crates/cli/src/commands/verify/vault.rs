@@ -8,13 +8,13 @@ use steno_journal::Store;
 use steno_vault::{Finding, Touched, Vault, Verified};
 use steno_views::{Lines, count, visible, with_causes};
 
-use super::Tally;
+use super::CheckCounts;
 use crate::failure::Failure;
 use crate::output::{Output, damaged, size};
 
 /// Checks the vault of a store; returns how many files there are and how many things are wrong. A store without a vault has
 /// nothing to check.
-pub fn verify_vault(store: &Store, as_json: bool, output: &mut Output) -> Result<Tally, Failure> {
+pub fn verify_vault(store: &Store, as_json: bool, output: &mut Output) -> Result<CheckCounts, Failure> {
     let vault = Vault::open(Arc::clone(store.disk()));
     let bar = ProgressBar::with_draw_target(Some(0), ProgressDrawTarget::stderr());
     let style = ProgressStyle::with_template("{bar:30} {bytes}/{total_bytes} of evidence");
@@ -25,7 +25,7 @@ pub fn verify_vault(store: &Store, as_json: bool, output: &mut Output) -> Result
     })?;
     bar.finish_and_clear();
     if verified.sources == 0 && verified.packs == 0 && verified.findings.is_empty() {
-        return Ok(Tally::default());
+        return Ok(CheckCounts::default());
     }
     for finding in &verified.findings {
         if as_json { output.json_line(&finding_json(finding)) } else { print_finding(finding, output) }
@@ -35,7 +35,7 @@ pub fn verify_vault(store: &Store, as_json: bool, output: &mut Output) -> Result
     } else {
         print_summary(&verified, output);
     }
-    Ok(Tally { good: verified.sources as u64, bad: verified.findings.len() as u64 })
+    Ok(CheckCounts { good: verified.sources as u64, bad: verified.findings.len() as u64 })
 }
 
 fn print_finding(finding: &Finding, output: &mut Output) {
