@@ -618,3 +618,26 @@ fn a_guessed_time_of_the_end_gives_way_to_that_of_the_last_fact() {
     let ended_at = session.turns[0].ended_at.as_ref().map(ToString::to_string);
     assert_eq!(ended_at.as_deref(), Some("2026-06-08T08:00:02Z"));
 }
+
+#[test]
+fn run_ids_do_not_decide_between_copies() {
+    let lines =
+        [turn("turn-0001", "t1"), json!(["step.completed", "", {"name": "warning", "kind": "system"}])];
+    let copy = |number: u32, last: &str| {
+        let mut run = run(number, "app-server", &lines);
+        let fork = format!("\"payload\":{{\"forked_from\":{{\"run_id\":\"{}\"}},", run_id(number + 10));
+        for event in &mut run.events {
+            let line = event.to_line().replace(":01Z", last);
+            let line = if line.contains("run.started") { line.replace("\"payload\":{", &fork) } else { line };
+            *event = ExchangeEvent::parse(line.trim_end().as_bytes()).unwrap();
+        }
+        run
+    };
+    let started = |first: u32, second: u32| {
+        let session = merge(run_id(9), vec![copy(first, ":01.1Z"), copy(second, ":01.2Z")], Content::Whole);
+        session.turns[0].started_at.clone()
+    };
+    for number in 3..20 {
+        assert_eq!(started(1, number), started(number, 1), "{number}");
+    }
+}
