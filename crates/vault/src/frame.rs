@@ -4,7 +4,7 @@
 //! stored, the sketch, the hash, the base's hash if the form has one, the CRC-32 of what is stored, and the CRC-32 of all
 //! that before. `docs/format/vault.md` is the normative text.
 
-use crate::cut::{SKETCH_LEN, Sketch};
+use crate::chunker::{SKETCH_LEN, Sketch};
 use crate::ids::ChunkHash;
 use crate::limits::CHUNK_BYTES_LIMIT;
 

@@ -62,10 +62,10 @@
 //! `sweep` delete, `gate` keeps those apart from who stores; `verify` checks, `usage` weighs. `docs/format/vault.md`
 //! describes all files for other programs.
 
-mod checked;
+mod checksum_lines;
+mod chunker;
 mod chunks;
 mod codec;
-mod cut;
 mod error;
 mod forget;
 mod frame;

@@ -7,7 +7,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 use steno_disk::{Disk, StorePath};
 
-use crate::checked::{read_lines, write_line};
+use crate::checksum_lines::{read_lines, write_line};
 use crate::error::Error;
 use crate::ids::{ChunkHash, SourceId};
 use crate::index::read_whole;

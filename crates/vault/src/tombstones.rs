@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use steno_disk::{Disk, replace_file};
 use steno_model::ThreadId;
 
-use crate::checked::{read_lines, write_line};
+use crate::checksum_lines::{read_lines, write_line};
 use crate::error::Error;
 use crate::ids::SourceId;
 use crate::index::read_whole;

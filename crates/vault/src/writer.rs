@@ -5,9 +5,9 @@ use std::sync::Arc;
 use serde_json::value::RawValue;
 use steno_disk::{DiskFile, LockGuard, append_all, replace_file, sync_file};
 
+use crate::chunker::{More, chunk_lengths};
 use crate::chunks::Hint;
 use crate::codec::Codec;
-use crate::cut::{More, chunk_lengths};
 use crate::error::Error;
 use crate::ids::SourceId;
 use crate::manifest::{Adapted, ChunkRef, Line, Manifest, MoreChunks, Sighting, SourceInfo, source_line};

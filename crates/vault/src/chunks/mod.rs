@@ -1,14 +1,14 @@
 //! All chunks: stored once, found by hash, compared with others, read back and checked.
 
-mod likeness;
+mod delta;
 mod state;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use steno_disk::{Disk, sync_file};
 
+use crate::chunker::sketch;
 use crate::codec::{self, Codec};
-use crate::cut::sketch;
 use crate::error::Error;
 use crate::frame::{Form, Header, Links};
 use crate::ids::ChunkHash;
@@ -18,10 +18,10 @@ use crate::manifest::ChunkRef;
 use crate::names::VaultFile;
 use crate::pack::check_in_place;
 
-use likeness::Chosen;
+use delta::Chosen;
 use state::{Added, State};
 
-pub(crate) use likeness::{Hint, pack_alone};
+pub(crate) use delta::{Hint, pack_alone};
 pub(crate) use state::Losses;
 
 /// How often places are learned anew before a chunk counts as missing: packs may be moved while somebody reads.

@@ -3,21 +3,21 @@
 //! Beside each pack that is closed lies a file with the headers of all that counts in it. It is derived: where it is
 //! missing, the pack is scanned, and what a manifest names counts.
 
-mod alike;
+mod sketches;
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
 use steno_disk::{Disk, StorePath, read_full, replace_file};
 
-use crate::cut::Sketch;
+use crate::chunker::Sketch;
 use crate::error::Error;
 use crate::frame::{Header, Links};
 use crate::ids::{ChunkHash, PackId};
 use crate::names::VaultFile;
 use crate::pack::{self, FIRST_FRAME, PackReader};
 
-use alike::Alikes;
+use sketches::Alikes;
 
 const MAGIC: [u8; 12] = *b"STENOIDX\x01\0\0\0";
 const SUM_BYTES: usize = 4;
@@ -252,7 +252,7 @@ mod tests {
     use crate::frame::Form;
 
     fn header(name: &[u8], form: Form) -> Header {
-        let sketch = crate::cut::sketch(&name.repeat(100));
+        let sketch = crate::chunker::sketch(&name.repeat(100));
         Header { hash: ChunkHash::of(name), form, chunk_len: 9, stored_len: 9, stored_sum: 0, sketch }
     }
 

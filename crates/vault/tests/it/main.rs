@@ -4,13 +4,13 @@
 
 mod crashes;
 mod faults;
-mod forgetting;
+mod forget;
 mod formats;
-mod keeping;
 mod kit;
 mod model;
 mod packs;
-mod rewriting;
+mod rewrite;
+mod round_trip;
 mod threads;
-mod verifying;
-mod weighing;
+mod usage;
+mod verify;

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, VecDeque};
 
 use super::Key;
-use crate::cut::Sketch;
+use crate::chunker::Sketch;
 
 /// How many chunks are remembered: the newest.
 pub(super) const ALIKE_LEN_MAX: usize = 64 * 1024;

@@ -1,8 +1,8 @@
 //! Which chunk a new one is compared with, and in which form it is the smallest.
 
 use super::{Chunks, Place};
+use crate::chunker::Sketch;
 use crate::codec::{self, Codec};
-use crate::cut::Sketch;
 use crate::error::Error;
 use crate::frame::{Form, HEADER_BYTES_MAX, Header, Links};
 use crate::ids::{ChunkHash, PackId};
