@@ -92,7 +92,7 @@ impl From<JournalError> for Failure {
 impl From<steno_vault::Error> for Failure {
     fn from(error: steno_vault::Error) -> Self {
         let exit = match &error {
-            steno_vault::Error::Held { .. } | steno_vault::Error::Busy { .. } => Exit::Held,
+            steno_vault::Error::Locked { .. } | steno_vault::Error::Busy { .. } => Exit::Held,
             steno_vault::Error::NoSuchSource { .. }
             | steno_vault::Error::Forgotten { .. }
             | steno_vault::Error::NoSuchBytes { .. }

@@ -1,6 +1,6 @@
-//! JSON lines that carry their checksum. What a crash leaves of a last line is told apart from damage.
+//! JSON lines with checksums. An incomplete last line, left by a crash, is distinguished from damage.
 
-/// What the checksum takes at the end of a line: `,"crc":"` and eight digits and `"}`.
+/// The length of the checksum at the end of a line: `,"crc":"`, eight digits and `"}`.
 const SUM_LEN: usize = 18;
 
 /// Writes an object as a line with its checksum.
@@ -10,12 +10,12 @@ pub(crate) fn write_line(object: &str, out: &mut String) {
     out.push_str(&format!("{text},\"crc\":\"{sum:08x}\"}}\n"));
 }
 
-/// Hands over the offset and the object of each line; returns how long the lines are that count.
+/// Passes the offset and the object of each line to `each`; returns the total length of the valid lines.
 ///
-/// A last line that was never finished is left out: it has no newline, or zeros in it where a power cut has taken bytes.
+/// An incomplete last line is ignored: it has no newline, or zeros where a power cut took bytes.
 ///
 /// # Errors
-/// What `each` says, or `bad` of the first line that is not what was written.
+/// The error of `each`, or `bad` for the first damaged line.
 pub(crate) fn read_lines<E>(
     bytes: &[u8],
     bad: impl Fn(u64, &'static str) -> E,
@@ -28,7 +28,7 @@ pub(crate) fn read_lines<E>(
             if is_unfinished(&bytes[offset..]) {
                 break;
             }
-            return Err(bad(offset as u64, "a line is not what was written"));
+            return Err(bad(offset as u64, "a line does not match its checksum"));
         };
         each(offset as u64, object)?;
         offset += line.len();
@@ -36,17 +36,17 @@ pub(crate) fn read_lines<E>(
     Ok(offset as u64)
 }
 
-/// Takes the checksum off a line; `None` when it does not match.
+/// Removes the checksum from a line; `None` when it does not match.
 fn checked(line: &[u8]) -> Option<String> {
     let line = str::from_utf8(line).ok()?;
     let (text, end) = line.split_at_checked(line.len().checked_sub(SUM_LEN)?)?;
     let sum = end.strip_prefix(",\"crc\":\"")?.strip_suffix("\"}")?;
-    // Compared as text: a digit in upper case is not what was written.
+    // Compared as text: the digits are always written in lower case.
     let matches = format!("{:08x}", crc32fast::hash(text.as_bytes())) == sum;
     matches.then(|| format!("{text}}}"))
 }
 
-/// Tells whether these can be the remains of a line that was being written.
+/// Tells whether these bytes can be the rest of a line that was being written.
 fn is_unfinished(rest: &[u8]) -> bool {
     let has_whole_line = || {
         let lines = rest.split_inclusive(|byte| *byte == b'\n');
@@ -56,7 +56,7 @@ fn is_unfinished(rest: &[u8]) -> bool {
         None => true,
         Some(_) if rest.contains(&0) => !has_whole_line(),
         Some((b'\n', _)) => false,
-        // All of a line and then something that is no newline: its end has changed.
+        // A whole line followed by something other than a newline: its end was changed.
         Some((_, before)) => !rest.contains(&b'\n') && checked(before).is_none(),
     }
 }
@@ -73,7 +73,7 @@ mod tests {
         text
     }
 
-    /// The objects and how long their lines are, or where a line is bad.
+    /// Returns the objects and the length of their lines, or the offset of a damaged line.
     fn read(bytes: &[u8]) -> Result<(Vec<String>, u64), u64> {
         let mut objects = Vec::new();
         let each = |_, object| {

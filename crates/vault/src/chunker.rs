@@ -1,7 +1,7 @@
-//! Where chunks end, and which chunks are alike.
+//! Chunk boundaries, and sketches that find similar chunks.
 //!
-//! Boundaries follow from the content, so the same bytes are cut alike wherever they stand. What is alike is told by
-//! sketches: a few numbers that two chunks share when most of their bytes are the same.
+//! Boundaries depend on the content, so equal bytes are cut into equal chunks wherever they are. A sketch is a few
+//! numbers; two chunks share most of them when most of their bytes are equal.
 
 use fastcdc::v2020::FastCDC;
 
@@ -10,32 +10,32 @@ use crate::limits::Limits;
 /// How many numbers a sketch has.
 pub(crate) const SKETCH_LEN: usize = 6;
 
-/// Numbers that similar chunks are likely to share.
+/// Numbers that similar chunks probably share.
 pub(crate) type Sketch = [u32; SKETCH_LEN];
 
-/// Whether bytes may follow those that are to be cut.
+/// Whether more bytes may follow the ones that are cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum More {
-    /// They may: the last chunk is left alone while it could grow.
-    MayCome,
-    /// They will not, or begin a chunk of their own.
-    WillNot,
+pub(crate) enum InputEnd {
+    /// More may follow: the last chunk is not cut while it could grow.
+    Open,
+    /// No more follow, or they begin a new chunk.
+    Closed,
 }
 
-/// Returns the lengths of the chunks that bytes are cut into, from their beginning.
-pub(crate) fn chunk_lengths(bytes: &[u8], more: More, limits: &Limits) -> Vec<usize> {
+/// Returns the lengths of the chunks of some bytes, from the beginning.
+pub(crate) fn chunk_lengths(bytes: &[u8], more: InputEnd, limits: &Limits) -> Vec<usize> {
     let longest = limits.chunk_bytes_max;
     let cuts = FastCDC::new(bytes, longest / 16, longest / 4, longest);
     let mut lengths: Vec<usize> = cuts.map(|chunk| chunk.length).collect();
-    if more == More::MayCome && lengths.last().is_some_and(|last| *last < longest) {
+    if more == InputEnd::Open && lengths.last().is_some_and(|last| *last < longest) {
         lengths.pop();
     }
     lengths
 }
 
-/// How many windows are looked at: those whose hash has these bits unset.
+/// Selects the windows that are sampled: those whose hash has these bits unset.
 const SAMPLED: u64 = 0x3f << 32;
-/// Each multiplies a window's hash into another order, whose greatest is one feature.
+/// Factors that permute the hashes of windows. The maximum under each permutation is one feature.
 const ORDERS: [u32; 2 * SKETCH_LEN] = [
     0x9e37_79b1,
     0x85eb_ca77,
@@ -51,11 +51,11 @@ const ORDERS: [u32; 2 * SKETCH_LEN] = [
     0x6c62_272f,
 ];
 
-/// Sketches a chunk.
+/// Computes the sketch of a chunk.
 ///
-/// Of all windows of some 40 bytes, a few are picked by their hash alone. In each of several orders the greatest of them
-/// is a feature, and two features make a number of the sketch: where few bytes differ, few windows do, and most features
-/// stay. The rolling hash forgets a byte after 64 others.
+/// Windows of about 40 bytes are sampled by their hash. Under each of several permutations, the greatest sampled hash
+/// is a feature, and two features make one number of the sketch. If few bytes differ, few windows differ and most
+/// features stay the same. The rolling hash drops a byte after 64 others.
 pub(crate) fn sketch(chunk: &[u8]) -> Sketch {
     let mut hash = 0_u64;
     let mut features = [0_u32; 2 * SKETCH_LEN];
@@ -77,7 +77,7 @@ pub(crate) fn sketch(chunk: &[u8]) -> Sketch {
     sketch
 }
 
-/// A number for each byte, as good as random and always the same.
+/// A pseudorandom number for each byte value.
 static GEAR: [u64; 256] = gear();
 
 const fn gear() -> [u64; 256] {
@@ -112,14 +112,14 @@ mod tests {
         bytes
     }
 
-    fn lengths(bytes: &[u8], more: More) -> Vec<usize> {
+    fn lengths(bytes: &[u8], more: InputEnd) -> Vec<usize> {
         chunk_lengths(bytes, more, &Limits::default())
     }
 
     #[test]
     fn chunks_cover_everything_and_keep_their_bounds() {
         let bytes = noise(3_000_000, 7);
-        let lengths = lengths(&bytes, More::WillNot);
+        let lengths = lengths(&bytes, InputEnd::Closed);
         assert_eq!(lengths.iter().sum::<usize>(), bytes.len());
         let (last, others) = lengths.split_last().unwrap();
         let longest = CHUNK_BYTES_LIMIT;
@@ -130,24 +130,24 @@ mod tests {
     #[test]
     fn bytes_that_come_in_pieces_are_cut_like_the_whole() {
         let bytes = noise(2_000_000, 11);
-        let whole = lengths(&bytes, More::WillNot);
+        let whole = lengths(&bytes, InputEnd::Closed);
         for step in [1_000, 70_000, 300_000, 999_999] {
             let (mut cut, mut start) = (Vec::new(), 0);
             for end in (0..bytes.len()).step_by(step).skip(1) {
-                for length in lengths(&bytes[start..end], More::MayCome) {
+                for length in lengths(&bytes[start..end], InputEnd::Open) {
                     cut.push(length);
                     start += length;
                 }
             }
-            cut.extend(lengths(&bytes[start..], More::WillNot));
+            cut.extend(lengths(&bytes[start..], InputEnd::Closed));
             assert_eq!(cut, whole, "in pieces of {step}");
         }
     }
 
     #[test]
     fn a_chunk_of_the_same_byte_is_as_long_as_may_be_and_nothing_makes_no_chunk() {
-        assert_eq!(lengths(&vec![7; 600_000], More::MayCome), [CHUNK_BYTES_LIMIT, CHUNK_BYTES_LIMIT]);
-        assert!(lengths(&[], More::WillNot).is_empty());
+        assert_eq!(lengths(&vec![7; 600_000], InputEnd::Open), [CHUNK_BYTES_LIMIT, CHUNK_BYTES_LIMIT]);
+        assert!(lengths(&[], InputEnd::Closed).is_empty());
     }
 
     #[test]

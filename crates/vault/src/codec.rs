@@ -1,11 +1,11 @@
-//! Chunks made small and made whole again, alone or as what differs from another.
+//! Compression of chunks, with or without a base.
 
 use zstd::zstd_safe::{self, CCtx, CParameter, DCtx};
 
-/// How hard zstd tries. Measured on real sessions: the next levels save two in a hundred and take half as long again.
+/// The compression level. Measured on real sessions, the next levels save 2 % and take half as long again.
 const LEVEL: i32 = 3;
 
-/// Compresses and remembers its buffers, which are large and made when they are first needed.
+/// Compresses and decompresses. Its buffers are large, so they are created on first use and reused.
 #[derive(Default)]
 pub(crate) struct Codec {
     compress: Option<CCtx<'static>>,
@@ -25,13 +25,14 @@ impl Codec {
         (packed.len() < chunk.len()).then_some(packed)
     }
 
-    /// Restores a compressed chunk of a known length; `None` when it is not that.
+    /// Decompresses a chunk of a known length; `None` when that fails or the length differs.
     pub(crate) fn unpack(&mut self, packed: &[u8], len: usize) -> Option<Vec<u8>> {
         let mut chunk = Vec::new();
         self.unpack_into(&mut chunk, packed, len).then_some(chunk)
     }
 
-    /// Restores a compressed chunk of a known length in place of what was in the buffer; false when it is not that.
+    /// Decompresses a chunk of a known length into a buffer, which is overwritten; false when that fails or the length
+    /// differs.
     pub(crate) fn unpack_into(&mut self, chunk: &mut Vec<u8>, packed: &[u8], len: usize) -> bool {
         chunk.clear();
         chunk.reserve_exact(len);
@@ -40,10 +41,10 @@ impl Codec {
     }
 }
 
-/// Compresses what of a chunk differs from a base.
+/// Compresses a chunk as a delta of a base.
 pub(crate) fn pack_against(base: &[u8], chunk: &[u8]) -> Option<Vec<u8>> {
     let mut packed = Vec::with_capacity(zstd_safe::compress_bound(chunk.len()));
-    // A context of its own: it borrows the base.
+    // A new context, because it borrows the base.
     let mut context = CCtx::create();
     set_level(&mut context);
     context.ref_prefix(base).ok()?;
@@ -51,7 +52,7 @@ pub(crate) fn pack_against(base: &[u8], chunk: &[u8]) -> Option<Vec<u8>> {
     Some(packed)
 }
 
-/// Restores a chunk of a known length from what differs from its base; `None` when it is not that.
+/// Restores a chunk of a known length from its delta and base; `None` when that fails or the length differs.
 pub(crate) fn unpack_against(base: &[u8], packed: &[u8], len: usize) -> Option<Vec<u8>> {
     let mut chunk = Vec::with_capacity(len);
     let mut context = DCtx::create();

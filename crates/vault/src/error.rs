@@ -1,4 +1,4 @@
-//! What can go wrong with evidence: one variant per thing that happened.
+//! Errors of the vault: one variant per kind of failure.
 
 use std::io;
 
@@ -6,35 +6,36 @@ use steno_disk::{NotRegular, StorePath};
 
 use crate::ids::{ChunkHash, SourceId};
 
-/// Why the vault did not do what it was asked.
+/// Why a call to the vault failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// Another process or thread writes to this source.
-    #[error("source {source_id} is held by another writer")]
-    Held {
+    #[error("source {source_id} is locked by another writer")]
+    Locked {
         /// The source.
         source_id: SourceId,
     },
-    /// The source was forgotten, and is not to be recorded again.
+    /// The source was forgotten and must not be recorded again.
     #[error("source {source_id} was forgotten")]
     Forgotten {
         /// The source.
         source_id: SourceId,
     },
-    /// A writer has failed before: what it holds is not safe, and it takes nothing more until it is opened again.
-    #[error("the writer of source {source_id} has failed and has to be opened again")]
+    /// The writer failed before. Its unsynced bytes are not safe, and it refuses everything until the source is opened
+    /// again.
+    #[error("the writer of source {source_id} failed earlier; open the source again")]
     Poisoned {
         /// The source.
         source_id: SourceId,
     },
-    /// The file was deleted or replaced under its writer.
+    /// The file was deleted or replaced while its writer had it open.
     #[error("`{path}` was deleted or replaced while it was being written")]
     Vanished {
         /// The file.
         path: StorePath,
     },
-    /// Somebody else is at it, and did not come to an end in time.
-    #[error("somebody else holds `{path}`")]
+    /// Another process holds the lock and did not release it in time.
+    #[error("`{path}` is locked by another process")]
     Busy {
         /// The lock.
         path: StorePath,
@@ -45,31 +46,31 @@ pub enum Error {
         /// The source.
         source_id: SourceId,
     },
-    /// There was no room. Nothing was changed, and the same may succeed later.
-    #[error("no room in `{path}`")]
+    /// There was no space left. Nothing was changed, and a retry may succeed.
+    #[error("no space left to write `{path}`")]
     NoRoom {
         /// The file.
         path: StorePath,
-        /// What the disk said.
+        /// The error of the disk.
         #[source]
         source: io::Error,
     },
-    /// A sync failed: what was written since the last one may be lost, and has to be written again elsewhere.
+    /// A sync failed. Everything written since the last sync may be lost and has to be written again to another file.
     #[error("`{path}` could not be synced")]
     NotSynced {
         /// The file.
         path: StorePath,
-        /// What the disk said.
+        /// The error of the disk.
         #[source]
         source: io::Error,
     },
-    /// No pack has a chunk that a manifest names.
+    /// A manifest names a chunk that no pack has.
     #[error("chunk {hash} is in no pack")]
     MissingChunk {
         /// The chunk.
         hash: ChunkHash,
     },
-    /// A chunk is not what it was.
+    /// A chunk is damaged.
     #[error("chunk {hash} in `{path}` at byte {offset} is damaged: {why}")]
     DamagedChunk {
         /// The chunk.
@@ -81,7 +82,7 @@ pub enum Error {
         /// What is wrong.
         why: &'static str,
     },
-    /// A file cannot be read as what it should be.
+    /// A file is damaged.
     #[error("`{path}` is damaged at byte {offset}: {why}")]
     Damaged {
         /// The file.
@@ -92,54 +93,54 @@ pub enum Error {
         why: &'static str,
     },
     /// A file was written by a newer version.
-    #[error("`{path}` has format version {found}; this program knows up to {known}")]
+    #[error("`{path}` has format version {found}; this program supports versions up to {known}")]
     TooNew {
         /// The file.
         path: StorePath,
         /// Its version.
         found: u64,
-        /// The newest that we know.
+        /// The newest version that this program supports.
         known: u64,
     },
-    /// The bytes that were asked for are not there.
+    /// The requested bytes do not exist.
     #[error("generation {generation} of source {source_id} has no bytes at {offset}")]
     NoSuchBytes {
         /// The source.
         source_id: SourceId,
         /// Which generation of it.
         generation: u32,
-        /// From where on they were asked for.
+        /// The offset of the first byte that was requested.
         offset: u64,
     },
-    /// There is something else where a file of ours should be.
-    #[error("`{path}` is {found}, not a regular file of ours")]
+    /// The path of one of our files has something else.
+    #[error("`{path}` is {found}, not a regular file")]
     NotRegular {
         /// Its path.
         path: StorePath,
         /// What it is.
         found: &'static str,
     },
-    /// The operating system refused.
+    /// The operating system reported an error.
     #[error("cannot {doing} `{path}`")]
     Io {
         /// What was tried, as a verb.
         doing: &'static str,
-        /// On what.
+        /// The path it was tried on.
         path: StorePath,
-        /// What the system said.
+        /// The error of the operating system.
         #[source]
         source: io::Error,
     },
 }
 
 impl Error {
-    /// Tells whether evidence is not what it was, or not there, which trying again does not change.
+    /// Tells whether evidence is damaged or missing. A retry does not help then.
     #[must_use]
     pub fn is_damage(&self) -> bool {
         matches!(self, Self::MissingChunk { .. } | Self::DamagedChunk { .. } | Self::Damaged { .. })
     }
 
-    /// Returns a function that names what was being done to a path.
+    /// Returns a function that adds the action and the path to an I/O error.
     pub(crate) fn io(doing: &'static str, path: &StorePath) -> impl FnOnce(io::Error) -> Self {
         let path = path.clone();
         move |source| match NotRegular::inside(&source) {
@@ -149,7 +150,7 @@ impl Error {
         }
     }
 
-    /// Tells whether nothing was changed, so that whoever asked may go on.
+    /// Tells whether nothing was changed, so that the caller can continue.
     pub(crate) fn changed_nothing(&self) -> bool {
         matches!(self, Self::NoRoom { .. } | Self::NoSuchBytes { .. })
     }

@@ -9,13 +9,13 @@ use steno_disk::{Disk, Identity, LockGuard, StorePath, sync_dir};
 use steno_model::ThreadId;
 
 use crate::error::Error;
-use crate::gate::Alone;
+use crate::gate::ExclusiveGate;
 use crate::ids::SourceId;
 use crate::name_hash::NameHash;
 use crate::names::{self, VaultFile};
-use crate::sweep::{self, Swept};
+use crate::sweep::{self, SweepReport};
 use crate::tail_file;
-use crate::tombstones::{LeftOut, Reason, SpineTombstone, Tombstone, Tombstones};
+use crate::tombstones::{Exclusion, Reason, SpineTombstone, Tombstone, Tombstones};
 use crate::vault::Vault;
 
 /// How often one tries to be alone before the sweep is left to somebody else.
@@ -23,7 +23,7 @@ const ALONE_TRIES: usize = 50;
 
 /// What is to be forgotten, all of it or nothing.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct ToForget<'a> {
+pub struct ForgetRequest<'a> {
     /// The sources.
     pub sources: &'a [SourceId],
     /// The threads whose spines go. Their files are for the caller to delete, who holds their locks.
@@ -36,18 +36,18 @@ pub struct ToForget<'a> {
 
 /// What forgetting came to.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Forgotten {
+pub struct ForgetReport {
     /// The tombstones of the sources, in the order in which they were named.
     pub tombstones: Vec<Tombstone>,
     /// What was swept; `None` when others relied on chunks all the time. What is left then goes with the next sweep.
-    pub swept: Option<Swept>,
+    pub swept: Option<SweepReport>,
 }
 
 /// The tombstones as they were last read, with the file that they were in.
 #[derive(Default)]
-pub(crate) struct Remembered(Mutex<Option<(Identity, Arc<Tombstones>)>>);
+pub(crate) struct TombstoneCache(Mutex<Option<(Identity, Arc<Tombstones>)>>);
 
-impl Remembered {
+impl TombstoneCache {
     /// Returns the tombstones, and reads them unless they are known.
     pub(crate) fn tombstones(&self, disk: &dyn Disk) -> Result<Arc<Tombstones>, Error> {
         let path = VaultFile::Tombstones.path();
@@ -71,16 +71,16 @@ impl Vault {
     /// Deletes sources for good: their manifests, their tails, and all chunks that nothing else uses. A tombstone stays
     /// of each, and a forgotten source is not written again.
     ///
-    /// Packs that running processes write are not touched; what is to go in them goes with a later sweep
+    /// Packs that running processes write are not affected; what is to go in them goes with a later sweep
     /// ([`Vault::sweep_if_needed`]), and [`Tombstone::is_swept`] tells when it has. A source that was forgotten before is
     /// fine.
     ///
     /// # Errors
-    /// [`Error::Held`] when a source has an owner and [`Error::NoSuchSource`] when there is none: nothing is forgotten
+    /// [`Error::Locked`] when a source has an owner and [`Error::NoSuchSource`] when there is none: nothing is forgotten
     /// then. [`Error::Busy`] when others forget something just now. After any other error, of a damaged manifest for
     /// one, sources that have a tombstone are gone, and the next sweep completes it.
-    pub fn forget(&self, sources: &[SourceId], why: Reason, now: &str) -> Result<Forgotten, Error> {
-        self.forget_all(ToForget { sources, ..ToForget::default() }, why, now)
+    pub fn forget(&self, sources: &[SourceId], why: Reason, now: &str) -> Result<ForgetReport, Error> {
+        self.forget_all(ForgetRequest { sources, ..ForgetRequest::default() }, why, now)
     }
 
     /// Deletes sources for good like [`Vault::forget`], and puts the tombstones of spines in place with theirs: whatever
@@ -88,8 +88,8 @@ impl Vault {
     ///
     /// # Errors
     /// As [`Vault::forget`].
-    pub fn forget_all(&self, what: ToForget<'_>, why: Reason, now: &str) -> Result<Forgotten, Error> {
-        let ToForget { sources, spines, names, runs } = what;
+    pub fn forget_all(&self, what: ForgetRequest<'_>, why: Reason, now: &str) -> Result<ForgetReport, Error> {
+        let ForgetRequest { sources, spines, names, runs } = what;
         let _changing = self.change_tombstones()?;
         let root = names::root();
         self.disk().make_dir(&root).map_err(Error::io("make", &root))?;
@@ -105,19 +105,19 @@ impl Vault {
             tombstones.add_spine(thread, why, now);
         }
         for name in names {
-            tombstones.leave_out(LeftOut { name: *name, time: now.to_owned(), why });
+            tombstones.leave_out(Exclusion { name: *name, time: now.to_owned(), why });
         }
         tombstones.runs_due.extend(runs);
         tombstones.write(&**self.disk())?;
         let is_nothing = sources.is_empty() && !tombstones.is_sweep_due();
         let swept = if is_nothing {
-            Some(Swept::default())
+            Some(SweepReport::default())
         } else {
             self.sweep_pending(&mut tombstones, ALONE_TRIES)?
         };
         let of =
             |source: &SourceId| tombstones.all.iter().find(|tombstone| tombstone.source == *source).cloned();
-        Ok(Forgotten { tombstones: sources.iter().filter_map(of).collect(), swept })
+        Ok(ForgetReport { tombstones: sources.iter().filter_map(of).collect(), swept })
     }
 
     /// Completes what was begun with forgetting; `None` when there is nothing to do, or others are in the way.
@@ -125,7 +125,7 @@ impl Vault {
     /// # Errors
     /// [`Error::Damaged`] when a manifest cannot be read, so that nobody can know which chunks it names, or what the
     /// system says.
-    pub fn sweep_if_needed(&self) -> Result<Option<Swept>, Error> {
+    pub fn sweep_if_needed(&self) -> Result<Option<SweepReport>, Error> {
         if !self.forgotten()?.is_sweep_due() {
             return Ok(None);
         }
@@ -148,7 +148,7 @@ impl Vault {
     /// Lists what was forgotten, oldest first.
     ///
     /// # Errors
-    /// [`Error::Damaged`], [`Error::TooNew`], or what the system says.
+    /// [`Error::Damaged`], [`Error::TooNew`], or an I/O error.
     pub fn tombstones(&self) -> Result<Vec<Tombstone>, Error> {
         Ok(self.forgotten()?.all.clone())
     }
@@ -187,7 +187,7 @@ impl Vault {
         self.disk().make_dir(&root).map_err(Error::io("make", &root))?;
         let mut tombstones = Tombstones::read(&**self.disk())?;
         for name in names {
-            tombstones.leave_out(LeftOut { name: *name, time: now.to_owned(), why });
+            tombstones.leave_out(Exclusion { name: *name, time: now.to_owned(), why });
         }
         tombstones.write(&**self.disk())
     }
@@ -287,7 +287,7 @@ impl Vault {
     fn lock_source(&self, source: SourceId) -> Result<Box<dyn LockGuard>, Error> {
         let path = VaultFile::SourceLock(source).path();
         let lock = self.disk().try_lock(&path).map_err(Error::io("lock", &path))?;
-        lock.ok_or(Error::Held { source_id: source })
+        lock.ok_or(Error::Locked { source_id: source })
     }
 
     /// Makes the tombstone of a source that is there.
@@ -309,7 +309,7 @@ impl Vault {
     }
 
     /// Deletes what belongs to forgotten sources alone, then all chunks that nothing names.
-    fn sweep_pending(&self, tombstones: &mut Tombstones, tries: usize) -> Result<Option<Swept>, Error> {
+    fn sweep_pending(&self, tombstones: &mut Tombstones, tries: usize) -> Result<Option<SweepReport>, Error> {
         let disk = &**self.disk();
         let pending: Vec<SourceId> = tombstones.pending().collect();
         for source in &pending {
@@ -326,7 +326,7 @@ impl Vault {
         }
         // Chunks in a pack of our own could not go either.
         self.close_pack()?;
-        let Some(alone) = Alone::take(disk, tries)? else { return Ok(None) };
+        let Some(alone) = ExclusiveGate::take(disk, tries)? else { return Ok(None) };
         let swept = sweep::sweep(self, &alone)?;
         if swept.packs_busy == 0 {
             tombstones.all.iter_mut().for_each(|tombstone| tombstone.is_swept = true);

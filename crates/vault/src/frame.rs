@@ -25,7 +25,7 @@ pub(crate) enum Form {
     /// Compressed.
     Packed,
     /// Compressed as what differs from another chunk, a link nearer to one that stands by itself.
-    Differing { base: ChunkHash, links: Links },
+    Delta { base: ChunkHash, links: Links },
 }
 
 /// How many other chunks have to be read to make one whole.
@@ -84,14 +84,14 @@ impl Header {
     pub(crate) fn links(&self) -> Links {
         match self.form {
             Form::Raw | Form::Packed => Links::NONE,
-            Form::Differing { links, .. } => links,
+            Form::Delta { links, .. } => links,
         }
     }
 
     /// Returns the chunk that this one is stored as different from, if it is.
     pub(crate) fn base(&self) -> Option<ChunkHash> {
         match self.form {
-            Form::Differing { base, .. } => Some(base),
+            Form::Delta { base, .. } => Some(base),
             Form::Raw | Form::Packed => None,
         }
     }
@@ -113,7 +113,7 @@ impl Header {
         let (form, base) = match self.form {
             Form::Raw => (0, None),
             Form::Packed => (1, None),
-            Form::Differing { base, links } => (1 + links.0, Some(base)),
+            Form::Delta { base, links } => (1 + links.0, Some(base)),
         };
         out.extend_from_slice(&MAGIC);
         out.extend_from_slice(&[form, 0, 0, 0]);
@@ -131,7 +131,7 @@ impl Header {
 
     /// Reads a header from the beginning of some bytes.
     pub(crate) fn read(bytes: &[u8]) -> Result<Self, BadHeader> {
-        let mut fields = Fields { bytes, at: 0 };
+        let mut fields = HeaderFields { bytes, at: 0 };
         if fields.take::<4>()? != MAGIC {
             return Err(BadHeader::Wrong);
         }
@@ -146,7 +146,7 @@ impl Header {
         let form = match form {
             0 => Form::Raw,
             1 => Form::Packed,
-            2 | 3 => Form::Differing { base: ChunkHash::from_bytes(fields.take()?), links: Links(form - 1) },
+            2 | 3 => Form::Delta { base: ChunkHash::from_bytes(fields.take()?), links: Links(form - 1) },
             _ => return Err(BadHeader::Wrong),
         };
         let stored_sum = fields.number()?;
@@ -160,12 +160,12 @@ impl Header {
 }
 
 /// Reads fields one after the other.
-struct Fields<'a> {
+struct HeaderFields<'a> {
     bytes: &'a [u8],
     at: usize,
 }
 
-impl Fields<'_> {
+impl HeaderFields<'_> {
     fn take<const LEN: usize>(&mut self) -> Result<[u8; LEN], BadHeader> {
         let field = self.bytes.get(self.at..self.at + LEN).ok_or(BadHeader::Cut)?;
         self.at += LEN;
@@ -188,7 +188,7 @@ mod tests {
 
     #[test]
     fn headers_are_read_as_they_were_written_and_no_other_way() {
-        let differing = |links| Form::Differing { base: ChunkHash::of(b"base"), links };
+        let differing = |links| Form::Delta { base: ChunkHash::of(b"base"), links };
         for form in [Form::Raw, Form::Packed, differing(Links(1)), differing(Links::MAX)] {
             let mut bytes = Vec::new();
             header(form).write(&mut bytes);

@@ -15,11 +15,11 @@ const BETWEEN_TRIES: Duration = Duration::from_millis(10);
 /// The lock, as one process has it.
 #[derive(Default)]
 pub(crate) struct Gate {
-    inside: Mutex<Inside>,
+    inside: Mutex<GateState>,
 }
 
 #[derive(Default)]
-struct Inside {
+struct GateState {
     count: usize,
     lock: Option<Box<dyn LockGuard>>,
     /// How often somebody has deleted, as far as we know.
@@ -28,18 +28,18 @@ struct Inside {
 
 /// Whether chunks were deleted since this process looked last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Since {
+pub(crate) enum IndexState {
     /// Everything is where it was.
-    Unchanged,
+    Current,
     /// What is known of places has to be learned anew.
-    Swept,
+    Stale,
 }
 
 impl Gate {
     /// Goes inside; waits while somebody deletes.
-    pub(crate) fn enter(&self, disk: &dyn Disk) -> Result<Since, Error> {
+    pub(crate) fn enter(&self, disk: &dyn Disk) -> Result<IndexState, Error> {
         let mut inside = self.inside();
-        let mut since = Since::Unchanged;
+        let mut since = IndexState::Current;
         if inside.count == 0 {
             let path = VaultFile::SweepLock.path();
             let lock = loop {
@@ -51,7 +51,7 @@ impl Gate {
             let sweeps = read_sweeps(&*lock)?;
             // Who comes for the first time may have looked at places before, and somebody may have swept since.
             if inside.sweeps.replace(sweeps) != Some(sweeps) {
-                since = Since::Swept;
+                since = IndexState::Stale;
             }
             inside.lock = Some(lock);
         }
@@ -68,15 +68,15 @@ impl Gate {
         }
     }
 
-    fn inside(&self) -> MutexGuard<'_, Inside> {
+    fn inside(&self) -> MutexGuard<'_, GateState> {
         self.inside.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// The lock, held by whoever moves or deletes chunks: nobody relies on one that no manifest names.
-pub(crate) struct Alone(Box<dyn LockGuard>);
+pub(crate) struct ExclusiveGate(Box<dyn LockGuard>);
 
-impl Alone {
+impl ExclusiveGate {
     /// Takes the lock; `None` when others were inside at each of so many tries.
     pub(crate) fn take(disk: &dyn Disk, tries: usize) -> Result<Option<Self>, Error> {
         Ok(try_lock(disk, &VaultFile::SweepLock.path(), tries)?.map(Self))

@@ -1,4 +1,4 @@
-//! Paths of the host as JSON: text where they are text, else an object with their bytes, so that none is lost.
+//! Paths on the host as JSON: a string if they are valid UTF-8, else an object with their bytes in hex.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
@@ -8,7 +8,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 #[derive(Serialize, Deserialize)]
 #[serde(untagged)]
-enum Written<'a> {
+enum PathJson<'a> {
     Text(std::borrow::Cow<'a, str>),
     Bytes { hex: String },
 }
@@ -16,18 +16,18 @@ enum Written<'a> {
 pub(crate) fn serialize<S: Serializer>(path: &Path, to: S) -> Result<S::Ok, S::Error> {
     let bytes = path.as_os_str().as_bytes();
     match str::from_utf8(bytes) {
-        Ok(text) => Written::Text(text.into()),
-        Err(_) => Written::Bytes { hex: hex_of(bytes) },
+        Ok(text) => PathJson::Text(text.into()),
+        Err(_) => PathJson::Bytes { hex: hex_of(bytes) },
     }
     .serialize(to)
 }
 
 pub(crate) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<PathBuf, D::Error> {
-    match Written::deserialize(from)? {
-        Written::Text(text) => Ok(PathBuf::from(text.into_owned())),
-        Written::Bytes { hex } => bytes_of(&hex)
+    match PathJson::deserialize(from)? {
+        PathJson::Text(text) => Ok(PathBuf::from(text.into_owned())),
+        PathJson::Bytes { hex } => bytes_of(&hex)
             .map(|bytes| PathBuf::from(OsString::from_vec(bytes)))
-            .ok_or_else(|| serde::de::Error::custom("no hexadecimal digits")),
+            .ok_or_else(|| serde::de::Error::custom("not hexadecimal digits")),
     }
 }
 
@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[derive(Serialize, Deserialize)]
-    struct Named {
+    struct PathHolder {
         #[serde(with = "super")]
         path: PathBuf,
     }
@@ -63,10 +63,10 @@ mod tests {
             (PathBuf::from("/a/ü \"x\""), r#"{"path":"/a/ü \"x\""}"#),
             (PathBuf::from(OsString::from_vec(b"/a/\xff".to_vec())), r#"{"path":{"hex":"2f612fff"}}"#),
         ] {
-            let written = serde_json::to_string(&Named { path: path.clone() }).unwrap();
+            let written = serde_json::to_string(&PathHolder { path: path.clone() }).unwrap();
             assert_eq!(written, json);
-            assert_eq!(serde_json::from_str::<Named>(&written).unwrap().path, path);
+            assert_eq!(serde_json::from_str::<PathHolder>(&written).unwrap().path, path);
         }
-        assert!(serde_json::from_str::<Named>(r#"{"path":{"hex":"2f6"}}"#).is_err());
+        assert!(serde_json::from_str::<PathHolder>(r#"{"path":{"hex":"2f6"}}"#).is_err());
     }
 }

@@ -103,7 +103,7 @@ pub struct PackId(Uuid);
 impl PackId {
     /// Makes an id that no other pack has.
     #[must_use]
-    pub fn chance() -> Self {
+    pub fn random() -> Self {
         Self(Uuid::new_v4())
     }
 
@@ -137,7 +137,7 @@ mod tests {
         let id = SourceId::derive(Path::new("x"), 0);
         assert_eq!(SourceId::parse(&id.to_string()), Some(id));
         assert_eq!(SourceId::parse(&id.to_string().to_uppercase()), None);
-        let pack = PackId::chance();
+        let pack = PackId::random();
         assert_eq!(PackId::parse(&pack.to_string()), Some(pack));
         let hash = ChunkHash::of(b"x");
         assert_eq!(ChunkHash::parse(&hash.to_string()), Some(hash));

@@ -1,12 +1,12 @@
-//! Evidence: agents' files byte for byte, every generation, each chunk stored once.
+//! Evidence: agents' files byte for byte, in every generation, with each chunk stored once.
 //!
-//! A **source** is one file of an agent through all its generations. Its one owner appends bytes as they come; what was
-//! committed is there after a power cut, and comes back as it was.
+//! A **source** is one file of an agent in all its generations. It has one owner at a time, which appends bytes as they
+//! arrive. Committed bytes survive a power cut and read back unchanged.
 //!
 //! ```
 //! use std::sync::Arc;
 //! use steno_disk::{Disk as _, RealDisk, StorePath};
-//! use steno_vault::{HostPath, Keep, Role, SourceId, SourceInfo, Vault};
+//! use steno_vault::{HostPath, Remainder, Role, SourceId, SourceInfo, Vault};
 //!
 //! # let dir = tempfile::tempdir()?;
 //! let disk = Arc::new(RealDisk::create(&dir.path().join("store"))?);
@@ -26,10 +26,10 @@
 //! };
 //! let mut writer = vault.write(source, &info, "2026-06-08T08:14:42Z")?;
 //! writer.append(b"{\"type\":\"user\"}\n")?;
-//! writer.commit(Keep::InTail)?;
+//! writer.commit(Remainder::InTail)?;
 //! writer.begin_generation("rewritten", "2026-06-08T09:00:00Z")?;
 //! writer.append(b"{}\n")?;
-//! writer.commit(Keep::InTail)?;
+//! writer.commit(Remainder::InTail)?;
 //!
 //! let manifest = vault.manifest(source)?.expect("it was just written");
 //! let mut first = Vec::new();
@@ -42,25 +42,34 @@
 //! ```
 //!
 //! # Model
-//! - **Chunks.** Bytes are cut where their content says, so that equal stretches are cut alike wherever they stand, and
+//! - **Chunks.** Bytes are cut at boundaries that depend on their content, so equal stretches give equal chunks. Each
+//!   chunk is stored once, under its BLAKE3 hash. A chunk that is similar to another is stored as a delta: a fork of a
+//!   session has a different id in every line and still takes almost no space.
 //!   each chunk is stored once under its BLAKE3 hash. One that is much like another is stored as what differs: a fork of a
 //!   session has another id in every line, and costs next to nothing.
-//! - **Packs** only grow. Each process writes its own, so that nobody waits; when it is closed, a file beside it says what
+//! - **Packs** only grow. Each process writes its own pack, so processes do not wait for each other. When a pack is
+//!   closed, an index file beside it lists the valid frames. In a pack whose process died, the chunks that manifests
+//!   name are valid.
 //!   counts in it. A pack whose process died counts as far as manifests name its chunks.
-//! - **Manifests** are JSON lines with checksums, one file a source: what it is, its generations, their chunks in order,
+//! - **Manifests** are JSON lines with checksums, one file per source: what the source is, its generations, their
+//!   chunks in order, and how far it was read and turned into events when its owner closed it.
 //!   and how far it was read and made into events when its owner let go of it.
-//! - **Tails.** The end of a source that makes no whole chunk yet is synced in a file of its own, and moves into a pack
+//! - **Tails.** The bytes at the end of a source that do not fill a chunk yet are synced in a separate file. They move
+//!   into a pack when there are enough of them.
 //!   when there is enough of it.
-//! - **Order of writing.** Chunk, sync, manifest, sync. So no manifest names what a power cut can take.
-//! - **Forgetting.** A tombstone is written, then everything is deleted that nothing else uses. Whoever opens the vault next
+//! - **Order of writing.** Chunk, sync, manifest, sync. A manifest therefore never names a chunk that a power cut can
+//!   lose.
+//! - **Forgetting.** A tombstone is written first. Then everything is deleted that nothing else uses. If that is
+//!   interrupted, the next process that opens the vault completes it. Tombstones of spines are in the same file, so a
+//!   session is forgotten in one step.
 //!   completes what was cut short. Tombstones of spines lie among them, so that a session is forgotten in one step.
 //!
 //! # Where to look
-//! `writer` is the way in and `vault` the way out. Between them: `cut` finds boundaries and likeness, `codec` compresses,
-//! `frame` and `pack` are how chunks lie on the disk, `index` knows where, `chunks` puts these together; `manifest` and
-//! `tail_file` are a source's own files. `settle` finds out what counts in packs of processes that died, `forget` and
-//! `sweep` delete, `gate` keeps those apart from who stores; `verify` checks, `usage` weighs. `docs/format/vault.md`
-//! describes all files for other programs.
+//! `writer` writes and `vault` reads. Between them: `chunker` finds boundaries and sketches chunks, `codec` compresses,
+//! `frame` and `pack` define how chunks are stored on disk, `index` knows where they are, and `chunks` combines these.
+//! `manifest` and `tail_file` are the files of one source. `settle` decides which frames are valid in packs of
+//! processes that died, `forget` and `sweep` delete, `gate` keeps sweeps and writers apart; `verify` checks, `usage`
+//! reports sizes. `docs/format/vault.md` describes all files for other programs.
 
 mod checksum_lines;
 mod chunker;
@@ -90,17 +99,17 @@ mod verify;
 mod writer;
 
 pub use error::Error;
-pub use forget::{Forgotten, ToForget};
+pub use forget::{ForgetReport, ForgetRequest};
 pub use ids::{ChunkHash, PackId, SourceId};
 pub use limits::Limits;
-pub use manifest::{Adapted, ChunkRef, Generation, HostPath, Manifest, Sighting, SourceInfo};
+pub use manifest::{AdapterProgress, ChunkRef, Generation, HostPath, Manifest, Sighting, SourceInfo};
 pub use name_hash::NameHash;
 pub use names::VaultFile;
-pub use restore::{RestoreError, Standing, is_being_restored};
+pub use restore::{RestoreError, RestoreTarget, is_being_restored};
 pub use role::Role;
-pub use sweep::Swept;
+pub use sweep::SweepReport;
 pub use tombstones::{Reason, SpineTombstone, Tombstone};
 pub use usage::{SourceUsage, Usage};
 pub use vault::Vault;
-pub use verify::{Finding, Progress, Touched, Verified};
-pub use writer::{Keep, SourceWriter};
+pub use verify::{AffectedSource, Finding, Progress, VerifyReport};
+pub use writer::{Remainder, SourceWriter};

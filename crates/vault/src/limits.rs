@@ -1,15 +1,15 @@
-//! How much comes together before the next step is taken. The defaults are what the format was weighed with.
+//! Sizes of chunks, packs and buffers. The defaults were chosen by measuring the format.
 
-/// How long the longest chunk is that can be read. Part of the format.
+/// The length of the longest chunk that can be read. Part of the format.
 pub(crate) const CHUNK_BYTES_LIMIT: usize = 256 * 1024;
 
-/// How long chunks and packs become. Vaults that differ in them read each other's files; they share fewer chunks.
+/// How long chunks and packs become. Vaults with different limits can read each other's files; they share fewer chunks.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// The longest chunk; the shortest has a sixteenth of it, unless the bytes end, and most have about a quarter. At
-    /// least 1 KiB and at most 256 KiB.
+    /// The maximum chunk length. The minimum is a sixteenth of it, except at the end of the bytes, and most chunks have
+    /// about a quarter of it. At least 1 KiB and at most 256 KiB.
     pub chunk_bytes_max: usize,
-    /// When a pack is as long as this, the next one is begun.
+    /// At this length a pack is closed and the next one is begun.
     pub pack_bytes_max: u64,
 }
 
@@ -20,19 +20,19 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// Returns these limits as far as chunks of such a length can be cut and read.
+    /// Returns these limits, clamped to what the format allows.
     pub(crate) fn within_format(mut self) -> Self {
         self.chunk_bytes_max = self.chunk_bytes_max.clamp(1024, CHUNK_BYTES_LIMIT) / 1024 * 1024;
         self
     }
 
-    /// Returns how many bytes of a source come together before they are cut, and how many of a pack before they are
-    /// written.
+    /// Returns how many bytes of a source are buffered before they are cut into chunks, and how many bytes of a pack
+    /// before they are written.
     pub(crate) fn waiting_bytes_max(&self) -> usize {
         4 * self.chunk_bytes_max
     }
 
-    /// Returns how long a tail may become, with what chunks have overtaken in it, before it is put in place anew.
+    /// Returns how long a tail file may become before it is rewritten. It may contain bytes that chunks already have.
     pub(crate) fn tail_bytes_max(&self) -> u64 {
         2 * self.waiting_bytes_max() as u64
     }

@@ -1,5 +1,5 @@
-//! The manifest of a source: what it is, which chunks each of its generations has, and how far it was read and
-//! understood. A file of JSON lines that only grows; each line carries its checksum.
+//! The manifest of a source: what the source is, which chunks each of its generations has, and how far it was read and
+//! turned into events. A file of JSON lines that only grows; each line carries its checksum.
 
 use std::path::PathBuf;
 
@@ -16,9 +16,9 @@ use crate::role::Role;
 
 /// The version of manifests that we write.
 const VERSION: u32 = 2;
-/// The version that had one time for both, see [`Sighting`].
+/// The version with a single time, see [`Sighting`].
 const VERSION_WITH_ONE_TIME: u32 = 1;
-/// What lines of the kinds that we know begin with.
+/// The beginnings of lines of known kinds.
 const KNOWN_KINDS: [&str; 4] = ["{\"source\":", "{\"generation\":", "{\"chunks\":", "{\"state\":"];
 
 /// What a source is.
@@ -29,71 +29,72 @@ pub struct SourceInfo {
     pub provider: Option<String>,
     /// What the file is to its session.
     pub role: Role,
-    /// The agent's home that it lies in, if any.
+    /// The agent's home that the file is in, if any.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub home: Option<HostPath>,
-    /// Where it lies.
+    /// The path of the file.
     pub path: HostPath,
-    /// What files of one session share.
+    /// The key that the files of one session share.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub session: Option<String>,
     /// The agent's name for the project.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub project: Option<String>,
-    /// Whether pieces of the file were left out, because they are of sessions that were excluded or forgotten.
+    /// Whether parts of the file were left out because they belong to excluded or forgotten sessions.
     #[serde(rename = "filtered", skip_serializing_if = "std::ops::Not::not", default)]
     pub is_filtered: bool,
 }
 
-/// A path of the host.
+/// A path on the host, outside the store.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct HostPath(#[serde(with = "crate::host_path")] pub PathBuf);
 
-/// How far a source was made into events.
+/// How far an adapter has turned a source into events.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Adapted {
-    /// Up to which generation.
+pub struct AdapterProgress {
+    /// The last generation that was read.
     pub generation: u32,
-    /// Up to where in it.
+    /// The offset in that generation.
     pub offset: u64,
-    /// By which adapter.
+    /// The name and version of the adapter.
     pub adapter: String,
-    /// The runs that the events are in, the session's own first.
+    /// The runs that contain the events, the session's own run first.
     pub runs: Vec<String>,
     /// The time of the first event.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub started: Option<String>,
 }
 
-/// When a file was looked at for the first time, as a source or as a generation of one.
+/// When a file was first seen, as a source or as a generation of one.
 ///
-/// Version 1 of the manifest had one time: that of the file for what is first, and that of our clock for what came later.
+/// Version 1 of the manifest had a single time: the file's time for the first generation, the clock's time for later
+/// ones.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sighting {
-    /// The time by our clock; `None` where version 1 has not kept it.
+    /// The time of the clock; `None` where version 1 did not record it.
     #[serde(serialize_with = "text_or_empty", deserialize_with = "unless_empty")]
     pub time: Option<String>,
-    /// When the file was last changed by its own account, which anybody can set; `None` where it is not known.
+    /// The modification time of the file, which anybody can set; `None` where it is not known.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub modified: Option<String>,
 }
 
 impl Sighting {
-    /// Returns the time of records that have none: the file's, as anybody reads it who reads the file.
+    /// Returns the time to use for records without one: the modification time if known, else the time of the clock.
     #[must_use]
     pub fn inferred_time(&self) -> Option<&str> {
         self.modified.as_deref().or(self.time.as_deref())
     }
 
-    /// Takes the one time of version 1 for the file's.
+    /// Reads the single time of version 1 as the modification time.
     fn of_file(self) -> Self {
         Self { time: None, modified: self.time }
     }
 }
 
-/// Writes a text also where there is none: version 1 has to find it, to see that this is a newer one.
-#[expect(clippy::ref_option, reason = "serde hands it over so")]
+/// Writes an empty text for `None`: a reader of version 1 requires the field, and then sees that the version is newer.
+#[expect(clippy::ref_option, reason = "serde passes it like this")]
 fn text_or_empty<S: Serializer>(text: &Option<String>, out: S) -> Result<S::Ok, S::Error> {
     out.serialize_str(text.as_deref().unwrap_or_default())
 }
@@ -119,23 +120,23 @@ pub struct ChunkRef {
     pub len: u32,
 }
 
-/// The content of a source between two rewritings.
+/// The content of a source between two rewrites.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Generation {
-    /// Why it is another than the one before.
+    /// Why this generation was begun.
     pub why: String,
     /// When it was first seen.
     pub since: Sighting,
-    /// Its bytes as far as they are cut.
+    /// Its chunks, in order, without the bytes in the tail.
     pub chunks: Vec<ChunkRef>,
-    /// How many bytes that is.
+    /// The total length of these chunks.
     pub len: u64,
-    /// From where on they came after the next generation had begun, if any did.
+    /// The offset of the first bytes that were found after the next generation had begun, if any.
     pub late_from: Option<u64>,
 }
 
 impl Generation {
-    /// Splits the chunks into those that came in time and those that came late.
+    /// Splits the chunks into those that were found in time and those that were found late.
     fn split(&self) -> (&[ChunkRef], &[ChunkRef]) {
         let (mut in_time, mut offset) = (0, 0);
         while in_time < self.chunks.len() && self.late_from.is_none_or(|late| offset < late) {
@@ -146,7 +147,7 @@ impl Generation {
     }
 }
 
-/// What the manifest of a source says.
+/// The content of a manifest.
 #[derive(Clone, Debug)]
 pub struct Manifest {
     /// The source.
@@ -157,24 +158,24 @@ pub struct Manifest {
     pub since: Sighting,
     /// Its generations, oldest first.
     pub generations: Vec<Generation>,
-    /// How far it was read, in the words of whoever reads it.
+    /// How far it was read, in the format of its reader.
     pub cursor: Option<Box<RawValue>>,
-    /// How far it was made into events.
-    pub adapted: Option<Adapted>,
-    /// When that was written down.
+    /// How far it was turned into events.
+    pub adapted: Option<AdapterProgress>,
+    /// When this state was saved.
     state_time: Option<String>,
     /// Lines of kinds that we do not know, kept as they are.
     pub(crate) unknown: Vec<String>,
     /// How many lines the file has.
     pub(crate) lines: usize,
-    /// How long the lines that count are.
+    /// The total length of the valid lines.
     pub(crate) good_len: u64,
 }
 
 /// A line of a manifest.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Line {
+pub(crate) enum ManifestLine {
     /// What the source is; the last one counts.
     Source {
         version: u32,
@@ -190,22 +191,22 @@ pub(crate) enum Line {
         since: Sighting,
         why: String,
     },
-    /// A generation goes on with these chunks.
+    /// More chunks of a generation.
     Chunks(MoreChunks),
-    /// How far the source was read and made into events, when its owner let go of it.
+    /// How far the source was read and turned into events, when its owner closed it.
     State {
         time: String,
-        /// What came last, so that both are safe or neither.
+        /// The last chunks, in the same line so that both become safe together.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         more: Option<MoreChunks>,
         #[serde(skip_serializing_if = "Option::is_none", default)]
         cursor: Option<Box<RawValue>>,
         #[serde(skip_serializing_if = "Option::is_none", default)]
-        adapted: Option<Adapted>,
+        adapted: Option<AdapterProgress>,
     },
 }
 
-/// The chunks that a generation goes on with.
+/// Chunks that are appended to a generation.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct MoreChunks {
     generation: u32,
@@ -220,11 +221,11 @@ impl MoreChunks {
     }
 }
 
-impl Line {
-    /// Reads a line of version 1 as one of today.
+impl ManifestLine {
+    /// Converts a line of version 1 to the current version.
     fn with_both_times(self) -> Self {
         match self {
-            // These are the generations that had the file's time.
+            // These generations had the modification time of the file.
             Self::Generation { number, since, why } if number == 0 || why == "damaged" => {
                 Self::Generation { number, since: since.of_file(), why }
             }
@@ -258,10 +259,10 @@ impl Manifest {
 
     /// Reads the manifest of a source; `None` when it has none.
     ///
-    /// A last line that was never finished is left out; whatever it said is in the tail still.
+    /// An incomplete last line is ignored; its bytes are still in the tail.
     ///
     /// # Errors
-    /// [`Error::Damaged`] when a line is not as it was, [`Error::TooNew`], or what the system says.
+    /// [`Error::Damaged`], [`Error::TooNew`], or an I/O error.
     pub(crate) fn read(disk: &dyn Disk, id: SourceId) -> Result<Option<Self>, Error> {
         let path = VaultFile::Manifest(id).path();
         match read_whole(disk, &path)? {
@@ -270,13 +271,13 @@ impl Manifest {
         }
     }
 
-    /// Reads what a source is, from a manifest that cannot be read as a whole.
+    /// Reads the source line of a manifest that cannot be read as a whole.
     pub(crate) fn read_info(disk: &dyn Disk, id: SourceId) -> Option<SourceInfo> {
         let bytes = read_whole(disk, &VaultFile::Manifest(id).path()).ok()??;
         let first = bytes.split_inclusive(|byte| *byte == b'\n').next()?;
         let mut info = None;
         let each = |_, text: String| {
-            if let Ok(Line::Source { info: found, .. }) = serde_json::from_str(&text) {
+            if let Ok(ManifestLine::Source { info: found, .. }) = serde_json::from_str(&text) {
                 info = Some(found);
             }
             Ok(())
@@ -290,22 +291,22 @@ impl Manifest {
         let mut has_one_time = false;
         let damaged = |offset, why| Error::Damaged { path: path.clone(), offset, why };
         let good_len = read_lines(bytes, damaged, |offset, text| {
-            let line = serde_json::from_str::<Line>(&text);
-            let line = if has_one_time { line.map(Line::with_both_times) } else { line };
+            let line = serde_json::from_str::<ManifestLine>(&text);
+            let line = if has_one_time { line.map(ManifestLine::with_both_times) } else { line };
             match (line, &mut manifest) {
-                (Ok(Line::Source { version, .. }), _) if version > VERSION => {
+                (Ok(ManifestLine::Source { version, .. }), _) if version > VERSION => {
                     let (found, known) = (version.into(), VERSION.into());
                     return Err(Error::TooNew { path: path.clone(), found, known });
                 }
-                (Ok(Line::Source { version, since, info }), manifest @ None) => {
+                (Ok(ManifestLine::Source { version, since, info }), manifest @ None) => {
                     has_one_time = version <= VERSION_WITH_ONE_TIME;
                     let since = if has_one_time { since.of_file() } else { since };
                     *manifest = Some(Self::new(id, info, since));
                 }
-                (_, None) => return Err(damaged(offset, "no source before it")),
+                (_, None) => return Err(damaged(offset, "there is no source line before it")),
                 (Ok(line), Some(manifest)) => manifest.take(line).map_err(|why| damaged(offset, why))?,
                 (Err(_), Some(_)) if KNOWN_KINDS.iter().any(|kind| text.starts_with(kind)) => {
-                    return Err(damaged(offset, "a line does not have the fields of its kind"));
+                    return Err(damaged(offset, "a line lacks the fields of its kind"));
                 }
                 (Err(_), Some(manifest)) => manifest.unknown.push(text),
             }
@@ -314,24 +315,24 @@ impl Manifest {
             }
             Ok(())
         })?;
-        // A manifest is put in place with its first lines, so one without any has lost them.
-        let mut manifest = manifest.ok_or_else(|| damaged(0, "it does not say what the source is"))?;
+        // A manifest is created with its first lines, so an empty one has lost them.
+        let mut manifest = manifest.ok_or_else(|| damaged(0, "it has no source line"))?;
         manifest.good_len = good_len;
         Ok(manifest)
     }
 
-    /// Takes what a line says.
-    pub(crate) fn take(&mut self, line: Line) -> Result<(), &'static str> {
+    /// Applies a line.
+    pub(crate) fn take(&mut self, line: ManifestLine) -> Result<(), &'static str> {
         match line {
-            Line::Source { version: _, since: _, info } => self.info = info,
-            Line::Generation { number, since, why } => {
+            ManifestLine::Source { version: _, since: _, info } => self.info = info,
+            ManifestLine::Generation { number, since, why } => {
                 if number as usize != self.generations.len() {
-                    return Err("a generation out of turn");
+                    return Err("a generation is out of order");
                 }
                 self.generations.push(Generation { why, since, ..Generation::default() });
             }
-            Line::Chunks(more) => self.take_chunks(more)?,
-            Line::State { time, more, cursor, adapted } => {
+            ManifestLine::Chunks(more) => self.take_chunks(more)?,
+            ManifestLine::State { time, more, cursor, adapted } => {
                 more.map_or(Ok(()), |more| self.take_chunks(more))?;
                 (self.cursor, self.adapted, self.state_time) = (cursor, adapted, Some(time));
             }
@@ -341,49 +342,50 @@ impl Manifest {
 
     fn take_chunks(&mut self, more: MoreChunks) -> Result<(), &'static str> {
         let is_late = (more.generation as usize) + 1 < self.generations.len();
-        let wanted = self.generations.get_mut(more.generation as usize).ok_or("no such generation")?;
+        let wanted =
+            self.generations.get_mut(more.generation as usize).ok_or("there is no such generation")?;
         if wanted.len != more.offset {
-            return Err("chunks out of turn");
+            return Err("chunks are out of order");
         }
         if is_late {
             wanted.late_from.get_or_insert(more.offset);
         }
         for (hash, len) in more.chunks {
-            let hash = ChunkHash::parse(&hash).ok_or("no hash of a chunk")?;
+            let hash = ChunkHash::parse(&hash).ok_or("it is not the hash of a chunk")?;
             wanted.chunks.push(ChunkRef { hash, len });
             wanted.len += u64::from(len);
         }
         Ok(())
     }
 
-    /// Returns the lines that say the same in as few words as possible.
+    /// Returns the manifest in as few lines as possible.
     pub(crate) fn to_lines(&self) -> String {
         let mut out = String::new();
         source_line(&self.info, &self.since).write(&mut out);
         for (number, generation) in (0..).zip(&self.generations) {
             let (since, why) = (generation.since.clone(), generation.why.clone());
-            Line::Generation { number, since, why }.write(&mut out);
+            ManifestLine::Generation { number, since, why }.write(&mut out);
             let (in_time, _) = generation.split();
             if !in_time.is_empty() {
-                Line::Chunks(MoreChunks::new(number, 0, in_time)).write(&mut out);
+                ManifestLine::Chunks(MoreChunks::new(number, 0, in_time)).write(&mut out);
             }
         }
-        // What came late is told by its place after the next generation.
+        // A late chunk is recognized by its line, which comes after that of the next generation.
         for (number, generation) in (0..).zip(&self.generations) {
             if let (_, late @ [_, ..]) = generation.split() {
                 let offset = generation.late_from.unwrap_or_default();
-                Line::Chunks(MoreChunks::new(number, offset, late)).write(&mut out);
+                ManifestLine::Chunks(MoreChunks::new(number, offset, late)).write(&mut out);
             }
         }
         self.unknown.iter().for_each(|object| write_line(object, &mut out));
         if let Some(time) = self.state_time.clone() {
             let (cursor, adapted) = (self.cursor.clone(), self.adapted.clone());
-            Line::State { time, more: None, cursor, adapted }.write(&mut out);
+            ManifestLine::State { time, more: None, cursor, adapted }.write(&mut out);
         }
         out
     }
 
-    /// Returns how many lines say more than once what the manifest says.
+    /// Returns how many lines could be saved by rewriting the manifest.
     pub(crate) fn spare_lines(&self) -> usize {
         self.lines.saturating_sub(2 + 2 * self.generations.len() + self.unknown.len())
     }
@@ -393,15 +395,15 @@ impl Manifest {
         self.generations.iter().flat_map(|generation| &generation.chunks)
     }
 
-    /// Returns the number of the generation that grows.
+    /// Returns the number of the last generation.
     #[must_use]
     pub fn generation_last(&self) -> Option<u32> {
         u32::try_from(self.generations.len()).ok()?.checked_sub(1)
     }
 }
 
-pub(crate) fn source_line(info: &SourceInfo, since: &Sighting) -> Line {
-    Line::Source { version: VERSION, since: since.clone(), info: info.clone() }
+pub(crate) fn source_line(info: &SourceInfo, since: &Sighting) -> ManifestLine {
+    ManifestLine::Source { version: VERSION, since: since.clone(), info: info.clone() }
 }
 
 #[cfg(test)]
@@ -451,7 +453,7 @@ mod tests {
             [manifest.since.clone()].into_iter().chain(generations).collect::<Vec<_>>()
         };
         assert_eq!(found(&manifest), want);
-        // Written anew, it says the same.
+        // After a rewrite the content is the same.
         let text = manifest.to_lines();
         assert!(text.starts_with(r#"{"source":{"version":2,"time":"","modified":"t0","role""#), "{text}");
         assert_eq!(found(&Manifest::parse(id, &path, text.as_bytes()).unwrap()), want);

@@ -1,4 +1,4 @@
-//! Hashes of names: how a tombstone knows again what was forgotten, without keeping what it was called.
+//! Hashes of names. A tombstone uses them to recognize what was forgotten, without storing its name.
 
 use std::fmt;
 use std::os::unix::ffi::OsStrExt as _;
@@ -15,7 +15,8 @@ const HASH_LEN: usize = 16;
 pub struct NameHash([u8; HASH_LEN]);
 
 impl NameHash {
-    /// Hashes the name of a session. A UUID at the end of the name is the whole name, wherever the session's files lie.
+    /// Hashes the name of a session. If the name ends in a UUID, only the UUID is hashed, so the directory of the
+    /// session's files does not matter.
     #[must_use]
     pub fn of_session(session: &str) -> Self {
         let id = session.rsplit('/').next().unwrap_or_default();
@@ -29,7 +30,7 @@ impl NameHash {
         Self::of("path", path.as_os_str().as_bytes())
     }
 
-    /// Hashes a line, or another piece, of a file that several sessions share. White space around it does not count.
+    /// Hashes a line, or another part, of a file that several sessions share. Surrounding white space is ignored.
     #[must_use]
     pub fn of_piece(piece: &[u8]) -> Self {
         Self::of("piece", piece.trim_ascii())
@@ -60,7 +61,7 @@ impl TryFrom<String> for NameHash {
     type Error = &'static str;
 
     fn try_from(text: String) -> Result<Self, Self::Error> {
-        const WRONG: &str = "a hash of a name has 32 lower-case hex digits";
+        const WRONG: &str = "the hash of a name must have 32 lower-case hex digits";
         let is_digit = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
         if text.len() != 2 * HASH_LEN || !text.bytes().all(is_digit) {
             return Err(WRONG);

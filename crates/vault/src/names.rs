@@ -1,4 +1,4 @@
-//! Names of the vault's files in a store: each is built and parsed here and nowhere else.
+//! Names of the vault's files in a store. All of them are built and parsed here.
 
 use steno_disk::StorePath;
 
@@ -9,21 +9,21 @@ use crate::ids::{PackId, SourceId};
 pub enum VaultFile {
     /// Chunks, one after the other.
     Pack(PackId),
-    /// What a closed pack holds; made from it, and made again when it is not there.
+    /// The index of a closed pack. Derived from the pack, and rebuilt when it is missing.
     PackIndex(PackId),
     /// What a source is, and which chunks each of its generations has.
     Manifest(SourceId),
-    /// The end of a growing source that has not been cut into chunks.
+    /// The end of a growing source that is not cut into chunks yet.
     Tail(SourceId),
-    /// What was forgotten.
+    /// The tombstones.
     Tombstones,
-    /// The lock that a pack's one writer holds.
+    /// The lock of the writer of a pack.
     PackLock(PackId),
-    /// The lock that a source's one owner holds.
+    /// The lock of the owner of a source.
     SourceLock(SourceId),
-    /// The lock of whoever changes what was forgotten.
+    /// The lock for changing the tombstones.
     TombstonesLock,
-    /// The lock that everyone shares who writes, and that whoever deletes holds alone.
+    /// The lock that writers share and a sweep takes exclusively.
     SweepLock,
 }
 
@@ -44,7 +44,7 @@ impl VaultFile {
         }
     }
 
-    /// Parses a path; `None` when it is no file of the vault.
+    /// Parses a path; `None` when it is not a file of the vault.
     #[must_use]
     pub fn parse(path: &str) -> Option<Self> {
         let (dir, name) = path.rsplit_once('/')?;
@@ -95,7 +95,7 @@ mod tests {
 
     #[test]
     fn names_round_trip_and_others_are_none() {
-        let (pack, source) = (PackId::chance(), SourceId::derive(Path::new("x"), 0));
+        let (pack, source) = (PackId::random(), SourceId::derive(Path::new("x"), 0));
         let files = [
             VaultFile::Pack(pack),
             VaultFile::PackIndex(pack),

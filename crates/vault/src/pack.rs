@@ -1,4 +1,4 @@
-//! Packs: files that chunks are appended to, each by one process, and read from by all.
+//! Packs: files with chunks. One process appends to a pack, all processes read it.
 
 use std::sync::Arc;
 
@@ -10,24 +10,24 @@ use crate::ids::PackId;
 use crate::limits::CHUNK_BYTES_LIMIT;
 use crate::names::VaultFile;
 
-/// What a pack begins with, before the version of its format and the CRC-32 of both.
+/// The magic at the beginning of a pack. The format version and the CRC-32 of both follow.
 const PACK_MAGIC: [u8; 8] = *b"STENOPAK";
 const PREAMBLE_BYTES: usize = 16;
-/// The version that we write. The first one had no chunks that differ from such as differ themselves.
+/// The version that we write. Version 1 had no deltas whose base is a delta.
 const PACK_VERSION: u32 = 2;
-/// Where the first frame begins.
+/// The offset of the first frame.
 pub(crate) const FIRST_FRAME: u64 = PREAMBLE_BYTES as u64;
-/// How much is read at a time to find frames.
+/// How many bytes are read at a time to find frames.
 const WINDOW_BYTES: usize = 64 * 1024;
-/// How much is read at a time to read all of them: several of the longest.
+/// How many bytes are read at a time to read all frames: several of the longest ones.
 const WALK_BYTES: usize = 16 * (CHUNK_BYTES_LIMIT + HEADER_BYTES_MAX);
 
-/// The one writer of a pack.
+/// The only writer of a pack.
 pub(crate) struct PackWriter {
     pub(crate) id: PackId,
     path: StorePath,
     file: Arc<dyn DiskFile>,
-    /// How long the file is.
+    /// The length of the file.
     written: u64,
     /// Frames that are not yet written.
     waiting: Vec<u8>,
@@ -37,10 +37,10 @@ pub(crate) struct PackWriter {
 impl PackWriter {
     /// Begins a pack.
     pub(crate) fn create(disk: &dyn Disk) -> Result<Self, Error> {
-        let id = PackId::chance();
+        let id = PackId::random();
         let lock_path = VaultFile::PackLock(id).path();
         let lock = disk.try_lock(&lock_path).map_err(Error::io("lock", &lock_path))?;
-        let lock = lock.expect("nobody else has a lock with a new name");
+        let lock = lock.expect("the name of the lock is new");
         let path = VaultFile::Pack(id).path();
         let file = disk.create(&path).map_err(Error::io("make", &path))?;
         let begun = append_all(&*file, &preamble(PACK_VERSION))
@@ -48,7 +48,7 @@ impl PackWriter {
             .and_then(|()| sync_file(&*file).map_err(Error::not_synced(&path)))
             .and_then(|()| sync_dir(disk, &path.dir()).map_err(Error::not_synced(&path)));
         if let Err(error) = begun {
-            // Whoever tries again while there is no room would leave one more file each time.
+            // Otherwise each retry on a full disk would leave one more file.
             disk.remove(&path).ok();
             disk.remove(&lock_path).ok();
             return Err(error);
@@ -66,7 +66,7 @@ impl PackWriter {
         self.waiting.len()
     }
 
-    /// Adds a frame; returns where it begins. It is not safe before [`PackWriter::flush`] and a sync.
+    /// Adds a frame; returns its offset. The frame is not safe before [`PackWriter::flush`] and a sync.
     pub(crate) fn add(&mut self, header: &Header, stored: &[u8]) -> u64 {
         let offset = self.len();
         header.write(&mut self.waiting);
@@ -74,10 +74,10 @@ impl PackWriter {
         offset
     }
 
-    /// Writes the frames that wait.
+    /// Writes the buffered frames.
     ///
-    /// When there is no room they wait still, and what was written of them is taken back. After any other failure the
-    /// pack is not to be used again.
+    /// When there is no space, they stay buffered and the partial write is undone. After any other failure the pack
+    /// must not be used again.
     pub(crate) fn flush(&mut self) -> Result<(), Error> {
         if self.waiting.is_empty() {
             return Ok(());
@@ -113,7 +113,7 @@ fn preamble(version: u32) -> [u8; PREAMBLE_BYTES] {
     bytes
 }
 
-/// Fails when the file at a path is no longer the one that was opened: what is written to it would be nobody's.
+/// Fails when the file at a path is no longer the one that was opened: bytes written to it would be lost.
 pub(crate) fn check_in_place(disk: &dyn Disk, path: &StorePath, file: &dyn DiskFile) -> Result<(), Error> {
     let there = disk.identity(path).map_err(Error::io("look at", path))?;
     let here = file.identity().map_err(Error::io("look at", path))?;
@@ -123,11 +123,11 @@ pub(crate) fn check_in_place(disk: &dyn Disk, path: &StorePath, file: &dyn DiskF
     }
 }
 
-/// A pack to read from.
+/// A pack that is open for reading.
 pub(crate) struct PackReader {
     pub(crate) path: StorePath,
     file: Arc<dyn DiskFile>,
-    /// Whether it begins as packs do.
+    /// Whether the preamble is valid.
     pub(crate) begins_well: bool,
 }
 
@@ -140,8 +140,8 @@ impl PackReader {
         let mut bytes = [0; PREAMBLE_BYTES];
         read_full(&*file, &mut bytes, 0).map_err(Error::io("read", &path))?;
         let version = u32::from_le_bytes(bytes[8..12].try_into().expect("it has four bytes"));
-        // A pack whose process died before its first sync may have anything here, and no frame that counts. Where the
-        // beginning alone is damaged, frames are what they are still.
+        // A pack whose process died before its first sync may have any bytes here and no valid frame. If only the
+        // preamble is damaged, the frames can still be read.
         let begins_well = bytes == preamble(version);
         if begins_well && version > PACK_VERSION {
             return Err(Error::TooNew { path, found: version.into(), known: PACK_VERSION.into() });
@@ -157,7 +157,7 @@ impl PackReader {
         Ok(bytes)
     }
 
-    /// Tells whether what is stored for a frame is what was written.
+    /// Tells whether the stored bytes of a frame match their checksum.
     pub(crate) fn is_whole(&self, offset: u64, header: &Header) -> Result<bool, Error> {
         let stored = self.bytes(offset + header.header_len() as u64, header.stored_len as usize)?;
         Ok(stored.len() == header.stored_len as usize && crc32fast::hash(&stored) == header.stored_sum)
@@ -168,7 +168,7 @@ impl PackReader {
         Ok(self.file.identity().map_err(Error::io("look at", &self.path))?.size_bytes)
     }
 
-    /// Hands over every frame's offset and header from `offset` on.
+    /// Passes the offset and header of every frame to `each`, beginning at `offset`.
     pub(crate) fn scan(&self, mut offset: u64, mut each: impl FnMut(u64, Header)) -> Result<(), Error> {
         let size = self.len()?;
         let mut window = Window::new(&*self.file, &self.path, WINDOW_BYTES);
@@ -179,7 +179,7 @@ impl PackReader {
         Ok(())
     }
 
-    /// Hands over every frame's offset, header and what is stored for it, and reads all of the pack once to do so.
+    /// Passes the offset, header and stored bytes of every frame to `each`. Reads the whole pack once.
     pub(crate) fn walk(
         &self,
         mut each: impl FnMut(u64, &Header, &[u8]) -> Result<(), Error>,
@@ -198,8 +198,7 @@ impl PackReader {
     }
 }
 
-/// A piece of a file that is kept while one goes through it: small frames come many to a read, and the bytes of large
-/// ones are passed over.
+/// A buffered part of a file. One read covers many small frames; the bytes of large frames are skipped.
 struct Window<'a> {
     file: &'a dyn DiskFile,
     path: &'a StorePath,
@@ -213,7 +212,7 @@ impl<'a> Window<'a> {
         Self { file, path, start: 0, len: 0, bytes: vec![0; size] }
     }
 
-    /// Finds the first frame at an offset or behind it.
+    /// Finds the first frame at or after an offset.
     fn next_frame(&mut self, offset: u64, size: u64) -> Result<Option<(u64, Header)>, Error> {
         let fits = |header: &Header| offset + header.frame_len() <= size;
         if let Some(header) = Header::read(self.at(offset, HEADER_BYTES_MAX)?).ok().filter(fits) {
@@ -229,16 +228,16 @@ impl<'a> Window<'a> {
             self.start = offset;
             self.len = read_full(self.file, &mut self.bytes, offset).map_err(Error::io("read", self.path))?;
         }
-        let at = usize::try_from(offset - self.start).expect("it lies inside of the window");
+        let at = usize::try_from(offset - self.start).expect("it is inside the window");
         Ok(&self.bytes[at..self.len.min(at + wanted)])
     }
 
-    /// Finds the next frame that is whole.
+    /// Finds the next valid frame.
     fn find_header(&mut self, mut offset: u64, size: u64) -> Result<Option<(u64, Header)>, Error> {
         while offset < size {
             let piece = self.at(offset, WINDOW_BYTES / 2)?;
             let Some(at) = piece.windows(MAGIC.len()).position(|window| window == MAGIC) else {
-                // The magic may stand across the piece's end.
+                // The magic may cross the end of the piece.
                 offset += (piece.len().saturating_sub(MAGIC.len() - 1)).max(1) as u64;
                 continue;
             };

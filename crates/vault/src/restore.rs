@@ -1,4 +1,4 @@
-//! Gives a source's bytes back as a file of the host.
+//! Restoring a source as a file on the host.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write as _};
@@ -12,69 +12,69 @@ use crate::error::Error;
 use crate::manifest::Manifest;
 use crate::vault::Vault;
 
-/// What stands where a source is to be restored.
+/// What exists at the path where a source is to be restored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Standing {
+pub enum RestoreTarget {
     /// Nothing.
-    Nothing,
-    /// A file with the same bytes.
+    Absent,
+    /// A file with the same content.
     Same,
-    /// Something else, which is never written over.
+    /// Something else. It is never overwritten.
     Different,
 }
 
-/// Why a source could not be given back.
+/// Why a source could not be restored.
 #[derive(Debug, thiserror::Error)]
 pub enum RestoreError {
-    /// The vault does not have it whole.
+    /// The vault cannot read it.
     #[error(transparent)]
     Vault(#[from] Error),
-    /// Something else stands there.
-    #[error("`{}` is there, and is not what would be restored", path.display())]
+    /// The path has something else.
+    #[error("`{}` exists and differs from the file to restore", path.display())]
     InTheWay {
-        /// Where.
+        /// The path.
         path: PathBuf,
     },
-    /// The system refused.
+    /// The operating system reported an error.
     #[error("cannot {doing} `{}`", path.display())]
     System {
         /// What was tried, as a verb.
         doing: &'static str,
-        /// On what.
+        /// The path it was tried on.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the operating system.
         #[source]
         source: io::Error,
     },
 }
 
 impl Vault {
-    /// Tells what stands at a path where a generation of a source is to be restored.
+    /// Tells what exists at a path where a generation of a source is to be restored.
     ///
     /// # Errors
-    /// What the vault or the system says.
-    pub fn standing_at(
+    /// Errors of the vault, or I/O errors.
+    pub fn restore_target(
         &self,
         manifest: &Manifest,
         generation: u32,
         path: &Path,
-    ) -> Result<Standing, RestoreError> {
+    ) -> Result<RestoreTarget, RestoreError> {
         let failed = |doing| {
             let path = path.to_owned();
             move |source| RestoreError::System { doing, path, source }
         };
         let about = match fs::symlink_metadata(path) {
             Ok(about) => about,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Standing::Nothing),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(RestoreTarget::Absent),
             Err(error) => return Err(failed("look at")(error)),
         };
         if !about.is_file() || about.len() != self.len(manifest, generation)? {
-            return Ok(Standing::Different);
+            return Ok(RestoreTarget::Different);
         }
         let mut file = match open_regular(path, Links::Refused) {
             Ok(file) => file,
-            // Something else took the path meanwhile.
-            Err(error) if NotRegular::inside(&error).is_some() => return Ok(Standing::Different),
+            // The path was replaced meanwhile.
+            Err(error) if NotRegular::inside(&error).is_some() => return Ok(RestoreTarget::Different),
             Err(error) => return Err(failed("open")(error)),
         };
         let mut found = Vec::new();
@@ -90,15 +90,16 @@ impl Vault {
         })?;
         match error {
             Some(error) => Err(failed("read")(error)),
-            None => Ok(if is_same { Standing::Same } else { Standing::Different }),
+            None => Ok(if is_same { RestoreTarget::Same } else { RestoreTarget::Different }),
         }
     }
 
-    /// Writes a generation of a source to a path where nothing stands, synced, with the time of now; directories above
-    /// it are made. Nothing is ever written over: whoever takes the path meanwhile keeps it.
+    /// Writes a generation of a source to a path that does not exist, and syncs it. Parent directories are created; the
+    /// modification time is the current time. Nothing is ever overwritten: a file that appears at the path meanwhile
+    /// stays.
     ///
     /// # Errors
-    /// [`RestoreError::InTheWay`], or what the vault or the system says; nothing is left behind then.
+    /// [`RestoreError::InTheWay`], an error of the vault, or an I/O error. The temporary file is removed then.
     pub fn restore(&self, manifest: &Manifest, generation: u32, path: &Path) -> Result<(), RestoreError> {
         let failed = |doing, path: &Path| {
             let path = path.to_owned();
@@ -141,10 +142,10 @@ impl Vault {
     }
 }
 
-/// What stands between a file's name and what makes the name of the one that is written beside it.
+/// The part of a temporary name between the name of the file and a random id.
 const BESIDE: &str = ".steno-";
 
-/// Names a file beside another that no agent takes for one of its own.
+/// Returns a temporary path beside a file that no agent takes for one of its own.
 fn temporary_beside(path: &Path) -> PathBuf {
     let mut name = std::ffi::OsString::from(".");
     name.push(path.file_name().unwrap_or_default());
@@ -152,8 +153,8 @@ fn temporary_beside(path: &Path) -> PathBuf {
     path.with_file_name(name)
 }
 
-/// Tells whether a file is one that is written beside the one that is given back. Until it has its name, and if whoever
-/// wrote it was killed, it lies among the agent's files and is none of them.
+/// Tells whether a file is the temporary file of a restore. A killed restore leaves it among the agent's files, and it
+/// must not be taken for one of them.
 #[must_use]
 pub fn is_being_restored(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy();

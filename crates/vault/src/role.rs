@@ -1,23 +1,23 @@
-//! What a file is to its session, in the words of manifests and tombstones.
+//! The role of a file in its session, as manifests and tombstones name it.
 
 use serde::{Deserialize, Serialize};
 
-/// What a file is to its session.
+/// The role of a file in its session.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "String", into = "String")]
 pub enum Role {
     /// The session's own record.
     Transcript,
-    /// Something else that belongs to it.
+    /// Another file that belongs to the session.
     Sidecar,
-    /// What belongs to no session.
+    /// A file that belongs to no single session.
     Shared,
-    /// A word that we do not know, kept as it is.
+    /// An unknown role, kept as it is.
     Other(String),
 }
 
 impl Role {
-    /// Returns the word that files have for it.
+    /// Returns the word that is stored in files.
     #[must_use]
     pub fn as_str(&self) -> &str {
         match self {

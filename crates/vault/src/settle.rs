@@ -1,7 +1,7 @@
-//! What becomes of packs whose process died: which chunks in them count is found out, and written beside them.
+//! Settling packs whose process died: decides which of their frames are valid, and writes the index file beside each.
 //!
-//! Only what manifests name was surely synced, and what that differs from. To be done while nobody relies on a chunk
-//! that no manifest names.
+//! Only the chunks that manifests name, and the bases of these, were synced for certain. Settling requires that no
+//! process relies on a chunk that no manifest names.
 
 use std::collections::{HashMap, HashSet};
 
@@ -14,26 +14,26 @@ use crate::index;
 use crate::names::VaultFile;
 use crate::pack::{self, FIRST_FRAME, PackReader};
 
-/// What a pack holds, by offset.
+/// The frames of a pack, with their offsets.
 pub(crate) type Frames = Vec<(u64, Header)>;
 
-/// The packs of a vault by what is known of them.
+/// The packs of a vault, by state.
 #[derive(Default)]
-pub(crate) struct Packs {
-    /// Closed, with a file beside each that says what counts.
+pub(crate) struct PackList {
+    /// Closed, with an index file.
     pub(crate) settled: Vec<PackId>,
-    /// Being written by a process that lives.
+    /// Being written by a running process.
     pub(crate) busy: Vec<PackId>,
     /// Left by processes that died.
     pub(crate) dead: Vec<PackId>,
 }
 
-impl Packs {
-    pub(crate) fn look(disk: &dyn Disk) -> Result<Self, Error> {
+impl PackList {
+    pub(crate) fn read(disk: &dyn Disk) -> Result<Self, Error> {
         let mut packs = Self::default();
         for pack in pack::list(disk)? {
             let lock_path = VaultFile::PackLock(pack).path();
-            // First the lock, then the file: whoever closes a pack does it the other way round.
+            // The lock first, then the file: closing a pack does it in the opposite order.
             let is_open = disk.is_locked(&lock_path).map_err(Error::io("look at", &lock_path))?;
             if is_open {
                 packs.busy.push(pack);
@@ -56,21 +56,21 @@ pub(crate) fn scan(disk: &dyn Disk, pack: PackId) -> Result<Frames, Error> {
     Ok(frames)
 }
 
-/// Writes the files beside packs whose process died; returns how many there were.
+/// Writes the index files of packs whose process died; returns how many there were.
 pub(crate) fn settle_packs(
     disk: &dyn Disk,
-    packs: &Packs,
+    packs: &PackList,
     named: &HashSet<ChunkHash>,
 ) -> Result<usize, Error> {
     if packs.dead.is_empty() {
         return Ok(0);
     }
     let mut settling =
-        Settling { named, counting: named.clone(), settled: HashMap::new(), unsettled: HashMap::new() };
-    let mut differing = Vec::new();
+        PackSettler { named, counting: named.clone(), settled: HashMap::new(), unsettled: HashMap::new() };
+    let mut deltas = Vec::new();
     for pack in &packs.settled {
         for (_, header) in index::read_file(disk, *pack)?.unwrap_or_default() {
-            differing.extend(header.base().map(|base| (header.hash, base)));
+            deltas.extend(header.base().map(|base| (header.hash, base)));
             settling.add_settled(&header);
         }
     }
@@ -84,35 +84,35 @@ pub(crate) fn settle_packs(
     for pack in &packs.dead {
         let frames = scan(disk, *pack)?;
         for (_, header) in &frames {
-            differing.extend(header.base().map(|base| (header.hash, base)));
+            deltas.extend(header.base().map(|base| (header.hash, base)));
             *settling.unsettled.entry(header.hash).or_default() += 1;
         }
         dead.push((*pack, frames));
     }
-    settling.count_bases(&differing);
+    settling.count_bases(&deltas);
     for (pack, frames) in dead {
         settling.settle(disk, pack, frames)?;
     }
     Ok(packs.dead.len())
 }
 
-struct Settling<'a> {
+struct PackSettler<'a> {
     named: &'a HashSet<ChunkHash>,
-    /// What manifests name, and what that differs from.
+    /// The chunks that manifests name, and the bases of these.
     counting: HashSet<ChunkHash>,
-    /// What settled packs have, and with how many links at least.
+    /// The chunks of settled packs, each with its smallest number of links.
     settled: HashMap<ChunkHash, Links>,
-    /// In how many places of other packs a chunk stands.
+    /// How many frames a chunk has in the other packs.
     unsettled: HashMap<ChunkHash, usize>,
 }
 
-impl Settling<'_> {
-    /// Adds what those that count differ from, and what that differs from in turn.
-    fn count_bases(&mut self, differing: &[(ChunkHash, ChunkHash)]) {
+impl PackSettler<'_> {
+    /// Adds the bases of all counting chunks, and the bases of those.
+    fn count_bases(&mut self, deltas: &[(ChunkHash, ChunkHash)]) {
         let mut len = 0;
         while len < self.counting.len() {
             len = self.counting.len();
-            for (hash, base) in differing {
+            for (hash, base) in deltas {
                 if self.counting.contains(hash) {
                     self.counting.insert(*base);
                 }
@@ -125,7 +125,7 @@ impl Settling<'_> {
         *fewest = header.links().min(*fewest);
     }
 
-    /// Tells whether a settled pack has the chunk in a form that is as good.
+    /// Tells whether a settled pack has the chunk with as few links.
     fn is_superfluous(&self, header: &Header) -> bool {
         self.settled.get(&header.hash).is_some_and(|fewest| *fewest <= header.links())
     }
@@ -141,8 +141,8 @@ impl Settling<'_> {
             }
             let stands_elsewhere = places > 1 || self.settled.contains_key(&header.hash);
             if stands_elsewhere || !self.named.contains(&header.hash) {
-                // A manifest may name it, or what differs from it, for the sake of another place: this one may never
-                // have been synced, and may be torn.
+                // A manifest may name this chunk, or a delta of it, because of another frame. This frame may never have
+                // been synced and may be incomplete.
                 let reader = PackReader::open(disk, pack)?;
                 if !reader.map_or(Ok(false), |reader| reader.is_whole(offset, &header))? {
                     continue;
@@ -162,8 +162,8 @@ impl Settling<'_> {
     }
 }
 
-/// Writes frames where they stand and syncs them. The cache may show what a failed sync has never brought to the disk,
-/// and a second sync by itself would not either.
+/// Writes frames again at their offsets and syncs them. After a failed sync the page cache may show bytes that never
+/// reached the disk, and a second sync alone would not write them.
 fn write_over_itself(disk: &dyn Disk, pack: PackId, frames: &Frames) -> Result<(), Error> {
     let path = VaultFile::Pack(pack).path();
     let Some(reader) = PackReader::open(disk, pack)? else { return Ok(()) };

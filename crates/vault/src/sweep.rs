@@ -1,7 +1,7 @@
 //! Deleting chunks that nothing names any more.
 //!
-//! Packs only grow; so one that holds something dead is written anew without it, and removed when the new one is safe.
-//! Nobody relies meanwhile on a chunk that no manifest names.
+//! Packs only grow, so a pack with dead frames is rewritten without them, and removed when the new pack is safe. During
+//! a sweep no process relies on a chunk that no manifest names.
 
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
@@ -12,33 +12,33 @@ use crate::chunks::pack_alone;
 use crate::codec::Codec;
 use crate::error::Error;
 use crate::frame::{Header, Links};
-use crate::gate::Alone;
+use crate::gate::ExclusiveGate;
 use crate::ids::{ChunkHash, PackId};
 use crate::index;
 use crate::names::{self, VaultFile};
 use crate::pack::{FIRST_FRAME, PackReader, PackWriter};
-use crate::settle::{Frames, Packs, scan, settle_packs};
+use crate::settle::{Frames, PackList, scan, settle_packs};
 use crate::vault::Vault;
 
-/// What a sweep did.
+/// The result of a sweep.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Swept {
-    /// How many packs are gone, with those that were written anew.
+pub struct SweepReport {
+    /// How many packs were removed, including those that were rewritten.
     pub packs_removed: usize,
-    /// How many packs were written anew without what was dead in them.
+    /// How many packs were rewritten without their dead frames.
     pub packs_rewritten: usize,
-    /// How many packs running processes write. What is dead in them, and what they differ from, stays until the next
-    /// sweep.
+    /// How many packs are being written by running processes. Dead frames in them, and the bases of their deltas, stay
+    /// until the next sweep.
     pub packs_busy: usize,
-    /// How many chunks are gone.
+    /// How many chunks were removed.
     pub chunks_removed: usize,
-    /// By how many bytes all packs together have become shorter.
+    /// How many bytes shorter all packs together have become.
     pub bytes_freed: u64,
 }
 
-/// Where the one frame of a chunk stands that is kept.
+/// The frame of a chunk that is kept.
 #[derive(Clone, Copy, PartialEq, Eq)]
-struct Home {
+struct FrameLocation {
     pack: PackId,
     offset: u64,
     header: Header,
@@ -48,57 +48,58 @@ struct Sweep<'a> {
     vault: &'a Vault,
     disk: &'a dyn Disk,
     codec: Codec,
-    /// What manifests name, and what busy packs need.
+    /// The chunks that manifests name or busy packs need.
     kept: HashSet<ChunkHash>,
-    homes: HashMap<ChunkHash, Home>,
-    swept: Swept,
+    locations: HashMap<ChunkHash, FrameLocation>,
+    swept: SweepReport,
     bytes_removed: u64,
     bytes_written: u64,
 }
 
-/// What has to be done with a pack.
+/// What a sweep does with a pack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Task {
-    /// Nothing in it is dead.
+enum PackTask {
+    /// Nothing: it has no dead frames.
     Leave,
-    /// Something is.
+    /// Rewrite it without its dead frames.
     Rewrite,
-    /// It has chunks whose base dies, perhaps in another pack, so that one has to stay until they are stored anew.
+    /// Rewrite it and store chunks again whose base is deleted. The base may be in another pack, which has to stay
+    /// until then.
     Rebase,
 }
 
-/// Deletes chunks that nothing names, and whatever else no process has a use for.
-pub(crate) fn sweep(vault: &Vault, alone: &Alone) -> Result<Swept, Error> {
+/// Deletes chunks that no manifest names, and files that crashes left.
+pub(crate) fn sweep(vault: &Vault, alone: &ExclusiveGate) -> Result<SweepReport, Error> {
     let disk = &**vault.disk();
     let named = vault.named_chunks()?;
     alone.announce()?;
-    let packs = Packs::look(disk)?;
+    let packs = PackList::read(disk)?;
     settle_packs(disk, &packs, &named)?;
-    vault.chunks().forget_places();
+    vault.chunks().forget_locations();
     let mut sweep = Sweep {
         vault,
         disk,
         codec: Codec::default(),
         kept: named,
-        homes: HashMap::new(),
-        swept: Swept { packs_busy: packs.busy.len(), ..Swept::default() },
+        locations: HashMap::new(),
+        swept: SweepReport { packs_busy: packs.busy.len(), ..SweepReport::default() },
         bytes_removed: 0,
         bytes_written: 0,
     };
     for pack in &packs.busy {
-        // Whether named or not: its process knows them, and may come to rely on them.
+        // Also if no manifest names them: the process knows them and may start to rely on them.
         sweep.kept.extend(scan(disk, *pack)?.iter().filter_map(|(_, header)| header.base()));
     }
     let closed: Vec<PackId> = packs.settled.into_iter().chain(packs.dead).collect();
     for pack in &closed {
-        sweep.find_homes(*pack)?;
+        sweep.choose_locations(*pack)?;
     }
     let mut tasks = Vec::new();
     for pack in &closed {
         tasks.push((*pack, sweep.task(*pack)?));
     }
     sweep.run(&tasks)?;
-    vault.chunks().forget_places();
+    vault.chunks().forget_locations();
     clean_up(disk)?;
     sweep.swept.bytes_freed = sweep.bytes_removed.saturating_sub(sweep.bytes_written);
     Ok(sweep.swept)
@@ -106,25 +107,26 @@ pub(crate) fn sweep(vault: &Vault, alone: &Alone) -> Result<Swept, Error> {
 
 impl Sweep<'_> {
     /// Chooses which frame of each chunk is kept.
-    fn find_homes(&mut self, pack: PackId) -> Result<(), Error> {
+    fn choose_locations(&mut self, pack: PackId) -> Result<(), Error> {
         for (offset, header) in self.frames(pack)? {
             if !self.kept.contains(&header.hash) {
                 continue;
             }
-            let home = Home { pack, offset, header };
-            let is_better = match self.homes.get(&header.hash).copied() {
+            let home = FrameLocation { pack, offset, header };
+            let is_better = match self.locations.get(&header.hash).copied() {
                 Some(other) => self.worth(home)? > self.worth(other)?,
                 None => true,
             };
             if is_better {
-                self.homes.insert(header.hash, home);
+                self.locations.insert(header.hash, home);
             }
         }
         Ok(())
     }
 
-    /// Rates a frame: what is damaged is no good, and what has fewer links can be what others differ from.
-    fn worth(&self, home: Home) -> Result<(bool, Reverse<Links>), Error> {
+    /// Rates a frame: an undamaged frame is better, and so is one with fewer links, because it can be the base of
+    /// others.
+    fn worth(&self, home: FrameLocation) -> Result<(bool, Reverse<Links>), Error> {
         let reader = PackReader::open(self.disk, home.pack)?;
         let is_whole = reader.map_or(Ok(false), |reader| reader.is_whole(home.offset, &home.header))?;
         Ok((is_whole, Reverse(home.header.links())))
@@ -135,50 +137,51 @@ impl Sweep<'_> {
     }
 
     fn is_live(&self, pack: PackId, offset: u64, header: &Header) -> bool {
-        self.homes.get(&header.hash).is_some_and(|home| (home.pack, home.offset) == (pack, offset))
+        self.locations.get(&header.hash).is_some_and(|home| (home.pack, home.offset) == (pack, offset))
     }
 
-    /// Tells whether a chunk is stored as different from one that dies.
+    /// Tells whether the base of a chunk is deleted.
     fn loses_base(&self, header: &Header) -> bool {
-        // One that loses its own base comes to stand by itself.
-        let stays = |base| self.homes.get(&base).is_some_and(|home| home.header.links() < header.links());
+        // A chunk that loses its base is stored again without one.
+        let stays = |base| self.locations.get(&base).is_some_and(|home| home.header.links() < header.links());
         header.base().is_some_and(|base| !stays(base))
     }
 
-    fn task(&self, pack: PackId) -> Result<Task, Error> {
-        let Some(reader) = PackReader::open(self.disk, pack)? else { return Ok(Task::Leave) };
+    fn task(&self, pack: PackId) -> Result<PackTask, Error> {
+        let Some(reader) = PackReader::open(self.disk, pack)? else { return Ok(PackTask::Leave) };
         let mut live_bytes = FIRST_FRAME;
-        let mut task = Task::Leave;
+        let mut task = PackTask::Leave;
         for (offset, header) in self.frames(pack)? {
             if self.is_live(pack, offset, &header) {
                 live_bytes += header.frame_len();
                 if self.loses_base(&header) {
-                    task = Task::Rebase;
+                    task = PackTask::Rebase;
                 }
             }
         }
         let has_dead_bytes = reader.len()? != live_bytes || live_bytes == FIRST_FRAME;
-        Ok(if task == Task::Leave && has_dead_bytes { Task::Rewrite } else { task })
+        Ok(if task == PackTask::Leave && has_dead_bytes { PackTask::Rewrite } else { task })
     }
 
-    fn run(&mut self, tasks: &[(PackId, Task)]) -> Result<(), Error> {
-        let of = |wanted: Task| tasks.iter().filter(move |(_, task)| *task == wanted).map(|(pack, _)| *pack);
-        // All of these before any is removed: each may hold what another one's chunks are made whole with.
-        for pack in of(Task::Rebase) {
+    fn run(&mut self, tasks: &[(PackId, PackTask)]) -> Result<(), Error> {
+        let of =
+            |wanted: PackTask| tasks.iter().filter(move |(_, task)| *task == wanted).map(|(pack, _)| *pack);
+        // Rewrite all of these before any is removed: each may have the base of another one's chunks.
+        for pack in of(PackTask::Rebase) {
             self.rewrite(pack)?;
         }
-        for pack in of(Task::Rebase) {
+        for pack in of(PackTask::Rebase) {
             self.remove(pack)?;
         }
-        // One after the other, so that it takes room for one pack only.
-        for pack in of(Task::Rewrite) {
+        // One after the other, so that it needs disk space for one pack only.
+        for pack in of(PackTask::Rewrite) {
             self.rewrite(pack)?;
             self.remove(pack)?;
         }
         Ok(())
     }
 
-    /// Puts what is live in a pack into a new one, safely.
+    /// Copies the live frames of a pack into a new one and syncs it.
     fn rewrite(&mut self, pack: PackId) -> Result<(), Error> {
         let frames = self.frames(pack)?;
         let all = frames.len();
@@ -193,7 +196,7 @@ impl Sweep<'_> {
         let new = writer.id;
         let written = self.copy(&live, &reader, &mut writer);
         if written.is_err() {
-            // Nobody knows it yet.
+            // No other process knows it yet.
             self.remove(new).ok();
         }
         let len = written?;
@@ -221,7 +224,7 @@ impl Sweep<'_> {
         Ok(writer.len())
     }
 
-    /// Stores a chunk by itself if what it differs from dies.
+    /// Encodes a chunk without a base if its base is deleted.
     fn stored_anew(&mut self, header: &Header) -> Option<(Header, Vec<u8>)> {
         if !self.loses_base(header) {
             return None;
@@ -233,13 +236,13 @@ impl Sweep<'_> {
         Some((Header { form, stored_len, stored_sum: crc32fast::hash(&stored), ..*header }, stored))
     }
 
-    /// Removes a pack and what belongs to it.
+    /// Removes a pack with its index and lock.
     fn remove(&mut self, pack: PackId) -> Result<(), Error> {
         if let Some(reader) = PackReader::open(self.disk, pack)? {
             self.bytes_removed += reader.len()?;
             self.swept.packs_removed += 1;
         }
-        // The pack last: what lies beside it would be nobody's otherwise.
+        // The pack goes after its index: an index without a pack would never be cleaned up.
         for file in [VaultFile::PackIndex(pack), VaultFile::Pack(pack), VaultFile::PackLock(pack)] {
             let path = file.path();
             self.disk.remove(&path).map_err(Error::io("delete", &path))?;
@@ -249,7 +252,7 @@ impl Sweep<'_> {
     }
 }
 
-/// Returns what is stored for a chunk as it is, also when it is damaged: what can be done about that is for others to say.
+/// Returns the stored bytes of a chunk unchanged, even if they are damaged: a sweep does not judge damage.
 fn stored_at(reader: &PackReader, offset: u64, header: &Header) -> Result<Vec<u8>, Error> {
     let len = header.stored_len as usize;
     let mut stored = reader.bytes(offset + header.header_len() as u64, len)?;
@@ -257,7 +260,7 @@ fn stored_at(reader: &PackReader, offset: u64, header: &Header) -> Result<Vec<u8
     Ok(stored)
 }
 
-/// Deletes what crashes have left in the vault's directories and no living process is at.
+/// Deletes files that crashes left in the vault's directories and no running process uses.
 fn clean_up(disk: &dyn Disk) -> Result<(), Error> {
     for dir in [names::root(), names::packs(), names::sources(), names::tails()] {
         let entries = disk.list(&dir).map_err(Error::io("list", &dir))?;
@@ -271,7 +274,7 @@ fn clean_up(disk: &dyn Disk) -> Result<(), Error> {
                 VaultFile::Tail(source) => {
                     (Some(VaultFile::SourceLock(source)), Some(VaultFile::Manifest(source)))
                 }
-                // Whoever sweeps holds its lock.
+                // The sweep holds the lock of this file.
                 VaultFile::Tombstones => (None, None),
                 VaultFile::PackLock(_)
                 | VaultFile::SourceLock(_)
@@ -291,7 +294,7 @@ fn clean_up(disk: &dyn Disk) -> Result<(), Error> {
                 disk.remove(&path).map_err(Error::io("delete", &path))?;
             }
         }
-        // Also when nothing was deleted here: whoever swept before may have died, or failed, before its last sync.
+        // Also when nothing was deleted here: an earlier sweep may have died or failed before its last sync.
         sync_dir(disk, &dir).map_err(Error::not_synced(&dir))?;
     }
     Ok(())

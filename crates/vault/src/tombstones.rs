@@ -93,7 +93,7 @@ impl SpineTombstone {
 
 /// That something is not recorded from now on: a session, a file, or a piece of a file that sessions share.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct LeftOut {
+pub struct Exclusion {
     /// What.
     pub name: NameHash,
     /// Since when.
@@ -104,13 +104,13 @@ pub struct LeftOut {
 
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Line {
+enum TombstoneLine {
     Tombstones {
         version: u32,
     },
     Forgotten(Tombstone),
     ForgottenSpine(SpineTombstone),
-    LeftOut(LeftOut),
+    LeftOut(Exclusion),
     /// Chunks that nothing uses are to be deleted: something was taken out of a source.
     SweepDue {
         since: String,
@@ -124,7 +124,7 @@ enum Line {
 /// A line of version 1, as far as it says more or something else.
 #[derive(Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum NamedLine {
+enum TombstoneLineV1 {
     Forgotten { session: Option<String>, time: String },
     ForgottenSpine { thread: String, time: String, swept: bool },
 }
@@ -134,7 +134,7 @@ enum NamedLine {
 pub(crate) struct Tombstones {
     pub(crate) all: Vec<Tombstone>,
     pub(crate) spines: Vec<SpineTombstone>,
-    pub(crate) left_out: Vec<LeftOut>,
+    pub(crate) left_out: Vec<Exclusion>,
     /// The same, to look up.
     names: HashSet<NameHash>,
     /// Since when chunks that nothing uses are to be deleted, if they are.
@@ -167,7 +167,7 @@ impl Tombstones {
     /// Reads the tombstones; there are none when there is no file.
     ///
     /// # Errors
-    /// [`Error::Damaged`], [`Error::TooNew`], or what the system says.
+    /// [`Error::Damaged`], [`Error::TooNew`], or an I/O error.
     pub(crate) fn read(disk: &dyn Disk) -> Result<Self, Error> {
         let path = VaultFile::Tombstones.path();
         let Some(bytes) = read_whole(disk, &path)? else { return Ok(Self::default()) };
@@ -178,16 +178,18 @@ impl Tombstones {
                 return Ok(());
             }
             match serde_json::from_str(&text) {
-                Ok(Line::Tombstones { version }) if version > VERSION => {
+                Ok(TombstoneLine::Tombstones { version }) if version > VERSION => {
                     let (found, known) = (version.into(), VERSION.into());
                     return Err(Error::TooNew { path: path.clone(), found, known });
                 }
-                Ok(Line::Tombstones { version }) => tombstones.has_names = version == VERSION_WITH_NAMES,
-                Ok(Line::Forgotten(tombstone)) => tombstones.all.push(tombstone),
-                Ok(Line::ForgottenSpine(tombstone)) => tombstones.spines.push(tombstone),
-                Ok(Line::LeftOut(left_out)) => tombstones.leave_out(left_out),
-                Ok(Line::SweepDue { since }) => tombstones.sweep_due = Some(since),
-                Ok(Line::RunDue { run }) => tombstones.runs_due.push(run),
+                Ok(TombstoneLine::Tombstones { version }) => {
+                    tombstones.has_names = version == VERSION_WITH_NAMES
+                }
+                Ok(TombstoneLine::Forgotten(tombstone)) => tombstones.all.push(tombstone),
+                Ok(TombstoneLine::ForgottenSpine(tombstone)) => tombstones.spines.push(tombstone),
+                Ok(TombstoneLine::LeftOut(left_out)) => tombstones.leave_out(left_out),
+                Ok(TombstoneLine::SweepDue { since }) => tombstones.sweep_due = Some(since),
+                Ok(TombstoneLine::RunDue { run }) => tombstones.runs_due.push(run),
                 // Taken for a kind that we do not know, it would let the source be recorded again.
                 Err(_) if KNOWN_KINDS.iter().any(|kind| text.starts_with(kind)) => {
                     return Err(damaged(offset, "a line does not have the fields of its kind"));
@@ -206,19 +208,21 @@ impl Tombstones {
     /// Takes a line of version 1, and of the names in it their hashes alone; says whether that was all of it.
     fn take_named(&mut self, text: &str) -> bool {
         match serde_json::from_str(text) {
-            Ok(NamedLine::Forgotten { session, time }) => {
+            Ok(TombstoneLineV1::Forgotten { session, time }) => {
                 if let Some(session) = session {
                     let name = NameHash::of_session(&session);
-                    self.leave_out(LeftOut { name, time, why: Reason::Unknown });
+                    self.leave_out(Exclusion { name, time, why: Reason::Unknown });
                 }
                 false
             }
-            Ok(NamedLine::ForgottenSpine { thread, time, swept }) if ThreadId::parse(&thread).is_ok() => {
+            Ok(TombstoneLineV1::ForgottenSpine { thread, time, swept })
+                if ThreadId::parse(&thread).is_ok() =>
+            {
                 let thread = NameHash::of_session(&thread);
                 self.spines.push(SpineTombstone { thread, time, why: Reason::Unknown, is_swept: swept });
                 true
             }
-            Ok(NamedLine::ForgottenSpine { .. }) | Err(_) => false,
+            Ok(TombstoneLineV1::ForgottenSpine { .. }) | Err(_) => false,
         }
     }
 
@@ -226,12 +230,13 @@ impl Tombstones {
     pub(crate) fn write(&self, disk: &dyn Disk) -> Result<(), Error> {
         let path = VaultFile::Tombstones.path();
         let mut text = String::new();
-        let lines = self.all.iter().cloned().map(Line::Forgotten);
-        let lines = lines.chain(self.spines.iter().cloned().map(Line::ForgottenSpine));
-        let lines = lines.chain(self.left_out.iter().cloned().map(Line::LeftOut));
-        let lines = lines.chain(self.sweep_due.iter().cloned().map(|since| Line::SweepDue { since }));
-        let lines = lines.chain(self.runs_due.iter().map(|run| Line::RunDue { run: *run }));
-        for line in std::iter::once(Line::Tombstones { version: VERSION }).chain(lines) {
+        let lines = self.all.iter().cloned().map(TombstoneLine::Forgotten);
+        let lines = lines.chain(self.spines.iter().cloned().map(TombstoneLine::ForgottenSpine));
+        let lines = lines.chain(self.left_out.iter().cloned().map(TombstoneLine::LeftOut));
+        let lines =
+            lines.chain(self.sweep_due.iter().cloned().map(|since| TombstoneLine::SweepDue { since }));
+        let lines = lines.chain(self.runs_due.iter().map(|run| TombstoneLine::RunDue { run: *run }));
+        for line in std::iter::once(TombstoneLine::Tombstones { version: VERSION }).chain(lines) {
             let object = serde_json::to_string(&line).expect("our own lines are strings and numbers");
             write_line(&object, &mut text);
         }
@@ -249,7 +254,7 @@ impl Tombstones {
     }
 
     /// Has something left out from now on.
-    pub(crate) fn leave_out(&mut self, left_out: LeftOut) {
+    pub(crate) fn leave_out(&mut self, left_out: Exclusion) {
         if self.names.insert(left_out.name) {
             self.left_out.push(left_out);
         }

@@ -1,4 +1,4 @@
-//! What the vault costs, and what it spares. Only headers and manifests are read.
+//! How much disk space the vault uses, and how much it saves. Reads only headers and manifests.
 
 use std::collections::HashMap;
 
@@ -13,32 +13,32 @@ use crate::settle::scan;
 use crate::tail_file;
 use crate::vault::Vault;
 
-/// What the vault costs.
+/// The disk usage of the vault.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
-    /// Each source, in the order of their ids.
+    /// The sources, ordered by id.
     pub sources: Vec<SourceUsage>,
     /// The bytes of all generations of all sources, as agents wrote them.
     pub bytes: u64,
     /// The bytes of all chunks that are needed, each counted once.
     pub chunk_bytes: u64,
-    /// What these take in packs, with all headers.
+    /// The space of these in packs, with all headers.
     pub stored_bytes: u64,
-    /// What manifests take.
+    /// The space of manifests.
     pub manifest_bytes: u64,
-    /// What tails take.
+    /// The space of tails.
     pub tail_bytes: u64,
-    /// What packs have beside what is needed: chunks that nobody names, or that stand twice, and what crashes have left.
+    /// The rest of the packs: chunks that no manifest names or that are stored twice, and bytes that crashes left.
     pub garbage_bytes: u64,
-    /// How many bytes are stored less because equal chunks are stored once.
+    /// How many bytes are saved because equal chunks are stored once.
     pub saved_by_sharing: u64,
-    /// How many bytes chunks are shorter that are stored as what differs from others.
-    pub saved_by_likeness: u64,
-    /// How many bytes the other chunks are shorter for being compressed.
+    /// How many bytes are saved by storing chunks as deltas.
+    pub saved_by_delta: u64,
+    /// How many bytes are saved by compressing the other chunks.
     pub saved_by_compression: u64,
 }
 
-/// What a source costs.
+/// The disk usage of a source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SourceUsage {
     /// The source.
@@ -47,59 +47,59 @@ pub struct SourceUsage {
     pub info: SourceInfo,
     /// How many generations it has.
     pub generations: usize,
-    /// How many bytes these have, those in its tail included.
+    /// How many bytes these have, including the tail.
     pub bytes: u64,
     /// The bytes of chunks that no other source needs.
     pub own_chunk_bytes: u64,
-    /// What these take in packs. So much, with manifest and tail, forgetting it would free, or less where others are
-    /// stored as different from them.
+    /// The space of these in packs. Forgetting the source frees this much, and its manifest and tail; or less, where
+    /// other chunks are deltas of these.
     pub own_stored_bytes: u64,
-    /// What its manifest and its tail take.
+    /// The space of its manifest and its tail.
     pub own_file_bytes: u64,
 }
 
-/// A chunk that somebody needs.
+/// A chunk that is in use.
 #[derive(Default)]
-struct Needed {
-    user: User,
+struct NeededChunk {
+    user: ChunkUser,
     len: u32,
     frame_len: u64,
-    saved: Saved,
+    saved: Saving,
     base: Option<ChunkHash>,
 }
 
-/// Who needs a chunk.
+/// Which sources use a chunk.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
-enum User {
-    /// Only what differs from it.
+enum ChunkUser {
+    /// None: only deltas of it.
     #[default]
-    Chunks,
+    ChunkTable,
     One(usize),
     Several,
 }
 
-/// What the form of a chunk spares.
+/// What is saved by the form of a chunk.
 #[derive(Clone, Copy, Default)]
-enum Saved {
-    /// It is not in any pack.
+enum Saving {
+    /// The chunk is not in any pack.
     #[default]
     Unknown,
-    ByLikeness(u64),
+    ByDelta(u64),
     ByCompression(u64),
 }
 
-type Chunks = HashMap<ChunkHash, Needed, foldhash::fast::FixedState>;
+type ChunkTable = HashMap<ChunkHash, NeededChunk, foldhash::fast::FixedState>;
 
 impl Vault {
-    /// Adds up what sources, chunks and files take.
+    /// Returns the disk usage of sources, chunks and files.
     ///
-    /// A source whose manifest cannot be read is left out; [`Vault::verify`] tells of it.
+    /// A source whose manifest cannot be read is left out; [`Vault::verify`] reports it.
     ///
     /// # Errors
-    /// What the system says.
+    /// I/O errors.
     pub fn usage(&self) -> Result<Usage, Error> {
         let mut usage = Usage::default();
-        let mut needed = Chunks::default();
+        let mut needed = ChunkTable::default();
         for source in self.sources()? {
             self.add_source(source, &mut usage, &mut needed)?;
         }
@@ -108,11 +108,11 @@ impl Vault {
             usage.chunk_bytes += u64::from(chunk.len);
             usage.stored_bytes += chunk.frame_len;
             match chunk.saved {
-                Saved::Unknown => {}
-                Saved::ByLikeness(bytes) => usage.saved_by_likeness += bytes,
-                Saved::ByCompression(bytes) => usage.saved_by_compression += bytes,
+                Saving::Unknown => {}
+                Saving::ByDelta(bytes) => usage.saved_by_delta += bytes,
+                Saving::ByCompression(bytes) => usage.saved_by_compression += bytes,
             }
-            if let User::One(number) = chunk.user {
+            if let ChunkUser::One(number) = chunk.user {
                 usage.sources[number].own_chunk_bytes += u64::from(chunk.len);
                 usage.sources[number].own_stored_bytes += chunk.frame_len;
             }
@@ -122,7 +122,7 @@ impl Vault {
         Ok(usage)
     }
 
-    fn add_source(&self, source: SourceId, usage: &mut Usage, needed: &mut Chunks) -> Result<(), Error> {
+    fn add_source(&self, source: SourceId, usage: &mut Usage, needed: &mut ChunkTable) -> Result<(), Error> {
         let tail = tail_file::read(&**self.disk(), source)?;
         let manifest = match self.manifest(source) {
             Ok(Some(manifest)) => manifest,
@@ -132,9 +132,11 @@ impl Vault {
         let number = usage.sources.len();
         for chunk in manifest.chunks() {
             let user = match needed.get(&chunk.hash) {
-                None => User::One(number),
-                Some(Needed { user: User::One(known), .. }) if *known == number => User::One(number),
-                Some(_) => User::Several,
+                None => ChunkUser::One(number),
+                Some(NeededChunk { user: ChunkUser::One(known), .. }) if *known == number => {
+                    ChunkUser::One(number)
+                }
+                Some(_) => ChunkUser::Several,
             };
             let known = needed.entry(chunk.hash).or_default();
             if known.len > 0 {
@@ -163,12 +165,12 @@ impl Vault {
         Ok(())
     }
 
-    /// Learns what needed chunks take, and what these need in turn; returns how many packs there are and how long.
-    fn add_packs(&self, needed: &mut Chunks) -> Result<(u64, u64), Error> {
+    /// Adds the stored sizes of needed chunks and their bases; returns the number of packs and their total length.
+    fn add_packs(&self, needed: &mut ChunkTable) -> Result<(u64, u64), Error> {
         let disk = &**self.disk();
         let (mut packs, mut pack_bytes) = (0, 0);
-        // Whether any of these is a base is known when all packs are.
-        let mut others = Chunks::default();
+        // Whether one of these is a base is known after all packs were read.
+        let mut others = ChunkTable::default();
         for pack in pack::list(disk)? {
             let path = VaultFile::Pack(pack).path();
             let size = disk.identity(&path).map_err(Error::io("look at", &path))?;
@@ -199,15 +201,15 @@ impl Vault {
     }
 }
 
-impl Needed {
+impl NeededChunk {
     fn take(&mut self, header: &Header) {
         let spared = u64::from(header.chunk_len).saturating_sub(u64::from(header.stored_len));
         self.len = header.chunk_len;
         self.frame_len = header.frame_len();
         self.base = header.base();
         self.saved = match header.form {
-            Form::Raw | Form::Packed => Saved::ByCompression(spared),
-            Form::Differing { .. } => Saved::ByLikeness(spared),
+            Form::Raw | Form::Packed => Saving::ByCompression(spared),
+            Form::Delta { .. } => Saving::ByDelta(spared),
         };
     }
 }

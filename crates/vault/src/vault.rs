@@ -1,20 +1,20 @@
-//! The vault as a whole.
+//! The vault of a store: opening it, reading from it, listing its sources.
 
 use std::collections::HashSet;
 use std::sync::Arc;
 
 use steno_disk::Disk;
 
-use crate::chunks::{Chunks, Losses};
+use crate::chunks::{ChunkStore, LossCount};
 use crate::codec::Codec;
 use crate::error::Error;
-use crate::forget::Remembered;
-use crate::gate::{Alone, Gate, Since};
+use crate::forget::TombstoneCache;
+use crate::gate::{ExclusiveGate, Gate, IndexState};
 use crate::ids::{ChunkHash, SourceId};
 use crate::limits::Limits;
 use crate::manifest::{Manifest, Sighting, SourceInfo};
 use crate::names::{self, VaultFile};
-use crate::settle::{Packs, settle_packs};
+use crate::settle::{PackList, settle_packs};
 use crate::tail_file;
 use crate::tombstones::Tombstones;
 use crate::writer::SourceWriter;
@@ -23,32 +23,32 @@ use crate::writer::SourceWriter;
 pub struct Vault {
     disk: Arc<dyn Disk>,
     limits: Limits,
-    chunks: Chunks,
+    chunks: ChunkStore,
     gate: Gate,
-    remembered: Remembered,
+    tombstone_cache: TombstoneCache,
 }
 
-/// Kept while a chunk is relied on that no manifest names yet.
-pub(crate) struct Entered {
+/// Holds off sweeps while a writer relies on chunks that no manifest names yet.
+pub(crate) struct SweepGuard {
     vault: Arc<Vault>,
-    losses: Losses,
+    losses: LossCount,
 }
 
-impl Entered {
-    /// Makes all chunks safe that were put since.
+impl SweepGuard {
+    /// Syncs all chunks that were put since the guard was taken.
     pub(crate) fn sync(&self) -> Result<(), Error> {
         self.vault.chunks.sync(self.losses)
     }
 }
 
-impl Drop for Entered {
+impl Drop for SweepGuard {
     fn drop(&mut self) {
         self.vault.gate.leave();
     }
 }
 
 impl Vault {
-    /// Opens the vault of a store to read.
+    /// Opens the vault of a store for reading.
     #[must_use]
     pub fn open(disk: Arc<dyn Disk>) -> Arc<Self> {
         Self::open_with(disk, Limits::default())
@@ -56,23 +56,29 @@ impl Vault {
 
     fn open_with(disk: Arc<dyn Disk>, limits: Limits) -> Arc<Self> {
         let limits = limits.within_format();
-        let chunks = Chunks::new(Arc::clone(&disk), limits);
-        Arc::new(Self { disk, limits, chunks, gate: Gate::default(), remembered: Remembered::default() })
+        let chunks = ChunkStore::new(Arc::clone(&disk), limits);
+        Arc::new(Self {
+            disk,
+            limits,
+            chunks,
+            gate: Gate::default(),
+            tombstone_cache: TombstoneCache::default(),
+        })
     }
 
-    /// Opens the vault of a store to write, makes what is missing of it, settles what processes have left that died, and
-    /// completes what one of them was forgetting.
+    /// Opens the vault of a store for writing. Creates missing directories, settles the packs of processes that died,
+    /// and completes an interrupted sweep.
     ///
     /// # Errors
-    /// What the system says.
+    /// I/O errors.
     pub fn create(disk: Arc<dyn Disk>) -> Result<Arc<Self>, Error> {
         Self::create_with(disk, Limits::default())
     }
 
-    /// Opens the vault of a store to write like [`Vault::create`], with other limits than the usual ones.
+    /// Opens the vault of a store for writing, like [`Vault::create`], with the given limits.
     ///
     /// # Errors
-    /// What the system says.
+    /// I/O errors.
     pub fn create_with(disk: Arc<dyn Disk>, limits: Limits) -> Result<Arc<Self>, Error> {
         for dir in [names::root(), names::packs(), names::sources(), names::tails()] {
             disk.make_dir(&dir).map_err(Error::io("make", &dir))?;
@@ -80,22 +86,22 @@ impl Vault {
         let vault = Self::open_with(disk, limits);
         let tidied = vault.settle().and_then(|()| vault.hash_names());
         match tidied.and_then(|()| vault.sweep_if_needed().map(|_| ())) {
-            // What is unsettled can be read all the same, and the next one who comes tries again.
+            // Unsettled packs can be read all the same, and the next process tries again.
             Err(error @ (Error::Damaged { .. } | Error::TooNew { .. } | Error::NoRoom { .. })) => {
-                tracing::warn!(%error, "what processes have left that died stays as it is");
+                tracing::warn!(%error, "could not clean up after processes that died");
             }
             tidied => tidied?,
         }
         Ok(vault)
     }
 
-    /// Settles the packs of processes that died, unless somebody relies on chunks just now.
+    /// Settles the packs of processes that died, unless another process relies on chunks right now.
     fn settle(&self) -> Result<(), Error> {
-        if Packs::look(&*self.disk)?.dead.is_empty() {
+        if PackList::read(&*self.disk)?.dead.is_empty() {
             return Ok(());
         }
-        let Some(alone) = Alone::take(&*self.disk, 1)? else { return Ok(()) };
-        let packs = Packs::look(&*self.disk)?;
+        let Some(alone) = ExclusiveGate::take(&*self.disk, 1)? else { return Ok(()) };
+        let packs = PackList::read(&*self.disk)?;
         let named = self.named_chunks()?;
         alone.announce()?;
         settle_packs(&*self.disk, &packs, &named)?;
@@ -110,25 +116,25 @@ impl Vault {
         &self.disk
     }
 
-    pub(crate) fn chunks(&self) -> &Chunks {
+    pub(crate) fn chunks(&self) -> &ChunkStore {
         &self.chunks
     }
 
     pub(crate) fn forgotten(&self) -> Result<Arc<Tombstones>, Error> {
-        self.remembered.tombstones(&*self.disk)
+        self.tombstone_cache.tombstones(&*self.disk)
     }
 
-    pub(crate) fn enter(self: &Arc<Self>) -> Result<Entered, Error> {
-        if self.gate.enter(&*self.disk)? == Since::Swept {
-            self.chunks.forget_places();
+    pub(crate) fn enter(self: &Arc<Self>) -> Result<SweepGuard, Error> {
+        if self.gate.enter(&*self.disk)? == IndexState::Stale {
+            self.chunks.forget_locations();
         }
-        Ok(Entered { vault: Arc::clone(self), losses: self.chunks.losses() })
+        Ok(SweepGuard { vault: Arc::clone(self), losses: self.chunks.losses() })
     }
 
     /// Lists the sources, in the order of their ids.
     ///
     /// # Errors
-    /// What the system says.
+    /// I/O errors.
     pub fn sources(&self) -> Result<Vec<SourceId>, Error> {
         let dir = names::sources();
         let names = self.disk.list(&dir).map_err(Error::io("list", &dir))?;
@@ -144,16 +150,16 @@ impl Vault {
     /// Reads the manifest of a source; `None` when it has none.
     ///
     /// # Errors
-    /// [`Error::Damaged`] when it is not as it was, [`Error::TooNew`], or what the system says.
+    /// [`Error::Damaged`], [`Error::TooNew`], or an I/O error.
     pub fn manifest(&self, source: SourceId) -> Result<Option<Manifest>, Error> {
         Manifest::read(&*self.disk, source)
     }
 
-    /// Opens a source to write, which makes the caller its one owner.
+    /// Opens a source for writing. The caller becomes its only owner.
     ///
     /// # Errors
-    /// [`Error::Held`] when it has another owner, [`Error::Forgotten`] when it was forgotten, [`Error::Damaged`], or what
-    /// the system says.
+    /// [`Error::Locked`] when it has another owner, [`Error::Forgotten`] when it was forgotten, [`Error::Damaged`], or
+    /// an I/O error.
     pub fn write(
         self: &Arc<Self>,
         source: SourceId,
@@ -163,14 +169,14 @@ impl Vault {
         SourceWriter::open(Arc::clone(self), source, info, &seen.into())
     }
 
-    /// Hands over the bytes of a generation from an offset on, piece by piece, until there are no more or `each` says no.
+    /// Passes the bytes of a generation to `each`, beginning at an offset, until the end or until `each` returns false.
     ///
-    /// What was added since the manifest was read may come too.
+    /// Bytes that were added after the manifest was read may be included.
     ///
     /// # Errors
-    /// [`Error::MissingChunk`], [`Error::DamagedChunk`] or [`Error::Damaged`] when they are not all there,
-    /// [`Error::Forgotten`] when the source went meanwhile, or what the system says. What comes before has been handed
-    /// over then.
+    /// [`Error::MissingChunk`], [`Error::DamagedChunk`] or [`Error::Damaged`] when bytes are missing,
+    /// [`Error::Forgotten`] when the source was forgotten meanwhile, or an I/O error. The bytes before that have been
+    /// passed on.
     pub fn read(
         &self,
         manifest: &Manifest,
@@ -213,9 +219,9 @@ impl Vault {
         }
     }
 
-    /// Reads a manifest again; `None` when it is the same.
+    /// Reads a manifest again; `None` when it did not change.
     ///
-    /// One that was there and is gone was forgotten, and its tail with it: what is left is not all there was.
+    /// A manifest that disappeared was forgotten, and its tail with it: the bytes that are left are not complete.
     fn manifest_if_changed(&self, known: &Manifest) -> Result<Option<Manifest>, Error> {
         let path = VaultFile::Manifest(known.id).path();
         let identity = self.disk.identity(&path).map_err(Error::io("look at", &path))?;
@@ -229,10 +235,10 @@ impl Vault {
         Ok(newer.filter(|newer| newer.good_len != known.good_len))
     }
 
-    /// Returns how many bytes a generation has, those in its tail included.
+    /// Returns how many bytes a generation has, including those in the tail.
     ///
     /// # Errors
-    /// [`Error::Damaged`] when its tail is not what it was, or what the system says.
+    /// [`Error::Damaged`] when the tail is damaged, or an I/O error.
     pub fn len(&self, manifest: &Manifest, generation: u32) -> Result<u64, Error> {
         let chunked = manifest.generations.get(generation as usize).map_or(0, |content| content.len);
         let tail = tail_file::read(&*self.disk, manifest.id)?;
@@ -240,10 +246,10 @@ impl Vault {
         Ok(chunked + tail.bytes_from(generation, chunked).len() as u64)
     }
 
-    /// Returns how many bytes packs and tails have on the disk.
+    /// Returns the size of all packs and tails on disk.
     ///
     /// # Errors
-    /// What the system says.
+    /// I/O errors.
     pub fn disk_bytes(&self) -> Result<u64, Error> {
         let mut bytes = 0;
         for dir in [names::packs(), names::tails()] {
@@ -256,10 +262,11 @@ impl Vault {
         Ok(bytes)
     }
 
-    /// Ends the pack that this process writes: others can rely on its chunks then. The next chunk begins another.
+    /// Closes the pack that this process writes, so that others can rely on its chunks. The next chunk begins a new
+    /// pack.
     ///
     /// # Errors
-    /// What the system says.
+    /// I/O errors.
     pub fn close_pack(&self) -> Result<(), Error> {
         self.chunks.close_pack()
     }

@@ -1,61 +1,63 @@
-//! The one owner of a source: takes its bytes as they come and keeps them.
+//! Writing a source: appending bytes, cutting them into chunks, committing them.
 
 use std::sync::Arc;
 
 use serde_json::value::RawValue;
 use steno_disk::{DiskFile, LockGuard, append_all, replace_file, sync_file};
 
-use crate::chunker::{More, chunk_lengths};
-use crate::chunks::Hint;
+use crate::chunker::{InputEnd, chunk_lengths};
+use crate::chunks::BaseHint;
 use crate::codec::Codec;
 use crate::error::Error;
 use crate::ids::SourceId;
-use crate::manifest::{Adapted, ChunkRef, Line, Manifest, MoreChunks, Sighting, SourceInfo, source_line};
+use crate::manifest::{
+    AdapterProgress, ChunkRef, Manifest, ManifestLine, MoreChunks, Sighting, SourceInfo, source_line,
+};
 use crate::names::VaultFile;
 use crate::pack::check_in_place;
 use crate::tail_file::{self, TailWriter};
 use crate::tombstones;
-use crate::vault::{Entered, Vault};
+use crate::vault::{SweepGuard, Vault};
 
-/// How many lines a manifest may have more than it needs before it is written anew.
+/// How many superfluous lines a manifest may have before it is rewritten.
 const SPARE_LINES_MAX: usize = 64;
 
-/// What becomes of the bytes at a source's end that make no whole chunk yet.
+/// Where a commit puts the bytes at the end of a source that do not fill a chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Keep {
-    /// They stay in the tail: the source may go on.
+pub enum Remainder {
+    /// In the tail: the source may continue.
     InTail,
-    /// They become a chunk: the source has probably ended.
+    /// In a chunk: the source has probably ended.
     InChunks,
 }
 
-/// The one owner of a source.
+/// The only writer of a source.
 ///
-/// Bytes that were appended are safe after [`SourceWriter::commit`]; so is then whatever was found when the source was
-/// opened. After [`Error::NoRoom`] the same may be tried again. After another error the writer refuses everything, and
-/// opening the source again finds what was safe.
+/// [`SourceWriter::commit`] makes all appended bytes safe, and everything that was found when the source was opened.
+/// After [`Error::NoRoom`] the call can be repeated. After any other error the writer refuses everything; opening the
+/// source again finds what is safe.
 pub struct SourceWriter {
     vault: Arc<Vault>,
     manifest: Manifest,
-    /// The manifest's file, once this owner has put it in place. What the owner before has left may be in the cache alone,
-    /// also after a sync that failed, so nothing is ever added to it.
+    /// The manifest file, once this writer has replaced it. The file of the previous owner may exist in the page cache
+    /// only, for example after a failed sync, so nothing is ever appended to it.
     file: Option<Arc<dyn DiskFile>>,
     /// Whether there was a manifest when the source was opened.
     was_found: bool,
     tail: Option<TailWriter>,
-    /// Whether the owner before has left a tail.
+    /// Whether the previous owner left a tail.
     has_tail: bool,
-    /// The chunks that are in a pack and not yet in the manifest.
+    /// Chunks that are in a pack but not yet in the manifest.
     chunked: Vec<ChunkRef>,
-    /// The bytes after these.
+    /// The bytes after those chunks.
     uncut: Vec<u8>,
     /// How many bytes of the generation are safe.
     safe: u64,
     is_poisoned: bool,
     codec: Codec,
-    hint: Hint,
-    /// Held while there are chunks that the manifest does not name.
-    entered: Option<Entered>,
+    hint: BaseHint,
+    /// Set while there are chunks that the manifest does not name.
+    sweep_guard: Option<SweepGuard>,
     _lock: Box<dyn LockGuard>,
 }
 
@@ -68,8 +70,8 @@ impl SourceWriter {
     ) -> Result<Self, Error> {
         let lock_path = VaultFile::SourceLock(id).path();
         let lock = vault.disk().try_lock(&lock_path).map_err(Error::io("lock", &lock_path))?;
-        let lock = lock.ok_or(Error::Held { source_id: id })?;
-        // Under the lock: who forgets it holds the same.
+        let lock = lock.ok_or(Error::Locked { source_id: id })?;
+        // Checked under the lock, which forgetting takes too.
         if tombstones::is_forgotten(&vault, id)? {
             return Err(Error::Forgotten { source_id: id });
         }
@@ -88,8 +90,8 @@ impl SourceWriter {
             safe: 0,
             is_poisoned: false,
             codec: Codec::default(),
-            hint: Hint::default(),
-            entered: None,
+            hint: BaseHint::default(),
+            sweep_guard: None,
             _lock: lock,
         };
         match writer.manifest.generation_last() {
@@ -100,7 +102,7 @@ impl SourceWriter {
         Ok(writer)
     }
 
-    /// Takes over the tail that the owner before has left.
+    /// Takes over the tail that the previous owner left.
     fn find_tail(&mut self, generation: u32) -> Result<(), Error> {
         let tail = tail_file::read(&**self.vault.disk(), self.manifest.id)?;
         tail.check(self.manifest.id)?;
@@ -109,13 +111,13 @@ impl SourceWriter {
         Ok(())
     }
 
-    /// Returns what the manifest says.
+    /// Returns the manifest.
     #[must_use]
     pub fn manifest(&self) -> &Manifest {
         &self.manifest
     }
 
-    /// Returns the number of the generation that grows.
+    /// Returns the number of the last generation.
     #[must_use]
     pub fn generation(&self) -> u32 {
         self.manifest.generation_last().unwrap_or_default()
@@ -134,69 +136,70 @@ impl SourceWriter {
         self.len() == 0
     }
 
-    /// Returns how many bytes of the generation are safe. Before the first commit that is not known, and none.
+    /// Returns how many bytes of the generation are safe. Before the first commit this is not known, and the result is
+    /// 0.
     #[must_use]
     pub fn safe_len(&self) -> u64 {
         self.safe
     }
 
-    /// Takes the next bytes of the generation.
+    /// Appends bytes to the generation.
     ///
     /// # Errors
-    /// What the system says. After [`Error::NoRoom`] the bytes have been taken all the same, and are safe when a commit
-    /// succeeds.
+    /// I/O errors. After [`Error::NoRoom`] the bytes were taken all the same; a later commit makes them safe.
     pub fn append(&mut self, bytes: &[u8]) -> Result<(), Error> {
         self.attempt(|writer| {
             writer.uncut.extend_from_slice(bytes);
             let is_enough = writer.uncut.len() >= writer.vault.limits().waiting_bytes_max();
-            if is_enough { writer.cut(More::MayCome) } else { Ok(()) }
+            if is_enough { writer.cut(InputEnd::Open) } else { Ok(()) }
         })
     }
 
-    /// Makes everything safe that was found or appended.
+    /// Makes everything safe that was found on opening or appended since.
     ///
     /// # Errors
-    /// What the system says.
-    pub fn commit(&mut self, keep: Keep) -> Result<(), Error> {
+    /// I/O errors.
+    pub fn commit(&mut self, keep: Remainder) -> Result<(), Error> {
         self.attempt(|writer| writer.commit_all(keep))
     }
 
-    /// Makes those bytes safe that are whole chunks, and leaves the rest for the next commit; returns how many bytes of
-    /// the generation are safe. Cheaper than [`SourceWriter::commit`] while many more bytes are to come.
+    /// Makes the bytes safe that fill whole chunks, and leaves the others for the next commit. Returns how many bytes
+    /// of the generation are safe. Cheaper than [`SourceWriter::commit`] while many more bytes are to come.
     ///
     /// # Errors
-    /// What the system says.
+    /// I/O errors.
     pub fn commit_whole_chunks(&mut self) -> Result<u64, Error> {
         self.attempt(|writer| {
-            writer.cut(More::MayCome)?;
+            writer.cut(InputEnd::Open)?;
             let more = writer.sync_chunks()?;
-            more.map_or(Ok(()), |more| writer.name_chunks(Line::Chunks(more)))
+            more.map_or(Ok(()), |more| writer.name_chunks(ManifestLine::Chunks(more)))
         })?;
         self.safe = self.safe.max(self.stored_len());
         Ok(self.safe)
     }
 
-    /// Takes bytes that were added to an earlier generation after the next had begun, and makes them safe.
+    /// Appends bytes to an earlier generation, because they were found after the next one had begun, and makes them
+    /// safe.
     ///
     /// # Errors
-    /// [`Error::NoSuchBytes`] unless they go on where that generation ends, or what the system says.
+    /// [`Error::NoSuchBytes`] unless `offset` is the end of that generation, or an I/O error.
     pub fn append_late(&mut self, generation: u32, offset: u64, bytes: &[u8]) -> Result<(), Error> {
         self.attempt(|writer| writer.add_late(generation, offset, bytes))
     }
 
-    /// Begins a new generation: the source was rewritten. What came before is kept.
+    /// Begins a new generation, because the source was rewritten. Earlier generations are kept.
     ///
     /// # Errors
-    /// What the system says.
+    /// I/O errors.
     pub fn begin_generation(&mut self, why: &str, seen: impl Into<Sighting>) -> Result<(), Error> {
         let seen = seen.into();
         self.attempt(|writer| writer.begin(why, &seen))
     }
 
-    /// Says where the source lies now.
+    /// Records where the source is now.
     ///
     /// # Errors
-    /// What the system says.
+    /// I/O errors.
     pub fn set_info(&mut self, info: &SourceInfo, now: &str) -> Result<(), Error> {
         self.tell_info(info, &now.into())
     }
@@ -208,36 +211,37 @@ impl SourceWriter {
         self.attempt(|writer| writer.add_line(source_line(info, seen)))
     }
 
-    /// Makes everything safe and writes down how far the source was read and made into events.
+    /// Makes everything safe and records how far the source was read and turned into events.
     ///
     /// # Errors
-    /// What the system says.
+    /// I/O errors.
     pub fn save_state(
         &mut self,
         cursor: Option<Box<RawValue>>,
-        adapted: Option<Adapted>,
+        adapted: Option<AdapterProgress>,
         now: &str,
-        keep: Keep,
+        keep: Remainder,
     ) -> Result<(), Error> {
         let time = now.to_owned();
-        self.attempt(|writer| writer.save(Line::State { time, more: None, cursor, adapted }, keep))
+        self.attempt(|writer| writer.save(ManifestLine::State { time, more: None, cursor, adapted }, keep))
     }
 
-    /// Puts other bytes in the place of each generation's: what was forgotten goes out of a file that others share. The
-    /// bytes that stood there are gone with the next sweep. The manifest changes as a whole or not at all.
+    /// Replaces the bytes of each generation, to remove forgotten content from a file that other sessions share. The
+    /// old bytes are deleted with the next sweep. The manifest changes as a whole or not at all.
     ///
     /// # Errors
-    /// [`Error::MissingChunk`] and its like when what is there cannot be read, or what the system says.
+    /// [`Error::MissingChunk`] or another damage error when the old bytes cannot be read, or an I/O error.
     pub fn rewrite(&mut self, change: impl FnMut(u32, Vec<u8>) -> Vec<u8>) -> Result<(), Error> {
         self.attempt(|writer| writer.rewrite_all(change))
     }
 
     fn rewrite_all(&mut self, mut change: impl FnMut(u32, Vec<u8>) -> Vec<u8>) -> Result<(), Error> {
-        self.commit_all(Keep::InChunks)?;
-        // Before the manifest changes: what the tail holds, chunks have too, and behind shorter ones it would count again.
+        self.commit_all(Remainder::InChunks)?;
+        // Before the manifest changes: chunks have the bytes of the tail too. With shorter generations the tail would
+        // count as new bytes.
         (self.has_tail, self.tail) = (false, None);
         tail_file::remove(&**self.vault.disk(), self.manifest.id)?;
-        let entered = self.vault.enter()?;
+        let guard = self.vault.enter()?;
         let mut generations = self.manifest.generations.clone();
         for (number, generation) in (0..).zip(&mut generations) {
             let mut bytes = Vec::new();
@@ -246,16 +250,16 @@ impl SourceWriter {
                 true
             })?;
             let bytes = change(number, bytes);
-            let (mut rest, mut hint) = (bytes.as_slice(), Hint::default());
+            let (mut rest, mut hint) = (bytes.as_slice(), BaseHint::default());
             (generation.len, generation.late_from) = (bytes.len() as u64, None);
             generation.chunks.clear();
-            for len in chunk_lengths(&bytes, More::WillNot, self.vault.limits()) {
+            for len in chunk_lengths(&bytes, InputEnd::Closed, self.vault.limits()) {
                 let (chunk, after) = rest.split_at(len);
                 generation.chunks.push(self.vault.chunks().put(chunk, &mut hint, &mut self.codec)?);
                 rest = after;
             }
         }
-        entered.sync()?;
+        guard.sync()?;
         let before = std::mem::replace(&mut self.manifest.generations, generations);
         if let Err(error) = self.place_manifest() {
             self.manifest.generations = before;
@@ -265,7 +269,7 @@ impl SourceWriter {
         Ok(())
     }
 
-    /// Does something unless an earlier failure has left it unknown what is safe.
+    /// Runs a step, unless an earlier failure left it unknown what is safe.
     fn attempt(&mut self, work: impl FnOnce(&mut Self) -> Result<(), Error>) -> Result<(), Error> {
         if self.is_poisoned {
             return Err(Error::Poisoned { source_id: self.manifest.id });
@@ -275,15 +279,16 @@ impl SourceWriter {
         done
     }
 
-    fn commit_all(&mut self, keep: Keep) -> Result<(), Error> {
-        if keep == Keep::InChunks {
-            self.cut(More::WillNot)?;
+    fn commit_all(&mut self, keep: Remainder) -> Result<(), Error> {
+        if keep == Remainder::InChunks {
+            self.cut(InputEnd::Closed)?;
         }
         if let Some(more) = self.sync_chunks()? {
-            self.name_chunks(Line::Chunks(more))?;
+            self.name_chunks(ManifestLine::Chunks(more))?;
         }
         let (start, len) = (self.stored_len(), self.len());
-        // A new source is put in place with its first bytes: a tail without a manifest would be nobody's.
+        // The manifest of a new source is written with its first bytes, because a tail without a manifest would belong
+        // to no source.
         if self.file.is_none() && (self.was_found || self.safe < len) {
             self.place_manifest()?;
         }
@@ -294,27 +299,27 @@ impl SourceWriter {
         Ok(())
     }
 
-    /// Syncs the chunks that the manifest does not name yet; returns what it has to be told.
+    /// Syncs the chunks that the manifest does not name yet; returns the entry to add to it.
     fn sync_chunks(&mut self) -> Result<Option<MoreChunks>, Error> {
         if self.chunked.is_empty() {
             return Ok(None);
         }
         if !cfg!(feature = "mutant-manifest-before-chunks") {
-            self.entered.as_ref().expect("chunks are put inside").sync()?;
+            self.sweep_guard.as_ref().expect("chunks are put under the guard").sync()?;
         }
         Ok(Some(MoreChunks::new(self.generation(), self.stored_len(), &self.chunked)))
     }
 
-    /// Adds the line that names all chunks.
-    fn name_chunks(&mut self, line: Line) -> Result<(), Error> {
+    /// Adds the manifest line that names all chunks.
+    fn name_chunks(&mut self, line: ManifestLine) -> Result<(), Error> {
         self.add_line(line)?;
         if cfg!(feature = "mutant-manifest-before-chunks")
-            && let Some(entered) = &self.entered
+            && let Some(guard) = &self.sweep_guard
         {
-            entered.sync()?;
+            guard.sync()?;
         }
         self.chunked.clear();
-        self.entered = None;
+        self.sweep_guard = None;
         Ok(())
     }
 
@@ -325,12 +330,12 @@ impl SourceWriter {
         match self.tail.take() {
             Some(mut tail) if tail.len < self.vault.limits().tail_bytes_max() => {
                 let from = self.safe.max(start);
-                let known = usize::try_from(from - start).expect("it lies inside of what is uncut");
+                let known = usize::try_from(from - start).expect("it is within the uncut bytes");
                 let added = tail.append(disk, generation, from, &self.uncut[known..]);
                 self.tail = Some(tail);
                 added
             }
-            // Without room for a new one the old one may still be in place or not: the next try makes another.
+            // Without space for a new tail, the old one may or may not be in place. The next attempt writes another.
             Some(_) | None => {
                 let tail = TailWriter::create(disk, id, generation, start, &self.uncut)?;
                 self.tail = Some(tail);
@@ -344,42 +349,42 @@ impl SourceWriter {
         if generation >= self.generation() || known != Some(offset) {
             return Err(Error::NoSuchBytes { source_id: self.manifest.id, generation, offset });
         }
-        // What waits belongs to another generation, and is named first.
-        self.commit_all(Keep::InTail)?;
-        let entered = self.vault.enter()?;
+        // The pending bytes belong to another generation, so they are committed first.
+        self.commit_all(Remainder::InTail)?;
+        let guard = self.vault.enter()?;
         let mut chunks = Vec::new();
         let mut rest = bytes;
-        for len in chunk_lengths(bytes, More::WillNot, self.vault.limits()) {
+        for len in chunk_lengths(bytes, InputEnd::Closed, self.vault.limits()) {
             let (chunk, after) = rest.split_at(len);
-            chunks.push(self.vault.chunks().put(chunk, &mut Hint::default(), &mut self.codec)?);
+            chunks.push(self.vault.chunks().put(chunk, &mut BaseHint::default(), &mut self.codec)?);
             rest = after;
         }
-        entered.sync()?;
-        self.add_line(Line::Chunks(MoreChunks::new(generation, offset, &chunks)))
+        guard.sync()?;
+        self.add_line(ManifestLine::Chunks(MoreChunks::new(generation, offset, &chunks)))
     }
 
     fn begin(&mut self, why: &str, seen: &Sighting) -> Result<(), Error> {
         let number = match self.manifest.generation_last() {
             None => 0,
             Some(last) => {
-                self.commit_all(Keep::InChunks)?;
+                self.commit_all(Remainder::InChunks)?;
                 last + 1
             }
         };
-        self.add_line(Line::Generation { number, since: seen.clone(), why: why.to_owned() })?;
+        self.add_line(ManifestLine::Generation { number, since: seen.clone(), why: why.to_owned() })?;
         self.safe = 0;
-        self.hint = Hint::default();
+        self.hint = BaseHint::default();
         Ok(())
     }
 
-    fn save(&mut self, mut line: Line, keep: Keep) -> Result<(), Error> {
-        if keep == Keep::InChunks {
-            self.cut(More::WillNot)?;
+    fn save(&mut self, mut line: ManifestLine, keep: Remainder) -> Result<(), Error> {
+        if keep == Remainder::InChunks {
+            self.cut(InputEnd::Closed)?;
         }
         if !self.uncut.is_empty() {
-            self.commit_all(Keep::InTail)?;
-        } else if let Line::State { more, .. } = &mut line {
-            // Both in one line: they are safe together, and it takes one sync.
+            self.commit_all(Remainder::InTail)?;
+        } else if let ManifestLine::State { more, .. } = &mut line {
+            // Both in one line: they become safe together, with one sync.
             *more = self.sync_chunks()?;
         }
         self.name_chunks(line)?;
@@ -396,10 +401,10 @@ impl SourceWriter {
         self.manifest.generations.last().map_or(0, |generation| generation.len)
     }
 
-    /// Cuts what is uncut into chunks and puts these into a pack.
-    fn cut(&mut self, more: More) -> Result<(), Error> {
-        if self.entered.is_none() && !self.uncut.is_empty() {
-            self.entered = Some(self.vault.enter()?);
+    /// Cuts the uncut bytes into chunks and puts these into a pack.
+    fn cut(&mut self, more: InputEnd) -> Result<(), Error> {
+        if self.sweep_guard.is_none() && !self.uncut.is_empty() {
+            self.sweep_guard = Some(self.vault.enter()?);
         }
         let (mut done, mut outcome) = (0, Ok(()));
         for len in chunk_lengths(&self.uncut, more, self.vault.limits()) {
@@ -415,21 +420,21 @@ impl SourceWriter {
         }
         self.uncut.drain(..done);
         if self.chunked.is_empty() {
-            self.entered = None;
+            self.sweep_guard = None;
         }
         outcome
     }
 
-    /// Adds a line to the manifest, safely.
-    fn add_line(&mut self, line: Line) -> Result<(), Error> {
+    /// Adds a line to the manifest and syncs it.
+    fn add_line(&mut self, line: ManifestLine) -> Result<(), Error> {
         if self.manifest.spare_lines() > SPARE_LINES_MAX {
             self.file = None;
         }
         let Some(file) = &self.file else {
-            // The lines of the owner before, or of a new source, are put in place together with the first that matters.
+            // The lines of the previous owner, or of a new source, are rewritten together with the first new line.
             let before = self.manifest.clone();
-            let is_first = matches!(line, Line::Generation { number: 0, .. });
-            self.manifest.take(line).expect("what we write is in turn");
+            let is_first = matches!(line, ManifestLine::Generation { number: 0, .. });
+            self.manifest.take(line).expect("our own lines are in order");
             let placed = if is_first { Ok(()) } else { self.place_manifest() };
             return placed.inspect_err(|_| self.manifest = before);
         };
@@ -442,13 +447,13 @@ impl SourceWriter {
         }
         sync_file(&**file).map_err(Error::not_synced(&path))?;
         check_in_place(&**self.vault.disk(), &path, &**file)?;
-        self.manifest.take(line).expect("what we write is in turn");
+        self.manifest.take(line).expect("our own lines are in order");
         self.manifest.lines += 1;
         self.manifest.good_len += text.len() as u64;
         Ok(())
     }
 
-    /// Puts a manifest in place that says the same in as few lines as possible.
+    /// Replaces the manifest by one with the same content in as few lines as possible.
     fn place_manifest(&mut self) -> Result<(), Error> {
         let path = VaultFile::Manifest(self.manifest.id).path();
         let text = self.manifest.to_lines();

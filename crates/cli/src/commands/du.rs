@@ -103,7 +103,7 @@ fn print(rows: &[(String, SizeSum)], usage: &Usage, args: &DuArgs, marks: &IdMar
     ));
     for (bytes, by) in [
         (usage.saved_by_sharing, "by storing equal parts once"),
-        (usage.saved_by_likeness, "by delta compression"),
+        (usage.saved_by_delta, "by delta compression"),
         (usage.saved_by_compression, "by compression"),
     ] {
         output.line(&format!("  spared    {:>8} {by}", size(bytes)));
@@ -133,7 +133,7 @@ fn print_json(
         "tail_bytes": usage.tail_bytes,
         "garbage_bytes": usage.garbage_bytes,
         "saved_by_sharing": usage.saved_by_sharing,
-        "saved_by_likeness": usage.saved_by_likeness,
+        "saved_by_likeness": usage.saved_by_delta,
         "saved_by_compression": usage.saved_by_compression,
         "transcript_bytes": transcripts,
         "superseded_bytes": superseded,

@@ -11,7 +11,7 @@ use steno_library::Library;
 use steno_model::ThreadId;
 use steno_recorder::archive::follower;
 use steno_recorder::forgetting::{Doomed, Plan, SharedFile, Wanted, connection_of, finish, forget};
-use steno_vault::{Forgotten, Manifest, Reason, Vault};
+use steno_vault::{ForgetReport, Manifest, Reason, Vault};
 use steno_views::{Lines, count, visible};
 
 use crate::args::ForgetArgs;
@@ -184,7 +184,7 @@ fn forget_when_free(
     why: Reason,
     store: &Store,
     vault: &Arc<Vault>,
-) -> Result<Forgotten, Failure> {
+) -> Result<ForgetReport, Failure> {
     const WAIT: Duration = Duration::from_millis(100);
     const WAITS_MAX: u32 = 100;
     for _ in 0..WAITS_MAX {

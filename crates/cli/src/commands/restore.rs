@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::json;
 use steno_library::{Archived, Library, Named, Want, connection_of};
-use steno_vault::{Manifest, RestoreError, Sighting, Standing, Vault};
+use steno_vault::{Manifest, RestoreError, RestoreTarget, Sighting, Vault};
 use steno_views::{Lines, count, visible, with_causes};
 
 use crate::args::RestoreArgs;
@@ -22,7 +22,7 @@ struct RestoreItem {
     /// How long each generation is.
     lens: Vec<u64>,
     path: PathBuf,
-    standing: Standing,
+    standing: RestoreTarget,
 }
 
 pub fn run(args: &RestoreArgs, settings: &Settings, output: &mut Output) -> Outcome {
@@ -40,7 +40,7 @@ pub fn run(args: &RestoreArgs, settings: &Settings, output: &mut Output) -> Outc
         return Ok(Exit::Done);
     }
     let in_the_way: Vec<&RestoreItem> =
-        plan.iter().filter(|file| file.standing == Standing::Different).collect();
+        plan.iter().filter(|file| file.standing == RestoreTarget::Different).collect();
     if let Some(first) = in_the_way.first() {
         let others = in_the_way.len() - 1;
         let more =
@@ -52,11 +52,11 @@ pub fn run(args: &RestoreArgs, settings: &Settings, output: &mut Output) -> Outc
         .with_hint("`--to DIR` writes them elsewhere"));
     }
     // Nothing is begun that cannot be done: every byte is read once before the first file is made.
-    for file in plan.iter().filter(|file| file.standing == Standing::Nothing) {
+    for file in plan.iter().filter(|file| file.standing == RestoreTarget::Absent) {
         vault.read(&file.manifest, file.generation, 0, |_, _| true)?;
     }
     for file in &plan {
-        if file.standing == Standing::Nothing {
+        if file.standing == RestoreTarget::Absent {
             vault.restore(&file.manifest, file.generation, &file.path).map_err(failure)?;
         }
         print_outcome(file, args.json, output);
@@ -148,7 +148,7 @@ fn plan_for(
         return Err(Failure::nothing(format!("there is no generation {generation}; the last one is {last}"))
             .with_hint("`--list` shows them"));
     }
-    let standing = vault.standing_at(&manifest, generation, &path).map_err(failure)?;
+    let standing = vault.restore_target(&manifest, generation, &path).map_err(failure)?;
     let lens = (0..=last).map(|number| vault.len(&manifest, number)).collect::<Result<Vec<_>, _>>()?;
     let len = lens.get(generation as usize).copied().unwrap_or_default();
     Ok(RestoreItem { manifest, generation, len, lens, path, standing })
@@ -173,9 +173,9 @@ fn failure(error: RestoreError) -> Failure {
 fn list(plan: &[RestoreItem], as_json: bool, output: &mut Output) {
     for file in plan {
         let standing = match file.standing {
-            Standing::Nothing => "missing",
-            Standing::Same => "same",
-            Standing::Different => "differs",
+            RestoreTarget::Absent => "missing",
+            RestoreTarget::Same => "same",
+            RestoreTarget::Different => "differs",
         };
         if as_json {
             let generations: Vec<_> = (0..)
@@ -225,7 +225,7 @@ fn since_words(since: &Sighting) -> String {
 }
 
 fn print_outcome(file: &RestoreItem, as_json: bool, output: &mut Output) {
-    let is_new = file.standing == Standing::Nothing;
+    let is_new = file.standing == RestoreTarget::Absent;
     if as_json {
         let object = json!({
             "path": file.path.to_string_lossy(),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use steno_disk::RealDisk;
 use steno_model::ThreadId;
-use steno_vault::{Reason, ToForget, Vault};
+use steno_vault::{ForgetRequest, Reason, Vault};
 
 use crate::kit::{RUN, Steno, TIME};
 use crate::spine::{THREAD, check, spine_dir, with_spine, write};
@@ -127,7 +127,9 @@ fn what_is_left_of_a_forgotten_spine_is_no_damage_and_goes() {
     let disk = Arc::new(RealDisk::open(&steno.store()).unwrap().unwrap());
     let vault = Vault::open(disk);
     let spines = [ThreadId::parse(THREAD).unwrap()];
-    vault.forget_all(ToForget { spines: &spines, ..ToForget::default() }, Reason::Session, TIME).unwrap();
+    vault
+        .forget_all(ForgetRequest { spines: &spines, ..ForgetRequest::default() }, Reason::Session, TIME)
+        .unwrap();
     fs::remove_file(spine_dir(&steno).join("segment-000.jsonl")).unwrap();
     check(&verify(&steno, &[]), 0, &["forgotten; what is left of it goes"]);
     let (code, told) = verify_json(&steno);

@@ -70,7 +70,7 @@ impl Error {
     pub fn is_held(&self) -> bool {
         matches!(
             self,
-            Self::Vault { source: steno_vault::Error::Held { .. }, .. }
+            Self::Vault { source: steno_vault::Error::Locked { .. }, .. }
                 | Self::Journal { source: steno_journal::Error::Held { .. }, .. }
         )
     }

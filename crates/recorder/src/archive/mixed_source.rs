@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use steno_capture::tail::{Cursor, Look, Tail};
-use steno_vault::{Keep, Manifest, NameHash, Sighting, SourceWriter, Vault};
+use steno_vault::{Manifest, NameHash, Remainder, Sighting, SourceWriter, Vault};
 
 use super::catalog::Known;
 use super::cursors;
@@ -79,7 +79,7 @@ impl Archive {
             writer.append(added)?;
         }
         cursor.generation = writer.generation();
-        writer.save_state(Some(cursors::write(&cursor)), None, &self.now(), Keep::InChunks)?;
+        writer.save_state(Some(cursors::write(&cursor)), None, &self.now(), Remainder::InChunks)?;
         self.catalog.put(Known::of(writer.manifest()));
         Ok(())
     }

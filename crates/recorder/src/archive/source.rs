@@ -7,7 +7,9 @@ use steno_adapters::Source;
 use steno_capture::tail::{Cursor, FileId, Look, Tail};
 use steno_journal::{Error as JournalError, Journal, Level};
 use steno_model::{RunId, Timestamp};
-use steno_vault::{Adapted, Keep, Manifest, Role, Sighting, SourceId, SourceInfo, SourceWriter, Vault};
+use steno_vault::{
+    AdapterProgress, Manifest, Remainder, Role, Sighting, SourceId, SourceInfo, SourceWriter, Vault,
+};
 
 use super::catalog::Known;
 use super::cursors::{self, CursorOf};
@@ -112,7 +114,7 @@ impl OpenSource {
         let cursor_before = before.and_then(|manifest| manifest.cursor);
         let mut writer = vault.write(id, &info, seen.clone()).map_err(failed())?;
         // What an owner has left that did not come to its end is made safe once more before events are made of it.
-        writer.commit(Keep::InTail).map_err(failed())?;
+        writer.commit(Remainder::InTail).map_err(failed())?;
         let level = match pace {
             Pace::Once => Level::Written,
             Pace::Live => Level::Synced,
@@ -275,7 +277,7 @@ impl OpenSource {
                 Ok(Turn::More)
             }
             Look::NewGeneration { why, .. } => {
-                self.feed_all(Keep::InChunks)?;
+                self.feed_all(Remainder::InChunks)?;
                 // Whoever feeds this again sees where the generation ended, and not whether somebody looked there.
                 self.feed.pause(self.captured.as_ref(), &mut self.runs);
                 self.check_runs()?;
@@ -299,7 +301,7 @@ impl OpenSource {
     /// Makes safe what is not, and feeds it.
     fn feed_safe(&mut self) -> Result<(), Error> {
         if self.pace == Pace::Live {
-            return self.feed_all(Keep::InTail);
+            return self.feed_all(Remainder::InTail);
         }
         let before = self.writer.len() - self.unfed.len() as u64;
         let safe = self.writer.commit_whole_chunks().map_err(Error::vault(&self.path))?;
@@ -307,7 +309,7 @@ impl OpenSource {
         self.feed_first(ready)
     }
 
-    fn feed_all(&mut self, keep: Keep) -> Result<(), Error> {
+    fn feed_all(&mut self, keep: Remainder) -> Result<(), Error> {
         self.writer.commit(keep).map_err(Error::vault(&self.path))?;
         self.feed_first(self.unfed.len())
     }
@@ -326,7 +328,7 @@ impl OpenSource {
     /// Records what stands at the end, as far as it is whole.
     fn rest(&mut self) -> Result<(), Error> {
         if !self.unfed.is_empty() {
-            self.feed_all(if self.pace == Pace::Once { Keep::InChunks } else { Keep::InTail })?;
+            self.feed_all(if self.pace == Pace::Once { Remainder::InChunks } else { Remainder::InTail })?;
         }
         match self.pace {
             Pace::Once => self.feed.finish(self.captured.as_ref(), &mut self.runs),
@@ -387,7 +389,7 @@ impl OpenSource {
 
     /// Lets go of the source: runs are sealed, and how far it came is written down.
     pub(crate) fn close(mut self, now: &str) -> Result<Known, Error> {
-        let keep = if self.pace == Pace::Once { Keep::InChunks } else { Keep::InTail };
+        let keep = if self.pace == Pace::Once { Remainder::InChunks } else { Remainder::InTail };
         self.feed_all(keep)?;
         let outcome = self.runs.close();
         outcome.map_err(|source| Error::Journal { path: self.path.clone(), source })?;
@@ -397,7 +399,7 @@ impl OpenSource {
             self.writer.set_info(&info, now).map_err(Error::vault(&self.path))?;
         }
         let cursor = self.tail.cursor();
-        let adapted = self.feed.adapter().map(|adapter| Adapted {
+        let adapted = self.feed.adapter().map(|adapter| AdapterProgress {
             generation: self.writer.generation(),
             // As long as a transcript is refused, nothing is done: it may be mended, and is tried again.
             offset: if self.runs.has_refused { 0 } else { self.writer.len() },

@@ -16,8 +16,8 @@ use steno_journal::{Error as JournalError, HeldSpine, Reader, RunFile, SpineRead
 use steno_library::{Error as LibraryError, connection_of as connection_id};
 use steno_model::{Evidence, RunId, SpineSource, ThreadId};
 use steno_vault::{
-    Error as VaultError, Forgotten, Manifest, NameHash, Reason, Role, SourceId, SourceInfo, SpineTombstone,
-    ToForget, Vault,
+    Error as VaultError, ForgetReport, ForgetRequest, Manifest, NameHash, Reason, Role, SourceId, SourceInfo,
+    SpineTombstone, Vault,
 };
 use uuid::Uuid;
 
@@ -73,8 +73,8 @@ impl Error {
             Self::SpineHeld { .. }
                 | Self::ConnectionHeld { .. }
                 | Self::Journal(JournalError::Held { .. })
-                | Self::Vault(VaultError::Held { .. } | VaultError::Busy { .. })
-                | Self::Library(LibraryError::Vault(VaultError::Held { .. } | VaultError::Busy { .. }))
+                | Self::Vault(VaultError::Locked { .. } | VaultError::Busy { .. })
+                | Self::Library(LibraryError::Vault(VaultError::Locked { .. } | VaultError::Busy { .. }))
         )
     }
 }
@@ -262,7 +262,7 @@ pub fn forget(
     doomed: &Doomed,
     why: Reason,
     now: jiff::Timestamp,
-) -> Result<Forgotten, Error> {
+) -> Result<ForgetReport, Error> {
     let mut spines = Vec::new();
     for thread in &doomed.threads {
         spines.push(hold(store, thread, now)?);
@@ -280,8 +280,12 @@ pub fn forget(
     belongings::rewrite_shared(vault, &doomed.shared, &doomed.pieces, (why, &time))?;
     blank_connections(store, vault, &doomed.shared_connections, &time)?;
     let runs: Vec<NameHash> = doomed.runs.iter().map(|run| NameHash::of_session(&run.to_string())).collect();
-    let what =
-        ToForget { sources: &doomed.sources, spines: &doomed.threads, names: &doomed.names, runs: &runs };
+    let what = ForgetRequest {
+        sources: &doomed.sources,
+        spines: &doomed.threads,
+        names: &doomed.names,
+        runs: &runs,
+    };
     let forgotten = vault.forget_all(what, why, &time)?;
     spines.iter_mut().try_for_each(HeldSpine::remove)?;
     if !doomed.threads.is_empty() {

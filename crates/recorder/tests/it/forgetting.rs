@@ -6,7 +6,7 @@ use std::sync::Arc;
 use steno_journal::{Journal, Options, Store};
 use steno_recorder::archive::{Archive, ArchiveOptions};
 use steno_testkit::sim_disk::SimDisk;
-use steno_vault::{NameHash, Reason, ToForget, Vault};
+use steno_vault::{ForgetRequest, NameHash, Reason, Vault};
 
 use crate::bench::{Bench, append, archive, sources, store, transcripts};
 use crate::sessions::{SESSION, THREAD, codex_call, prompt, rollout, turn};
@@ -15,7 +15,7 @@ fn forget_all(store: &SimDisk) {
     let vault = Vault::create(Arc::new(store.clone())).unwrap();
     let sources = vault.sources().unwrap();
     let names = [SESSION, THREAD].map(NameHash::of_session);
-    let what = ToForget { sources: &sources, names: &names, ..ToForget::default() };
+    let what = ForgetRequest { sources: &sources, names: &names, ..ForgetRequest::default() };
     vault.forget_all(what, Reason::Session, "2026-06-08T08:14:42.123Z").unwrap();
     let store = Store::create(Arc::new(store.clone())).unwrap();
     for run in store.runs().unwrap() {

@@ -12,7 +12,7 @@ use steno_recorder::connection::Spooled;
 use steno_recorder::forgetting::{Doomed, Error, finish, forget, is_connection_forgotten, spines_of};
 use steno_recorder::spines::{self, Beside, Forgotten, SessionFile, record_rollout};
 use steno_testkit::sim_disk::{Call, Death, Fault, SimDisk};
-use steno_vault::{HostPath, Keep, Manifest, Reason, Role, SourceId, SourceInfo, Vault};
+use steno_vault::{HostPath, Manifest, Reason, Remainder, Role, SourceId, SourceInfo, Vault};
 
 use crate::bench::{Bench, archive, copy_of, store, transcripts};
 use crate::sessions::{THREAD, codex_call, rollout};
@@ -69,7 +69,7 @@ fn filled() -> SimDisk {
     };
     let mut writer = vault.write(SourceId::derive(&path, 0), &info, "2026-06-08T08:14:42Z").unwrap();
     writer.append(b"{}\n").unwrap();
-    writer.commit(Keep::InTail).unwrap();
+    writer.commit(Remainder::InTail).unwrap();
     drop(writer);
     disk.tamper(&spooled().path(), b"{}\n");
     vault.close_pack().unwrap();
@@ -202,8 +202,11 @@ fn a_death_inside_every_call_of_completing_it_changes_nothing() {
     let tombstones = {
         let disk = copy_of(&before);
         let vault = Vault::open(Arc::new(disk.clone()));
-        let what =
-            steno_vault::ToForget { sources: &doomed.sources, spines: &doomed.threads, ..Default::default() };
+        let what = steno_vault::ForgetRequest {
+            sources: &doomed.sources,
+            spines: &doomed.threads,
+            ..Default::default()
+        };
         vault.forget_all(what, Reason::Session, "1970-01-01T00:00:00.000Z").unwrap();
         disk
     };

@@ -15,7 +15,7 @@ use steno_recorder::archive::{
     Archive, ArchiveOptions, AwaitingSource, Error, RederiveProgress, Rederived, awaiting,
 };
 use steno_testkit::sim_disk::{Death, Fault, SimDisk};
-use steno_vault::{Adapted, Keep, Vault};
+use steno_vault::{AdapterProgress, Remainder, Vault};
 
 use crate::bench::{
     Bench, Step, append, archive, copy, copy_of, follow_evidence, store, transcript, transcript_path,
@@ -91,9 +91,9 @@ fn age(store: &SimDisk) {
     for id in vault.sources().unwrap() {
         let manifest = vault.manifest(id).unwrap().unwrap();
         let Some(adapted) = manifest.adapted else { continue };
-        let adapted = Adapted { adapter: older(&adapted.adapter), ..adapted };
+        let adapted = AdapterProgress { adapter: older(&adapted.adapter), ..adapted };
         let mut writer = vault.write(id, &manifest.info, NOW).unwrap();
-        writer.save_state(manifest.cursor, Some(adapted), NOW, Keep::InChunks).unwrap();
+        writer.save_state(manifest.cursor, Some(adapted), NOW, Remainder::InChunks).unwrap();
     }
     vault.close_pack().unwrap();
 }
@@ -371,9 +371,10 @@ fn a_missing_run_of_a_newer_adapter_is_left_to_that() {
     bench.import(&disk);
     let vault = Vault::create(Arc::new(disk.clone())).unwrap();
     let manifest = vault.manifest(vault.sources().unwrap()[0]).unwrap().unwrap();
-    let adapted = manifest.adapted.map(|adapted| Adapted { adapter: "claude/99".to_owned(), ..adapted });
+    let adapted =
+        manifest.adapted.map(|adapted| AdapterProgress { adapter: "claude/99".to_owned(), ..adapted });
     let mut writer = vault.write(manifest.id, &manifest.info, NOW).unwrap();
-    writer.save_state(manifest.cursor, adapted, NOW, Keep::InChunks).unwrap();
+    writer.save_state(manifest.cursor, adapted, NOW, Remainder::InChunks).unwrap();
     drop(writer);
     vault.close_pack().unwrap();
     harm(&disk, SESSION, Harm::DeleteWithSeals);
@@ -440,7 +441,7 @@ fn a_file_that_was_only_kept_becomes_a_run_when_an_adapter_reads_it() {
     vault
         .write(manifest.id, &manifest.info, NOW)
         .unwrap()
-        .save_state(manifest.cursor, None, NOW, Keep::InChunks)
+        .save_state(manifest.cursor, None, NOW, Remainder::InChunks)
         .unwrap();
     vault.close_pack().unwrap();
     assert_eq!(rederive(&disk).runs_new, 1);

@@ -12,37 +12,37 @@ use crate::codec::{self, Codec};
 use crate::error::Error;
 use crate::frame::{Form, Header, Links};
 use crate::ids::ChunkHash;
-use crate::index::{Index, Place};
+use crate::index::{ChunkLocation, Index};
 use crate::limits::Limits;
 use crate::manifest::ChunkRef;
 use crate::names::VaultFile;
 use crate::pack::check_in_place;
 
-use delta::Chosen;
-use state::{Added, State};
+use delta::Encoding;
+use state::{AddOutcome, ChunkState};
 
-pub(crate) use delta::{Hint, pack_alone};
-pub(crate) use state::Losses;
+pub(crate) use delta::{BaseHint, pack_alone};
+pub(crate) use state::LossCount;
 
-/// How often places are learned anew before a chunk counts as missing: packs may be moved while somebody reads.
+/// How often locations are learned anew before a chunk counts as missing: packs may be moved while somebody reads.
 const LEARN_TRIES: usize = 2;
 
 /// The chunks of a vault, as one process sees them.
-pub(crate) struct Chunks {
+pub(crate) struct ChunkStore {
     disk: Arc<dyn Disk>,
     limits: Limits,
-    state: Mutex<State>,
+    state: Mutex<ChunkState>,
     /// Held by whoever syncs or ends a pack. When two sync one file at once and that fails, the system may tell only one
     /// of them.
     syncing: Mutex<()>,
 }
 
-impl Chunks {
+impl ChunkStore {
     pub(crate) fn new(disk: Arc<dyn Disk>, limits: Limits) -> Self {
         Self { disk, limits, state: Mutex::default(), syncing: Mutex::default() }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, ChunkState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -51,25 +51,30 @@ impl Chunks {
     }
 
     /// Forgets where chunks stand.
-    pub(crate) fn forget_places(&self) {
-        self.state().forget_places();
+    pub(crate) fn forget_locations(&self) {
+        self.state().forget_locations();
     }
 
     /// Returns how often chunks that had been put were lost.
-    pub(crate) fn losses(&self) -> Losses {
+    pub(crate) fn losses(&self) -> LossCount {
         self.state().losses
     }
 
-    /// Stores a chunk unless it is there. It is not safe before [`Chunks::sync`].
-    pub(crate) fn put(&self, chunk: &[u8], hint: &mut Hint, codec: &mut Codec) -> Result<ChunkRef, Error> {
+    /// Stores a chunk unless it is there. It is not safe before [`ChunkStore::sync`].
+    pub(crate) fn put(
+        &self,
+        chunk: &[u8],
+        hint: &mut BaseHint,
+        codec: &mut Codec,
+    ) -> Result<ChunkRef, Error> {
         let hash = ChunkHash::of(chunk);
         let len = u32::try_from(chunk.len()).expect("chunks are bounded");
-        if let Some(place) = self.find(&hash)? {
-            *hint = self.after(place);
+        if let Some(location) = self.find(&hash)? {
+            *hint = self.after(location);
             return Ok(ChunkRef { hash, len });
         }
         let sketch = sketch(chunk);
-        let Chosen { mut form, mut packed, next } = self.choose(chunk, &sketch, *hint, codec)?;
+        let Encoding { mut form, mut packed, next } = self.choose(chunk, &sketch, *hint, codec)?;
         *hint = next;
         loop {
             let stored = packed.as_deref().unwrap_or(chunk);
@@ -77,8 +82,8 @@ impl Chunks {
             let stored_sum = crc32fast::hash(stored);
             let header = Header { hash, form, chunk_len: len, stored_len, stored_sum, sketch };
             match self.state().add(&*self.disk, &self.limits, &header, stored)? {
-                Added::Stored => break,
-                Added::BaseGone => (form, packed) = pack_alone(chunk, codec),
+                AddOutcome::Stored => break,
+                AddOutcome::BaseGone => (form, packed) = pack_alone(chunk, codec),
             }
         }
         self.end_long_pack()?;
@@ -90,7 +95,7 @@ impl Chunks {
     /// # Errors
     /// After [`Error::NoRoom`] the same may be tried again. After any other failure, of this sync or of another one
     /// since then, it has to be put again.
-    pub(crate) fn sync(&self, since: Losses) -> Result<(), Error> {
+    pub(crate) fn sync(&self, since: LossCount) -> Result<(), Error> {
         let syncing = self.syncing();
         self.sync_pack(&syncing)?;
         self.state().check(since)
@@ -123,7 +128,7 @@ impl Chunks {
     }
 
     fn end_long_pack(&self) -> Result<(), Error> {
-        let is_long = |state: &State| state.pack_len() >= self.limits.pack_bytes_max;
+        let is_long = |state: &ChunkState| state.pack_len() >= self.limits.pack_bytes_max;
         // Of several threads that see it, one is enough, and the others need not wait.
         let Ok(syncing) = self.syncing.try_lock() else { return Ok(()) };
         if !is_long(&self.state()) {
@@ -150,21 +155,21 @@ impl Chunks {
         loop {
             match self.read_known(links, hash, codec) {
                 Err(Error::MissingChunk { .. }) if tries < LEARN_TRIES => {
-                    // Somebody may have begun a pack, or moved chunks, since the places were learned.
+                    // Somebody may have begun a pack, or moved chunks, since the locations were learned.
                     tries += 1;
-                    self.forget_places();
+                    self.forget_locations();
                 }
                 read => return read,
             }
         }
     }
 
-    /// Reads a chunk from the first of its known places that has it with fewer links than that.
+    /// Reads a chunk from the first of its known locations that has it with fewer links than that.
     fn read_known(&self, links: Links, hash: &ChunkHash, codec: &mut Codec) -> Result<Vec<u8>, Error> {
         let mut failed = Error::MissingChunk { hash: *hash };
-        let places = self.state().index(&*self.disk)?.find_all(hash);
-        for place in places.into_iter().filter(|place| place.links() < links) {
-            match self.read_at(place, hash, codec) {
+        let locations = self.state().index(&*self.disk)?.find_all(hash);
+        for location in locations.into_iter().filter(|location| location.links() < links) {
+            match self.read_at(location, hash, codec) {
                 Ok(Some(chunk)) => return Ok(chunk),
                 // Its pack is gone.
                 Ok(None) => {}
@@ -175,11 +180,16 @@ impl Chunks {
         Err(failed)
     }
 
-    fn read_at(&self, place: Place, hash: &ChunkHash, codec: &mut Codec) -> Result<Option<Vec<u8>>, Error> {
-        let Some(frame) = self.bytes_at(place, place.frame_len() as usize)? else { return Ok(None) };
+    fn read_at(
+        &self,
+        location: ChunkLocation,
+        hash: &ChunkHash,
+        codec: &mut Codec,
+    ) -> Result<Option<Vec<u8>>, Error> {
+        let Some(frame) = self.bytes_at(location, location.frame_len() as usize)? else { return Ok(None) };
         let damaged = |why| {
-            let path = VaultFile::Pack(self.state().pack(place.pack)).path();
-            Error::DamagedChunk { hash: *hash, path, offset: place.offset, why }
+            let path = VaultFile::Pack(self.state().pack(location.pack)).path();
+            Error::DamagedChunk { hash: *hash, path, offset: location.offset, why }
         };
         let header = Header::read(&frame).ok().filter(|header| header.hash == *hash);
         let header = header.ok_or_else(|| damaged("its header is not what was written"))?;
@@ -191,7 +201,7 @@ impl Chunks {
         let chunk = match header.form {
             Form::Raw => Some(stored.to_vec()),
             Form::Packed => codec.unpack(stored, len),
-            Form::Differing { base, links } => {
+            Form::Delta { base, links } => {
                 let base = self.read_below(links, &base, codec)?;
                 codec::unpack_against(&base, stored, len)
             }
@@ -200,19 +210,19 @@ impl Chunks {
         chunk.map(Some).ok_or_else(|| damaged("its bytes do not have its hash"))
     }
 
-    /// Returns up to `len` bytes of a pack from a place on; `None` when the pack is gone.
-    fn bytes_at(&self, place: Place, len: usize) -> Result<Option<Vec<u8>>, Error> {
+    /// Returns up to `len` bytes of a pack from a location on; `None` when the pack is gone.
+    fn bytes_at(&self, location: ChunkLocation, len: usize) -> Result<Option<Vec<u8>>, Error> {
         let reader = {
             let mut state = self.state();
-            if let Some(bytes) = state.waiting_at(place, len) {
+            if let Some(bytes) = state.waiting_at(location, len) {
                 return Ok(Some(bytes));
             }
-            state.reader(&*self.disk, place.pack)?
+            state.reader(&*self.disk, location.pack)?
         };
-        reader.map(|reader| reader.bytes(place.offset, len)).transpose()
+        reader.map(|reader| reader.bytes(location.offset, len)).transpose()
     }
 
-    fn find(&self, hash: &ChunkHash) -> Result<Option<Place>, Error> {
+    fn find(&self, hash: &ChunkHash) -> Result<Option<ChunkLocation>, Error> {
         Ok(self.state().index(&*self.disk)?.find(hash))
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use steno_disk::{Disk, DiskFile, StorePath};
 
-use super::{Index, Place};
+use super::{ChunkLocation, Index};
 use crate::error::Error;
 use crate::frame::Header;
 use crate::ids::PackId;
@@ -19,11 +19,11 @@ const READERS_MAX: usize = 16;
 
 /// How often chunks were lost that had been put and not yet been made safe.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Losses(u64);
+pub(crate) struct LossCount(u64);
 
 /// What became of a chunk that was to be stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Added {
+pub(super) enum AddOutcome {
     /// It is stored now, or another thread had stored it.
     Stored,
     /// What it was to differ from was lost meanwhile.
@@ -31,19 +31,19 @@ pub(super) enum Added {
 }
 
 #[derive(Default)]
-pub(super) struct State {
+pub(super) struct ChunkState {
     index: Option<Index>,
     /// The numbers of packs while there is no index.
     packs: Vec<PackId>,
-    writer: Option<Writer>,
+    writer: Option<OpenPack>,
     readers: HashMap<PackId, Arc<PackReader>>,
-    pub(super) losses: Losses,
+    pub(super) losses: LossCount,
     /// The pack that was lost last.
     lost: Option<StorePath>,
 }
 
 /// The pack that this process writes.
-struct Writer {
+struct OpenPack {
     pack: PackWriter,
     /// What it holds, for the file beside it.
     headers: Vec<(u64, Header)>,
@@ -51,8 +51,8 @@ struct Writer {
     unsynced: usize,
 }
 
-impl State {
-    pub(super) fn forget_places(&mut self) {
+impl ChunkState {
+    pub(super) fn forget_locations(&mut self) {
         if let Some(index) = self.index.take() {
             self.packs = index.into_packs();
         }
@@ -100,9 +100,9 @@ impl State {
     }
 
     /// Returns up to `len` bytes of our own pack that are not yet written.
-    pub(super) fn waiting_at(&self, place: Place, len: usize) -> Option<Vec<u8>> {
-        let writer = self.writer.as_ref().filter(|writer| writer.pack.id == self.pack(place.pack))?;
-        writer.pack.waiting_at(place.offset, len)
+    pub(super) fn waiting_at(&self, location: ChunkLocation, len: usize) -> Option<Vec<u8>> {
+        let writer = self.writer.as_ref().filter(|writer| writer.pack.id == self.pack(location.pack))?;
+        writer.pack.waiting_at(location.offset, len)
     }
 
     /// Returns how long our own pack is.
@@ -117,13 +117,13 @@ impl State {
         limits: &Limits,
         header: &Header,
         stored: &[u8],
-    ) -> Result<Added, Error> {
+    ) -> Result<AddOutcome, Error> {
         let index = self.index(disk)?;
         if index.find(&header.hash).is_some() {
-            return Ok(Added::Stored);
+            return Ok(AddOutcome::Stored);
         }
         if header.base().is_some_and(|base| index.find_below(&base, header.links()).is_none()) {
-            return Ok(Added::BaseGone);
+            return Ok(AddOutcome::BaseGone);
         }
         if self.writer.as_ref().is_some_and(|writer| writer.pack.waiting_len() >= limits.waiting_bytes_max())
         {
@@ -132,7 +132,7 @@ impl State {
         }
         let mut writer = match self.writer.take() {
             Some(writer) => writer,
-            None => Writer { pack: PackWriter::create(disk)?, headers: Vec::new(), unsynced: 0 },
+            None => OpenPack { pack: PackWriter::create(disk)?, headers: Vec::new(), unsynced: 0 },
         };
         let offset = writer.pack.add(header, stored);
         writer.headers.push((offset, *header));
@@ -142,7 +142,7 @@ impl State {
         let index = self.index(disk)?;
         let number = index.number_of(pack);
         index.insert(number, offset, header);
-        Ok(Added::Stored)
+        Ok(AddOutcome::Stored)
     }
 
     /// Writes what waits, and lets go of the pack when that fails for good.
@@ -179,7 +179,7 @@ impl State {
     }
 
     /// Fails when chunks were lost since then: who relies on them must not name them.
-    pub(super) fn check(&self, since: Losses) -> Result<(), Error> {
+    pub(super) fn check(&self, since: LossCount) -> Result<(), Error> {
         match &self.lost {
             Some(path) if self.losses != since => {
                 let cause = std::io::Error::other("a sync failed that others had a part in");

@@ -17,7 +17,7 @@ use crate::ids::{ChunkHash, PackId};
 use crate::names::VaultFile;
 use crate::pack::{self, FIRST_FRAME, PackReader};
 
-use sketches::Alikes;
+use sketches::SketchIndex;
 
 const MAGIC: [u8; 12] = *b"STENOIDX\x01\0\0\0";
 const SUM_BYTES: usize = 4;
@@ -26,7 +26,7 @@ const FILE_BYTES_MAX: u64 = 1 << 30;
 
 /// Where a chunk stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct ChunkLocation {
     /// Which pack, as the index numbers them.
     pub(crate) pack: u32,
     pub(crate) offset: u64,
@@ -37,13 +37,13 @@ pub(crate) struct Place {
 /// Where the links begin: frames are shorter than that has room for.
 const LINKS_SHIFT: u32 = 30;
 
-impl Place {
+impl ChunkLocation {
     fn new(pack: u32, offset: u64, header: &Header) -> Self {
         let len = u32::try_from(header.frame_len()).expect("frames are bounded");
         Self { pack, offset, len_and_links: len | header.links().to_bits() << LINKS_SHIFT }
     }
 
-    /// Names a place of which nothing else is known.
+    /// Names a location of which nothing else is known.
     pub(crate) fn unknown(pack: u32, offset: u64) -> Self {
         Self { pack, offset, len_and_links: 0 }
     }
@@ -61,26 +61,26 @@ impl Place {
 
 /// Half of a hash: what is found by it is compared with the whole.
 type Key = [u8; 16];
-type Places = HashMap<Key, Place, foldhash::fast::FixedState>;
+type LocationMap = HashMap<Key, ChunkLocation, foldhash::fast::FixedState>;
 
 /// All chunks of the vault.
 #[derive(Default)]
 pub(crate) struct Index {
     packs: Vec<PackId>,
-    places: Places,
-    /// Further places of chunks that stand more than once, as happens when two processes meet the same bytes.
-    others: HashMap<Key, Vec<Place>, foldhash::fast::FixedState>,
+    locations: LocationMap,
+    /// Further locations of chunks that stand more than once, as happens when two processes meet the same bytes.
+    others: HashMap<Key, Vec<ChunkLocation>, foldhash::fast::FixedState>,
     /// Chunks in packs that are being written by others, or were when their process died: to be read, and not to be
     /// relied on.
-    unsettled: HashMap<Key, Vec<Place>, foldhash::fast::FixedState>,
+    unsettled: HashMap<Key, Vec<ChunkLocation>, foldhash::fast::FixedState>,
     /// Chunks that stand by themselves.
-    alone: Alikes,
+    alone: SketchIndex,
     /// Chunks with one link, to which a second can be added.
-    linked: Alikes,
+    linked: SketchIndex,
 }
 
 impl Index {
-    /// Reads what the packs hold. Those that were numbered before keep their numbers: who has found a place may be about
+    /// Reads what the packs hold. Those that were numbered before keep their numbers: who has found a location may be about
     /// to read from it.
     pub(crate) fn load(disk: &dyn Disk, packs: Vec<PackId>) -> Result<Self, Error> {
         let mut index = Self { packs, ..Self::default() };
@@ -92,8 +92,8 @@ impl Index {
                 }
             } else if let Some(reader) = PackReader::open(disk, pack)? {
                 reader.scan(FIRST_FRAME, |offset, header| {
-                    let place = Place::new(number, offset, &header);
-                    index.unsettled.entry(key(&header.hash)).or_default().push(place);
+                    let location = ChunkLocation::new(number, offset, &header);
+                    index.unsettled.entry(key(&header.hash)).or_default().push(location);
                 })?;
             }
         }
@@ -121,44 +121,44 @@ impl Index {
     }
 
     /// Finds a chunk that can be relied on.
-    pub(crate) fn find(&self, hash: &ChunkHash) -> Option<Place> {
-        self.places.get(&key(hash)).copied()
+    pub(crate) fn find(&self, hash: &ChunkHash) -> Option<ChunkLocation> {
+        self.locations.get(&key(hash)).copied()
     }
 
     /// Finds a chunk that can be relied on and has fewer links than that.
-    pub(crate) fn find_below(&self, hash: &ChunkHash, links: Links) -> Option<Place> {
-        // The one with the fewest comes first of all places.
-        self.find(hash).filter(|place| place.links() < links)
+    pub(crate) fn find_below(&self, hash: &ChunkHash, links: Links) -> Option<ChunkLocation> {
+        // The one with the fewest comes first of all locations.
+        self.find(hash).filter(|location| location.links() < links)
     }
 
-    /// Returns all places that have the chunk, also those that nobody has vouched for yet, the best first.
-    pub(crate) fn find_all(&self, hash: &ChunkHash) -> Vec<Place> {
+    /// Returns all locations that have the chunk, also those that nobody has vouched for yet, the best first.
+    pub(crate) fn find_all(&self, hash: &ChunkHash) -> Vec<ChunkLocation> {
         let key = key(hash);
         let more = [self.others.get(&key), self.unsettled.get(&key)];
-        self.places.get(&key).into_iter().chain(more.into_iter().flatten().flatten()).copied().collect()
+        self.locations.get(&key).into_iter().chain(more.into_iter().flatten().flatten()).copied().collect()
     }
 
-    /// Returns the place of the chunk that shares most of a sketch and can be a base, and how many numbers it shares.
-    pub(crate) fn find_alike(&self, sketch: &Sketch) -> Option<(Place, usize)> {
-        let place = |key: &Key| self.places.get(key).copied();
-        let (linked, alone) = (self.linked.find(sketch, place), self.alone.find(sketch, place));
+    /// Returns the location of the chunk that shares most of a sketch and can be a base, and how many numbers it shares.
+    pub(crate) fn find_similar(&self, sketch: &Sketch) -> Option<(ChunkLocation, usize)> {
+        let location = |key: &Key| self.locations.get(key).copied();
+        let (linked, alone) = (self.linked.find(sketch, location), self.alone.find(sketch, location));
         // Of two that are as good the later one is taken: that which stands by itself.
         linked.into_iter().chain(alone).max_by_key(|(_, shared)| *shared)
     }
 
     pub(crate) fn insert(&mut self, pack: u32, offset: u64, header: &Header) {
         let key = key(&header.hash);
-        let mut place = Place::new(pack, offset, header);
-        match self.places.entry(key) {
+        let mut location = ChunkLocation::new(pack, offset, header);
+        match self.locations.entry(key) {
             Entry::Vacant(entry) => {
-                entry.insert(place);
+                entry.insert(location);
             }
-            Entry::Occupied(entry) if *entry.get() == place => return,
+            Entry::Occupied(entry) if *entry.get() == location => return,
             Entry::Occupied(mut entry) => {
-                if place.links() < entry.get().links() {
-                    std::mem::swap(entry.get_mut(), &mut place);
+                if location.links() < entry.get().links() {
+                    std::mem::swap(entry.get_mut(), &mut location);
                 }
-                self.others.entry(key).or_default().push(place);
+                self.others.entry(key).or_default().push(location);
             }
         }
         match header.links() {
@@ -172,14 +172,14 @@ impl Index {
     pub(crate) fn remove(&mut self, pack: u32, hash: &ChunkHash) {
         let key = key(hash);
         if let Some(others) = self.others.get_mut(&key) {
-            others.retain(|place| place.pack != pack);
+            others.retain(|location| location.pack != pack);
         }
-        if self.places.get(&key).is_some_and(|place| place.pack == pack) {
+        if self.locations.get(&key).is_some_and(|location| location.pack == pack) {
             let others = self.others.entry(key).or_default();
             let best = (0..others.len()).min_by_key(|at| others[*at].links());
             match best.map(|at| others.swap_remove(at)) {
-                Some(next) => self.places.insert(key, next),
-                None => self.places.remove(&key),
+                Some(next) => self.locations.insert(key, next),
+                None => self.locations.remove(&key),
             };
         }
     }
@@ -256,48 +256,48 @@ mod tests {
         Header { hash: ChunkHash::of(name), form, chunk_len: 9, stored_len: 9, stored_sum: 0, sketch }
     }
 
-    fn differing(base: &[u8], links: u32) -> Form {
-        Form::Differing { base: ChunkHash::of(base), links: Links::from_bits(links) }
+    fn delta(base: &[u8], links: u32) -> Form {
+        Form::Delta { base: ChunkHash::of(base), links: Links::from_bits(links) }
     }
 
     #[test]
     fn chunks_are_found_by_hash_and_by_likeness_until_they_are_removed() {
         let mut index = Index::default();
-        let pack = index.number_of(PackId::chance());
+        let pack = index.number_of(PackId::random());
         let plain = header(b"a", Form::Packed);
-        let once = header(b"b", differing(b"a", 1));
-        let twice = header(b"c", differing(b"b", 2));
+        let once = header(b"b", delta(b"a", 1));
+        let twice = header(b"c", delta(b"b", 2));
         index.insert(pack, 12, &plain);
         index.insert(pack, 130, &once);
         index.insert(pack, 260, &twice);
-        assert_eq!(index.find(&plain.hash).map(|place| place.offset), Some(12));
+        assert_eq!(index.find(&plain.hash).map(|location| location.offset), Some(12));
         assert_eq!(
-            index.find_alike(&plain.sketch).map(|(place, shared)| (place.offset, shared)),
+            index.find_similar(&plain.sketch).map(|(location, shared)| (location.offset, shared)),
             Some((12, 6))
         );
-        assert_eq!(index.find(&once.hash).map(|place| place.offset), Some(130));
-        assert_eq!(index.find_alike(&once.sketch).map(|(place, _)| place.offset), Some(130));
-        assert_eq!(index.find(&twice.hash).map(|place| place.offset), Some(260));
-        assert_eq!(index.find_alike(&twice.sketch), None, "nothing can differ from it");
+        assert_eq!(index.find(&once.hash).map(|location| location.offset), Some(130));
+        assert_eq!(index.find_similar(&once.sketch).map(|(location, _)| location.offset), Some(130));
+        assert_eq!(index.find(&twice.hash).map(|location| location.offset), Some(260));
+        assert_eq!(index.find_similar(&twice.sketch), None, "nothing can differ from it");
         index.remove(pack, &plain.hash);
-        assert_eq!((index.find(&plain.hash), index.find_alike(&plain.sketch)), (None, None));
+        assert_eq!((index.find(&plain.hash), index.find_similar(&plain.sketch)), (None, None));
     }
 
     #[test]
     fn of_several_places_the_one_comes_first_that_others_can_build_on() {
         let mut index = Index::default();
-        let packs = [(); 3].map(|()| index.number_of(PackId::chance()));
-        let forms = [differing(b"b", 2), differing(b"c", 1), Form::Packed];
+        let packs = [(); 3].map(|()| index.number_of(PackId::random()));
+        let forms = [delta(b"b", 2), delta(b"c", 1), Form::Packed];
         let plain = ChunkHash::of(b"a");
         for (pack, form) in packs.into_iter().zip(forms) {
             assert_eq!(index.find_below(&plain, header(b"a", form).links()), None);
             index.insert(pack, 16, &header(b"a", form));
             index.insert(pack, 16, &header(b"a", form));
-            assert_eq!(index.find(&plain).map(|place| place.pack), Some(pack));
+            assert_eq!(index.find(&plain).map(|location| location.pack), Some(pack));
         }
         assert_eq!(index.find_all(&plain).len(), 3);
         for at in [2, 1, 0] {
-            assert_eq!(index.find(&plain).map(|place| place.pack), Some(packs[at]));
+            assert_eq!(index.find(&plain).map(|location| location.pack), Some(packs[at]));
             index.remove(packs[at], &plain);
         }
         assert_eq!(index.find_all(&plain), []);

@@ -10,14 +10,14 @@ pub(super) const ALIKE_LEN_MAX: usize = 64 * 1024;
 
 /// Chunks by the numbers of their sketches.
 #[derive(Default)]
-pub(super) struct Alikes {
+pub(super) struct SketchIndex {
     /// The newest chunk with each number.
     newest: HashMap<u32, Key, foldhash::fast::FixedState>,
     /// Whose numbers these are, oldest first.
     sketched: VecDeque<(Key, Sketch)>,
 }
 
-impl Alikes {
+impl SketchIndex {
     pub(super) fn insert(&mut self, key: Key, sketch: Sketch) {
         if self.sketched.len() >= ALIKE_LEN_MAX
             && let Some((old, sketch)) = self.sketched.pop_front()
@@ -48,11 +48,11 @@ mod tests {
 
     #[test]
     fn what_is_compared_with_is_bounded() {
-        let mut alikes = Alikes::default();
+        let mut alikes = SketchIndex::default();
         for number in 0..u32::try_from(ALIKE_LEN_MAX).unwrap() + 10 {
             let mut key = Key::default();
             key[..4].copy_from_slice(&number.to_le_bytes());
-            alikes.insert(key, std::array::from_fn(|place| number * 8 + u32::try_from(place).unwrap()));
+            alikes.insert(key, std::array::from_fn(|location| number * 8 + u32::try_from(location).unwrap()));
         }
         assert_eq!(alikes.sketched.len(), ALIKE_LEN_MAX);
         assert_eq!(alikes.newest.len(), ALIKE_LEN_MAX * 6);

@@ -13,12 +13,12 @@ use crate::manifest::SourceInfo;
 use crate::tombstones::Tombstones;
 use crate::vault::Vault;
 
-use packs::Seen;
-use sources::Named;
+use packs::PackScan;
+use sources::SourceScan;
 
 /// What a check came to.
 #[derive(Debug, Default)]
-pub struct Verified {
+pub struct VerifyReport {
     /// How many sources there are.
     pub sources: usize,
     /// How many packs there are.
@@ -45,12 +45,12 @@ pub struct Finding {
     /// What it is, and where.
     pub error: Error,
     /// The sources that it takes something from. None when all can be read all the same, as when a chunk stands twice.
-    pub touches: Vec<Touched>,
+    pub affects: Vec<AffectedSource>,
 }
 
 /// A source that something is taken from.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Touched {
+pub struct AffectedSource {
     /// The source.
     pub source: SourceId,
     /// What it is, unless that is what cannot be read.
@@ -67,29 +67,29 @@ pub struct Progress {
 }
 
 impl Vault {
-    /// Checks every pack, manifest and tail, and says what is wrong with them and which sources that touches.
+    /// Checks every pack, manifest and tail, and says what is wrong with them and which sources that affects.
     ///
     /// Sources may be written meanwhile. `progress` hears how far it is after each pack.
     ///
     /// # Errors
     /// What the system says when directories cannot be listed. What is wrong with a file is a finding.
-    pub fn verify(&self, mut progress: impl FnMut(Progress)) -> Result<Verified, Error> {
+    pub fn verify(&self, mut progress: impl FnMut(Progress)) -> Result<VerifyReport, Error> {
         // Manifests before packs: whatever one names was in a pack before.
-        let named = Named::read(self)?;
-        let mut seen = Seen::default();
+        let named = SourceScan::read(self)?;
+        let mut seen = PackScan::default();
         seen.read(self, &named, &mut progress)?;
-        let mut verified = Verified {
+        let mut verified = VerifyReport {
             sources: named.sources.len(),
             packs: seen.packs,
             stored_bytes: seen.stored_bytes,
             tail_bytes: named.tail_bytes,
             unfinished: named.unfinished,
-            ..Verified::default()
+            ..VerifyReport::default()
         };
         seen.conclude(self, &named, &mut verified);
         verified.findings.extend(named.findings);
         if let Err(error) = Tombstones::read(&**self.disk()) {
-            verified.findings.push(Finding { error, touches: Vec::new() });
+            verified.findings.push(Finding { error, affects: Vec::new() });
         }
         Ok(verified)
     }

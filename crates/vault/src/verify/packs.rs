@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 
 use steno_disk::StorePath;
 
-use super::{Finding, Named, Progress, Verified};
+use super::{Finding, Progress, SourceScan, VerifyReport};
 use crate::codec::{self, Codec};
 use crate::error::Error;
 use crate::frame::{Form, Header, Links};
@@ -19,7 +19,7 @@ const BASES_LEN_MAX: usize = 32;
 
 /// What is known of a chunk.
 #[derive(Clone, Copy, Default)]
-struct Chunk {
+struct ChunkStatus {
     len: u32,
     /// How long all its frames are, damaged or not.
     frames_len: u64,
@@ -28,13 +28,13 @@ struct Chunk {
 }
 
 /// The pack that frames are from.
-struct Origin {
+struct PackOrigin {
     path: StorePath,
     is_settled: bool,
 }
 
 /// A frame that is not what was written.
-struct Damaged {
+struct DamagedFrame {
     hash: ChunkHash,
     /// Whether somebody has vouched for it. What crashes have torn was never relied on, if the chunk stands elsewhere.
     is_settled: bool,
@@ -43,19 +43,19 @@ struct Damaged {
 
 /// All that was found in packs.
 #[derive(Default)]
-pub(super) struct Seen {
+pub(super) struct PackScan {
     pub(super) packs: usize,
     pub(super) stored_bytes: u64,
-    chunks: HashMap<ChunkHash, Chunk, foldhash::fast::FixedState>,
+    chunks: HashMap<ChunkHash, ChunkStatus, foldhash::fast::FixedState>,
     /// What a chunk is stored as different from, if it has no frame that can be made whole without.
     bases: HashMap<ChunkHash, ChunkHash>,
-    damaged: Vec<Damaged>,
+    damaged: Vec<DamagedFrame>,
     findings: Vec<Finding>,
 }
 
 /// Makes chunks whole.
 #[derive(Default)]
-struct Unpacker {
+struct ChunkDecoder {
     codec: Codec,
     chunk: Vec<u8>,
     /// Bases, and with fewer links than how many they were found.
@@ -66,17 +66,17 @@ struct Unpacker {
 
 /// What a frame turned out to be.
 #[derive(Clone, Copy)]
-enum Outcome {
+enum FrameOutcome {
     Good,
     Damaged(&'static str),
     /// It may be good, and what it differs from is not.
     BaseGone,
 }
 
-impl Unpacker {
-    fn check(&mut self, vault: &Vault, header: &Header, stored: &[u8]) -> Outcome {
+impl ChunkDecoder {
+    fn check(&mut self, vault: &Vault, header: &Header, stored: &[u8]) -> FrameOutcome {
         if crc32fast::hash(stored) != header.stored_sum {
-            return Outcome::Damaged("its bytes are not what was written");
+            return FrameOutcome::Damaged("its bytes are not what was written");
         }
         let len = header.chunk_len as usize;
         let is_whole = match header.form {
@@ -85,13 +85,13 @@ impl Unpacker {
                 self.codec.unpack_into(&mut self.chunk, stored, len)
                     && ChunkHash::of(&self.chunk) == header.hash
             }
-            Form::Differing { base, links } => {
-                let Some(base) = self.base(vault, base, links) else { return Outcome::BaseGone };
+            Form::Delta { base, links } => {
+                let Some(base) = self.base(vault, base, links) else { return FrameOutcome::BaseGone };
                 let chunk = codec::unpack_against(base, stored, len);
                 chunk.is_some_and(|chunk| ChunkHash::of(&chunk) == header.hash)
             }
         };
-        if is_whole { Outcome::Good } else { Outcome::Damaged("its bytes do not have its hash") }
+        if is_whole { FrameOutcome::Good } else { FrameOutcome::Damaged("its bytes do not have its hash") }
     }
 
     fn base(&mut self, vault: &Vault, hash: ChunkHash, links: Links) -> Option<&Vec<u8>> {
@@ -109,20 +109,20 @@ impl Unpacker {
     }
 }
 
-impl Seen {
+impl PackScan {
     pub(super) fn read(
         &mut self,
         vault: &Vault,
-        named: &Named,
+        named: &SourceScan,
         progress: &mut impl FnMut(Progress),
     ) -> Result<(), Error> {
         let packs = pack::list(&**vault.disk())?;
         let size = |pack: &PackId| vault.disk().identity(&VaultFile::Pack(*pack).path()).ok().flatten();
         let bytes_total = packs.iter().filter_map(size).map(|identity| identity.size_bytes).sum();
-        let mut unpacker = Unpacker::default();
+        let mut unpacker = ChunkDecoder::default();
         for pack in packs {
             if let Err(error) = self.read_pack(vault, named, pack, &mut unpacker) {
-                self.findings.push(Finding { error, touches: Vec::new() });
+                self.findings.push(Finding { error, affects: Vec::new() });
             }
             progress(Progress { bytes_done: self.stored_bytes, bytes_total });
         }
@@ -132,9 +132,9 @@ impl Seen {
     fn read_pack(
         &mut self,
         vault: &Vault,
-        named: &Named,
+        named: &SourceScan,
         pack: PackId,
-        unpacker: &mut Unpacker,
+        unpacker: &mut ChunkDecoder,
     ) -> Result<(), Error> {
         let disk = &**vault.disk();
         // Somebody may have swept it away meanwhile.
@@ -143,7 +143,7 @@ impl Seen {
         self.stored_bytes += reader.len()?;
         let listed = index::read_file(disk, pack)?;
         let mut unseen: HashMap<u64, Header> = listed.iter().flatten().copied().collect();
-        let from = Origin { path: reader.path.clone(), is_settled: listed.is_some() };
+        let from = PackOrigin { path: reader.path.clone(), is_settled: listed.is_some() };
         let mut is_needed = false;
         reader.walk(|offset, header, stored| {
             // What counts is listed, if there is a list; the rest is what crashes have left.
@@ -164,7 +164,7 @@ impl Seen {
             let is_cut = offset + header.frame_len() > size;
             let why =
                 if is_cut { "its pack ends before it does" } else { "its header is not what was written" };
-            self.take(&from, offset, &header, Outcome::Damaged(why));
+            self.take(&from, offset, &header, FrameOutcome::Damaged(why));
         }
         if is_needed && !reader.begins_well {
             let (path, why) = (from.path, "it does not begin as packs do");
@@ -173,17 +173,17 @@ impl Seen {
         Ok(())
     }
 
-    fn take(&mut self, from: &Origin, offset: u64, header: &Header, outcome: Outcome) {
+    fn take(&mut self, from: &PackOrigin, offset: u64, header: &Header, outcome: FrameOutcome) {
         let chunk = self.chunks.entry(header.hash).or_default();
         chunk.len = header.chunk_len;
         chunk.frames_len += header.frame_len();
         match outcome {
-            Outcome::Good => chunk.is_good = true,
-            Outcome::BaseGone => {}
-            Outcome::Damaged(why) => {
+            FrameOutcome::Good => chunk.is_good = true,
+            FrameOutcome::BaseGone => {}
+            FrameOutcome::Damaged(why) => {
                 let hash = header.hash;
                 let error = Error::DamagedChunk { hash, path: from.path.clone(), offset, why };
-                self.damaged.push(Damaged { hash, is_settled: from.is_settled, error });
+                self.damaged.push(DamagedFrame { hash, is_settled: from.is_settled, error });
             }
         }
         if let Some(base) = header.base() {
@@ -199,8 +199,8 @@ impl Seen {
         all.take(Links::MAX.to_bits() as usize)
     }
 
-    /// Adds up what is needed, and says whom that touches which is damaged or missing.
-    pub(super) fn conclude(self, vault: &Vault, named: &Named, verified: &mut Verified) {
+    /// Adds up what is needed, and says whom that affects which is damaged or missing.
+    pub(super) fn conclude(self, vault: &Vault, named: &SourceScan, verified: &mut VerifyReport) {
         let mut needed_len = FIRST_FRAME * self.packs as u64;
         // Who needs a chunk that cannot be read: who names it, and who names one that differs from it.
         let mut needed_by: HashMap<ChunkHash, BTreeSet<u32>> = HashMap::new();
@@ -231,11 +231,11 @@ impl Seen {
             |hash: &ChunkHash| self.chunks.get(hash).filter(|chunk| chunk.is_good).map(|chunk| chunk.len);
         verified.findings.extend(named.with_other_lengths(len_of));
         let damaged: HashSet<ChunkHash> = self.damaged.iter().map(|damaged| damaged.hash).collect();
-        for Damaged { hash, is_settled, error } in self.damaged {
+        for DamagedFrame { hash, is_settled, error } in self.damaged {
             let numbers = needed_by.get(&hash).cloned().unwrap_or_default();
             let is_needed = named.is_named(&hash) || bases.contains(&hash);
             if is_needed && (is_settled || !numbers.is_empty()) {
-                verified.findings.push(Finding { error, touches: named.touched(numbers) });
+                verified.findings.push(Finding { error, affects: named.affected(numbers) });
             }
         }
         let mut missing: Vec<_> = needed_by.into_iter().filter(|(hash, _)| !damaged.contains(hash)).collect();
@@ -248,7 +248,7 @@ impl Seen {
                 continue;
             }
             let error = Error::MissingChunk { hash };
-            verified.findings.push(Finding { error, touches: named.touched(numbers) });
+            verified.findings.push(Finding { error, affects: named.affected(numbers) });
         }
     }
 }

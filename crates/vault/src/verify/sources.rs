@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{Finding, Touched};
+use super::{AffectedSource, Finding};
 use crate::error::Error;
 use crate::ids::{ChunkHash, SourceId};
 use crate::manifest::{Manifest, SourceInfo};
@@ -12,7 +12,7 @@ use crate::vault::Vault;
 
 /// Which sources name which chunks.
 #[derive(Default)]
-pub(super) struct Named {
+pub(super) struct SourceScan {
     pub(super) sources: Vec<(SourceId, Option<SourceInfo>)>,
     /// Chunk, its length and the number of a source that names it, in order.
     chunks: Vec<(ChunkHash, u32, u32)>,
@@ -21,7 +21,7 @@ pub(super) struct Named {
     pub(super) findings: Vec<Finding>,
 }
 
-impl Named {
+impl SourceScan {
     pub(super) fn read(vault: &Vault) -> Result<Self, Error> {
         let mut named = Self::default();
         let mut with_tails = BTreeSet::new();
@@ -94,7 +94,7 @@ impl Named {
     }
 
     fn find(&mut self, error: Error, source: SourceId, info: Option<SourceInfo>) {
-        self.findings.push(Finding { error, touches: vec![Touched { source, info }] });
+        self.findings.push(Finding { error, affects: vec![AffectedSource { source, info }] });
     }
 
     /// Returns the numbers of the sources that name a chunk.
@@ -128,16 +128,16 @@ impl Named {
             let path = VaultFile::Manifest(self.sources[number as usize].0).path();
             let error =
                 Error::Damaged { path, offset: 0, why: "it says another length of a chunk than it has" };
-            Finding { error, touches: self.touched(BTreeSet::from([number])) }
+            Finding { error, affects: self.affected(BTreeSet::from([number])) }
         })
     }
 
     /// Says which sources these numbers are, each once.
-    pub(super) fn touched(&self, numbers: BTreeSet<u32>) -> Vec<Touched> {
-        let touched = |number: u32| {
+    pub(super) fn affected(&self, numbers: BTreeSet<u32>) -> Vec<AffectedSource> {
+        let affected = |number: u32| {
             let (source, info) = &self.sources[number as usize];
-            Touched { source: *source, info: info.clone() }
+            AffectedSource { source: *source, info: info.clone() }
         };
-        numbers.into_iter().map(touched).collect()
+        numbers.into_iter().map(affected).collect()
     }
 }

@@ -8,7 +8,7 @@ use steno_vault::{Error, Limits, Vault};
 
 use crate::kit::{SMALL, cousin, disk, session, small_vault};
 use crate::model::{Counts, Ledger, Recording, Scale};
-use crate::packs::differing_twice;
+use crate::packs::deltas_of_deltas;
 
 const SEEDS: u64 = 2_000;
 /// With content as large as agents write it.
@@ -153,7 +153,7 @@ fn survive(seed: u64, scale: Scale, counts: &mut Counts, faults: &mut Faults) {
             disk = disk.die(if dice.once_in(2) { Death::Kill } else { Death::PowerCut });
         }
         recover(&disk, &mut ledger, counts);
-        counts.differing_twice += differing_twice(&disk) as u64;
+        counts.deltas_of_deltas += deltas_of_deltas(&disk) as u64;
     }
 }
 
@@ -183,7 +183,7 @@ fn what_was_committed_survives_thousands_of_crashes() {
         counts.generations > SEEDS / 2 && counts.late > SEEDS / 20 && counts.states > SEEDS,
         "{counts:?}"
     );
-    assert!(counts.forgotten > SEEDS / 4 && counts.differing_twice > SEEDS, "{counts:?}");
+    assert!(counts.forgotten > SEEDS / 4 && counts.deltas_of_deltas > SEEDS, "{counts:?}");
     assert!(counts.more_than_committed > SEEDS / 10, "{counts:?}");
 }
 
@@ -192,7 +192,7 @@ fn print_counts(counts: &Counts, faults: &Faults) {
     eprintln!("crashes: {SEEDS} seeds, {faults:?}, {counts:?}");
 }
 
-/// A short history that touches every kind of file; ends early when the disk does.
+/// A short history that affects every kind of file; ends early when the disk does.
 fn script(disk: &SimDisk, ledger: &mut Ledger) -> Result<Vec<Recording>, Error> {
     let mut held = Vec::new();
     let mut counts = Counts::default();

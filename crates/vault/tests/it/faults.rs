@@ -5,7 +5,7 @@ use std::sync::Arc;
 use steno_disk::StorePath;
 use steno_testkit::dice::Dice;
 use steno_testkit::sim_disk::{Call, Death, Fault, SimDisk};
-use steno_vault::{Error, Keep, Vault, VaultFile};
+use steno_vault::{Error, Remainder, Vault, VaultFile};
 
 use crate::kit::{NOW, cursor, disk, files, id, info, read, session, small_vault, vault, write};
 
@@ -31,7 +31,7 @@ fn without_room_nothing_is_lost_and_the_same_succeeds_later() {
         let (first, second) = (session(1, 3_000, "s1"), session(2, 30_000, "s1"));
         let mut writer = write(&vault, "a");
         writer.append(&first).unwrap();
-        writer.commit(Keep::InTail).unwrap();
+        writer.commit(Remainder::InTail).unwrap();
         let used: usize = disk.snapshot().iter().map(|(_, bytes)| bytes.len()).sum();
         disk.set_room(Some(used as u64 + room));
         let mut retry = |mut work: Box<dyn FnMut() -> Result<(), Error> + '_>| {
@@ -44,12 +44,12 @@ fn without_room_nothing_is_lost_and_the_same_succeeds_later() {
         for piece in second.chunks(7_000) {
             // Taken all the same.
             writer.append(piece).ok();
-            retry(Box::new(|| writer.commit(Keep::InTail)));
+            retry(Box::new(|| writer.commit(Remainder::InTail)));
         }
         retry(Box::new(|| writer.begin_generation("rewritten", NOW)));
         retry(Box::new(|| writer.append_late(0, 33_000, b"late")));
         writer.append(b"new").ok();
-        retry(Box::new(|| writer.save_state(Some(cursor("1")), None, NOW, Keep::InChunks)));
+        retry(Box::new(|| writer.save_state(Some(cursor("1")), None, NOW, Remainder::InChunks)));
         drop(writer);
         let disk = disk.die(Death::PowerCut);
         let vault = small_vault(&disk).unwrap();
@@ -67,11 +67,11 @@ fn a_pack_that_cannot_be_begun_leaves_nothing_behind() {
     writer.append(b"some bytes").unwrap();
     for _ in 0..3 {
         disk.plan(Fault::Fail { kind: Call::Write, nth: 1, error: ENOSPC });
-        assert!(matches!(writer.commit(Keep::InChunks), Err(Error::NoRoom { .. })));
+        assert!(matches!(writer.commit(Remainder::InChunks), Err(Error::NoRoom { .. })));
     }
     assert_eq!(files(&disk, "vault/packs/").len(), 0);
     assert_eq!(files(&disk, "locks/pack-").len(), 0);
-    writer.commit(Keep::InChunks).unwrap();
+    writer.commit(Remainder::InChunks).unwrap();
     assert_eq!(read(&vault, "a", 0), b"some bytes");
 }
 
@@ -84,13 +84,13 @@ fn a_torn_line_behind_a_saved_state_does_not_spoil_the_lines_after_it() {
         let vault = vault(&disk);
         let mut writer = write(&vault, "a");
         writer.append(b"first").unwrap();
-        writer.save_state(None, None, NOW, Keep::InChunks).unwrap();
+        writer.save_state(None, None, NOW, Remainder::InChunks).unwrap();
         drop(writer);
         append(&disk, &manifest_path("a"), torn);
         for piece in ["-second", "-third"] {
             let mut writer = write(&vault, "a");
             writer.append(piece.as_bytes()).unwrap();
-            writer.commit(Keep::InChunks).unwrap();
+            writer.commit(Remainder::InChunks).unwrap();
         }
         assert_eq!(read(&vault, "a", 0), b"first-second-third");
     }
@@ -105,15 +105,15 @@ fn what_the_owner_before_left_in_the_cache_alone_is_not_built_on() {
         let vault = small_vault(&disk).unwrap();
         let mut writer = write(&vault, "a");
         writer.append(b"one-").unwrap();
-        writer.save_state(None, None, NOW, Keep::InChunks).unwrap();
+        writer.save_state(None, None, NOW, Remainder::InChunks).unwrap();
         disk.plan(Fault::Fail { kind: Call::Sync, nth, error: EIO });
         writer.append(b"two-").unwrap();
-        let saved = writer.save_state(None, None, NOW, Keep::InChunks).is_ok();
+        let saved = writer.save_state(None, None, NOW, Remainder::InChunks).is_ok();
         drop(writer);
         let mut writer = write(&vault, "a");
         let known = if saved { "one-two-" } else { &"one-two-"[..usize::try_from(writer.len()).unwrap()] };
         writer.append(b"three").unwrap();
-        if writer.commit(Keep::InTail).is_err() {
+        if writer.commit(Remainder::InTail).is_err() {
             continue;
         }
         fired += disk.fired();
@@ -136,9 +136,9 @@ fn chunks_that_were_lost_with_anothers_sync_are_not_named() {
     other.append(&content[..18_000]).unwrap();
     third.append(&content[20_000..]).unwrap();
     disk.plan(Fault::Fail { kind: Call::Sync, nth: 1, error: EIO });
-    assert!(matches!(one.commit(Keep::InTail), Err(Error::NotSynced { .. })));
-    assert!(matches!(other.commit(Keep::InTail), Err(Error::NotSynced { .. })));
-    assert!(matches!(third.commit(Keep::InTail), Err(Error::NotSynced { .. })));
+    assert!(matches!(one.commit(Remainder::InTail), Err(Error::NotSynced { .. })));
+    assert!(matches!(other.commit(Remainder::InTail), Err(Error::NotSynced { .. })));
+    assert!(matches!(third.commit(Remainder::InTail), Err(Error::NotSynced { .. })));
     assert_eq!(disk.fired(), 1);
     drop((one, other, third));
     // Opened again, each goes on in a pack that can be synced.
@@ -146,7 +146,7 @@ fn chunks_that_were_lost_with_anothers_sync_are_not_named() {
         let mut writer = write(&vault, name);
         let known = usize::try_from(writer.len()).unwrap();
         writer.append(&content[known..]).unwrap();
-        writer.commit(Keep::InChunks).unwrap();
+        writer.commit(Remainder::InChunks).unwrap();
     }
     let disk = disk.die(Death::PowerCut);
     let vault = small_vault(&disk).unwrap();
@@ -166,17 +166,17 @@ fn what_was_lost_does_not_count_because_something_differs_from_it() {
         one.append(&content).unwrap();
         other.append(&fork).unwrap();
         disk.plan(Fault::Fail { kind: Call::Sync, nth: 1, error: EIO });
-        assert!(one.commit(Keep::InChunks).is_err() && other.commit(Keep::InChunks).is_err());
+        assert!(one.commit(Remainder::InChunks).is_err() && other.commit(Remainder::InChunks).is_err());
         drop((one, other));
         // The fork is stored again, by itself. The cache still shows it as different from what was lost.
         let mut other = write(&vault, "b");
         other.append(&fork).unwrap();
-        other.commit(Keep::InChunks).unwrap();
+        other.commit(Remainder::InChunks).unwrap();
         drop((other, vault));
         let vault = small_vault(&disk).unwrap();
         let mut one = write(&vault, "a");
         one.append(&content).unwrap();
-        one.commit(Keep::InChunks).unwrap();
+        one.commit(Remainder::InChunks).unwrap();
         drop((one, vault));
         let vault = small_vault(&disk.die(Death::PowerCut)).unwrap();
         assert!(read(&vault, "a", 0) == content && read(&vault, "b", 0) == fork, "seed {seed}");
@@ -186,13 +186,13 @@ fn what_was_lost_does_not_count_because_something_differs_from_it() {
 #[test]
 fn files_that_are_deleted_or_replaced_under_their_writer_are_noticed() {
     let (manifest, tail) = (manifest_path("a"), VaultFile::Tail(id("a")).path());
-    let cases = [(Keep::InChunks, &manifest), (Keep::InTail, &tail)];
+    let cases = [(Remainder::InChunks, &manifest), (Remainder::InTail, &tail)];
     for ((keep, path), is_replaced) in cases.into_iter().flat_map(|case| [(case, false), (case, true)]) {
         let disk = disk(1);
         let vault = vault(&disk);
         let mut writer = write(&vault, "a");
         writer.append(b"one").unwrap();
-        writer.commit(Keep::InTail).unwrap();
+        writer.commit(Remainder::InTail).unwrap();
         disk.delete(path);
         if is_replaced {
             disk.tamper(path, b"something else");
@@ -205,11 +205,11 @@ fn files_that_are_deleted_or_replaced_under_their_writer_are_noticed() {
     let vault = vault(&disk);
     let mut writer = write(&vault, "a");
     writer.append(b"one").unwrap();
-    writer.commit(Keep::InChunks).unwrap();
+    writer.commit(Remainder::InChunks).unwrap();
     let pack = files(&disk, "vault/packs/").remove(0);
     disk.delete(&StorePath::new(pack));
     writer.append(b"two").unwrap();
-    assert!(matches!(writer.commit(Keep::InChunks), Err(Error::Vanished { .. })));
+    assert!(matches!(writer.commit(Remainder::InChunks), Err(Error::Vanished { .. })));
 }
 
 #[test]
@@ -220,7 +220,7 @@ fn a_damaged_manifest_stops_its_own_source_alone() {
         for name in ["a", "b"] {
             let mut writer = write(&before, name);
             writer.append(name.repeat(50_000).as_bytes()).unwrap();
-            writer.commit(Keep::InChunks).unwrap();
+            writer.commit(Remainder::InChunks).unwrap();
         }
         // The pack has no file beside it: whoever comes next would have to read all manifests.
         let disk = disk.die(Death::Kill);
@@ -232,7 +232,7 @@ fn a_damaged_manifest_stops_its_own_source_alone() {
         assert!(matches!(vault.write(id("a"), &info("a"), NOW), Err(Error::Damaged { .. })));
         let mut writer = write(&vault, "b");
         writer.append(b"more").unwrap();
-        writer.commit(Keep::InChunks).unwrap();
+        writer.commit(Remainder::InChunks).unwrap();
         assert!(read(&vault, "b", 0) == format!("{}more", "b".repeat(50_000)).as_bytes());
         assert!(disk.content(&manifest_path("a")).unwrap() == text, "what is damaged stays as it is");
     }
@@ -244,9 +244,9 @@ fn a_damaged_tail_is_told_and_not_written_over() {
     let vault = vault(&disk);
     let mut writer = write(&vault, "a");
     writer.append(b"one").unwrap();
-    writer.commit(Keep::InTail).unwrap();
+    writer.commit(Remainder::InTail).unwrap();
     writer.append(b"two").unwrap();
-    writer.commit(Keep::InTail).unwrap();
+    writer.commit(Remainder::InTail).unwrap();
     drop(writer);
     let path = VaultFile::Tail(id("a")).path();
     let mut bytes = disk.content(&path).unwrap();
@@ -270,12 +270,12 @@ fn lines_of_unknown_kinds_are_kept_and_newer_versions_refused() {
     let vault = vault(&disk);
     let mut writer = write(&vault, "a");
     writer.append(b"one").unwrap();
-    writer.commit(Keep::InChunks).unwrap();
+    writer.commit(Remainder::InChunks).unwrap();
     drop(writer);
     append(&disk, &manifest_path("a"), checked("{\"colour\":{\"is\":\"blue\"}").as_bytes());
     let mut writer = write(&vault, "a");
     writer.append(b"two").unwrap();
-    writer.commit(Keep::InChunks).unwrap();
+    writer.commit(Remainder::InChunks).unwrap();
     drop(writer);
     let text = String::from_utf8(disk.content(&manifest_path("a")).unwrap()).unwrap();
     assert!(text.contains("\"colour\":{\"is\":\"blue\"}"), "{text}");
@@ -302,11 +302,11 @@ fn files_beside_packs_can_be_lost_without_loss() {
     let content = session(1, 90_000, "s1");
     let mut writer = write(&vault, "a");
     writer.append(&content).unwrap();
-    writer.commit(Keep::InChunks).unwrap();
+    writer.commit(Remainder::InChunks).unwrap();
     let fork = String::from_utf8(content.clone()).unwrap().replace("s1", "s2").into_bytes();
     let mut other = write(&vault, "b");
     other.append(&fork).unwrap();
-    other.commit(Keep::InChunks).unwrap();
+    other.commit(Remainder::InChunks).unwrap();
     vault.close_pack().unwrap();
     let is_beside = |path: &String| matches!(VaultFile::parse(path), Some(VaultFile::PackIndex(_)));
     let beside: Vec<String> = files(&disk, "vault/packs/").into_iter().filter(is_beside).collect();
@@ -334,9 +334,9 @@ fn a_source_without_bytes_is_kept_once_its_state_is_saved() {
     let disk = disk(1);
     let vault = vault(&disk);
     let mut writer = write(&vault, "a");
-    writer.commit(Keep::InChunks).unwrap();
+    writer.commit(Remainder::InChunks).unwrap();
     assert!(vault.manifest(id("a")).unwrap().is_none(), "nothing is worth a file yet");
-    writer.save_state(None, None, NOW, Keep::InChunks).unwrap();
+    writer.save_state(None, None, NOW, Remainder::InChunks).unwrap();
     drop(writer);
     let disk = disk.die(Death::PowerCut);
     let vault = crate::kit::vault(&disk);
@@ -355,7 +355,7 @@ fn a_manifest_does_not_grow_with_every_state_that_is_saved() {
     let mut writer = write(&vault, "a");
     for number in 0..500 {
         writer.append(b"x").unwrap();
-        writer.save_state(Some(cursor(&number.to_string())), None, NOW, Keep::InTail).unwrap();
+        writer.save_state(Some(cursor(&number.to_string())), None, NOW, Remainder::InTail).unwrap();
     }
     let lines = disk.content(&manifest_path("a")).unwrap().split(|byte| *byte == b'\n').count();
     assert!(lines < 100, "{lines}");

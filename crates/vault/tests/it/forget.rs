@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use steno_disk::{Disk as _, StorePath};
 use steno_testkit::sim_disk::{Call, Death, Fault, SimDisk};
-use steno_vault::{ChunkHash, Error, Keep, Reason, RestoreError, Swept, Vault, VaultFile};
+use steno_vault::{ChunkHash, Error, Reason, Remainder, RestoreError, SweepReport, Vault, VaultFile};
 
 use crate::kit::{NOW, cousin, disk, files, id, info, read, session, small_vault, vault, write};
-use crate::packs::{Frame, all_chunks, all_frames, differing_twice};
+use crate::packs::{Frame, all_chunks, all_frames, deltas_of_deltas};
 
 /// Words that occur in the content of one source alone.
 const SECRET: &str = "the-secret-of-this-session";
@@ -17,7 +17,7 @@ const WHY: Reason = Reason::Session;
 fn keep(vault: &Arc<Vault>, name: &str, content: &[u8]) {
     let mut writer = write(vault, name);
     writer.append(content).unwrap();
-    writer.save_state(None, None, NOW, Keep::InTail).unwrap();
+    writer.save_state(None, None, NOW, Remainder::InTail).unwrap();
 }
 
 /// What each source holds: one to be forgotten, its fork, what is like it, a fork of that, a copy of part of the first, and
@@ -81,7 +81,7 @@ fn of_chunks_that_stand_twice_one_is_kept_that_stands_by_itself() {
         let keep = |vault: &Arc<Vault>, name: &str, content: &[u8]| {
             let mut writer = write(vault, name);
             writer.append(content).unwrap();
-            writer.save_state(None, None, NOW, Keep::InChunks).unwrap();
+            writer.save_state(None, None, NOW, Remainder::InChunks).unwrap();
         };
         let vaults = [small_vault(&disk).unwrap(), small_vault(&disk).unwrap()];
         // Each learns where chunks are before the other has closed a pack.
@@ -114,7 +114,7 @@ fn what_is_forgotten_is_gone_and_a_tombstone_stays() {
     let before: usize = disk.snapshot().iter().map(|(_, bytes)| bytes.len()).sum();
     let differing = all_frames(&disk).iter().filter(|frame| frame.base.is_some()).count();
     assert!(differing > 5, "the fork is stored as different from what is to go: {differing}");
-    assert!(differing_twice(&disk) > 5, "{}", differing_twice(&disk));
+    assert!(deltas_of_deltas(&disk) > 5, "{}", deltas_of_deltas(&disk));
     assert!(!vault.is_forgotten(id("secret")).unwrap());
     let forgotten = vault.forget(&[id("secret")], WHY, NOW).unwrap();
     let swept = forgotten.swept.clone().unwrap();
@@ -136,7 +136,7 @@ fn what_is_forgotten_is_gone_and_a_tombstone_stays() {
     // Once more is fine, and changes nothing.
     let again = vault.forget(&[id("secret")], Reason::Age, NOW).unwrap();
     assert_eq!(again.tombstones, forgotten.tombstones);
-    assert_eq!(again.swept, Some(Swept::default()));
+    assert_eq!(again.swept, Some(SweepReport::default()));
 }
 
 #[test]
@@ -147,7 +147,7 @@ fn a_source_that_has_an_owner_or_is_not_there_is_not_forgotten_and_nothing_else_
     let writer = write(&vault, "stranger");
     let before = disk.snapshot();
     let held = vault.forget(&[id("secret"), id("stranger")], WHY, NOW);
-    assert!(matches!(held, Err(Error::Held { .. })), "{held:?}");
+    assert!(matches!(held, Err(Error::Locked { .. })), "{held:?}");
     let missing = vault.forget(&[id("secret"), id("nobody")], WHY, NOW);
     assert!(matches!(missing, Err(Error::NoSuchSource { .. })), "{missing:?}");
     let is_lock = |(path, _): &(String, Vec<u8>)| path.starts_with("locks/");
@@ -247,7 +247,7 @@ fn a_process_that_knew_what_was_swept_does_not_rely_on_it() {
     // The very same bytes come again, in another source, and so does the rest of what has waited.
     keep(&running, "again", &contents()[0].1);
     waiting.append(&contents()[1].1[3_000..]).unwrap();
-    waiting.commit(Keep::InChunks).unwrap();
+    waiting.commit(Remainder::InChunks).unwrap();
     drop((running, waiting));
     let disk = disk.die(Death::PowerCut);
     let vault = small_vault(&disk).unwrap();
@@ -311,7 +311,7 @@ fn who_relies_on_chunks_is_not_swept_away_from_under() {
     let forgotten = other.forget(&[id("secret")], WHY, NOW).unwrap();
     assert_eq!(forgotten.swept, None);
     assert!(other.manifest(id("secret")).unwrap().is_none());
-    writer.commit(Keep::InChunks).unwrap();
+    writer.commit(Remainder::InChunks).unwrap();
     drop(writer);
     running.close_pack().unwrap();
     assert!(other.sweep_if_needed().unwrap().is_some());
@@ -353,7 +353,7 @@ fn a_manifest_that_cannot_be_read_stops_a_sweep_until_it_is_forgotten_itself() {
     assert_eq!(files(&disk, "vault/packs/"), packs, "no chunk is deleted that it may name");
     assert!(matches!(vault.write(id("secret"), &info("secret"), NOW), Err(Error::Forgotten { .. })));
     let forgotten = vault.forget(&[id("stranger")], WHY, NOW).unwrap();
-    assert!(matches!(forgotten.swept, Some(Swept { packs_busy: 0, .. })));
+    assert!(matches!(forgotten.swept, Some(SweepReport { packs_busy: 0, .. })));
     assert_eq!((&forgotten.tombstones[0].role, forgotten.tombstones[0].bytes), (&None, 0));
     check_gone(&disk);
 }
@@ -390,7 +390,7 @@ fn what_is_forgotten_while_it_is_given_back_is_not_given_back_in_part() {
     let vault = vault(&disk);
     let mut writer = write(&vault, "a");
     writer.append(b"all of it is in the tail").unwrap();
-    writer.commit(Keep::InTail).unwrap();
+    writer.commit(Remainder::InTail).unwrap();
     drop(writer);
     let manifest = vault.manifest(id("a")).unwrap().unwrap();
     vault.forget(&[id("a")], WHY, NOW).unwrap();

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use steno_disk::RealDisk;
-use steno_vault::{Keep, Reason, Sighting, Vault};
+use steno_vault::{Reason, Remainder, Sighting, Vault};
 
 use crate::kit::{NOW, id, read, write};
 
@@ -67,7 +67,7 @@ fn version_1_reads_as_it_was_recorded() {
     let verified = vault.verify(|_| ()).unwrap();
     assert_eq!((verified.findings.len(), verified.sources, verified.packs), (0, 3, 2));
     assert!(verified.garbage_bytes > 0 && verified.tail_bytes > 0, "{verified:?}");
-    assert!(vault.usage().unwrap().saved_by_likeness > 0);
+    assert!(vault.usage().unwrap().saved_by_delta > 0);
     let tombstones = vault.tombstones().unwrap();
     assert_eq!(tombstones.iter().map(|tombstone| tombstone.source).collect::<Vec<_>>(), [id("gone")]);
     assert_eq!(vault.manifest(id("whole")).unwrap().unwrap().cursor.unwrap().get(), "{\"offset\":3000}");
@@ -78,7 +78,7 @@ fn version_1_is_gone_on_with() {
     let (_dir, vault) = copy(FIRST);
     let mut writer = write(&vault, "growing");
     writer.append(b"more").unwrap();
-    writer.save_state(None, None, NOW, Keep::InChunks).unwrap();
+    writer.save_state(None, None, NOW, Remainder::InChunks).unwrap();
     drop(writer);
     vault.forget(&[id("whole")], Reason::Session, NOW).unwrap();
     for (name, number, bytes) in expected(FIRST) {
@@ -132,7 +132,7 @@ fn manifests_of_version_2_have_both_times() {
     };
     check(&vault);
     let (_dir, vault) = copy(WITH_TIMES);
-    write(&vault, "seen").save_state(None, None, "2027-01-01T00:00:00Z", Keep::InChunks).unwrap();
+    write(&vault, "seen").save_state(None, None, "2027-01-01T00:00:00Z", Remainder::InChunks).unwrap();
     check(&vault);
 }
 
@@ -146,6 +146,6 @@ fn the_one_time_of_version_1_stays_the_files_when_it_is_written_anew() {
     let before = since("whole");
     assert!(before.0.time.is_none() && before.0.modified.is_some(), "{before:?}");
     assert_eq!(before.0, before.1);
-    write(&vault, "whole").save_state(None, None, NOW, Keep::InChunks).unwrap();
+    write(&vault, "whole").save_state(None, None, NOW, Remainder::InChunks).unwrap();
     assert_eq!(since("whole"), before);
 }

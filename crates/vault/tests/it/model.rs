@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use steno_testkit::dice::Dice;
-use steno_vault::{Error, Keep, Reason, SourceId, SourceWriter, Vault};
+use steno_vault::{Error, Reason, Remainder, SourceId, SourceWriter, Vault};
 
 use crate::kit::{NOW, cursor, id, info};
 
@@ -63,7 +63,7 @@ pub struct Counts {
     pub late: u64,
     pub states: u64,
     pub forgotten: u64,
-    pub differing_twice: u64,
+    pub deltas_of_deltas: u64,
 }
 
 impl Source {
@@ -111,7 +111,7 @@ impl Ledger {
         let piece = self.piece(dice);
         let source = self.sources.get_mut(&recording.name).unwrap();
         let writer = &mut recording.writer;
-        let keep = if dice.once_in(4) { Keep::InChunks } else { Keep::InTail };
+        let keep = if dice.once_in(4) { Remainder::InChunks } else { Remainder::InTail };
         let done = match dice.below(12) {
             0..=4 => {
                 source.last().bytes.extend_from_slice(&piece);
@@ -143,7 +143,7 @@ impl Ledger {
             Err(Error::Poisoned { .. }) => panic!("{}: a failure was not told", recording.name),
             Err(_) => {
                 counts.failed += 1;
-                let refused = writer.commit(Keep::InTail);
+                let refused = writer.commit(Remainder::InTail);
                 assert!(matches!(refused, Err(Error::Poisoned { .. })), "{refused:?}");
                 false
             }
@@ -155,7 +155,7 @@ impl Ledger {
         let source = self.sources.get_mut(&recording.name).unwrap();
         source.last().bytes.extend_from_slice(content);
         recording.writer.append(content).unwrap();
-        recording.writer.commit(Keep::InChunks).unwrap();
+        recording.writer.commit(Remainder::InChunks).unwrap();
         source.all_safe();
     }
 
@@ -198,7 +198,7 @@ impl Ledger {
                 self.sources.remove(name);
                 counts.forgotten += 1;
             }
-            Err(Error::Held { .. } | Error::Busy { .. }) => panic!("{name}: nobody has it"),
+            Err(Error::Locked { .. } | Error::Busy { .. }) => panic!("{name}: nobody has it"),
             Err(Error::NoSuchSource { .. }) => {
                 let source = self.sources.get(name);
                 assert!(source.is_none_or(|source| !source.is_promised()), "{name}: a source is gone");

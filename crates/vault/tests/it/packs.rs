@@ -64,7 +64,7 @@ fn frame(path: &str, bytes: &[u8], offset: usize) -> Option<Frame> {
 }
 
 /// Counts the frames that differ from one that differs itself.
-pub fn differing_twice(disk: &SimDisk) -> usize {
+pub fn deltas_of_deltas(disk: &SimDisk) -> usize {
     all_frames(disk).iter().filter(|frame| frame.form == DIFFERING_TWICE).count()
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use steno_testkit::sim_disk::{Death, Fault, SimDisk};
-use steno_vault::{Error, Keep, Reason, ToForget, Vault};
+use steno_vault::{Error, ForgetRequest, Reason, Remainder, Vault};
 
 use crate::kit::{NOW, disk, read, session, small_vault, write};
 use crate::packs::all_chunks;
@@ -37,11 +37,11 @@ fn filled(disk: &SimDisk) {
     writer.begin_generation("rewritten", NOW).unwrap();
     writer.append(&second).unwrap();
     // The end of it is in the tail.
-    writer.save_state(None, None, NOW, Keep::InTail).unwrap();
+    writer.save_state(None, None, NOW, Remainder::InTail).unwrap();
     drop(writer);
     let mut other = write(&vault, "other");
     other.append(&session(5, 30_000, "other")).unwrap();
-    other.save_state(None, None, NOW, Keep::InChunks).unwrap();
+    other.save_state(None, None, NOW, Remainder::InChunks).unwrap();
     drop(other);
     vault.close_pack().unwrap();
 }
@@ -52,7 +52,7 @@ fn rewrite(vault: &Arc<Vault>) -> Result<(), Error> {
     let mut writer = vault.write(crate::kit::id("shared"), &crate::kit::info("shared"), NOW)?;
     writer.rewrite(|_, bytes| without_secret(&bytes))?;
     drop(writer);
-    vault.forget_all(ToForget::default(), WHY, NOW).map(|_| ())
+    vault.forget_all(ForgetRequest::default(), WHY, NOW).map(|_| ())
 }
 
 /// Fails unless both generations are as they were, or both without the lines; tells which.
@@ -89,7 +89,7 @@ fn what_is_taken_out_of_a_source_is_gone_and_the_rest_stays() {
     // It goes on where it ends now.
     let mut writer = write(&vault, "shared");
     writer.append(b"more\n").unwrap();
-    writer.commit(Keep::InTail).unwrap();
+    writer.commit(Remainder::InTail).unwrap();
     let want = [without_secret(&generations()[1]), b"more\n".to_vec()].concat();
     assert!(read(&vault, "shared", 1) == want);
 }

@@ -1,10 +1,10 @@
 //! Bytes come back as they were, in every generation, and cost little the second time.
 
 use steno_testkit::sim_disk::SimDisk;
-use steno_vault::{Adapted, Error, Keep};
+use steno_vault::{AdapterProgress, Error, Remainder};
 
 use crate::kit::{NOW, cousin, disk, id, info, read, session, vault, write};
-use crate::packs::differing_twice;
+use crate::packs::deltas_of_deltas;
 
 /// How many bytes the packs and tails have.
 fn stored(disk: &SimDisk) -> usize {
@@ -21,16 +21,16 @@ fn bytes_come_back_however_they_came() {
         let mut writer = write(&vault, "a");
         for piece in content.chunks(step) {
             writer.append(piece).unwrap();
-            writer.commit(Keep::InTail).unwrap();
+            writer.commit(Remainder::InTail).unwrap();
             assert_eq!(writer.safe_len(), writer.len());
         }
         assert!(read(&vault, "a", 0) == content, "in steps of {step}, still open");
-        writer.save_state(None, None, NOW, Keep::InTail).unwrap();
+        writer.save_state(None, None, NOW, Remainder::InTail).unwrap();
         drop(writer);
         assert!(read(&vault, "a", 0) == content, "in steps of {step}, closed");
         let mut writer = write(&vault, "a");
         writer.append(b"more").unwrap();
-        writer.save_state(None, None, NOW, Keep::InChunks).unwrap();
+        writer.save_state(None, None, NOW, Remainder::InChunks).unwrap();
         assert!(read(&vault, "a", 0) == [&content[..], b"more"].concat(), "in steps of {step}, grown");
     }
 }
@@ -42,7 +42,7 @@ fn reading_begins_anywhere() {
     let content = session(2, 400_000, "s1");
     let mut writer = write(&vault, "a");
     writer.append(&content).unwrap();
-    writer.commit(Keep::InTail).unwrap();
+    writer.commit(Remainder::InTail).unwrap();
     let manifest = vault.manifest(id("a")).unwrap().unwrap();
     assert_eq!(vault.len(&manifest, 0).unwrap(), content.len() as u64);
     for offset in [0, 1, 16_384, 123_457, content.len() - 1, content.len()] {
@@ -71,7 +71,7 @@ fn every_generation_stays() {
     }
     writer.append_late(2, 200_000, b"late").unwrap();
     assert!(matches!(writer.append_late(2, 200_000, b"late"), Err(Error::NoSuchBytes { .. })));
-    writer.save_state(None, None, NOW, Keep::InTail).unwrap();
+    writer.save_state(None, None, NOW, Remainder::InTail).unwrap();
     for (number, content) in (0..).zip(&contents) {
         let late: &[u8] = if number == 2 { b"late" } else { b"" };
         assert!(read(&vault, "a", number) == [content, late].concat(), "generation {number}");
@@ -84,11 +84,16 @@ fn state_is_kept_with_the_source() {
     let vault = vault(&disk);
     let cursor = serde_json::value::RawValue::from_string(r#"{"offset":3}"#.into()).unwrap();
     let runs = vec!["550e8400-e29b-41d4-a716-446655440000".to_owned()];
-    let adapted =
-        Adapted { generation: 0, offset: 3, adapter: "claude/1".into(), runs, started: Some(NOW.into()) };
+    let adapted = AdapterProgress {
+        generation: 0,
+        offset: 3,
+        adapter: "claude/1".into(),
+        runs,
+        started: Some(NOW.into()),
+    };
     let mut writer = write(&vault, "a");
     writer.append(b"abc").unwrap();
-    writer.save_state(Some(cursor), Some(adapted.clone()), NOW, Keep::InTail).unwrap();
+    writer.save_state(Some(cursor), Some(adapted.clone()), NOW, Remainder::InTail).unwrap();
     drop(writer);
     let manifest = vault.manifest(id("a")).unwrap().unwrap();
     assert_eq!(manifest.cursor.as_ref().map(|cursor| cursor.get()), Some(r#"{"offset":3}"#));
@@ -100,7 +105,7 @@ fn a_source_has_one_owner() {
     let disk = disk(1);
     let vault = vault(&disk);
     let writer = write(&vault, "a");
-    assert!(matches!(vault.write(id("a"), &info("a"), NOW), Err(Error::Held { .. })));
+    assert!(matches!(vault.write(id("a"), &info("a"), NOW), Err(Error::Locked { .. })));
     drop(writer);
     write(&vault, "a");
 }
@@ -116,7 +121,7 @@ fn a_copy_costs_nothing_and_a_fork_next_to_nothing() {
         let before = stored(&disk);
         let mut writer = write(&vault, name);
         writer.append(content).unwrap();
-        writer.save_state(None, None, NOW, Keep::InChunks).unwrap();
+        writer.save_state(None, None, NOW, Remainder::InChunks).unwrap();
         stored(&disk) - before
     };
     let first = keep("a", &content);
@@ -136,7 +141,7 @@ fn a_copy_costs_nothing_and_a_fork_next_to_nothing() {
     let once = keep("alike", &alike);
     let twice = keep("alike-fork", alike_fork.as_bytes());
     assert!(once < first / 2 && twice < alike.len() / 20, "{once}, {twice} of {}", alike.len());
-    assert!(differing_twice(&disk) > 10, "{}", differing_twice(&disk));
+    assert!(deltas_of_deltas(&disk) > 10, "{}", deltas_of_deltas(&disk));
     assert!(read(&vault, "alike", 0) == alike && read(&vault, "alike-fork", 0) == alike_fork.as_bytes());
     // The same from another process, which has only what is on the disk.
     vault.close_pack().unwrap();
@@ -144,6 +149,6 @@ fn a_copy_costs_nothing_and_a_fork_next_to_nothing() {
     let before = stored(&disk);
     let mut writer = write(&other, "late copy");
     writer.append(&content).unwrap();
-    writer.save_state(None, None, NOW, Keep::InChunks).unwrap();
+    writer.save_state(None, None, NOW, Remainder::InChunks).unwrap();
     assert_eq!(stored(&disk) - before, 0);
 }

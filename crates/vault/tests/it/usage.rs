@@ -1,7 +1,7 @@
 //! What sources cost is added up so that the sums agree with the disk, and with what forgetting frees.
 
 use steno_testkit::sim_disk::SimDisk;
-use steno_vault::{Keep, Reason, Usage};
+use steno_vault::{Reason, Remainder, Usage};
 
 use crate::kit::{NOW, disk, id, session, small_vault, write};
 use crate::packs::{PREAMBLE_BYTES, all_frames};
@@ -19,11 +19,11 @@ fn filled() -> SimDisk {
     for (name, content) in contents() {
         let mut writer = write(&vault, name);
         writer.append(&content).unwrap();
-        writer.save_state(None, None, NOW, Keep::InChunks).unwrap();
+        writer.save_state(None, None, NOW, Remainder::InChunks).unwrap();
         if name == "own" {
             writer.begin_generation("rewritten", NOW).unwrap();
             writer.append(&content[..10_000]).unwrap();
-            writer.commit(Keep::InTail).unwrap();
+            writer.commit(Remainder::InTail).unwrap();
         }
     }
     let mut abandoned = write(&vault, "abandoned");
@@ -70,11 +70,11 @@ fn sums_agree_with_the_disk() {
     let frames = all_frames(&disk);
     let packs = frames.iter().map(|frame| &frame.path).collect::<std::collections::BTreeSet<_>>().len();
     let headers: u64 = usage.stored_bytes
-        - (usage.chunk_bytes - usage.saved_by_likeness - usage.saved_by_compression)
+        - (usage.chunk_bytes - usage.saved_by_delta - usage.saved_by_compression)
         - (packs * PREAMBLE_BYTES) as u64;
     let chunks = frames.len() as u64;
     assert!(headers > 0 && headers < chunks * 120, "{headers} for {chunks}");
-    assert!(usage.saved_by_likeness > 20_000 && usage.saved_by_compression > 20_000, "{usage:?}");
+    assert!(usage.saved_by_delta > 20_000 && usage.saved_by_compression > 20_000, "{usage:?}");
 }
 
 #[test]
@@ -96,7 +96,7 @@ fn what_forgetting_frees_is_what_was_said() {
     vault.forget(&[id("first"), id("copy")], Reason::Session, NOW).unwrap();
     let last = usage(&disk);
     assert_eq!((last.sources.len(), last.garbage_bytes, last.chunk_bytes), (1, 0, 40_000));
-    assert!(last.saved_by_likeness < after.saved_by_likeness / 2, "{last:?}");
+    assert!(last.saved_by_delta < after.saved_by_delta / 2, "{last:?}");
 }
 
 #[test]

@@ -1,14 +1,14 @@
-//! Every byte that matters is checked, damage is told with the sources that it touches, and nothing else suffers.
+//! Every byte that matters is checked, damage is told with the sources that it affects, and nothing else suffers.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use steno_disk::StorePath;
 use steno_testkit::sim_disk::{Death, Fault, SimDisk};
-use steno_vault::{ChunkHash, Error, Keep, Limits, Reason, SourceId, Vault, VaultFile, Verified};
+use steno_vault::{ChunkHash, Error, Limits, Reason, Remainder, SourceId, Vault, VaultFile, VerifyReport};
 
 use crate::kit::{NOW, cousin, disk, files, id, info, read, read_all, session, small_vault, write};
-use crate::packs::{Frame, PREAMBLE_BYTES, all_frames, differing_twice};
+use crate::packs::{Frame, PREAMBLE_BYTES, all_frames, deltas_of_deltas};
 
 const TINY: Limits = Limits { chunk_bytes_max: 1024, pack_bytes_max: 1 << 20 };
 const NAMES: [&str; 4] = ["whole", "fork", "growing", "stranger"];
@@ -31,7 +31,7 @@ fn content(name: &str) -> Vec<u8> {
     }
 }
 
-fn keep(vault: &Arc<Vault>, name: &str, keep: Keep) {
+fn keep(vault: &Arc<Vault>, name: &str, keep: Remainder) {
     let content = content(name);
     let mut writer = write(vault, name);
     writer.append(&content[..content.len() / 2]).unwrap();
@@ -46,16 +46,16 @@ fn filled() -> SimDisk {
     let vault = tiny_vault(&disk);
     let mut gone = write(&vault, "gone");
     gone.append(b"forgotten").unwrap();
-    gone.save_state(None, None, NOW, Keep::InTail).unwrap();
+    gone.save_state(None, None, NOW, Remainder::InTail).unwrap();
     drop(gone);
     vault.forget(&[id("gone")], Reason::Session, NOW).unwrap();
-    keep(&vault, "whole", Keep::InChunks);
+    keep(&vault, "whole", Remainder::InChunks);
     abandon(&vault, 30);
-    keep(&vault, "fork", Keep::InChunks);
+    keep(&vault, "fork", Remainder::InChunks);
     vault.close_pack().unwrap();
-    keep(&vault, "stranger", Keep::InChunks);
+    keep(&vault, "stranger", Remainder::InChunks);
     abandon(&vault, 31);
-    keep(&vault, "growing", Keep::InTail);
+    keep(&vault, "growing", Remainder::InTail);
     drop(vault);
     disk
 }
@@ -66,17 +66,18 @@ fn abandon(vault: &Arc<Vault>, seed: u64) {
     writer.append(&session(seed, 5_000, "abandoned")).unwrap();
 }
 
-fn verify(disk: &SimDisk) -> Verified {
+fn verify(disk: &SimDisk) -> VerifyReport {
     Vault::open(Arc::new(disk.clone())).verify(|_| ()).unwrap()
 }
 
 /// The sources that findings touch, and how many findings there are.
-fn touched(verified: &Verified) -> (usize, BTreeSet<SourceId>) {
-    let sources = verified.findings.iter().flat_map(|finding| &finding.touches).map(|touched| touched.source);
+fn affected(verified: &VerifyReport) -> (usize, BTreeSet<SourceId>) {
+    let sources =
+        verified.findings.iter().flat_map(|finding| &finding.affects).map(|affected| affected.source);
     (verified.findings.len(), sources.collect())
 }
 
-/// Which sources a chunk's loss touches.
+/// Which sources a chunk's loss affects.
 fn needed_by(disk: &SimDisk, frames: &[Frame], names: &[&str]) -> BTreeMap<ChunkHash, BTreeSet<SourceId>> {
     let vault = Vault::open(Arc::new(disk.clone()));
     let mut needed: BTreeMap<ChunkHash, BTreeSet<SourceId>> = BTreeMap::new();
@@ -93,14 +94,14 @@ fn needed_by(disk: &SimDisk, frames: &[Frame], names: &[&str]) -> BTreeMap<Chunk
     needed
 }
 
-/// Sources that are not touched read back as they were; the others do not, or only up to what is damaged.
-fn check_reading(disk: &SimDisk, touched: &BTreeSet<SourceId>) {
+/// Sources that are not affected read back as they were; the others do not, or only up to what is damaged.
+fn check_reading(disk: &SimDisk, affected: &BTreeSet<SourceId>) {
     let vault = Vault::open(Arc::new(disk.clone()));
     for name in NAMES {
         let found = vault.manifest(id(name)).and_then(|manifest| read_all(&vault, &manifest.unwrap(), 0));
         match found {
-            Ok(bytes) => assert!(bytes == content(name) && !touched.contains(&id(name)), "{name}"),
-            Err(error) => assert!(touched.contains(&id(name)), "{name}: {error}"),
+            Ok(bytes) => assert!(bytes == content(name) && !affected.contains(&id(name)), "{name}"),
+            Err(error) => assert!(affected.contains(&id(name)), "{name}: {error}"),
         }
     }
 }
@@ -112,7 +113,7 @@ fn a_vault_without_damage_has_no_findings_and_is_counted() {
     let mut steps = Vec::new();
     let verified = Vault::open(Arc::new(disk.clone())).verify(|progress| steps.push(progress)).unwrap();
     assert!(disk.snapshot() == before, "who checks changes nothing");
-    assert_eq!(touched(&verified), (0, BTreeSet::new()), "{:?}", verified.findings);
+    assert_eq!(affected(&verified), (0, BTreeSet::new()), "{:?}", verified.findings);
     let frames = all_frames(&disk);
     let needed = needed_by(&disk, &frames, &NAMES);
     let len = |frame: &Frame| (frame.header_len + frame.stored.len()) as u64;
@@ -147,7 +148,7 @@ fn every_flipped_byte_of_a_pack_is_found_and_its_sources_named() {
             let frame = frames.iter().rfind(|frame| frame.path == path.as_str() && frame.offset <= at);
             let want = frame.map(|frame| needed.get(&frame.hash).cloned().unwrap_or_default());
             let verified = verify(&disk);
-            let (findings, sources) = touched(&verified);
+            let (findings, sources) = affected(&verified);
             match want {
                 // The beginning: everything can be read all the same.
                 None => assert_eq!((findings, sources.len()), (1, 0), "{path} at {at}"),
@@ -161,7 +162,7 @@ fn every_flipped_byte_of_a_pack_is_found_and_its_sources_named() {
                 }
             }
             if at % 11 == 0 {
-                check_reading(&disk, &touched(&verified).1);
+                check_reading(&disk, &affected(&verified).1);
             }
         }
         disk.tamper(&path, &bytes);
@@ -179,12 +180,12 @@ fn damage_touches_what_differs_from_a_chunk_that_differs_from_it() {
     for (name, content) in names.into_iter().zip([&first, &alike, &fork(&alike)]) {
         let mut writer = write(&vault, name);
         writer.append(content).unwrap();
-        writer.save_state(None, None, NOW, Keep::InChunks).unwrap();
+        writer.save_state(None, None, NOW, Remainder::InChunks).unwrap();
     }
     vault.close_pack().unwrap();
     drop(vault);
     let frames = all_frames(&disk);
-    assert!(differing_twice(&disk) > 1, "{}", differing_twice(&disk));
+    assert!(deltas_of_deltas(&disk) > 1, "{}", deltas_of_deltas(&disk));
     let needed = needed_by(&disk, &frames, &names);
     assert!(needed.values().any(|sources| sources.len() == names.len()), "all hang on one chunk");
     for frame in &frames {
@@ -194,7 +195,7 @@ fn damage_touches_what_differs_from_a_chunk_that_differs_from_it() {
             let mut flipped = bytes.clone();
             flipped[at] ^= 4;
             disk.tamper(&path, &flipped);
-            assert_eq!(touched(&verify(&disk)), (1, needed[&frame.hash].clone()), "{path} at {at}");
+            assert_eq!(affected(&verify(&disk)), (1, needed[&frame.hash].clone()), "{path} at {at}");
             let vault = Vault::open(Arc::new(disk.clone()));
             for name in names {
                 let found = read_all(&vault, &vault.manifest(id(name)).unwrap().unwrap(), 0);
@@ -218,7 +219,7 @@ fn what_only_differing_chunks_need_is_kept_and_counted() {
         }
         let mut writer = write(&vault, "last");
         writer.append(&last).unwrap();
-        writer.save_state(None, None, NOW, Keep::InChunks).unwrap();
+        writer.save_state(None, None, NOW, Remainder::InChunks).unwrap();
     }
     let disk = disk.die(Death::PowerCut);
     let frames = all_frames(&disk);
@@ -255,7 +256,7 @@ fn every_flipped_byte_of_manifests_tails_and_tombstones_is_found() {
             disk.tamper(&path, &flipped);
             let verified = verify(&disk);
             let want = source.into_iter().collect::<BTreeSet<_>>();
-            assert_eq!(touched(&verified), (1, want.clone()), "{path} at {at}");
+            assert_eq!(affected(&verified), (1, want.clone()), "{path} at {at}");
             found += 1;
             if at % 11 == 0 {
                 check_reading(&disk, &want);
@@ -279,7 +280,7 @@ fn findings_say_where_they_are_and_what_the_source_is() {
     assert!(
         matches!(&finding.error, Error::Damaged { path: found, offset, .. } if *found == path && *offset > 0)
     );
-    assert_eq!(finding.touches[0].info, Some(info("stranger")), "its first line can be read");
+    assert_eq!(finding.affects[0].info, Some(info("stranger")), "its first line can be read");
 }
 
 #[test]
@@ -307,7 +308,7 @@ fn packs_that_are_cut_or_gone_touch_whoever_needs_them() {
                 Some(cut) => disk.tamper(&path, &bytes[..cut]),
                 None => disk.delete(&path),
             }
-            let sources = touched(&verify(&disk)).1;
+            let sources = affected(&verify(&disk)).1;
             assert!(sources == want, "{pack} cut at {cut:?}");
             check_reading(&disk, &want);
         }
@@ -323,9 +324,9 @@ fn files_beside_packs_are_derived_and_their_damage_is_none() {
             let path = StorePath::new(name);
             let bytes = disk.content(&path).unwrap();
             disk.tamper(&path, &bytes[..bytes.len() - 1]);
-            assert_eq!(touched(&verify(&disk)).0, 0);
+            assert_eq!(affected(&verify(&disk)).0, 0);
             disk.delete(&path);
-            assert_eq!(touched(&verify(&disk)).0, 0);
+            assert_eq!(affected(&verify(&disk)).0, 0);
         }
     }
     check_reading(&disk, &BTreeSet::new());
@@ -336,10 +337,10 @@ fn a_chunk_that_stands_twice_is_lost_only_when_both_are_damaged() {
     let disk = disk(1);
     // Neither knows of the other's chunks before they are closed.
     let (one, other) = (tiny_vault(&disk), tiny_vault(&disk));
-    keep(&one, "stranger", Keep::InChunks);
+    keep(&one, "stranger", Remainder::InChunks);
     let mut writer = write(&other, "whole");
     writer.append(&content("stranger")).unwrap();
-    writer.commit(Keep::InChunks).unwrap();
+    writer.commit(Remainder::InChunks).unwrap();
     drop(writer);
     one.close_pack().unwrap();
     other.close_pack().unwrap();
@@ -354,7 +355,7 @@ fn a_chunk_that_stands_twice_is_lost_only_when_both_are_damaged() {
         bytes[frame.offset + frame.header_len] ^= 1;
         disk.tamper(&path, &bytes);
         let verified = verify(&disk);
-        let (findings, sources) = touched(&verified);
+        let (findings, sources) = affected(&verified);
         assert_eq!((findings, sources.is_empty()), (number, number == 1));
         let reader = Vault::open(Arc::new(disk.clone()));
         let manifest = reader.manifest(id("whole")).unwrap().unwrap();
@@ -375,13 +376,13 @@ fn what_a_crash_has_left_is_counted_and_no_finding() {
             {
                 for _ in 0..6 {
                     writer.append(&session(call, 700, "more")).ok();
-                    writer.commit(Keep::InTail).ok();
+                    writer.commit(Remainder::InTail).ok();
                 }
             }
             let disk = disk.die(death);
             drop(vault);
             let verified = verify(&disk);
-            assert_eq!(touched(&verified).0, 0, "call {call}, {death:?}: {:?}", verified.findings);
+            assert_eq!(affected(&verified).0, 0, "call {call}, {death:?}: {:?}", verified.findings);
             unfinished += verified.unfinished;
         }
     }
@@ -394,16 +395,16 @@ fn a_tail_whose_manifest_has_lost_what_comes_before_it_is_found() {
     let vault = tiny_vault(&disk);
     let mut writer = write(&vault, "growing");
     writer.append(&content("growing")).unwrap();
-    writer.commit(Keep::InChunks).unwrap();
+    writer.commit(Remainder::InChunks).unwrap();
     let text = disk.content(&VaultFile::Manifest(id("growing")).path()).unwrap();
     writer.append(&session(5, 6_000, "growing")).unwrap();
-    writer.commit(Keep::InTail).unwrap();
+    writer.commit(Remainder::InTail).unwrap();
     writer.append(b"the end").unwrap();
-    writer.commit(Keep::InTail).unwrap();
+    writer.commit(Remainder::InTail).unwrap();
     drop(writer);
     assert!(read(&vault, "growing", 0).ends_with(b"the end"));
     disk.tamper(&VaultFile::Manifest(id("growing")).path(), &text);
-    assert_eq!(touched(&verify(&disk)).1, BTreeSet::from([id("growing")]));
+    assert_eq!(affected(&verify(&disk)).1, BTreeSet::from([id("growing")]));
     disk.delete(&VaultFile::Manifest(id("growing")).path());
-    assert_eq!(touched(&verify(&disk)).1, BTreeSet::from([id("growing")]));
+    assert_eq!(affected(&verify(&disk)).1, BTreeSet::from([id("growing")]));
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::json;
 use steno_journal::Store;
-use steno_vault::{Finding, Touched, Vault, Verified};
+use steno_vault::{AffectedSource, Finding, Vault, VerifyReport};
 use steno_views::{Lines, count, visible, with_causes};
 
 use super::CheckCounts;
@@ -40,16 +40,16 @@ pub fn verify_vault(store: &Store, as_json: bool, output: &mut Output) -> Result
 
 fn print_finding(finding: &Finding, output: &mut Output) {
     output.line(&format!("{}  {}", damaged(), visible(&with_causes(&finding.error), Lines::Escape)));
-    for touched in &finding.touches {
+    for touched in &finding.affects {
         output.line(&format!("         touches {}", visible(&touched_words(touched), Lines::Escape)));
     }
-    if finding.touches.is_empty() {
+    if finding.affects.is_empty() {
         output.line("         every source can be read all the same");
     }
 }
 
 /// Names a source by what people know it by.
-fn touched_words(touched: &Touched) -> String {
+fn touched_words(touched: &AffectedSource) -> String {
     match &touched.info {
         None => format!("source {}", touched.source),
         Some(info) => {
@@ -60,7 +60,7 @@ fn touched_words(touched: &Touched) -> String {
     }
 }
 
-fn print_summary(verified: &Verified, output: &mut Output) {
+fn print_summary(verified: &VerifyReport, output: &mut Output) {
     let word = if verified.findings.is_empty() { "ok     ".to_owned() } else { damaged() };
     output.line(&format!(
         "{word}  evidence: {} in {}, {} of {} stored in {}",
@@ -74,7 +74,7 @@ fn print_summary(verified: &Verified, output: &mut Output) {
 
 fn finding_json(finding: &Finding) -> String {
     let touches: Vec<_> = finding
-        .touches
+        .affects
         .iter()
         .map(|touched| {
             let info = touched.info.as_ref();
@@ -88,7 +88,7 @@ fn finding_json(finding: &Finding) -> String {
     json!({"kind": "evidence_finding", "error": with_causes(&finding.error), "touches": touches}).to_string()
 }
 
-fn summary_json(verified: &Verified) -> String {
+fn summary_json(verified: &VerifyReport) -> String {
     json!({
         "kind": "evidence",
         "state": if verified.findings.is_empty() { "ok" } else { "damaged" },
