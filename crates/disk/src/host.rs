@@ -54,7 +54,7 @@ impl From<TooLong> for io::Error {
 /// Opens the regular file at a path of the host to read it, and nothing else that may stand there.
 ///
 /// # Errors
-/// [`NotRegular`](crate::NotRegular) inside the error for anything else, or what the system says.
+/// [`NotRegular`](crate::NotRegular) inside the error for anything else, or an I/O error.
 pub fn open_regular(path: &Path, links: Links) -> io::Result<File> {
     let (no_follow, stat_flags) = match links {
         Links::Followed => (OFlags::empty(), AtFlags::empty()),
@@ -103,7 +103,7 @@ pub fn read_host_file(path: &Path, size_bytes_max: u64) -> io::Result<Vec<u8>> {
 /// Reads all that there is, unless that is more than `size_bytes_max`.
 ///
 /// # Errors
-/// [`TooLong`] inside the error, or what the system says.
+/// [`TooLong`] inside the error, or an I/O error.
 pub fn read_up_to(from: impl Read, size_bytes_max: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     from.take(size_bytes_max.saturating_add(1)).read_to_end(&mut bytes)?;

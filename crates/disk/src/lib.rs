@@ -47,13 +47,13 @@ pub trait Disk: Send + Sync {
     /// Makes a directory with mode 0700 unless it is there, and syncs the directory it lies in.
     ///
     /// # Errors
-    /// What the system says.
+    /// I/O errors.
     fn make_dir(&self, dir: &StorePath) -> io::Result<()>;
 
     /// Opens a file to append, and makes it with mode 0600 when it is not there.
     ///
     /// # Errors
-    /// [`NotRegular`] inside the error when something else stands there; else what the system says.
+    /// [`NotRegular`] inside the error when something else stands there; otherwise an I/O error.
     fn open_append(&self, path: &StorePath) -> io::Result<Arc<dyn DiskFile>>;
 
     /// Opens a file to read; `None` when it is not there.
@@ -71,13 +71,13 @@ pub trait Disk: Send + Sync {
     /// Makes a file with mode 0600 where nothing stands.
     ///
     /// # Errors
-    /// [`io::ErrorKind::AlreadyExists`] when something does; else what the system says.
+    /// [`io::ErrorKind::AlreadyExists`] when something does; otherwise an I/O error.
     fn create(&self, path: &StorePath) -> io::Result<Arc<dyn DiskFile>>;
 
     /// Renames a file, over another one if need be.
     ///
     /// # Errors
-    /// What the system says.
+    /// I/O errors.
     fn rename(&self, from: &StorePath, to: &StorePath) -> io::Result<()>;
 
     /// Takes away a file that was being made and never became part of the store.
@@ -92,32 +92,32 @@ pub trait Disk: Send + Sync {
     /// back.
     ///
     /// # Errors
-    /// What the system says.
+    /// I/O errors.
     fn remove(&self, path: &StorePath) -> io::Result<()>;
 
     /// Deletes an empty directory; one that is not there is fine. Until the one that it lies in is synced a power cut may
     /// bring it back.
     ///
     /// # Errors
-    /// [`io::ErrorKind::DirectoryNotEmpty`] when something is in it; else what the system says.
+    /// [`io::ErrorKind::DirectoryNotEmpty`] when something is in it; otherwise an I/O error.
     fn remove_dir(&self, dir: &StorePath) -> io::Result<()>;
 
     /// Makes the names in a directory survive a power cut.
     ///
     /// # Errors
-    /// What the system says.
+    /// I/O errors.
     fn sync_dir(&self, dir: &StorePath) -> io::Result<()>;
 
     /// Lists the names in a directory; none when it is not there.
     ///
     /// # Errors
-    /// What the system says.
+    /// I/O errors.
     fn list(&self, dir: &StorePath) -> io::Result<Vec<String>>;
 
     /// Returns what stands at a path now; `None` when nothing does.
     ///
     /// # Errors
-    /// What the system says.
+    /// I/O errors.
     fn identity(&self, path: &StorePath) -> io::Result<Option<Identity>>;
 
     /// Takes the lock of a file for as long as the guard lives; `None` when somebody else holds it.
@@ -147,37 +147,37 @@ pub trait DiskFile: Send + Sync {
     /// Writes at the end, perhaps not everything; returns how many bytes.
     ///
     /// # Errors
-    /// What the system says.
+    /// I/O errors.
     fn append(&self, bytes: &[u8]) -> io::Result<usize>;
 
     /// Writes over bytes at an offset, perhaps not all; returns how many.
     ///
     /// # Errors
-    /// What the system says.
+    /// I/O errors.
     fn overwrite(&self, bytes: &[u8], offset: u64) -> io::Result<usize>;
 
     /// Reads at an offset; 0 at the end.
     ///
     /// # Errors
-    /// What the system says.
+    /// I/O errors.
     fn read_at(&self, into: &mut [u8], offset: u64) -> io::Result<usize>;
 
     /// Makes content and length survive a power cut.
     ///
     /// # Errors
-    /// What the system says. The content's fate is unknown then, and a second sync that succeeds proves nothing.
+    /// I/O errors. The content's fate is unknown then, and a second sync that succeeds proves nothing.
     fn sync(&self) -> io::Result<()>;
 
     /// Cuts the file.
     ///
     /// # Errors
-    /// What the system says.
+    /// I/O errors.
     fn truncate(&self, len: u64) -> io::Result<()>;
 
     /// Returns what the handle stands for.
     ///
     /// # Errors
-    /// What the system says.
+    /// I/O errors.
     fn identity(&self) -> io::Result<Identity>;
 }
 
@@ -186,14 +186,14 @@ pub trait LockGuard: Send + Sync {
     /// Returns what the holder before has left in the lock file.
     ///
     /// # Errors
-    /// What the system says.
+    /// I/O errors.
     fn read(&self) -> io::Result<String>;
 
     /// Replaces the content of the lock file and syncs it. As many bytes as it has are written in their place, which
     /// takes no room.
     ///
     /// # Errors
-    /// What the system says.
+    /// I/O errors.
     fn write(&self, text: &str) -> io::Result<()>;
 }
 
@@ -201,7 +201,7 @@ pub trait LockGuard: Send + Sync {
 /// fail.
 ///
 /// # Errors
-/// What the system says.
+/// I/O errors.
 pub fn cut_behind(file: &dyn DiskFile, len: u64) -> io::Result<()> {
     if file.identity()?.size_bytes > len { file.truncate(len) } else { Ok(()) }
 }
@@ -259,7 +259,7 @@ impl From<NotRegular> for io::Error {
 /// Writes all bytes at the end: interrupted calls are made again, short ones go on, and a write of nothing fails.
 ///
 /// # Errors
-/// What the system says; part of the bytes may be in the file then.
+/// I/O errors; part of the bytes may be in the file then.
 pub fn append_all(file: &dyn DiskFile, bytes: &[u8]) -> io::Result<()> {
     write_all(bytes, |rest, _| file.append(rest))
 }
@@ -267,7 +267,7 @@ pub fn append_all(file: &dyn DiskFile, bytes: &[u8]) -> io::Result<()> {
 /// Writes all bytes over others, with the same care as [`append_all`].
 ///
 /// # Errors
-/// What the system says; part of the bytes may be in the file then.
+/// I/O errors; part of the bytes may be in the file then.
 pub fn overwrite_all(file: &dyn DiskFile, bytes: &[u8], offset: u64) -> io::Result<()> {
     write_all(bytes, |rest, done| file.overwrite(rest, offset + done as u64))
 }
@@ -310,7 +310,7 @@ impl io::Read for Reading {
 /// Reads into the buffer until it is full or the file ends; returns how many bytes.
 ///
 /// # Errors
-/// What the system says.
+/// I/O errors.
 pub fn read_full(file: &dyn DiskFile, into: &mut [u8], offset: u64) -> io::Result<usize> {
     let mut done = 0;
     while done < into.len() {
@@ -328,7 +328,7 @@ pub fn read_full(file: &dyn DiskFile, into: &mut [u8], offset: u64) -> io::Resul
 /// the name of a directory that it makes and what it writes into a lock file.
 ///
 /// # Errors
-/// What the system says; never asked twice, since the second answer may be a false yes.
+/// I/O errors; never asked twice, since the second answer may be a false yes.
 pub fn sync_file(file: &dyn DiskFile) -> io::Result<()> {
     if cfg!(feature = "mutant-no-fsync") {
         return Ok(());
@@ -343,7 +343,7 @@ pub fn sync_file(file: &dyn DiskFile) -> io::Result<()> {
 /// Syncs a directory.
 ///
 /// # Errors
-/// What the system says.
+/// I/O errors.
 pub fn sync_dir(disk: &dyn Disk, dir: &StorePath) -> io::Result<()> {
     if cfg!(feature = "mutant-no-dir-fsync") {
         return Ok(());
@@ -354,7 +354,7 @@ pub fn sync_dir(disk: &dyn Disk, dir: &StorePath) -> io::Result<()> {
 /// Puts a whole file in place: temporary name, sync, rename, sync of the directory.
 ///
 /// # Errors
-/// What the system says; the old file, if there was one, is untouched then.
+/// I/O errors; the old file, if there was one, is untouched then.
 pub fn replace_file(disk: &dyn Disk, path: &StorePath, bytes: &[u8]) -> io::Result<()> {
     replace_with(disk, path, |file| append_all(file, bytes))
 }

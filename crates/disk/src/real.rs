@@ -31,7 +31,7 @@ impl RealDisk {
     /// Opens the directory; `None` when it is not there.
     ///
     /// # Errors
-    /// What the system says.
+    /// I/O errors.
     pub fn open(path: &Path) -> io::Result<Option<Self>> {
         match fs::open(path, OFlags::DIRECTORY | OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()) {
             Ok(root) => Ok(Some(Self { root, path: path.to_owned() })),
@@ -43,7 +43,7 @@ impl RealDisk {
     /// Opens the directory, and makes it with mode 0700 when it is not there.
     ///
     /// # Errors
-    /// What the system says.
+    /// I/O errors.
     pub fn create(path: &Path) -> io::Result<Self> {
         make_dirs_above(path)?;
         match fs::mkdir(path, DIR_MODE) {

@@ -24,7 +24,7 @@ pub struct Ends {
 /// Reads the first and the last whole line of a run's transcript.
 ///
 /// # Errors
-/// [`Error::Damaged`] when one of them is no event, [`Error::NoSuchRun`], or what the system says.
+/// [`Error::Damaged`] when one of them is no event, [`Error::NoSuchRun`], or an I/O error.
 pub fn run_ends(store: &Store, run: RunId) -> Result<Ends, Error> {
     let path = RunFile::Transcript(run).path();
     let failed = |doing| {
@@ -48,7 +48,7 @@ pub fn run_ends(store: &Store, run: RunId) -> Result<Ends, Error> {
 /// one is read however long it is.
 ///
 /// # Errors
-/// [`Error::Damaged`] when one of them is no event, [`Error::NoSuchRun`], or what the system says.
+/// [`Error::Damaged`] when one of them is no event, [`Error::NoSuchRun`], or an I/O error.
 pub fn run_beginning(store: &Store, run: RunId, events_max: usize) -> Result<Vec<ExchangeEvent>, Error> {
     const BYTES_MAX: u64 = 64 * 1024;
     let path = RunFile::Transcript(run).path();

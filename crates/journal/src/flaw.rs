@@ -30,7 +30,7 @@ impl Journal {
     /// `None` when nothing is wrong with it.
     ///
     /// # Errors
-    /// [`Error::Held`] when somebody writes to it, or what the system says.
+    /// [`Error::Held`] when somebody writes to it, or an I/O error.
     pub fn rewrite_flawed(&self, run: RunId) -> Result<Option<(Rewrite, Flaw)>, Error> {
         let disk = Arc::clone(self.store.disk());
         let mut lease = Lease::take(&*disk, &RunFile::Lock(run).path(), (self.options.clock)())?;
@@ -45,7 +45,7 @@ impl Store {
     /// Reads a whole transcript, and says what is wrong with it.
     ///
     /// # Errors
-    /// What the system says.
+    /// I/O errors.
     pub fn flaw(&self, run: RunId) -> Result<Option<Flaw>, Error> {
         match check_run(self, run, Vec::new()) {
             Ok(_) => Ok(None),
@@ -61,7 +61,7 @@ impl Store {
     /// Hands over the events of a damaged transcript that can still be read, in the order of the file.
     ///
     /// # Errors
-    /// What the system says.
+    /// I/O errors.
     pub fn salvage(&self, run: RunId, take: &mut dyn FnMut(ExchangeEvent)) -> Result<(), Error> {
         let path = RunFile::Transcript(run).path();
         let failed = |source| Error::io("read", &path, source);
@@ -87,7 +87,7 @@ impl Store {
     /// Returns the numbers of the superseded transcripts that were damaged when others took their place.
     ///
     /// # Errors
-    /// What the system says.
+    /// I/O errors.
     pub fn superseded_damaged(&self, run: RunId) -> Result<Vec<u32>, Error> {
         let (disk, path) = (&**self.disk(), RunFile::Notes(run).path());
         let mut notes = read_notes_in(disk, &path)?;

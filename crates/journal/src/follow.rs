@@ -42,7 +42,7 @@ impl Follower {
     /// Opens a run that exists.
     ///
     /// # Errors
-    /// [`Error::NoSuchRun`], or what the system says.
+    /// [`Error::NoSuchRun`], or an I/O error.
     pub fn open(store: &Store, run: RunId, from: Seq) -> Result<Self, Error> {
         // Watching begins before the first read, so that nothing falls between the two.
         let watch = Watch::start(store);

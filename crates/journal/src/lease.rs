@@ -92,7 +92,7 @@ impl Lease {
     /// Writes into the lock file what was refused and is not noted, for whoever takes the lock next.
     ///
     /// # Errors
-    /// What the system says: a file system that copies what it writes over may need room for that.
+    /// I/O errors: a file system that copies what it writes over may need room for that.
     pub(crate) fn set_refused(&mut self, refused: Option<Refused>) -> Result<(), Error> {
         if self.holder.refused == refused {
             return Ok(());

@@ -196,7 +196,7 @@ pub(crate) fn note_once_in(
 /// tail. What was refused and could not be noted yet comes last, as it will be noted.
 ///
 /// # Errors
-/// What the system says.
+/// I/O errors.
 pub fn read_notes(disk: &dyn Disk, of: impl Into<NotesOf>) -> Result<Vec<Note>, Error> {
     let of = of.into();
     // Before the notes: whoever notes it takes it out of the lock file afterwards.

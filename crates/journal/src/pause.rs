@@ -56,7 +56,7 @@ impl Store {
     /// Pauses recording.
     ///
     /// # Errors
-    /// What the system says.
+    /// I/O errors.
     pub fn pause(&self, pause: &Pause) -> io::Result<()> {
         let text = |time: Option<Timestamp>| time.map(|time| time.to_string());
         let file = PauseFile { since: text(pause.since), until: text(pause.until), skip: pause.skips };
@@ -80,7 +80,7 @@ impl Store {
     /// Begins to record something: while what this returns is held, a pause does not begin.
     ///
     /// # Errors
-    /// [`Error::Paused`], or what the system says when it cannot be told.
+    /// [`Error::Paused`], or an I/O error when it cannot be told.
     pub fn enter(&self, now: Timestamp) -> Result<Recording, Error> {
         // Asked for after the lock: whoever pauses waits for the lock after it has said so.
         let guard = self.disk().try_share(&lock_path());
@@ -94,7 +94,7 @@ impl Store {
     /// Lets recording go on.
     ///
     /// # Errors
-    /// What the system says.
+    /// I/O errors.
     pub fn resume(&self) -> io::Result<()> {
         self.disk().remove(&path())?;
         sync_dir(&**self.disk(), &StorePath::root())

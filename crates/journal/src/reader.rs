@@ -35,7 +35,7 @@ impl Reader {
     /// Opens a run's transcript.
     ///
     /// # Errors
-    /// [`Error::NoSuchRun`], or what the system says.
+    /// [`Error::NoSuchRun`], or an I/O error.
     pub fn open(store: &Store, run: RunId) -> Result<Self, Error> {
         let path = RunFile::Transcript(run).path();
         let file = store.disk().open_read(&path).map_err(|source| Error::io("open", &path, source))?;
@@ -49,7 +49,7 @@ impl Reader {
     /// later is read without what was before.
     ///
     /// # Errors
-    /// [`Error::NoSuchRun`], [`Error::Damaged`] when the last line is no event, or what the system says.
+    /// [`Error::NoSuchRun`], [`Error::Damaged`] when the last line is no event, or an I/O error.
     pub fn open_at_end(store: &Store, run: RunId) -> Result<Self, Error> {
         let path = RunFile::Transcript(run).path();
         let failed = |doing| {
@@ -71,7 +71,7 @@ impl Reader {
     /// Opens a run's transcript behind an event that was read before, by where its line ended.
     ///
     /// # Errors
-    /// [`Error::NoSuchRun`], or what the system says. What stands there now is checked when it is read.
+    /// [`Error::NoSuchRun`], or an I/O error. What stands there now is checked when it is read.
     pub fn open_after(store: &Store, run: RunId, offset: u64, seq: Option<Seq>) -> Result<Self, Error> {
         let reader = Self::open(store, run)?;
         Ok(Self { lines: reader.lines.from(offset), seq_last: seq, ..reader })
@@ -80,7 +80,7 @@ impl Reader {
     /// Tells whether the file is still at its path, and as long as what was read.
     ///
     /// # Errors
-    /// [`Error::Vanished`], [`Error::Shrunk`], or what the system says.
+    /// [`Error::Vanished`], [`Error::Shrunk`], or an I/O error.
     pub fn check(&self, store: &Store) -> Result<(), Error> {
         self.check_in_place(&**store.disk())
     }
@@ -94,7 +94,7 @@ impl Reader {
     /// Reads no further than to where the file ends now, so that reading ends also beside a busy writer.
     ///
     /// # Errors
-    /// What the system says.
+    /// I/O errors.
     pub fn until_now(self) -> Result<Self, Error> {
         let path = self.path;
         let lines = self.lines.until_now().map_err(|source| Error::io("look at", &path, source))?;

@@ -67,7 +67,7 @@ impl Journal {
     ///
     /// # Errors
     /// [`Error::Held`] when somebody else writes to it, [`Error::Damaged`] or [`Error::SealBroken`] when it must
-    /// not be appended to, or what the system says.
+    /// not be appended to, or an I/O error.
     pub fn record(&self, run: RunId) -> Result<Recorder, Error> {
         let disk = Arc::clone(self.store.disk());
         let now = (self.options.clock)();
@@ -212,7 +212,7 @@ impl Recorder {
     /// Reads from event `from` on, first from the file, then live, and from the file again what was missed live.
     ///
     /// # Errors
-    /// What the system says.
+    /// I/O errors.
     pub fn catch_up(&self, from: Seq) -> Result<CatchUp, Error> {
         CatchUp::new(self.subscribe(), &self.inner.store, self.inner.run, from)
     }
@@ -220,7 +220,7 @@ impl Recorder {
     /// Notes that somebody upstream could not hand over everything it saw.
     ///
     /// # Errors
-    /// [`Error::Closed`], or what the system says.
+    /// [`Error::Closed`], or an I/O error.
     pub fn note_dropped(&self, count: u64, cause: &str) -> Result<(), Error> {
         let _held = self.inner.hold()?;
         let seq_last = self.seq_last().map_or(0, Seq::get);
@@ -230,7 +230,7 @@ impl Recorder {
     /// Seals what has been recorded so far; `None` when the last seal covers it already.
     ///
     /// # Errors
-    /// [`Error::Closed`], or what the system says.
+    /// [`Error::Closed`], or an I/O error.
     pub fn seal(&self) -> Result<Option<Seal>, Error> {
         let _held = self.inner.hold()?;
         self.inner.seal()

@@ -99,7 +99,7 @@ pub fn inspect(disk: &dyn Disk, run: RunId) -> Result<Inspection, Error> {
 /// Does what the inspection said: keeps and cuts a torn tail, writes the unsealed part again, seals the result.
 ///
 /// # Errors
-/// What the system says; doing it again later is safe.
+/// I/O errors; doing it again later is safe.
 pub fn apply(disk: &dyn Disk, found: &Inspection, now: jiff::Timestamp) -> Result<(), Error> {
     let path = RunFile::Transcript(found.run).path();
     if let Ending::Torn { offset, len } = found.ending {

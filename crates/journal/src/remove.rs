@@ -32,7 +32,7 @@ impl HeldSpine {
     /// The last segment goes first: what a kill leaves is a shorter spine.
     ///
     /// # Errors
-    /// What the system says; some of the files may be gone then, and doing it again goes on.
+    /// I/O errors; some of the files may be gone then, and doing it again goes on.
     pub fn remove(&mut self) -> Result<(), Error> {
         // What was refused of it must not be noted for another one of that name.
         self.lease.set_refused(None)?;
@@ -92,7 +92,7 @@ impl Store {
     /// Takes the lock of a spine, so that nobody else writes it.
     ///
     /// # Errors
-    /// [`Error::Held`] when somebody writes to it, or what the system says.
+    /// [`Error::Held`] when somebody writes to it, or an I/O error.
     pub fn hold_spine(&self, thread: &ThreadId, now: jiff::Timestamp) -> Result<HeldSpine, Error> {
         let disk = Arc::clone(self.disk());
         let lease = Lease::take(&*disk, &StorePath::spine_lock(thread), now)?;
@@ -102,7 +102,7 @@ impl Store {
     /// Returns how many bytes the files of a spine have, artifacts and what was set aside included.
     ///
     /// # Errors
-    /// What the system says.
+    /// I/O errors.
     pub fn spine_bytes(&self, thread: &ThreadId) -> Result<u64, Error> {
         size_of(&**self.disk(), thread)
     }
@@ -111,7 +111,7 @@ impl Store {
     /// A run that is not there is fine.
     ///
     /// # Errors
-    /// [`Error::Held`] when somebody writes to it, or what the system says; some of the files may be gone then.
+    /// [`Error::Held`] when somebody writes to it, or an I/O error; some of the files may be gone then.
     pub fn remove_run(&self, run: RunId, now: jiff::Timestamp) -> Result<u64, Error> {
         let disk = &**self.disk();
         let mut lease = Lease::take(disk, &RunFile::Lock(run).path(), now)?;
@@ -141,7 +141,7 @@ impl Store {
     /// its new name. `None` when a seal vouches for part of it, or there is none: nothing was changed then.
     ///
     /// # Errors
-    /// [`Error::Held`] when somebody writes to it, or what the system says.
+    /// [`Error::Held`] when somebody writes to it, or an I/O error.
     pub fn set_aside_unsealed(&self, run: RunId, now: jiff::Timestamp) -> Result<Option<StorePath>, Error> {
         let disk = &**self.disk();
         let lease = Lease::take(disk, &RunFile::Lock(run).path(), now)?;

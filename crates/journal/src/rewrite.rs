@@ -109,7 +109,7 @@ impl Rewrite {
     /// Closes the file for now, so that fewer are open; the next event opens it again.
     ///
     /// # Errors
-    /// What the system says.
+    /// I/O errors.
     pub fn suspend(&mut self) -> Result<(), Error> {
         let Some(log) = self.log.take() else { return Ok(()) };
         log.read_back(&mut self.prefix)?;
@@ -125,7 +125,7 @@ impl Rewrite {
     /// Writes the next event.
     ///
     /// # Errors
-    /// [`Error::TooLong`], after which others can be written, or what the system says.
+    /// [`Error::TooLong`], after which others can be written, or an I/O error.
     pub fn append(&mut self, draft: Draft) -> Result<Seq, Error> {
         let clock = self.clock;
         let encoded = draft.encode(self.run, || Timestamp::from_instant(clock()));
@@ -140,7 +140,7 @@ impl Rewrite {
     /// Notes that some events could not be written.
     ///
     /// # Errors
-    /// What the system says.
+    /// I/O errors.
     pub fn note_dropped(&mut self, count: u64, cause: &str) -> Result<(), Error> {
         let seq_last = self.resume()?.end().seq_last.map_or(0, Seq::get);
         self.dropped.push(Noted::Dropped { count, seq_last, cause: cause.to_owned() });
@@ -150,7 +150,7 @@ impl Rewrite {
     /// Puts what was written in the place of the old transcript, and keeps that with its seals and notes.
     ///
     /// # Errors
-    /// What the system says. The run has its old transcript or the new one then, and whoever opens it next completes
+    /// I/O errors. The run has its old transcript or the new one then, and whoever opens it next completes
     /// what was begun.
     pub fn put_in_place(mut self, with: DerivedWith) -> Result<(), Error> {
         self.suspend()?;
@@ -274,7 +274,7 @@ impl Store {
     /// Lists the transcripts of a run that others took the place of, the oldest first.
     ///
     /// # Errors
-    /// What the system says.
+    /// I/O errors.
     pub fn superseded(&self, run: RunId) -> Result<Vec<StorePath>, Error> {
         let path = RunFile::Transcript(run).path();
         Ok((1..number_next(&**self.disk(), run)?).map(|number| path.superseded(number)).collect())
@@ -283,7 +283,7 @@ impl Store {
     /// Opens a superseded transcript to read, of those that [`Store::superseded`] lists.
     ///
     /// # Errors
-    /// [`Error::NoSuchRun`] when it is not there, or what the system says.
+    /// [`Error::NoSuchRun`] when it is not there, or an I/O error.
     pub fn open_superseded(&self, run: RunId, kept: &StorePath) -> Result<Reader, Error> {
         let file = self.disk().open_read(kept).map_err(|source| Error::io("open", kept, source))?;
         Ok(Reader::of_file(file.ok_or(Error::NoSuchRun { run })?, kept.clone(), Some(run)))
@@ -292,7 +292,7 @@ impl Store {
     /// Reads the seals and the notes that are kept with a superseded transcript, of those that [`Store::superseded`] lists.
     ///
     /// # Errors
-    /// [`Error::Damaged`] when a line is no seal of the run, or what the system says.
+    /// [`Error::Damaged`] when a line is no seal of the run, or an I/O error.
     pub fn beside_superseded(&self, run: RunId, kept: &StorePath) -> Result<(Vec<Seal>, Vec<Note>), Error> {
         let [transcript, seals, notes] = files(run);
         let number = kept.as_str().strip_prefix(transcript.as_str()).unwrap_or_default();
@@ -304,7 +304,7 @@ impl Store {
     /// Lists the runs that have no transcript any more, and of which one is kept: a newer adapter gives no such run.
     ///
     /// # Errors
-    /// What the system says.
+    /// I/O errors.
     pub fn withdrawn_runs(&self) -> Result<Vec<RunId>, Error> {
         let dir = StorePath::transcripts();
         let names = self.disk().list(&dir).map_err(|source| Error::io("list", &dir, source))?;
@@ -322,7 +322,7 @@ impl Store {
     /// Returns how many bytes the transcripts, seals and notes have that others took the place of.
     ///
     /// # Errors
-    /// What the system says.
+    /// I/O errors.
     pub fn superseded_bytes(&self) -> Result<u64, Error> {
         let dir = StorePath::transcripts();
         let names = self.disk().list(&dir).map_err(|source| Error::io("list", &dir, source))?;
@@ -338,7 +338,7 @@ impl Store {
     /// Takes a run away of which nothing is to take the place: its files are kept under the names of superseded ones.
     ///
     /// # Errors
-    /// [`Error::Held`] when somebody writes to it, or what the system says. Doing it again goes on.
+    /// [`Error::Held`] when somebody writes to it, or an I/O error. Doing it again goes on.
     pub fn withdraw(&self, run: RunId, now: jiff::Timestamp) -> Result<(), Error> {
         let disk = &**self.disk();
         let _lease = Lease::take(disk, &RunFile::Lock(run).path(), now)?;

@@ -97,7 +97,7 @@ impl Journal {
     /// Opens a thread's spine to append: repairs and seals what a crash left open, goes on in a new segment.
     ///
     /// # Errors
-    /// [`Error::Held`], [`Error::Damaged`], or what the system says.
+    /// [`Error::Held`], [`Error::Damaged`], or an I/O error.
     pub fn spine(&self, thread: &ThreadId, rotation: Rotation) -> Result<SpineWriter, Error> {
         let disk = self.store.disk();
         // The lock before the directory, which whoever has the spine forgotten takes away.
@@ -168,7 +168,7 @@ impl SpineWriter {
     ///
     /// # Errors
     /// [`Error::Closed`]; [`Error::TooLong`] for more than [`ARTIFACT_BYTES_MAX`](crate::ARTIFACT_BYTES_MAX) bytes;
-    /// [`Error::SealBroken`] when something else stands under its name, which stays; or what the system says.
+    /// [`Error::SealBroken`] when something else stands under its name, which stays; or an I/O error.
     pub fn keep_artifact(&self, what: ArtifactFile, bytes: &[u8]) -> Result<KeptArtifact, Error> {
         if lock(&self.state).lease.is_none() {
             return Err(Error::Closed);
@@ -231,7 +231,7 @@ impl SpineWriter {
     /// Seals the open segment and gives the lock back. Doing it again does nothing.
     ///
     /// # Errors
-    /// What the system says; the segment stays unsealed then, and is sealed when the spine is opened again.
+    /// I/O errors; the segment stays unsealed then, and is sealed when the spine is opened again.
     pub fn close(&self) -> Result<(), Error> {
         let mut state = lock(&self.state);
         if state.lease.is_none() {

@@ -27,7 +27,7 @@ pub(crate) fn json_line(value: &impl serde::Serialize) -> String {
 /// Appends one line and syncs it; a torn tail that a crash left is moved aside first.
 ///
 /// # Errors
-/// What the system says; the line is not there then, as far as it could be taken back.
+/// I/O errors; the line is not there then, as far as it could be taken back.
 pub(crate) fn append_line(disk: &dyn Disk, path: &StorePath, line: &str) -> Result<(), Error> {
     in_turn(path, || append_alone(disk, path, line))
 }

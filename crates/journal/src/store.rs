@@ -38,7 +38,7 @@ impl Store {
     /// Opens a store to write, and makes what is missing of it. A store of an older format gets the format of today.
     ///
     /// # Errors
-    /// [`Error::NotAStore`] for a directory of other things, [`Error::StoreTooNew`], or what the system says.
+    /// [`Error::NotAStore`] for a directory of other things, [`Error::StoreTooNew`], or an I/O error.
     pub fn create(disk: Arc<dyn Disk>) -> Result<Self, Error> {
         let path = StorePath::format();
         let found = check_format(&*disk)?;
@@ -76,7 +76,7 @@ impl Store {
     /// Lists the runs, in the order of their ids.
     ///
     /// # Errors
-    /// What the system says.
+    /// I/O errors.
     pub fn runs(&self) -> Result<Vec<RunId>, Error> {
         let dir = StorePath::transcripts();
         let names = self.disk.list(&dir).map_err(|source| Error::io("list", &dir, source))?;
@@ -90,7 +90,7 @@ impl Store {
     /// Tells whether the store has a run.
     ///
     /// # Errors
-    /// What the system says.
+    /// I/O errors.
     pub fn has(&self, run: RunId) -> Result<bool, Error> {
         Ok(self.size(run)?.is_some())
     }
@@ -98,7 +98,7 @@ impl Store {
     /// Returns how long a run's transcript is; `None` when there is none.
     ///
     /// # Errors
-    /// What the system says.
+    /// I/O errors.
     pub fn size(&self, run: RunId) -> Result<Option<u64>, Error> {
         let path = RunFile::Transcript(run).path();
         let found = self.disk.identity(&path).map_err(|source| Error::io("look at", &path, source))?;
@@ -108,7 +108,7 @@ impl Store {
     /// Tells whether somebody writes to a run now.
     ///
     /// # Errors
-    /// What the system says.
+    /// I/O errors.
     pub fn is_held(&self, run: RunId) -> Result<bool, Error> {
         let path = RunFile::Lock(run).path();
         self.disk.is_locked(&path).map_err(|source| Error::io("look at", &path, source))
@@ -117,7 +117,7 @@ impl Store {
     /// Lists the threads that have a spine, in the order of their ids.
     ///
     /// # Errors
-    /// What the system says.
+    /// I/O errors.
     pub fn spines(&self) -> Result<Vec<ThreadId>, Error> {
         let dir = StorePath::spine();
         let names = self.disk.list(&dir).map_err(|source| Error::io("list", &dir, source))?;
@@ -127,7 +127,7 @@ impl Store {
     /// Tells whether somebody writes to a thread's spine now.
     ///
     /// # Errors
-    /// What the system says.
+    /// I/O errors.
     pub fn is_spine_held(&self, thread: &ThreadId) -> Result<bool, Error> {
         let path = StorePath::spine_lock(thread);
         self.disk.is_locked(&path).map_err(|source| Error::io("look at", &path, source))

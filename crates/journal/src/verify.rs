@@ -39,7 +39,7 @@ pub struct Checked {
 /// Checks a run of a store against its seals, and against others kept elsewhere.
 ///
 /// # Errors
-/// [`Error::Damaged`] or [`Error::SealBroken`] with the place, [`Error::NoSuchRun`], or what the system says.
+/// [`Error::Damaged`] or [`Error::SealBroken`] with the place, [`Error::NoSuchRun`], or an I/O error.
 pub fn check_run(store: &Store, run: RunId, expected: Vec<Seal>) -> Result<Checked, Error> {
     check_run_with(store, run, expected, &mut |_| ())
 }

@@ -21,7 +21,7 @@ pub enum Error {
         path: PathBuf,
         /// What was tried.
         doing: &'static str,
-        /// What the system says.
+        /// I/O errors.
         #[source]
         source: io::Error,
     },
