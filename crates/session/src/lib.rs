@@ -29,7 +29,7 @@
 //! - Nothing is inferred: a missing end is open, an absent field is `None`.
 //! - A run more may add facts and makes none less exact. `docs/session.md` says which run wins where two differ.
 
-mod asides;
+mod approvals;
 mod builder;
 mod call_ids;
 mod calls;
@@ -37,17 +37,17 @@ mod family;
 mod fields;
 mod grouping;
 mod merge;
+mod messages;
 mod path_tree;
 mod reports;
 mod session;
-mod speech;
 mod state;
 mod steps;
 mod turn_usage;
 mod turns;
 pub mod usage;
 
-pub use asides::answer;
+pub use approvals::answer;
 pub use builder::SessionBuilder;
 pub use calls::{Content, Effect, Outcome};
 pub use family::{FamilyLinks, parents_of};

@@ -4,8 +4,8 @@
 //! the place it was read at ([`At`]): which of the session's runs, and which of its events.
 
 mod call;
+mod message;
 mod run_head;
-mod speech;
 mod turn;
 
 use std::collections::BTreeMap;
@@ -17,9 +17,9 @@ use crate::state::State;
 use crate::usage::Used;
 
 pub use call::{Approval, Call, CallResult, ChildLink};
+pub use message::{Block, Message, Response, ResponseOrigin, ResponseUsage, Speaker};
 pub use run_head::RunHead;
 pub(crate) use run_head::channel_rank;
-pub use speech::{Block, Message, Response, ResponseOrigin, ResponseUsage, Speaker};
 pub use turn::{EndedBy, Turn, TurnCost, TurnStatus};
 
 /// Declares the number of a thing in its list.

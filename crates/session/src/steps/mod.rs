@@ -1,14 +1,14 @@
 //! The steps of a session: each start with its end, each step in the step around it.
 
-mod pairs;
+mod open_steps;
 mod path;
-mod place;
+mod step_index;
 
 use steno_model::ExchangeEvent;
 use steno_model::json::JsonString;
 
-use self::pairs::{Identity, Pairs};
-use self::place::{Places, Spot};
+use self::open_steps::{Identity, Pairs};
+use self::step_index::{Places, Spot};
 use crate::builder::Incoming;
 use crate::fields::PayloadFields;
 use crate::session::{At, Step, StepId};

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use steno_model::RunId;
 
-use super::place::Spot;
+use super::step_index::Spot;
 use crate::session::StepId;
 
 /// What a step's start and end have in common.
