@@ -38,7 +38,7 @@ impl Library {
             fold(id, read_all(store, runs)?, content)
         };
         let relations = self.relations()?;
-        session.name_children(|run| relations.owner(run));
+        session.rename_children(|run| relations.owner(run));
         Ok(session)
     }
 

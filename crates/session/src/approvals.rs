@@ -1,12 +1,12 @@
 //! What stands beside calls: who was asked about them, and which runs they began.
 
-use crate::builder::{Incoming, SessionBuilder};
+use crate::builder::{IncomingEvent, SessionBuilder};
 use crate::reports::Subject;
 use crate::session::{Approval, ApprovalId, CallNumber, ChildId, ChildLink, ItemKind, StepId, TurnId};
 use crate::state::State;
 
 impl SessionBuilder {
-    pub(crate) fn approval(&mut self, incoming: &Incoming<'_>, turn: Option<TurnId>, is_end: bool) {
+    pub(crate) fn approval(&mut self, incoming: &IncomingEvent<'_>, turn: Option<TurnId>, is_end: bool) {
         self.turns.fact(turn, incoming);
         let fields = &incoming.fields;
         let answer = fields.object("result");
@@ -26,13 +26,13 @@ impl SessionBuilder {
             answer: fields.json("result").filter(|answer| !answer.is_null()),
         };
         if let Some(call) = asked.call {
-            self.tells_of(call, incoming);
+            self.note_report(call, incoming);
         }
         let name = fields.text("name").unwrap_or_default().into_owned();
         let key = (incoming.at.run, name);
         let known = if is_end { self.asked.get(&key).copied() } else { None };
         let known = known.or_else(|| self.approval_again(&asked, incoming));
-        if known.is_none() && asked.call.is_none() && incoming.is_again {
+        if known.is_none() && asked.call.is_none() && incoming.is_repeat {
             return;
         }
         let id = known.unwrap_or(ApprovalId(self.approvals.len()));
@@ -51,15 +51,15 @@ impl SessionBuilder {
     }
 
     /// Finds the approval that another run has told: the n-th question of a run about a call is the n-th of another.
-    fn approval_again(&mut self, asked: &Approval, incoming: &Incoming<'_>) -> Option<ApprovalId> {
+    fn approval_again(&mut self, asked: &Approval, incoming: &IncomingEvent<'_>) -> Option<ApprovalId> {
         let call = asked.call?;
         let count = self.asks.entry((call, incoming.at.run)).or_default();
         *count += 1;
         self.calls.all[call.0].approvals.get(*count - 1).copied()
     }
 
-    pub(crate) fn child(&mut self, incoming: &Incoming<'_>, step: Option<StepId>, is_end: bool) {
-        let Incoming { event, fields, .. } = incoming;
+    pub(crate) fn child(&mut self, incoming: &IncomingEvent<'_>, step: Option<StepId>, is_end: bool) {
+        let IncomingEvent { event, fields, .. } = incoming;
         let turn = incoming.turn;
         let Some(run_id) = event.child_run_id else { return self.fact(incoming, turn, is_end) };
         let error = fields.error();
@@ -70,7 +70,7 @@ impl SessionBuilder {
             self.children_by_run.get(&run_id).or_else(|| self.child_of_call(call, incoming)).copied()
         {
             let link = &mut self.children[known.0];
-            if is_end || !incoming.is_again {
+            if is_end || !incoming.is_repeat {
                 (link.state, link.error) = (state, error);
             }
             self.children_by_run.insert(run_id, known);
@@ -98,7 +98,7 @@ impl SessionBuilder {
     }
 
     /// Finds the child that another run says the same call began, under another id.
-    fn child_of_call(&self, call: Option<CallNumber>, incoming: &Incoming<'_>) -> Option<&ChildId> {
+    fn child_of_call(&self, call: Option<CallNumber>, incoming: &IncomingEvent<'_>) -> Option<&ChildId> {
         let children = &self.calls.all[call?.0].children;
         children.iter().find(|child| self.children[child.0].at.run != incoming.at.run)
     }
@@ -108,7 +108,7 @@ impl Approval {
     /// Tells whether the answer was yes; `None` where it was neither yes nor no, or there is none.
     #[must_use]
     pub fn is_allowed(&self) -> Option<bool> {
-        answer(&self.decision.as_ref()?.to_text())
+        decision_is_yes(&self.decision.as_ref()?.to_text())
     }
 
     /// Takes what another event says of the same question; the first answer counts.
@@ -129,7 +129,7 @@ impl Approval {
 
 /// Tells whether a word for a decision means yes; `None` for one that means neither yes nor no.
 #[must_use]
-pub fn answer(word: &str) -> Option<bool> {
+pub fn decision_is_yes(word: &str) -> Option<bool> {
     match word {
         "allow" | "allowed" | "approve" | "approved" => Some(true),
         "deny" | "denied" | "reject" | "rejected" => Some(false),

@@ -61,7 +61,7 @@ pub struct SessionBuilder {
 }
 
 /// An event on its way into the session.
-pub(crate) struct Incoming<'a> {
+pub(crate) struct IncomingEvent<'a> {
     pub(crate) event: &'a ExchangeEvent,
     pub(crate) fields: PayloadFields<'a>,
     /// The blocks of a message.
@@ -70,7 +70,7 @@ pub(crate) struct Incoming<'a> {
     pub(crate) step: Option<StepId>,
     pub(crate) turn: Option<TurnId>,
     /// Whether another run has told the same: it may say it more exactly, and adds nothing.
-    pub(crate) is_again: bool,
+    pub(crate) is_repeat: bool,
 }
 
 impl SessionBuilder {
@@ -126,7 +126,7 @@ impl SessionBuilder {
         if self.content == Content::Whole {
             self.usage.push(event, &fields);
         }
-        self.take_read(RunNumber::MAIN, event, fields, false);
+        self.take_event(RunNumber::MAIN, event, fields, false);
     }
 
     /// Takes what an event says of usage.
@@ -138,22 +138,22 @@ impl SessionBuilder {
     }
 
     /// Takes an event of one of the runs. The run's head has to be noted apart.
-    pub(crate) fn take(&mut self, run: RunNumber, event: &ExchangeEvent, is_again: bool) {
-        self.take_read(run, event, PayloadFields::of(event), is_again);
+    pub(crate) fn take(&mut self, run: RunNumber, event: &ExchangeEvent, is_repeat: bool) {
+        self.take_event(run, event, PayloadFields::of(event), is_repeat);
     }
 
-    fn take_read(
+    fn take_event(
         &mut self,
         run: RunNumber,
         event: &ExchangeEvent,
         fields: PayloadFields<'_>,
-        is_again: bool,
+        is_repeat: bool,
     ) {
         let blocks = match event.event_type.known() {
             Some(EventType::MessageUser | EventType::MessageAssistant) => BlockFields::all(&fields),
             Some(_) | None => Vec::new(),
         };
-        if !is_again && may_have_unknown_blocks(event, &fields, &blocks) {
+        if !is_repeat && may_have_unknown_blocks(event, &fields, &blocks) {
             for found in event.unknown_block_types() {
                 *self.unknown_blocks.entry(found).or_default() += 1;
             }
@@ -161,25 +161,25 @@ impl SessionBuilder {
         let step = self.steps.owner(event);
         let turn = self.turns.around(&event.path.to_text());
         let at = At { run, seq: event.seq };
-        let incoming = Incoming { event, fields, blocks, at, step, turn, is_again };
+        let incoming = IncomingEvent { event, fields, blocks, at, step, turn, is_repeat };
         self.step_now = step;
         let turn = match &event.event_type {
             Word::Known(known) => self.take_known(*known, &incoming),
             Word::Unknown(found) => {
-                if !is_again {
+                if !is_repeat {
                     *self.unknown_types.entry(found.clone()).or_default() += 1;
                 }
                 turn
             }
         };
-        if let Some(child) = event.child_run_id.filter(|_| !is_again) {
+        if let Some(child) = event.child_run_id.filter(|_| !is_repeat) {
             self.links.push((child, self.step_now));
         }
         self.turns.saw(turn, at);
     }
 
     /// Takes an event of one of the ten types; returns the turn that it belongs to.
-    fn take_known(&mut self, event_type: EventType, incoming: &Incoming<'_>) -> Option<TurnId> {
+    fn take_known(&mut self, event_type: EventType, incoming: &IncomingEvent<'_>) -> Option<TurnId> {
         match event_type {
             EventType::RunStarted | EventType::RunCompleted => {}
             EventType::MessageUser => self.user(incoming),
@@ -197,11 +197,11 @@ impl SessionBuilder {
         incoming.turn
     }
 
-    fn place_step(&mut self, incoming: &Incoming<'_>, is_end: bool) -> Option<StepId> {
-        if incoming.is_again {
+    fn place_step(&mut self, incoming: &IncomingEvent<'_>, is_end: bool) -> Option<StepId> {
+        if incoming.is_repeat {
             return incoming.step;
         }
-        let Incoming { event, fields, at, .. } = incoming;
+        let IncomingEvent { event, fields, at, .. } = incoming;
         self.step_now = Some(if is_end {
             self.steps.completed(event, fields, *at)
         } else {
@@ -210,7 +210,7 @@ impl SessionBuilder {
         self.step_now
     }
 
-    fn step(&mut self, incoming: &Incoming<'_>, is_end: bool) -> Option<TurnId> {
+    fn step(&mut self, incoming: &IncomingEvent<'_>, is_end: bool) -> Option<TurnId> {
         let kind = incoming.fields.text("kind").unwrap_or_default();
         if kind == "turn" {
             return self.turn(incoming, is_end);
@@ -219,19 +219,19 @@ impl SessionBuilder {
         let turn = incoming.turn;
         match &*kind {
             "approval" => self.approval(incoming, turn, is_end),
-            "unknown" if !incoming.is_again => {
+            "unknown" if !incoming.is_repeat => {
                 let name = incoming.fields.text("name").unwrap_or_default().into_owned();
                 *self.unknown_records.entry(name).or_default() += 1;
             }
             "unknown" => {}
             "amend" => match self.calls.amended(&incoming.fields, turn) {
-                Some(call) if incoming.is_again => self.tells_of(call, incoming),
+                Some(call) if incoming.is_repeat => self.note_report(call, incoming),
                 Some(call) => {
                     self.calls.amend(call, &incoming.fields, self.content);
                     if let Some(result) = &mut self.calls.all[call.0].result {
                         result.amended = Some(incoming.at);
                     }
-                    self.tells_of(call, incoming);
+                    self.note_report(call, incoming);
                 }
                 None => self.fact(incoming, turn, is_end),
             },
@@ -255,14 +255,14 @@ impl SessionBuilder {
     }
 
     /// Takes the beginning or the end of a turn.
-    fn turn(&mut self, incoming: &Incoming<'_>, is_end: bool) -> Option<TurnId> {
+    fn turn(&mut self, incoming: &IncomingEvent<'_>, is_end: bool) -> Option<TurnId> {
         self.grouping.end();
         if !is_end {
             let effort = incoming.fields.object("settings").json("effort");
             self.effort =
                 effort.filter(|effort| effort.as_str().starts_with(['"', '-']) || is_number(effort));
         }
-        if let Some(known) = self.turns.at_path(incoming).filter(|_| is_end || incoming.is_again) {
+        if let Some(known) = self.turns.at_path(incoming).filter(|_| is_end || incoming.is_repeat) {
             let step = self.turns.step_of(known);
             if !is_end {
                 self.turns.refine(known, incoming);
@@ -271,7 +271,7 @@ impl SessionBuilder {
             }
             return Some(known);
         }
-        if incoming.is_again {
+        if incoming.is_repeat {
             return incoming.turn;
         }
         let step = self.place_step(incoming, is_end)?;
@@ -283,16 +283,16 @@ impl SessionBuilder {
         Some(turn)
     }
 
-    fn call(&mut self, incoming: &Incoming<'_>) {
+    fn call(&mut self, incoming: &IncomingEvent<'_>) {
         let reported = self.calls.called(&incoming.fields, new_call(incoming), self.content);
-        self.tells_of(reported.number, incoming);
+        self.note_report(reported.number, incoming);
         self.turns.fact(incoming.turn, incoming);
         if reported.is_new {
             self.add(incoming.turn, ItemKind::Call(reported.number));
         }
     }
 
-    fn result(&mut self, incoming: &Incoming<'_>) {
+    fn result(&mut self, incoming: &IncomingEvent<'_>) {
         let new = new_call(incoming);
         let reported = self.calls.answered(&incoming.fields, new, new_result(incoming), self.content);
         if reported.is_new {
@@ -302,7 +302,7 @@ impl SessionBuilder {
             // No record tells which response asked for it: what comes next answers it.
             self.grouping.answered();
         }
-        self.tells_of(reported.number, incoming);
+        self.note_report(reported.number, incoming);
         self.turns.fact(self.calls.all[reported.number.0].turn, incoming);
         self.end_answered();
     }
@@ -322,7 +322,7 @@ impl SessionBuilder {
     }
 
     /// Takes note that an event tells of a call.
-    pub(crate) fn tells_of(&mut self, call: CallNumber, incoming: &Incoming<'_>) {
+    pub(crate) fn note_report(&mut self, call: CallNumber, incoming: &IncomingEvent<'_>) {
         self.reports.add(Subject::Call(call), incoming.turn, incoming.at);
     }
 
@@ -336,8 +336,8 @@ impl SessionBuilder {
         self.items.push(Item { order: self.items.len(), turn, kind });
     }
 
-    pub(crate) fn fact(&mut self, incoming: &Incoming<'_>, turn: Option<TurnId>, is_end: bool) {
-        let Incoming { event, fields, is_again: false, .. } = incoming else { return };
+    pub(crate) fn fact(&mut self, incoming: &IncomingEvent<'_>, turn: Option<TurnId>, is_end: bool) {
+        let IncomingEvent { event, fields, is_repeat: false, .. } = incoming else { return };
         let text = |name| fields.text(name).unwrap_or_default().into_owned();
         let key = [event.path.to_text().into_owned(), text("kind"), text("name")];
         let begun = if is_end { self.open_facts.remove(&key) } else { None };
@@ -435,7 +435,7 @@ fn may_have_unknown_blocks(
 }
 
 /// Makes the call that an event would begin.
-pub(crate) fn new_call(incoming: &Incoming<'_>) -> Call {
+pub(crate) fn new_call(incoming: &IncomingEvent<'_>) -> Call {
     Call {
         at: incoming.at,
         time: incoming.event.timestamp.clone(),
@@ -460,7 +460,7 @@ pub(crate) fn new_call(incoming: &Incoming<'_>) -> Call {
 }
 
 /// Makes a result that came with an event.
-pub(crate) fn new_result(incoming: &Incoming<'_>) -> CallResult {
+pub(crate) fn new_result(incoming: &IncomingEvent<'_>) -> CallResult {
     CallResult {
         at: Some(incoming.at),
         time: Some(incoming.event.timestamp.clone()),

@@ -11,7 +11,7 @@ use crate::session::{CallNumber, RunNumber, TurnId};
 
 /// What of a call a report tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Told {
+pub(crate) enum ReportKind {
     /// That a response asks for it.
     Use,
     /// That it is made.
@@ -29,16 +29,16 @@ pub(crate) enum Channel {
 }
 
 /// What a report tells, who does, and in which run.
-pub(crate) type Report = (Told, Channel, RunNumber);
+pub(crate) type Report = (ReportKind, Channel, RunNumber);
 
 /// The calls of a session by their ids.
 #[derive(Debug, Default)]
-pub(crate) struct CallIds(HashMap<String, OneId>);
+pub(crate) struct CallIds(HashMap<String, CallsWithId>);
 
 /// The calls with one id. Most ids have one call.
 #[derive(Debug, Default)]
-struct OneId {
-    calls: Vec<KnownCall>,
+struct CallsWithId {
+    calls: Vec<CallEntry>,
     /// The places of calls by their turn, as far as somebody has asked for it.
     by_turn: HashMap<Option<TurnId>, Vec<usize>>,
     by_turn_len: usize,
@@ -47,16 +47,16 @@ struct OneId {
 }
 
 #[derive(Debug)]
-struct KnownCall {
+struct CallEntry {
     number: CallNumber,
     turn: Option<TurnId>,
     /// The runs that have it, and which reports of it they have.
-    runs: Vec<(RunNumber, Reports)>,
+    runs: Vec<(RunNumber, ReportSet)>,
 }
 
 /// Reports by what they tell and who does, one bit for each.
 #[derive(Clone, Copy, Debug, Default)]
-struct Reports(u16);
+struct ReportSet(u16);
 
 /// Where a call is looked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -67,7 +67,7 @@ enum Scope {
 
 /// Whether a run has a call.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Whose {
+enum CallOwner {
     /// It has told of it, and not yet in this way.
     Own,
     /// Only other runs have.
@@ -88,7 +88,7 @@ impl CallIds {
     ) -> CallNumber {
         let known = self.0.entry(id.to_text().into_owned()).or_default();
         let place = known.find(report, turn).unwrap_or_else(|| {
-            known.calls.push(KnownCall { number: new, turn, runs: Vec::new() });
+            known.calls.push(CallEntry { number: new, turn, runs: Vec::new() });
             known.calls.len() - 1
         });
         known.calls[place].take(report);
@@ -109,11 +109,11 @@ impl CallIds {
     }
 }
 
-impl OneId {
+impl CallsWithId {
     /// Finds the call that a report is of.
     fn find(&mut self, report: Report, turn: Option<TurnId>) -> Option<usize> {
         let (told, _, _) = report;
-        let is_anywhere = told == Told::Result || turn.is_none();
+        let is_anywhere = told == ReportKind::Result || turn.is_none();
         match &self.calls[..] {
             [] => return None,
             [call] => {
@@ -123,14 +123,14 @@ impl OneId {
             _ => self.sort_by_turn(),
         }
         let elsewhere = if is_anywhere { Scope::All } else { Scope::Turn(None) };
-        self.first(report, Scope::Turn(turn), Whose::Own)
-            .or_else(|| self.first(report, Scope::Turn(turn), Whose::Others))
-            .or_else(|| self.first(report, elsewhere, Whose::Own))
-            .or_else(|| self.first(report, elsewhere, Whose::Others))
+        self.first(report, Scope::Turn(turn), CallOwner::Own)
+            .or_else(|| self.first(report, Scope::Turn(turn), CallOwner::Others))
+            .or_else(|| self.first(report, elsewhere, CallOwner::Own))
+            .or_else(|| self.first(report, elsewhere, CallOwner::Others))
     }
 
     /// Finds the first call, in a turn or in all, that has no such report of its run.
-    fn first(&mut self, report: Report, scope: Scope, whose: Whose) -> Option<usize> {
+    fn first(&mut self, report: Report, scope: Scope, whose: CallOwner) -> Option<usize> {
         let places = match scope {
             Scope::All => None,
             Scope::Turn(turn) => Some(self.by_turn.get(&turn)?),
@@ -151,27 +151,27 @@ impl OneId {
     }
 }
 
-impl KnownCall {
+impl CallEntry {
     /// Tells whether a report may be of this call, and who has told of it.
-    fn whose(&self, report: Report) -> Option<Whose> {
+    fn whose(&self, report: Report) -> Option<CallOwner> {
         let (_, _, run) = report;
         match self.runs.iter().find(|(found, _)| *found == run) {
-            None => Some(Whose::Others),
-            Some((_, reports)) => (reports.0 & Reports::of(report).0 == 0).then_some(Whose::Own),
+            None => Some(CallOwner::Others),
+            Some((_, reports)) => (reports.0 & ReportSet::of(report).0 == 0).then_some(CallOwner::Own),
         }
     }
 
     fn take(&mut self, report: Report) {
         let (_, _, run) = report;
         let place = self.runs.iter().position(|(found, _)| *found == run).unwrap_or_else(|| {
-            self.runs.push((run, Reports::default()));
+            self.runs.push((run, ReportSet::default()));
             self.runs.len() - 1
         });
-        self.runs[place].1.0 |= Reports::of(report).0;
+        self.runs[place].1.0 |= ReportSet::of(report).0;
     }
 }
 
-impl Reports {
+impl ReportSet {
     fn of((told, channel, _): Report) -> Self {
         Self(1 << (told as u16 * 3 + channel as u16))
     }

@@ -6,7 +6,7 @@
 use steno_model::json::{JsonString, RawJson};
 use steno_model::{Fidelity, Vocabulary as _};
 
-use crate::call_ids::{CallIds, Channel, Told};
+use crate::call_ids::{CallIds, Channel, ReportKind};
 use crate::fields::PayloadFields;
 use crate::session::{At, Call, CallNumber, CallResult, TurnId};
 
@@ -19,7 +19,7 @@ pub(crate) struct Calls {
 
 /// Which call a report is about, and whether it is the first report of it.
 #[derive(Clone, Copy)]
-pub(crate) struct Reported {
+pub(crate) struct CallMatch {
     pub(crate) number: CallNumber,
     pub(crate) is_new: bool,
 }
@@ -35,10 +35,10 @@ pub enum Content {
 
 impl Calls {
     /// Takes the block of a call in a message. `new` is the call that it would be.
-    pub(crate) fn used(&mut self, block: &PayloadFields<'_>, new: Call, content: Content) -> Reported {
+    pub(crate) fn used(&mut self, block: &PayloadFields<'_>, new: Call, content: Content) -> CallMatch {
         let fidelity = block.string("fidelity");
         let at = new.at;
-        let reported = self.reported(block.string("tool_id"), Told::Use, fidelity.as_ref(), new);
+        let reported = self.reported(block.string("tool_id"), ReportKind::Use, fidelity.as_ref(), new);
         let call = &mut self.all[reported.number.0];
         call.is_recorded = true;
         let input = || if content == Content::Whole { block.json("tool_input") } else { None };
@@ -47,10 +47,10 @@ impl Calls {
     }
 
     /// Takes a `tool.call`; one without an id is a call of its own.
-    pub(crate) fn called(&mut self, fields: &PayloadFields<'_>, new: Call, content: Content) -> Reported {
+    pub(crate) fn called(&mut self, fields: &PayloadFields<'_>, new: Call, content: Content) -> CallMatch {
         let fidelity = fields.string("fidelity");
         let at = new.at;
-        let reported = self.reported(fields.string("call_id"), Told::Call, fidelity.as_ref(), new);
+        let reported = self.reported(fields.string("call_id"), ReportKind::Call, fidelity.as_ref(), new);
         let call = &mut self.all[reported.number.0];
         // A call that its adapter has put in place of a missing one says so.
         call.is_recorded |= fields.json_text("input_available") != Some("false");
@@ -73,9 +73,9 @@ impl Calls {
         new: Call,
         result: CallResult,
         content: Content,
-    ) -> Reported {
+    ) -> CallMatch {
         let fidelity = fields.string("fidelity");
-        let reported = self.reported(fields.string("call_id"), Told::Result, fidelity.as_ref(), new);
+        let reported = self.reported(fields.string("call_id"), ReportKind::Result, fidelity.as_ref(), new);
         let call = &mut self.all[reported.number.0];
         call.name = call.name.take().or_else(|| fields.string("name"));
         call.class = call.class.take().or_else(|| fields.string("class"));
@@ -147,10 +147,10 @@ impl Calls {
     fn reported(
         &mut self,
         id: Option<JsonString>,
-        told: Told,
+        told: ReportKind,
         fidelity: Option<&JsonString>,
         new: Call,
-    ) -> Reported {
+    ) -> CallMatch {
         let report = (told, channel(fidelity), new.at.run);
         let next = CallNumber(self.all.len());
         let number = id.as_ref().map_or(next, |id| self.ids.report(id, report, new.turn, next));
@@ -158,7 +158,7 @@ impl Calls {
         if is_new {
             self.all.push(Call { id, ..new });
         }
-        Reported { number, is_new }
+        CallMatch { number, is_new }
     }
 }
 
@@ -172,11 +172,11 @@ impl Call {
         input: impl FnOnce() -> Option<RawJson>,
     ) {
         let is_better = is_router(fidelity.as_ref()) && !is_router(self.fidelity.as_ref());
-        let is_again = self.fidelity.is_some() && at.run != self.at.run;
+        let is_repeat = self.fidelity.is_some() && at.run != self.at.run;
         if is_better || self.name.is_none() || self.fidelity.is_none() {
             self.name = name.or(self.name.take());
         }
-        if is_better || (!is_again && self.input.as_ref().is_none_or(RawJson::is_null)) {
+        if is_better || (!is_repeat && self.input.as_ref().is_none_or(RawJson::is_null)) {
             self.input = input().or(self.input.take());
         } else if self.input.as_ref().is_none_or(RawJson::is_null) {
             self.input = input().filter(|input| !input.is_null()).or(self.input.take());

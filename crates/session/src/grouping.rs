@@ -10,7 +10,7 @@ use crate::session::ResponseId;
 
 /// How far the response at hand has come.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Stage {
+enum ResponseStage {
     /// More may come.
     #[default]
     Speaking,
@@ -22,14 +22,14 @@ enum Stage {
 
 /// Whether usage comes before or after the words that it is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Order {
+enum UsageOrder {
     Leads,
     Trails,
 }
 
 /// What a record adds to a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Adds {
+pub(crate) enum Addition {
     /// A text or a thought.
     Words,
     Call,
@@ -37,11 +37,11 @@ pub(crate) enum Adds {
 
 /// What a record of the model's words does.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Belongs {
+pub(crate) enum ResponseMatch {
     /// It belongs to this response; those after it are one with it.
-    To(ResponseId, Vec<ResponseId>),
+    Existing(ResponseId, Vec<ResponseId>),
     /// It begins another response.
-    ToNone,
+    New,
 }
 
 /// The responses of a run, as their records come.
@@ -49,9 +49,9 @@ pub(crate) enum Belongs {
 pub(crate) struct Grouping {
     by_id: HashMap<String, ResponseId>,
     now: Option<ResponseId>,
-    stage: Stage,
+    stage: ResponseStage,
     has_usage: bool,
-    order: Option<Order>,
+    order: Option<UsageOrder>,
     /// Those since the last certain beginning of a response: those after the first may be one with it.
     split: Vec<ResponseId>,
 }
@@ -70,67 +70,67 @@ impl Grouping {
     }
 
     /// Says where a record belongs that names no response.
-    pub(crate) fn more(&self, adds: Adds) -> Belongs {
+    pub(crate) fn more(&self, adds: Addition) -> ResponseMatch {
         match (self.now, self.stage, adds) {
-            (Some(step), Stage::Speaking, _) => Belongs::To(step, Vec::new()),
+            (Some(step), ResponseStage::Speaking, _) => ResponseMatch::Existing(step, Vec::new()),
             // Usage would have ended it.
-            (Some(step), Stage::Answered, Adds::Call) if self.order.is_some() => {
-                Belongs::To(step, Vec::new())
+            (Some(step), ResponseStage::Answered, Addition::Call) if self.order.is_some() => {
+                ResponseMatch::Existing(step, Vec::new())
             }
-            _ => Belongs::ToNone,
+            _ => ResponseMatch::New,
         }
     }
 
     /// Says where usage belongs that names no response with words. `may_lead` tells whether the channel is one in which it
     /// may come before them.
-    pub(crate) fn usage(&mut self, may_lead: bool) -> Belongs {
+    pub(crate) fn usage(&mut self, may_lead: bool) -> ResponseMatch {
         let leads = may_lead && self.now.is_none();
-        let order = *self.order.get_or_insert(if leads { Order::Leads } else { Order::Trails });
+        let order = *self.order.get_or_insert(if leads { UsageOrder::Leads } else { UsageOrder::Trails });
         match self.now() {
-            Some(step) if order == Order::Trails && !self.has_usage => {
+            Some(step) if order == UsageOrder::Trails && !self.has_usage => {
                 let mut split = std::mem::take(&mut self.split);
                 // What was split off the first step is one with it: usage is for all of them.
                 let first = split.first().copied().unwrap_or(step);
                 split.retain(|other| *other != first);
-                Belongs::To(first, split)
+                ResponseMatch::Existing(first, split)
             }
-            Some(_) | None => Belongs::ToNone,
+            Some(_) | None => ResponseMatch::New,
         }
     }
 
     /// Begins a response.
-    pub(crate) fn begin(&mut self, response: ResponseId, adds: Adds) {
-        if self.stage == Stage::Over || adds == Adds::Words {
+    pub(crate) fn begin(&mut self, response: ResponseId, adds: Addition) {
+        if self.stage == ResponseStage::Over || adds == Addition::Words {
             self.split.clear();
         }
         self.split.push(response);
-        (self.now, self.stage, self.has_usage) = (Some(response), Stage::Speaking, false);
+        (self.now, self.stage, self.has_usage) = (Some(response), ResponseStage::Speaking, false);
     }
 
     /// Takes note that the usage of the response at hand is known; where usage comes last, that is its end.
     pub(crate) fn used(&mut self) {
         self.has_usage = true;
-        if self.order != Some(Order::Leads) {
+        if self.order != Some(UsageOrder::Leads) {
             self.end();
         }
     }
 
     /// Takes note that every call of the response at hand has its result.
     pub(crate) fn answered(&mut self) {
-        if self.stage == Stage::Speaking {
-            self.stage = Stage::Answered;
+        if self.stage == ResponseStage::Speaking {
+            self.stage = ResponseStage::Answered;
         }
     }
 
     /// Ends the response at hand: a prompt, the end of a turn or a compaction came.
     pub(crate) fn end(&mut self) {
-        self.stage = Stage::Over;
+        self.stage = ResponseStage::Over;
         self.split.clear();
     }
 
     /// Returns the response at hand, if it is not over.
     pub(crate) fn now(&self) -> Option<ResponseId> {
-        self.now.filter(|_| self.stage != Stage::Over)
+        self.now.filter(|_| self.stage != ResponseStage::Over)
     }
 }
 
@@ -160,20 +160,20 @@ mod tests {
                     continue;
                 }
                 '$' => responses.usage(may_lead),
-                'c' => responses.more(Adds::Call),
-                _ => responses.more(Adds::Words),
+                'c' => responses.more(Addition::Call),
+                _ => responses.more(Addition::Words),
             };
             let step = match belongs {
-                Belongs::To(ResponseId(step), absorbed) => {
+                ResponseMatch::Existing(ResponseId(step), absorbed) => {
                     for ResponseId(other) in absorbed {
                         let other = std::mem::take(&mut steps[other]);
                         steps[step].push_str(&other);
                     }
                     step
                 }
-                Belongs::ToNone => {
+                ResponseMatch::New => {
                     steps.push(String::new());
-                    let adds = if record == 'c' { Adds::Call } else { Adds::Words };
+                    let adds = if record == 'c' { Addition::Call } else { Addition::Words };
                     responses.begin(ResponseId(steps.len() - 1), adds);
                     steps.len() - 1
                 }

@@ -47,12 +47,12 @@ mod turn_usage;
 mod turns;
 pub mod usage;
 
-pub use approvals::answer;
+pub use approvals::decision_is_yes;
 pub use builder::SessionBuilder;
 pub use calls::{Content, Effect, Outcome};
 pub use family::{FamilyLinks, parents_of};
 pub use fields::{PayloadFields, forked_from, run_id_in, session_run_id};
 pub use merge::{RunEvents, has_provider_ids, merge, merge_by_ids, merged_order};
 pub use session::*;
-pub use state::{Reported, State};
+pub use state::{ParentReport, State};
 pub use steps::StepPath;

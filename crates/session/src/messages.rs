@@ -2,18 +2,18 @@
 
 use steno_model::json::{JsonString, RawJson};
 
-use crate::builder::{Incoming, SessionBuilder, copied_from, new_call, new_result, response_key};
+use crate::builder::{IncomingEvent, SessionBuilder, copied_from, new_call, new_result, response_key};
 use crate::calls::Content;
 use crate::fields::{BlockFields, PayloadFields};
-use crate::grouping::{Adds, Belongs};
+use crate::grouping::{Addition, ResponseMatch};
 use crate::session::{
     Block, ItemKind, Message, MessageId, Response, ResponseId, ResponseOrigin, ResponseUsage, Speaker,
 };
 use crate::usage::Counts;
 
 impl SessionBuilder {
-    pub(crate) fn user(&mut self, incoming: &Incoming<'_>) {
-        if incoming.is_again {
+    pub(crate) fn user(&mut self, incoming: &IncomingEvent<'_>) {
+        if incoming.is_repeat {
             return;
         }
         self.grouping.end();
@@ -44,12 +44,12 @@ impl SessionBuilder {
         }
     }
 
-    pub(crate) fn assistant(&mut self, incoming: &Incoming<'_>) {
+    pub(crate) fn assistant(&mut self, incoming: &IncomingEvent<'_>) {
         self.turns.usage(incoming);
-        if incoming.is_again {
+        if incoming.is_repeat {
             return self.uses_again(incoming);
         }
-        let Incoming { fields, blocks, .. } = incoming;
+        let IncomingEvent { fields, blocks, .. } = incoming;
         let usage = ResponseUsage::read(fields);
         // Totals of a turn or a session belong to no response.
         if blocks.is_empty() && usage.is_none() {
@@ -59,7 +59,7 @@ impl SessionBuilder {
         let id = fields.json_text("response").filter(|id| *id != "null");
         let key = id.map(|id| response_key(id, incoming.at.run));
         let adds = blocks.first();
-        let adds = adds.map(|block| if block.is("tool_use") { Adds::Call } else { Adds::Words });
+        let adds = adds.map(|block| if block.is("tool_use") { Addition::Call } else { Addition::Words });
         let response = self.response_for(incoming, key.as_deref(), adds);
         self.turns.said(incoming);
         if !blocks.is_empty() {
@@ -88,7 +88,7 @@ impl SessionBuilder {
     }
 
     /// Takes the blocks of a record of the model's.
-    fn words(&mut self, incoming: &Incoming<'_>, response: ResponseId) {
+    fn words(&mut self, incoming: &IncomingEvent<'_>, response: ResponseId) {
         let mut blocks = Vec::new();
         for block in &incoming.blocks {
             if self.is_answer(block, incoming) {
@@ -100,7 +100,7 @@ impl SessionBuilder {
                 continue;
             }
             let call = self.calls.used(&block.fields, new_call(incoming), self.content).number;
-            self.tells_of(call, incoming);
+            self.note_report(call, incoming);
             let calls = &mut self.responses[response.0].calls;
             let known = &mut self.calls.all[call.0].response;
             // A call is rarely in the words of two responses.
@@ -118,11 +118,11 @@ impl SessionBuilder {
     }
 
     /// Takes the calls in a record that another run has told.
-    fn uses_again(&mut self, incoming: &Incoming<'_>) {
+    fn uses_again(&mut self, incoming: &IncomingEvent<'_>) {
         for block in &incoming.blocks {
             if block.is("tool_use") {
                 let reported = self.calls.used(&block.fields, new_call(incoming), self.content);
-                self.tells_of(reported.number, incoming);
+                self.note_report(reported.number, incoming);
                 if reported.is_new {
                     self.add(incoming.turn, ItemKind::Call(reported.number));
                 }
@@ -131,14 +131,14 @@ impl SessionBuilder {
     }
 
     /// Takes a block that is a result, as writers without `tool.result` have it; false when no call waits for one.
-    fn is_answer(&mut self, block: &BlockFields<'_>, incoming: &Incoming<'_>) -> bool {
+    fn is_answer(&mut self, block: &BlockFields<'_>, incoming: &IncomingEvent<'_>) -> bool {
         if !block.is("tool_result") {
             return false;
         }
         let result = crate::session::CallResult { at: None, ..new_result(incoming) };
         let found = self.calls.answered_in_message(&block.fields, result, incoming.turn, self.content);
         let Some((call, has_waited)) = found else { return false };
-        self.tells_of(call, incoming);
+        self.note_report(call, incoming);
         if !has_waited {
             return false;
         }
@@ -148,7 +148,12 @@ impl SessionBuilder {
     }
 
     /// Finds the response that a record belongs to, by its key if it has one, or begins one. A record that adds nothing is usage.
-    fn response_for(&mut self, incoming: &Incoming<'_>, key: Option<&str>, adds: Option<Adds>) -> ResponseId {
+    fn response_for(
+        &mut self,
+        incoming: &IncomingEvent<'_>,
+        key: Option<&str>,
+        adds: Option<Addition>,
+    ) -> ResponseId {
         if let Some(known) = key.and_then(|key| self.grouping.named(key)) {
             return known;
         }
@@ -164,24 +169,24 @@ impl SessionBuilder {
         let belongs = match (adds, key) {
             (None, _) => self.grouping.usage(self.runs[incoming.at.run.0].usage_may_lead()),
             (Some(adds), None) => self.grouping.more(adds),
-            (Some(_), Some(_)) => Belongs::ToNone,
+            (Some(_), Some(_)) => ResponseMatch::New,
         };
         match belongs {
-            Belongs::To(response, absorbed) => {
+            ResponseMatch::Existing(response, absorbed) => {
                 for other in absorbed {
                     self.absorb(response, other);
                 }
                 response
             }
-            Belongs::ToNone => self.begin_response(incoming, copied_from, adds.unwrap_or(Adds::Words)),
+            ResponseMatch::New => self.begin_response(incoming, copied_from, adds.unwrap_or(Addition::Words)),
         }
     }
 
     fn begin_response(
         &mut self,
-        incoming: &Incoming<'_>,
+        incoming: &IncomingEvent<'_>,
         copied_from: Option<JsonString>,
-        adds: Adds,
+        adds: Addition,
     ) -> ResponseId {
         let id = ResponseId(self.responses.len());
         self.responses.push(Response {
@@ -226,12 +231,12 @@ impl SessionBuilder {
         MessageId(self.messages.len() - 1)
     }
 
-    fn others(&self, incoming: &Incoming<'_>, names: &[&str]) -> Vec<(JsonString, RawJson)> {
+    fn others(&self, incoming: &IncomingEvent<'_>, names: &[&str]) -> Vec<(JsonString, RawJson)> {
         if self.content == Content::Whole { incoming.fields.others(names) } else { Vec::new() }
     }
 }
 
-fn message(incoming: &Incoming<'_>, speaker: Speaker) -> Message {
+fn message(incoming: &IncomingEvent<'_>, speaker: Speaker) -> Message {
     Message {
         at: incoming.at,
         time: incoming.event.timestamp.clone(),

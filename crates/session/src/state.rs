@@ -24,7 +24,7 @@ impl State {
 
 /// What a run's parent reports of its end, for a run that has none in its own record.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Reported {
+pub struct ParentReport {
     /// `Completed` or `Failed`.
     pub state: State,
     /// Why it failed.

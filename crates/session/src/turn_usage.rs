@@ -12,14 +12,14 @@ use crate::usage::{Choice, Counts, NameKind, ResponseReport, TurnReport, choose}
 /// What one run says of the cost of a turn.
 #[derive(Default)]
 pub(crate) struct TurnUsage {
-    responses: Vec<Response>,
+    responses: Vec<ResponseCost>,
     /// Those that have a name: what their records share.
     named: HashMap<(NameKind, RawJson), usize>,
     /// What the agent has added up for the turn.
     turn: Option<Usage>,
 }
 
-struct Response {
+struct ResponseCost {
     /// The provider's id.
     id: Option<RawJson>,
     usage: Usage,
@@ -74,7 +74,7 @@ impl TurnUsage {
         if let Some(name) = name {
             self.named.insert(name, self.responses.len());
         }
-        self.responses.push(Response { id, usage, written: report, is_final });
+        self.responses.push(ResponseCost { id, usage, written: report, is_final });
     }
 
     /// Tells how well the run knows what the turn cost, the best first; `None` if it says nothing.

@@ -9,7 +9,7 @@ use std::borrow::Cow;
 use steno_model::Timestamp;
 use steno_model::json::JsonString;
 
-use crate::builder::{Incoming, response_key};
+use crate::builder::{IncomingEvent, response_key};
 use crate::calls::Content;
 use crate::path_tree::PathTree;
 use crate::session::{At, Call, EndedBy, RunHead, RunNumber, StepId, Turn, TurnId, TurnStatus};
@@ -41,7 +41,7 @@ struct TurnFold {
     /// Whether the time of its end was taken from elsewhere.
     end_is_inferred: bool,
     /// The model's last response.
-    last_said: Option<LastSaid>,
+    last_said: Option<LastResponse>,
     /// What it cost, as each run tells it.
     usage: Vec<(RunNumber, TurnUsage)>,
 }
@@ -49,7 +49,7 @@ struct TurnFold {
 /// What is known of the last response in a turn. Its records are those with its id; one without an id is a response of its
 /// own.
 #[derive(Default)]
-struct LastSaid {
+struct LastResponse {
     response: Option<String>,
     stop_reason: Option<JsonString>,
     model: Option<JsonString>,
@@ -59,7 +59,7 @@ struct LastSaid {
 
 impl Turns {
     /// Finds the turn whose step is at the path of an event.
-    pub(crate) fn at_path(&self, incoming: &Incoming<'_>) -> Option<TurnId> {
+    pub(crate) fn at_path(&self, incoming: &IncomingEvent<'_>) -> Option<TurnId> {
         self.at.get(&incoming.event.path.to_text()).copied()
     }
 
@@ -73,8 +73,8 @@ impl Turns {
         self.all[turn.0].turn.step
     }
 
-    pub(crate) fn begin(&mut self, step: StepId, incoming: &Incoming<'_>, order: usize) -> TurnId {
-        let Incoming { event, fields, at, .. } = incoming;
+    pub(crate) fn begin(&mut self, step: StepId, incoming: &IncomingEvent<'_>, order: usize) -> TurnId {
+        let IncomingEvent { event, fields, at, .. } = incoming;
         let path = event.path.to_text().into_owned();
         let id = TurnId(self.all.len());
         let is_used = self.at.insert(&path, id).is_some();
@@ -114,7 +114,7 @@ impl Turns {
     }
 
     /// Takes what another run says of the beginning of a turn.
-    pub(crate) fn refine(&mut self, turn: TurnId, incoming: &Incoming<'_>) {
+    pub(crate) fn refine(&mut self, turn: TurnId, incoming: &IncomingEvent<'_>) {
         let (turn, fields) = (&mut self.all[turn.0].turn, &incoming.fields);
         if !turn.runs.contains(&incoming.at.run) {
             turn.runs.push(incoming.at.run);
@@ -124,10 +124,10 @@ impl Turns {
     }
 
     /// Ends a turn; false when it had ended before.
-    pub(crate) fn end(&mut self, turn: TurnId, incoming: &Incoming<'_>, order: usize) -> bool {
+    pub(crate) fn end(&mut self, turn: TurnId, incoming: &IncomingEvent<'_>, order: usize) -> bool {
         let fold = &mut self.all[turn.0];
         fold.turn.ended_in.push(incoming.at.run);
-        if fold.is_ended && incoming.is_again {
+        if fold.is_ended && incoming.is_repeat {
             return false;
         }
         fold.is_ended = true;
@@ -169,16 +169,16 @@ impl Turns {
     }
 
     /// Takes note of a record of the model's: a response ends the turn if it says so and no call waits.
-    pub(crate) fn said(&mut self, incoming: &Incoming<'_>) {
+    pub(crate) fn said(&mut self, incoming: &IncomingEvent<'_>) {
         let Some(turn) = incoming.turn else { return };
-        let Incoming { fields, blocks, .. } = incoming;
+        let IncomingEvent { fields, blocks, .. } = incoming;
         let response = fields.json_text("response").filter(|id| *id != "null");
         let response = response.map(|id| response_key(id, incoming.at.run));
         let last = &mut self.all[turn.0].last_said;
         let known = last.as_ref().and_then(|last| last.response.as_deref());
         let is_same = known.is_some() && known == response.as_deref();
         if !is_same && !blocks.is_empty() {
-            *last = Some(LastSaid { response: response.map(Cow::into_owned), ..LastSaid::default() });
+            *last = Some(LastResponse { response: response.map(Cow::into_owned), ..LastResponse::default() });
         } else if !is_same {
             return;
         }
@@ -189,22 +189,22 @@ impl Turns {
     }
 
     /// Takes note of a prompt.
-    pub(crate) fn prompt(&mut self, turn: Option<TurnId>, incoming: &Incoming<'_>) {
+    pub(crate) fn prompt(&mut self, turn: Option<TurnId>, incoming: &IncomingEvent<'_>) {
         self.fact(turn, incoming);
     }
 
     /// Takes note of a message, a call, a result, an approval or a compaction.
-    pub(crate) fn fact(&mut self, turn: Option<TurnId>, incoming: &Incoming<'_>) {
+    pub(crate) fn fact(&mut self, turn: Option<TurnId>, incoming: &IncomingEvent<'_>) {
         let Some(turn) = turn else { return };
         let fold = &mut self.all[turn.0];
         fold.last_error = None;
-        if !incoming.is_again && (!is_inferred(incoming) || fold.last.is_none()) {
+        if !incoming.is_repeat && (!is_inferred(incoming) || fold.last.is_none()) {
             fold.last = Some(incoming.event.timestamp.clone());
         }
     }
 
     /// Takes note of an error that is no call's.
-    pub(crate) fn error(&mut self, turn: Option<TurnId>, incoming: &Incoming<'_>) {
+    pub(crate) fn error(&mut self, turn: Option<TurnId>, incoming: &IncomingEvent<'_>) {
         self.fact(turn, incoming);
         if let Some(turn) = turn {
             let fold = &mut self.all[turn.0];
@@ -213,7 +213,7 @@ impl Turns {
     }
 
     /// Takes what a message of the model's says of usage, and which model it was.
-    pub(crate) fn usage(&mut self, incoming: &Incoming<'_>) {
+    pub(crate) fn usage(&mut self, incoming: &IncomingEvent<'_>) {
         let Some(turn) = incoming.turn else { return };
         let fold = &mut self.all[turn.0];
         if fold.turn.model.is_none() && incoming.event.path == fold.path {
@@ -246,7 +246,7 @@ impl Turns {
 
 impl TurnFold {
     fn finish(self, is_waiting: bool, runs: &[RunHead], content: Content) -> Turn {
-        let is_last_word = self.last_said.as_ref().is_some_and(LastSaid::is_last_word);
+        let is_last_word = self.last_said.as_ref().is_some_and(LastResponse::is_last_word);
         let usage = match content {
             Content::Whole => cost(self.usage, runs),
             Content::ForReceipts => cost_in_one_run(self.usage, runs),
@@ -276,11 +276,11 @@ impl TurnFold {
 }
 
 /// Tells whether the time of an event was taken from elsewhere, and says nothing of the event.
-fn is_inferred(incoming: &Incoming<'_>) -> bool {
+fn is_inferred(incoming: &IncomingEvent<'_>) -> bool {
     incoming.event.extra.get("ts_inferred").is_some_and(|flag| flag.as_str() == "true")
 }
 
-impl LastSaid {
+impl LastResponse {
     /// Tells whether the model says nothing more after it.
     fn is_last_word(&self) -> bool {
         let is_stop =

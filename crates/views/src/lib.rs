@@ -9,7 +9,7 @@
 //! - [`conversation`]: [`conversation::Conversation`] is a session as a conversation, each call with its result;
 //!   [`conversation::text()`] shows it as lines.
 //! - [`gist`]: what a value says, in a few words for one line.
-//! - [`State`] and [`Reported`]: what is known about an end.
+//! - [`State`] and [`ParentReport`]: what is known about an end.
 //! - [`visible()`]: makes foreign text harmless for a terminal. [`cut()`] shortens a text, [`count()`] gives a number its
 //!   noun, [`with_causes()`] says why something failed.
 //!
@@ -55,7 +55,7 @@ mod wire;
 mod words;
 
 pub use event_ref::EventRef;
-pub use steno_session::{Reported, State, session_run_id};
+pub use steno_session::{ParentReport, State, session_run_id};
 pub use visible::{Lines, visible};
 pub use words::{count, cut, with_causes};
 

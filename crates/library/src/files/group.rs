@@ -108,7 +108,7 @@ impl Folding {
         for (run, builder) in self.runs {
             let id = relations.owner(run);
             let mut session = Session { id, ..builder.finish() };
-            session.name_children(|run| relations.owner(run));
+            session.rename_children(|run| relations.owner(run));
             if sessions.insert(id, session).is_some() {
                 return None;
             }
@@ -158,10 +158,10 @@ impl GroupReading {
     fn end_file(&mut self) {
         let begun = self.places.drain().map(|(_, place)| place).min().unwrap_or(self.runs.len());
         let new = self.runs.split_off(begun);
-        let is_again = |new: &FileRun| {
+        let is_repeat = |new: &FileRun| {
             self.runs.iter().any(|known| known.name == new.name && says_the_same(&known.run, &new.run))
         };
-        let new: Vec<FileRun> = new.into_iter().filter(|new| !is_again(new)).collect();
+        let new: Vec<FileRun> = new.into_iter().filter(|new| !is_repeat(new)).collect();
         self.runs.extend(new);
     }
 
@@ -176,7 +176,7 @@ impl GroupReading {
         }
         let folded = |(id, runs)| {
             let mut session = fold(id, runs, content);
-            session.name_children(|run| relations.owner(run));
+            session.rename_children(|run| relations.owner(run));
             (id, session)
         };
         sessions.into_iter().map(folded).collect()

@@ -13,7 +13,7 @@ use super::Matching;
 use crate::fields::PayloadFields;
 
 /// How often a key has come up in a run: the n-th of one run is the n-th of another.
-pub(super) type Counts = HashMap<String, u64>;
+pub(super) type KeyCounts = HashMap<String, u64>;
 
 /// The facts of the session so far.
 #[derive(Default)]
@@ -34,7 +34,7 @@ pub(super) struct Identities {
 
 /// What is known of a fact.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Known {
+pub(super) enum FactMatch {
     /// The session has it, as ids show.
     SameFact(usize),
     /// The session has one that says the same.
@@ -51,7 +51,7 @@ pub(super) enum Known {
 
 /// What identifies a fact.
 #[derive(Default)]
-pub(super) struct Keys {
+pub(super) struct FactKeys {
     /// Each one alone shows that it is the same.
     exact: Vec<String>,
     alike: Option<String>,
@@ -86,7 +86,7 @@ impl Comparison {
 
 impl Identities {
     /// Takes a fact that a run on a channel has added.
-    pub(super) fn add(&mut self, keys: &Keys, turn: Option<&str>, node: usize, channel: &str) {
+    pub(super) fn add(&mut self, keys: &FactKeys, turn: Option<&str>, node: usize, channel: &str) {
         if let Some(turn) = turn.filter(|_| keys.has_usage) {
             self.with_usage.entry(turn.to_owned()).or_insert(node);
         }
@@ -109,7 +109,7 @@ impl Identities {
     }
 
     /// Takes the ids that a run on a channel has for a fact.
-    pub(super) fn name(&mut self, keys: &Keys, node: usize, channel: &str) {
+    pub(super) fn name(&mut self, keys: &FactKeys, node: usize, channel: &str) {
         for key in &keys.exact {
             self.exact.entry(key.clone()).or_insert(node);
         }
@@ -122,7 +122,7 @@ impl Identities {
     }
 
     /// Finds a fact by what shows that it is the same.
-    pub(super) fn same(&self, keys: &Keys, turn: Option<&str>, matching: Matching) -> Option<usize> {
+    pub(super) fn same(&self, keys: &FactKeys, turn: Option<&str>, matching: Matching) -> Option<usize> {
         let counts = |key: &&String| matching == Matching::Likeness || is_id(key);
         keys.exact.iter().filter(counts).find_map(|key| {
             // An id that is used again in another turn is another call's.
@@ -138,13 +138,13 @@ impl Identities {
     }
 
     /// Looks for a fact of another run that no id shows to be known.
-    pub(super) fn find(&self, keys: &Keys, turn: Option<&str>, run: &mut Comparison) -> Known {
+    pub(super) fn find(&self, keys: &FactKeys, turn: Option<&str>, run: &mut Comparison) -> FactMatch {
         if let Some(node) = turn.filter(|_| keys.is_usage).and_then(|turn| self.with_usage.get(turn)) {
-            return Known::UsageElsewhere(*node);
+            return FactMatch::UsageElsewhere(*node);
         }
         match keys.alike.as_ref().and_then(|key| self.alike(key, keys.has_id, run)) {
-            Some(node) => Known::Alike(node),
-            None => Known::New,
+            Some(node) => FactMatch::Alike(node),
+            None => FactMatch::New,
         }
     }
 
@@ -162,12 +162,12 @@ impl Identities {
     }
 
     /// Looks for a fact of another run by the provider's ids alone. `is_own` tells that no other run has its turn.
-    pub(super) fn find_id(keys: &Keys, is_own: bool) -> Known {
+    pub(super) fn find_id(keys: &FactKeys, is_own: bool) -> FactMatch {
         let mut ids = keys.exact.iter().filter(|key| is_id(key));
         match () {
-            () if is_own || ids.any(|key| stands_alone(key)) => Known::New,
-            () if keys.has_usage => Known::Usage,
-            () => Known::Untied,
+            () if is_own || ids.any(|key| stands_alone(key)) => FactMatch::New,
+            () if keys.has_usage => FactMatch::Usage,
+            () => FactMatch::Untied,
         }
     }
 
@@ -176,9 +176,9 @@ impl Identities {
         &self,
         event: &ExchangeEvent,
         matching: Matching,
-        counts: &mut Counts,
+        counts: &mut KeyCounts,
     ) -> Option<String> {
-        let keys = Keys::of(event, "", counts);
+        let keys = FactKeys::of(event, "", counts);
         let is_known_by = |key: &&String| match matching {
             Matching::Ids => is_id(key),
             Matching::Likeness => !key.contains('\0'),
@@ -212,9 +212,9 @@ fn may_return(key: &str) -> bool {
     ["call ", "result ", "approval ", "use ", "child of "].iter().any(|what| key.starts_with(what))
 }
 
-impl Keys {
+impl FactKeys {
     /// Returns the keys of an event. Keys that hold for one turn alone have a zero byte in them.
-    pub(super) fn of(event: &ExchangeEvent, turn: &str, counts: &mut Counts) -> Self {
+    pub(super) fn of(event: &ExchangeEvent, turn: &str, counts: &mut KeyCounts) -> Self {
         let fields = PayloadFields::of(event);
         let Some(event_type) = event.event_type.known() else {
             let key = format!("other\0{turn}\0{:x}", hash(event.payload.as_str()));
@@ -245,7 +245,7 @@ impl Keys {
     }
 }
 
-fn assistant(fields: &PayloadFields<'_>, turn: &str, counts: &mut Counts) -> Keys {
+fn assistant(fields: &PayloadFields<'_>, turn: &str, counts: &mut KeyCounts) -> FactKeys {
     let blocks = fields.items("blocks");
     let has_usage = fields.json_text("usage").is_some();
     let response = fields.text("response");
@@ -253,7 +253,7 @@ fn assistant(fields: &PayloadFields<'_>, turn: &str, counts: &mut Counts) -> Key
         let id = response.map(|id| format!("usage {id}"));
         let total = fields.json_text("thread_tokens").map(|total| format!("total {total}"));
         let exact = id.into_iter().chain(total).collect();
-        return Keys { exact, has_usage, is_usage: has_usage, ..Keys::default() };
+        return FactKeys { exact, has_usage, is_usage: has_usage, ..FactKeys::default() };
     }
     let mut exact: Vec<String> = fields.text("id").map(|id| format!("message {id}")).into_iter().collect();
     let has_id = !exact.is_empty();
@@ -269,22 +269,22 @@ fn assistant(fields: &PayloadFields<'_>, turn: &str, counts: &mut Counts) -> Key
     // A record that asks for one call is known by the call.
     if let Some(calls) = calls.collect::<Option<Vec<_>>>() {
         exact.extend(by_call(&format!("use {}", calls.join(" ")), "", turn, counts));
-        return Keys { exact, has_id, has_usage, ..Keys::default() };
+        return FactKeys { exact, has_id, has_usage, ..FactKeys::default() };
     }
     let alike = Some(format!("words\0{turn}\0{words:x}"));
-    Keys { exact, alike, has_id, has_usage, is_usage: false }
+    FactKeys { exact, alike, has_id, has_usage, is_usage: false }
 }
 
-fn of_call(what: &str, fields: &PayloadFields<'_>, turn: &str, counts: &mut Counts) -> Keys {
+fn of_call(what: &str, fields: &PayloadFields<'_>, turn: &str, counts: &mut KeyCounts) -> FactKeys {
     // The router's report and the agent's are one call: each is counted apart.
     let fidelity = fields.text("fidelity").unwrap_or_default();
     let id = fields.text("call_id");
     let exact = id.map(|id| by_call(&format!("{what} {id}"), &fidelity, turn, counts));
-    Keys { exact: exact.into_iter().flatten().collect(), ..Keys::default() }
+    FactKeys { exact: exact.into_iter().flatten().collect(), ..FactKeys::default() }
 }
 
 /// Returns the keys of what a call id names: the n-th in its turn, and the n-th in its run.
-fn by_call(what: &str, apart: &str, turn: &str, counts: &mut Counts) -> Vec<String> {
+fn by_call(what: &str, apart: &str, turn: &str, counts: &mut KeyCounts) -> Vec<String> {
     let mut number = |turn: &str| {
         let count = counts.entry(format!("{what}\0{apart}\0{turn}")).or_default();
         *count += 1;
@@ -297,7 +297,7 @@ fn by_call(what: &str, apart: &str, turn: &str, counts: &mut Counts) -> Vec<Stri
     }
 }
 
-fn step(fields: &PayloadFields<'_>, turn: &str, is_end: bool, counts: &mut Counts) -> Keys {
+fn step(fields: &PayloadFields<'_>, turn: &str, is_end: bool, counts: &mut KeyCounts) -> FactKeys {
     let kind = fields.text("kind").unwrap_or_default();
     let call = fields.text("tool_call_id");
     let exact = match (&*kind, call) {
@@ -316,7 +316,7 @@ fn step(fields: &PayloadFields<'_>, turn: &str, is_end: bool, counts: &mut Count
             vec![numbered(&format!("{kind}\0{turn}\0{name}\0{is_end}\0{said:x}"), counts)]
         }
     };
-    Keys { exact, ..Keys::default() }
+    FactKeys { exact, ..FactKeys::default() }
 }
 
 /// Returns the key of the beginning or the end of a turn.
@@ -324,7 +324,7 @@ fn turn_key(turn: &str, is_end: bool) -> String {
     format!("turn\0{turn}\0{is_end}")
 }
 
-fn numbered(key: &str, counts: &mut Counts) -> String {
+fn numbered(key: &str, counts: &mut KeyCounts) -> String {
     let count = counts.entry(key.to_owned()).or_default();
     *count += 1;
     format!("{key} #{count}")

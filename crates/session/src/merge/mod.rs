@@ -20,7 +20,7 @@ use std::collections::HashMap;
 use steno_model::json::JsonString;
 use steno_model::{EventType, ExchangeEvent, RunId, Timestamp};
 
-use self::identity::{Comparison, Counts, Identities, Keys, Known, content_hash};
+use self::identity::{Comparison, FactKeys, FactMatch, Identities, KeyCounts, content_hash};
 use self::turn_paths::is_turn;
 use self::turn_paths::{PathMap, TurnPaths};
 use crate::builder::SessionBuilder;
@@ -76,7 +76,7 @@ pub fn merged_order(runs: Vec<RunEvents>) -> Vec<RunEvents> {
 fn merge_in_order(id: RunId, runs: &[RunEvents], content: Content, matching: Matching) -> Session {
     let ids: Vec<RunId> = runs.iter().map(|run| run.id).collect();
     let mut heads: Vec<RunHead> = runs.iter().map(head_of).collect();
-    let mut line = Line::default();
+    let mut line = Timeline::default();
     for (number, (head, run)) in heads.iter_mut().zip(runs).enumerate() {
         match RunNumber(number) {
             RunNumber::MAIN => line.begin(head, &run.events),
@@ -111,8 +111,8 @@ pub fn has_provider_ids(head: &RunHead) -> bool {
 
 /// Facts in the order of the session, as a linked list.
 #[derive(Default)]
-struct Line {
-    nodes: Vec<Node>,
+struct Timeline {
+    nodes: Vec<FactNode>,
     identities: Identities,
     turns: TurnPaths,
     /// Where the turns of each run stand in the session; none for a run that adds nothing.
@@ -122,18 +122,18 @@ struct Line {
 }
 
 /// A fact, and what other runs say of the same one.
-struct Node {
+struct FactNode {
     /// The run and the place of its event.
     event: (RunNumber, usize),
     path: Option<JsonString>,
     /// The branch that it is part of; it is not shown then.
     branch: Option<usize>,
-    again: Vec<Again>,
+    again: Vec<RepeatedEvent>,
     next: Option<usize>,
 }
 
 /// What another run says.
-struct Again {
+struct RepeatedEvent {
     run: RunNumber,
     place: usize,
     path: Option<JsonString>,
@@ -148,14 +148,14 @@ struct NewEvent<'a> {
     /// Its path in the session, where that is not its own.
     path: Option<JsonString>,
     turn: Option<String>,
-    keys: Keys,
+    keys: FactKeys,
     /// The same fact in the session, as ids show.
     same: Option<usize>,
 }
 
 /// How far a run that is added has come in the session.
 #[derive(Default)]
-struct Places {
+struct InsertPositions {
     /// The last fact of the turn that began last. At first it is the beginning of the session, which all runs have.
     last: usize,
     /// The turn that began last.
@@ -164,7 +164,7 @@ struct Places {
     by_turn: HashMap<String, usize>,
 }
 
-impl Places {
+impl InsertPositions {
     /// Returns the fact that a new one follows: the last one of its turn, else the beginning of the turn.
     fn before(&mut self, new: &NewEvent<'_>, identities: &Identities) -> usize {
         if is_turn(new.event) {
@@ -186,10 +186,10 @@ impl Places {
     }
 }
 
-impl Line {
+impl Timeline {
     /// Takes the run whose order counts.
     fn begin(&mut self, head: &RunHead, events: &[ExchangeEvent]) {
-        let mut counts = Counts::new();
+        let mut counts = KeyCounts::new();
         self.paths.push(Some(PathMap::default()));
         for event in events {
             self.turns.note(event);
@@ -198,12 +198,12 @@ impl Line {
         for (place, event) in events.iter().enumerate() {
             let path = event.path.to_text();
             let turn = self.turns.turn_of(&path);
-            let keys = Keys::of(event, turn.unwrap_or_default(), &mut counts);
+            let keys = FactKeys::of(event, turn.unwrap_or_default(), &mut counts);
             self.identities.add(&keys, turn, place, channel);
             self.identities.see(event);
             let next = (place + 1 < events.len()).then_some(place + 1);
             let event = (RunNumber::MAIN, place);
-            self.nodes.push(Node { event, path: None, branch: None, again: Vec::new(), next });
+            self.nodes.push(FactNode { event, path: None, branch: None, again: Vec::new(), next });
         }
     }
 
@@ -213,13 +213,13 @@ impl Line {
         let mut compared = Comparison::new(head.channel.as_deref());
         let found = self.find_same(events, &paths, matching);
         found.iter().filter_map(|found| found.same).for_each(|node| compared.take(node));
-        let mut places = Places::default();
+        let mut places = InsertPositions::default();
         // For each fact of the run, what it adds.
         let mut added = Vec::new();
         for new in found {
             let before = places.before(&new, &self.identities);
             let known = match (new.same, matching) {
-                (Some(node), _) => Known::SameFact(node),
+                (Some(node), _) => FactMatch::SameFact(node),
                 (None, Matching::Likeness) => {
                     self.identities.find(&new.keys, new.turn.as_deref(), &mut compared)
                 }
@@ -229,8 +229,8 @@ impl Line {
                 }
             };
             match known {
-                Known::SameFact(node) | Known::Alike(node) => {
-                    let is_alike = known == Known::Alike(node);
+                FactMatch::SameFact(node) | FactMatch::Alike(node) => {
+                    let is_alike = known == FactMatch::Alike(node);
                     *(if is_alike { &mut head.alike } else { &mut head.matched }) += 1;
                     compared.take(node);
                     self.identities.name(&new.keys, node, head.channel.as_deref().unwrap_or_default());
@@ -243,12 +243,12 @@ impl Line {
                     self.nodes[node].again.push(new.again(run, false));
                 }
                 // The turn has its usage from the run whose turn it is.
-                Known::UsageElsewhere(node) if self.nodes[node].event.0 != run => {
+                FactMatch::UsageElsewhere(node) if self.nodes[node].event.0 != run => {
                     self.nodes[before].again.push(new.again(run, false));
                 }
-                Known::Usage => self.nodes[before].again.push(new.again(run, false)),
-                Known::Untied => self.nodes[before].again.push(new.again(run, true)),
-                Known::UsageElsewhere(_) | Known::New => {
+                FactMatch::Usage => self.nodes[before].again.push(new.again(run, false)),
+                FactMatch::Untied => self.nodes[before].again.push(new.again(run, true)),
+                FactMatch::UsageElsewhere(_) | FactMatch::New => {
                     let node = self.nodes.len();
                     places.take(&new, node);
                     self.insert(run, head, new, before);
@@ -270,7 +270,7 @@ impl Line {
         paths: &PathMap,
         matching: Matching,
     ) -> Vec<NewEvent<'a>> {
-        let mut counts = Counts::new();
+        let mut counts = KeyCounts::new();
         let is_fact = |event: &ExchangeEvent| {
             !matches!(event.event_type.known(), Some(EventType::RunStarted | EventType::RunCompleted))
         };
@@ -279,7 +279,7 @@ impl Line {
             let path = paths.path_of(event);
             let text = path.as_ref().map_or_else(|| event.path.to_text(), JsonString::to_text);
             let turn = self.turns.turn_of(&text).map(str::to_owned);
-            let keys = Keys::of(event, turn.as_deref().unwrap_or_default(), &mut counts);
+            let keys = FactKeys::of(event, turn.as_deref().unwrap_or_default(), &mut counts);
             let same = self.identities.same(&keys, turn.as_deref(), matching);
             NewEvent { place, event, path, turn, keys, same }
         });
@@ -294,7 +294,7 @@ impl Line {
         self.identities.see(new.event);
         let next = self.nodes.get(before).and_then(|before| before.next);
         let event = (run, new.place);
-        self.nodes.push(Node { event, path: new.path, branch: None, again: Vec::new(), next });
+        self.nodes.push(FactNode { event, path: new.path, branch: None, again: Vec::new(), next });
         if node > 0 {
             self.nodes[before].next = Some(node);
         }
@@ -392,8 +392,8 @@ impl Line {
 }
 
 impl NewEvent<'_> {
-    fn again(self, run: RunNumber, is_left_out: bool) -> Again {
-        Again { run, place: self.place, path: self.path, is_left_out }
+    fn again(self, run: RunNumber, is_left_out: bool) -> RepeatedEvent {
+        RepeatedEvent { run, place: self.place, path: self.path, is_left_out }
     }
 }
 
@@ -403,9 +403,9 @@ fn take(
     run: RunNumber,
     event: &ExchangeEvent,
     path: Option<&JsonString>,
-    is_again: bool,
+    is_repeat: bool,
 ) {
-    builder.take(run, &moved(event, path), is_again);
+    builder.take(run, &moved(event, path), is_repeat);
 }
 
 /// Returns an event at the path that it has in the session.

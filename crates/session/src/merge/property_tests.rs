@@ -15,23 +15,23 @@ use crate::{Effect, Outcome};
 const OUTCOMES: [&str; 4] = ["ok", "failed", "denied", "interrupted"];
 
 #[derive(Clone, Debug)]
-struct TrueTurn {
-    responses: Vec<TrueResponse>,
+struct PlannedTurn {
+    responses: Vec<PlannedResponse>,
     /// Whether the agent's file has a record of its end.
     has_end: bool,
 }
 
 #[derive(Clone, Debug)]
-struct TrueResponse {
+struct PlannedResponse {
     words: u8,
     tokens: u64,
-    call: Option<TrueCall>,
+    call: Option<PlannedCall>,
     /// Whether a connection has its words.
     is_sent: bool,
 }
 
 #[derive(Clone, Debug)]
-struct TrueCall {
+struct PlannedCall {
     /// One of few, so that ids are used again in other turns.
     id: u8,
     class: &'static str,
@@ -46,8 +46,8 @@ struct TrueCall {
 
 /// A session, and how runs are made from it.
 #[derive(Clone, Debug)]
-struct Plan {
-    turns: Vec<TrueTurn>,
+struct SessionPlan {
+    turns: Vec<PlannedTurn>,
     /// How much of the agent's file a checkpoint has.
     checkpoint: prop::sample::Index,
     /// The first turn of the connection.
@@ -56,10 +56,10 @@ struct Plan {
     streamed: prop::sample::Index,
 }
 
-fn plan() -> impl Strategy<Value = Plan> {
+fn plan() -> impl Strategy<Value = SessionPlan> {
     let class = prop::sample::select(vec!["command", "file_change"]);
     let call = (0..3_u8, class, prop::option::weighted(0.9, 0..4_usize), any::<[bool; 3]>());
-    let call = call.prop_map(|(id, class, outcome, [is_asked, is_coarse, is_sent])| TrueCall {
+    let call = call.prop_map(|(id, class, outcome, [is_asked, is_coarse, is_sent])| PlannedCall {
         id,
         class,
         outcome,
@@ -69,21 +69,18 @@ fn plan() -> impl Strategy<Value = Plan> {
     });
     let response = (0..3_u8, 1..50_u64, prop::option::of(call), any::<bool>());
     let response =
-        response.prop_map(|(words, tokens, call, is_sent)| TrueResponse { words, tokens, call, is_sent });
+        response.prop_map(|(words, tokens, call, is_sent)| PlannedResponse { words, tokens, call, is_sent });
     let turn = (prop::collection::vec(response, 0..4), any::<bool>());
     let turn = turn.prop_map(|(mut responses, has_end)| {
         let mut ids = HashSet::new();
         for response in &mut responses {
             response.call = response.call.take().filter(|call| ids.insert(call.id));
         }
-        TrueTurn { responses, has_end }
+        PlannedTurn { responses, has_end }
     });
     let cuts = any::<[prop::sample::Index; 3]>();
-    (prop::collection::vec(turn, 1..4), cuts).prop_map(|(turns, [checkpoint, connected, streamed])| Plan {
-        turns,
-        checkpoint,
-        connected,
-        streamed,
+    (prop::collection::vec(turn, 1..4), cuts).prop_map(|(turns, [checkpoint, connected, streamed])| {
+        SessionPlan { turns, checkpoint, connected, streamed }
     })
 }
 
@@ -92,12 +89,12 @@ fn usage(path: &str, response: &Value, tokens: u64, is_final: bool) -> Value {
         "usage": {"output_tokens": tokens}, "usage_scope": "response", "final": is_final}])
 }
 
-fn call_lines(path: &str, call_of: &TrueCall, outcome: Option<&str>) -> (Value, Option<Value>) {
+fn call_lines(path: &str, call_of: &PlannedCall, outcome: Option<&str>) -> (Value, Option<Value>) {
     let id = format!("c{}", call_of.id);
     (call(path, &id, call_of.class), outcome.map(|outcome| result(path, &id, outcome)))
 }
 
-impl Plan {
+impl SessionPlan {
     /// Returns what the agent writes: everything but approvals, some outcomes only roughly, not all ends.
     fn file(&self) -> Vec<Value> {
         let mut lines = Vec::new();

@@ -6,7 +6,7 @@ use steno_model::json::JsonString;
 use steno_model::{EventType, ExchangeEvent};
 
 use super::Matching;
-use super::identity::{Counts, Identities};
+use super::identity::{Identities, KeyCounts};
 use crate::fields::PayloadFields;
 use crate::path_tree::PathTree;
 use crate::session::RunHead;
@@ -122,7 +122,7 @@ impl TurnPaths {
         for (number, turn) in turns.iter().enumerate() {
             places.insert(&turn.path, number);
         }
-        let mut counts = Counts::new();
+        let mut counts = KeyCounts::new();
         for event in events {
             let found = identities.turn_of(event, matching, &mut counts);
             let place = places.around(&event.path.to_text()).map(|(number, _)| *number);

@@ -119,7 +119,7 @@ impl Session {
     }
 
     /// Names its children anew: a run that was recorded on another channel has an id of its own.
-    pub fn name_children(&mut self, name: impl Fn(RunId) -> RunId) {
+    pub fn rename_children(&mut self, name: impl Fn(RunId) -> RunId) {
         for child in &mut self.children {
             child.run_id = name(child.run_id);
         }

@@ -7,9 +7,9 @@ mod step_index;
 use steno_model::ExchangeEvent;
 use steno_model::json::JsonString;
 
-use self::open_steps::{Identity, Pairs};
-use self::step_index::{Places, Spot};
-use crate::builder::Incoming;
+use self::open_steps::{OpenSteps, StepKey};
+use self::step_index::{StepIndex, StepLocation};
+use crate::builder::IncomingEvent;
 use crate::fields::PayloadFields;
 use crate::session::{At, Step, StepId};
 use crate::state::State;
@@ -21,13 +21,13 @@ pub use path::StepPath;
 pub(crate) struct StepFold {
     pub(crate) steps: Vec<Step>,
     pub(crate) roots: Vec<StepId>,
-    places: Places,
-    pairs: Pairs,
+    places: StepIndex,
+    pairs: OpenSteps,
 }
 
 impl StepFold {
     pub(crate) fn new() -> Self {
-        Self { steps: Vec::new(), roots: Vec::new(), places: Places::new(), pairs: Pairs::default() }
+        Self { steps: Vec::new(), roots: Vec::new(), places: StepIndex::new(), pairs: OpenSteps::default() }
     }
 
     /// Takes the start of a step.
@@ -69,7 +69,7 @@ impl StepFold {
     }
 
     /// Ends the step of a turn. It is found by its turn: another run may call it by another name.
-    pub(crate) fn end_turn(&mut self, step: StepId, incoming: &Incoming<'_>) {
+    pub(crate) fn end_turn(&mut self, step: StepId, incoming: &IncomingEvent<'_>) {
         let (event, fields) = (incoming.event, &incoming.fields);
         let Some(found) = self.steps.get_mut(step.0).filter(|found| found.completed.is_none()) else {
             return;
@@ -87,7 +87,7 @@ impl StepFold {
         self.places.owner(&spot)
     }
 
-    fn add(&mut self, mut step: Step, spot: &Spot) -> StepId {
+    fn add(&mut self, mut step: Step, spot: &StepLocation) -> StepId {
         let id = StepId(self.steps.len());
         let name = step.name.as_ref().map(JsonString::to_text);
         let standing = self.places.standing(spot.path, name.as_deref());
@@ -122,9 +122,9 @@ impl StepFacts {
         }
     }
 
-    fn identity(&self, spot: &Spot) -> Identity {
+    fn identity(&self, spot: &StepLocation) -> StepKey {
         let text = |text: &Option<JsonString>| text.as_ref().map(|text| text.to_text().into_owned());
-        Identity::new(spot, text(&self.tool_call_id), text(&self.name))
+        StepKey::new(spot, text(&self.tool_call_id), text(&self.name))
     }
 
     fn end_state(&self) -> State {
@@ -133,7 +133,7 @@ impl StepFacts {
 }
 
 /// Makes an open step from what its first event says.
-fn new_step(event: &ExchangeEvent, spot: &Spot, facts: StepFacts) -> Step {
+fn new_step(event: &ExchangeEvent, spot: &StepLocation, facts: StepFacts) -> Step {
     Step {
         parent: None,
         children: Vec::new(),

@@ -4,42 +4,42 @@ use std::collections::HashMap;
 
 use steno_model::RunId;
 
-use super::step_index::Spot;
+use super::step_index::StepLocation;
 use crate::session::StepId;
 
 /// What a step's start and end have in common.
 ///
 /// `iteration` counts only where no loop indices are given, because they say the same and more.
 #[derive(Clone, PartialEq, Eq, Hash)]
-pub(super) struct Identity {
-    spot: Spot,
-    who: Who,
+pub(super) struct StepKey {
+    spot: StepLocation,
+    who: StepLabel,
 }
 
 #[derive(Clone, PartialEq, Eq, Hash)]
-enum Who {
+enum StepLabel {
     Call(String),
     Name(Option<String>),
 }
 
-impl Identity {
-    pub(super) fn new(spot: &Spot, tool_call_id: Option<String>, name: Option<String>) -> Self {
+impl StepKey {
+    pub(super) fn new(spot: &StepLocation, tool_call_id: Option<String>, name: Option<String>) -> Self {
         let iteration = if spot.loop_indices.is_some() { 0 } else { spot.iteration };
-        let who = tool_call_id.map_or(Who::Name(name), Who::Call);
-        Self { spot: Spot { iteration, ..spot.clone() }, who }
+        let who = tool_call_id.map_or(StepLabel::Name(name), StepLabel::Call);
+        Self { spot: StepLocation { iteration, ..spot.clone() }, who }
     }
 }
 
 /// The steps that have a start and no end yet.
 #[derive(Clone, Default)]
-pub(super) struct Pairs {
-    by_identity: HashMap<Identity, Vec<StepId>>,
+pub(super) struct OpenSteps {
+    by_identity: HashMap<StepKey, Vec<StepId>>,
     by_child: HashMap<RunId, Vec<StepId>>,
-    opened: HashMap<StepId, (Identity, Option<RunId>)>,
+    opened: HashMap<StepId, (StepKey, Option<RunId>)>,
 }
 
-impl Pairs {
-    pub(super) fn open(&mut self, step: StepId, identity: Identity, child: Option<RunId>) {
+impl OpenSteps {
+    pub(super) fn open(&mut self, step: StepId, identity: StepKey, child: Option<RunId>) {
         self.by_identity.entry(identity.clone()).or_default().push(step);
         if let Some(child) = child {
             self.by_child.entry(child).or_default().push(step);
@@ -48,7 +48,7 @@ impl Pairs {
     }
 
     /// Takes out the step that an end belongs to: the latest one that fits.
-    pub(super) fn close(&mut self, identity: &Identity, child: Option<RunId>) -> Option<StepId> {
+    pub(super) fn close(&mut self, identity: &StepKey, child: Option<RunId>) -> Option<StepId> {
         let step = self.find(identity, child)?;
         self.drop(step);
         Some(step)
@@ -63,7 +63,7 @@ impl Pairs {
         }
     }
 
-    fn find(&self, identity: &Identity, child: Option<RunId>) -> Option<StepId> {
+    fn find(&self, identity: &StepKey, child: Option<RunId>) -> Option<StepId> {
         let opened = |step: &&StepId| self.opened.get(step);
         if let Some(callers) = child.and_then(|child| self.by_child.get(&child)) {
             // A child run is its caller's whatever the path says: an agent may report the end a turn later. Only a

@@ -21,7 +21,7 @@ pub(super) struct PathId(usize);
 
 /// Where an event says that it happened.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Spot {
+pub(super) struct StepLocation {
     pub(super) path: PathId,
     pub(super) loop_indices: Option<Vec<u64>>,
     pub(super) iteration: u64,
@@ -30,8 +30,8 @@ pub(super) struct Spot {
 
 /// Whether a step is the place that its path names.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) enum Standing {
-    Place,
+pub(super) enum PathRole {
+    Owner,
     Guest,
 }
 
@@ -45,8 +45,8 @@ struct PathNode {
 
 /// The steps at one path that have the same standing and come from the same round.
 #[derive(Clone, PartialEq, Eq, Hash)]
-struct Group {
-    standing: Standing,
+struct StepGroup {
+    standing: PathRole,
     path: PathId,
     /// `None` for steps of any loop.
     loop_indices: Option<Vec<u64>>,
@@ -62,7 +62,7 @@ enum Round {
 }
 
 #[derive(Clone)]
-struct Steps {
+struct GroupSteps {
     latest: StepId,
     /// In order; closed steps are taken out when they come to light at the end, so that asking stays cheap.
     open: Vec<StepId>,
@@ -70,15 +70,15 @@ struct Steps {
 
 /// Every path of a run, and the steps at it.
 #[derive(Clone)]
-pub(super) struct Places {
+pub(super) struct StepIndex {
     paths: Vec<PathNode>,
     by_token: HashMap<JsonString, PathId>,
     by_name: HashMap<(PathId, String), PathId>,
-    groups: HashMap<Group, Steps>,
+    groups: HashMap<StepGroup, GroupSteps>,
     is_open: Vec<bool>,
 }
 
-impl Places {
+impl StepIndex {
     const RUN_LEVEL: PathId = PathId(0);
 
     pub(super) fn new() -> Self {
@@ -91,8 +91,8 @@ impl Places {
         }
     }
 
-    pub(super) fn spot(&mut self, event: &ExchangeEvent) -> Spot {
-        Spot {
+    pub(super) fn spot(&mut self, event: &ExchangeEvent) -> StepLocation {
+        StepLocation {
             path: self.path(&event.path),
             loop_indices: event.loop_indices(),
             iteration: event.iteration,
@@ -118,19 +118,19 @@ impl Places {
     }
 
     /// Tells whether a step called `name` is the place `path`; one without a name can be nothing else.
-    pub(super) fn standing(&self, path: PathId, name: Option<&str>) -> Standing {
+    pub(super) fn standing(&self, path: PathId, name: Option<&str>) -> PathRole {
         match name {
-            Some(name) if name != self.paths[path.0].name => Standing::Guest,
-            Some(_) | None => Standing::Place,
+            Some(name) if name != self.paths[path.0].name => PathRole::Guest,
+            Some(_) | None => PathRole::Owner,
         }
     }
 
     /// Takes down the step that comes next; one that is not open owns its path only as a place.
-    pub(super) fn add(&mut self, step: StepId, spot: &Spot, standing: Standing, state: State) {
+    pub(super) fn add(&mut self, step: StepId, spot: &StepLocation, standing: PathRole, state: State) {
         let is_open = state == State::Open;
         debug_assert_eq!(step.0, self.is_open.len(), "steps are added in order");
         self.is_open.push(is_open);
-        if spot.path == Self::RUN_LEVEL || (standing == Standing::Guest && !is_open) {
+        if spot.path == Self::RUN_LEVEL || (standing == PathRole::Guest && !is_open) {
             return;
         }
         self.paths[spot.path.0].has_steps = true;
@@ -139,8 +139,9 @@ impl Places {
             for round in
                 [Round::Any, Round::Iteration(spot.iteration), Round::Attempt(spot.iteration, spot.attempt)]
             {
-                let group = Group { standing, path: spot.path, loop_indices: loop_indices.clone(), round };
-                let steps = self.groups.entry(group).or_insert(Steps { latest: step, open: Vec::new() });
+                let group =
+                    StepGroup { standing, path: spot.path, loop_indices: loop_indices.clone(), round };
+                let steps = self.groups.entry(group).or_insert(GroupSteps { latest: step, open: Vec::new() });
                 steps.latest = step;
                 if is_open {
                     steps.open.push(step);
@@ -154,25 +155,25 @@ impl Places {
     }
 
     /// Returns the step that an event at `spot` is located in: the one at its path, else the nearest around it.
-    pub(super) fn owner(&mut self, spot: &Spot) -> Option<StepId> {
+    pub(super) fn owner(&mut self, spot: &StepLocation) -> Option<StepId> {
         let here = |places: &mut Self, standing| places.at(standing, spot, Self::here);
-        here(self, Standing::Place).or_else(|| here(self, Standing::Guest)).or_else(|| self.above(spot))
+        here(self, PathRole::Owner).or_else(|| here(self, PathRole::Guest)).or_else(|| self.above(spot))
     }
 
     /// Returns the step around a step at `spot`.
-    pub(super) fn parent(&mut self, spot: &Spot, standing: Standing) -> Option<StepId> {
+    pub(super) fn parent(&mut self, spot: &StepLocation, standing: PathRole) -> Option<StepId> {
         match standing {
-            Standing::Place => self.above(spot),
-            Standing::Guest => self.at(Standing::Place, spot, Self::here).or_else(|| self.above(spot)),
+            PathRole::Owner => self.above(spot),
+            PathRole::Guest => self.at(PathRole::Owner, spot, Self::here).or_else(|| self.above(spot)),
         }
     }
 
     /// Returns the nearest step at a path around that of `spot`.
-    fn above(&mut self, spot: &Spot) -> Option<StepId> {
+    fn above(&mut self, spot: &StepLocation) -> Option<StepId> {
         let mut outer = spot.clone();
         while let Some(path) = self.paths[outer.path.0].parent {
             outer.path = path;
-            for standing in [Standing::Place, Standing::Guest] {
+            for standing in [PathRole::Owner, PathRole::Guest] {
                 if let Some(found) = self.at(standing, &outer, Self::around) {
                     return Some(found);
                 }
@@ -186,14 +187,14 @@ impl Places {
     /// An event without loop indices belongs to any loop, for want of better knowledge.
     fn at(
         &mut self,
-        standing: Standing,
-        spot: &Spot,
-        choose: fn(&mut Self, &Group, &Spot) -> Option<StepId>,
+        standing: PathRole,
+        spot: &StepLocation,
+        choose: fn(&mut Self, &StepGroup, &StepLocation) -> Option<StepId>,
     ) -> Option<StepId> {
         if !self.paths[spot.path.0].has_steps {
             return None;
         }
-        let mut group = Group { standing, path: spot.path, loop_indices: None, round: Round::Any };
+        let mut group = StepGroup { standing, path: spot.path, loop_indices: None, round: Round::Any };
         let indices = spot.loop_indices.as_deref().unwrap_or_default();
         for len in std::iter::once(indices.len()).chain((0..indices.len().min(LOOPS_MAX)).rev()) {
             group.loop_indices = Some(indices[..len].to_vec());
@@ -206,31 +207,31 @@ impl Places {
     }
 
     /// Chooses for an event at the step's own path: there, iteration and attempt are those of the step.
-    fn here(&mut self, group: &Group, spot: &Spot) -> Option<StepId> {
+    fn here(&mut self, group: &StepGroup, spot: &StepLocation) -> Option<StepId> {
         let rounds =
             [Round::Attempt(spot.iteration, spot.attempt), Round::Iteration(spot.iteration), Round::Any];
         rounds.into_iter().find_map(|round| {
-            let group = Group { round, ..group.clone() };
+            let group = StepGroup { round, ..group.clone() };
             self.latest_open(&group).or_else(|| self.latest(&group))
         })
     }
 
     /// Chooses for an event further in: its iteration may be that of an inner loop, and agree with that of a step
     /// which ended long ago. So an open step comes before one with the same iteration.
-    fn around(&mut self, group: &Group, spot: &Spot) -> Option<StepId> {
-        let same = Group { round: Round::Iteration(spot.iteration), ..group.clone() };
-        let any = Group { round: Round::Any, ..group.clone() };
+    fn around(&mut self, group: &StepGroup, spot: &StepLocation) -> Option<StepId> {
+        let same = StepGroup { round: Round::Iteration(spot.iteration), ..group.clone() };
+        let any = StepGroup { round: Round::Any, ..group.clone() };
         self.latest_open(&same)
             .or_else(|| self.latest_open(&any))
             .or_else(|| self.latest(&same))
             .or_else(|| self.latest(&any))
     }
 
-    fn latest(&self, group: &Group) -> Option<StepId> {
+    fn latest(&self, group: &StepGroup) -> Option<StepId> {
         self.groups.get(group).map(|steps| steps.latest)
     }
 
-    fn latest_open(&mut self, group: &Group) -> Option<StepId> {
+    fn latest_open(&mut self, group: &StepGroup) -> Option<StepId> {
         let steps = self.groups.get_mut(group)?;
         while let Some(&last) = steps.open.last() {
             if self.is_open[last.0] {

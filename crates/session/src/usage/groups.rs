@@ -50,13 +50,13 @@ impl Column {
 }
 
 /// What a row adds up, column by column; what is not asked for is left out.
-pub type Group = Vec<(&'static str, String)>;
+pub type UsageGroup = Vec<(&'static str, String)>;
 
 /// Adds rows up. Columns that are named twice count once.
 #[must_use]
-pub fn grouped(rows: &BTreeMap<RowKey, Used>, by: &[Column]) -> BTreeMap<Group, Used> {
+pub fn grouped(rows: &BTreeMap<RowKey, Used>, by: &[Column]) -> BTreeMap<UsageGroup, Used> {
     let by = each_once(by);
-    let mut groups = BTreeMap::<Group, Used>::new();
+    let mut groups = BTreeMap::<UsageGroup, Used>::new();
     for (key, used) in rows {
         let group = by.iter().map(|column| (column.name(), column.of(key))).collect();
         groups.entry(group).or_default().add(*used);
@@ -78,7 +78,7 @@ pub fn each_once(by: &[Column]) -> Vec<Column> {
 
 /// Returns a row as JSON.
 #[must_use]
-pub fn row(group: &Group, used: &Used) -> RawJson {
+pub fn row(group: &UsageGroup, used: &Used) -> RawJson {
     RawJson::object(|object: &mut ObjectWriter<'_>| {
         for (name, value) in group {
             object.string(name, &value.as_str().into());

@@ -18,7 +18,7 @@ use steno_model::{EventType, ExchangeEvent, RunId, Word};
 pub(crate) use choice::{Choice, NameKind, ResponseReport, TurnReport, choose};
 pub(crate) use session::SessionUsage;
 
-pub use groups::{Column, Group, each_once, grouped, row};
+pub use groups::{Column, UsageGroup, each_once, grouped, row};
 pub use tokens::{Counts, Tokens};
 
 use self::tally::Tally;
@@ -64,12 +64,12 @@ impl Used {
 /// Folds the events of any runs, in any order of runs, into what was used.
 #[derive(Default)]
 pub struct UsageBuilder {
-    runs: HashMap<RunId, RunUse>,
-    responses: Vec<Response>,
+    runs: HashMap<RunId, RunEntry>,
+    responses: Vec<ResponseEntry>,
     /// Where a response stands among them.
     places: HashMap<ResponseKey, usize>,
     /// What single runs say of single turns.
-    turns: Vec<Turn>,
+    turns: Vec<TurnEntry>,
     /// Whether the runs are one session's, whose turns stand at the same paths in all of them.
     is_session: bool,
 }
@@ -87,7 +87,7 @@ enum ResponseKey {
 
 /// What is known of a run.
 #[derive(Default)]
-struct RunUse {
+struct RunEntry {
     provider: String,
     channel: String,
     parent: Option<RunId>,
@@ -108,7 +108,7 @@ struct RunUse {
 }
 
 /// What a run says of a turn, or of what is in none.
-struct Turn {
+struct TurnEntry {
     run: RunId,
     /// Its beginning, if it has one.
     name: Option<TurnName>,
@@ -132,7 +132,7 @@ struct TurnTotal {
     amount: Amount,
 }
 
-struct Response {
+struct ResponseEntry {
     name: NameKind,
     /// The run that it counts for.
     run: RunId,
@@ -234,17 +234,22 @@ impl UsageBuilder {
         *begun += 1;
         run.turns.insert(&path, self.turns.len());
         let name = TurnName { id: fields.text("turn_id").map(Cow::into_owned), path, number: *begun };
-        self.turns.push(Turn { run: event.run_id, name: Some(name), total: None, responses: Vec::new() });
+        self.turns.push(TurnEntry {
+            run: event.run_id,
+            name: Some(name),
+            total: None,
+            responses: Vec::new(),
+        });
     }
 
     /// Returns the turn that an event is in, or what stands for none.
-    fn turn_of(&mut self, event: &ExchangeEvent) -> &mut Turn {
+    fn turn_of(&mut self, event: &ExchangeEvent) -> &mut TurnEntry {
         let run = self.runs.entry(event.run_id).or_default();
         let found = run.turns.around(&event.path.to_text()).map(|(turn, _)| *turn);
         let place = found.unwrap_or_else(|| *run.outside.get_or_insert(self.turns.len()));
         if place == self.turns.len() {
             let run = event.run_id;
-            self.turns.push(Turn { run, name: None, total: None, responses: Vec::new() });
+            self.turns.push(TurnEntry { run, name: None, total: None, responses: Vec::new() });
         }
         &mut self.turns[place]
     }
@@ -288,7 +293,7 @@ impl UsageBuilder {
         let run = self.runs.entry(event.run_id).or_default();
         let is_final = fields.is_true("final");
         let is_lower_bound = fields.is_true("lower_bound") || !counts.is_whole;
-        let new = |run: &RunUse| Response {
+        let new = |run: &RunEntry| ResponseEntry {
             name,
             run: event.run_id,
             run_started: run.started.clone(),
@@ -319,7 +324,7 @@ impl UsageBuilder {
 
 impl ResponseKey {
     /// Returns the key of a report; `unnamed` tells one that says nothing of itself from all others.
-    fn of(event: &ExchangeEvent, fields: &PayloadFields<'_>, run: &RunUse, unnamed: usize) -> Self {
+    fn of(event: &ExchangeEvent, fields: &PayloadFields<'_>, run: &RunEntry, unnamed: usize) -> Self {
         if let Some(id) = fields.text("response") {
             return Self::Id { provider: run.provider.clone(), id: id.into_owned() };
         }
@@ -345,7 +350,7 @@ impl ResponseKey {
 
 impl Amount {
     /// Makes the amount that an event tells, of the model that spoke last.
-    fn of(event: &ExchangeEvent, run: &RunUse, tokens: Tokens) -> Self {
+    fn of(event: &ExchangeEvent, run: &RunEntry, tokens: Tokens) -> Self {
         let day = event.timestamp.to_string().chars().take(10).collect();
         Self { day, model: run.model.clone(), tokens }
     }
@@ -361,7 +366,7 @@ impl Amount {
     }
 }
 
-impl Response {
+impl ResponseEntry {
     /// Takes another record of it in the same run.
     fn refine(&mut self, tokens: Tokens, is_final: bool, is_lower_bound: bool) {
         self.amount.tokens = self.amount.tokens.max(tokens);

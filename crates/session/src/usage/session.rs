@@ -13,7 +13,7 @@ impl Session {
     /// for what it shows nobody, like the summary of a compaction. An agent's count may include its subagents, and that of a
     /// fork goes on from another one's; then it tells nothing here.
     #[must_use]
-    pub fn used_alone(&self) -> Option<Used> {
+    pub fn own_usage(&self) -> Option<Used> {
         let used = self.used?;
         let is_alone = self.links.is_empty() && self.items_copied() == 0;
         let told = self.told_total.as_ref().filter(|_| is_alone).map(Tokens::told_in_all);

@@ -6,8 +6,8 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use steno_model::RunId;
 
 use super::{
-    Amount, Choice, NameKind, Response, ResponseReport, RowKey, Tokens, Turn, TurnReport, UsageBuilder, Used,
-    choose,
+    Amount, Choice, NameKind, ResponseEntry, ResponseReport, RowKey, Tokens, TurnEntry, TurnReport,
+    UsageBuilder, Used, choose,
 };
 
 /// What was used, row by row.
@@ -32,8 +32,8 @@ pub(super) struct Tally<'a> {
 }
 
 /// One turn, as one or more runs tell it.
-struct Group<'a> {
-    turns: Vec<&'a Turn>,
+struct TurnGroup<'a> {
+    turns: Vec<&'a TurnEntry>,
     agent: RunId,
     /// Whether an id or the session tells that its turns are the same.
     is_named: bool,
@@ -41,7 +41,7 @@ struct Group<'a> {
 
 /// What makes turns of several runs the same.
 #[derive(PartialEq, Eq, Hash)]
-enum GroupKey<'a> {
+enum TurnKey<'a> {
     /// The provider's id.
     Id(RunId, &'a str),
     /// The path in the session, and how many began there before.
@@ -96,14 +96,14 @@ impl<'a> Tally<'a> {
     }
 
     /// Puts together what runs say of the same turn.
-    fn groups(&self) -> Vec<Group<'a>> {
+    fn groups(&self) -> Vec<TurnGroup<'a>> {
         // In the order in which the runs started, so that the same ones win whatever was read first.
-        let mut turns: Vec<&Turn> = self.usage.turns.iter().collect();
-        let started = |turn: &Turn| self.usage.runs.get(&turn.run).map(|run| &run.started);
+        let mut turns: Vec<&TurnEntry> = self.usage.turns.iter().collect();
+        let started = |turn: &TurnEntry| self.usage.runs.get(&turn.run).map(|run| &run.started);
         turns.sort_by(|turn, other| (started(turn), turn.run).cmp(&(started(other), other.run)));
-        let mut groups = Vec::<Group<'_>>::new();
+        let mut groups = Vec::<TurnGroup<'_>>::new();
         let mut by_key = HashMap::new();
-        let (named, unnamed): (Vec<&Turn>, Vec<&Turn>) =
+        let (named, unnamed): (Vec<&TurnEntry>, Vec<&TurnEntry>) =
             turns.into_iter().partition(|turn| self.key_of(turn).is_some());
         let mut by_response = HashMap::new();
         for turn in named.into_iter().chain(unnamed) {
@@ -119,7 +119,7 @@ impl<'a> Tally<'a> {
                 None => next,
             };
             if place == next {
-                groups.push(Group { turns: Vec::new(), agent, is_named });
+                groups.push(TurnGroup { turns: Vec::new(), agent, is_named });
             }
             groups[place].turns.push(turn);
             if turn.name.is_some() {
@@ -132,18 +132,18 @@ impl<'a> Tally<'a> {
     }
 
     /// Returns what shows that a turn is the same as one of another run.
-    fn key_of(&self, turn: &'a Turn) -> Option<GroupKey<'a>> {
+    fn key_of(&self, turn: &'a TurnEntry) -> Option<TurnKey<'a>> {
         let agent = self.agent_of(turn.run);
         match &turn.name {
-            Some(name) if self.usage.is_session => Some(GroupKey::Path(&name.path, name.number)),
-            Some(name) => name.id.as_deref().map(|id| GroupKey::Id(agent, id)),
+            Some(name) if self.usage.is_session => Some(TurnKey::Path(&name.path, name.number)),
+            Some(name) => name.id.as_deref().map(|id| TurnKey::Id(agent, id)),
             // What the agent has added up there is that of a turn whose beginning nobody has recorded.
-            None => turn.total.is_none().then_some(GroupKey::Outside(agent)),
+            None => turn.total.is_none().then_some(TurnKey::Outside(agent)),
         }
     }
 
-    fn choose(&self, group: &Group<'_>) -> Choice {
-        let report = |turn: &&Turn| {
+    fn choose(&self, group: &TurnGroup<'_>) -> Choice {
+        let report = |turn: &&TurnEntry| {
             let responses = turn.responses.iter().map(|place| {
                 let response = &self.usage.responses[*place];
                 let (name, is_final) = (response.name, response.is_final);
@@ -159,8 +159,8 @@ impl<'a> Tally<'a> {
     /// Adds the agent's own sum of a turn.
     fn add_total(
         &mut self,
-        group: &Group<'a>,
-        turn: &'a Turn,
+        group: &TurnGroup<'a>,
+        turn: &'a TurnEntry,
         responses: usize,
         told: &mut HashSet<&'a str>,
     ) {
@@ -180,15 +180,15 @@ impl<'a> Tally<'a> {
     }
 
     /// Adds the responses that tell the cost of a turn.
-    fn add_responses(&mut self, group: &Group<'_>, places: &[usize]) {
+    fn add_responses(&mut self, group: &TurnGroup<'_>, places: &[usize]) {
         for place in places {
             let response = &self.usage.responses[*place];
             // Beside ids in another recording of the agent, numbers tell the same again, unless their turn is known.
-            let is_again = !group.is_named
+            let is_repeat = !group.is_named
                 && response.name != NameKind::Id
                 && self.agents_with_ids.contains(&group.agent)
                 && !self.runs_with_ids.contains(&response.run);
-            if self.told.insert(*place) && !is_again {
+            if self.told.insert(*place) && !is_repeat {
                 self.add(response.run, &response.amount, response.used());
             }
         }
@@ -290,7 +290,7 @@ impl<'a> Tally<'a> {
     }
 }
 
-impl Response {
+impl ResponseEntry {
     fn used(&self) -> Used {
         let is_lower_bound = !self.is_final || self.is_lower_bound;
         Used { responses: 1, tokens: self.amount.tokens, is_lower_bound }

@@ -1,7 +1,7 @@
 //! Makes a session a conversation.
 
 use steno_model::RunId;
-use steno_session::usage::{Group, row};
+use steno_session::usage::{UsageGroup, row};
 use steno_session::{
     At, Call, CallNumber, Effect, EndedBy, ItemKind, Message as Record, Response, ResponseId, ResponseOrigin,
     RunHead, Session,
@@ -50,7 +50,7 @@ impl Conversation {
             responses: session.responses.iter().filter(|response| is_known(response)).count() as u64,
             calls: session.calls.len() as u64,
             file_changes: session.calls.iter().filter(|call| call.effect() == Effect::Change).count() as u64,
-            usage: session.used_alone().map(|used| row(&Group::default(), &used)),
+            usage: session.own_usage().map(|used| row(&UsageGroup::default(), &used)),
             dangling_calls: session.dangling().filter_map(|call| call.id.clone()).collect(),
             branches: session.branches.len() as u64,
             unknown_records: session.unknown_records.clone(),

@@ -11,7 +11,7 @@ use super::content::{Shown, output, shown};
 use super::{Block, Conversation, Item, Message, Said, ToolResult, ToolUse, Turn};
 use crate::visible::{Lines, visible};
 use crate::words::{count, cut, room};
-use crate::{Reported, State};
+use crate::{ParentReport, State};
 
 /// How many characters of a name or a path are shown.
 pub(super) const NAME_CHARS_MAX: usize = 80;
@@ -80,7 +80,7 @@ pub struct Look<'a> {
     /// Whether system steps that follow each other are shown each.
     pub has_every_step: bool,
     /// What the run's parent reports of its end.
-    pub reported: Option<Reported>,
+    pub reported: Option<ParentReport>,
 }
 
 impl<'a> Look<'a> {

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use steno_model::records::EventRecord;
 
-use steno_session::{PayloadFields, answer};
+use steno_session::{PayloadFields, decision_is_yes};
 
 /// How often somebody was asked, and how often the answer was yes or no.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -61,5 +61,5 @@ fn id(event: &EventRecord) -> String {
 
 fn decision(event: &EventRecord) -> Option<bool> {
     let fields = PayloadFields::parse(event.payload.as_str());
-    answer(&fields.text("decision")?)
+    decision_is_yes(&fields.text("decision")?)
 }

@@ -7,7 +7,7 @@ use steno_model::RunId;
 
 use super::walk::{Node, Walk};
 use super::{RunTree, StepId};
-use crate::{Reported, State};
+use crate::{ParentReport, State};
 
 /// How a run came to its place below another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
@@ -92,7 +92,7 @@ impl Joined {
 
     /// Returns what parents report of the ends of runs below them that have none in their own record.
     #[must_use]
-    pub fn reported(&self) -> BTreeMap<RunId, Reported> {
+    pub fn reported(&self) -> BTreeMap<RunId, ParentReport> {
         let nested = self.children.values().flatten().filter(|child| child.is_nested());
         let parents: BTreeMap<RunId, RunId> = nested.map(|child| (child.run_id, child.parent)).collect();
         let is_open = |run_id: &RunId| self.run(*run_id).is_some_and(|run| run.state == State::Open);
@@ -105,7 +105,7 @@ impl Joined {
                 match step.state {
                     State::Open => found.remove(&child),
                     State::Completed | State::Failed => {
-                        found.insert(child, Reported { state: step.state, error: step.error.clone() })
+                        found.insert(child, ParentReport { state: step.state, error: step.error.clone() })
                     }
                 };
             }

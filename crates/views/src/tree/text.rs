@@ -12,7 +12,7 @@ use super::{Child, Counts, Join, Joined, RunTree, Step, StepPath};
 use crate::gist::reason;
 use crate::visible::{Lines, visible};
 use crate::words::{STEPS_TOGETHER_MIN, count, cut, is_quiet, room, steps_in_short};
-use crate::{Reported, State};
+use crate::{ParentReport, State};
 
 /// How many levels are drawn with lines; deeper ones show their depth as a number.
 ///
@@ -180,7 +180,7 @@ fn run_id_chars(joined: &Joined) -> usize {
 struct LineWriter<'a> {
     id_chars: usize,
     look: &'a Look<'a>,
-    reported: BTreeMap<RunId, Reported>,
+    reported: BTreeMap<RunId, ParentReport>,
 }
 
 impl LineWriter<'_> {

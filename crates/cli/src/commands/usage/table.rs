@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 
 use anstyle::Style;
-use steno_session::usage::{Column, Group, Used};
+use steno_session::usage::{Column, UsageGroup, Used};
 use steno_views::{Lines, visible};
 
 use crate::id_lines::IdMarks;
 use crate::output::Output;
 
 /// Prints rows and their total.
-pub fn print_table(groups: &BTreeMap<Group, Used>, by: &[Column], marks: &IdMarks, output: &mut Output) {
+pub fn print_table(groups: &BTreeMap<UsageGroup, Used>, by: &[Column], marks: &IdMarks, output: &mut Output) {
     let mut total = Used::default();
     for used in groups.values() {
         total.add(*used);

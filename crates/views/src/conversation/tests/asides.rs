@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::super::{Look, Tone, text, toned_text};
 use super::fold;
 use crate::testing::run_id;
-use crate::{Reported, State};
+use crate::{ParentReport, State};
 
 /// Compares all lines but the first, which is the head.
 #[track_caller]
@@ -86,13 +86,13 @@ fn the_head_tells_forks_and_what_the_parent_says() {
     let started =
         json!(["run.started", "", {"name": "f", "kind": "session", "forked_from": {"run_id": from}}]);
     let conversation = fold(&[started]);
-    let head = |reported: Option<Reported>| {
+    let head = |reported: Option<ParentReport>| {
         let plain = |_: Tone, words: &str| words.to_owned();
         toned_text(&conversation, &Look { reported, ..Look::plain(&plain) })
     };
     let run = run_id(1);
     assert_eq!(head(None), format!("run {run}  f  fork of {from}  open\n"));
-    let word = |state, error: Option<&str>| Some(Reported { state, error: error.map(Into::into) });
+    let word = |state, error: Option<&str>| Some(ParentReport { state, error: error.map(Into::into) });
     let want = format!("run {run}  f  fork of {from}  completed (reported by parent)\n");
     assert_eq!(head(word(State::Completed, None)), want);
     assert!(head(word(State::Failed, Some("no"))).ends_with("failed: no (reported by parent)\n"));
