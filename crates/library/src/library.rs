@@ -10,7 +10,7 @@ use steno_model::{BlockContent, EventType, Payload, RunId, ThreadId, Word};
 use steno_vault::{Manifest, Vault};
 use steno_views::{Lines, visible, with_causes};
 
-use crate::look::RunLook;
+use crate::run_overview::RunLook;
 use crate::{Error, IdIndex, Relations, RunHead, SessionLook};
 
 /// A store to read, with what was read of it so far. Every answer of one library is of one time.

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use steno_views::{Lines, visible};
 
-use super::strange::check_ours;
+use super::unrecognized::check_ours;
 use super::{AgentFile, FileError, Reading};
 
 /// How deep below a given directory files are looked for.

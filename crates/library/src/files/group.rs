@@ -14,7 +14,7 @@ use steno_session::{Content, RunEvents, Session, SessionBuilder};
 use uuid::Uuid;
 
 use super::{AgentFile, FileError, Files, Numbering, Tally, read_events};
-use crate::read::fold;
+use crate::read_session::fold;
 use crate::{Relations, RunHead};
 
 /// The files of one family.

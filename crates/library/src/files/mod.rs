@@ -5,7 +5,7 @@ mod error;
 mod events;
 mod find;
 mod group;
-mod strange;
+mod unrecognized;
 
 use std::fs::File;
 use std::io;
@@ -18,13 +18,13 @@ use steno_disk::{Links, open_regular};
 use steno_model::{Frame, Lane, Timestamp};
 
 use bytes::PlainBytes;
-use strange::{is_transcript, sniff_document};
+use unrecognized::{is_transcript, sniff_document};
 
 pub use error::FileError;
 pub use events::{Numbering, Origin, read_events, warn_of_the_rest};
 pub use find::{Files, Tally};
 pub(crate) use group::FileGroup;
-pub use strange::check_ours;
+pub use unrecognized::check_ours;
 
 /// How much of a file is read at a time.
 const PIECE_BYTES: usize = 256 * 1024;

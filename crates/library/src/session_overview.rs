@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use steno_model::{RunId, Timestamp};
 
-use crate::look::RunLook;
+use crate::run_overview::RunLook;
 use crate::{RunHead, Session};
 
 /// What a list says of a session, from a quick look at each of its runs.
