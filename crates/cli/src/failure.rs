@@ -6,7 +6,7 @@ use std::path::Path;
 use steno_adapters::NoSession;
 use steno_disk::NotRegular;
 use steno_journal::{Error as JournalError, RunFile, Store};
-use steno_library::{Error as LibraryError, FileError, Want};
+use steno_library::{Error as LibraryError, FileError, TargetKind};
 use steno_views::with_causes;
 
 use crate::id_lines::candidate_lines;
@@ -119,16 +119,18 @@ impl From<LibraryError> for Failure {
             LibraryError::Vault(error) => error.into(),
             LibraryError::File(error) => error.into(),
             LibraryError::NoStore => Self::nothing(message).with_hint("`steno up` creates one"),
-            LibraryError::NoName { want, .. } => {
+            LibraryError::InvalidName { want, .. } => {
                 let wanted = "a UUID, four or more characters of its beginning or its end, `last`";
                 let wanted = match want {
-                    Want::Session | Want::Run => format!("{wanted}, or a path"),
-                    Want::Thread => wanted.to_owned(),
+                    TargetKind::Session | TargetKind::Run => format!("{wanted}, or a path"),
+                    TargetKind::Thread => wanted.to_owned(),
                 };
                 Self::usage(format!("{message}: want {wanted}")).with_hint(list_hint(want))
             }
             LibraryError::NotFound { want, .. } => Self::nothing(message).with_hint(list_hint(want)),
-            LibraryError::NotSoMany { .. } => Self::nothing(message).with_hint(list_hint(Want::Session)),
+            LibraryError::LastOutOfRange { .. } => {
+                Self::nothing(message).with_hint(list_hint(TargetKind::Session))
+            }
             LibraryError::WithoutEvents { session } => Self::nothing(message).with_hint(format!(
                 "`steno restore {session} --list` shows them, and without `--list` gives them back"
             )),
@@ -140,7 +142,7 @@ impl From<LibraryError> for Failure {
             LibraryError::NoFile { path, link, source } => {
                 let link = link.map(|to| format!(", a link to `{}`", to.display())).unwrap_or_default();
                 Self::could_not(format!("cannot read `{}`{link}: {source}", path.display()))
-                    .with_hint(list_hint(Want::Session))
+                    .with_hint(list_hint(TargetKind::Session))
             }
             LibraryError::NotRegular { .. } => Self::could_not(message),
         }
@@ -177,11 +179,11 @@ pub fn cannot(what: &str, path: &Path, error: &io::Error) -> Failure {
     })
 }
 
-fn list_hint(want: Want) -> &'static str {
+fn list_hint(want: TargetKind) -> &'static str {
     match want {
-        Want::Session => "`steno ls` lists the sessions",
-        Want::Run => "`steno ls` lists the sessions, `steno ls --runs` the runs",
-        Want::Thread => "`steno spine ls` lists the threads that have a spine",
+        TargetKind::Session => "`steno ls` lists the sessions",
+        TargetKind::Run => "`steno ls` lists the sessions, `steno ls --runs` the runs",
+        TargetKind::Thread => "`steno spine ls` lists the threads that have a spine",
     }
 }
 

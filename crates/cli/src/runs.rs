@@ -7,7 +7,8 @@ use std::sync::Arc;
 use steno_disk::{RealDisk, StorePath, open_host_file};
 use steno_journal::{Reader, Store};
 use steno_library::{
-    AgentFile, Error as LibraryError, Library, Named, Want, check_ours, warn_of_broken_seals, what_is,
+    AgentFile, Error as LibraryError, Library, Target, TargetKind, check_transcript, surface_name,
+    warn_about_broken_seals,
 };
 use steno_model::RunId;
 
@@ -72,7 +73,12 @@ fn about_store(settings: &Settings, error: steno_journal::Error) -> Failure {
 }
 
 /// Finds what an argument names.
-pub fn resolve(text: &str, want: Want, library: &Library, settings: &Settings) -> Result<Named, Failure> {
+pub fn resolve(
+    text: &str,
+    want: TargetKind,
+    library: &Library,
+    settings: &Settings,
+) -> Result<Target, Failure> {
     library.resolve(text, want).map_err(|error| unresolved(error, settings))
 }
 
@@ -84,9 +90,9 @@ pub fn unresolved(error: LibraryError, settings: &Settings) -> Failure {
 
 /// Reads a RUN argument: a run of the store, or a path.
 pub fn find(text: &str, settings: &Settings) -> Result<RunOrFile, Failure> {
-    Ok(match resolve(text, Want::Run, &open_library(settings)?, settings)? {
-        Named::Run(run) | Named::Session(run) => RunOrFile::Run(run),
-        Named::Path(path) => RunOrFile::File(path),
+    Ok(match resolve(text, TargetKind::Run, &open_library(settings)?, settings)? {
+        Target::Run(run) | Target::Session(run) => RunOrFile::Run(run),
+        Target::Path(path) => RunOrFile::File(path),
     })
 }
 
@@ -122,7 +128,7 @@ fn no_transcript(path: &Path) -> Option<(&'static str, Option<String>)> {
     }
     // One that cannot be opened is no better known, and fails where it is needed.
     let opened = AgentFile::open(path).ok()?;
-    Some((what_is(opened.sniffed()?.surface), opened.surface().map(|_| hint)))
+    Some((surface_name(opened.sniffed()?.surface), opened.surface().map(|_| hint)))
 }
 
 /// Reads a RUN argument that has to be a run of the store.
@@ -132,7 +138,7 @@ pub fn find_run(text: &str, settings: &Settings) -> Result<RunId, Failure> {
         Ok(RunOrFile::File(path)) => Err(no_run(&path)),
         // What looks like a path is no run either way.
         Err(failure) if failure.exit == Exit::Failed && text.contains(['/', '.']) => {
-            Err(LibraryError::NoName { text: text.to_owned(), want: Want::Run }.into())
+            Err(LibraryError::InvalidName { text: text.to_owned(), want: TargetKind::Run }.into())
         }
         Err(failure) => Err(failure),
     }
@@ -155,7 +161,7 @@ pub fn open_reader(found: &RunOrFile, settings: &Settings) -> Result<Reader, Fai
         RunOrFile::Run(run) => {
             let store = need_store(settings)?;
             let reader = Reader::open(&store, *run)?.until_now()?;
-            warn_of_broken_seals(&store, *run);
+            warn_about_broken_seals(&store, *run);
             Ok(reader)
         }
         RunOrFile::File(path) => open_file(path),
@@ -165,7 +171,7 @@ pub fn open_reader(found: &RunOrFile, settings: &Settings) -> Result<Reader, Fai
 /// Opens a file to read that has to be a transcript with events in it; what it is else, is said.
 pub fn open_transcript(path: &Path) -> Result<Reader, Failure> {
     check_kind(path)?;
-    check_ours(path)?;
+    check_transcript(path)?;
     // What is damaged is for its reader to find.
     if open_file(path)?.read_next().is_ok_and(|first| first.is_none()) {
         return Err(Failure::nothing(format!("`{}` has no events", path.display())));

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use steno_journal::Error as JournalError;
 use steno_vault::Error as VaultError;
 
-use crate::{Candidate, FileError, Want};
+use crate::{Candidate, FileError, TargetKind};
 
 /// Why something was not found, or cannot be read.
 #[derive(Debug, thiserror::Error)]
@@ -16,11 +16,11 @@ pub enum Error {
     NoStore,
     /// A text that can name nothing.
     #[error("`{text}` is no {want}")]
-    NoName {
+    InvalidName {
         /// The text.
         text: String,
         /// What it was to name.
-        want: Want,
+        want: TargetKind,
     },
     /// A text that could name something, and does not.
     #[error("no {want} begins or ends with `{text}`")]
@@ -28,11 +28,11 @@ pub enum Error {
         /// The text.
         text: String,
         /// What it was to name.
-        want: Want,
+        want: TargetKind,
     },
     /// There are not as many sessions.
     #[error("there is no `{text}`: the store has {sessions} sessions")]
-    NotSoMany {
+    LastOutOfRange {
         /// The text.
         text: String,
         /// How many there are.
@@ -44,7 +44,7 @@ pub enum Error {
         /// The text.
         text: String,
         /// What it was to name.
-        want: Want,
+        want: TargetKind,
         /// All that it names.
         candidates: Vec<Candidate>,
     },

@@ -8,7 +8,7 @@ use steno_vault::{Manifest, SourceId};
 
 use crate::ids::parse_id;
 use crate::sources::session_id;
-use crate::{Candidate, Error, IdIndex, Library, ShortestPart, Want};
+use crate::{Candidate, Error, IdIndex, Library, ShortestPart, TargetKind};
 
 /// A session that the archive has as files, without events.
 #[derive(Clone, Debug)]
@@ -98,7 +98,9 @@ impl Library {
         Ok(match found.len() {
             0 => None,
             1 => found.pop().map(|one| Error::WithoutEvents { session: one.id }),
-            _ => Some(Error::Ambiguous { text: text.to_owned(), want: Want::Session, candidates: found }),
+            _ => {
+                Some(Error::Ambiguous { text: text.to_owned(), want: TargetKind::Session, candidates: found })
+            }
         })
     }
 
@@ -112,9 +114,10 @@ impl Library {
             return Ok(());
         }
         let part = self.index()?.shortest(&session.to_string(), &session);
-        let known = self.ambiguous(text, Want::Session, vec![(session.to_string(), session)], vec![part]);
+        let known =
+            self.ambiguous(text, TargetKind::Session, vec![(session.to_string(), session)], vec![part]);
         let Error::Ambiguous { mut candidates, .. } = known else { return Err(known) };
         candidates.extend(also);
-        Err(Error::Ambiguous { text: text.to_owned(), want: Want::Session, candidates })
+        Err(Error::Ambiguous { text: text.to_owned(), want: TargetKind::Session, candidates })
     }
 }

@@ -9,7 +9,7 @@
 //! use std::sync::Arc;
 //! use steno_disk::RealDisk;
 //! use steno_journal::{Journal, Level, Options, Store};
-//! use steno_library::{Library, Named, Want};
+//! use steno_library::{Library, Target, TargetKind};
 //! use steno_model::{Draft, RunId};
 //!
 //! # let dir = tempfile::tempdir()?;
@@ -23,7 +23,7 @@
 //! let library = Library::new(Some(store));
 //! assert_eq!(library.sessions()?.len(), 1);
 //! for name in ["550e8400", "0000", "last"] {
-//!     assert_eq!(library.resolve(name, Want::Session)?, Named::Session(run));
+//!     assert_eq!(library.resolve(name, TargetKind::Session)?, Target::Session(run));
 //! }
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
@@ -51,16 +51,16 @@ mod usage;
 
 pub use error::Error;
 pub use files::{
-    AgentFile, FileError, Files, Numbering, Origin, Reading, Tally, check_ours, read_events, read_piece,
-    warn_of_the_rest, what_is,
+    AgentFile, FileError, FileReport, Files, Numbering, Origin, Tally, check_transcript, read_events,
+    read_range, surface_name, warn_about_unread,
 };
 pub use head::{RunHead, source_of};
 pub use ids::{IdIndex, PART_LEN_MIN, ShortestPart, is_part_of_uuid, parse_id};
 pub use library::Library;
 pub use open::{Families, Family};
-pub use resolve::{Candidate, Named, Want, split_event};
-pub use run_overview::{RunLook, fitting_seals, warn_of_broken_seals};
-pub use session_overview::{RunsSize, SessionLook};
-pub use sessions::{Relations, Session};
-pub use sources::{Archived, SessionSource, connection_of};
-pub use usage::RunsRead;
+pub use resolve::{Candidate, Target, TargetKind, split_event};
+pub use run_overview::{RunOverview, fitting_seals, warn_about_broken_seals};
+pub use session_overview::{RunsSize, SessionOverview};
+pub use sessions::{Relations, SessionRuns};
+pub use sources::{SessionSource, SourceTarget, connection_of};
+pub use usage::RunCounts;

@@ -10,15 +10,15 @@ use steno_model::{BlockContent, EventType, Payload, RunId, ThreadId, Word};
 use steno_vault::{Manifest, Vault};
 use steno_views::{Lines, visible, with_causes};
 
-use crate::run_overview::RunLook;
-use crate::{Error, IdIndex, Relations, RunHead, SessionLook};
+use crate::run_overview::RunOverview;
+use crate::{Error, IdIndex, Relations, RunHead, SessionOverview};
 
 /// A store to read, with what was read of it so far. Every answer of one library is of one time.
 pub struct Library {
     pub(crate) store: Option<Store>,
     vault: OnceCell<Arc<Vault>>,
     heads: OnceCell<Vec<RunHead>>,
-    looks: OnceCell<BTreeMap<RunId, RunLook>>,
+    overviews: OnceCell<BTreeMap<RunId, RunOverview>>,
     relations: OnceCell<Relations>,
     index: OnceCell<IdIndex<RunId>>,
     manifests: OnceCell<Vec<Manifest>>,
@@ -32,7 +32,7 @@ impl Library {
             store,
             vault: OnceCell::new(),
             heads: OnceCell::new(),
-            looks: OnceCell::new(),
+            overviews: OnceCell::new(),
             relations: OnceCell::new(),
             index: OnceCell::new(),
             manifests: OnceCell::new(),
@@ -72,8 +72,8 @@ impl Library {
         if let Some(heads) = self.heads.get() {
             return Ok(heads);
         }
-        let heads = match self.looks.get() {
-            Some(looks) => looks.values().map(|look| look.head.clone()).collect(),
+        let heads = match self.overviews.get() {
+            Some(overviews) => overviews.values().map(|overview| overview.head.clone()).collect(),
             None => self.each_run(RunHead::read)?,
         };
         Ok(self.heads.get_or_init(|| heads))
@@ -108,10 +108,10 @@ impl Library {
     ///
     /// # Errors
     /// What the system says.
-    pub fn look(&self, run: RunId) -> Result<Option<RunLook>, Error> {
-        match (self.looks.get(), &self.store) {
-            (Some(looks), _) => Ok(looks.get(&run).cloned()),
-            (None, Some(store)) => RunLook::read(store, run),
+    pub fn overview(&self, run: RunId) -> Result<Option<RunOverview>, Error> {
+        match (self.overviews.get(), &self.store) {
+            (Some(overviews), _) => Ok(overviews.get(&run).cloned()),
+            (None, Some(store)) => RunOverview::read(store, run),
             (None, None) => Ok(None),
         }
     }
@@ -120,12 +120,16 @@ impl Library {
     ///
     /// # Errors
     /// What the system says.
-    pub fn looks(&self) -> Result<&BTreeMap<RunId, RunLook>, Error> {
-        if let Some(looks) = self.looks.get() {
-            return Ok(looks);
+    pub fn overviews(&self) -> Result<&BTreeMap<RunId, RunOverview>, Error> {
+        if let Some(overviews) = self.overviews.get() {
+            return Ok(overviews);
         }
-        let looks = self.each_run(RunLook::read)?.into_iter().map(|look| (look.head.run, look)).collect();
-        Ok(self.looks.get_or_init(|| looks))
+        let overviews = self
+            .each_run(RunOverview::read)?
+            .into_iter()
+            .map(|overview| (overview.head.run, overview))
+            .collect();
+        Ok(self.overviews.get_or_init(|| overviews))
     }
 
     /// Reads something of every run, several at a time.
@@ -161,7 +165,7 @@ impl Library {
         if let Some(relations) = self.relations.get() {
             return Ok(relations);
         }
-        let relations = if self.heads.get().is_some() || self.looks.get().is_some() {
+        let relations = if self.heads.get().is_some() || self.overviews.get().is_some() {
             Relations::of(self.heads()?)
         } else {
             Relations::of(&self.each_run(RunHead::read_links)?)
@@ -173,11 +177,11 @@ impl Library {
     ///
     /// # Errors
     /// What the system says.
-    pub fn sessions(&self) -> Result<Vec<SessionLook>, Error> {
-        let looks = self.looks()?;
+    pub fn sessions(&self) -> Result<Vec<SessionOverview>, Error> {
+        let overviews = self.overviews()?;
         let sessions = self.relations()?.sessions().into_iter();
-        let mut sessions: Vec<SessionLook> =
-            sessions.map(|session| SessionLook::of(session, looks)).collect();
+        let mut sessions: Vec<SessionOverview> =
+            sessions.map(|session| SessionOverview::of(session, overviews)).collect();
         // Times are only a help for eyes here, never an order of events.
         sessions.sort_by_cached_key(|session| std::cmp::Reverse(session.started_instant()));
         Ok(sessions)

@@ -12,7 +12,7 @@ use steno_model::{ExchangeEvent, RunId};
 use steno_session::{Content, FamilyLinks, Session, SessionBuilder, parents_of};
 
 use crate::files::FileGroup;
-use crate::{Error, FileError, Files, Library, Named, Tally, warn_of_broken_seals};
+use crate::{Error, FileError, Files, Library, Tally, Target, warn_about_broken_seals};
 
 /// How much of a transcript is read at once to find whom it links.
 const LINKS_BUFFER_BYTES: usize = 256 * 1024;
@@ -51,14 +51,14 @@ impl Library {
     ///
     /// # Errors
     /// When there is nothing at a path that can be read.
-    pub fn open(&self, named: &Named, content: Content) -> Result<Families<'_>, Error> {
+    pub fn open(&self, named: &Target, content: Content) -> Result<Families<'_>, Error> {
         let (jobs, is_of_files) = match named {
-            Named::Session(session) | Named::Run(session) => (vec![Job::Session(*session)], false),
-            Named::Path(path) if path.is_dir() => (grouped(std::slice::from_ref(path)), true),
-            Named::Path(path) if Files::unless_transcript(path)?.is_none() => {
+            Target::Session(session) | Target::Run(session) => (vec![Job::Session(*session)], false),
+            Target::Path(path) if path.is_dir() => (grouped(std::slice::from_ref(path)), true),
+            Target::Path(path) if Files::unless_transcript(path)?.is_none() => {
                 (vec![Job::Transcript(path.clone())], false)
             }
-            Named::Path(path) => {
+            Target::Path(path) => {
                 let beside = Some(path.with_extension("")).filter(|beside| beside.is_dir());
                 let paths: Vec<PathBuf> = [path.clone()].into_iter().chain(beside).collect();
                 (grouped(&paths), true)
@@ -100,7 +100,7 @@ impl Library {
         let store = self.store().map_err(|_| JournalError::NoSuchRun { run: id })?;
         let session = self.session(id, content)?;
         for run in self.runs_of(id)? {
-            warn_of_broken_seals(store, run);
+            warn_about_broken_seals(store, run);
         }
         Ok(session)
     }
@@ -256,7 +256,7 @@ mod tests {
         put(&format!("a/{}/subagents/agent-a1.jsonl", id(1)), &[line(1, Some("a1"), 4)]);
         put(&format!("a/{}.jsonl", id(2)), &[line(2, None, 1)]);
         let library = Library::new(None);
-        let families = library.open(&Named::Path(dir.path().to_owned()), Content::Whole).unwrap();
+        let families = library.open(&Target::Path(dir.path().to_owned()), Content::Whole).unwrap();
         assert!(families.is_of_files());
         let read: Vec<Vec<(String, usize, usize)>> = families
             .map(|family| {
@@ -284,8 +284,8 @@ mod tests {
         let path = dir.path().join("notes.jsonl");
         std::fs::write(&path, "[]\n").unwrap();
         let library = Library::new(None);
-        assert!(matches!(library.open(&Named::Path(path), Content::Whole), Err(Error::File(_))));
-        let mut families = library.open(&Named::Path(dir.path().to_owned()), Content::Whole).unwrap();
+        assert!(matches!(library.open(&Target::Path(path), Content::Whole), Err(Error::File(_))));
+        let mut families = library.open(&Target::Path(dir.path().to_owned()), Content::Whole).unwrap();
         let family = families.next().unwrap().unwrap();
         assert_eq!((family.sessions.len(), family.tally.known, families.len()), (0, 0, 0));
     }

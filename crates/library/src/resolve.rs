@@ -17,7 +17,7 @@ use crate::{Error, IdIndex, Library, ShortestPart};
 
 /// What a text is to name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Want {
+pub enum TargetKind {
     /// A session: a run of it names it too.
     Session,
     /// A run: a session names its own file's.
@@ -26,7 +26,7 @@ pub enum Want {
     Thread,
 }
 
-impl fmt::Display for Want {
+impl fmt::Display for TargetKind {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(match self {
             Self::Session => "session",
@@ -38,7 +38,7 @@ impl fmt::Display for Want {
 
 /// What a text names.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Named {
+pub enum Target {
     /// A session.
     Session(RunId),
     /// A run. A whole id is taken as it is, also where the store has no such run.
@@ -80,7 +80,7 @@ impl Library {
     ///
     /// # Errors
     /// When it names nothing, or several.
-    pub fn resolve(&self, text: &str, want: Want) -> Result<Named, Error> {
+    pub fn resolve(&self, text: &str, want: TargetKind) -> Result<Target, Error> {
         if let Ok(id) = parse_id(text) {
             return self.resolve_id(text, id, want);
         }
@@ -88,7 +88,7 @@ impl Library {
             return self.of_session(text, session_run(text), want);
         }
         if let Some(path) = path_named(text)? {
-            return Ok(Named::Path(path));
+            return Ok(Target::Path(path));
         }
         if let Some(session) = self.resolve_last(text)? {
             return self.of_session(text, session, want);
@@ -100,11 +100,11 @@ impl Library {
     ///
     /// # Errors
     /// When it names nothing, or several.
-    pub fn resolve_stored(&self, text: &str, want: Want) -> Result<RunId, Error> {
+    pub fn resolve_stored(&self, text: &str, want: TargetKind) -> Result<RunId, Error> {
         match self.resolve(text, want) {
-            Ok(Named::Run(id) | Named::Session(id)) => Ok(id),
-            Ok(Named::Path(_)) | Err(Error::NoFile { .. } | Error::NotRegular { .. }) => {
-                Err(Error::NoName { text: text.to_owned(), want })
+            Ok(Target::Run(id) | Target::Session(id)) => Ok(id),
+            Ok(Target::Path(_)) | Err(Error::NoFile { .. } | Error::NotRegular { .. }) => {
+                Err(Error::InvalidName { text: text.to_owned(), want })
             }
             Err(error) => Err(error),
         }
@@ -115,7 +115,7 @@ impl Library {
     /// # Errors
     /// When it names none of them, or several.
     pub fn resolve_thread(&self, text: &str, among: &[ThreadId]) -> Result<ThreadId, Error> {
-        let want = Want::Thread;
+        let want = TargetKind::Thread;
         let index = IdIndex::new(among.iter().map(|thread| (thread.to_string(), thread.clone())));
         if let [(_, thread)] = index.exact(text)[..] {
             return Ok(thread.clone());
@@ -136,28 +136,28 @@ impl Library {
             }
         }
         // A run of the thread's session names it too.
-        let session = self.resolve(text, Want::Session).ok().and_then(|named| match named {
-            Named::Session(session) => of_session(session),
-            Named::Run(_) | Named::Path(_) => None,
+        let session = self.resolve(text, TargetKind::Session).ok().and_then(|named| match named {
+            Target::Session(session) => of_session(session),
+            Target::Run(_) | Target::Path(_) => None,
         });
         session.cloned().ok_or_else(|| Error::NotFound { text: text.to_owned(), want })
     }
 
     /// Takes a whole id: of a run, of a session that others show, of a connection.
-    fn resolve_id(&self, text: &str, id: RunId, want: Want) -> Result<Named, Error> {
+    fn resolve_id(&self, text: &str, id: RunId, want: TargetKind) -> Result<Target, Error> {
         if self.has(id)? {
-            if want != Want::Session {
-                return Ok(Named::Run(id));
+            if want != TargetKind::Session {
+                return Ok(Target::Run(id));
             }
             // Only this one is read, unless it names another.
             return Ok(match self.head(id)?.and_then(|head| head.session) {
-                None => Named::Session(id),
-                Some(_) => Named::Session(self.relations()?.owner(id)),
+                None => Target::Session(id),
+                Some(_) => Target::Session(self.relations()?.owner(id)),
             });
         }
-        if want == Want::Run && self.was_archived(id)? {
+        if want == TargetKind::Run && self.was_recorded(id)? {
             // Its transcript is gone, and whoever asks for the run is told so.
-            return Ok(Named::Run(id));
+            return Ok(Target::Run(id));
         }
         if !self.relations()?.runs_of(id).is_empty() {
             return self.of_session(text, id, want);
@@ -165,20 +165,20 @@ impl Library {
         match self.on_connection(id)?[..] {
             [] => match self.without_events(text)? {
                 Some(error) => Err(error),
-                None if want == Want::Session => Ok(Named::Session(id)),
-                None => Ok(Named::Run(id)),
+                None if want == TargetKind::Session => Ok(Target::Session(id)),
+                None => Ok(Target::Run(id)),
             },
-            [run] => Ok(if want == Want::Session {
-                Named::Session(self.relations()?.owner(run))
+            [run] => Ok(if want == TargetKind::Session {
+                Target::Session(self.relations()?.owner(run))
             } else {
-                Named::Run(run)
+                Target::Run(run)
             }),
             ref several => Err(self.several_runs(text, want, several)?),
         }
     }
 
     /// Tells whether the archive has made a run.
-    fn was_archived(&self, id: RunId) -> Result<bool, Error> {
+    fn was_recorded(&self, id: RunId) -> Result<bool, Error> {
         let id = id.to_string();
         let made =
             |manifest: &Manifest| manifest.adapted.as_ref().is_some_and(|adapted| adapted.runs.contains(&id));
@@ -206,19 +206,19 @@ impl Library {
         };
         self.store()?;
         let mut sessions = self.sessions()?;
-        sessions.sort_by_cached_key(|look| (Reverse(look.last_instant()), look.session.id));
+        sessions.sort_by_cached_key(|overview| (Reverse(overview.last_instant()), overview.session.id));
         match sessions.get(back) {
-            Some(look) => Ok(Some(look.session.id)),
-            None => Err(Error::NotSoMany { text: text.to_owned(), sessions: sessions.len() }),
+            Some(overview) => Ok(Some(overview.session.id)),
+            None => Err(Error::LastOutOfRange { text: text.to_owned(), sessions: sessions.len() }),
         }
     }
 
     /// Finds what begins or ends with a text.
-    fn resolve_part(&self, text: &str, want: Want) -> Result<Named, Error> {
+    fn resolve_part(&self, text: &str, want: TargetKind) -> Result<Target, Error> {
         let not_found = || Error::NotFound { text: text.to_owned(), want };
         let is_part = is_part_of_uuid(text);
         if !is_part && ThreadId::parse(text).is_err() {
-            return Err(Error::NoName { text: text.to_owned(), want });
+            return Err(Error::InvalidName { text: text.to_owned(), want });
         }
         if is_part {
             self.store()?;
@@ -233,7 +233,11 @@ impl Library {
             if let Some(error) = self.without_events(text)? {
                 return Err(error);
             }
-            return Err(if is_part { not_found() } else { Error::NoName { text: text.to_owned(), want } });
+            return Err(if is_part {
+                not_found()
+            } else {
+                Error::InvalidName { text: text.to_owned(), want }
+            });
         };
         if found.iter().any(|(_, other)| other != session) {
             let ids = found.iter().map(|(id, session)| (id.clone(), *session)).collect::<Vec<_>>();
@@ -241,27 +245,29 @@ impl Library {
         }
         let runs: Vec<RunId> = found.iter().filter_map(|(id, _)| RunId::parse(id).ok()).collect();
         match (want, &runs[..]) {
-            (Want::Run, [run]) if self.has(*run)? => Ok(Named::Run(*run)),
-            (Want::Run | Want::Session | Want::Thread, _) => self.of_session(text, *session, want),
+            (TargetKind::Run, [run]) if self.has(*run)? => Ok(Target::Run(*run)),
+            (TargetKind::Run | TargetKind::Session | TargetKind::Thread, _) => {
+                self.of_session(text, *session, want)
+            }
         }
     }
 
-    fn of_session(&self, text: &str, session: RunId, want: Want) -> Result<Named, Error> {
-        if want == Want::Session {
-            return Ok(Named::Session(session));
+    fn of_session(&self, text: &str, session: RunId, want: TargetKind) -> Result<Target, Error> {
+        if want == TargetKind::Session {
+            return Ok(Target::Session(session));
         }
         // Where a run is asked for, a session is the run of its own file, whatever else shows it.
         if self.has(session)? {
-            return Ok(Named::Run(session));
+            return Ok(Target::Run(session));
         }
         match self.runs_of(session)?[..] {
-            [run] => Ok(Named::Run(run)),
+            [run] => Ok(Target::Run(run)),
             ref several => Err(self.several_runs(text, want, several)?),
         }
     }
 
     /// Says that a text names several runs.
-    fn several_runs(&self, text: &str, want: Want, runs: &[RunId]) -> Result<Error, Error> {
+    fn several_runs(&self, text: &str, want: TargetKind, runs: &[RunId]) -> Result<Error, Error> {
         let index = IdIndex::new(self.relations()?.ids().map(|(id, _)| (id.to_string(), id)));
         let parts = runs.iter().map(|run| index.shortest(&run.to_string(), run)).collect();
         let ids = runs.iter().map(|run| (run.to_string(), *run)).collect();
@@ -269,7 +275,12 @@ impl Library {
     }
 
     /// Says that a text names several sessions: each of them once, by its own id where that is meant.
-    fn several_sessions(&self, text: &str, want: Want, found: Vec<(String, RunId)>) -> Result<Error, Error> {
+    fn several_sessions(
+        &self,
+        text: &str,
+        want: TargetKind,
+        found: Vec<(String, RunId)>,
+    ) -> Result<Error, Error> {
         let mut ids: Vec<(String, RunId)> = Vec::new();
         for (id, session) in found {
             match ids.iter_mut().find(|(_, known)| *known == session) {
@@ -287,7 +298,7 @@ impl Library {
     pub(crate) fn ambiguous(
         &self,
         text: &str,
-        want: Want,
+        want: TargetKind,
         ids: Vec<(String, RunId)>,
         parts: Vec<ShortestPart>,
     ) -> Error {

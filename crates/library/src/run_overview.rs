@@ -10,7 +10,7 @@ use crate::{Error, RunHead};
 
 /// What a quick look at a run shows. What lies between its ends, only `verify` reads.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RunLook {
+pub struct RunOverview {
     /// What its first event says.
     pub head: RunHead,
     /// How it stands, in a word: `recording`, `empty`, `completed`, `failed`, `open`, `damaged` or `unreadable`.
@@ -23,11 +23,11 @@ pub struct RunLook {
     pub damage: Option<String>,
 }
 
-impl RunLook {
+impl RunOverview {
     /// Looks at a run of a store; `None` when the store does not have it any more.
     pub(crate) fn read(store: &Store, run: RunId) -> Result<Option<Self>, Error> {
         let is_held = store.is_held(run)?;
-        let ends = match look(store, run) {
+        let ends = match seals_and_ends(store, run) {
             Ok((seals, ends)) => flaw(run, &seals, &ends).map_or(Ok(ends), |flaw| Err(("damaged", flaw))),
             Err(JournalError::NoSuchRun { .. }) => return Ok(None),
             Err(
@@ -90,7 +90,7 @@ fn without_state(summary: &RunSummary) -> Extra {
 }
 
 /// Reads the seals, none of which reaches beyond the file, and both ends of the file.
-fn look(store: &Store, run: RunId) -> Result<(Vec<Seal>, Ends), JournalError> {
+fn seals_and_ends(store: &Store, run: RunId) -> Result<(Vec<Seal>, Ends), JournalError> {
     let seals = fitting_seals(store, run)?;
     Ok((seals, run_ends(store, run)?))
 }
@@ -131,7 +131,7 @@ pub fn fitting_seals(store: &Store, run: RunId) -> Result<Vec<Seal>, JournalErro
 }
 
 /// Says so when a run is shorter than its seals: what is there is shown all the same.
-pub fn warn_of_broken_seals(store: &Store, run: RunId) {
+pub fn warn_about_broken_seals(store: &Store, run: RunId) {
     if let Err(error) = fitting_seals(store, run) {
         let why = with_causes(&error);
         tracing::warn!("{}; `steno verify {run}` checks all of it", visible(&why, Lines::Escape));

@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 
 use steno_model::{RunId, Timestamp};
 
-use crate::run_overview::RunLook;
-use crate::{RunHead, Session};
+use crate::run_overview::RunOverview;
+use crate::{RunHead, SessionRuns};
 
 /// What a list says of a session, from a quick look at each of its runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SessionLook {
+pub struct SessionOverview {
     /// Its runs.
-    pub session: Session,
+    pub session: SessionRuns,
     /// How it stands: `recording` if one of its runs is, else as its own file stands, else as the run with the latest event.
     pub state: &'static str,
     /// Whose agent it was.
@@ -46,44 +46,49 @@ pub struct RunsSize {
 }
 
 impl RunsSize {
-    fn of(runs: &[RunId], looks: &BTreeMap<RunId, RunLook>) -> Self {
+    fn of(runs: &[RunId], overviews: &BTreeMap<RunId, RunOverview>) -> Self {
         let mut size = Self { runs: runs.len() as u64, ..Self::default() };
-        for look in runs.iter().filter_map(|run| looks.get(run)) {
-            size.events += look.summary.as_ref().map_or(0, |summary| summary.events);
-            size.bytes += look.bytes;
+        for overview in runs.iter().filter_map(|run| overviews.get(run)) {
+            size.events += overview.summary.as_ref().map_or(0, |summary| summary.events);
+            size.bytes += overview.bytes;
         }
         size
     }
 }
 
-impl SessionLook {
+impl SessionOverview {
     /// Puts together what was seen of its runs.
     #[must_use]
-    pub fn of(session: Session, looks: &BTreeMap<RunId, RunLook>) -> Self {
-        let all: Vec<&RunLook> =
-            session.runs.iter().chain(&session.below).filter_map(|run| looks.get(run)).collect();
-        let shown: Vec<&RunLook> = session.runs.iter().filter_map(|run| looks.get(run)).collect();
+    pub fn of(session: SessionRuns, overviews: &BTreeMap<RunId, RunOverview>) -> Self {
+        let all: Vec<&RunOverview> =
+            session.runs.iter().chain(&session.below).filter_map(|run| overviews.get(run)).collect();
+        let shown: Vec<&RunOverview> = session.runs.iter().filter_map(|run| overviews.get(run)).collect();
         let shown = if shown.is_empty() { &all } else { &shown };
-        let own = looks.get(&session.id);
+        let own = overviews.get(&session.id);
         let first = own.filter(|own| own.summary.is_some()).or_else(|| earliest(shown));
-        let judged = own.or_else(|| shown.iter().copied().max_by_key(|look| (look.last(), look.head.run)));
-        let is_recording = all.iter().any(|look| look.state == "recording");
+        let judged =
+            own.or_else(|| shown.iter().copied().max_by_key(|overview| (overview.last(), overview.head.run)));
+        let is_recording = all.iter().any(|overview| overview.state == "recording");
         let head = |part: fn(&RunHead) -> Option<String>| {
-            first.into_iter().chain(all.iter().copied()).find_map(|look| part(&look.head))
+            first.into_iter().chain(all.iter().copied()).find_map(|overview| part(&overview.head))
         };
-        let summary = first.and_then(|look| look.summary.as_ref());
-        let last = all.iter().copied().max_by_key(|look| look.last()).and_then(|look| look.summary.as_ref());
+        let summary = first.and_then(|overview| overview.summary.as_ref());
+        let last = all
+            .iter()
+            .copied()
+            .max_by_key(|overview| overview.last())
+            .and_then(|overview| overview.summary.as_ref());
         Self {
-            state: if is_recording { "recording" } else { judged.map_or("empty", |look| look.state) },
+            state: if is_recording { "recording" } else { judged.map_or("empty", |overview| overview.state) },
             provider: head(|head| head.provider.clone()),
             project: head(|head| head.project.clone()),
             name: summary.and_then(|summary| Some(summary.name.as_ref()?.to_text().into_owned())),
             kind: summary.and_then(|summary| Some(summary.kind.as_ref()?.to_text().into_owned())),
             started: summary.and_then(|summary| summary.started_at.clone()),
-            ended: judged.and_then(|look| look.summary.as_ref()?.ended_at.clone()),
+            ended: judged.and_then(|overview| overview.summary.as_ref()?.ended_at.clone()),
             last: last.and_then(|summary| summary.last_at.clone()),
-            size: RunsSize::of(&session.runs, looks),
-            size_below: RunsSize::of(&session.below, looks),
+            size: RunsSize::of(&session.runs, overviews),
+            size_below: RunsSize::of(&session.below, overviews),
             session,
         }
     }
@@ -107,9 +112,9 @@ impl SessionLook {
     }
 }
 
-fn earliest<'a>(looks: &[&'a RunLook]) -> Option<&'a RunLook> {
-    let dated = looks.iter().copied().filter(|look| look.summary.is_some());
-    dated.min_by_key(|look| (look.started().is_none(), look.started(), look.head.run))
+fn earliest<'a>(overviews: &[&'a RunOverview]) -> Option<&'a RunOverview> {
+    let dated = overviews.iter().copied().filter(|overview| overview.summary.is_some());
+    dated.min_by_key(|overview| (overview.started().is_none(), overview.started(), overview.head.run))
 }
 
 #[cfg(test)]
@@ -125,7 +130,7 @@ mod tests {
     }
 
     /// A run of one event, at a minute of an hour.
-    fn look(run: u32, minute: u32, is_held: bool) -> RunLook {
+    fn overview(run: u32, minute: u32, is_held: bool) -> RunOverview {
         let line = format!(
             r#"{{"seq":1,"run_id":"{}","type":"run.started","path":"","iteration":0,"timestamp":"2026-06-08T08:{minute:02}:00Z","payload":null}}"#,
             id(run)
@@ -134,18 +139,22 @@ mod tests {
         event.payload = RawJson::parse(&format!(r#"{{"name":"n{run}","cwd":"/w/{run}"}}"#)).unwrap();
         let summary = RunSummary::from_ends(&event, &event);
         let state = state_name(Some(&summary), is_held);
-        RunLook { head: RunHead::of(&event), state, bytes: 10, summary: Some(summary), damage: None }
+        RunOverview { head: RunHead::of(&event), state, bytes: 10, summary: Some(summary), damage: None }
     }
 
-    fn session(runs: &[u32], below: &[u32], looks: &[RunLook]) -> SessionLook {
+    fn session(runs: &[u32], below: &[u32], overviews: &[RunOverview]) -> SessionOverview {
         let ids = |numbers: &[u32]| numbers.iter().map(|number| id(*number)).collect();
-        let session = Session { id: id(1), runs: ids(runs), below: ids(below) };
-        SessionLook::of(session, &looks.iter().map(|look| (look.head.run, look.clone())).collect())
+        let session = SessionRuns { id: id(1), runs: ids(runs), below: ids(below) };
+        SessionOverview::of(
+            session,
+            &overviews.iter().map(|overview| (overview.head.run, overview.clone())).collect(),
+        )
     }
 
     #[test]
     fn its_own_file_says_what_it_is_and_all_runs_how_long_it_lasted() {
-        let seen = session(&[1, 2], &[3], &[look(1, 20, false), look(2, 10, false), look(3, 50, false)]);
+        let seen =
+            session(&[1, 2], &[3], &[overview(1, 20, false), overview(2, 10, false), overview(3, 50, false)]);
         assert_eq!((seen.name.as_deref(), seen.project.as_deref()), (Some("n1"), Some("/w/1")));
         let time = |time: &Option<Timestamp>| time.as_ref().map(ToString::to_string);
         assert_eq!(time(&seen.started).as_deref(), Some("2026-06-08T08:20:00Z"));
@@ -156,12 +165,12 @@ mod tests {
 
     #[test]
     fn without_its_own_file_the_first_of_its_runs_says_it() {
-        let seen = session(&[3, 2], &[], &[look(2, 10, false), look(3, 50, false)]);
+        let seen = session(&[3, 2], &[], &[overview(2, 10, false), overview(3, 50, false)]);
         assert_eq!((seen.name.as_deref(), seen.project.as_deref()), (Some("n2"), Some("/w/2")));
     }
 
     #[test]
     fn it_is_recording_while_one_of_its_runs_is() {
-        assert_eq!(session(&[1], &[3], &[look(1, 1, false), look(3, 2, true)]).state, "recording");
+        assert_eq!(session(&[1], &[3], &[overview(1, 1, false), overview(3, 2, true)]).state, "recording");
     }
 }

@@ -8,7 +8,7 @@ use crate::RunHead;
 
 /// A session that stands below no other, with all its runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Session {
+pub struct SessionRuns {
     /// The agent's own id, also where only another channel's run is stored.
     pub id: RunId,
     /// The runs that show it: the agent's own file first, then copies, streams and connections in the order of their ids.
@@ -89,7 +89,7 @@ impl Relations {
 
     /// Returns the sessions that stand below no other, in the order of their ids.
     #[must_use]
-    pub fn sessions(&self) -> Vec<Session> {
+    pub fn sessions(&self) -> Vec<SessionRuns> {
         let mut groups = BTreeMap::<RunId, BTreeSet<RunId>>::new();
         for (run, root) in &self.roots {
             groups.entry(*root).or_default().insert(*run);
@@ -97,7 +97,7 @@ impl Relations {
         let session = |(id, mut below): (RunId, BTreeSet<RunId>)| {
             let mut runs = self.runs_of(id);
             runs.retain(|run| below.remove(run));
-            Session { id, runs, below: below.into_iter().collect() }
+            SessionRuns { id, runs, below: below.into_iter().collect() }
         };
         groups.into_iter().map(session).collect()
     }
@@ -148,9 +148,9 @@ mod tests {
     #[track_caller]
     fn check(runs: &[(u32, u32, u32)], want: &[(u32, &[u32], &[u32])]) {
         let ids = |numbers: &[u32]| numbers.iter().map(|number| id(*number)).collect();
-        let want: Vec<Session> = want
+        let want: Vec<SessionRuns> = want
             .iter()
-            .map(|(of, runs, below)| Session { id: id(*of), runs: ids(runs), below: ids(below) })
+            .map(|(of, runs, below)| SessionRuns { id: id(*of), runs: ids(runs), below: ids(below) })
             .collect();
         let heads: Vec<RunHead> = runs.iter().copied().map(head).collect();
         assert_eq!(Relations::of(&heads).sessions(), want, "{runs:?}");

@@ -8,11 +8,11 @@ use steno_model::{RunId, ThreadId};
 use steno_vault::{Manifest, Role, SourceId};
 use uuid::Uuid;
 
-use crate::{Error, Library, Named, Want};
+use crate::{Error, Library, Target, TargetKind};
 
 /// What a text names of the archive.
 #[derive(Clone, Debug)]
-pub enum Archived {
+pub enum SourceTarget {
     /// The files of a session.
     Files(Vec<Manifest>),
     /// A run that was not made from a file, or whose file is gone.
@@ -36,32 +36,32 @@ impl Library {
     ///
     /// # Errors
     /// When it names nothing, or several.
-    pub fn archived(&self, text: &str) -> Result<Archived, Error> {
-        let session = match self.resolve(text, Want::Session) {
-            Ok(Named::Session(session) | Named::Run(session)) => session,
-            Ok(Named::Path(_)) => return self.archived_at(text),
+    pub fn resolve_sources(&self, text: &str) -> Result<SourceTarget, Error> {
+        let session = match self.resolve(text, TargetKind::Session) {
+            Ok(Target::Session(session) | Target::Run(session)) => session,
+            Ok(Target::Path(_)) => return self.sources_at(text),
             Err(error @ (Error::NoFile { .. } | Error::NotRegular { .. })) => {
-                return self.archived_at(text).map_err(|_| error);
+                return self.sources_at(text).map_err(|_| error);
             }
             Err(Error::WithoutEvents { session }) => {
-                return self.archived_at(&session);
+                return self.sources_at(&session);
             }
             Err(error) => return Err(error),
         };
         self.check_alone(text, session)?;
         let files = self.files_of(session)?;
         if !files.is_empty() {
-            return Ok(Archived::Files(files));
+            return Ok(SourceTarget::Files(files));
         }
         if self.has(session)? {
-            return Ok(Archived::Run(session));
+            return Ok(SourceTarget::Run(session));
         }
         let thread = self.thread_of(text, session)?;
-        thread.map(Archived::Thread).ok_or(steno_journal::Error::NoSuchRun { run: session }.into())
+        thread.map(SourceTarget::Thread).ok_or(steno_journal::Error::NoSuchRun { run: session }.into())
     }
 
     /// Returns the files of the session that a file at a path is of, or that its agent calls so.
-    fn archived_at(&self, text: &str) -> Result<Archived, Error> {
+    fn sources_at(&self, text: &str) -> Result<SourceTarget, Error> {
         let manifests = self.manifests()?;
         let path = std::path::absolute(text).ok();
         let is_at = |manifest: &&Manifest| {
@@ -69,15 +69,15 @@ impl Library {
         };
         let at: Vec<&Manifest> = manifests.iter().filter(is_at).collect();
         if at.is_empty() {
-            return Err(Error::NoName { text: text.to_owned(), want: Want::Session });
+            return Err(Error::InvalidName { text: text.to_owned(), want: TargetKind::Session });
         }
-        let keys: BTreeSet<Key> = at.iter().filter_map(|manifest| Key::of(manifest)).collect();
+        let keys: BTreeSet<SessionKey> = at.iter().filter_map(|manifest| SessionKey::of(manifest)).collect();
         let ids: BTreeSet<SourceId> = at.iter().map(|manifest| manifest.id).collect();
         let belongs = |manifest: &&Manifest| {
             ids.contains(&manifest.id)
-                || Key::of(manifest).is_some_and(|key| keys.iter().any(|own| own.has(&key)))
+                || SessionKey::of(manifest).is_some_and(|key| keys.iter().any(|own| own.has(&key)))
         };
-        Ok(Archived::Files(manifests.iter().filter(belongs).cloned().collect()))
+        Ok(SourceTarget::Files(manifests.iter().filter(belongs).cloned().collect()))
     }
 
     /// Returns the files of a session, its own first: those of all its runs, but for what shows other sessions too.
@@ -122,10 +122,11 @@ impl Library {
         let manifests = self.manifests()?;
         let own: BTreeSet<SourceId> = made_from.iter().map(|manifest| manifest.id).collect();
         let is_own = |manifest: &&Manifest| own.contains(&manifest.id);
-        let keys: BTreeSet<Key> = manifests.iter().filter(is_own).filter_map(Key::of).collect();
+        let keys: BTreeSet<SessionKey> = manifests.iter().filter(is_own).filter_map(SessionKey::of).collect();
         let first = runs.first().and_then(|(_, source)| *source);
         let belongs = |manifest: &&Manifest| {
-            is_own(manifest) || Key::of(manifest).is_some_and(|key| keys.iter().any(|own| own.has(&key)))
+            is_own(manifest)
+                || SessionKey::of(manifest).is_some_and(|key| keys.iter().any(|own| own.has(&key)))
         };
         let mut found: Vec<Manifest> = manifests.iter().filter(belongs).cloned().collect();
         found.sort_by_key(|manifest| (Some(manifest.id) != first, manifest.info.path.0.clone()));
@@ -216,13 +217,13 @@ pub(crate) fn session_id(manifest: &Manifest) -> Option<&str> {
 
 /// What files of one session share.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Key {
+struct SessionKey {
     provider: Option<String>,
     home: Option<PathBuf>,
     session: String,
 }
 
-impl Key {
+impl SessionKey {
     fn of(manifest: &Manifest) -> Option<Self> {
         let info = &manifest.info;
         let home = info.home.as_ref().map(|home| home.0.clone());

@@ -13,7 +13,7 @@ const LAST_LINE_BYTES_MAX: u64 = 1024 * 1024;
 
 /// How many runs were read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct RunsRead {
+pub struct RunCounts {
     /// All of them.
     pub total: u64,
     /// Those that could not be read to their end.
@@ -28,9 +28,13 @@ impl Library {
     ///
     /// # Errors
     /// When the store cannot list its runs.
-    pub fn usage(&self, builder: &mut UsageBuilder, is_wanted: &dyn Fn() -> bool) -> Result<RunsRead, Error> {
+    pub fn usage(
+        &self,
+        builder: &mut UsageBuilder,
+        is_wanted: &dyn Fn() -> bool,
+    ) -> Result<RunCounts, Error> {
         let store = self.store()?;
-        let mut read = RunsRead::default();
+        let mut read = RunCounts::default();
         for run in store.runs()? {
             if !is_wanted() {
                 break;

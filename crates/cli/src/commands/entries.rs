@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use steno_adapters::{SeenEntry, Sink};
 use steno_journal::Error as JournalError;
 use steno_library::{
-    AgentFile, Error as LibraryError, FileError, Files, Library, Named, Reading, SessionSource, Tally, Want,
-    warn_of_the_rest,
+    AgentFile, Error as LibraryError, FileError, FileReport, Files, Library, SessionSource, Tally, Target,
+    TargetKind, warn_about_unread,
 };
 use steno_model::{Draft, EventType, RunId};
 use steno_recorder::entries::{
@@ -65,10 +65,10 @@ fn paths_and_sessions(
             paths.push(path.to_owned());
             continue;
         }
-        match library.resolve(&text.to_string_lossy(), Want::Session) {
-            Ok(Named::Session(session) | Named::Run(session)) => found.push(session),
-            Ok(Named::Path(path)) => paths.push(path),
-            Err(LibraryError::NoName { .. }) => paths.push(path.to_owned()),
+        match library.resolve(&text.to_string_lossy(), TargetKind::Session) {
+            Ok(Target::Session(session) | Target::Run(session)) => found.push(session),
+            Ok(Target::Path(path)) => paths.push(path),
+            Err(LibraryError::InvalidName { .. }) => paths.push(path.to_owned()),
             Err(error) => return Err(runs::unresolved(error, settings)),
         }
     }
@@ -107,14 +107,14 @@ impl EntryWriter {
         let tally = Files::find(paths).each(|file| {
             let read = self.during(|| self.file(file))?;
             if let Some(read) = &read {
-                warn_of_the_rest(read);
+                warn_about_unread(read);
             }
             Ok(read)
         });
         Ok(tally?)
     }
 
-    fn file(&self, file: AgentFile) -> Result<Option<Reading>, FileError> {
+    fn file(&self, file: AgentFile) -> Result<Option<FileReport>, FileError> {
         if file.surface().is_none() {
             return Ok(None);
         }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use steno_journal::{Error as JournalError, Follower, Store};
-use steno_library::warn_of_broken_seals;
+use steno_library::warn_about_broken_seals;
 use steno_model::{RunId, Seq};
 
 use super::event_lines;
@@ -27,7 +27,7 @@ pub fn run(args: &FollowArgs, settings: &Settings, output: &mut Output) -> Outco
     })?;
     let from = Seq::new(args.from).ok_or_else(|| Failure::usage("events are numbered from 1"))?;
     let (store, mut follower) = open(run, from, args, settings)?;
-    warn_of_broken_seals(&store, run);
+    warn_about_broken_seals(&store, run);
     loop {
         while let Some(recorded) = follower.read_next()? {
             event_lines::print(&recorded, args.form, output);

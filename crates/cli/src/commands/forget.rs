@@ -23,7 +23,7 @@ use crate::runs;
 use crate::settings::Settings;
 
 /// Says what stays, and what takes it.
-fn warn_of_the_rest(plan: &Plan) {
+fn warn_about_unread(plan: &Plan) {
     for thread in &plan.spines.staying {
         warn(&format!(
             "the spine of `{thread}` has records of what goes, and of other connections: it stays"
@@ -52,7 +52,7 @@ pub fn run(args: &ForgetArgs, settings: &Settings, output: &mut Output) -> Outco
         plan => plan?,
     };
     if plan.is_empty() {
-        warn_of_the_rest(&plan);
+        warn_about_unread(&plan);
         return Err(Failure::nothing("no session in the archive matches"));
     }
     show(&plan, &store, &vault, args, output)?;
@@ -149,7 +149,7 @@ fn show(
     if !args.json {
         output.line(&format!("{:>8}  in all: {}", size(total), words(plan)));
     }
-    warn_of_the_rest(plan);
+    warn_about_unread(plan);
     Ok(())
 }
 

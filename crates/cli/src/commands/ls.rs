@@ -1,7 +1,7 @@
 //! `steno ls`: lists the sessions of the store, or its runs, after a quick look at each.
 
 use anstyle::{AnsiColor, Style};
-use steno_library::{IdIndex, Library, RunLook, SessionLook};
+use steno_library::{IdIndex, Library, RunOverview, SessionOverview};
 use steno_model::RunId;
 use steno_model::json::{JsonString, RawJson};
 use steno_views::{Lines, count, cut, visible};
@@ -27,7 +27,7 @@ const TITLE_CHARS_MAX: usize = 100;
 
 pub fn run(args: &LsArgs, settings: &Settings, output: &mut Output) -> Outcome {
     let library = runs::need_library(settings)?;
-    let looks = library.looks()?;
+    let looks = library.overviews()?;
     for look in looks.values() {
         if let Some(why) = &look.damage {
             let run = look.head.run;
@@ -69,9 +69,9 @@ fn list_sessions(library: &Library, args: &LsArgs, output: &mut Output) -> Resul
 }
 
 fn list_runs(library: &Library, args: &LsArgs, output: &mut Output) -> Result<(), Failure> {
-    let looks = library.looks()?;
+    let looks = library.overviews()?;
     let index = IdIndex::new(looks.keys().map(|run| (run.to_string(), *run)));
-    let mut rows: Vec<&RunLook> = looks.values().collect();
+    let mut rows: Vec<&RunOverview> = looks.values().collect();
     // Newest first; times are only a help for eyes here, never an order of events.
     rows.sort_by_cached_key(|look| std::cmp::Reverse(look.started()));
     for look in rows {
@@ -106,7 +106,7 @@ fn notice_sessions_without_events(library: &Library) {
     ));
 }
 
-fn session_json(look: &SessionLook, title: Option<&str>) -> RawJson {
+fn session_json(look: &SessionOverview, title: Option<&str>) -> RawJson {
     RawJson::object(|object| {
         let mut text = |name: &'static str, text: Option<&str>| {
             let json = text.map_or_else(RawJson::null, |text| JsonString::from(text).to_json());
@@ -137,7 +137,7 @@ fn session_json(look: &SessionLook, title: Option<&str>) -> RawJson {
 }
 
 fn session_line(
-    look: &SessionLook,
+    look: &SessionOverview,
     title: Option<&str>,
     index: &IdIndex<RunId>,
     width: Option<usize>,
@@ -160,7 +160,7 @@ fn session_line(
 }
 
 /// Says what a session is: whose, where, how many runs, and what was asked for.
-fn session_words(look: &SessionLook, title: Option<&str>) -> String {
+fn session_words(look: &SessionOverview, title: Option<&str>) -> String {
     let agent = look.name.as_deref().or(look.provider.as_deref()).unwrap_or_default().to_owned();
     let runs = match (look.size.runs, look.size_below.runs) {
         (0 | 1, 0) => String::new(),
@@ -172,7 +172,7 @@ fn session_words(look: &SessionLook, title: Option<&str>) -> String {
     words.into_iter().filter(|word| !word.is_empty()).collect::<Vec<_>>().join("  ")
 }
 
-fn run_line(look: &RunLook, index: &IdIndex<RunId>, width: Option<usize>) -> String {
+fn run_line(look: &RunOverview, index: &IdIndex<RunId>, width: Option<usize>) -> String {
     let run = look.head.run;
     let mut line = format!(
         "{}  {}",
@@ -224,7 +224,7 @@ fn state(state: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use steno_library::Session;
+    use steno_library::SessionRuns;
     use steno_model::Timestamp;
 
     use super::*;
@@ -232,10 +232,10 @@ mod tests {
     #[track_caller]
     fn check(title_chars: usize, width: Option<usize>, want_chars: usize) {
         let run = RunId::parse("550e8400-e29b-41d4-a716-446655440000").unwrap();
-        let session = Session { id: run, runs: vec![run], below: Vec::new() };
-        let look = SessionLook {
+        let session = SessionRuns { id: run, runs: vec![run], below: Vec::new() };
+        let look = SessionOverview {
             started: Timestamp::parse("2026-06-08T08:14:42.123Z").ok(),
-            ..SessionLook::of(session, &std::collections::BTreeMap::new())
+            ..SessionOverview::of(session, &std::collections::BTreeMap::new())
         };
         let index = IdIndex::new([(run.to_string(), run)]);
         let row = session_line(&look, Some(&"ä".repeat(title_chars)), &index, width);

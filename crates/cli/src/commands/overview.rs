@@ -1,6 +1,6 @@
 //! `steno` without a command: how things stand, in a few lines, and what to try next.
 
-use steno_library::SessionLook;
+use steno_library::SessionOverview;
 use steno_views::{Lines, count, cut, visible};
 
 use super::doctor::{Examination, Severity, examine};
@@ -108,7 +108,7 @@ fn summary(settings: &Settings) -> Result<Option<StoreSummary>, Failure> {
     Ok(Some(StoreSummary { sessions: sessions.len(), bytes, last }))
 }
 
-fn words(look: &SessionLook, title: &str) -> String {
+fn words(look: &SessionOverview, title: &str) -> String {
     let words = [
         minute(look.last.as_ref()),
         look.provider.clone().unwrap_or_default(),

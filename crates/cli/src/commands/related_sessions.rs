@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use steno_library::{Error as LibraryError, IdIndex, Library, Tally, Want};
+use steno_library::{Error as LibraryError, IdIndex, Library, Tally, TargetKind};
 use steno_model::RunId;
 use steno_session::{Content, Session};
 use steno_views::tree::{Joined, RunTree, join, join_all};
@@ -28,7 +28,7 @@ impl RelatedSessions {
     /// Reads what an argument names.
     pub fn read(text: &str, settings: &Settings) -> Result<Self, Failure> {
         let library = runs::open_library(settings)?;
-        let named = runs::resolve(text, Want::Session, &library, settings)?;
+        let named = runs::resolve(text, TargetKind::Session, &library, settings)?;
         let families = library.open(&named, Content::Whole)?.until(Output::is_abandoned);
         let (is_of_agents, is_one) = (families.is_of_files(), families.len() == 1);
         let (mut sessions, mut roots, mut tally) = (BTreeMap::new(), Vec::new(), Tally::default());

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use serde_json::json;
-use steno_library::{Archived, Library, Named, Want, connection_of};
+use steno_library::{Library, SourceTarget, Target, TargetKind, connection_of};
 use steno_vault::{Manifest, RestoreError, RestoreTarget, Sighting, Vault};
 use steno_views::{Lines, count, visible, with_causes};
 
@@ -66,7 +66,7 @@ pub fn run(args: &RestoreArgs, settings: &Settings, output: &mut Output) -> Outc
 
 /// Returns the files that a session without files of its agent was recorded in: those of connections.
 fn recorded_files(text: &str, library: &Library) -> Result<Vec<Manifest>, Failure> {
-    let Named::Session(session) = library.resolve(text, Want::Session)? else { return Ok(Vec::new()) };
+    let Target::Session(session) = library.resolve(text, TargetKind::Session)? else { return Ok(Vec::new()) };
     let mut files: Vec<Manifest> = Vec::new();
     for run in library.runs_of(session)? {
         let of_run = library.sources_of(run)?;
@@ -79,10 +79,10 @@ fn recorded_files(text: &str, library: &Library) -> Result<Vec<Manifest>, Failur
 
 /// Finds the files of what an argument names.
 fn files_of(text: &str, library: &Library) -> Result<Vec<Manifest>, Failure> {
-    let what = match library.archived(text)? {
-        Archived::Files(manifests) => return Ok(manifests),
-        Archived::Run(run) => format!("run {run}"),
-        Archived::Thread(thread) => format!("what the store has of thread {thread}"),
+    let what = match library.resolve_sources(text)? {
+        SourceTarget::Files(manifests) => return Ok(manifests),
+        SourceTarget::Run(run) => format!("run {run}"),
+        SourceTarget::Thread(thread) => format!("what the store has of thread {thread}"),
     };
     let recorded = recorded_files(text, library)?;
     if !recorded.is_empty() {

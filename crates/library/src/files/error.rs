@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use steno_adapters::{NoSession, Surface};
 use steno_disk::NotRegular;
 
-use super::what_is;
+use super::surface_name;
 
 /// Why a file cannot be read.
 #[derive(Debug, thiserror::Error)]
@@ -36,7 +36,7 @@ pub enum FileError {
         what: NoSession,
     },
     /// It is of an agent, and no adapter reads it yet.
-    #[error("`{}` is {}, which is not read yet", path.display(), what_is(*surface))]
+    #[error("`{}` is {}, which is not read yet", path.display(), surface_name(*surface))]
     NotReadYet {
         /// The file.
         path: PathBuf,

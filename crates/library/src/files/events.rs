@@ -8,7 +8,7 @@ use steno_adapters::{Sink, Surface};
 use steno_model::{Draft, ExchangeEvent, RunId, Seq, Timestamp};
 use steno_views::{Lines, count, visible};
 
-use super::{FileError, Files, Reading, Tally};
+use super::{FileError, FileReport, Files, Tally};
 
 /// The file that an event is from.
 pub struct Origin {
@@ -37,14 +37,14 @@ impl Numbering {
 
 /// Numbers the drafts of a file run by run, and hands each event on. A run lives in one file: in a copy of it the
 /// numbers begin again.
-struct Numbered<'a, F> {
+struct NumberingSink<'a, F> {
     origin: Origin,
     numbering: Numbering,
     each: &'a mut F,
     flow: ControlFlow<()>,
 }
 
-impl<F: FnMut(&Origin, ExchangeEvent) -> ControlFlow<()>> Sink for Numbered<'_, F> {
+impl<F: FnMut(&Origin, ExchangeEvent) -> ControlFlow<()>> Sink for NumberingSink<'_, F> {
     fn draft(&mut self, run: RunId, draft: Draft) {
         if self.flow.is_break() {
             return;
@@ -70,17 +70,17 @@ pub fn read_events(
         number += 1;
         let origin = Origin { number, path: file.path().to_owned(), surface };
         let flow = ControlFlow::Continue(());
-        let mut numbered = Numbered { origin, numbering: Numbering::default(), each: &mut each, flow };
+        let mut numbered = NumberingSink { origin, numbering: Numbering::default(), each: &mut each, flow };
         let read = file.read(&mut numbered, |numbered| numbered.flow.is_break() || is_abandoned())?;
         if let Some(read) = &read {
-            warn_of_the_rest(read);
+            warn_about_unread(read);
         }
         Ok(read)
     })
 }
 
 /// Says how much of a file was not understood.
-pub fn warn_of_the_rest(read: &Reading) {
+pub fn warn_about_unread(read: &FileReport) {
     let completeness = &read.completeness;
     let file = read.path.display().to_string();
     let file = visible(&file, Lines::Escape);

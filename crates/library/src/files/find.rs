@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 use steno_views::{Lines, visible};
 
-use super::unrecognized::check_ours;
-use super::{AgentFile, FileError, Reading};
+use super::unrecognized::check_transcript;
+use super::{AgentFile, FileError, FileReport};
 
 /// How deep below a given directory files are looked for.
 const DEPTH_MAX: usize = 32;
@@ -126,7 +126,7 @@ impl Files {
         let opened = AgentFile::open(path)?;
         let Some(sniffed) = opened.sniffed() else {
             // A damaged transcript is to be told as one.
-            return check_ours(path).map(|()| None);
+            return check_transcript(path).map(|()| None);
         };
         if opened.surface().is_none() {
             return Err(FileError::NotReadYet { path: path.to_owned(), surface: sniffed.surface });
@@ -178,7 +178,7 @@ impl Files {
     /// What is wrong with the only one.
     pub fn each(
         self,
-        mut read: impl FnMut(AgentFile) -> Result<Option<Reading>, FileError>,
+        mut read: impl FnMut(AgentFile) -> Result<Option<FileReport>, FileError>,
     ) -> Result<Tally, FileError> {
         let opened = self.opened.into_iter().map(Ok);
         let total = (opened.len() + self.waiting.len() + self.failures.len()) as u64;
@@ -197,7 +197,7 @@ impl Files {
                     tally.unreadable += reading.completeness.unreadable;
                     tally.unknown += reading.completeness.unknown.values().sum::<u64>();
                     if reading.is_cut {
-                        warn_of_cut(&reading.path);
+                        warn_about_cut(&reading.path);
                     }
                     if reading.is_enough {
                         tally.is_enough = true;
@@ -236,7 +236,7 @@ impl Files {
     }
 }
 
-fn warn_of_cut(path: &Path) {
+fn warn_about_cut(path: &Path) {
     let path = path.display().to_string();
     let path = visible(&path, Lines::Escape);
     tracing::warn!("`{path}` ends inside of compressed data; what came before is read");

@@ -62,7 +62,7 @@ impl FileGroup {
         let is_of_another = |run| relations.knows(run) && Some(relations.root(run)) != root;
         if let [path] = files.paths() {
             let again = Files::find(std::slice::from_ref(path));
-            let mut folding = Folding::default();
+            let mut folding = RunFold::default();
             let tally = read_events(files, is_abandoned, |_, event| {
                 if !is_of_another(event.run_id) {
                     folding.push(&event, content);
@@ -74,7 +74,7 @@ impl FileGroup {
             }
             files = again;
         }
-        let mut reading = GroupReading::default();
+        let mut reading = GroupReader::default();
         let tally = read_events(files, is_abandoned, |origin, event| {
             if !is_of_another(event.run_id) {
                 reading.push(origin.number, &origin.path, event);
@@ -87,12 +87,12 @@ impl FileGroup {
 
 /// Runs of one file, each folded as it streams by and never held in memory.
 #[derive(Default)]
-struct Folding {
+struct RunFold {
     runs: BTreeMap<RunId, SessionBuilder>,
     heads: Vec<RunHead>,
 }
 
-impl Folding {
+impl RunFold {
     fn push(&mut self, event: &ExchangeEvent, content: Content) {
         let builder = self.runs.entry(event.run_id).or_insert_with(|| {
             self.heads.push(RunHead::of(event));
@@ -119,7 +119,7 @@ impl Folding {
 
 /// Runs of files as they are read.
 #[derive(Default)]
-struct GroupReading {
+struct GroupReader {
     runs: Vec<FileRun>,
     /// Where the runs of the file stand that is being read.
     places: HashMap<RunId, usize>,
@@ -128,7 +128,7 @@ struct GroupReading {
     file: u64,
 }
 
-impl GroupReading {
+impl GroupReader {
     fn push(&mut self, file: u64, path: &Path, mut event: ExchangeEvent) {
         if file != self.file {
             self.end_file();
@@ -201,7 +201,7 @@ fn plain_name(path: &Path) -> OsString {
 fn heads_of(path: &Path) -> Vec<RunHead> {
     let Ok(file) = AgentFile::open(path) else { return Vec::new() };
     let is_connection = file.surface() == Some(Surface::CodexAppServer);
-    let mut heads = Heads::default();
+    let mut heads = HeadSink::default();
     // Whoever reads it says what is wrong with it.
     file.read(&mut heads, |heads| !is_connection && !heads.by_run.is_empty()).ok();
     heads.by_run.into_values().collect()
@@ -209,12 +209,12 @@ fn heads_of(path: &Path) -> Vec<RunHead> {
 
 /// Takes the beginning of each run.
 #[derive(Default)]
-struct Heads {
+struct HeadSink {
     by_run: BTreeMap<RunId, RunHead>,
     numbering: Numbering,
 }
 
-impl Sink for Heads {
+impl Sink for HeadSink {
     fn draft(&mut self, run: RunId, draft: Draft) {
         if !self.by_run.contains_key(&run) {
             self.by_run.insert(run, RunHead::of(&self.numbering.event(run, draft)));

@@ -21,10 +21,10 @@ use bytes::PlainBytes;
 use unrecognized::{is_transcript, sniff_document};
 
 pub use error::FileError;
-pub use events::{Numbering, Origin, read_events, warn_of_the_rest};
+pub use events::{Numbering, Origin, read_events, warn_about_unread};
 pub use find::{Files, Tally};
 pub(crate) use group::FileGroup;
-pub use unrecognized::check_ours;
+pub use unrecognized::check_transcript;
 
 /// How much of a file is read at a time.
 const PIECE_BYTES: usize = 256 * 1024;
@@ -46,7 +46,7 @@ pub struct AgentFile {
 }
 
 /// What reading a file has shown of it.
-pub struct Reading {
+pub struct FileReport {
     /// Where it lies.
     pub path: PathBuf,
     /// Whose it is.
@@ -76,7 +76,7 @@ impl AgentFile {
     /// When it cannot be read, or is an archive.
     pub fn open_as(path: &Path, source: Option<&str>) -> Result<Self, FileError> {
         let failed = |error: io::Error| FileError::of("read", path, error);
-        let file = open_named(path)?;
+        let file = open_file(path)?;
         let modified = file.metadata().map_err(failed)?.modified().ok();
         let modified = modified.and_then(|time| jiff::Timestamp::try_from(time).ok());
         let mut bytes = PlainBytes::of(file);
@@ -126,7 +126,7 @@ impl AgentFile {
         mut self,
         sink: &mut S,
         is_enough: impl Fn(&S) -> bool,
-    ) -> Result<Option<Reading>, FileError> {
+    ) -> Result<Option<FileReport>, FileError> {
         let (Some(sniffed), Some(mut adapter)) = (self.sniffed, self.adapter) else { return Ok(None) };
         let mut piece = self.head;
         let (mut offset, mut enough, unpacked) = (0, false, self.bytes.packing());
@@ -155,14 +155,14 @@ impl AgentFile {
             Some(error) => return Err(FileError::of("read", &self.path, error)),
         };
         let (carries, completeness) = (adapter.carries(), adapter.completeness().clone());
-        Ok(Some(Reading { path: self.path, sniffed, carries, completeness, is_cut, is_enough: enough }))
+        Ok(Some(FileReport { path: self.path, sniffed, carries, completeness, is_cut, is_enough: enough }))
     }
 }
 
 /// Reads a piece of a file as its agent wrote it; nothing where it is not all there.
 #[must_use]
-pub fn read_piece(path: &Path, offset: u64, length: u64) -> Option<Vec<u8>> {
-    let mut bytes = PlainBytes::of(open_named(path).ok()?);
+pub fn read_range(path: &Path, offset: u64, length: u64) -> Option<Vec<u8>> {
+    let mut bytes = PlainBytes::of(open_file(path).ok()?);
     let mut piece = Vec::new();
     let mut before = offset;
     while before > 0 {
@@ -192,7 +192,7 @@ fn source_of(path: &Path, archived_as: Option<&str>) -> Source {
 
 /// Returns what an agent's file is called.
 #[must_use]
-pub fn what_is(surface: Surface) -> &'static str {
+pub fn surface_name(surface: Surface) -> &'static str {
     match surface {
         Surface::ClaudeDisk => "a session file of Claude Code",
         Surface::ClaudeStream => "a stream of Claude Code",
@@ -206,7 +206,7 @@ pub fn what_is(surface: Surface) -> &'static str {
 }
 
 /// Opens a file to read; somebody named it, perhaps by a link.
-fn open_named(path: &Path) -> Result<File, FileError> {
+fn open_file(path: &Path) -> Result<File, FileError> {
     open_regular(path, Links::Followed).map_err(|error| FileError::of("read", path, error))
 }
 

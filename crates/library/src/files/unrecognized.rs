@@ -6,7 +6,7 @@ use std::path::Path;
 use steno_adapters::{Sniffed, Surface, no_session, sniff};
 use steno_model::Envelope;
 
-use super::{FileError, open_named};
+use super::{FileError, open_file};
 
 /// How much of a file is searched for a line of ours.
 const SEARCHED_BYTES_MAX: u64 = 64 * 1024 * 1024;
@@ -44,9 +44,9 @@ pub fn sniff_document(head: &[u8]) -> Option<Sniffed> {
 ///
 /// # Errors
 /// What it is else, or what the system says.
-pub fn check_ours(path: &Path) -> Result<(), FileError> {
+pub fn check_transcript(path: &Path) -> Result<(), FileError> {
     let failed = |error| FileError::of("read", path, error);
-    let mut lines = BufReader::new(open_named(path)?.take(SEARCHED_BYTES_MAX));
+    let mut lines = BufReader::new(open_file(path)?.take(SEARCHED_BYTES_MAX));
     let mut line = Vec::new();
     let mut head = Vec::new();
     loop {
@@ -54,7 +54,7 @@ pub fn check_ours(path: &Path) -> Result<(), FileError> {
         if lines.read_until(b'\n', &mut line).map_err(failed)? == 0 {
             break;
         }
-        if is_of_ours(line.trim_ascii_end()) {
+        if is_transcript_line(line.trim_ascii_end()) {
             return Ok(());
         }
         if let Some(what) = no_session(&line).filter(|_| head.is_empty()) {
@@ -76,7 +76,7 @@ pub fn check_ours(path: &Path) -> Result<(), FileError> {
 }
 
 /// Tells whether a line is an event of ours, or begins as each of them does.
-fn is_of_ours(line: &[u8]) -> bool {
+fn is_transcript_line(line: &[u8]) -> bool {
     let begins = line.starts_with(b"{\"seq\":");
     let names_run = || line.windows(10).take(64).any(|part| part == b",\"run_id\":");
     Envelope::parse(line).is_ok() || (begins && names_run())

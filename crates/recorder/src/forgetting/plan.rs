@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use jiff::Timestamp;
 use steno_journal::Reader;
-use steno_library::{Archived, Error as LibraryError, Library};
+use steno_library::{Error as LibraryError, Library, SourceTarget};
 use steno_model::{BlockContent, EventType, Payload, RunId, ThreadId, Word};
 use steno_vault::{Manifest, NameHash, Reason, Role, SourceId};
 
@@ -39,10 +39,10 @@ impl Wanted {
     /// When it names nothing, or several.
     pub fn session(library: &Library, text: &str) -> Result<Self, LibraryError> {
         let none = Self::of(Vec::new(), Reason::Session);
-        Ok(match library.archived(text)? {
-            Archived::Files(seeds) => Self { seeds, ..none },
-            Archived::Run(run) => Self { run: Some(run), ..none },
-            Archived::Thread(thread) => Self { threads: vec![thread], ..none },
+        Ok(match library.resolve_sources(text)? {
+            SourceTarget::Files(seeds) => Self { seeds, ..none },
+            SourceTarget::Run(run) => Self { run: Some(run), ..none },
+            SourceTarget::Thread(thread) => Self { threads: vec![thread], ..none },
         })
     }
 

@@ -122,10 +122,10 @@ impl From<LibraryError> for Problem {
                 Self::conflict(format!("{error}: {}", ids.join(", ")))
             }
             error @ (LibraryError::NotFound { .. }
-            | LibraryError::NotSoMany { .. }
+            | LibraryError::LastOutOfRange { .. }
             | LibraryError::WithoutEvents { .. }
             | LibraryError::NoStore) => Self::not_found(error.to_string()),
-            error @ (LibraryError::NoName { .. }
+            error @ (LibraryError::InvalidName { .. }
             | LibraryError::NoFile { .. }
             | LibraryError::File(_)
             | LibraryError::NotRegular { .. }) => Self::bad_request(error.to_string()),

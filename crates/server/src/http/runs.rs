@@ -53,7 +53,7 @@ pub(super) async fn list(
         for run in &runs {
             api.check()?;
             // One that is gone since is not there.
-            rows.extend(library.look(*run)?.map(|look| look.row()));
+            rows.extend(library.overview(*run)?.map(|overview| overview.row()));
         }
         let next = runs.last().filter(|_| has_more).map_or("null".to_owned(), |run| format!("\"{run}\""));
         Ok(format!("{{\"runs\":[{}],\"next\":{next}}}", rows.join(",")))
@@ -72,8 +72,8 @@ pub(super) async fn one(
     InPath(RunPath { run }): InPath<RunPath>,
 ) -> Result<Response, Problem> {
     let answer = api.answer(move |api| {
-        let look = api.library().look(run)?;
-        Ok(look.ok_or(JournalError::NoSuchRun { run })?.row())
+        let overview = api.library().overview(run)?;
+        Ok(overview.ok_or(JournalError::NoSuchRun { run })?.row())
     });
     answer.await
 }

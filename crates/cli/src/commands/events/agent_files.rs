@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 
 use steno_adapters::Sink;
-use steno_library::{Files, Origin, Reading, Tally, read_events};
+use steno_library::{FileReport, Files, Origin, Tally, read_events};
 use steno_model::json::{JsonString, ObjectWriter, RawJson};
 use steno_model::{Draft, ExchangeEvent, RunId};
 use steno_views::{Lines, count, visible};
@@ -44,7 +44,7 @@ pub fn show_completeness(files: Files, json: bool, output: &mut Output) -> Resul
     Ok(tally)
 }
 
-fn completeness_json(events: u64, read: &Reading) -> RawJson {
+fn completeness_json(events: u64, read: &FileReport) -> RawJson {
     let surface = read.sniffed.surface;
     let unknown = |object: &mut ObjectWriter<'_>| {
         let types = read.completeness.unknown.iter();
@@ -76,7 +76,7 @@ fn completeness_json(events: u64, read: &Reading) -> RawJson {
     })
 }
 
-fn completeness_line(events: u64, read: &Reading) -> String {
+fn completeness_line(events: u64, read: &FileReport) -> String {
     let (surface, completeness) = (read.sniffed.surface, &read.completeness);
     let version = read.sniffed.version.as_ref().map(|version| format!(" {version}")).unwrap_or_default();
     let unknown: u64 = completeness.unknown.values().sum();

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use steno_exports::atif::{Family, Records, Run};
-use steno_library::{Archived, Families, Library, Named, Want, read_piece};
+use steno_library::{Families, Library, SourceTarget, Target, TargetKind, read_range};
 use steno_model::{Evidence, RunId};
 use steno_recorder::evidence::EvidenceReader;
 use steno_session::Content;
@@ -70,12 +70,12 @@ impl<'a> SessionQueue<'a> {
 }
 
 /// Finds what one argument names: a session or a path, else a session as its agent calls it.
-fn named(text: &str, library: &Library, settings: &Settings) -> Result<Vec<Named>, Failure> {
-    let failure = match runs::resolve(text, Want::Session, library, settings) {
+fn named(text: &str, library: &Library, settings: &Settings) -> Result<Vec<Target>, Failure> {
+    let failure = match runs::resolve(text, TargetKind::Session, library, settings) {
         Ok(named) => return Ok(vec![named]),
         Err(failure) => failure,
     };
-    let Ok(Archived::Files(sources)) = library.archived(text) else { return Err(failure) };
+    let Ok(SourceTarget::Files(sources)) = library.resolve_sources(text) else { return Err(failure) };
     let runs = sources.iter().filter_map(|manifest| manifest.adapted.as_ref()?.runs.first());
     let runs: BTreeSet<RunId> = runs.filter_map(|run| RunId::parse(run).ok()).collect();
     let children = library.relations()?.children();
@@ -83,7 +83,7 @@ fn named(text: &str, library: &Library, settings: &Settings) -> Result<Vec<Named
     if runs.is_empty() {
         return Err(failure);
     }
-    Ok(runs.difference(&below).map(|run| Named::Session(*run)).collect())
+    Ok(runs.difference(&below).map(|run| Target::Session(*run)).collect())
 }
 
 /// The records that events were made from: in the vault, or in agents' files where they lie.
@@ -101,7 +101,7 @@ impl Records for EvidenceRecords {
         // A file that was read where it lies is its own source.
         let path = PathBuf::from(evidence.source.to_text().as_ref());
         if path.is_absolute() {
-            return read_piece(&path, evidence.position.offset, evidence.length);
+            return read_range(&path, evidence.position.offset, evidence.length);
         }
         self.0.as_mut()?.record(evidence)
     }

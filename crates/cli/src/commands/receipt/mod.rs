@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use steno_disk::{NotRegular, read_host_file, read_up_to};
 use steno_journal::Error as JournalError;
-use steno_library::{Library, Named, RunHead, Want, warn_of_broken_seals};
+use steno_library::{Library, RunHead, Target, TargetKind, warn_about_broken_seals};
 use steno_model::records::TurnRecord;
 use steno_model::{RunId, Timestamp};
 use steno_server::receipts::{Against, Directory, Error, Proven, ReadSession, Wanted, verify};
@@ -60,15 +60,15 @@ fn export(args: &ReceiptExportArgs, settings: &Settings, output: &mut Output) ->
 /// Reads the session that an argument names.
 fn read(thread: &str, wanted: Wanted, settings: &Settings) -> Result<ReadSession, Failure> {
     let library = runs::open_library(settings)?;
-    match runs::resolve(thread, Want::Session, &library, settings)? {
-        Named::Session(session) | Named::Run(session) => {
+    match runs::resolve(thread, TargetKind::Session, &library, settings)? {
+        Target::Session(session) | Target::Run(session) => {
             let store = runs::need_store(settings)?;
             for run in library.runs_of(session)? {
-                warn_of_broken_seals(&store, run);
+                warn_about_broken_seals(&store, run);
             }
             ReadSession::of_library(&library, session, wanted).map_err(failure)
         }
-        Named::Path(path) => {
+        Target::Path(path) => {
             ReadSession::of_readers(vec![runs::open_transcript(&path)?], wanted).map_err(failure)
         }
     }
@@ -130,11 +130,11 @@ fn newest_first(library: &Library) -> Result<Vec<RunId>, Failure> {
 fn lines(args: &ReceiptTurnArgs, settings: &Settings, output: &mut Output) -> Outcome {
     let read = read(&args.thread, Wanted::default(), settings)?;
     let library = runs::open_library(settings)?;
-    let named = runs::resolve(&args.thread, Want::Session, &library, settings)?;
+    let named = runs::resolve(&args.thread, TargetKind::Session, &library, settings)?;
     for (run, seqs) in read.lines_of(&args.turn).map_err(failure)? {
         let found = match &named {
-            Named::Session(_) | Named::Run(_) => RunOrFile::Run(run),
-            Named::Path(path) => RunOrFile::File(path.clone()),
+            Target::Session(_) | Target::Run(_) => RunOrFile::Run(run),
+            Target::Path(path) => RunOrFile::File(path.clone()),
         };
         let mut reader = runs::open_reader(&found, settings)?;
         let mut wanted = seqs.into_iter().peekable();

@@ -9,7 +9,7 @@ use serde_json::json;
 use steno_capture::packing::Unpacked;
 use steno_disk::{Links, open_regular};
 use steno_journal::Journal;
-use steno_library::{Error as LibraryError, Files, Library, Want};
+use steno_library::{Error as LibraryError, Files, Library, TargetKind};
 use steno_model::{Packing, ThreadId};
 use steno_recorder::archive::{Identity, Verdict};
 use steno_recorder::spines::{
@@ -136,7 +136,7 @@ impl Recording<'_> {
                 format!("`{thread}` has a spine, and the archive no session file of it to go on from");
             return Err(Failure::nothing(message).with_hint("`steno spine ls` lists the spines"));
         }
-        Err(match self.library.resolve_stored(source, Want::Run) {
+        Err(match self.library.resolve_stored(source, TargetKind::Run) {
             Ok(run) if self.library.has(run)? => {
                 let message = format!("run {run} was not made from a session file of Codex");
                 Failure::nothing(message).with_hint("only Codex's sessions become spines")

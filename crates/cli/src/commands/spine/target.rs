@@ -9,7 +9,7 @@ use std::rc::Rc;
 use steno_adapters::Surface;
 use steno_capture::packing::Unpacked;
 use steno_disk::{Links, RealDisk, open_regular};
-use steno_library::{AgentFile, what_is};
+use steno_library::{AgentFile, surface_name};
 use steno_model::ThreadId;
 
 use super::find_thread;
@@ -57,7 +57,7 @@ fn check_no_session(path: &Path) -> Result<(), Failure> {
     let Ok(opened) = AgentFile::open(path) else { return Ok(()) };
     let Some(sniffed) = opened.sniffed() else { return Ok(()) };
     let name = path.display();
-    let failure = Failure::usage(format!("`{name}` is {}, and no spine", what_is(sniffed.surface)));
+    let failure = Failure::usage(format!("`{name}` is {}, and no spine", surface_name(sniffed.surface)));
     Err(match sniffed.surface {
         Surface::CodexRollout => failure.with_hint(format!("`steno spine record {name}` makes one of it")),
         Surface::CodexAppServer

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use steno_adapters::Sink;
 use steno_capture::discovery::{self, Home, Provider};
-use steno_library::{AgentFile, FileError, Files, Library, Reading, RunsRead, Tally, warn_of_the_rest};
+use steno_library::{AgentFile, FileError, FileReport, Files, Library, RunCounts, Tally, warn_about_unread};
 use steno_model::{Draft, EventType, RunId, Seq, Timestamp};
 use steno_recorder::archive::{Places, unarchived};
 use steno_session::usage::UsageBuilder;
@@ -20,7 +20,7 @@ use crate::settings::Settings;
 pub struct UsageResult {
     pub usage: UsageBuilder,
     /// Runs of the store.
-    pub runs: RunsRead,
+    pub runs: RunCounts,
     /// Files of agents.
     pub files: Tally,
     /// Both in words.
@@ -66,17 +66,17 @@ fn read_files(usage: UsageBuilder, files: Files) -> Result<UsageResult, Failure>
     let files = files.each(|file| read(file, &mut fold))?;
     let sources =
         format!("{}, of which {} are an agent's that can be read", count(files.total, "file"), files.known);
-    Ok(UsageResult { usage: fold.usage, runs: RunsRead::default(), files, sources })
+    Ok(UsageResult { usage: fold.usage, runs: RunCounts::default(), files, sources })
 }
 
-fn read(file: AgentFile, fold: &mut UsageSink) -> Result<Option<Reading>, FileError> {
+fn read(file: AgentFile, fold: &mut UsageSink) -> Result<Option<FileReport>, FileError> {
     if file.surface().is_none() {
         tracing::debug!("`{}` is no agent's file", file.path().display());
     }
     fold.runs.clear();
     let read = file.read(fold, |_| Output::is_abandoned())?;
     if let Some(read) = &read {
-        warn_of_the_rest(read);
+        warn_about_unread(read);
         if read.completeness.unreadable > 0 || read.completeness.torn_bytes > 0 {
             fold.mark_incomplete();
         }

@@ -8,7 +8,7 @@ use serde_json::Value;
 use steno_disk::StorePath;
 use steno_exports::atif::{Family, NoMedia, NoRecords, Run};
 use steno_journal::{Journal, Options, Store};
-use steno_library::{Library, Named};
+use steno_library::{Library, Target};
 use steno_model::RunId;
 use steno_recorder::archive::{Archive, ArchiveOptions, Error, Outcome, Places, Progress, ToArchive};
 use steno_server::receipts::{ReadSession, Wanted};
@@ -74,7 +74,7 @@ impl MemoryStore {
         let library = self.library();
         let mut all = BTreeMap::new();
         for id in self.sessions() {
-            let mut families = library.open(&Named::Session(id), Content::Whole).unwrap();
+            let mut families = library.open(&Target::Session(id), Content::Whole).unwrap();
             for session in families.next().unwrap().unwrap().sessions.values() {
                 let mut conversation = serde_json::to_value(Conversation::of(session)).unwrap();
                 without_places(&mut conversation);
@@ -90,7 +90,7 @@ impl MemoryStore {
         let mut all: BTreeMap<String, Value> =
             self.conversations().into_iter().map(|(id, value)| (format!("show {id}"), value)).collect();
         for id in self.sessions() {
-            let mut families = library.open(&Named::Session(id), Content::Whole).unwrap();
+            let mut families = library.open(&Target::Session(id), Content::Whole).unwrap();
             let family = families.next().unwrap().unwrap();
             let trees = family.sessions.iter().map(|(id, session)| (*id, RunTree::of(session))).collect();
             let trees = serde_json::to_value(export_all(&join(id, trees))).unwrap();
