@@ -18,7 +18,9 @@ use crate::settings::{Origin, Settings, text};
 struct Service {
     file: PathBuf,
     text: String,
-    /// The commands that start it now and at every login.
+    /// The command that ends a running one first, where starting does not. It fails if none runs.
+    end_running: Option<Vec<String>>,
+    /// The commands that start it now and at every login, in place of one that runs.
     start: Vec<Vec<String>>,
     /// The commands that stop it and forget it.
     stop: Vec<Vec<String>>,
@@ -73,6 +75,7 @@ fn install(service: &Service) -> Result<(), Failure> {
         fs::create_dir_all(dir).map_err(failed)?;
     }
     fs::write(&service.file, &service.text).map_err(failed)?;
+    service.end_running.as_deref().map(run_quietly);
     if let Err(failure) = run_all(&service.start) {
         let left = undo(service, before.as_deref(), &dirs);
         let message = format!("{}, so that `steno up` is not installed; {left}", failure.message);
@@ -204,9 +207,12 @@ fn systemd(home: &Path, command: &[String], variables: &BTreeMap<String, String>
     Service {
         file: dir.join("systemd/user/steno.service"),
         text,
+        end_running: None,
         start: vec![
             words("systemctl --user daemon-reload"),
-            words("systemctl --user enable --now steno.service"),
+            words("systemctl --user enable steno.service"),
+            // After an upgrade, the running one is the old program.
+            words("systemctl --user restart steno.service"),
             // One that ends at once was started too.
             words("systemctl --user is-active --quiet steno.service"),
         ],
@@ -245,6 +251,7 @@ fn launchd(home: &Path, command: &[String], variables: &BTreeMap<String, String>
     let path = file.to_string_lossy().into_owned();
     let launchctl = |what: &str| vec!["launchctl".to_owned(), what.to_owned(), "-w".to_owned(), path.clone()];
     Service {
+        end_running: Some(launchctl("unload")),
         start: vec![launchctl("load")],
         stop: vec![launchctl("unload")],
         status_command: words("launchctl list steno.up"),

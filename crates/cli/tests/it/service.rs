@@ -5,10 +5,11 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 use std::process::Command;
+use std::time::UNIX_EPOCH;
 
 use steno_testkit::skip;
 
-use crate::kit::{Said, Steno, run};
+use crate::kit::{Live, Said, Steno, program, run, wait_until};
 
 /// A `systemctl` that writes down what it is asked for, and fails where a word says so.
 const SYSTEMCTL: &str = "#!/bin/sh
@@ -37,7 +38,7 @@ fn a_service_that_cannot_be_started_is_not_left_installed() {
     if cfg!(target_os = "macos") {
         skip!("launchd is not systemd");
     }
-    for failing in ["daemon-reload", "enable", "is-active"] {
+    for failing in ["daemon-reload", "enable", "restart", "is-active"] {
         let steno = Steno::new();
         let said = service(&steno, "install", failing);
         assert_eq!(said.code, 3, "{failing}: {said:?}");
@@ -61,6 +62,9 @@ fn a_service_that_was_installed_before_stays_as_it_was() {
     let said = service(&steno, "install", "nothing");
     assert!(said.code == 0 && said.err.contains("runs now, and at every login"), "{said:?}");
     assert_eq!(fs::read_to_string(unit(&steno)).unwrap(), service(&steno, "print", "nothing").out);
+    // An upgrade replaces the program; the old one must not run on.
+    let asked = fs::read_to_string(steno.dir.path().join("asked")).unwrap();
+    assert!(asked.contains("restart steno.service"), "{asked}");
     fs::write(unit(&steno), "from before").unwrap();
     let said = service(&steno, "install", "enable");
     assert!(said.code == 3 && said.err.contains("is as it was before"), "{said:?}");
@@ -199,4 +203,33 @@ fn a_service_that_cannot_have_the_same_settings_is_refused() {
     command.env("CODEX_HOME", std::ffi::OsString::from_vec(b"/caf\xe9".to_vec()));
     let said = run(command, b"");
     assert!(said.code == 2 && said.err.contains("`CODEX_HOME` is not UTF-8"), "{said:?}");
+}
+
+#[test]
+fn doctor_finds_an_up_that_is_older_than_the_program() {
+    let steno = Steno::new();
+    let old = steno.dir.path().join("old-steno");
+    fs::copy(program(), &old).unwrap();
+    fs::File::options().write(true).open(&old).unwrap().set_modified(UNIX_EPOCH).unwrap();
+    let doctor = || steno.run(&["doctor"]).out;
+    assert!(!doctor().contains("is older than"));
+    for (program, is_old) in [(old.into_os_string(), true), (program(), false)] {
+        let own = steno.command(&[]);
+        let mut up = Command::new(program);
+        up.arg("up").env_clear().envs(own.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        up.current_dir(steno.dir.path());
+        let up = Live::start(up);
+        let lock = steno.store().join("locks/follow.lock");
+        wait_until("it follows", || {
+            fs::read_to_string(&lock).is_ok_and(|text| text.starts_with(&format!("{}\n", up.pid())))
+        });
+        let said = doctor();
+        assert_eq!(
+            said.contains(&format!("`steno up` (process {}) is older than", up.pid())),
+            is_old,
+            "{said}"
+        );
+        up.signal("INT");
+        assert_eq!(up.ended().code, 0);
+    }
 }

@@ -66,7 +66,7 @@ pub use left_out::{is_left_out, names_in, names_of, plan_name};
 pub use membership::Membership;
 pub use mixed::{Filtered, Mixed, Piece};
 pub use places::{Found, Places};
-pub use presence::{Follower, follower};
+pub use presence::{Follower, follower, program_written_at};
 pub use rederive::{RederiveProgress, Rederived};
 pub use skip::Skipped;
 pub use unarchived::{Unarchived, unarchived};

@@ -1,17 +1,20 @@
-//! Whether somebody follows agents into a store: a lock that whoever follows holds, with its process id in it.
+//! Whether a process follows agents into a store: it holds a lock file that has its process id and the time of its program.
 
 use std::sync::Arc;
+use std::time::UNIX_EPOCH;
 
 use steno_disk::{Disk, LockGuard, StorePath, read_full};
 
-/// No process id is longer.
-const PID_BYTES_MAX: usize = 16;
+/// A process id and a time, each on its line, are not longer.
+const NOTE_BYTES_MAX: usize = 64;
 
-/// Somebody who follows agents into a store.
+/// A process that follows agents into a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Follower {
-    /// Its process id, if it could leave it.
+    /// Its process id, if the lock file has it.
     pub pid: Option<u32>,
+    /// When the file of its program was written, in seconds since 1970, if the lock file has it.
+    pub program_written_at: Option<u64>,
 }
 
 /// How we stand with others who follow into the same store.
@@ -31,11 +34,13 @@ pub(crate) struct Presence {
     guard: Option<Box<dyn LockGuard>>,
     /// The one that followed when we last looked.
     other: Option<Follower>,
+    /// Asked at the start, as an upgrade replaces the file of a running program.
+    program_written_at: Option<u64>,
 }
 
 impl Presence {
     pub(crate) fn new(disk: Arc<dyn Disk>) -> Self {
-        Self { disk, guard: None, other: None }
+        Self { disk, guard: None, other: None, program_written_at: program_written_at() }
     }
 
     /// Tells whether another one followed when we last looked.
@@ -51,7 +56,8 @@ impl Presence {
         self.guard = self.disk.try_lock(&path()).ok().flatten();
         if let Some(guard) = &self.guard {
             // Whoever cannot read it says less.
-            guard.write(&std::process::id().to_string()).ok();
+            let written_at = self.program_written_at.map(|seconds| seconds.to_string()).unwrap_or_default();
+            guard.write(&format!("{}\n{written_at}\n", std::process::id())).ok();
             return self.other.take().map_or(Others::AsBefore, |_| Others::Ended);
         }
         // Whoever only asks for the lock has it for a moment too, and is nobody who follows.
@@ -68,14 +74,26 @@ impl Presence {
 /// Returns who follows agents into a store, if anybody does.
 #[must_use]
 pub fn follower(disk: &dyn Disk) -> Option<Follower> {
-    disk.is_locked(&path()).unwrap_or(false).then(|| Follower { pid: pid(disk) })
+    disk.is_locked(&path()).unwrap_or(false).then(|| {
+        let note = note(disk).unwrap_or_default();
+        let mut lines = note.lines();
+        let pid = lines.next().and_then(|line| line.trim().parse().ok());
+        Follower { pid, program_written_at: lines.next().and_then(|line| line.trim().parse().ok()) }
+    })
 }
 
-fn pid(disk: &dyn Disk) -> Option<u32> {
+/// Returns when the file of the running program was written, in seconds since 1970.
+#[must_use]
+pub fn program_written_at() -> Option<u64> {
+    let modified = std::env::current_exe().and_then(std::fs::metadata).and_then(|about| about.modified());
+    Some(modified.ok()?.duration_since(UNIX_EPOCH).ok()?.as_secs())
+}
+
+fn note(disk: &dyn Disk) -> Option<String> {
     let file = disk.open_read(&path()).ok().flatten()?;
-    let mut text = [0; PID_BYTES_MAX];
+    let mut text = [0; NOTE_BYTES_MAX];
     let read = read_full(&*file, &mut text, 0).ok()?;
-    str::from_utf8(&text[..read]).ok()?.trim().parse().ok()
+    str::from_utf8(&text[..read]).ok().map(str::to_owned)
 }
 
 fn path() -> StorePath {
@@ -94,7 +112,7 @@ mod tests {
         let disk: Arc<dyn Disk> = Arc::new(RealDisk::create(dir.path()).unwrap());
         disk.make_dir(&StorePath::locks()).unwrap();
         let (mut first, mut second) = (Presence::new(Arc::clone(&disk)), Presence::new(Arc::clone(&disk)));
-        let own = Follower { pid: Some(std::process::id()) };
+        let own = Follower { pid: Some(std::process::id()), program_written_at: program_written_at() };
         assert_eq!(follower(&*disk), None);
         assert_eq!((first.show(), first.show()), (Others::AsBefore, Others::AsBefore));
         assert_eq!(follower(&*disk), Some(own));

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use steno_disk::{Disk as _, RealDisk, StorePath, Survey, check_can_make};
 use steno_journal::Store;
-use steno_recorder::archive::{awaiting, follower};
+use steno_recorder::archive::{Follower, awaiting, follower, program_written_at};
 use steno_vault::Vault;
 use steno_views::{count, with_causes};
 
@@ -60,14 +60,15 @@ pub struct StoreState {
 pub fn store_state(settings: &Settings, findings: &mut Vec<DoctorFinding>) -> Option<StoreState> {
     let state = match runs::open_store(settings) {
         Ok(Some(store)) => {
-            let is_followed = follower(&**store.disk()).is_some();
+            let follower = follower(&**store.disk());
+            findings.extend(follower.and_then(|follower| older_follower(follower, program_written_at())));
             if store.is_paused(jiff::Timestamp::now()) {
                 let what = "recording is paused".to_owned();
                 findings.push(DoctorFinding::advice(what, "steno resume"));
             }
             let vault = Vault::open(Arc::clone(store.disk()));
             let runs_awaiting = awaiting_runs(&store, &vault, findings);
-            Some(StoreState { vault, is_followed, runs_awaiting })
+            Some(StoreState { vault, is_followed: follower.is_some(), runs_awaiting })
         }
         Ok(None) => {
             if let Err((dir, error)) = check_can_make(&settings.store.value) {
@@ -86,6 +87,19 @@ pub fn store_state(settings: &Settings, findings: &mut Vec<DoctorFinding>) -> Op
         judge(&survey, &settings.store.value, findings);
     }
     state
+}
+
+/// Tells when the process that follows agents was started from an older program than this one.
+fn older_follower(follower: Follower, own: Option<u64>) -> Option<DoctorFinding> {
+    let is_older = own? > follower.program_written_at?;
+    is_older.then(|| {
+        let process = follower.pid.map(|pid| format!(" (process {pid})")).unwrap_or_default();
+        let what = format!(
+            "the running `steno up`{process} is older than this program: stop it and start it again; \
+             if it is a service, this does both:"
+        );
+        DoctorFinding::advice(what, "steno service install")
+    })
 }
 
 /// Counts the runs that a newer adapter would derive anew.
@@ -152,4 +166,22 @@ fn words(number: u64, one: &str, more: &str) -> String {
 /// Quotes a path for a shell.
 fn shell_quoted(path: &Path) -> String {
     format!("'{}'", path.display().to_string().replace('\'', "'\\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_older_follower_is_a_finding_and_others_are_not() {
+        let follower = |program_written_at| Follower { pid: Some(7), program_written_at };
+        let finding = older_follower(follower(Some(1_000)), Some(1_001)).unwrap();
+        assert!(finding.what.contains("(process 7) is older"), "{}", finding.what);
+        assert_eq!(finding.severity, Severity::Advice);
+        for (of_follower, own) in
+            [(Some(1_001), Some(1_001)), (Some(1_002), Some(1_001)), (None, Some(1)), (Some(1), None)]
+        {
+            assert!(older_follower(follower(of_follower), own).is_none(), "{of_follower:?} {own:?}");
+        }
+    }
 }
