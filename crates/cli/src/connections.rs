@@ -4,13 +4,13 @@ use std::path::Path;
 use std::sync::Arc;
 
 use steno_journal::Journal;
+use steno_model::with_causes;
 use steno_recorder::archive::{
     Archive, ArchiveOptions, Error as ArchiveError, Outcome, Places, Progress, ToArchive,
 };
 use steno_recorder::connection::{Spooled, connections, weave_again};
 use steno_recorder::{forgetting, spines};
 use steno_vault::Vault;
-use steno_views::with_causes;
 
 use crate::failure::{Exit, Failure};
 use crate::recording::{self, warn};

@@ -7,7 +7,7 @@ use steno_adapters::NoSession;
 use steno_disk::NotRegular;
 use steno_journal::{Error as JournalError, RunFile, Store};
 use steno_library::{Error as LibraryError, FileError, TargetKind};
-use steno_views::with_causes;
+use steno_model::with_causes;
 
 use crate::id_lines::candidate_lines;
 

@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use steno_adapters::codex::session_run;
 use steno_journal::{Store, run_beginning};
-use steno_model::{BlockContent, EventType, Payload, RunId, ThreadId, Word};
+use steno_model::{BlockContent, EventType, Payload, RunId, ThreadId, Word, with_causes};
 use steno_vault::{Manifest, Vault};
-use steno_views::{Lines, visible, with_causes};
+use steno_views::{Lines, visible};
 
 use crate::run_overview::RunOverview;
 use crate::{Error, IdIndex, Relations, RunHead, SessionOverview};

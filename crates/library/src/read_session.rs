@@ -1,9 +1,9 @@
 //! Sessions as they are read: all runs of one folded into one, with those below it.
 
 use steno_journal::{Error as JournalError, Reader, Store};
-use steno_model::RunId;
+use steno_model::{RunId, with_causes};
 use steno_session::{Content, RunEvents, Session, SessionBuilder, merge};
-use steno_views::{Lines, visible, with_causes};
+use steno_views::{Lines, visible};
 
 use crate::{Error, Library};
 

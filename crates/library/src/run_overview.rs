@@ -2,9 +2,9 @@
 
 use steno_journal::{Ends, Error as JournalError, RunFile, Seal, Store, read_seals, run_ends};
 use steno_model::json::{Extra, Fields, JsonString, ObjectWriter, RawJson};
-use steno_model::{RunId, Seq};
+use steno_model::{RunId, Seq, with_causes};
 use steno_views::summary::{RunSummary, SummaryBuilder, state_name};
-use steno_views::{Lines, visible, with_causes};
+use steno_views::{Lines, visible};
 
 use crate::{Error, RunHead};
 

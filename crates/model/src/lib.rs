@@ -145,6 +145,7 @@
 //! - Output depends on arguments alone.
 
 mod address;
+mod causes;
 mod entry;
 mod error;
 mod event;
@@ -160,6 +161,7 @@ mod usage;
 mod word;
 
 pub use address::without_credentials;
+pub use causes::with_causes;
 pub use entry::{
     EntryParts, EntrySource, EntryType, LogRecord, TranscriptEntry, TranscriptSummary, reconstruct_transcript,
 };

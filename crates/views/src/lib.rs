@@ -11,7 +11,7 @@
 //! - [`gist`]: what a value says, in a few words for one line.
 //! - [`State`] and [`ParentReport`]: what is known about an end.
 //! - [`visible()`]: makes foreign text harmless for a terminal. [`cut()`] shortens a text, [`count()`] gives a number its
-//!   noun, [`with_causes()`] says why something failed.
+//!   noun.
 //!
 //! ```
 //! use std::collections::BTreeMap;
@@ -45,7 +45,6 @@ pub mod gist;
 pub mod masking;
 pub mod receipt;
 pub mod records;
-pub mod spine;
 pub mod summary;
 #[cfg(test)]
 mod testing;
@@ -57,7 +56,7 @@ mod words;
 pub use event_ref::EventRef;
 pub use steno_session::{ParentReport, State, session_run_id};
 pub use visible::{Lines, visible};
-pub use words::{count, cut, with_causes};
+pub use words::{count, cut};
 
 /// Returns what is known of the end of a turn in the words for runs and steps.
 fn state_of(status: steno_session::TurnStatus) -> State {

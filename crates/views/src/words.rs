@@ -1,8 +1,5 @@
-//! Pieces of the lines that views show: texts cut to fit, numbers with their nouns, errors with their causes,
+//! Pieces of the lines that views show: texts cut to fit, numbers with their nouns,
 //! steps put together.
-
-use std::error::Error;
-use std::fmt::Write as _;
 
 use steno_model::json::JsonString;
 
@@ -30,18 +27,6 @@ pub(crate) fn room(width: Option<usize>, used: usize, otherwise: usize) -> usize
 #[must_use]
 pub fn count(number: u64, noun: &str) -> String {
     if number == 1 { format!("1 {noun}") } else { format!("{number} {noun}s") }
-}
-
-/// Returns an error's message with the messages of its causes, each after a colon.
-#[must_use]
-pub fn with_causes(error: &dyn Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        write!(text, ": {error}").expect("a string takes everything");
-        cause = error.source();
-    }
-    text
 }
 
 /// Returns steps that are shown as one: how many, and the names of the first.
@@ -81,28 +66,6 @@ mod tests {
     #[test]
     fn nouns_agree() {
         assert_eq!([0, 1, 2].map(|number| count(number, "event")), ["0 events", "1 event", "2 events"]);
-    }
-
-    #[derive(Debug)]
-    struct Failed(&'static str, Option<Box<Failed>>);
-
-    impl std::fmt::Display for Failed {
-        fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-            out.write_str(self.0)
-        }
-    }
-
-    impl Error for Failed {
-        fn source(&self) -> Option<&(dyn Error + 'static)> {
-            self.1.as_deref().map(|cause| cause as _)
-        }
-    }
-
-    #[test]
-    fn an_error_names_its_causes_in_turn() {
-        let cause = Failed("the file is torn", Some(Box::new(Failed("the disk was full", None))));
-        let error = Failed("cannot read", Some(Box::new(cause)));
-        assert_eq!(with_causes(&error), "cannot read: the file is torn: the disk was full");
     }
 
     #[test]

@@ -23,6 +23,7 @@ mod responses;
 mod rollout;
 mod session;
 mod shapes;
+pub mod spine;
 mod thread;
 mod twins;
 mod usage;

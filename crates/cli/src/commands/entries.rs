@@ -11,11 +11,10 @@ use steno_library::{
     AgentFile, Error as LibraryError, FileError, FileReport, Files, Library, SessionSource, Tally, Target,
     TargetKind, warn_about_unread,
 };
-use steno_model::{Draft, EventType, RunId};
+use steno_model::{Draft, EventType, RunId, with_causes};
 use steno_recorder::entries::{
     ArchivedSource, EntryCollector, EntryLog, EntryOptions, EntrySink, EntryTime, read_archived,
 };
-use steno_views::with_causes;
 use tracing_subscriber::layer::SubscriberExt as _;
 
 use crate::args::EntriesArgs;

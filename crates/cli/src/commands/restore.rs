@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 
 use serde_json::json;
 use steno_library::{Library, SourceTarget, Target, TargetKind, connection_of};
+use steno_model::with_causes;
 use steno_vault::{Manifest, RestoreError, RestoreTarget, Sighting, Vault};
-use steno_views::{Lines, count, visible, with_causes};
+use steno_views::{Lines, count, visible};
 
 use crate::args::RestoreArgs;
 use crate::failure::{Exit, Failure, Outcome};

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use steno_model::with_causes;
 use steno_recorder::archive::{Archive, Follower, Found, Health, Places, follower};
-use steno_views::{count, with_causes};
+use steno_views::count;
 
 use super::follow::another;
 use super::stop_signal::StopSignal;

@@ -15,9 +15,10 @@ use jiff::Timestamp;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use steno_capture::discovery::{self, Environment};
 use steno_journal::{Journal, Options};
+use steno_model::with_causes;
 use steno_recorder::archive::{Archive, ArchiveOptions, Error, Found, Places};
 use steno_recorder::entries::EntryCollector;
-use steno_views::{Lines, visible, with_causes};
+use steno_views::{Lines, visible};
 
 use crate::connections;
 use crate::failure::{Exit, Failure};

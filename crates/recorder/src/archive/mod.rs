@@ -111,7 +111,7 @@ impl Archive {
         let vault = Vault::create(Arc::clone(journal.store().disk())).map_err(Error::Catalog)?;
         if let Err(error) = forgetting::finish(journal.store(), &vault, (options.clock)()) {
             // It is tried again the next time, and keeps nothing from being recorded.
-            tracing::warn!("what was forgotten is not all deleted: {}", steno_views::with_causes(&error));
+            tracing::warn!("what was forgotten is not all deleted: {}", steno_model::with_causes(&error));
         }
         let catalog = Catalog::load(&vault)?;
         let derived = Derived::read(&**journal.store().disk());
@@ -195,7 +195,7 @@ impl Archive {
         let Some(manifest) = self.manifest(id)? else { return Ok(()) };
         match self.rederive_known(&manifest) {
             Err(error) if error.is_damage() => {
-                tracing::warn!("{}; its runs are not derived anew", steno_views::with_causes(&error));
+                tracing::warn!("{}; its runs are not derived anew", steno_model::with_causes(&error));
                 Ok(())
             }
             done => done,

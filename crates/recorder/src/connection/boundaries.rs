@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use serde::Deserialize;
+use steno_adapters::codex::spine::Compacted;
 use steno_disk::{Links, open_regular};
 use steno_model::json::RawJson;
 use steno_model::{SpineType, ThreadId};
-use steno_views::spine::Compacted;
 
 use crate::spines::{Beside, fold_rollout};
 

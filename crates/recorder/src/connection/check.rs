@@ -1,7 +1,7 @@
 //! Checks the file of a connection that waits to be archived: every line is a message, and their numbers increase.
 
+use steno_adapters::codex::spine::LinePlace;
 use steno_journal::Store;
-use steno_views::spine::LinePlace;
 
 use super::Spooled;
 use super::spool::Voice;

@@ -18,13 +18,13 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
+use steno_adapters::codex::spine::{
+    Around, Captured, Compacted, ConnectionFold, LinePlace, Missing, SpineMade, WhyMissing, Withholding,
+};
 use steno_capture::proxy::{Loss, Said};
 use steno_journal::{Journal, Level};
 use steno_model::json::RawJson;
 use steno_model::{Lane, Position, SpineSource, SpineType, ThreadId, Timestamp};
-use steno_views::spine::{
-    Around, Captured, Compacted, ConnectionFold, LinePlace, Missing, SpineMade, WhyMissing, Withholding,
-};
 use uuid::Uuid;
 
 use crate::entries::EntryCollector;
@@ -367,7 +367,7 @@ impl Weave {
     /// Ends before the end of the file; what waits in memory waits on, and is made from the file another time.
     fn leave(mut self, error: &Error) -> Result<Recorded, Error> {
         self.recorded.is_left = true;
-        self.recorded.problems.push(steno_views::with_causes(error));
+        self.recorded.problems.push(steno_model::with_causes(error));
         (self.recorded.threads, self.recorded.written) = self.spines.close()?;
         Ok(self.recorded)
     }
@@ -430,7 +430,7 @@ impl Weave {
                     let made = next.made(SpineType::ArtifactRef, artifact.payload(kept));
                     self.write(vec![(thread.clone(), made)]);
                 }
-                Err(error) => self.recorded.problems.push(steno_views::with_causes(&error)),
+                Err(error) => self.recorded.problems.push(steno_model::with_causes(&error)),
             }
         }
     }
@@ -445,7 +445,7 @@ impl Weave {
                 // What was made from another source, or forgotten, stays so.
                 let stays = matches!(error, Error::OtherSource { .. } | Error::Forgotten { .. });
                 self.recorded.is_left |= !stays;
-                self.recorded.problems.push(steno_views::with_causes(&error));
+                self.recorded.problems.push(steno_model::with_causes(&error));
                 self.given_up.insert(thread);
             }
         }
@@ -468,8 +468,9 @@ impl Weave {
         let (rest, unanswered) = self.fold.finish();
         self.write(rest);
         if unanswered > 0 {
-            let many = steno_views::count(unanswered as u64, "answer");
-            self.recorded.problems.push(format!("{many} for threads whose parents were never told"));
+            let answers =
+                if unanswered == 1 { "1 answer".to_owned() } else { format!("{unanswered} answers") };
+            self.recorded.problems.push(format!("{answers} for threads whose parents were never told"));
         }
         (self.recorded.threads, self.recorded.written) = self.spines.close()?;
         Ok(self.recorded)

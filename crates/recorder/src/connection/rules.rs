@@ -10,10 +10,10 @@ use memchr::memchr_iter;
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
+use steno_adapters::codex::spine::WhyMissing;
 use steno_journal::{Error as JournalError, Recording, Store};
 use steno_model::Lane;
 use steno_vault::{NameHash, Vault};
-use steno_views::spine::WhyMissing;
 use uuid::Uuid;
 
 use crate::archive::{Exclusions, Membership, Verdict, strings_at};

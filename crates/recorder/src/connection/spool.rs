@@ -5,11 +5,11 @@ use std::borrow::Cow;
 use std::io::{BufReader, Read as _};
 use std::sync::Arc;
 
+use steno_adapters::codex::spine::{LinePlace, Missing};
 use steno_disk::{DiskFile, LockGuard, Reading, StorePath, append_all};
 use steno_journal::Store;
 use steno_model::json::{Fields, JsonString, ObjectWriter, RawJson};
 use steno_model::{Lane, Timestamp};
-use steno_views::spine::{LinePlace, Missing};
 use uuid::Uuid;
 
 use super::direction;

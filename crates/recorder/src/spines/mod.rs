@@ -12,10 +12,10 @@ mod trace;
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use steno_adapters::codex::spine::SpineMade;
 use steno_journal::{ArtifactFile, Journal, KeptArtifact, Level, Rotation, SpineWriter};
 use steno_model::{Evidence, Packing, Position, SpineDraft, SpineSource, ThreadId, Word};
 use steno_vault::Vault;
-use steno_views::spine::SpineMade;
 
 use crate::forgetting;
 pub use beside::Beside;

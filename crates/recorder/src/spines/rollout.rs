@@ -3,9 +3,9 @@
 use std::io::BufRead;
 use std::path::Path;
 
+use steno_adapters::codex::spine::{Base, History, RolloutFold, SpineMade};
 use steno_journal::{Journal, Level};
 use steno_model::{Packing, ThreadId};
-use steno_views::spine::{Base, History, RolloutFold, SpineMade};
 
 use super::{Error, Forgotten, SourceName, SpineRecorder, Written};
 

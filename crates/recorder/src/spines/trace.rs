@@ -3,10 +3,10 @@
 use std::io::{self, BufReader};
 use std::path::{Component, Path};
 
+use steno_adapters::codex::spine::TraceFold;
 use steno_disk::{Links, open_regular, read_up_to};
 use steno_journal::{Journal, Level};
 use steno_model::{SpineSource, ThreadId};
-use steno_views::spine::TraceFold;
 
 use super::rollout::each_line;
 use super::{Error, Forgotten, SourceName, SpineRecorder, Written};

@@ -1,13 +1,13 @@
 //! What went wrong, as RFC 9457 has it.
 
 use std::io::ErrorKind;
+use steno_model::with_causes;
 
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use steno_journal::Error as JournalError;
 use steno_library::Error as LibraryError;
-use steno_views::with_causes;
 use utoipa::ToSchema;
 
 use crate::receipts;

@@ -6,8 +6,9 @@ mod store;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use steno_capture::discovery::{self, Environment, Home, Origin, Provider, Retention, Role, SetBy};
+use steno_model::with_causes;
 use steno_recorder::archive::{Coverage, Exclusions, Places, ToArchive, Verdict, coverage};
-use steno_views::{Lines, count, visible, with_causes};
+use steno_views::{Lines, count, visible};
 
 use self::exclusions::unmatched_exclusions;
 use self::store::{DoctorFinding, StoreState, store_state};

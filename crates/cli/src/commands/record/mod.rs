@@ -16,8 +16,8 @@ use steno_journal::{Error as JournalError, Journal, Level, Options, Pending};
 use steno_library::parse_id;
 use steno_model::json::JsonString;
 use steno_model::limits::LINE_BYTES_MAX;
-use steno_model::{Draft, Error as ModelError, Seq};
-use steno_views::{count, with_causes};
+use steno_model::{Draft, Error as ModelError, Seq, with_causes};
+use steno_views::count;
 
 use self::run_writer::RunWriter;
 use crate::args::RecordArgs;

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use sha2::{Digest as _, Sha256};
 use steno_adapters::Surface;
+use steno_adapters::codex::spine::RolloutFold;
 use steno_capture::packing::Unpacked;
 use steno_disk::{Links, open_regular};
 use steno_journal::RolloutFile;
@@ -15,7 +16,6 @@ use steno_model::{Packing, RunId, ThreadId};
 use steno_recorder::archive::Identity;
 use steno_recorder::evidence::{ReadError, read_unpacked};
 use steno_vault::{Manifest, Role, Vault};
-use steno_views::spine::RolloutFold;
 
 use crate::failure::{Failure, cannot};
 

@@ -3,8 +3,9 @@
 use anstyle::AnsiColor;
 use serde_json::json;
 use steno_journal::Store;
+use steno_model::with_causes;
 use steno_recorder::connection::{HeardConnection, Spooled, connections};
-use steno_views::{Lines, count, visible, with_causes};
+use steno_views::{Lines, count, visible};
 
 use super::CheckCounts;
 use crate::connections::failure;

@@ -9,9 +9,9 @@ use serde_json::json;
 use steno_adapters::codex::session_run;
 use steno_journal::{Error as JournalError, Report, Severity, SpineState, Store, validate_spine};
 use steno_library::Library;
-use steno_model::{RunId, ThreadId};
+use steno_model::{RunId, ThreadId, with_causes};
 use steno_vault::Vault;
-use steno_views::{Lines, count, visible, with_causes};
+use steno_views::{Lines, count, visible};
 
 use super::CheckCounts;
 use crate::failure::Failure;

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::json;
 use steno_journal::Store;
+use steno_model::with_causes;
 use steno_vault::{AffectedSource, Finding, Vault, VerifyReport};
-use steno_views::{Lines, count, visible, with_causes};
+use steno_views::{Lines, count, visible};
 
 use super::CheckCounts;
 use crate::failure::Failure;

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use steno_adapters::codex::spine::Unfolding;
 use steno_adapters::{Adapter, Sink, Source, codex};
 use steno_exports::atif::{
     Family, NoMedia, NoRecords, NothingBeside, Run, Severity, validate as validate_atif,
@@ -11,7 +12,6 @@ use steno_journal::{Artifacts, read_archive, read_directory, read_spine};
 use steno_library::Numbering;
 use steno_model::{Draft, Evidence, ExchangeEvent, Frame, RunId, SpineRecord, ThreadId};
 use steno_session::Content;
-use steno_views::spine::Unfolding;
 
 use super::super::target::{Target, open_archive, open_directory};
 use super::super::validate::validate;

@@ -4,6 +4,7 @@
 //! boundary of a compaction, a bridge) follows right behind.
 
 mod app_server;
+mod fields;
 mod history;
 mod payload;
 mod rollout;

@@ -2,8 +2,8 @@
 
 use steno_model::json::RawJson;
 
+use super::super::fields::PayloadFields;
 use super::message::Message;
-use steno_session::PayloadFields;
 
 /// What a setting is called on the wire, and in a session file.
 const NAMES: [(&str, &str); 9] = [

@@ -4,8 +4,8 @@ use std::collections::{HashMap, HashSet};
 
 use steno_model::json::{JsonString, ObjectWriter, RawJson};
 
+use super::super::fields::PayloadFields;
 use super::message::Message;
-use steno_session::PayloadFields;
 
 /// How many answers wait until it is known whose child asked.
 const WAITING_MAX: usize = 1000;

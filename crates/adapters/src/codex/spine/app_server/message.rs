@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use steno_model::Lane;
 use steno_model::json::{JsonString, ObjectWriter, RawJson};
 
-use steno_session::PayloadFields;
+use super::super::fields::PayloadFields;
 
 /// What is never recorded: secrets of the account, and proofs of the machine.
 const SECRET_METHODS: [&str; 3] =

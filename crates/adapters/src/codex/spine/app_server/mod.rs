@@ -20,9 +20,9 @@ pub use self::missing::{Missing, WhyMissing};
 use self::settings::Settings;
 pub use self::withholding::{Passed, Withholding};
 use super::SpineMade;
+use super::fields::PayloadFields;
 use super::payload;
 use super::turns::Turn;
-use steno_session::PayloadFields;
 
 /// How many messages wait for the first thread, and how many bytes of them.
 const WAITING_MAX: usize = 1000;

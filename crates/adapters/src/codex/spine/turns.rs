@@ -5,7 +5,7 @@
 
 use std::collections::HashSet;
 
-use steno_session::PayloadFields;
+use super::fields::PayloadFields;
 
 /// The turns of one file.
 #[derive(Debug, Default)]

@@ -133,11 +133,9 @@ impl Missing {
 impl std::fmt::Display for Missing {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self { ticket_first, ticket_last, why, .. } = self;
-        write!(
-            out,
-            "{} (tickets {ticket_first} to {ticket_last}): ",
-            crate::count(self.messages(), "message")
-        )?;
+        let messages = self.messages();
+        let noun = if messages == 1 { "message" } else { "messages" };
+        write!(out, "{messages} {noun} (tickets {ticket_first} to {ticket_last}): ")?;
         match (why, &self.error) {
             (WhyMissing::NotWritten, Some(error)) => write!(out, "{error}"),
             (WhyMissing::NotWritten, None) => write!(out, "they could not be written"),

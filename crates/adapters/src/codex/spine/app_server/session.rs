@@ -3,8 +3,8 @@
 use steno_model::json::{JsonString, ObjectWriter, RawJson};
 use steno_model::{ThreadId, Timestamp};
 
+use super::super::fields::PayloadFields;
 use super::super::payload::object_of;
-use steno_session::PayloadFields;
 
 /// What git is called on the wire, and in a session file.
 const GIT_NAMES: [(&str, &str); 3] =

@@ -3,7 +3,7 @@
 use steno_model::json::{JsonString, ObjectWriter, RawJson};
 use steno_model::{SpineRecord, SpineSource, SpineType, Timestamp, Word};
 
-use steno_session::PayloadFields;
+use super::fields::PayloadFields;
 
 /// Goes through a spine, from its first record on.
 #[derive(Debug, Default)]
@@ -92,7 +92,7 @@ fn envelope(direction: &str, time: &Timestamp, message: &RawJson) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::spine::RolloutFold;
+    use crate::codex::spine::RolloutFold;
 
     fn records(lines: &[&str]) -> Vec<SpineRecord> {
         let mut fold = RolloutFold::new();

@@ -6,10 +6,10 @@ use serde_json::value::RawValue;
 use steno_model::json::{Fields, JsonString, RawJson};
 use steno_model::{Position, SpineSource, SpineType, ThreadId, Timestamp};
 
+use super::fields::PayloadFields;
 use super::payload::{self, Boundary, raw};
 use super::turns::{Turn, Turns};
 use super::{History, SpineMade};
-use steno_session::PayloadFields;
 
 /// The items that only a compaction by the provider leaves.
 const REMOTE_ITEMS: [&str; 3] = ["compaction", "compaction_summary", "context_compaction"];

@@ -9,10 +9,10 @@ use serde_json::value::RawValue;
 use steno_model::json::{Fields, JsonString, ObjectWriter, RawJson};
 use steno_model::{Position, SpineSource, SpineType, ThreadId, Timestamp};
 
+use super::fields::PayloadFields;
 use super::payload::{self, Boundary, raw};
 use super::turns::Turn;
 use super::{History, SpineMade};
-use steno_session::PayloadFields;
 
 /// Gives what lies at a path of the trace, if it is there and can be read.
 pub type Payloads<'a> = &'a mut dyn FnMut(&str) -> Option<String>;
