@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use steno_journal::Journal;
 use steno_model::with_causes;
-use steno_recorder::archive::{
+use steno_recorder::sources::{
     Archive, ArchiveOptions, Error as ArchiveError, Outcome, Places, Progress, ToArchive,
 };
 use steno_recorder::connection::{Spooled, connections, weave_again};
-use steno_recorder::{forgetting, spines};
+use steno_recorder::{forget, spines};
 use steno_vault::Vault;
 
 use crate::failure::{Exit, Failure};
@@ -34,7 +34,7 @@ fn import_leftover(journal: &Journal, settings: &Settings, spooled: Spooled) -> 
     let Some(_guard) = spooled.lock(journal.store()).map_err(failure)? else { return Ok(()) };
     let vault = Vault::open(Arc::clone(journal.store().disk()));
     let store_dir = settings.store.value.canonicalize()?;
-    if forgetting::is_connection_forgotten(&vault, &store_dir, spooled).map_err(forget_failure)? {
+    if forget::is_connection_forgotten(&vault, &store_dir, spooled).map_err(forget_failure)? {
         return spooled.remove(journal.store()).map_err(failure);
     }
     let recorded = weave_again(journal, &spooled).map_err(failure)?;
@@ -95,19 +95,19 @@ pub fn failure(error: spines::Error) -> Failure {
 }
 
 /// Returns what ends a command when something cannot be forgotten.
-pub fn forget_failure(error: forgetting::Error) -> Failure {
+pub fn forget_failure(error: forget::Error) -> Failure {
     let is_held = error.is_held();
     let failure = match error {
-        forgetting::Error::SpineHeld { .. } | forgetting::Error::ConnectionHeld { .. } => {
+        forget::Error::SpineHeld { .. } | forget::Error::ConnectionHeld { .. } => {
             let hint =
                 "nothing was forgotten; try again when `steno app-server` or `steno spine record` has ended";
             let held = Failure { exit: Exit::Held, ..Failure::could_not(with_causes(&error)) };
             return held.with_hint(hint);
         }
-        forgetting::Error::Connection { .. } => Failure::could_not(with_causes(&error)),
-        forgetting::Error::Library(error) => error.into(),
-        forgetting::Error::Vault(error) => error.into(),
-        forgetting::Error::Journal(error) => error.into(),
+        forget::Error::Connection { .. } => Failure::could_not(with_causes(&error)),
+        forget::Error::Library(error) => error.into(),
+        forget::Error::Vault(error) => error.into(),
+        forget::Error::Journal(error) => error.into(),
     };
     let hint = "`steno pause` makes whoever records let go; `steno resume` afterwards";
     if is_held { failure.with_hint(hint) } else { failure }

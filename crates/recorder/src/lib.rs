@@ -1,6 +1,6 @@
 //! The write side, wired together.
 //!
-//! [`archive`] takes agents' files from where they lie into the vault, through their adapters and into the journal, once
+//! [`sources`] takes agents' files from where they lie into the vault, through their adapters and into the journal, once
 //! or as they grow:
 //!
 //! ```
@@ -8,7 +8,7 @@
 //! use steno_capture::discovery::{Home, Origin, Provider};
 //! use steno_disk::RealDisk;
 //! use steno_journal::{Journal, Options, Store};
-//! use steno_recorder::archive::{Archive, ArchiveOptions, Error, Outcome, Places, Progress, ToArchive};
+//! use steno_recorder::sources::{Archive, ArchiveOptions, Error, Outcome, Places, Progress, ToArchive};
 //!
 //! struct Quiet;
 //!
@@ -71,9 +71,9 @@
 //! - Numbers are without gaps per prompt and source over all that a collector collects, also where it goes on with a file
 //!   that others add to. Each session has one `transcript.start` and one `transcript.stop`, with the counts of its entries.
 
-pub mod archive;
 pub mod connection;
 pub mod entries;
 pub mod evidence;
-pub mod forgetting;
+pub mod forget;
+pub mod sources;
 pub mod spines;

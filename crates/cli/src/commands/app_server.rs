@@ -13,7 +13,7 @@ use steno_capture::discovery::{self, Provider};
 use steno_capture::proxy::{Conversation, Pump, PumpEnd, tap};
 use steno_journal::Journal;
 use steno_model::Lane;
-use steno_recorder::archive::Verdict;
+use steno_recorder::sources::Verdict;
 use steno_recorder::connection::{
     ConnectionRecorder, ConnectionRules, Recorded, ServerEnd, Spooled, Unrecorded,
 };

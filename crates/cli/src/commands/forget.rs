@@ -9,8 +9,8 @@ use serde_json::json;
 use steno_journal::{Journal, Store};
 use steno_library::Library;
 use steno_model::ThreadId;
-use steno_recorder::archive::follower;
-use steno_recorder::forgetting::{Doomed, Plan, SharedFile, Wanted, connection_of, finish, forget};
+use steno_recorder::sources::follower;
+use steno_recorder::forget::{Doomed, Plan, SharedFile, Wanted, connection_of, finish, forget};
 use steno_vault::{ForgetReport, Manifest, Reason, Vault};
 use steno_views::{Lines, count, visible};
 

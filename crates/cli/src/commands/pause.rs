@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 use steno_journal::{Journal, Pause};
-use steno_recorder::archive::{Archive, ArchiveOptions, Skipped, follower};
+use steno_recorder::sources::{Archive, ArchiveOptions, Skipped, follower};
 use steno_views::count;
 
 use crate::args::PauseArgs;

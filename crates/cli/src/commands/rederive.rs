@@ -3,7 +3,7 @@
 use serde_json::json;
 use steno_library::parse_id;
 use steno_model::RunId;
-use steno_recorder::archive::{Archive, Rederived, runs_with_evidence};
+use steno_recorder::sources::{Archive, Rederived, runs_with_evidence};
 use steno_views::count;
 
 use crate::args::RederiveArgs;

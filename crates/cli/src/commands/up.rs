@@ -1,7 +1,7 @@
 //! `steno up`: the main job. Finds every agent on this machine, archives its history, and follows it.
 
 use steno_disk::{RealDisk, StorePath};
-use steno_recorder::archive::Places;
+use steno_recorder::sources::Places;
 
 use crate::args::UpArgs;
 use crate::background_server::{BackgroundServer, PORT};

@@ -1,6 +1,6 @@
 //! The log of entries beside what is recorded.
 
-use steno_recorder::archive::Places;
+use steno_recorder::sources::Places;
 use steno_recorder::entries::{EntryCollector, EntryFile, EntryOptions, TARGET};
 use tracing::Dispatch;
 use tracing_subscriber::Layer as _;

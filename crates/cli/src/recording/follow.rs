@@ -8,7 +8,7 @@ use signal_hook::iterator::Signals;
 use steno_capture::discovery::{self, Environment, Home, Origin};
 use steno_capture::tail::TailOptions;
 use steno_journal::Store;
-use steno_recorder::archive::{Archive, Error, Follower, Following, Found, Places, Watcher};
+use steno_recorder::sources::{Archive, Error, Follower, Following, Found, Places, Watcher};
 use steno_views::count;
 
 use super::stop_signal::{SIGNALS, StopSignal};

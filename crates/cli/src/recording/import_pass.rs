@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use steno_model::with_causes;
-use steno_recorder::archive::{Archive, Follower, Found, Health, Places, follower};
+use steno_recorder::sources::{Archive, Follower, Found, Health, Places, follower};
 use steno_views::count;
 
 use super::follow::another;

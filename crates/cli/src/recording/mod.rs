@@ -16,7 +16,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use steno_capture::discovery::{self, Environment};
 use steno_journal::{Journal, Options};
 use steno_model::with_causes;
-use steno_recorder::archive::{Archive, ArchiveOptions, Error, Found, Places};
+use steno_recorder::sources::{Archive, ArchiveOptions, Error, Found, Places};
 use steno_recorder::entries::EntryCollector;
 use steno_views::{Lines, visible};
 

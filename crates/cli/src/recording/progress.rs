@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use steno_recorder::archive::{Error, Outcome, Progress, ToArchive};
+use steno_recorder::sources::{Error, Outcome, Progress, ToArchive};
 
 use super::{error_text, warn};
 

@@ -6,7 +6,7 @@ use std::thread::JoinHandle;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use steno_journal::Journal;
-use steno_recorder::archive::{
+use steno_recorder::sources::{
     Archive, ArchiveOptions, Awaiting, AwaitingSource, Error, RederiveProgress, Rederived,
 };
 use steno_views::{Lines, count, visible};

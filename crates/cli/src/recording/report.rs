@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::json;
-use steno_recorder::archive::{Found, Health, Rederived};
+use steno_recorder::sources::{Found, Health, Rederived};
 use steno_vault::{Role, Vault};
 use steno_views::count;
 

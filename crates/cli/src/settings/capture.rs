@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::ValueEnum;
 use serde_json::Value;
 use steno_capture::tail::{Backend, TailOptions};
-use steno_recorder::archive::Exclusions;
+use steno_recorder::sources::Exclusions;
 
 use super::file::{CaptureKeys, LIST_SEPARATOR};
 use super::{Origin, Setting, bad_value};

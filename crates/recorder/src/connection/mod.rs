@@ -9,10 +9,10 @@ mod artifacts;
 mod blank;
 mod boundaries;
 mod check;
-mod live;
+mod live_entries;
 mod rules;
-mod safe;
 mod spool;
+mod synced;
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -33,11 +33,11 @@ use artifacts::Snapshots;
 pub(crate) use blank::blank;
 use boundaries::Boundaries;
 pub use check::HeardConnection;
-use live::LiveEntries;
+use live_entries::LiveEntries;
 pub use rules::ConnectionRules;
-use safe::{Reached, Safe};
 use spool::{Line, Recording, Spool, Voice};
 pub use spool::{ServerEnd, Spooled, connections};
+use synced::{Reached, Safe};
 
 /// How many gaps are told one by one.
 const GAPS_MAX: usize = 100;

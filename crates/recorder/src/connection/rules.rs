@@ -16,7 +16,7 @@ use steno_model::Lane;
 use steno_vault::{NameHash, Vault};
 use uuid::Uuid;
 
-use crate::archive::{Exclusions, Membership, Verdict, strings_at};
+use crate::sources::{Exclusions, Membership, Verdict, strings_at};
 
 /// Requests that go on with a thread, or begin another with what it has: whose it is shows in the answer at the latest.
 const GOES_ON: [&str; 4] = ["thread/resume", "thread/fork", "thread/read", "thread/turns/list"];

@@ -1,10 +1,10 @@
 //! Transcript entries as structured logs (000): numbered, counted, logged through `tracing`, never in the way.
 
-mod archived;
 mod collector;
 mod file;
 mod log;
 mod numbers;
+mod stored;
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -12,10 +12,10 @@ use steno_adapters::{SeenEntry, Sink};
 use steno_model::json::RawJson;
 use steno_model::{Draft, EntryParts, EventType, RunId, Timestamp, TranscriptSummary};
 
-pub use archived::{ArchivedSource, read_archived};
 use collector::{Collection, Seen};
 pub use file::EntryFile;
 pub use log::EntryLog;
+pub use stored::{ArchivedSource, read_archived};
 
 /// The target of all log records about entries.
 pub const TARGET: &str = "steno::transcript";

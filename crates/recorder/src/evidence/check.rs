@@ -13,7 +13,7 @@ use steno_vault::{Error, Manifest, SourceId, Vault};
 
 use super::find::{Claim, Verdict, judge};
 use super::record_time::RecordTime;
-use crate::archive::plain_name;
+use crate::sources::plain_name;
 use crate::spines::SourceName;
 
 /// How many places are collected before they are looked up.

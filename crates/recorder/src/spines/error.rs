@@ -30,7 +30,7 @@ pub enum Error {
         thread: ThreadId,
         /// Why.
         #[source]
-        source: crate::forgetting::Error,
+        source: crate::forget::Error,
     },
     /// What the source says of itself names no thread.
     #[error("`{}` names no thread", path.display())]

@@ -17,7 +17,7 @@ use steno_journal::{ArtifactFile, Journal, KeptArtifact, Level, Rotation, SpineW
 use steno_model::{Evidence, Packing, Position, SpineDraft, SpineSource, ThreadId, Word};
 use steno_vault::Vault;
 
-use crate::forgetting;
+use crate::forget;
 pub use beside::Beside;
 pub use error::Error;
 pub use rollout::{Bases, SessionFile, record_rollout};
@@ -172,12 +172,12 @@ impl SpineRecorder {
         let forgetting = |source| Error::Forgetting { thread: thread.clone(), source };
         let (store, now) = (self.journal.store(), jiff::Timestamp::now());
         // What a crash left of a spine that was forgotten is not gone on with.
-        forgetting::finish_one(store, &self.vault, thread, now).map_err(forgetting)?;
+        forget::finish_one(store, &self.vault, thread, now).map_err(forgetting)?;
         let writer = self.journal.spine_to_make_again(thread, Rotation::default()).map_err(failed)?;
         // Asked while the spine is ours: whoever has it forgotten holds it too.
         if writer.seq_last().is_none()
             && self.forgotten == Forgotten::Stays
-            && forgetting::is_forgotten(&self.vault, thread).map_err(forgetting)?
+            && forget::is_forgotten(&self.vault, thread).map_err(forgetting)?
         {
             drop(writer);
             let mut held = store.hold_spine(thread, now).map_err(failed)?;

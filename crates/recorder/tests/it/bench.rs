@@ -10,11 +10,11 @@ use steno_capture::discovery::{Home, Origin, Provider};
 use steno_capture::tail::{TailOptions, Waker};
 use steno_disk::StorePath;
 use steno_journal::{Journal, Options, Store, check_run_with};
-use steno_recorder::archive::{
+use steno_recorder::evidence::{EvidenceCheck, EvidenceReport};
+use steno_recorder::sources::{
     Archive, ArchiveOptions, Error, Exclusions, Following, Health, Outcome, Places, Progress, ToArchive,
     Watcher,
 };
-use steno_recorder::evidence::{EvidenceCheck, EvidenceReport};
 use steno_testkit::sim_disk::SimDisk;
 use steno_vault::{Manifest, Vault};
 use tempfile::TempDir;

@@ -8,10 +8,10 @@ use steno_capture::proxy::{Loss, Said};
 use steno_disk::{Disk as _, StorePath};
 use steno_journal::{Journal, Options, Store, validate_spine};
 use steno_model::{Lane, ThreadId, Timestamp};
-use steno_recorder::archive::Exclusions;
 use steno_recorder::connection::{
     ConnectionRecorder, ConnectionRules, Recorded, ServerEnd, Spooled, connections, weave_again,
 };
+use steno_recorder::sources::Exclusions;
 use steno_testkit::sim_disk::{Call, Death, Fault, SimDisk};
 
 const EIO: i32 = 5;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
 
 use steno_journal::{Journal, Options, Store};
-use steno_recorder::archive::{Archive, ArchiveOptions};
+use steno_recorder::sources::{Archive, ArchiveOptions};
 use steno_testkit::sim_disk::{Death, Fault, SimDisk};
 
 use crate::bench::{Bench, sources, store, transcripts};

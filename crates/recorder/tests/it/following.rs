@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use steno_capture::tail::{TailOptions, Waker};
 use steno_journal::{Journal, Options, Store};
-use steno_recorder::archive::{
+use steno_recorder::sources::{
     Archive, ArchiveOptions, Error, Following, Outcome, Progress, ToArchive, Watcher,
 };
 use steno_testkit::sim_disk::SimDisk;

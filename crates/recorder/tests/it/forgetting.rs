@@ -4,7 +4,7 @@ use std::fs;
 use std::sync::Arc;
 
 use steno_journal::{Journal, Options, Store};
-use steno_recorder::archive::{Archive, ArchiveOptions};
+use steno_recorder::sources::{Archive, ArchiveOptions};
 use steno_testkit::sim_disk::SimDisk;
 use steno_vault::{ForgetRequest, NameHash, Reason, Vault};
 

@@ -11,7 +11,7 @@ use steno_journal::{
     Error as JournalError, Journal, Level, Noted, Options, Store, check_file, check_run, read_notes,
 };
 use steno_model::{Draft, RunId};
-use steno_recorder::archive::{
+use steno_recorder::sources::{
     Archive, ArchiveOptions, AwaitingSource, Error, RederiveProgress, Rederived, awaiting,
 };
 use steno_testkit::sim_disk::{Death, Fault, SimDisk};
@@ -509,7 +509,7 @@ fn a_run_that_the_newer_adapter_does_not_give_is_withdrawn_unless_others_recorde
     assert!(transcripts(&disk)[&shared.to_string()].starts_with(&text_shared));
     assert_eq!(transcripts(&disk)[SESSION], transcripts(&whole)[SESSION]);
     // Who has the source forgotten finds the run that was withdrawn.
-    let withdrawn = steno_recorder::forgetting::withdrawn_runs(&opened(&disk)).unwrap();
+    let withdrawn = steno_recorder::forget::withdrawn_runs(&opened(&disk)).unwrap();
     let source = awaiting_source(&disk);
     assert_eq!(withdrawn, [(gone, source)]);
 }

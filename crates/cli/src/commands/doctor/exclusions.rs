@@ -1,7 +1,7 @@
 //! Patterns of `exclude_projects` and `exclude_paths` that match nothing: misspelt, or of what is not there.
 
 use steno_capture::discovery::Home;
-use steno_recorder::archive::{Exclusions, Places};
+use steno_recorder::sources::{Exclusions, Places};
 
 use crate::settings::Settings;
 

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 use steno_capture::discovery::{self, Environment, Home, Origin, Provider, Retention, Role, SetBy};
 use steno_model::with_causes;
-use steno_recorder::archive::{Coverage, Exclusions, Places, ToArchive, Verdict, coverage};
+use steno_recorder::sources::{Coverage, Exclusions, Places, ToArchive, Verdict, coverage};
 use steno_views::{Lines, count, visible};
 
 use self::exclusions::unmatched_exclusions;

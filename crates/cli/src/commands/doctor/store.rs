@@ -7,7 +7,7 @@ use std::sync::Arc;
 use steno_disk::{Disk as _, RealDisk, StorePath, Survey, check_can_make};
 use steno_journal::Store;
 use steno_model::with_causes;
-use steno_recorder::archive::{Follower, awaiting, follower, program_written_at};
+use steno_recorder::sources::{Follower, awaiting, follower, program_written_at};
 use steno_vault::Vault;
 use steno_views::count;
 

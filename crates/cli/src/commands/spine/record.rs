@@ -11,7 +11,7 @@ use steno_disk::{Links, open_regular};
 use steno_journal::Journal;
 use steno_library::{Error as LibraryError, Files, Library, TargetKind};
 use steno_model::{Packing, ThreadId};
-use steno_recorder::archive::{Identity, Verdict};
+use steno_recorder::sources::{Identity, Verdict};
 use steno_recorder::spines::{
     Bases, Beside, Error, Forgotten, SessionFile, Written, record_rollout, record_trace,
 };

@@ -13,7 +13,7 @@ use steno_disk::{Links, open_regular};
 use steno_journal::RolloutFile;
 use steno_library::{AgentFile, Library};
 use steno_model::{Packing, RunId, ThreadId};
-use steno_recorder::archive::Identity;
+use steno_recorder::sources::Identity;
 use steno_recorder::evidence::{ReadError, read_unpacked};
 use steno_vault::{Manifest, Role, Vault};
 

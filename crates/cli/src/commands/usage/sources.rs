@@ -7,7 +7,7 @@ use steno_adapters::Sink;
 use steno_capture::discovery::{self, Home, Provider};
 use steno_library::{AgentFile, FileError, FileReport, Files, Library, RunCounts, Tally, warn_about_unread};
 use steno_model::{Draft, EventType, RunId, Seq, Timestamp};
-use steno_recorder::archive::{Places, unarchived};
+use steno_recorder::sources::{Places, unarchived};
 use steno_session::usage::UsageBuilder;
 use steno_views::count;
 

@@ -10,7 +10,7 @@ use steno_exports::atif::{Family, NoMedia, NoRecords, Run};
 use steno_journal::{Journal, Options, Store};
 use steno_library::{Library, Target};
 use steno_model::RunId;
-use steno_recorder::archive::{Archive, ArchiveOptions, Error, Outcome, Places, Progress, ToArchive};
+use steno_recorder::sources::{Archive, ArchiveOptions, Error, Outcome, Places, Progress, ToArchive};
 use steno_server::receipts::{ReadSession, Wanted};
 use steno_session::Content;
 use steno_session::usage::{Column, UsageBuilder, grouped, row};

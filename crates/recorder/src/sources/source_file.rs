@@ -8,7 +8,7 @@ use steno_capture::tail::FileId;
 use steno_vault::{HostPath, Role, SourceInfo};
 
 use super::identity::{Identity, copilot_dir};
-use super::mixed::PieceRules;
+use super::shared_file::PieceRules;
 
 /// A file to archive.
 #[derive(Clone, Debug)]

@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 use steno_vault::{Role, SourceInfo};
 
 use super::exclusions::{Exclusions, Verdict};
-use super::membership::Membership;
+use super::project_lookup::Membership;
 
 /// A file of several sessions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,9 +3,9 @@
 //! One file of tombstones is put in place first. Behind that everything is gone, whoever dies: the next one who opens the
 //! archive, or has anything forgotten, deletes what is left. Spines are deleted here, since the vault does not know them.
 
-mod belongings;
+mod connections;
 mod plan;
-mod said;
+mod session_files;
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -21,13 +21,13 @@ use steno_vault::{
 };
 use uuid::Uuid;
 
-use crate::archive;
 use crate::connection::{ConnectionRules, Spooled, blank};
+use crate::sources;
 use crate::spines::{self, SourceName};
 
-pub use belongings::{Belongings, PiecesOf, SharedFile, belongings, of_project, shared_files};
+pub use connections::{SaidOf, SharedConnection, said_of};
 pub use plan::{Plan, Wanted};
-pub use said::{SaidOf, SharedConnection, said_of};
+pub use session_files::{Belongings, PiecesOf, SharedFile, belongings, of_project, shared_files};
 
 /// Why something could not be forgotten.
 #[derive(Debug, thiserror::Error)]
@@ -191,7 +191,7 @@ impl<'a> Connections<'a> {
 
     fn is_gone(&self, source: &str) -> Result<bool, Error> {
         let Some(id) = connection_in(source) else { return Ok(false) };
-        Ok(self.vault.is_forgotten(archive::first_id_at(&self.dir.join(format!("{id}.jsonl"))))?)
+        Ok(self.vault.is_forgotten(sources::first_id_at(&self.dir.join(format!("{id}.jsonl"))))?)
     }
 }
 
@@ -277,7 +277,7 @@ pub fn forget(
     let time = steno_model::Timestamp::from_instant(now).to_string();
     // Before sources have tombstones: should this be cut short, the session is not forgotten, its lines are archived again, and
     // asking again completes it.
-    belongings::rewrite_shared(vault, &doomed.shared, &doomed.pieces, (why, &time))?;
+    session_files::rewrite_shared(vault, &doomed.shared, &doomed.pieces, (why, &time))?;
     blank_connections(store, vault, &doomed.shared_connections, &time)?;
     let runs: Vec<NameHash> = doomed.runs.iter().map(|run| NameHash::of_session(&run.to_string())).collect();
     let what = ForgetRequest {
@@ -464,5 +464,5 @@ fn is_archived(vault: &Vault, thread: &ThreadId) -> Result<bool, Error> {
 /// What the vault says.
 pub fn is_connection_forgotten(vault: &Vault, store_dir: &Path, spooled: Spooled) -> Result<bool, Error> {
     let path = store_dir.join(spooled.path().as_str());
-    Ok(vault.is_forgotten(archive::first_id_at(&path))?)
+    Ok(vault.is_forgotten(sources::first_id_at(&path))?)
 }

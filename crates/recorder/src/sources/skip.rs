@@ -10,10 +10,10 @@ use steno_journal::Pause;
 use steno_vault::{NameHash, Reason};
 
 use super::exclusions::Exclusions;
+use super::forgotten_sessions::names_of;
 use super::identity::head_of;
-use super::left_out::names_of;
-use super::mixed::{Mixed, Piece};
-use super::mixed_source::{last_content, read_whole};
+use super::shared_file::{Mixed, Piece};
+use super::shared_source::{last_content, read_whole};
 use super::{Archive, Error, Places, ToArchive, is_unchanged};
 
 /// By how much the times of files may lag behind the clock: systems take them from the last tick.

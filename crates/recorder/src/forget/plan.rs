@@ -12,7 +12,7 @@ use super::{
     Belongings, Doomed, Error, PiecesOf, SaidOf, SharedConnection, SharedFile, SpinesOf, belongings,
     connection_of, of_project, said_of, shared_files, spines_of, thread_of,
 };
-use crate::archive::{is_in_project, last_written};
+use crate::sources::{is_in_project, last_written};
 
 /// What somebody wants forgotten.
 #[derive(Clone, Debug)]

@@ -3,7 +3,7 @@
 //! A source that has something new is taken up, and let go again when it has been quiet for a while: a process holds few
 //! files open however many there are, and another process can take over what this one leaves.
 
-mod pausing;
+mod pause;
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
@@ -16,10 +16,10 @@ use steno_disk::StorePath;
 use steno_journal::Pause;
 
 use super::catalog::{packed_name, plain_name};
+use super::follower_lock::{Follower, Others, Presence};
 use super::health::{Files, Sighting};
 use super::import::count;
-use super::places::{Found, Places};
-use super::presence::{Follower, Others, Presence};
+use super::locations::{Found, Places};
 use super::retries::{HELD_WAIT, Retries};
 use super::source::{OPEN_FILES_MAX, OpenSource, Pace, Turn};
 use super::{Archive, Error, Health, ToArchive, is_unchanged};

@@ -13,7 +13,7 @@ use steno_model::{Draft, EventType, Evidence, Position, RunId};
 use steno_vault::SourceId;
 use uuid::Uuid;
 
-use super::anew::{AnewError, AnewRun, position_in};
+use super::rewrite::{AnewError, AnewRun, position_in};
 use super::run_head::RunHead;
 use crate::entries::EntrySink;
 

@@ -11,7 +11,7 @@ use steno_vault::{Manifest, NameHash, Role, SourceId, Vault};
 use super::Error;
 use super::catalog::{is_older, plain_name, runs_expected};
 use super::cursors::CursorOf;
-use super::derived::Derived;
+use super::derivation_state::Derived;
 use super::feed::Feed;
 use super::run_head::RunHead;
 use super::source::runs_named;

@@ -3,7 +3,7 @@
 use steno_adapters::{Sink, Source};
 use steno_vault::{Manifest, Vault};
 
-use crate::archive::{Feed, inferred_time};
+use crate::sources::{Feed, inferred_time};
 
 /// A source of the archive.
 #[derive(Clone, Copy)]

@@ -7,8 +7,8 @@ use steno_journal::Error as JournalError;
 use steno_model::RunId;
 use steno_vault::{Manifest, Sighting, SourceId};
 
-use super::anew::has_others;
-use super::awaiting::{Awaiting, AwaitingSource, awaiting, awaiting_runs, missing_runs};
+use super::rederive_plan::{Awaiting, AwaitingSource, awaiting, awaiting_runs, missing_runs};
+use super::rewrite::has_others;
 use super::runs::OlderRuns;
 use super::source::{OpenSource, Pace, SourceParts, runs_named};
 use super::{Archive, Error};

@@ -11,7 +11,7 @@ use steno_vault::{Role, SourceInfo};
 
 use super::exclusions::claude_name;
 use super::identity::{Identity, copilot_dir, head_of, session_file, string_at};
-use super::mixed::Mixed;
+use super::shared_file::Mixed;
 
 /// How many sessions of a project are asked for its directory.
 const SESSIONS_ASKED_MAX: usize = 16;

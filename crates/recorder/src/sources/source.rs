@@ -15,8 +15,8 @@ use super::catalog::Known;
 use super::cursors::{self, CursorOf};
 use super::error::Error;
 use super::feed::Feed;
-use super::files::modified_at;
 use super::runs::{self, KnownRuns, OlderRuns, Runs};
+use super::source_file::modified_at;
 use crate::entries::EntrySink;
 
 /// How much is read at a time where a whole file is to be read.

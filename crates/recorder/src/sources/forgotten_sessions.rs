@@ -4,7 +4,7 @@ use steno_vault::{NameHash, SourceInfo, Vault};
 
 use super::catalog::first_id_at;
 use super::identity::{Identity, head_of, parents_in, plan_slug, session_file, sessions_in};
-use super::mixed::Mixed;
+use super::shared_file::Mixed;
 use super::{Archive, Error, ToArchive};
 
 /// Returns the hashes that a session is known by from one of its files: what the file's path calls it, or else its records.

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::ops::AddAssign;
 use std::path::{Path, PathBuf};
 
-use super::mixed_source::MixedLook;
+use super::shared_source::MixedLook;
 
 /// Counts of one pass, or since recording began.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

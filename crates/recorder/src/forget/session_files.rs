@@ -8,7 +8,7 @@ use steno_capture::packing::Unpacker;
 use steno_vault::{Manifest, NameHash, Reason, Role, SourceId, Vault};
 
 use super::{Error, connection_of};
-use crate::archive::{
+use crate::sources::{
     Identity, Mixed, Piece, claude_slugs, is_in_project, is_project, names_in, names_of, plan_name, plan_slug,
 };
 

@@ -10,7 +10,7 @@ use steno_vault::{Manifest, NameHash, Remainder, Sighting, SourceWriter, Vault};
 
 use super::catalog::Known;
 use super::cursors;
-use super::mixed::{Mixed, Piece};
+use super::shared_file::{Mixed, Piece};
 use super::{Archive, Error, ToArchive};
 
 /// How long such a file may be. Longer ones are told and left alone, as nobody could say what is in them.

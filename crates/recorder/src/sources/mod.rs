@@ -2,34 +2,34 @@
 //!
 //! One way for both: a file that is imported and a file that is followed pass the same stages. What differs is the pace.
 
-mod anew;
-mod awaiting;
 mod catalog;
 mod coverage;
 mod cursors;
-mod derived;
+mod derivation_state;
 mod error;
 mod exclusions;
 mod feed;
-mod files;
 mod follow;
+mod follower_lock;
+mod forgotten_sessions;
 mod health;
 mod identity;
 mod import;
-mod left_out;
-mod membership;
-mod mixed;
-mod mixed_source;
-mod places;
-mod presence;
+mod locations;
+mod project_lookup;
 mod rederive;
+mod rederive_plan;
 mod retries;
+mod rewrite;
 mod run_head;
 mod runs;
+mod shared_file;
+mod shared_source;
 mod skip;
 mod source;
-mod unarchived;
+mod source_file;
 mod unread;
+mod unrecorded;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -41,35 +41,37 @@ use steno_model::Timestamp;
 use steno_vault::{Manifest, Sighting, SourceId, SourceInfo, Vault};
 
 use crate::entries::{EntryCollector, EntrySink, EntryTime};
-use crate::forgetting;
+use crate::forget;
 pub(crate) use catalog::first_id_at;
 pub(crate) use catalog::plain_name;
 use catalog::{Catalog, Known};
-use derived::Derived;
+use derivation_state::Derived;
 pub(crate) use feed::Feed;
 pub(crate) use identity::{claude_slugs, plan_slug, strings_at};
 use runs::OlderRuns;
 pub(crate) use source::inferred_time;
 use source::{OpenSource, Pace, SourceParts};
 
-pub use awaiting::{Awaiting, AwaitingSource, awaiting, awaiting_runs, has_evidence, runs_with_evidence};
 pub use catalog::last_written;
 pub use coverage::{Coverage, coverage};
 pub use error::Error;
 pub use exclusions::{Exclusions, Verdict, is_in_project, is_project};
-pub use files::ToArchive;
 pub use follow::{Following, Watcher};
+pub use follower_lock::{Follower, follower, program_written_at};
+pub use forgotten_sessions::{is_left_out, names_in, names_of, plan_name};
 pub use health::Health;
 pub use identity::Identity;
 pub use import::{Outcome, Progress};
-pub use left_out::{is_left_out, names_in, names_of, plan_name};
-pub use membership::Membership;
-pub use mixed::{Filtered, Mixed, Piece};
-pub use places::{Found, Places};
-pub use presence::{Follower, follower, program_written_at};
+pub use locations::{Found, Places};
+pub use project_lookup::Membership;
 pub use rederive::{RederiveProgress, Rederived};
+pub use rederive_plan::{
+    Awaiting, AwaitingSource, awaiting, awaiting_runs, has_evidence, runs_with_evidence,
+};
+pub use shared_file::{Filtered, Mixed, Piece};
 pub use skip::Skipped;
-pub use unarchived::{Unarchived, unarchived};
+pub use source_file::ToArchive;
+pub use unrecorded::{Unarchived, unarchived};
 
 /// Settings of the archive.
 #[derive(Clone)]
@@ -109,7 +111,7 @@ impl Archive {
     /// What the vault says.
     pub fn open(journal: Journal, options: ArchiveOptions) -> Result<Self, Error> {
         let vault = Vault::create(Arc::clone(journal.store().disk())).map_err(Error::Catalog)?;
-        if let Err(error) = forgetting::finish(journal.store(), &vault, (options.clock)()) {
+        if let Err(error) = forget::finish(journal.store(), &vault, (options.clock)()) {
             // It is tried again the next time, and keeps nothing from being recorded.
             tracing::warn!("what was forgotten is not all deleted: {}", steno_model::with_causes(&error));
         }

@@ -7,7 +7,7 @@ use sha2::{Digest as _, Sha256};
 use steno_vault::SourceInfo;
 
 use super::ToArchive;
-use super::membership::{Membership, Project};
+use super::project_lookup::{Membership, Project};
 
 /// What is left alone: projects by name or directory, paths with all that is below them. `*` stands for anything.
 #[derive(Clone, Debug, Default)]

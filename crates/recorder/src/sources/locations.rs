@@ -12,8 +12,8 @@ use steno_vault::is_being_restored;
 use super::ToArchive;
 use super::catalog::plain_name;
 use super::exclusions::{Exclusions, Verdict};
-use super::membership::Membership;
-use super::mixed::{Mixed, PieceRules};
+use super::project_lookup::Membership;
+use super::shared_file::{Mixed, PieceRules};
 
 /// Where to look, and what to leave alone.
 #[derive(Clone, Debug, Default)]
