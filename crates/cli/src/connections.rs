@@ -5,10 +5,11 @@ use std::sync::Arc;
 
 use steno_journal::Journal;
 use steno_model::with_causes;
+use steno_recorder::connection::{RecordedConnection, connections, rebuild_spines};
 use steno_recorder::sources::{
-    Archive, ArchiveOptions, Error as ArchiveError, Outcome, Places, Progress, ToArchive,
+    ImportOutcome, ImportProgress, SourceError, SourceFile, SourceLocations, SourceRecorder,
+    SourceRecorderOptions,
 };
-use steno_recorder::connection::{Spooled, connections, weave_again};
 use steno_recorder::{forget, spines};
 use steno_vault::Vault;
 
@@ -29,7 +30,11 @@ pub fn import_leftover_connections(journal: &Journal, settings: &Settings) {
     }
 }
 
-fn import_leftover(journal: &Journal, settings: &Settings, spooled: Spooled) -> Result<(), Failure> {
+fn import_leftover(
+    journal: &Journal,
+    settings: &Settings,
+    spooled: RecordedConnection,
+) -> Result<(), Failure> {
     // One that is being recorded is settled by whoever does that.
     let Some(_guard) = spooled.lock(journal.store()).map_err(failure)? else { return Ok(()) };
     let vault = Vault::open(Arc::clone(journal.store().disk()));
@@ -37,7 +42,7 @@ fn import_leftover(journal: &Journal, settings: &Settings, spooled: Spooled) -> 
     if forget::is_connection_forgotten(&vault, &store_dir, spooled).map_err(forget_failure)? {
         return spooled.remove(journal.store()).map_err(failure);
     }
-    let recorded = weave_again(journal, &spooled).map_err(failure)?;
+    let recorded = rebuild_spines(journal, &spooled).map_err(failure)?;
     recorded.problems.iter().for_each(|problem| warn(problem));
     import_connection(journal, settings, spooled, recorded.is_left)
 }
@@ -46,13 +51,13 @@ fn import_leftover(journal: &Journal, settings: &Settings, spooled: Spooled) -> 
 pub fn import_connection(
     journal: &Journal,
     settings: &Settings,
-    spooled: Spooled,
+    spooled: RecordedConnection,
     is_left: bool,
 ) -> Result<(), Failure> {
     let path = settings.store.value.canonicalize()?.join(spooled.path().as_str());
-    let mut archive =
-        Archive::open(journal.clone(), ArchiveOptions::default()).map_err(recording::failure)?;
-    let found = Places { given: vec![path], ..Places::default() }.list();
+    let mut archive = SourceRecorder::open(journal.clone(), SourceRecorderOptions::default())
+        .map_err(recording::failure)?;
+    let found = SourceLocations { given: vec![path], ..SourceLocations::default() }.list();
     let mut result = ImportResult::default();
     archive.import(&found.files, &mut result);
     archive.settle().map_err(recording::failure)?;
@@ -70,14 +75,15 @@ struct ImportResult {
     failed: Option<String>,
 }
 
-impl Progress for ImportResult {
+impl ImportProgress for ImportResult {
     fn bytes(&mut self, _path: &Path, _count: u64) {}
 
-    fn done(&mut self, _file: &ToArchive, outcome: Outcome) {
-        self.is_recorded |= matches!(outcome, Outcome::Recorded | Outcome::Unchanged | Outcome::Forgotten);
+    fn done(&mut self, _file: &SourceFile, outcome: ImportOutcome) {
+        self.is_recorded |=
+            matches!(outcome, ImportOutcome::Recorded | ImportOutcome::Unchanged | ImportOutcome::Forgotten);
     }
 
-    fn failed(&mut self, _file: &ToArchive, error: &ArchiveError) {
+    fn failed(&mut self, _file: &SourceFile, error: &SourceError) {
         self.failed = Some(recording::error_text(error));
     }
 }
@@ -95,19 +101,19 @@ pub fn failure(error: spines::Error) -> Failure {
 }
 
 /// Returns what ends a command when something cannot be forgotten.
-pub fn forget_failure(error: forget::Error) -> Failure {
+pub fn forget_failure(error: forget::ForgetError) -> Failure {
     let is_held = error.is_held();
     let failure = match error {
-        forget::Error::SpineHeld { .. } | forget::Error::ConnectionHeld { .. } => {
+        forget::ForgetError::SpineHeld { .. } | forget::ForgetError::ConnectionHeld { .. } => {
             let hint =
                 "nothing was forgotten; try again when `steno app-server` or `steno spine record` has ended";
             let held = Failure { exit: Exit::Held, ..Failure::could_not(with_causes(&error)) };
             return held.with_hint(hint);
         }
-        forget::Error::Connection { .. } => Failure::could_not(with_causes(&error)),
-        forget::Error::Library(error) => error.into(),
-        forget::Error::Vault(error) => error.into(),
-        forget::Error::Journal(error) => error.into(),
+        forget::ForgetError::Connection { .. } => Failure::could_not(with_causes(&error)),
+        forget::ForgetError::Library(error) => error.into(),
+        forget::ForgetError::Vault(error) => error.into(),
+        forget::ForgetError::Journal(error) => error.into(),
     };
     let hint = "`steno pause` makes whoever records let go; `steno resume` afterwards";
     if is_held { failure.with_hint(hint) } else { failure }

@@ -8,14 +8,14 @@
 //! use steno_capture::discovery::{Home, Origin, Provider};
 //! use steno_disk::RealDisk;
 //! use steno_journal::{Journal, Options, Store};
-//! use steno_recorder::sources::{Archive, ArchiveOptions, Error, Outcome, Places, Progress, ToArchive};
+//! use steno_recorder::sources::{SourceRecorder, SourceRecorderOptions, SourceError, ImportOutcome, SourceLocations, ImportProgress, SourceFile};
 //!
 //! struct Quiet;
 //!
-//! impl Progress for Quiet {
+//! impl ImportProgress for Quiet {
 //!     fn bytes(&mut self, _path: &std::path::Path, _count: u64) {}
-//!     fn done(&mut self, _file: &ToArchive, _outcome: Outcome) {}
-//!     fn failed(&mut self, file: &ToArchive, error: &Error) {
+//!     fn done(&mut self, _file: &SourceFile, _outcome: ImportOutcome) {}
+//!     fn failed(&mut self, file: &SourceFile, error: &SourceError) {
 //!         panic!("{}: {error}", file.path().display());
 //!     }
 //! }
@@ -27,9 +27,9 @@
 //! # let line = r#"{"type":"user","uuid":"u1","sessionId":"550e8400-e29b-41d4-a716-446655440000","timestamp":"2026-06-08T08:14:42.123Z","message":{"role":"user","content":"Fix the build."}}"#;
 //! # std::fs::write(project.join("550e8400-e29b-41d4-a716-446655440000.jsonl"), format!("{line}\n"))?;
 //! let store = Store::create(Arc::new(RealDisk::create(&dir.path().join("store"))?))?;
-//! let mut archive = Archive::open(Journal::new(store, Options::default()), ArchiveOptions::default())?;
+//! let mut archive = SourceRecorder::open(Journal::new(store, Options::default()), SourceRecorderOptions::default())?;
 //! let homes = vec![Home { provider: Provider::Claude, root, origin: Origin::Given }];
-//! let found = Places { homes, ..Places::default() }.list();
+//! let found = SourceLocations { homes, ..SourceLocations::default() }.list();
 //! let health = archive.import(&found.files, &mut Quiet);
 //! assert_eq!((health.files, health.events), (1, 3));
 //! # Ok::<(), Box<dyn std::error::Error>>(())

@@ -13,10 +13,10 @@ use steno_capture::discovery::{self, Provider};
 use steno_capture::proxy::{Conversation, Pump, PumpEnd, tap};
 use steno_journal::Journal;
 use steno_model::Lane;
-use steno_recorder::sources::Verdict;
 use steno_recorder::connection::{
-    ConnectionRecorder, ConnectionRules, Recorded, ServerEnd, Spooled, Unrecorded,
+    ConnectionRecorder, ConnectionReport, ConnectionRules, RecordedConnection, ServerEnd, UnrecordedMessages,
 };
+use steno_recorder::sources::Verdict;
 use steno_views::count;
 
 use crate::args::AppServerArgs;
@@ -128,12 +128,12 @@ impl PreparedRecorder {
 }
 
 /// What a recording leaves: what is not in it, and what became of the rest.
-type RecordingResult = (Unrecorded, Result<Recorded, Failure>);
+type RecordingResult = (UnrecordedMessages, Result<ConnectionReport, Failure>);
 
 /// A recording that goes on.
 struct RecordingThread {
     journal: Journal,
-    spooled: Spooled,
+    spooled: RecordedConnection,
     thread: JoinHandle<RecordingResult>,
 }
 
@@ -179,7 +179,7 @@ fn start(args: &AppServerArgs) -> Result<Child, Failure> {
     })
 }
 
-fn report_recorded(recorded: &Recorded) {
+fn report_recorded(recorded: &ConnectionReport) {
     tracing::debug!(
         "{} over {}",
         count(recorded.messages, "message"),
@@ -191,7 +191,7 @@ fn report_recorded(recorded: &Recorded) {
 }
 
 /// Tells what was handed on and is not in the record.
-fn warn_of_gaps(unrecorded: &Unrecorded) {
+fn warn_of_gaps(unrecorded: &UnrecordedMessages) {
     for gap in unrecorded.gaps.iter().take(GAPS_SHOWN_MAX) {
         warn(&format!("handed on and not recorded: {gap}"));
     }

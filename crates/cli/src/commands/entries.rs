@@ -13,7 +13,7 @@ use steno_library::{
 };
 use steno_model::{Draft, EventType, RunId, with_causes};
 use steno_recorder::entries::{
-    ArchivedSource, EntryCollector, EntryLog, EntryOptions, EntrySink, EntryTime, read_archived,
+    EntryCollector, EntryLog, EntryOptions, EntrySink, EntryTime, StoredSource, read_stored,
 };
 use tracing_subscriber::layer::SubscriberExt as _;
 
@@ -142,8 +142,8 @@ impl EntryWriter {
             let path = manifest.info.path.0.display().to_string();
             let entries = self.collector.source(Some(path.clone()), EntryTime::Record);
             let mut sink = RunFilter { entries, runs };
-            let source = ArchivedSource { vault, manifest: &manifest };
-            let read = self.during(|| read_archived(source, &mut sink, &|| self.is_broken()));
+            let source = StoredSource { vault, manifest: &manifest };
+            let read = self.during(|| read_stored(source, &mut sink, &|| self.is_broken()));
             if let Err(error) = read {
                 let message = format!("cannot read what `{path}` was: {}", with_causes(&error));
                 self.during(|| self.collector.error(&message));

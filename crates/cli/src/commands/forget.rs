@@ -9,8 +9,10 @@ use serde_json::json;
 use steno_journal::{Journal, Store};
 use steno_library::Library;
 use steno_model::ThreadId;
+use steno_recorder::forget::{
+    ForgetPlan, ForgetSelection, ForgetTargets, SharedFile, connection_of, finish, forget,
+};
 use steno_recorder::sources::follower;
-use steno_recorder::forget::{Doomed, Plan, SharedFile, Wanted, connection_of, finish, forget};
 use steno_vault::{ForgetReport, Manifest, Reason, Vault};
 use steno_views::{Lines, count, visible};
 
@@ -23,7 +25,7 @@ use crate::runs;
 use crate::settings::Settings;
 
 /// Says what stays, and what takes it.
-fn warn_about_unread(plan: &Plan) {
+fn warn_about_unread(plan: &ForgetPlan) {
     for thread in &plan.spines.staying {
         warn(&format!(
             "the spine of `{thread}` has records of what goes, and of other connections: it stays"
@@ -31,7 +33,7 @@ fn warn_about_unread(plan: &Plan) {
     }
 }
 
-fn words(plan: &Plan) -> String {
+fn words(plan: &ForgetPlan) -> String {
     let files = count(plan.manifests.len() as u64, "file");
     let runs = count(plan.runs.len() as u64, "run");
     let mut words = vec![files, runs];
@@ -83,17 +85,19 @@ fn tidy(store: &Store, vault: &Vault, settings: &Settings) -> Result<Vec<ThreadI
 }
 
 /// Finds out what goes with what the arguments name.
-fn plan(args: &ForgetArgs, library: &Library) -> Result<Plan, Failure> {
+fn plan(args: &ForgetArgs, library: &Library) -> Result<ForgetPlan, Failure> {
     let wanted = match (&args.run, &args.project, args.older_than) {
-        (Some(text), _, _) => Wanted::session(library, text)?,
-        (None, Some(project), _) => Wanted::project(library, &absolute(project)).map_err(forget_failure)?,
+        (Some(text), _, _) => ForgetSelection::session(library, text)?,
+        (None, Some(project), _) => {
+            ForgetSelection::project(library, &absolute(project)).map_err(forget_failure)?
+        }
         (None, None, Some(age)) => {
             let before = Timestamp::now().checked_sub(age).unwrap_or(Timestamp::MIN);
-            Wanted::older_than(library, before).map_err(forget_failure)?
+            ForgetSelection::older_than(library, before).map_err(forget_failure)?
         }
         (None, None, None) => return Err(Failure::usage("say what to forget")),
     };
-    Plan::make(library, wanted).map_err(forget_failure)
+    ForgetPlan::make(library, wanted).map_err(forget_failure)
 }
 
 /// Returns a directory that somebody named from where they are as it is named from anywhere. Anything else may be what an
@@ -108,7 +112,7 @@ fn absolute(pattern: &str) -> String {
 }
 
 fn show(
-    plan: &Plan,
+    plan: &ForgetPlan,
     store: &Store,
     vault: &Vault,
     args: &ForgetArgs,
@@ -162,7 +166,7 @@ fn len_of(vault: &Vault, manifest: &Manifest) -> Result<u64, Failure> {
 }
 
 /// Asks whoever sits at the terminal.
-fn confirm(plan: &Plan) -> Result<(), Failure> {
+fn confirm(plan: &ForgetPlan) -> Result<(), Failure> {
     let hint = "`--yes` does not ask, `--dry-run` only shows";
     if !io::stdin().is_terminal() {
         return Err(Failure::usage("cannot ask for confirmation: stdin is not a terminal").with_hint(hint));
@@ -180,7 +184,7 @@ fn confirm(plan: &Plan) -> Result<(), Failure> {
 
 /// Has everything forgotten. During a pause, whoever records is about to let go of what it holds.
 fn forget_when_free(
-    doomed: &Doomed,
+    doomed: &ForgetTargets,
     why: Reason,
     store: &Store,
     vault: &Arc<Vault>,
@@ -213,7 +217,7 @@ fn sweep_when_others_let_go(store: &Store, vault: &Vault) -> Result<bool, Failur
     Ok(false)
 }
 
-fn carry_out(plan: &Plan, store: &Store, vault: &Arc<Vault>) -> Outcome {
+fn carry_out(plan: &ForgetPlan, store: &Store, vault: &Arc<Vault>) -> Outcome {
     let doomed = plan.doomed();
     let forgotten = forget_when_free(&doomed, plan.why, store, vault)?;
     notice(&format!("forgot {}", words(plan)));

@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 use steno_journal::{Journal, Pause};
-use steno_recorder::sources::{Archive, ArchiveOptions, Skipped, follower};
+use steno_recorder::sources::{SkipReport, SourceRecorder, SourceRecorderOptions, follower};
 use steno_views::count;
 
 use crate::args::PauseArgs;
@@ -55,7 +55,7 @@ pub fn resume(settings: &Settings) -> Outcome {
     let pause = store.pause_set().ok_or_else(|| Failure::nothing("recording is not paused"))?;
     let skipped = if pause.skips { Some(skip(&pause, settings)?) } else { None };
     store.resume()?;
-    if let Some(Skipped { sessions, pieces }) = skipped {
+    if let Some(SkipReport { sessions, pieces }) = skipped {
         let lines = if pieces > 0 {
             format!(" and {} of shared files", count(pieces, "line"))
         } else {
@@ -73,8 +73,9 @@ pub fn resume(settings: &Settings) -> Outcome {
 }
 
 /// Leaves out what agents wrote to their homes since the pause began.
-fn skip(pause: &Pause, settings: &Settings) -> Result<Skipped, Failure> {
+fn skip(pause: &Pause, settings: &Settings) -> Result<SkipReport, Failure> {
     let journal = Journal::new(runs::make_store(settings)?, journal_options(settings));
-    let mut archive = Archive::open(journal, ArchiveOptions::default()).map_err(recording::failure)?;
+    let mut archive =
+        SourceRecorder::open(journal, SourceRecorderOptions::default()).map_err(recording::failure)?;
     archive.skip(pause, &recording::places(&[], settings)?).map_err(recording::failure)
 }

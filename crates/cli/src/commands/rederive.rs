@@ -3,7 +3,7 @@
 use serde_json::json;
 use steno_library::parse_id;
 use steno_model::RunId;
-use steno_recorder::sources::{Archive, Rederived, runs_with_evidence};
+use steno_recorder::sources::{RederiveReport, SourceRecorder, runs_with_evidence};
 use steno_views::count;
 
 use crate::args::RederiveArgs;
@@ -19,19 +19,20 @@ pub fn run(args: &RederiveArgs, settings: &Settings, output: &mut Output) -> Out
     let archive = &mut recording::open(settings, None, ForgottenFiles::Skip)?;
     let wanted = args.runs.iter().map(|text| find(text, archive, settings));
     let wanted = wanted.collect::<Result<Vec<_>, _>>()?;
-    let awaiting = if wanted.is_empty() { archive.awaiting() } else { archive.awaiting_runs(&wanted) };
+    let awaiting =
+        if wanted.is_empty() { archive.rederive_plan() } else { archive.rederive_plan_of(&wanted) };
     let awaiting = awaiting.map_err(failure)?;
     let done = rederive::rederive(archive, &awaiting, &stop)?;
     // Where all of it was derived before, what was named may be what was left then.
-    if wanted.is_empty() || !archive.may_await() {
+    if wanted.is_empty() || !archive.may_need_rederive() {
         rederive::note(archive, &done);
     }
     print(&done, args.json, output);
     output.flush();
     match done {
         _ if stop.is_set() => Ok(Exit::Signal(stop.signal())),
-        Rederived { sources_failed: 1.., .. } => Ok(Exit::Failed),
-        Rederived { sources_held: 1.., .. } => {
+        RederiveReport { sources_failed: 1.., .. } => Ok(Exit::Failed),
+        RederiveReport { sources_held: 1.., .. } => {
             let message = format!("{} left alone", count(done.sources_held, "file"));
             Err(Failure {
                 exit: Exit::Held,
@@ -45,7 +46,7 @@ pub fn run(args: &RederiveArgs, settings: &Settings, output: &mut Output) -> Out
 }
 
 /// Reads a RUN argument. The whole id of a run whose transcript is missing means that run, also where its session has others.
-fn find(text: &str, archive: &Archive, settings: &Settings) -> Result<RunId, Failure> {
+fn find(text: &str, archive: &SourceRecorder, settings: &Settings) -> Result<RunId, Failure> {
     let made = runs_with_evidence(archive.vault()).map_err(failure)?;
     match parse_id(text) {
         Ok(run) if made.contains(&run) => Ok(run),
@@ -53,7 +54,7 @@ fn find(text: &str, archive: &Archive, settings: &Settings) -> Result<RunId, Fai
     }
 }
 
-fn print(done: &Rederived, as_json: bool, output: &mut Output) {
+fn print(done: &RederiveReport, as_json: bool, output: &mut Output) {
     if as_json {
         return output.json_line(&rederived_json(done).to_string());
     }
@@ -66,7 +67,7 @@ fn print(done: &Rederived, as_json: bool, output: &mut Output) {
     }
 }
 
-fn rederived_json(done: &Rederived) -> serde_json::Value {
+fn rederived_json(done: &RederiveReport) -> serde_json::Value {
     json!({
         "sources": done.sources,
         "runs": done.runs,

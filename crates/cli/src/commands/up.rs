@@ -1,7 +1,7 @@
 //! `steno up`: the main job. Finds every agent on this machine, archives its history, and follows it.
 
 use steno_disk::{RealDisk, StorePath};
-use steno_recorder::sources::Places;
+use steno_recorder::sources::SourceLocations;
 
 use crate::args::UpArgs;
 use crate::background_server::{BackgroundServer, PORT};
@@ -53,12 +53,12 @@ fn serve(args: &UpArgs, settings: &Settings) -> Result<BackgroundServer, Failure
 }
 
 /// Returns the homes of the sample sessions, which lie in the store.
-fn sample_places(settings: &Settings) -> Result<Places, Failure> {
+fn sample_places(settings: &Settings) -> Result<SourceLocations, Failure> {
     let dir = StorePath::root().below("demo");
     let homes = RealDisk::create(&settings.store.value).and_then(|disk| demo::homes(&disk, &dir));
     let homes = homes.map_err(|error| {
         let dir = settings.store.value.join(dir.as_str());
         Failure::could_not(format!("cannot write the samples to `{}`: {error}", dir.display()))
     })?;
-    Ok(Places { homes, ..Places::default() })
+    Ok(SourceLocations { homes, ..SourceLocations::default() })
 }

@@ -1,7 +1,7 @@
 //! The log of entries beside what is recorded.
 
-use steno_recorder::sources::Places;
 use steno_recorder::entries::{EntryCollector, EntryFile, EntryOptions, TARGET};
+use steno_recorder::sources::SourceLocations;
 use tracing::Dispatch;
 use tracing_subscriber::Layer as _;
 use tracing_subscriber::filter::filter_fn;
@@ -50,7 +50,7 @@ impl EntriesLog {
 }
 
 /// Leaves the log out of what is archived: it has nothing that its sources have not.
-pub fn leave_out_log(places: &mut Places, out: &EntriesFileArgs, settings: &Settings) {
+pub fn leave_out_log(places: &mut SourceLocations, out: &EntriesFileArgs, settings: &Settings) {
     let Some(path) = out.path(settings).and_then(|path| std::path::absolute(path).ok()) else { return };
     let dir = path.parent().and_then(|dir| dir.canonicalize().ok());
     let place = dir.zip(path.file_name()).map(|(dir, name)| dir.join(name));

@@ -8,7 +8,10 @@ use signal_hook::iterator::Signals;
 use steno_capture::discovery::{self, Environment, Home, Origin};
 use steno_capture::tail::TailOptions;
 use steno_journal::Store;
-use steno_recorder::sources::{Archive, Error, Follower, Following, Found, Places, Watcher};
+use steno_recorder::sources::{
+    FollowObserver, FollowerProcess, SourceError, SourceFollower, SourceListing, SourceLocations,
+    SourceRecorder,
+};
 use steno_views::count;
 
 use super::stop_signal::{SIGNALS, StopSignal};
@@ -28,7 +31,7 @@ struct StderrWatcher<'a> {
     is_ready: bool,
 }
 
-impl Watcher for StderrWatcher<'_> {
+impl FollowObserver for StderrWatcher<'_> {
     fn is_stopped(&self) -> bool {
         self.stop.is_set()
     }
@@ -45,7 +48,7 @@ impl Watcher for StderrWatcher<'_> {
         }
     }
 
-    fn beside(&mut self, other: Follower) {
+    fn other_follower(&mut self, other: FollowerProcess) {
         self.has_other_follower = true;
         notice(&format!(
             "{} is recording into this store; what it has is left to it, and taken over when it ends; \
@@ -68,7 +71,7 @@ impl Watcher for StderrWatcher<'_> {
         tracing::debug!("{events} events of `{}`", path.display());
     }
 
-    fn failed(&mut self, _path: &Path, error: &Error) {
+    fn failed(&mut self, _path: &Path, error: &SourceError) {
         warn(&format!("{}; it is tried again", error_text(error)));
     }
 }
@@ -85,15 +88,15 @@ fn unread(files: u64) -> Option<String> {
 }
 
 /// Names another `steno`, as far as somebody knows which it is.
-pub fn another(follower: Option<Follower>) -> String {
+pub fn another(follower: Option<FollowerProcess>) -> String {
     let pid = follower.and_then(|follower| follower.pid);
     pid.map_or_else(|| "another `steno`".to_owned(), |pid| format!("another `steno` (pid {pid})"))
 }
 
 /// What is followed.
 pub struct Follow<'a> {
-    pub archive: &'a mut Archive,
-    pub places: Places,
+    pub archive: &'a mut SourceRecorder,
+    pub places: SourceLocations,
     pub stop: &'a StopSignal,
     pub options: TailOptions,
     pub as_json: bool,
@@ -114,13 +117,13 @@ impl Follow<'_> {
         let is_named = !places.given.is_empty() || places.homes.iter().any(is_given);
         let environment = (!is_named).then(super::environment);
         let (store, vault) = (archive.store().clone(), Arc::clone(archive.vault()));
-        let (journal, may_await) = (archive.journal().clone(), archive.may_await());
-        let following = Following::new(archive, places, options)
+        let (journal, may_need_rederive) = (archive.journal().clone(), archive.may_need_rederive());
+        let following = SourceFollower::new(archive, places, options)
             .with_open_files(super::open_files_max().unwrap_or(usize::MAX));
         let mut signals = Signals::new(SIGNALS)?;
         let (handle, waker) = (signals.handle(), following.waker());
         let listener = std::thread::spawn(move || signals.forever().for_each(|_| waker.wake()));
-        let deriving = may_await.then(|| rederive::spawn(journal, stop.flag()));
+        let deriving = may_need_rederive.then(|| rederive::spawn(journal, stop.flag()));
         let health = following
             .run(&mut StderrWatcher { stop, environment, store, has_other_follower: false, is_ready: false })
             .map_err(failure);
@@ -131,7 +134,7 @@ impl Follow<'_> {
         }
         let health = health?;
         if as_json {
-            Report::of(&vault, &Found::default(), health)?.print(output, as_json);
+            Report::of(&vault, &SourceListing::default(), health)?.print(output, as_json);
         } else {
             notice(&format!("{} recorded, {} read", count(health.events, "event"), size(health.bytes_read)));
         }

@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use steno_model::with_causes;
-use steno_recorder::sources::{Archive, Follower, Found, Health, Places, follower};
+use steno_recorder::sources::{
+    FollowerProcess, RecordingCounts, SourceListing, SourceLocations, SourceRecorder, follower,
+};
 use steno_views::count;
 
 use super::follow::another;
@@ -37,8 +39,8 @@ impl PassOutcome {
 
 /// What a pass is about.
 pub struct ImportPass<'a> {
-    pub archive: &'a mut Archive,
-    pub places: &'a Places,
+    pub archive: &'a mut SourceRecorder,
+    pub places: &'a SourceLocations,
     pub stop: &'a StopSignal,
     pub as_json: bool,
     /// Whether runs of an older adapter are derived anew behind it.
@@ -57,7 +59,7 @@ impl ImportPass<'_> {
     }
 
     /// Archives what is in the places, and prints what the archive holds then.
-    pub fn run(self, output: &mut Output) -> Result<(PassOutcome, Health), Failure> {
+    pub fn run(self, output: &mut Output) -> Result<(PassOutcome, RecordingCounts), Failure> {
         Failure::unless_paused(self.archive.store())?;
         let found = self.places.list();
         let named = !self.places.given.is_empty();
@@ -90,7 +92,7 @@ impl ImportPass<'_> {
 
 /// Says which files were left to another process. Who follows keeps what comes, and nothing is missing; who does not may
 /// end before it has all of them.
-fn leave(health: &Health, follower: Option<Follower>) -> Result<(), Failure> {
+fn leave(health: &RecordingCounts, follower: Option<FollowerProcess>) -> Result<(), Failure> {
     let files = count(health.files_held, "file");
     let them = if health.files_held == 1 { "it" } else { "them" };
     let is_nothing_done = health.files_new == 0;
@@ -108,7 +110,7 @@ fn leave(health: &Health, follower: Option<Follower>) -> Result<(), Failure> {
 }
 
 /// Says that nothing can be archived of what was named, and why.
-fn nothing_found(places: &Places, found: &Found) -> Failure {
+fn nothing_found(places: &SourceLocations, found: &SourceListing) -> Failure {
     if let Some(problem) = found.problems.first() {
         return Failure::could_not(with_causes(problem));
     }

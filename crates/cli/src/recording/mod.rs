@@ -16,8 +16,10 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use steno_capture::discovery::{self, Environment};
 use steno_journal::{Journal, Options};
 use steno_model::with_causes;
-use steno_recorder::sources::{Archive, ArchiveOptions, Error, Found, Places};
 use steno_recorder::entries::EntryCollector;
+use steno_recorder::sources::{
+    SourceError, SourceListing, SourceLocations, SourceRecorder, SourceRecorderOptions,
+};
 use steno_views::{Lines, visible};
 
 use crate::connections;
@@ -40,7 +42,7 @@ pub fn environment() -> Environment {
 }
 
 /// Returns where to look: the paths that were named, else the agents' homes. The store itself is never among them.
-pub fn places(paths: &[PathBuf], settings: &Settings) -> Result<Places, Failure> {
+pub fn places(paths: &[PathBuf], settings: &Settings) -> Result<SourceLocations, Failure> {
     let mut exclusions = settings.capture.exclusions();
     if let Ok(store) = settings.store.value.canonicalize() {
         exclusions.paths.push(store.to_string_lossy().into_owned());
@@ -50,11 +52,11 @@ pub fn places(paths: &[PathBuf], settings: &Settings) -> Result<Places, Failure>
         for problem in &homes.problems {
             warn(&with_causes(problem));
         }
-        return Ok(Places { homes: homes.found, exclusions, ..Places::default() });
+        return Ok(SourceLocations { homes: homes.found, exclusions, ..SourceLocations::default() });
     }
     let absolute = |path: &PathBuf| path.canonicalize().or_else(|_| std::path::absolute(path));
     let given = paths.iter().map(absolute).collect::<Result<Vec<_>, _>>()?;
-    Ok(Places { given, exclusions, ..Places::default() })
+    Ok(SourceLocations { given, exclusions, ..SourceLocations::default() })
 }
 
 /// What becomes of files that were forgotten.
@@ -71,7 +73,7 @@ pub fn open(
     settings: &Settings,
     entries: Option<EntryCollector>,
     forgotten: ForgottenFiles,
-) -> Result<Archive, Failure> {
+) -> Result<SourceRecorder, Failure> {
     let again = forgotten == ForgottenFiles::Import;
     raise_file_limit();
     let journal = Journal::new(runs::make_store(settings)?, journal_options(settings));
@@ -79,8 +81,9 @@ pub fn open(
         connections::import_leftover_connections(&journal, settings);
     }
     let max_read_bytes = settings.capture.max_read_bytes.value;
-    let options = ArchiveOptions { max_read_bytes, entries, again, ..ArchiveOptions::default() };
-    let mut archive = Archive::open(journal, options).map_err(failure)?;
+    let options =
+        SourceRecorderOptions { max_read_bytes, entries, again, ..SourceRecorderOptions::default() };
+    let mut archive = SourceRecorder::open(journal, options).map_err(failure)?;
     archive.end_pause(&places(&[], settings)?).map_err(failure)?;
     Ok(archive)
 }
@@ -91,7 +94,8 @@ pub fn end_pause(journal: &Journal, settings: &Settings) -> Result<(), Failure> 
     if !is_over {
         return Ok(());
     }
-    let mut archive = Archive::open(journal.clone(), ArchiveOptions::default()).map_err(failure)?;
+    let mut archive =
+        SourceRecorder::open(journal.clone(), SourceRecorderOptions::default()).map_err(failure)?;
     archive.end_pause(&places(&[], settings)?).map_err(failure)
 }
 
@@ -101,7 +105,7 @@ pub fn journal_options(settings: &Settings) -> Options {
 }
 
 /// Says what is wrong with places; none of it stops anybody.
-pub fn warn_of_problems(found: &Found) {
+pub fn warn_of_problems(found: &SourceListing) {
     for problem in &found.problems {
         warn(&with_causes(problem));
     }
@@ -113,8 +117,8 @@ pub fn warn(text: &str) {
 
 /// Returns what ends a command when the archive fails.
 #[expect(clippy::needless_pass_by_value, reason = "it stands where errors are mapped")]
-pub fn failure(error: Error) -> Failure {
-    if matches!(error, Error::NoEvidence { .. }) {
+pub fn failure(error: SourceError) -> Failure {
+    if matches!(error, SourceError::NoEvidence { .. }) {
         return Failure::nothing(error.to_string()).with_hint("`steno events RUN` reads what is good");
     }
     let exit = if error.is_held() { Exit::Held } else { Exit::Failed };
@@ -132,7 +136,7 @@ pub fn raise_file_limit() {
 }
 
 /// Returns why a file could not be recorded, and what helps where too many are open.
-pub fn error_text(error: &Error) -> String {
+pub fn error_text(error: &SourceError) -> String {
     let text = with_causes(error);
     match open_files_max().filter(|_| error.is_too_many_files()) {
         Some(limit) => format!("{text}; {limit} may be open, and `ulimit -n` raises that"),

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use steno_recorder::sources::{Error, Outcome, Progress, ToArchive};
+use steno_recorder::sources::{ImportOutcome, ImportProgress, SourceError, SourceFile};
 
 use super::{error_text, warn};
 
@@ -17,8 +17,8 @@ pub struct ImportBar {
 }
 
 impl ImportBar {
-    pub fn new(files: &[ToArchive], is_stopped: impl Fn() -> bool + 'static) -> Self {
-        let total = files.iter().map(ToArchive::size_bytes).sum();
+    pub fn new(files: &[SourceFile], is_stopped: impl Fn() -> bool + 'static) -> Self {
+        let total = files.iter().map(SourceFile::size_bytes).sum();
         let bar = ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::stderr());
         let style = ProgressStyle::with_template("{bar:30} {bytes}/{total_bytes}  {msg}");
         bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
@@ -26,7 +26,7 @@ impl ImportBar {
     }
 }
 
-impl Progress for ImportBar {
+impl ImportProgress for ImportBar {
     fn bytes(&mut self, path: &Path, count: u64) {
         if self.shown.is_hidden() {
             return;
@@ -37,12 +37,12 @@ impl Progress for ImportBar {
         self.left += count;
     }
 
-    fn done(&mut self, file: &ToArchive, _outcome: Outcome) {
+    fn done(&mut self, file: &SourceFile, _outcome: ImportOutcome) {
         self.shown.inc(file.size_bytes().saturating_sub(self.left));
         self.left = 0;
     }
 
-    fn failed(&mut self, _file: &ToArchive, error: &Error) {
+    fn failed(&mut self, _file: &SourceFile, error: &SourceError) {
         self.failed += 1;
         self.shown.suspend(|| warn(&error_text(error)));
     }

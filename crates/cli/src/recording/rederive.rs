@@ -7,7 +7,8 @@ use std::thread::JoinHandle;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use steno_journal::Journal;
 use steno_recorder::sources::{
-    Archive, ArchiveOptions, Awaiting, AwaitingSource, Error, RederiveProgress, Rederived,
+    RederivePlan, RederiveProgress, RederiveReport, SourceError, SourceRecorder, SourceRecorderOptions,
+    SourceToRederive,
 };
 use steno_views::{Lines, count, visible};
 
@@ -32,20 +33,20 @@ impl RederiveBar {
 }
 
 impl RederiveProgress for RederiveBar {
-    fn begin(&mut self, awaiting: &Awaiting) {
+    fn begin(&mut self, awaiting: &RederivePlan) {
         self.shown.set_length(awaiting.sources.iter().map(|source| source.bytes).sum());
     }
 
-    fn next(&mut self, source: &AwaitingSource) {
+    fn next(&mut self, source: &SourceToRederive) {
         let name = source.path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         self.shown.set_message(visible(&name, Lines::Escape).into_owned());
     }
 
-    fn done(&mut self, source: &AwaitingSource) {
+    fn done(&mut self, source: &SourceToRederive) {
         self.shown.inc(source.bytes);
     }
 
-    fn failed(&mut self, _source: &AwaitingSource, error: &Error) {
+    fn failed(&mut self, _source: &SourceToRederive, error: &SourceError) {
         self.shown.suspend(|| warn(&error_text(error)));
     }
 
@@ -61,7 +62,11 @@ impl Drop for RederiveBar {
 }
 
 /// Derives anew what is named, with a bar on a terminal.
-pub fn rederive(archive: &mut Archive, awaiting: &Awaiting, stop: &StopSignal) -> Result<Rederived, Failure> {
+pub fn rederive(
+    archive: &mut SourceRecorder,
+    awaiting: &RederivePlan,
+    stop: &StopSignal,
+) -> Result<RederiveReport, Failure> {
     let mut bar = RederiveBar::new(stop.flag(), ProgressDrawTarget::stderr());
     let done = archive.rederive(awaiting, &mut bar);
     drop(bar);
@@ -70,19 +75,19 @@ pub fn rederive(archive: &mut Archive, awaiting: &Awaiting, stop: &StopSignal) -
 }
 
 /// Derives anew what awaits it, if anything does, and writes down that nothing does any more.
-pub fn finish(archive: &mut Archive, stop: &StopSignal) -> Result<Rederived, Failure> {
-    if !archive.may_await() {
-        return Ok(Rederived::default());
+pub fn finish(archive: &mut SourceRecorder, stop: &StopSignal) -> Result<RederiveReport, Failure> {
+    if !archive.may_need_rederive() {
+        return Ok(RederiveReport::default());
     }
-    let mut awaiting = archive.awaiting().map_err(failure)?;
-    awaiting.skip_left();
+    let mut awaiting = archive.rederive_plan().map_err(failure)?;
+    awaiting.skip_given_up();
     let done = rederive(archive, &awaiting, stop)?;
     note(archive, &done);
     Ok(done)
 }
 
 /// Writes down that nothing awaits it any more, if that is so. Should that fail, it is looked for again the next time.
-pub fn note(archive: &mut Archive, done: &Rederived) {
+pub fn note(archive: &mut SourceRecorder, done: &RederiveReport) {
     if done.is_complete()
         && let Err(error) = archive.note_derived()
     {
@@ -99,13 +104,13 @@ pub fn spawn(journal: Journal, is_stopped: Arc<AtomicBool>) -> JoinHandle<()> {
     })
 }
 
-fn rederive_in_background(journal: Journal, is_stopped: Arc<AtomicBool>) -> Result<(), Error> {
-    let mut archive = Archive::open(journal, ArchiveOptions::default())?;
-    if !archive.may_await() {
+fn rederive_in_background(journal: Journal, is_stopped: Arc<AtomicBool>) -> Result<(), SourceError> {
+    let mut archive = SourceRecorder::open(journal, SourceRecorderOptions::default())?;
+    if !archive.may_need_rederive() {
         return Ok(());
     }
-    let mut awaiting = archive.awaiting()?;
-    awaiting.skip_left();
+    let mut awaiting = archive.rederive_plan()?;
+    awaiting.skip_given_up();
     let done = archive.rederive(&awaiting, &mut RederiveBar::new(is_stopped, ProgressDrawTarget::hidden()));
     archive.settle()?;
     note(&mut archive, &done);
@@ -116,7 +121,7 @@ fn rederive_in_background(journal: Journal, is_stopped: Arc<AtomicBool>) -> Resu
 }
 
 /// Says what was done; nothing when there was nothing to do.
-pub fn report_lines(done: &Rederived) -> Vec<String> {
+pub fn report_lines(done: &RederiveReport) -> Vec<String> {
     let mut lines = Vec::new();
     let mut line = |number: u64, noun: &str, rest: &str| {
         if number > 0 {

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::json;
-use steno_recorder::sources::{Found, Health, Rederived};
+use steno_recorder::sources::{RecordingCounts, RederiveReport, SourceListing};
 use steno_vault::{Role, Vault};
 use steno_views::count;
 
@@ -13,7 +13,7 @@ use crate::output::{Output, size};
 
 /// What the archive holds after a pass.
 pub struct Report {
-    pub health: Health,
+    pub health: RecordingCounts,
     pub excluded: u64,
     /// Files whose project is not known while projects are excluded.
     pub of_unknown_projects: u64,
@@ -27,12 +27,12 @@ pub struct Report {
     /// When the oldest session began.
     pub oldest: Option<String>,
     /// What was derived anew.
-    pub rederived: Rederived,
+    pub rederived: RederiveReport,
 }
 
 impl Report {
     /// Adds up what the vault has.
-    pub fn of(vault: &Vault, found: &Found, health: Health) -> Result<Self, Failure> {
+    pub fn of(vault: &Vault, found: &SourceListing, health: RecordingCounts) -> Result<Self, Failure> {
         let mut keys = BTreeSet::new();
         let (mut source_bytes, mut strange, mut oldest) = (0, 0, None::<String>);
         for id in vault.sources()? {
@@ -69,12 +69,12 @@ impl Report {
             source_bytes,
             kept_bytes: vault.disk_bytes()?,
             oldest,
-            rederived: Rederived::default(),
+            rederived: RederiveReport::default(),
         })
     }
 
     /// Adds what was derived anew.
-    pub fn with(self, rederived: Rederived) -> Self {
+    pub fn with(self, rederived: RederiveReport) -> Self {
         Self { rederived, ..self }
     }
 

@@ -17,11 +17,11 @@ const SNAPSHOT_BYTES_MAX: u64 = 4 * 1024 * 1024;
 /// How many lines of a session file are looked at for the name of its shell.
 const LINES_MAX: usize = 64;
 
-/// A file to be kept, and what the record of it says beside where it is.
+/// A file to be kept, and what the record of it says fields where it is.
 pub(super) struct Artifact {
     pub(super) kept: Option<(ArtifactFile, Vec<u8>)>,
     kind: &'static str,
-    beside: Vec<(&'static str, RawJson)>,
+    fields: Vec<(&'static str, RawJson)>,
 }
 
 impl Artifact {
@@ -29,7 +29,7 @@ impl Artifact {
     pub(super) fn payload(&self, kept: Option<(&str, &str)>) -> RawJson {
         RawJson::object(|object: &mut ObjectWriter<'_>| {
             object.word("kind", self.kind);
-            for (name, value) in &self.beside {
+            for (name, value) in &self.fields {
                 object.json(name, value);
             }
             if let Some((path, sha256)) = kept {
@@ -61,8 +61,8 @@ fn difference(state: GitState) -> Option<Artifact> {
     let diff = state.diff?;
     // Whoever compares it with what was done has to know when it was seen: the agent goes on meanwhile.
     let now = Timestamp::from_instant(jiff::Timestamp::now());
-    let beside = vec![("base_sha", text(&diff.base)), ("looked_at", now.as_json().to_json())];
-    Some(Artifact { kept: Some((ArtifactFile::GitDiff, diff.patch)), kind: "git_diff", beside })
+    let fields = vec![("base_sha", text(&diff.base)), ("looked_at", now.as_json().to_json())];
+    Some(Artifact { kept: Some((ArtifactFile::GitDiff, diff.patch)), kind: "git_diff", fields })
 }
 
 fn identity(state: &GitState) -> Artifact {
@@ -74,7 +74,7 @@ fn identity(state: &GitState) -> Artifact {
         }
     });
     let root = text(&state.root.to_string_lossy());
-    Artifact { kept: None, kind: "git_info", beside: vec![("repo_root", root), ("git", identity)] }
+    Artifact { kept: None, kind: "git_info", fields: vec![("repo_root", root), ("git", identity)] }
 }
 
 /// Finds snapshots of shells, which the agent deletes when a session ends.
@@ -99,12 +99,12 @@ impl Snapshots {
         self.kept.insert(path);
         let shell = shell_of(rollout).unwrap_or_else(|| "unknown".to_owned());
         let kept = Some((ArtifactFile::ShellSnapshot, bytes));
-        Some(Artifact { kept, kind: "shell_snapshot", beside: vec![("shell", text(&shell))] })
+        Some(Artifact { kept, kind: "shell_snapshot", fields: vec![("shell", text(&shell))] })
     }
 }
 
 #[derive(Deserialize)]
-struct Line<'a> {
+struct RolloutLine<'a> {
     #[serde(rename = "type")]
     kind: String,
     #[serde(borrow)]
@@ -116,8 +116,8 @@ fn shell_of(rollout: &Path) -> Option<String> {
     let file = BufReader::new(open_regular(rollout, Links::Refused).ok()?);
     let lines = file.lines().take(LINES_MAX).map_while(Result::ok);
     lines.into_iter().find_map(|line| {
-        let read: Line<'_> =
-            serde_json::from_str(&line).ok().filter(|line: &Line<'_>| line.kind == "world_state")?;
+        let read: RolloutLine<'_> =
+            serde_json::from_str(&line).ok().filter(|line: &RolloutLine<'_>| line.kind == "world_state")?;
         let state: serde_json::Value = serde_json::from_str(read.payload.get()).ok()?;
         let shell = &state["state"]["environments"]["environments"]["local"]["shell"];
         shell.as_str().map(str::to_owned)

@@ -12,7 +12,7 @@ use super::rules::ConnectionRules;
 
 /// A line of the file, as far as it matters here.
 #[derive(Deserialize)]
-struct SpoolLine<'a> {
+struct RawSpoolLine<'a> {
     dir: String,
     #[serde(borrow)]
     msg: Option<&'a RawValue>,
@@ -20,7 +20,7 @@ struct SpoolLine<'a> {
 }
 
 #[derive(Deserialize)]
-struct Head<'a> {
+struct MessageHead<'a> {
     #[serde(borrow)]
     id: Option<&'a RawValue>,
     method: Option<String>,
@@ -34,7 +34,7 @@ pub(crate) fn blank(bytes: &[u8], rules: &mut ConnectionRules) -> Vec<u8> {
     for (at, line) in lines.iter().enumerate() {
         let Some((lane, message)) = message_of(line) else { continue };
         goes[at] = rules.leaves_out(lane, message.as_bytes());
-        let Ok(head) = serde_json::from_str::<Head<'_>>(message) else { continue };
+        let Ok(head) = serde_json::from_str::<MessageHead<'_>>(message) else { continue };
         let Some(id) = head.id.map(|id| id.get().to_owned()) else { continue };
         if head.method.is_some() {
             asked.insert((lane, id), at);
@@ -63,7 +63,7 @@ fn other(lane: Lane) -> Lane {
 
 /// Returns the direction of a line and the text of what was said.
 fn message_of(bytes: &[u8]) -> Option<(Lane, &str)> {
-    let SpoolLine { dir, msg, text } = serde_json::from_slice(bytes).ok()?;
+    let RawSpoolLine { dir, msg, text } = serde_json::from_slice(bytes).ok()?;
     let lane = [Lane::ToAgent, Lane::FromAgent].into_iter().find(|lane| direction(*lane) == dir)?;
     Some((lane, msg.or(text)?.get()))
 }

@@ -3,13 +3,13 @@
 use steno_adapters::codex::spine::LinePlace;
 use steno_journal::Store;
 
-use super::Spooled;
-use super::spool::Voice;
+use super::RecordedConnection;
+use super::spool::SpoolContent;
 use crate::spines::Error;
 
 /// What the file of a connection holds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct HeardConnection {
+pub struct ConnectionCheck {
     /// How many messages there are.
     pub messages: u64,
     /// How many bytes they take.
@@ -22,14 +22,14 @@ pub struct HeardConnection {
     pub damage: Option<(u64, &'static str)>,
 }
 
-impl Spooled {
+impl RecordedConnection {
     /// Reads all that was said, and says whether it is as it was written. There is no hash of it: a letter that was changed
     /// is not found.
     ///
     /// # Errors
     /// What the system says.
-    pub fn check(self, store: &Store) -> Result<HeardConnection, Error> {
-        let mut heard = HeardConnection { is_held: self.is_held(store)?, ..HeardConnection::default() };
+    pub fn check(self, store: &Store) -> Result<ConnectionCheck, Error> {
+        let mut heard = ConnectionCheck { is_held: self.is_held(store)?, ..ConnectionCheck::default() };
         let mut ticket_last = 0;
         let mut recording = self.read(store)?;
         let end = recording.len()?;
@@ -43,9 +43,9 @@ impl Spooled {
             }
             ticket_last = line.ticket;
             match &line.said {
-                Voice::Message { .. } => heard.messages += 1,
-                Voice::Missing(missing) => ticket_last = missing.ticket_last,
-                Voice::Ended(_) => {}
+                SpoolContent::Message { .. } => heard.messages += 1,
+                SpoolContent::Missing(missing) => ticket_last = missing.ticket_last,
+                SpoolContent::Ended(_) => {}
             }
             heard.bytes = offset + length + 1;
         })?;

@@ -3,7 +3,7 @@
 use steno_adapters::{Adapter, Source, codex};
 use steno_model::Frame;
 
-use super::spool::{Line, Spooled};
+use super::spool::{RecordedConnection, SpoolLine};
 use crate::entries::{EntryCollector, EntrySink, EntryTime};
 
 /// Makes entries of the lines of a connection's file, once they are written.
@@ -14,7 +14,7 @@ pub(super) struct LiveEntries {
 }
 
 impl LiveEntries {
-    pub(super) fn new(collector: &EntryCollector, spooled: Spooled) -> Self {
+    pub(super) fn new(collector: &EntryCollector, spooled: RecordedConnection) -> Self {
         let source = Source::named(&spooled.id.to_string());
         Self {
             adapter: codex::app_server(source).of_conversation().read_once(),
@@ -23,7 +23,7 @@ impl LiveEntries {
         }
     }
 
-    pub(super) fn hear(&mut self, line: &Line<'_>) {
+    pub(super) fn hear(&mut self, line: &SpoolLine<'_>) {
         let bytes = line.to_bytes();
         self.adapter.feed(Frame::of_file(self.offset, &bytes), &mut self.sink);
         self.offset += bytes.len() as u64;

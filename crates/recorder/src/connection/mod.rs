@@ -32,12 +32,12 @@ use crate::spines::{Error, Forgotten, SourceName, SpineRecorder, Written};
 use artifacts::Snapshots;
 pub(crate) use blank::blank;
 use boundaries::Boundaries;
-pub use check::HeardConnection;
+pub use check::ConnectionCheck;
 use live_entries::LiveEntries;
 pub use rules::ConnectionRules;
-use spool::{Line, Recording, Spool, Voice};
-pub use spool::{ServerEnd, Spooled, connections};
-use synced::{Reached, Safe};
+pub use spool::{RecordedConnection, ServerEnd, connections};
+use spool::{Spool, SpoolContent, SpoolLine, SpoolReader};
+use synced::{SpoolProgress, SyncedSpool};
 
 /// How many gaps are told one by one.
 const GAPS_MAX: usize = 100;
@@ -48,18 +48,18 @@ pub struct ConnectionRecorder {
     rules: ConnectionRules,
     withholding: Withholding,
     tickets: u64,
-    reached: Arc<Reached>,
-    weaving: JoinHandle<Result<Recorded, Error>>,
+    reached: Arc<SpoolProgress>,
+    building: JoinHandle<Result<ConnectionReport, Error>>,
     /// What could not be written, and is not told in the file yet, with when that began.
     pending: Option<(Missing, Timestamp)>,
-    unrecorded: Unrecorded,
+    unrecorded: UnrecordedMessages,
     /// Where what is written goes as entries, if anybody wants them.
     entries: Option<LiveEntries>,
 }
 
 /// What was said over a connection and is not in its record.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Unrecorded {
+pub struct UnrecordedMessages {
     /// How many messages.
     pub messages: u64,
     /// Which, as far as that is told one by one.
@@ -70,7 +70,7 @@ pub struct Unrecorded {
     pub is_untold: bool,
 }
 
-impl Unrecorded {
+impl UnrecordedMessages {
     fn add(&mut self, missing: Missing) {
         self.messages += missing.messages();
         if self.gaps.len() < GAPS_MAX {
@@ -83,7 +83,7 @@ impl Unrecorded {
 
 /// What became of a connection.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Recorded {
+pub struct ConnectionReport {
     /// Its threads.
     pub threads: Vec<ThreadId>,
     /// How much was written of their spines.
@@ -99,13 +99,13 @@ pub struct Recorded {
 }
 
 /// Where what follows from a message stands.
-struct Next {
+struct RecordSlot {
     time: Timestamp,
     place: LinePlace,
     part: u32,
 }
 
-impl Next {
+impl RecordSlot {
     fn made(&mut self, record_type: SpineType, payload: RawJson) -> SpineMade {
         let LinePlace { offset, length } = self.place;
         let position = Position { generation: 0, offset, part: self.part };
@@ -115,7 +115,7 @@ impl Next {
 }
 
 /// Makes spines from what was said, live or from the file.
-struct Weave {
+struct SpineBuilder {
     is_live: bool,
     snapshots: Snapshots,
     fold: ConnectionFold,
@@ -125,7 +125,7 @@ struct Weave {
     given_up: HashSet<ThreadId>,
     /// The last message that is there, or told to be missing.
     ticket_last: u64,
-    recorded: Recorded,
+    recorded: ConnectionReport,
 }
 
 impl ConnectionRecorder {
@@ -137,22 +137,22 @@ impl ConnectionRecorder {
         let spool = Spool::create(journal.store(), Uuid::new_v4())?;
         let (journal, spooled) = (journal.clone(), spool.spooled());
         let recording = spooled.read(journal.store())?;
-        let safe = Safe::begin(Arc::clone(journal.store().disk()), spool.path().clone(), spool.file());
-        let reached = Arc::new(Reached::default());
-        let thread = std::thread::Builder::new().name("steno-weave".to_owned());
-        let weaving = thread.spawn({
+        let safe = SyncedSpool::begin(Arc::clone(journal.store().disk()), spool.path().clone(), spool.file());
+        let reached = Arc::new(SpoolProgress::default());
+        let thread = std::thread::Builder::new().name("steno-spines".to_owned());
+        let building = thread.spawn({
             let reached = Arc::clone(&reached);
             move || {
-                let weave = Weave::new(&journal, spooled.id).listening();
-                weave.live(recording, safe, &reached)
+                let builder = SpineBuilder::new(&journal, spooled.id).listening();
+                builder.live(recording, safe, &reached)
             }
         });
-        let weaving = weaving.map_err(|source| Error::Source { path: "a thread".into(), source })?;
+        let building = building.map_err(|source| Error::Source { path: "a thread".into(), source })?;
         let withholding = Withholding::default();
-        let unrecorded = Unrecorded::default();
+        let unrecorded = UnrecordedMessages::default();
         let pending = None;
         let entries = None;
-        Ok(Self { spool, rules, withholding, tickets: 0, reached, weaving, pending, unrecorded, entries })
+        Ok(Self { spool, rules, withholding, tickets: 0, reached, building, pending, unrecorded, entries })
     }
 
     /// Has what is written collected as entries too.
@@ -164,7 +164,7 @@ impl ConnectionRecorder {
 
     /// Returns what is being recorded.
     #[must_use]
-    pub fn spooled(&self) -> Spooled {
+    pub fn spooled(&self) -> RecordedConnection {
         self.spool.spooled()
     }
 
@@ -190,8 +190,8 @@ impl ConnectionRecorder {
                 let passed = self.withholding.pass(lane, &line);
                 let lost = Missing::of(lane, first, 1, line.len() as u64 + 1, WhyMissing::NotWritten);
                 let bytes = passed.kept.map_or(line, |kept| kept.as_str().as_bytes().to_vec());
-                let said = Voice::Message { lane, bytes: bytes.into() };
-                self.write(Line { time, ticket: first, said }, &lost, passed.is_weighty);
+                let said = SpoolContent::Message { lane, bytes: bytes.into() };
+                self.write(SpoolLine { time, ticket: first, said }, &lost, passed.is_weighty);
             }
             Said::Lost { lane, time, lines, bytes, why } => {
                 self.tickets += lines;
@@ -200,7 +200,7 @@ impl ConnectionRecorder {
                     Loss::TooLong => WhyMissing::TooLong,
                 };
                 let missing = Missing::of(lane, first, lines, bytes, why);
-                self.write(Line::missing(time, missing.clone()), &missing, true);
+                self.write(SpoolLine::missing(time, missing.clone()), &missing, true);
             }
         }
     }
@@ -220,7 +220,7 @@ impl ConnectionRecorder {
     }
 
     /// Writes lines, and makes entries of those that are written.
-    fn append(&mut self, lines: &[Line<'_>]) -> std::io::Result<u64> {
+    fn append(&mut self, lines: &[SpoolLine<'_>]) -> std::io::Result<u64> {
         let len = self.spool.append(lines)?;
         if let Some(entries) = &mut self.entries {
             for line in lines {
@@ -233,7 +233,7 @@ impl ConnectionRecorder {
     /// Writes down what is missing, if it can be written.
     fn flush(&mut self) {
         let Some((missing, since)) = self.pending.take() else { return };
-        match self.append(&[Line::missing(since.clone(), missing.clone())]) {
+        match self.append(&[SpoolLine::missing(since.clone(), missing.clone())]) {
             Ok(len) => {
                 self.reached.tell(len, true);
                 self.unrecorded.add(missing);
@@ -244,11 +244,11 @@ impl ConnectionRecorder {
 
     /// Writes a line, behind one for what could not be written before it. If that fails, what it would have said, or
     /// said to be missing, is missing.
-    fn write(&mut self, line: Line<'static>, lost: &Missing, is_weighty: bool) {
+    fn write(&mut self, line: SpoolLine<'static>, lost: &Missing, is_weighty: bool) {
         let time = line.time.clone();
-        let told = matches!(line.said, Voice::Missing(_)).then(|| lost.clone());
-        let before = self.pending.clone().map(|(missing, since)| Line::missing(since, missing));
-        let lines: Vec<Line<'_>> = before.into_iter().chain([line]).collect();
+        let told = matches!(line.said, SpoolContent::Missing(_)).then(|| lost.clone());
+        let before = self.pending.clone().map(|(missing, since)| SpoolLine::missing(since, missing));
+        let lines: Vec<SpoolLine<'_>> = before.into_iter().chain([line]).collect();
         match self.append(&lines) {
             Ok(len) => {
                 let pending = self.pending.take().map(|(missing, _)| missing);
@@ -273,10 +273,10 @@ impl ConnectionRecorder {
         if self.tickets == 0 {
             return;
         }
-        let missing = self.pending.clone().map(|(missing, since)| Line::missing(since, missing));
+        let missing = self.pending.clone().map(|(missing, since)| SpoolLine::missing(since, missing));
         let now = Timestamp::from_instant(jiff::Timestamp::now());
-        let lines: Vec<Line<'_>> =
-            missing.into_iter().chain([Line::ended(now, self.tickets + 1, end)]).collect();
+        let lines: Vec<SpoolLine<'_>> =
+            missing.into_iter().chain([SpoolLine::ended(now, self.tickets + 1, end)]).collect();
         if let Ok(len) = self.append(&lines) {
             self.pending.take().into_iter().for_each(|(missing, _)| self.unrecorded.add(missing));
             self.reached.tell(len, true);
@@ -287,9 +287,9 @@ impl ConnectionRecorder {
     ///
     /// # Errors
     /// What the system says of the file, or the journal of the spines.
-    pub fn finish(mut self) -> (Unrecorded, Result<Recorded, Error>) {
+    pub fn finish(mut self) -> (UnrecordedMessages, Result<ConnectionReport, Error>) {
         if let Some((missing, since)) = self.pending.take() {
-            match self.append(&[Line::missing(since, missing.clone())]) {
+            match self.append(&[SpoolLine::missing(since, missing.clone())]) {
                 Ok(len) => self.reached.tell(len, true),
                 Err(_) => self.unrecorded.is_untold = true,
             }
@@ -301,7 +301,7 @@ impl ConnectionRecorder {
         self.reached.close();
         let failed = || std::io::Error::other("what makes spines of it has failed");
         let failed = |_| Err(Error::Source { path: "the connection".into(), source: failed() });
-        (self.unrecorded, self.weaving.join().unwrap_or_else(failed))
+        (self.unrecorded, self.building.join().unwrap_or_else(failed))
     }
 }
 
@@ -309,17 +309,17 @@ impl ConnectionRecorder {
 ///
 /// # Errors
 /// What the file, or the journal, says.
-pub fn weave_again(journal: &Journal, spooled: &Spooled) -> Result<Recorded, Error> {
-    let mut weave = Weave::new(journal, spooled.id);
+pub fn rebuild_spines(journal: &Journal, spooled: &RecordedConnection) -> Result<ConnectionReport, Error> {
+    let mut builder = SpineBuilder::new(journal, spooled.id);
     let mut recording = spooled.read(journal.store())?;
     let end = recording.len()?;
     // Whoever wrote it may have died before it was safe.
-    Safe::doubt(Arc::clone(journal.store().disk()), spooled.path())?.reach(end)?;
-    recording.each(end, &mut |line, place| weave.line(line, place))?;
-    weave.finish()
+    SyncedSpool::doubt(Arc::clone(journal.store().disk()), spooled.path())?.reach(end)?;
+    recording.each(end, &mut |line, place| builder.line(line, place))?;
+    builder.finish()
 }
 
-impl Weave {
+impl SpineBuilder {
     fn new(journal: &Journal, id: Uuid) -> Self {
         let source = SourceName::new(SpineSource::AppServer, &id.to_string());
         let fallback = ThreadId::parse(&id.to_string());
@@ -332,7 +332,7 @@ impl Weave {
             boundaries: Boundaries::default(),
             given_up: HashSet::new(),
             ticket_last: 0,
-            recorded: Recorded::default(),
+            recorded: ConnectionReport::default(),
         }
     }
 
@@ -344,10 +344,10 @@ impl Weave {
     /// Makes spines of a file while it is written, of what is safe of it.
     fn live(
         mut self,
-        mut recording: Recording,
-        mut safe: Safe,
-        reached: &Reached,
-    ) -> Result<Recorded, Error> {
+        mut recording: SpoolReader,
+        mut safe: SyncedSpool,
+        reached: &SpoolProgress,
+    ) -> Result<ConnectionReport, Error> {
         loop {
             let (len, is_all) = reached.wait(safe.len());
             match safe.reach(len) {
@@ -365,28 +365,28 @@ impl Weave {
     }
 
     /// Ends before the end of the file; what waits in memory waits on, and is made from the file another time.
-    fn leave(mut self, error: &Error) -> Result<Recorded, Error> {
+    fn leave(mut self, error: &Error) -> Result<ConnectionReport, Error> {
         self.recorded.is_left = true;
         self.recorded.problems.push(steno_model::with_causes(error));
         (self.recorded.threads, self.recorded.written) = self.spines.close()?;
         Ok(self.recorded)
     }
 
-    fn line(&mut self, line: &Line<'_>, place: LinePlace) {
-        let Line { time, ticket, said } = line;
+    fn line(&mut self, line: &SpoolLine<'_>, place: LinePlace) {
+        let SpoolLine { time, ticket, said } = line;
         if *ticket > self.ticket_last + 1 {
             let missing = Missing::between(self.ticket_last + 1, ticket - 1);
             self.missing(&missing, time, place);
         }
         match said {
-            Voice::Message { lane, bytes } => {
+            SpoolContent::Message { lane, bytes } => {
                 self.ticket_last = self.ticket_last.max(*ticket);
                 let captured = Captured { lane: *lane, ticket: *ticket, time, place, line: bytes };
                 self.message(captured);
             }
-            Voice::Missing(missing) => self.missing(missing, time, place),
+            SpoolContent::Missing(missing) => self.missing(missing, time, place),
             // It is of no thread, and no record of a spine.
-            Voice::Ended(_) => self.ticket_last = self.ticket_last.max(*ticket),
+            SpoolContent::Ended(_) => self.ticket_last = self.ticket_last.max(*ticket),
         }
     }
 
@@ -403,7 +403,7 @@ impl Weave {
         let made = self.fold.message(captured);
         let parts = made.iter().map(|(_, made)| made.position.part + 1).max().unwrap_or(0);
         self.write(made);
-        let mut next = Next { time: time.clone(), place, part: parts };
+        let mut next = RecordSlot { time: time.clone(), place, part: parts };
         for compacted in self.fold.compacted() {
             self.boundary(&compacted, &mut next);
         }
@@ -413,7 +413,7 @@ impl Weave {
     }
 
     /// Keeps what lies around a session. It is there while the session goes on, and not when its record is made again.
-    fn look_around(&mut self, around: &Around, next: &mut Next) {
+    fn look_around(&mut self, around: &Around, next: &mut RecordSlot) {
         if !self.is_live {
             return;
         }
@@ -451,7 +451,7 @@ impl Weave {
         }
     }
 
-    fn boundary(&mut self, compacted: &Compacted, next: &mut Next) {
+    fn boundary(&mut self, compacted: &Compacted, next: &mut RecordSlot) {
         match self.boundaries.find(compacted) {
             Some(payload) => {
                 let made = next.made(SpineType::CompactionBoundary, payload);
@@ -464,7 +464,7 @@ impl Weave {
         }
     }
 
-    fn finish(mut self) -> Result<Recorded, Error> {
+    fn finish(mut self) -> Result<ConnectionReport, Error> {
         let (rest, unanswered) = self.fold.finish();
         self.write(rest);
         if unanswered > 0 {

@@ -16,7 +16,7 @@ use steno_model::Lane;
 use steno_vault::{NameHash, Vault};
 use uuid::Uuid;
 
-use crate::sources::{Exclusions, Membership, Verdict, strings_at};
+use crate::sources::{Exclusions, ProjectLookup, Verdict, strings_at};
 
 /// Requests that go on with a thread, or begin another with what it has: whose it is shows in the answer at the latest.
 const GOES_ON: [&str; 4] = ["thread/resume", "thread/fork", "thread/read", "thread/turns/list"];
@@ -30,7 +30,7 @@ pub struct ConnectionRules {
     started_in: Option<String>,
     /// Homes of Codex, where threads have their files.
     homes: Vec<PathBuf>,
-    membership: Membership,
+    membership: ProjectLookup,
     /// Threads that are left out, and threads that are known not to be.
     left_out: HashSet<String>,
     kept: HashSet<String>,
@@ -41,17 +41,17 @@ pub struct ConnectionRules {
 /// What a message is about.
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Said<'a> {
+struct MessageFields<'a> {
     #[serde(borrow)]
     id: Option<&'a RawValue>,
     method: Option<String>,
-    params: About,
-    result: About,
+    params: ThreadFields,
+    result: ThreadFields,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-struct About {
+struct ThreadFields {
     thread_id: Option<Value>,
     conversation_id: Option<Value>,
     review_thread_id: Option<Value>,
@@ -73,7 +73,7 @@ impl ConnectionRules {
             exclusions,
             started_in,
             homes,
-            membership: Membership::default(),
+            membership: ProjectLookup::default(),
             left_out: HashSet::new(),
             kept: HashSet::new(),
             asked: HashSet::new(),
@@ -104,7 +104,7 @@ impl ConnectionRules {
             return false;
         }
         // What is no message of the protocol names no thread, and may hold anything.
-        let Ok(said) = serde_json::from_slice::<Said<'_>>(message) else {
+        let Ok(said) = serde_json::from_slice::<MessageFields<'_>>(message) else {
             return has_projects || self.names_left_out_thread(message, &[]);
         };
         let id = said.id.map(|id| id.get().to_owned());
@@ -115,15 +115,15 @@ impl ConnectionRules {
         let is_answer = said.method.is_none();
         let was_asked = is_answer && id.as_ref().is_some_and(|id| self.asked.remove(&(other, id.clone())));
         let threads: Vec<String> =
-            [&said.params, &said.result].into_iter().flat_map(About::threads).collect();
+            [&said.params, &said.result].into_iter().flat_map(ThreadFields::threads).collect();
         let verdict = self.judge_message(message, &said, &threads, was_asked);
         match verdict {
-            Verdict::Kept => self.kept.extend(threads),
+            Verdict::Included => self.kept.extend(threads),
             Verdict::Excluded => self.left_out.extend(threads),
             // The answer will tell.
             Verdict::Unknown => {}
         }
-        let is_left_out = verdict != Verdict::Kept;
+        let is_left_out = verdict != Verdict::Included;
         if let (true, false, Some(id)) = (is_left_out, is_answer, id) {
             self.asked.insert((lane, id));
         }
@@ -131,7 +131,13 @@ impl ConnectionRules {
     }
 
     /// Tells whether a message is of something that is left out.
-    fn judge_message(&self, message: &[u8], said: &Said<'_>, threads: &[String], was_asked: bool) -> Verdict {
+    fn judge_message(
+        &self,
+        message: &[u8],
+        said: &MessageFields<'_>,
+        threads: &[String],
+        was_asked: bool,
+    ) -> Verdict {
         let has_projects = !self.exclusions.projects.is_empty();
         let dirs = strings_at(message, "cwd");
         let is_excluded = |dir: &String| self.exclusions.judge_dir(Some(dir)) == Verdict::Excluded;
@@ -146,7 +152,7 @@ impl ConnectionRules {
             }
             Some(method) if GOES_ON.contains(&method) && has_projects => {
                 let is_known = !threads.is_empty() && threads.iter().all(|thread| self.is_kept(thread));
-                if is_known { Verdict::Kept } else { Verdict::Unknown }
+                if is_known { Verdict::Included } else { Verdict::Unknown }
             }
             // An answer to what was left out is of a thread that is not, if it says so itself.
             None if was_asked && dirs.is_empty() => Verdict::Excluded,
@@ -156,7 +162,7 @@ impl ConnectionRules {
             {
                 Verdict::Unknown
             }
-            Some(_) | None => Verdict::Kept,
+            Some(_) | None => Verdict::Included,
         }
     }
 
@@ -173,12 +179,12 @@ impl ConnectionRules {
         self.kept.contains(thread)
             || self.homes.iter().any(|home| {
                 let project = self.membership.of_session("codex", home, thread);
-                self.exclusions.judge_project(&project) == Verdict::Kept
+                self.exclusions.judge_project(&project) == Verdict::Included
             })
     }
 }
 
-impl About {
+impl ThreadFields {
     fn threads(&self) -> impl Iterator<Item = String> {
         let of_thread = self.thread.as_ref().map(|thread| thread.get("id").unwrap_or(thread));
         let named = [self.thread_id.as_ref(), self.conversation_id.as_ref(), self.review_thread_id.as_ref()];

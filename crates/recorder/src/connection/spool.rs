@@ -16,15 +16,15 @@ use super::direction;
 use crate::spines::{Error, each_line};
 
 /// Something that was said, or that the record says of itself.
-pub(super) struct Line<'a> {
+pub(super) struct SpoolLine<'a> {
     pub(super) time: Timestamp,
     /// Its number over both directions; of messages that are missing, that of the first.
     pub(super) ticket: u64,
-    pub(super) said: Voice<'a>,
+    pub(super) said: SpoolContent<'a>,
 }
 
 /// Who said what.
-pub(super) enum Voice<'a> {
+pub(super) enum SpoolContent<'a> {
     /// One of the two sides.
     Message { lane: Lane, bytes: Cow<'a, [u8]> },
     /// The recorder, of messages that it could not write down.
@@ -62,13 +62,13 @@ const RECORDER: &str = "recorder";
 const MISSING: &str = "steno/missing";
 const ENDED: &str = "steno/ended";
 
-impl Line<'_> {
-    pub(super) fn missing(time: Timestamp, missing: Missing) -> Line<'static> {
-        Line { time, ticket: missing.ticket_first, said: Voice::Missing(missing) }
+impl SpoolLine<'_> {
+    pub(super) fn missing(time: Timestamp, missing: Missing) -> SpoolLine<'static> {
+        SpoolLine { time, ticket: missing.ticket_first, said: SpoolContent::Missing(missing) }
     }
 
-    pub(super) fn ended(time: Timestamp, ticket: u64, end: ServerEnd) -> Line<'static> {
-        Line { time, ticket, said: Voice::Ended(end) }
+    pub(super) fn ended(time: Timestamp, ticket: u64, end: ServerEnd) -> SpoolLine<'static> {
+        SpoolLine { time, ticket, said: SpoolContent::Ended(end) }
     }
 
     /// Returns the line as it stands in the file.
@@ -81,8 +81,8 @@ impl Line<'_> {
     fn to_json(&self) -> RawJson {
         RawJson::object(|object: &mut ObjectWriter<'_>| {
             let dir = match &self.said {
-                Voice::Message { lane, .. } => direction(*lane),
-                Voice::Missing(_) | Voice::Ended(_) => RECORDER,
+                SpoolContent::Message { lane, .. } => direction(*lane),
+                SpoolContent::Missing(_) | SpoolContent::Ended(_) => RECORDER,
             };
             object.word("dir", dir);
             let unix_ms = self.time.instant().map_or(0, jiff::Timestamp::as_millisecond);
@@ -90,14 +90,14 @@ impl Line<'_> {
             object.optional("t", RawJson::parse(&seconds).ok().as_ref(), ObjectWriter::json);
             object.number("ticket", self.ticket);
             match &self.said {
-                Voice::Message { bytes, .. } => match message(bytes) {
+                SpoolContent::Message { bytes, .. } => match message(bytes) {
                     Some(message) => object.json("msg", &message),
                     None => object.string("text", &JsonString::from_text(&String::from_utf8_lossy(bytes))),
                 },
-                Voice::Missing(missing) => {
+                SpoolContent::Missing(missing) => {
                     object.json("msg", &notice(MISSING, &RawJson::object(|params| missing.write(params))));
                 }
-                Voice::Ended(end) => object.json("msg", &notice(ENDED, &end.to_json())),
+                SpoolContent::Ended(end) => object.json("msg", &notice(ENDED, &end.to_json())),
             }
         })
     }
@@ -118,20 +118,20 @@ fn notice(method: &str, params: &RawJson) -> RawJson {
 }
 
 /// Reads what the recorder says.
-fn read_notice(text: &str) -> Option<Voice<'static>> {
+fn read_notice(text: &str) -> Option<SpoolContent<'static>> {
     let mut fields = Fields::parse(text).ok()?;
     let method = fields.take_string("method").ok()??.to_text().into_owned();
     let params = fields.take("params").ok()??.get();
     match method.as_str() {
-        MISSING => Missing::read(params).map(Voice::Missing),
-        ENDED => ServerEnd::read(params).map(Voice::Ended),
+        MISSING => Missing::read(params).map(SpoolContent::Missing),
+        ENDED => ServerEnd::read(params).map(SpoolContent::Ended),
         _ => None,
     }
 }
 
 /// The file, being written.
 pub(super) struct Spool {
-    spooled: Spooled,
+    spooled: RecordedConnection,
     path: StorePath,
     file: Arc<dyn DiskFile>,
     /// How long the file is as far as lines go that are whole.
@@ -148,7 +148,7 @@ fn dir() -> StorePath {
 
 /// A connection that was recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Spooled {
+pub struct RecordedConnection {
     /// What it is called.
     pub id: Uuid,
 }
@@ -157,17 +157,17 @@ pub struct Spooled {
 ///
 /// # Errors
 /// What the system says.
-pub fn connections(store: &Store) -> Result<Vec<Spooled>, Error> {
+pub fn connections(store: &Store) -> Result<Vec<RecordedConnection>, Error> {
     let names = store.disk().list(&dir()).map_err(failed(&dir()))?;
     let id = |name: &String| Uuid::try_parse(name.strip_suffix(".jsonl")?).ok();
     let mut found: Vec<Uuid> = names.iter().filter_map(id).collect();
     found.sort_unstable();
-    Ok(found.into_iter().map(|id| Spooled { id }).collect())
+    Ok(found.into_iter().map(|id| RecordedConnection { id }).collect())
 }
 
 impl Spool {
     pub(super) fn create(store: &Store, id: Uuid) -> Result<Self, Error> {
-        let (spooled, disk) = (Spooled { id }, store.disk());
+        let (spooled, disk) = (RecordedConnection { id }, store.disk());
         let path = spooled.path();
         let held = || unwritten(&path)(std::io::ErrorKind::ResourceBusy.into());
         let guard = spooled.lock(store)?.ok_or_else(held)?;
@@ -177,7 +177,7 @@ impl Spool {
         Ok(Self { spooled, path, file, len: 0, has_rest: false, _guard: guard })
     }
 
-    pub(super) fn spooled(&self) -> Spooled {
+    pub(super) fn spooled(&self) -> RecordedConnection {
         self.spooled
     }
 
@@ -185,8 +185,8 @@ impl Spool {
     ///
     /// # Errors
     /// What the system says. Another time it may succeed.
-    pub(super) fn append(&mut self, lines: &[Line<'_>]) -> std::io::Result<u64> {
-        let bytes: Vec<u8> = lines.iter().flat_map(Line::to_bytes).collect();
+    pub(super) fn append(&mut self, lines: &[SpoolLine<'_>]) -> std::io::Result<u64> {
+        let bytes: Vec<u8> = lines.iter().flat_map(SpoolLine::to_bytes).collect();
         // Half a line would spoil the one behind it.
         if self.has_rest {
             self.file.truncate(self.len)?;
@@ -211,7 +211,7 @@ impl Spool {
     }
 }
 
-impl Spooled {
+impl RecordedConnection {
     /// Returns where its file lies in the store.
     #[must_use]
     pub fn path(self) -> StorePath {
@@ -254,29 +254,33 @@ impl Spooled {
     }
 
     /// Opens what was said.
-    pub(super) fn read(self, store: &Store) -> Result<Recording, Error> {
+    pub(super) fn read(self, store: &Store) -> Result<SpoolReader, Error> {
         let path = self.path();
         let file = store.disk().open_read(&path).map_err(failed(&path))?;
         let missing = || failed(&path)(std::io::ErrorKind::NotFound.into());
-        Ok(Recording { file: file.ok_or_else(missing)?, path, offset: 0 })
+        Ok(SpoolReader { file: file.ok_or_else(missing)?, path, offset: 0 })
     }
 }
 
 /// What was said, being read.
-pub(super) struct Recording {
+pub(super) struct SpoolReader {
     file: Arc<dyn DiskFile>,
     path: StorePath,
     offset: u64,
 }
 
-impl Recording {
+impl SpoolReader {
     /// Returns how long the file is now.
     pub(super) fn len(&self) -> Result<u64, Error> {
         Ok(self.file.identity().map_err(failed(&self.path))?.size_bytes)
     }
 
     /// Hands out the lines up to some byte that have not been handed out, with where each begins and how long it is.
-    pub(super) fn each(&mut self, end: u64, hear: &mut dyn FnMut(&Line<'_>, LinePlace)) -> Result<(), Error> {
+    pub(super) fn each(
+        &mut self,
+        end: u64,
+        hear: &mut dyn FnMut(&SpoolLine<'_>, LinePlace),
+    ) -> Result<(), Error> {
         let begin = self.offset;
         let reading = Reading::from(Arc::clone(&self.file), begin).take(end - begin);
         let host = std::path::PathBuf::from(self.path.as_str());
@@ -292,7 +296,7 @@ impl Recording {
 }
 
 /// Reads a line of the file.
-fn read(bytes: &[u8]) -> Option<Line<'_>> {
+fn read(bytes: &[u8]) -> Option<SpoolLine<'_>> {
     let text = std::str::from_utf8(bytes).ok()?;
     let mut fields = Fields::parse(text).ok()?;
     let dir = fields.take_string("dir").ok()??.to_text().into_owned();
@@ -301,14 +305,16 @@ fn read(bytes: &[u8]) -> Option<Line<'_>> {
     let time = Timestamp::from_unix_seconds(seconds)?;
     let ticket = fields.take("ticket").ok()??.get().parse().ok()?;
     let said = match (lane, fields.take("msg").ok()?, fields.take_string("text").ok()?) {
-        (Some(lane), Some(message), _) => Voice::Message { lane, bytes: message.get().as_bytes().into() },
+        (Some(lane), Some(message), _) => {
+            SpoolContent::Message { lane, bytes: message.get().as_bytes().into() }
+        }
         (Some(lane), None, Some(text)) => {
-            Voice::Message { lane, bytes: text.to_text().into_owned().into_bytes().into() }
+            SpoolContent::Message { lane, bytes: text.to_text().into_owned().into_bytes().into() }
         }
         (None, Some(said), _) if dir == RECORDER => read_notice(said.get())?,
         (Some(_) | None, _, _) => return None,
     };
-    Some(Line { time, ticket, said })
+    Some(SpoolLine { time, ticket, said })
 }
 
 pub(super) fn failed(path: &StorePath) -> impl Fn(std::io::Error) -> Error + use<> {

@@ -17,13 +17,13 @@ const RETRY: Duration = Duration::from_secs(1);
 
 /// Tells whoever reads the file how far it is written.
 #[derive(Default)]
-pub(super) struct Reached {
-    state: Mutex<State>,
+pub(super) struct SpoolProgress {
+    state: Mutex<ProgressState>,
     changed: Condvar,
 }
 
 #[derive(Clone, Copy, Default)]
-struct State {
+struct ProgressState {
     len: u64,
     /// Up to where something depends on it.
     weighty: u64,
@@ -32,8 +32,8 @@ struct State {
     is_closed: bool,
 }
 
-impl Reached {
-    fn state(&self) -> MutexGuard<'_, State> {
+impl SpoolProgress {
+    fn state(&self) -> MutexGuard<'_, ProgressState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -58,7 +58,7 @@ impl Reached {
     pub(super) fn wait(&self, done: u64) -> (u64, bool) {
         let ignore = PoisonError::into_inner;
         let state = self.changed.wait_while(self.state(), |state| !state.is_closed && state.len <= done);
-        let may_wait = |state: &mut State| {
+        let may_wait = |state: &mut ProgressState| {
             !state.is_closed && state.weighty <= done && state.len - done < WAITING_BYTES_MAX
         };
         let waited = self.changed.wait_timeout_while(state.unwrap_or_else(ignore), PATIENCE, may_wait);
@@ -83,7 +83,7 @@ impl Reached {
 }
 
 /// The part of the file that would survive a power cut.
-pub(super) struct Safe {
+pub(super) struct SyncedSpool {
     disk: Arc<dyn Disk>,
     path: StorePath,
     file: Arc<dyn DiskFile>,
@@ -92,7 +92,7 @@ pub(super) struct Safe {
     is_in_doubt: bool,
 }
 
-impl Safe {
+impl SyncedSpool {
     /// Begins with a file that this process has made.
     pub(super) fn begin(disk: Arc<dyn Disk>, path: StorePath, file: Arc<dyn DiskFile>) -> Self {
         Self { disk, path, file, len: 0, is_in_doubt: false }

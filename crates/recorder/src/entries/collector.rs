@@ -7,7 +7,7 @@ use steno_model::json::{Fields, JsonString, ObjectWriter, RawJson};
 use steno_model::{EntryParts, EntrySource, EntryType, TranscriptEntry, TranscriptSummary};
 
 use super::file::EntryFile;
-use super::numbers::{Numbers, first_words};
+use super::numbers::{EntryNumbers, first_words};
 use super::{EntryOptions, TARGET};
 
 /// How many entries of a session wait for its first prompt, and how many bytes of them.
@@ -15,7 +15,7 @@ const WAITING_LEN_MAX: usize = 256;
 const WAITING_BYTES_MAX: usize = 1024 * 1024;
 
 /// An entry without its number.
-pub(super) struct Seen {
+pub(super) struct PendingEntry {
     pub(super) parts: EntryParts,
     /// Why its line cannot be read, if it cannot.
     pub(super) unreadable: Option<&'static str>,
@@ -24,14 +24,14 @@ pub(super) struct Seen {
 }
 
 /// A session of which something was logged.
-struct Session {
+struct LoggedSession {
     prompt_name: JsonString,
     /// As its provider names it.
     id: Option<JsonString>,
     summary: TranscriptSummary,
 }
 
-impl Session {
+impl LoggedSession {
     /// Writes whose log records they are.
     fn name(&self, object: &mut ObjectWriter<'_>) {
         object.string("prompt_name", &self.prompt_name);
@@ -41,8 +41,8 @@ impl Session {
 
 /// The entries of a session whose prompt has no name yet.
 #[derive(Default)]
-struct Waiting {
-    entries: Vec<Seen>,
+struct PendingEntries {
+    entries: Vec<PendingEntry>,
     bytes: usize,
     /// The first words of a subagent's prompt.
     words: Option<JsonString>,
@@ -52,11 +52,11 @@ struct Waiting {
 pub(super) struct Collection {
     pub(super) options: EntryOptions,
     file: Option<EntryFile>,
-    numbers: Numbers,
-    sessions: Vec<Session>,
+    numbers: EntryNumbers,
+    sessions: Vec<LoggedSession>,
     /// The places of sessions, by their names.
     places: HashMap<String, usize>,
-    waiting: HashMap<String, Waiting>,
+    waiting: HashMap<String, PendingEntries>,
     /// The sessions that wait, in order.
     order: Vec<String>,
     /// The files that were told to be found.
@@ -68,7 +68,7 @@ impl Collection {
         let mut collection = Self {
             options,
             file,
-            numbers: Numbers::default(),
+            numbers: EntryNumbers::default(),
             sessions: Vec::new(),
             places: HashMap::new(),
             waiting: HashMap::new(),
@@ -89,7 +89,7 @@ impl Collection {
     }
 
     /// Logs an entry, now or when its prompt has a name.
-    pub(super) fn take(&mut self, session: &str, entry: &SeenEntry<'_>, seen: Seen) {
+    pub(super) fn take(&mut self, session: &str, entry: &SeenEntry<'_>, seen: PendingEntry) {
         if self.name_of(session).is_none()
             && let Some(name) = prompt_in(entry)
         {
@@ -129,8 +129,8 @@ impl Collection {
         }
     }
 
-    fn log(&mut self, session: &str, name: &JsonString, seen: Seen) {
-        let Seen { mut parts, unreadable, path } = seen;
+    fn log(&mut self, session: &str, name: &JsonString, seen: PendingEntry) {
+        let PendingEntry { mut parts, unreadable, path } = seen;
         parts.prompt_name = name.clone();
         let place = self.start(session, &parts);
         if let Some(path) = path.filter(|path| self.discovered.insert(path.clone())) {
@@ -175,7 +175,7 @@ impl Collection {
         }
         let place = self.sessions.len();
         self.places.insert(session.to_owned(), place);
-        self.sessions.push(Session {
+        self.sessions.push(LoggedSession {
             prompt_name: parts.prompt_name.clone(),
             id: parts.session_id.clone(),
             summary: TranscriptSummary::default(),

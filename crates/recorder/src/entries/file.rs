@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::EntryLog;
-use super::numbers::Numbers;
+use super::numbers::EntryNumbers;
 
 /// How long is waited for another process that adds to the file; it takes no longer than one line.
 const LOCK_WAIT: Duration = Duration::from_millis(2);
@@ -57,14 +57,14 @@ impl EntryFile {
     }
 
     /// Takes in the numbers that the file has by now.
-    pub(super) fn catch_up(&mut self, numbers: &mut Numbers) {
+    pub(super) fn catch_up(&mut self, numbers: &mut EntryNumbers) {
         if self.lock(numbers) && self.locked_at.take().is_some() {
             self.file.unlock().ok();
         }
     }
 
     /// Locks the file and takes in what others have added; false when nothing can be added.
-    pub(super) fn lock(&mut self, numbers: &mut Numbers) -> bool {
+    pub(super) fn lock(&mut self, numbers: &mut EntryNumbers) -> bool {
         if self.is_given_up {
             return false;
         }
@@ -123,7 +123,7 @@ impl EntryFile {
     }
 
     /// Reads the lines that were added since; returns how long the file is.
-    fn read_on(&mut self, numbers: &mut Numbers) -> io::Result<u64> {
+    fn read_on(&mut self, numbers: &mut EntryNumbers) -> io::Result<u64> {
         let mut end = self.file.metadata()?.len();
         // Somebody has emptied it, or put another in its place.
         if end < self.read_to {

@@ -15,11 +15,11 @@ use super::TARGET;
 /// A layer of `tracing` that writes each record about entries as one line: `{"event":…,"context":{…},"level":…}`.
 #[derive(Clone)]
 pub struct EntryLog {
-    place: Place,
+    place: LogTarget,
 }
 
 #[derive(Clone)]
-enum Place {
+enum LogTarget {
     Memory(Arc<Mutex<Vec<String>>>),
     Writer(Arc<Mutex<dyn Write + Send>>),
 }
@@ -28,30 +28,30 @@ impl EntryLog {
     /// Keeps the lines.
     #[must_use]
     pub fn in_memory() -> Self {
-        Self { place: Place::Memory(Arc::default()) }
+        Self { place: LogTarget::Memory(Arc::default()) }
     }
 
     /// Writes the lines; a line that cannot be written is lost, and nobody is held up by it.
     #[must_use]
     pub fn to_writer(writer: impl Write + Send + 'static) -> Self {
-        Self { place: Place::Writer(Arc::new(Mutex::new(writer))) }
+        Self { place: LogTarget::Writer(Arc::new(Mutex::new(writer))) }
     }
 
     /// Returns the lines that were kept.
     #[must_use]
     pub fn lines(&self) -> Vec<String> {
         match &self.place {
-            Place::Memory(lines) => lines.lock().unwrap_or_else(PoisonError::into_inner).clone(),
-            Place::Writer(_) => Vec::new(),
+            LogTarget::Memory(lines) => lines.lock().unwrap_or_else(PoisonError::into_inner).clone(),
+            LogTarget::Writer(_) => Vec::new(),
         }
     }
 
-    fn write(&self, line: &Line<'_>) {
+    fn write(&self, line: &LogLine<'_>) {
         match &self.place {
-            Place::Memory(lines) => {
+            LogTarget::Memory(lines) => {
                 lines.lock().unwrap_or_else(PoisonError::into_inner).push(line.to_string());
             }
-            Place::Writer(writer) => {
+            LogTarget::Writer(writer) => {
                 let mut writer = writer.lock().unwrap_or_else(PoisonError::into_inner);
                 writeln!(writer, "{line}").ok();
             }
@@ -64,25 +64,25 @@ impl<S: tracing::Subscriber> Layer<S> for EntryLog {
         if event.metadata().target() != TARGET {
             return;
         }
-        let mut fields = Fields::default();
+        let mut fields = LogFields::default();
         event.record(&mut fields);
         let context = fields.context.as_deref().unwrap_or("null");
         // As 000 spells it.
         let is_warning = *event.metadata().level() == tracing::Level::WARN;
         let level = if is_warning { "WARNING" } else { event.metadata().level().as_str() };
-        self.write(&Line { event: &fields.event, context, level });
+        self.write(&LogLine { event: &fields.event, context, level });
     }
 }
 
 /// A [`LogRecord`](steno_model::LogRecord) as a line, put together only where it is written: entries may be very long.
-struct Line<'a> {
+struct LogLine<'a> {
     event: &'a str,
     /// A JSON value without line breaks.
     context: &'a str,
     level: &'static str,
 }
 
-impl fmt::Display for Line<'_> {
+impl fmt::Display for LogLine<'_> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (event, level) = (JsonString::from(self.event), JsonString::from(self.level));
         let (event, level) = (event.as_raw(), level.as_raw());
@@ -91,12 +91,12 @@ impl fmt::Display for Line<'_> {
 }
 
 #[derive(Default)]
-struct Fields {
+struct LogFields {
     event: String,
     context: Option<String>,
 }
 
-impl Visit for Fields {
+impl Visit for LogFields {
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
         match field.name() {
             // However deep: what is logged was JSON before it came here.

@@ -12,10 +12,10 @@ use steno_adapters::{SeenEntry, Sink};
 use steno_model::json::RawJson;
 use steno_model::{Draft, EntryParts, EventType, RunId, Timestamp, TranscriptSummary};
 
-use collector::{Collection, Seen};
+use collector::{Collection, PendingEntry};
 pub use file::EntryFile;
 pub use log::EntryLog;
-pub use stored::{ArchivedSource, read_archived};
+pub use stored::{StoredSource, read_stored};
 
 /// The target of all log records about entries.
 pub const TARGET: &str = "steno::transcript";
@@ -150,7 +150,7 @@ impl Sink for EntrySink {
             detail: Some(detail(&entry)),
             raw: emit_raw.then(|| entry.raw.into()),
         };
-        let seen = Seen { parts, unreadable: entry.unreadable, path: self.path.take() };
+        let seen = PendingEntry { parts, unreadable: entry.unreadable, path: self.path.take() };
         self.collector.with(|collection| collection.take(&session, &entry, seen));
     }
 }

@@ -9,20 +9,20 @@ use steno_model::json::JsonString;
 
 /// The last numbers that were given, per prompt and source (R5), and the prompts' names by session.
 #[derive(Debug, Default)]
-pub(super) struct Numbers {
+pub(super) struct EntryNumbers {
     last: HashMap<(String, String), u64>,
     names: HashMap<String, JsonString>,
 }
 
 /// A log record about an entry, as far as its number goes.
 #[derive(Deserialize)]
-struct Numbered<'a> {
+struct LoggedEntry<'a> {
     #[serde(borrow)]
-    context: Context<'a>,
+    context: EntryContext<'a>,
 }
 
 #[derive(Deserialize)]
-struct Context<'a> {
+struct EntryContext<'a> {
     #[serde(borrow)]
     prompt_name: &'a RawValue,
     #[serde(borrow)]
@@ -32,7 +32,7 @@ struct Context<'a> {
     session_id: Option<&'a RawValue>,
 }
 
-impl Numbers {
+impl EntryNumbers {
     /// Returns the number after the last.
     pub(super) fn next(&self, prompt_name: &JsonString, source: &EntrySource) -> u64 {
         self.last.get(&key(prompt_name, &source.to_json())).copied().unwrap_or(0) + 1
@@ -45,7 +45,7 @@ impl Numbers {
 
     /// Takes note of a line of the log; one that is about no entry says nothing.
     pub(super) fn read(&mut self, line: &[u8]) {
-        let Ok(Numbered { context }) = serde_json::from_slice(line) else { return };
+        let Ok(LoggedEntry { context }) = serde_json::from_slice(line) else { return };
         let (Some(name), Some(source)) =
             (JsonString::from_raw(context.prompt_name), JsonString::from_raw(context.source))
         else {

@@ -7,7 +7,7 @@ use crate::sources::{Feed, inferred_time};
 
 /// A source of the archive.
 #[derive(Clone, Copy)]
-pub struct ArchivedSource<'a> {
+pub struct StoredSource<'a> {
     /// Where its bytes are.
     pub vault: &'a Vault,
     /// Which they are.
@@ -18,12 +18,12 @@ pub struct ArchivedSource<'a> {
 ///
 /// # Errors
 /// What the vault says; what comes before has been handed over then.
-pub fn read_archived(
-    source: ArchivedSource<'_>,
+pub fn read_stored(
+    source: StoredSource<'_>,
     sink: &mut dyn Sink,
     is_enough: &dyn Fn() -> bool,
 ) -> Result<(), steno_vault::Error> {
-    let ArchivedSource { vault, manifest } = source;
+    let StoredSource { vault, manifest } = source;
     let name = manifest.info.path.0.file_name().map(|name| name.to_string_lossy().into_owned());
     let mut feed = Feed::new(Source { id: manifest.id.to_string().as_str().into(), file_name: name }, true);
     let mut captured = None;

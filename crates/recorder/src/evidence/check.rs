@@ -11,7 +11,7 @@ use steno_model::json::JsonString;
 use steno_model::{Envelope, Evidence, Position, RunId, Seq, SpineRecord, SpineSource, ThreadId};
 use steno_vault::{Error, Manifest, SourceId, Vault};
 
-use super::find::{Claim, Verdict, judge};
+use super::find::{Claim, ClaimVerdict, judge};
 use super::record_time::RecordTime;
 use crate::sources::plain_name;
 use crate::spines::SourceName;
@@ -23,7 +23,7 @@ const WRONG_MAX: usize = 100;
 
 /// Who says where it was made from.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Holder {
+pub enum EvidenceHolder {
     /// Events of a run.
     Run(RunId),
     /// Records of a thread's spine.
@@ -34,7 +34,7 @@ pub enum Holder {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WrongEvidence {
     /// Whose it is.
-    pub holder: Holder,
+    pub holder: EvidenceHolder,
     /// The number of the event or spine record, of several with the same evidence the first.
     pub seq: u64,
     /// The source, as the vault or the evidence calls it.
@@ -85,7 +85,7 @@ enum Origin {
 /// Follows evidence.
 pub struct EvidenceCheck {
     vault: Arc<Vault>,
-    holders: Vec<Holder>,
+    holders: Vec<EvidenceHolder>,
     /// The last place in each source that the last holder has named.
     last: Vec<(JsonString, Position)>,
     claims: BTreeMap<Origin, Vec<Claim>>,
@@ -122,7 +122,7 @@ impl EvidenceCheck {
         let time = envelope.timestamp().get().trim_matches('"');
         let time = if is_inferred { RecordTime::Unknown } else { RecordTime::Own(time.into()) };
         let origin = SourceId::parse(&evidence.source.to_text()).map(Origin::Source);
-        self.take((Holder::Run(envelope.run_id), envelope.seq), origin, evidence, time);
+        self.take((EvidenceHolder::Run(envelope.run_id), envelope.seq), origin, evidence, time);
     }
 
     /// Takes a record of a spine. Those of one spine come one after the other, in their order.
@@ -145,12 +145,12 @@ impl EvidenceCheck {
             Some(SpineSource::RolloutTrace) | None => (None, RecordTime::Unknown),
         };
         drop(name);
-        self.take((Holder::Spine(record.thread_id.clone()), record.seq), origin, evidence, time);
+        self.take((EvidenceHolder::Spine(record.thread_id.clone()), record.seq), origin, evidence, time);
     }
 
     fn take(
         &mut self,
-        (holder, seq): (Holder, Seq),
+        (holder, seq): (EvidenceHolder, Seq),
         origin: Option<Origin>,
         evidence: Evidence,
         time: RecordTime,
@@ -253,13 +253,14 @@ impl EvidenceCheck {
         for claims in claims.chunk_by(|one, other| one.generation == other.generation) {
             let generation = claims[0].generation;
             let verdicts = if manifest.generations.len() <= generation as usize {
-                vec![Verdict::Wrong("the source has no such generation"); claims.len()]
+                vec![ClaimVerdict::Wrong("the source has no such generation"); claims.len()]
             } else {
                 judge(&self.vault, &manifest, generation, claims)?
             };
             for (claim, verdict) in claims.iter().zip(verdicts) {
-                let is_beyond = verdict == Verdict::Beyond;
-                let verdict = if is_beyond { Verdict::Wrong("the generation ends before") } else { verdict };
+                let is_beyond = verdict == ClaimVerdict::Beyond;
+                let verdict =
+                    if is_beyond { ClaimVerdict::Wrong("the generation ends before") } else { verdict };
                 self.conclude(claim, verdict, &manifest.id.to_string(), Some(&manifest));
             }
         }
@@ -276,10 +277,10 @@ impl EvidenceCheck {
                 let verdicts = judge(&self.vault, &manifest, generation, &claims)?;
                 let (mut left, mut left_had) = (Vec::new(), Vec::new());
                 for ((claim, verdict), had) in claims.into_iter().zip(verdicts).zip(had_bytes) {
-                    if verdict == Verdict::Good {
+                    if verdict == ClaimVerdict::Good {
                         self.conclude(&claim, verdict, name, Some(&manifest));
                     } else {
-                        left_had.push(had || matches!(verdict, Verdict::Wrong(_)));
+                        left_had.push(had || matches!(verdict, ClaimVerdict::Wrong(_)));
                         left.push(claim);
                     }
                 }
@@ -290,7 +291,7 @@ impl EvidenceCheck {
         for (claim, had_bytes) in claims.iter().zip(had_bytes) {
             // What was recorded from a file may not be in the vault yet.
             if had_bytes {
-                let wrong = Verdict::Wrong("no generation of the file has this record there");
+                let wrong = ClaimVerdict::Wrong("no generation of the file has this record there");
                 self.conclude(claim, wrong, name, first.as_ref());
             } else {
                 self.report.elsewhere += claim.count;
@@ -313,15 +314,15 @@ impl EvidenceCheck {
         Ok(self.by_name.as_ref().and_then(|by_name| by_name.get(name)).cloned().unwrap_or_default())
     }
 
-    fn conclude(&mut self, claim: &Claim, verdict: Verdict, source: &str, manifest: Option<&Manifest>) {
+    fn conclude(&mut self, claim: &Claim, verdict: ClaimVerdict, source: &str, manifest: Option<&Manifest>) {
         let report = &mut self.report;
         let why = match verdict {
-            Verdict::Good if claim.is_out_of_order => "one that came before names a later place",
-            Verdict::Good => return report.found += claim.count,
-            Verdict::Unreadable => return report.unreadable += claim.count,
-            Verdict::Forgotten => return report.forgotten += claim.count,
-            Verdict::Beyond => return report.elsewhere += claim.count,
-            Verdict::Wrong(why) => why,
+            ClaimVerdict::Good if claim.is_out_of_order => "one that came before names a later place",
+            ClaimVerdict::Good => return report.found += claim.count,
+            ClaimVerdict::Unreadable => return report.unreadable += claim.count,
+            ClaimVerdict::Forgotten => return report.forgotten += claim.count,
+            ClaimVerdict::Beyond => return report.elsewhere += claim.count,
+            ClaimVerdict::Wrong(why) => why,
         };
         report.wrong += claim.count;
         if report.findings.len() < WRONG_MAX {

@@ -6,7 +6,7 @@ use steno_adapters::{RecordAt, SourceLine, SourceLines};
 use steno_vault::{Manifest, Vault};
 
 use super::record_time::RecordTime;
-use super::unpacked::{ReadError, read_unpacked};
+use super::unpacked::{EvidenceError, read_unpacked};
 
 /// What somebody says about a record of a source.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -28,7 +28,7 @@ pub(super) struct Claim {
 
 /// What became of a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(super) enum ClaimVerdict {
     /// The record is there.
     Good,
     /// It is not, and why.
@@ -50,8 +50,8 @@ pub(super) fn judge(
     manifest: &Manifest,
     generation: u32,
     claims: &[Claim],
-) -> Result<Vec<Verdict>, steno_vault::Error> {
-    let mut judging = Judging { claims, verdicts: Vec::with_capacity(claims.len()), end: 0 };
+) -> Result<Vec<ClaimVerdict>, steno_vault::Error> {
+    let mut judging = ClaimCheck { claims, verdicts: Vec::with_capacity(claims.len()), end: 0 };
     let mut lines = SourceLines::default();
     let read = read_unpacked(vault, manifest, generation, &mut |offset, bytes| {
         lines.feed(offset, bytes, |line| judging.line(&line));
@@ -63,22 +63,22 @@ pub(super) fn judge(
             lines.finish(|line| judging.line(&line));
             None
         }
-        Err(ReadError::Packing(_)) => Some(Verdict::Wrong("what comes before cannot be unpacked")),
-        Err(ReadError::Vault(steno_vault::Error::Forgotten { .. })) => Some(Verdict::Forgotten),
-        Err(ReadError::Vault(error)) if error.is_damage() => Some(Verdict::Unreadable),
-        Err(ReadError::Vault(error)) => return Err(error),
+        Err(EvidenceError::Packing(_)) => Some(ClaimVerdict::Wrong("what comes before cannot be unpacked")),
+        Err(EvidenceError::Vault(steno_vault::Error::Forgotten { .. })) => Some(ClaimVerdict::Forgotten),
+        Err(EvidenceError::Vault(error)) if error.is_damage() => Some(ClaimVerdict::Unreadable),
+        Err(EvidenceError::Vault(error)) => return Err(error),
     };
     Ok(judging.finish(rest))
 }
 
-struct Judging<'a> {
+struct ClaimCheck<'a> {
     claims: &'a [Claim],
-    verdicts: Vec<Verdict>,
+    verdicts: Vec<ClaimVerdict>,
     /// How many bytes there are.
     end: u64,
 }
 
-impl<'a> Judging<'a> {
+impl<'a> ClaimCheck<'a> {
     fn is_done(&self) -> bool {
         self.verdicts.len() == self.claims.len()
     }
@@ -91,24 +91,26 @@ impl<'a> Judging<'a> {
         while let Some(claim) = self.next().filter(|claim| claim.offset <= line.end()) {
             self.verdicts.push(match line.record(claim.offset, claim.length) {
                 // What was said at the end of a source was made from no record.
-                _ if claim.length == 0 => Verdict::Good,
+                _ if claim.length == 0 => ClaimVerdict::Good,
                 RecordAt::Record(record) if !claim.time.fits(record) => {
-                    Verdict::Wrong("the record there has another time")
+                    ClaimVerdict::Wrong("the record there has another time")
                 }
-                RecordAt::Record(_) | RecordAt::TooLong => Verdict::Good,
-                RecordAt::Nothing if claim.is_length_open && claim.offset == line.offset => Verdict::Good,
+                RecordAt::Record(_) | RecordAt::TooLong => ClaimVerdict::Good,
+                RecordAt::Nothing if claim.is_length_open && claim.offset == line.offset => {
+                    ClaimVerdict::Good
+                }
                 RecordAt::Nothing if claim.offset + claim.length > line.end() => {
-                    Verdict::Wrong("the record there ends before")
+                    ClaimVerdict::Wrong("the record there ends before")
                 }
-                RecordAt::Nothing => Verdict::Wrong("no record begins and ends there"),
+                RecordAt::Nothing => ClaimVerdict::Wrong("no record begins and ends there"),
             });
         }
     }
 
-    fn finish(mut self, rest: Option<Verdict>) -> Vec<Verdict> {
+    fn finish(mut self, rest: Option<ClaimVerdict>) -> Vec<ClaimVerdict> {
         while let Some(claim) = self.next() {
             let is_end = (claim.offset, claim.length) == (self.end, 0);
-            let verdict = rest.unwrap_or(if is_end { Verdict::Good } else { Verdict::Beyond });
+            let verdict = rest.unwrap_or(if is_end { ClaimVerdict::Good } else { ClaimVerdict::Beyond });
             self.verdicts.push(verdict);
         }
         self.verdicts

@@ -5,5 +5,5 @@ mod find;
 mod record_time;
 mod unpacked;
 
-pub use check::{EvidenceCheck, EvidenceReport, Holder, WrongEvidence};
-pub use unpacked::{EvidenceReader, ReadError, read_unpacked};
+pub use check::{EvidenceCheck, EvidenceHolder, EvidenceReport, WrongEvidence};
+pub use unpacked::{EvidenceError, EvidenceReader, read_unpacked};

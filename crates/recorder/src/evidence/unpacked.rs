@@ -12,7 +12,7 @@ use steno_vault::{Manifest, SourceId, Vault};
 
 /// Why a generation could not be read to its end.
 #[derive(Debug, thiserror::Error)]
-pub enum ReadError {
+pub enum EvidenceError {
     /// The vault does not have it whole.
     #[error(transparent)]
     Vault(#[from] steno_vault::Error),
@@ -25,13 +25,13 @@ pub enum ReadError {
 /// says so. Bytes that came late are not among them: no record was read from them. Returns how it is packed.
 ///
 /// # Errors
-/// [`ReadError`]; what comes before has been handed over then.
+/// [`EvidenceError`]; what comes before has been handed over then.
 pub fn read_unpacked(
     vault: &Vault,
     manifest: &Manifest,
     generation: u32,
     each: &mut dyn FnMut(u64, &[u8]) -> ControlFlow<()>,
-) -> Result<Option<Packing>, ReadError> {
+) -> Result<Option<Packing>, EvidenceError> {
     let late = manifest.generations.get(generation as usize).and_then(|generation| generation.late_from);
     let (mut unpacker, mut packing) = (Unpacker::default(), None);
     let (mut offset, mut flow, mut outcome) = (0, ControlFlow::Continue(()), Ok(()));
@@ -48,7 +48,7 @@ pub fn read_unpacked(
         });
         outcome.is_ok() && flow.is_continue()
     })?;
-    outcome.map(|()| packing).map_err(ReadError::Packing)
+    outcome.map(|()| packing).map_err(EvidenceError::Packing)
 }
 
 /// Reads records one by one.

@@ -11,11 +11,11 @@ use steno_library::{Library, RunHead};
 use steno_model::{RunId, ThreadId};
 use steno_vault::Manifest;
 
-use super::{Error, connection_in, connection_of, sources_of};
+use super::{ForgetError, connection_in, connection_of, sources_of};
 
 /// What connections have of threads.
 #[derive(Clone, Debug, Default)]
-pub struct SaidOf {
+pub struct ConnectionSelection {
     /// The connections that have nothing else, as files of the vault.
     pub going: Vec<Manifest>,
     /// What stands on connections that have more.
@@ -37,13 +37,13 @@ pub struct SharedConnection {
 ///
 /// # Errors
 /// What the system says.
-pub fn said_of(
+pub fn connections_of(
     library: &Library,
     manifests: &[Manifest],
     threads: &BTreeSet<ThreadId>,
-) -> Result<SaidOf, Error> {
+) -> Result<ConnectionSelection, ForgetError> {
     let sessions: BTreeSet<RunId> = threads.iter().map(|thread| session_run(thread.as_str())).collect();
-    let mut said = SaidOf::default();
+    let mut said = ConnectionSelection::default();
     let is_connection = |manifest: &&Manifest| connection_of(manifest).is_some();
     let connections: Vec<&Manifest> = manifests.iter().filter(is_connection).collect();
     if sessions.is_empty() || connections.is_empty() {
@@ -91,7 +91,11 @@ fn with_subagents<'a>(heard: &[&'a RunHead], sessions: &BTreeSet<RunId>) -> Vec<
 }
 
 /// Tells whether a connection has said something on a thread that none of its runs shows.
-fn has_other_spines(store: &Store, manifest: &Manifest, shown: &BTreeSet<RunId>) -> Result<bool, Error> {
+fn has_other_spines(
+    store: &Store,
+    manifest: &Manifest,
+    shown: &BTreeSet<RunId>,
+) -> Result<bool, ForgetError> {
     let Some(id) = connection_of(manifest).map(|spooled| spooled.id.to_string()) else { return Ok(false) };
     for thread in store.spines()? {
         let is_shown = shown.contains(&session_run(thread.as_str()));

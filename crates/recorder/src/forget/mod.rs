@@ -21,17 +21,17 @@ use steno_vault::{
 };
 use uuid::Uuid;
 
-use crate::connection::{ConnectionRules, Spooled, blank};
+use crate::connection::{ConnectionRules, RecordedConnection, blank};
 use crate::sources;
 use crate::spines::{self, SourceName};
 
-pub use connections::{SaidOf, SharedConnection, said_of};
-pub use plan::{Plan, Wanted};
-pub use session_files::{Belongings, PiecesOf, SharedFile, belongings, of_project, shared_files};
+pub use connections::{ConnectionSelection, SharedConnection, connections_of};
+pub use plan::{ForgetPlan, ForgetSelection};
+pub use session_files::{PieceFilter, SessionFiles, SharedFile, belongings, files_of_project, shared_files};
 
 /// Why something could not be forgotten.
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
+pub enum ForgetError {
     /// Somebody writes to a spine. Nothing was forgotten.
     #[error("the spine of thread {thread} is being written")]
     SpineHeld {
@@ -64,7 +64,7 @@ pub enum Error {
     Vault(#[from] VaultError),
 }
 
-impl Error {
+impl ForgetError {
     /// Tells whether another process has something that is to go.
     #[must_use]
     pub fn is_held(&self) -> bool {
@@ -81,26 +81,26 @@ impl Error {
 
 /// What is to go.
 #[derive(Clone, Debug, Default)]
-pub struct Doomed {
+pub struct ForgetTargets {
     /// Files in the vault.
     pub sources: Vec<SourceId>,
     /// Runs.
     pub runs: Vec<RunId>,
     /// Threads whose spines go.
     pub threads: Vec<ThreadId>,
-    /// Connections whose files may still lie beside the vault.
-    pub connections: Vec<Spooled>,
+    /// ForgottenConnections whose files may still lie beside the vault.
+    pub connections: Vec<RecordedConnection>,
     /// What is not to be recorded again: sessions, and pieces of files that they share.
     pub names: Vec<NameHash>,
     /// Files that lose pieces.
     pub shared: Vec<SharedFile>,
     /// Which pieces these are.
-    pub pieces: PiecesOf,
-    /// Connections that lose what was said on threads that go.
+    pub pieces: PieceFilter,
+    /// ForgottenConnections that lose what was said on threads that go.
     pub shared_connections: Vec<SharedConnection>,
 }
 
-impl Doomed {
+impl ForgetTargets {
     /// Tells whether something is taken out of files that stay.
     #[must_use]
     pub fn pieces_go(&self) -> bool {
@@ -110,7 +110,7 @@ impl Doomed {
 
 /// The spines that go with files of the vault, and those that have something of them and stay.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct SpinesOf {
+pub struct SpineSelection {
     /// The threads whose spines go.
     pub going: Vec<ThreadId>,
     /// Threads whose spines have records of a connection that goes, and of others that do not.
@@ -121,7 +121,7 @@ pub struct SpinesOf {
 ///
 /// # Errors
 /// What the system says.
-pub fn withdrawn_runs(store: &Store) -> Result<Vec<(RunId, SourceId)>, Error> {
+pub fn withdrawn_runs(store: &Store) -> Result<Vec<(RunId, SourceId)>, ForgetError> {
     let mut found = Vec::new();
     for run in store.withdrawn_runs()? {
         for path in store.superseded(run)? {
@@ -146,9 +146,13 @@ pub fn withdrawn_runs(store: &Store) -> Result<Vec<(RunId, SourceId)>, Error> {
 ///
 /// # Errors
 /// What the system says.
-pub fn spines_of(store: &Store, vault: &Vault, manifests: &[Manifest]) -> Result<SpinesOf, Error> {
-    let connections = Connections::among(vault, manifests);
-    let mut found = SpinesOf::default();
+pub fn spines_to_forget(
+    store: &Store,
+    vault: &Vault,
+    manifests: &[Manifest],
+) -> Result<SpineSelection, ForgetError> {
+    let connections = ForgottenConnections::among(vault, manifests);
+    let mut found = SpineSelection::default();
     for thread in store.spines()? {
         if manifests.iter().any(|manifest| is_session_of(manifest, &thread)) {
             found.going.push(thread);
@@ -169,14 +173,14 @@ pub fn spines_of(store: &Store, vault: &Vault, manifests: &[Manifest]) -> Result
     Ok(found)
 }
 
-/// Connections that go, and where the files of connections lie.
-struct Connections<'a> {
+/// ForgottenConnections that go, and where the files of connections lie.
+struct ForgottenConnections<'a> {
     vault: &'a Vault,
     dir: &'a Path,
     going: BTreeSet<String>,
 }
 
-impl<'a> Connections<'a> {
+impl<'a> ForgottenConnections<'a> {
     /// Finds the connections among files of the vault; `None` when there is none.
     fn among(vault: &'a Vault, manifests: &'a [Manifest]) -> Option<Self> {
         let is_connection = |manifest: &&Manifest| connection_of(manifest).is_some();
@@ -189,7 +193,7 @@ impl<'a> Connections<'a> {
         connection_in(source).is_some_and(|id| self.going.contains(id))
     }
 
-    fn is_gone(&self, source: &str) -> Result<bool, Error> {
+    fn is_gone(&self, source: &str) -> Result<bool, ForgetError> {
         let Some(id) = connection_in(source) else { return Ok(false) };
         Ok(self.vault.is_forgotten(sources::first_id_at(&self.dir.join(format!("{id}.jsonl"))))?)
     }
@@ -227,12 +231,12 @@ fn session_in(manifest: &Manifest) -> Option<&str> {
 
 /// Returns the connection that a file of the vault is.
 #[must_use]
-pub fn connection_of(manifest: &Manifest) -> Option<Spooled> {
-    connection_id(manifest).map(|id| Spooled { id })
+pub fn connection_of(manifest: &Manifest) -> Option<RecordedConnection> {
+    connection_id(manifest).map(|id| RecordedConnection { id })
 }
 
 /// Returns the names of all that a spine was made from, as far as it can be read.
-fn sources_of(store: &Store, thread: &ThreadId) -> Result<BTreeSet<String>, Error> {
+fn sources_of(store: &Store, thread: &ThreadId) -> Result<BTreeSet<String>, ForgetError> {
     let mut reader = SpineReader::new(Arc::clone(store.disk()), StorePath::spine_of(thread));
     let mut sources = BTreeSet::new();
     loop {
@@ -254,15 +258,15 @@ fn sources_of(store: &Store, thread: &ThreadId) -> Result<BTreeSet<String>, Erro
 /// Has all of it forgotten, or nothing: behind the tombstones it is gone, also if deleting it is cut short.
 ///
 /// # Errors
-/// When somebody holds any of it ([`Error::is_held`]) or a source is not there, nothing is forgotten. After any other
+/// When somebody holds any of it ([`ForgetError::is_held`]) or a source is not there, nothing is forgotten. After any other
 /// error what has a tombstone is, and the next one who comes deletes the rest.
 pub fn forget(
     store: &Store,
     vault: &Arc<Vault>,
-    doomed: &Doomed,
+    doomed: &ForgetTargets,
     why: Reason,
     now: jiff::Timestamp,
-) -> Result<ForgetReport, Error> {
+) -> Result<ForgetReport, ForgetError> {
     let mut spines = Vec::new();
     for thread in &doomed.threads {
         spines.push(hold(store, thread, now)?);
@@ -295,7 +299,7 @@ pub fn forget(
     // Not before: nobody begins one anew that counts as not yet deleted.
     drop(spines);
     for spooled in &doomed.connections {
-        let failed = |source| Error::Connection { id: spooled.id, source: Box::new(source) };
+        let failed = |source| ForgetError::Connection { id: spooled.id, source: Box::new(source) };
         spooled.remove(store).map_err(failed)?;
     }
     for run in &doomed.runs {
@@ -313,7 +317,7 @@ fn blank_connections(
     vault: &Arc<Vault>,
     connections: &[SharedConnection],
     now: &str,
-) -> Result<(), Error> {
+) -> Result<(), ForgetError> {
     for SharedConnection { manifest, threads, .. } in connections {
         vault.sweep_later(now)?;
         let info = SourceInfo { is_filtered: true, ..manifest.info.clone() };
@@ -323,17 +327,18 @@ fn blank_connections(
     Ok(())
 }
 
-fn hold(store: &Store, thread: &ThreadId, now: jiff::Timestamp) -> Result<HeldSpine, Error> {
+fn hold(store: &Store, thread: &ThreadId, now: jiff::Timestamp) -> Result<HeldSpine, ForgetError> {
     store.hold_spine(thread, now).map_err(|error| {
         let is_held = matches!(error, JournalError::Held { .. });
-        if is_held { Error::SpineHeld { thread: thread.clone() } } else { error.into() }
+        if is_held { ForgetError::SpineHeld { thread: thread.clone() } } else { error.into() }
     })
 }
 
-fn hold_connection(store: &Store, spooled: Spooled) -> Result<Box<dyn LockGuard>, Error> {
+fn hold_connection(store: &Store, spooled: RecordedConnection) -> Result<Box<dyn LockGuard>, ForgetError> {
     let id = spooled.id;
-    let guard = spooled.lock(store).map_err(|source| Error::Connection { id, source: Box::new(source) })?;
-    guard.ok_or(Error::ConnectionHeld { id })
+    let guard =
+        spooled.lock(store).map_err(|source| ForgetError::Connection { id, source: Box::new(source) })?;
+    guard.ok_or(ForgetError::ConnectionHeld { id })
 }
 
 /// Deletes what is left of spines that were forgotten; returns their threads. Those that somebody else is deleting are not
@@ -341,13 +346,13 @@ fn hold_connection(store: &Store, spooled: Spooled) -> Result<Box<dyn LockGuard>
 ///
 /// # Errors
 /// What the system says.
-pub fn finish(store: &Store, vault: &Vault, now: jiff::Timestamp) -> Result<Vec<ThreadId>, Error> {
+pub fn finish(store: &Store, vault: &Vault, now: jiff::Timestamp) -> Result<Vec<ThreadId>, ForgetError> {
     finish_runs(store, vault, now)?;
     finish_with(store, vault, None, now)
 }
 
 /// Deletes runs that were forgotten and are still there. One that somebody writes is left for the next time.
-fn finish_runs(store: &Store, vault: &Vault, now: jiff::Timestamp) -> Result<(), Error> {
+fn finish_runs(store: &Store, vault: &Vault, now: jiff::Timestamp) -> Result<(), ForgetError> {
     let due = match vault.runs_due() {
         Err(VaultError::Damaged { .. }) => return Ok(()),
         due => due?,
@@ -380,12 +385,12 @@ pub(crate) fn finish_one(
     vault: &Vault,
     thread: &ThreadId,
     now: jiff::Timestamp,
-) -> Result<(), Error> {
+) -> Result<(), ForgetError> {
     if !unswept(vault)?.iter().any(|tombstone| tombstone.is_of(thread)) {
         return Ok(());
     }
     let finished = finish_with(store, vault, Some(thread), now)?;
-    if finished.contains(thread) { Ok(()) } else { Err(Error::SpineHeld { thread: thread.clone() }) }
+    if finished.contains(thread) { Ok(()) } else { Err(ForgetError::SpineHeld { thread: thread.clone() }) }
 }
 
 /// Deletes what is left of spines that were forgotten. A tombstone does not say which thread it is of: those that have a
@@ -395,7 +400,7 @@ fn finish_with(
     vault: &Vault,
     named: Option<&ThreadId>,
     now: jiff::Timestamp,
-) -> Result<Vec<ThreadId>, Error> {
+) -> Result<Vec<ThreadId>, ForgetError> {
     let left = unswept(vault)?;
     if left.is_empty() {
         return Ok(Vec::new());
@@ -405,7 +410,7 @@ fn finish_with(
     let mut held = Vec::new();
     for thread in threads.iter().filter(|thread| left.iter().any(|tombstone| tombstone.is_of(thread))) {
         match hold(store, thread, now) {
-            Err(Error::SpineHeld { .. }) => {}
+            Err(ForgetError::SpineHeld { .. }) => {}
             spine => held.push(spine?),
         }
     }
@@ -426,7 +431,7 @@ fn finish_with(
 }
 
 /// Lists the tombstones of spines of which something may be left.
-fn unswept(vault: &Vault) -> Result<Vec<SpineTombstone>, Error> {
+fn unswept(vault: &Vault) -> Result<Vec<SpineTombstone>, ForgetError> {
     let mut tombstones = match vault.spine_tombstones() {
         // A damaged line must not keep anything from being recorded. `steno verify` tells of it.
         Err(VaultError::Damaged { .. }) => return Ok(Vec::new()),
@@ -437,13 +442,13 @@ fn unswept(vault: &Vault) -> Result<Vec<SpineTombstone>, Error> {
 }
 
 /// Tells whether a thread was forgotten: its spine, or its session file, unless the archive has that again.
-pub(crate) fn is_forgotten(vault: &Vault, thread: &ThreadId) -> Result<bool, Error> {
+pub(crate) fn is_forgotten(vault: &Vault, thread: &ThreadId) -> Result<bool, ForgetError> {
     let is_spine = vault.spine_tombstones()?.iter().any(|tombstone| tombstone.is_of(thread));
     let is_session = vault.leaves_out(NameHash::of_session(thread.as_str()))?;
     Ok(is_session || is_spine && !is_archived(vault, thread)?)
 }
 
-fn is_archived(vault: &Vault, thread: &ThreadId) -> Result<bool, Error> {
+fn is_archived(vault: &Vault, thread: &ThreadId) -> Result<bool, ForgetError> {
     for id in vault.sources()? {
         // A crash may have left the manifest of what was forgotten.
         if vault.is_forgotten(id)? {
@@ -462,7 +467,11 @@ fn is_archived(vault: &Vault, thread: &ThreadId) -> Result<bool, Error> {
 ///
 /// # Errors
 /// What the vault says.
-pub fn is_connection_forgotten(vault: &Vault, store_dir: &Path, spooled: Spooled) -> Result<bool, Error> {
+pub fn is_connection_forgotten(
+    vault: &Vault,
+    store_dir: &Path,
+    spooled: RecordedConnection,
+) -> Result<bool, ForgetError> {
     let path = store_dir.join(spooled.path().as_str());
     Ok(vault.is_forgotten(sources::first_id_at(&path))?)
 }

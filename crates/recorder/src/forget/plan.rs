@@ -9,14 +9,15 @@ use steno_model::{BlockContent, EventType, Payload, RunId, ThreadId, Word};
 use steno_vault::{Manifest, NameHash, Reason, Role, SourceId};
 
 use super::{
-    Belongings, Doomed, Error, PiecesOf, SaidOf, SharedConnection, SharedFile, SpinesOf, belongings,
-    connection_of, of_project, said_of, shared_files, spines_of, thread_of,
+    ConnectionSelection, ForgetError, ForgetTargets, PieceFilter, SessionFiles, SharedConnection, SharedFile,
+    SpineSelection, belongings, connection_of, connections_of, files_of_project, shared_files,
+    spines_to_forget, thread_of,
 };
 use crate::sources::{is_in_project, last_written};
 
 /// What somebody wants forgotten.
 #[derive(Clone, Debug)]
-pub struct Wanted {
+pub struct ForgetSelection {
     /// Files of the sessions that are named.
     seeds: Vec<Manifest>,
     /// A run that was not made from a file, or whose file was forgotten before.
@@ -25,12 +26,12 @@ pub struct Wanted {
     threads: Vec<ThreadId>,
     why: Reason,
     /// Pieces of shared files that are named by themselves.
-    pieces: PiecesOf,
+    pieces: PieceFilter,
 }
 
-impl Wanted {
+impl ForgetSelection {
     fn of(seeds: Vec<Manifest>, why: Reason) -> Self {
-        Self { seeds, run: None, threads: Vec::new(), why, pieces: PiecesOf::default() }
+        Self { seeds, run: None, threads: Vec::new(), why, pieces: PieceFilter::default() }
     }
 
     /// Takes the session that a text names.
@@ -50,8 +51,8 @@ impl Wanted {
     ///
     /// # Errors
     /// What the system says.
-    pub fn project(library: &Library, project: &str) -> Result<Self, Error> {
-        let seeds = of_project(library.vault()?, library.manifests()?, project)?;
+    pub fn project(library: &Library, project: &str) -> Result<Self, ForgetError> {
+        let seeds = files_of_project(library.vault()?, library.manifests()?, project)?;
         let in_project = library
             .heads()?
             .iter()
@@ -59,7 +60,7 @@ impl Wanted {
         // What was said over connections is found by its threads.
         let sessions = in_project.filter_map(|head| head.session);
         let threads = sessions.filter_map(|session| ThreadId::parse(&session.to_string()).ok()).collect();
-        let pieces = PiecesOf { project: Some(project.to_owned()), ..PiecesOf::default() };
+        let pieces = PieceFilter { project: Some(project.to_owned()), ..PieceFilter::default() };
         Ok(Self { threads, pieces, ..Self::of(seeds, Reason::Project) })
     }
 
@@ -67,22 +68,22 @@ impl Wanted {
     ///
     /// # Errors
     /// What the system says.
-    pub fn older_than(library: &Library, before: Timestamp) -> Result<Self, Error> {
-        let pieces = PiecesOf { before_ms: Some(millis(before)), ..PiecesOf::default() };
+    pub fn older_than(library: &Library, before: Timestamp) -> Result<Self, ForgetError> {
+        let pieces = PieceFilter { before_ms: Some(millis(before)), ..PieceFilter::default() };
         Ok(Self { pieces, ..Self::of(older_than(library.manifests()?, before), Reason::Age) })
     }
 }
 
 /// What goes, and what stays though it has something of it.
 #[derive(Clone, Debug)]
-pub struct Plan {
+pub struct ForgetPlan {
     /// Files in the vault, in the order of their paths.
     pub manifests: Vec<Manifest>,
     /// Runs.
     pub runs: Vec<RunId>,
     /// Spines that go, and those that stay.
-    pub spines: SpinesOf,
-    /// Connections that lose what was said on threads that go.
+    pub spines: SpineSelection,
+    /// ForgottenConnections that lose what was said on threads that go.
     pub connections: Vec<SharedConnection>,
     /// Files of several sessions that lose pieces.
     pub shared: Vec<SharedFile>,
@@ -91,23 +92,24 @@ pub struct Plan {
     /// What is not recorded again.
     names: Vec<NameHash>,
     /// Which pieces of shared files go.
-    pieces: PiecesOf,
+    pieces: PieceFilter,
 }
 
-impl Plan {
+impl ForgetPlan {
     /// Finds everything that goes with what somebody wants forgotten.
     ///
     /// # Errors
     /// What the system says.
-    pub fn make(library: &Library, wanted: Wanted) -> Result<Self, Error> {
+    pub fn make(library: &Library, wanted: ForgetSelection) -> Result<Self, ForgetError> {
         let (vault, all) = (library.vault()?, library.manifests()?);
-        let Wanted { seeds, run, threads: named_threads, why, mut pieces } = wanted;
-        let Belongings { mut manifests, mut names } = belongings(vault, all, &seeds)?;
+        let ForgetSelection { seeds, run, threads: named_threads, why, mut pieces } = wanted;
+        let SessionFiles { mut manifests, mut names } = belongings(vault, all, &seeds)?;
         let mut spines = spines_going(&manifests, (run, &named_threads), library)?;
         let mut threads: BTreeSet<ThreadId> =
             spines.going.iter().cloned().chain(named_threads.clone()).collect();
         threads.extend(manifests.iter().filter_map(thread_of));
-        let SaidOf { going: connections, shared: mut on_shared } = said_of(library, all, &threads)?;
+        let ConnectionSelection { going: connections, shared: mut on_shared } =
+            connections_of(library, all, &threads)?;
         let is_new = |manifest: &Manifest| manifests.iter().all(|known| known.id != manifest.id);
         let connections: Vec<Manifest> = connections.into_iter().filter(is_new).collect();
         if !connections.is_empty() {
@@ -139,8 +141,8 @@ impl Plan {
 
     /// Returns it as it is carried out.
     #[must_use]
-    pub fn doomed(&self) -> Doomed {
-        Doomed {
+    pub fn doomed(&self) -> ForgetTargets {
+        ForgetTargets {
             connections: self.manifests.iter().filter_map(connection_of).collect(),
             runs: self.runs.clone(),
             threads: self.spines.going.clone(),
@@ -159,7 +161,7 @@ fn runs_going(
     run: Option<RunId>,
     going: &BTreeSet<SourceId>,
     on_shared: &[SharedConnection],
-) -> Result<Vec<RunId>, Error> {
+) -> Result<Vec<RunId>, ForgetError> {
     let mut runs: Vec<RunId> = run.into_iter().collect();
     let made = library.heads()?.iter().filter_map(|head| Some((head.run, head.source?)));
     // A run that deriving anew has taken away is kept as it was.
@@ -188,7 +190,7 @@ fn runs_going(
 
 /// Finds lines of old histories, which do not say in which session something was typed: by the words and the directory, or
 /// by the directory and the time.
-fn find_typed(library: &Library, runs: &[RunId], pieces: &mut PiecesOf) -> Result<(), Error> {
+fn find_typed(library: &Library, runs: &[RunId], pieces: &mut PieceFilter) -> Result<(), ForgetError> {
     const SLACK_MS: f64 = 5_000.0;
     for run in runs.iter().filter(|run| library.has(**run).unwrap_or(false)) {
         let mut reader = Reader::open(library.store()?, *run)?.until_now()?;
@@ -236,8 +238,8 @@ fn spines_going(
     manifests: &[Manifest],
     (run, threads): (Option<RunId>, &[ThreadId]),
     library: &Library,
-) -> Result<SpinesOf, Error> {
-    let mut spines = spines_of(library.store()?, library.vault()?, manifests)?;
+) -> Result<SpineSelection, ForgetError> {
+    let mut spines = spines_to_forget(library.store()?, library.vault()?, manifests)?;
     // A run of Codex is called what its thread is.
     let is_its =
         |of: &ThreadId| run.is_some_and(|run| run.to_string() == of.as_str()) || threads.contains(of);

@@ -7,9 +7,10 @@ use std::path::PathBuf;
 use steno_capture::packing::Unpacker;
 use steno_vault::{Manifest, NameHash, Reason, Role, SourceId, Vault};
 
-use super::{Error, connection_of};
+use super::{ForgetError, connection_of};
 use crate::sources::{
-    Identity, Mixed, Piece, claude_slugs, is_in_project, is_project, names_in, names_of, plan_name, plan_slug,
+    SessionIdentity, SharedFileFormat, SharedFilePiece, all_session_hashes, claude_slugs, is_in_project,
+    is_project, plan_hash, plan_slug, session_hashes,
 };
 
 /// How much of a file is looked at to know which session it is of.
@@ -17,7 +18,7 @@ const HEAD_BYTES_MAX: usize = 256 * 1024;
 
 /// What belongs to sessions.
 #[derive(Clone, Debug, Default)]
-pub struct Belongings {
+pub struct SessionFiles {
     /// Their files in the vault.
     pub manifests: Vec<Manifest>,
     /// What they are known by.
@@ -28,18 +29,18 @@ pub struct Belongings {
 ///
 /// # Errors
 /// What the vault says.
-pub fn belongings(vault: &Vault, all: &[Manifest], seeds: &[Manifest]) -> Result<Belongings, Error> {
+pub fn belongings(vault: &Vault, all: &[Manifest], seeds: &[Manifest]) -> Result<SessionFiles, ForgetError> {
     let mut names = BTreeSet::new();
     let mut slugs = BTreeSet::new();
-    for seed in seeds.iter().filter(|seed| Mixed::of(&seed.info).is_none()) {
-        names.extend(names_of(&seed.info, &head_of_transcript(vault, seed)?));
+    for seed in seeds.iter().filter(|seed| SharedFileFormat::of(&seed.info).is_none()) {
+        names.extend(session_hashes(&seed.info, &head_of_transcript(vault, seed)?));
         if seed.info.provider.as_deref() == Some("claude") && seed.info.role == Role::Transcript {
             slugs.extend(claude_slugs(&head_in_vault(vault, seed)?));
         }
     }
     let has_copilot = seeds.iter().any(|seed| seed.info.provider.as_deref() == Some("copilot"));
     let chosen: BTreeSet<SourceId> = seeds.iter().map(|seed| seed.id).collect();
-    let mut found = Belongings::default();
+    let mut found = SessionFiles::default();
     for manifest in all {
         let is_its = chosen.contains(&manifest.id)
             || plan_slug(&manifest.info).is_some_and(|slug| slugs.contains(&slug))
@@ -49,7 +50,7 @@ pub fn belongings(vault: &Vault, all: &[Manifest], seeds: &[Manifest]) -> Result
             found.manifests.push(manifest.clone());
         }
     }
-    names.extend(slugs.iter().map(|slug| plan_name(slug)));
+    names.extend(slugs.iter().map(|slug| plan_hash(slug)));
     found.names = names.into_iter().collect();
     Ok(found)
 }
@@ -62,19 +63,19 @@ fn is_typed_in_copilot(manifest: &Manifest) -> bool {
 }
 
 /// Returns what the sessions are known by that a file has something of. A file of several sessions is of none of them.
-fn names_in_vault(vault: &Vault, manifest: &Manifest) -> Result<Vec<NameHash>, Error> {
-    if Mixed::of(&manifest.info).is_some() || connection_of(manifest).is_some() {
+fn names_in_vault(vault: &Vault, manifest: &Manifest) -> Result<Vec<NameHash>, ForgetError> {
+    if SharedFileFormat::of(&manifest.info).is_some() || connection_of(manifest).is_some() {
         return Ok(Vec::new());
     }
-    Ok(names_in(&manifest.info, &head_of_transcript(vault, manifest)?))
+    Ok(all_session_hashes(&manifest.info, &head_of_transcript(vault, manifest)?))
 }
 
-fn head_of_transcript(vault: &Vault, manifest: &Manifest) -> Result<Vec<u8>, Error> {
+fn head_of_transcript(vault: &Vault, manifest: &Manifest) -> Result<Vec<u8>, ForgetError> {
     if manifest.info.role == Role::Transcript { head_in_vault(vault, manifest) } else { Ok(Vec::new()) }
 }
 
 /// Reads the beginning of what a file holds now, unpacked. One that is damaged has none.
-fn head_in_vault(vault: &Vault, manifest: &Manifest) -> Result<Vec<u8>, Error> {
+fn head_in_vault(vault: &Vault, manifest: &Manifest) -> Result<Vec<u8>, ForgetError> {
     let (mut head, mut unpacker) = (Vec::new(), Unpacker::default());
     let Some(last) = manifest.generation_last() else { return Ok(head) };
     let read = vault.read(manifest, last, 0, |_, bytes| {
@@ -91,7 +92,11 @@ fn head_in_vault(vault: &Vault, manifest: &Manifest) -> Result<Vec<u8>, Error> {
 ///
 /// # Errors
 /// What the vault says.
-pub fn of_project(vault: &Vault, all: &[Manifest], project: &str) -> Result<Vec<Manifest>, Error> {
+pub fn files_of_project(
+    vault: &Vault,
+    all: &[Manifest],
+    project: &str,
+) -> Result<Vec<Manifest>, ForgetError> {
     let gemini = gemini_dirs(vault, all)?;
     let mut named = BTreeSet::new();
     // What an agent keeps for a project and not for a session goes if nothing else of the project stays.
@@ -102,7 +107,7 @@ pub fn of_project(vault: &Vault, all: &[Manifest], project: &str) -> Result<Vec<
         let dir = match (info.provider.as_deref(), project_key(manifest)) {
             (Some("gemini"), Some(key)) => gemini.get(&key).cloned(),
             (Some("claude") | None, _) if info.role == Role::Transcript => {
-                Identity::of_head(&head_in_vault(vault, manifest)?).dir
+                SessionIdentity::of_head(&head_in_vault(vault, manifest)?).dir
             }
             _ => None,
         };
@@ -133,7 +138,7 @@ fn project_key(manifest: &Manifest) -> Option<ProjectKey> {
 }
 
 /// Finds the directories of Gemini's projects, by the files in which the agent has written them down.
-fn gemini_dirs(vault: &Vault, all: &[Manifest]) -> Result<BTreeMap<ProjectKey, String>, Error> {
+fn gemini_dirs(vault: &Vault, all: &[Manifest]) -> Result<BTreeMap<ProjectKey, String>, ForgetError> {
     #[derive(serde::Deserialize)]
     struct Projects {
         projects: BTreeMap<String, String>,
@@ -162,7 +167,7 @@ fn gemini_dirs(vault: &Vault, all: &[Manifest]) -> Result<BTreeMap<ProjectKey, S
 
 /// Which pieces of shared files go.
 #[derive(Clone, Debug, Default)]
-pub struct PiecesOf {
+pub struct PieceFilter {
     /// Those of these sessions.
     pub names: HashSet<NameHash>,
     /// Those of this project.
@@ -175,9 +180,9 @@ pub struct PiecesOf {
     pub before_ms: Option<f64>,
 }
 
-impl PiecesOf {
+impl PieceFilter {
     /// Tells whether a piece goes, and whether it is known by itself alone: it names no session.
-    fn judge(&self, piece: &Piece<'_>) -> (bool, bool) {
+    fn judge(&self, piece: &SharedFilePiece<'_>) -> (bool, bool) {
         let name = piece.session.as_ref().map(|session| NameHash::of_session(session));
         if name.is_some_and(|name| self.names.contains(&name)) {
             return (true, false);
@@ -213,10 +218,14 @@ pub struct SharedFile {
 ///
 /// # Errors
 /// What the vault says.
-pub fn shared_files(vault: &Vault, all: &[Manifest], pieces: &PiecesOf) -> Result<Vec<SharedFile>, Error> {
+pub fn shared_files(
+    vault: &Vault,
+    all: &[Manifest],
+    pieces: &PieceFilter,
+) -> Result<Vec<SharedFile>, ForgetError> {
     let mut found = Vec::new();
     for manifest in all {
-        let Some(mixed) = Mixed::of(&manifest.info) else { continue };
+        let Some(mixed) = SharedFileFormat::of(&manifest.info) else { continue };
         let mut file = SharedFile { manifest: manifest.clone(), pieces: 0, names: Vec::new() };
         for number in 0..manifest.generations.len() {
             let mut bytes = Vec::new();
@@ -236,9 +245,9 @@ pub fn shared_files(vault: &Vault, all: &[Manifest], pieces: &PiecesOf) -> Resul
 }
 
 /// Takes pieces out of a generation. One that cannot be read as what it is goes as a whole, if something else does.
-fn take_out(mixed: Mixed, bytes: Vec<u8>, pieces: &PiecesOf, file: &mut SharedFile) -> Vec<u8> {
+fn take_out(mixed: SharedFileFormat, bytes: Vec<u8>, pieces: &PieceFilter, file: &mut SharedFile) -> Vec<u8> {
     let (mut count, mut names) = (0, Vec::new());
-    let mut keep = |piece: &Piece<'_>| {
+    let mut keep = |piece: &SharedFilePiece<'_>| {
         let (goes, is_known_alone) = pieces.judge(piece);
         count += u64::from(goes);
         names.extend(is_known_alone.then(|| NameHash::of_piece(piece.raw.as_bytes())));
@@ -261,9 +270,9 @@ fn take_out(mixed: Mixed, bytes: Vec<u8>, pieces: &PiecesOf, file: &mut SharedFi
 pub(super) fn rewrite_shared(
     vault: &std::sync::Arc<Vault>,
     files: &[SharedFile],
-    pieces: &PiecesOf,
+    pieces: &PieceFilter,
     (why, now): (Reason, &str),
-) -> Result<(), Error> {
+) -> Result<(), ForgetError> {
     if files.is_empty() {
         return Ok(());
     }
@@ -272,7 +281,7 @@ pub(super) fn rewrite_shared(
     let names: Vec<NameHash> = files.iter().flat_map(|file| file.names.iter().copied()).collect();
     vault.leave_out(&names, why, now)?;
     for file in files {
-        let Some(mixed) = Mixed::of(&file.manifest.info) else { continue };
+        let Some(mixed) = SharedFileFormat::of(&file.manifest.info) else { continue };
         let info = steno_vault::SourceInfo { is_filtered: true, ..file.manifest.info.clone() };
         let mut writer = vault.write(file.manifest.id, &info, now)?;
         let mut counted = file.clone();

@@ -12,7 +12,7 @@ use steno_model::RunId;
 use steno_vault::{Manifest, SourceId, Vault};
 
 use super::cursors;
-use super::error::Error;
+use super::error::SourceError;
 use super::source::runs_named;
 
 /// A name that more files have than these tells nothing of any of them.
@@ -20,7 +20,7 @@ const NAMESAKES_MAX: usize = 4;
 
 /// What is known of a source that nobody writes at the moment.
 #[derive(Clone, Debug)]
-pub(crate) struct Known {
+pub(crate) struct KnownSource {
     pub(crate) id: SourceId,
     /// Where it was last.
     pub(crate) path: PathBuf,
@@ -39,18 +39,18 @@ pub(crate) struct Known {
 /// The sources of a vault.
 #[derive(Default)]
 pub(crate) struct Catalog {
-    known: HashMap<PathBuf, Known>,
+    known: HashMap<PathBuf, KnownSource>,
     by_file: HashMap<FileId, PathBuf>,
     by_name: HashMap<OsString, BTreeSet<PathBuf>>,
 }
 
 impl Catalog {
     /// Reads all manifests. One that is damaged is told and takes nothing from the others.
-    pub(crate) fn load(vault: &Vault) -> Result<Self, Error> {
+    pub(crate) fn load(vault: &Vault) -> Result<Self, SourceError> {
         let mut catalog = Self::default();
-        for id in vault.sources().map_err(Error::Catalog)? {
+        for id in vault.sources().map_err(SourceError::Catalog)? {
             match vault.manifest(id) {
-                Ok(Some(manifest)) => catalog.put(Known::of(&manifest)),
+                Ok(Some(manifest)) => catalog.put(KnownSource::of(&manifest)),
                 Ok(None) => {}
                 Err(error) => tracing::warn!(source = %id, %error, "a manifest cannot be read"),
             }
@@ -58,14 +58,14 @@ impl Catalog {
         Ok(catalog)
     }
 
-    pub(crate) fn at(&self, path: &Path) -> Option<&Known> {
+    pub(crate) fn at(&self, path: &Path) -> Option<&KnownSource> {
         self.known.get(plain_name(path))
     }
 
     /// Returns the sources that a file may be, which was elsewhere when it was last seen and is not there any more: by
     /// its number, which may have been given to another file since, and by its name, as nobody writes numbers down who is
     /// killed.
-    pub(crate) fn may_be(&self, path: &Path, file: FileId) -> Vec<Known> {
+    pub(crate) fn may_be(&self, path: &Path, file: FileId) -> Vec<KnownSource> {
         let name = plain_name(path).file_name();
         let named = name.and_then(|name| self.by_name.get(name)).filter(|named| named.len() <= NAMESAKES_MAX);
         let paths = self.by_file.get(&file).into_iter().chain(named.into_iter().flatten());
@@ -74,7 +74,7 @@ impl Catalog {
     }
 
     /// Returns the sources at other paths whose files have the same name.
-    pub(crate) fn namesakes(&self, path: &Path) -> Vec<&Known> {
+    pub(crate) fn namesakes(&self, path: &Path) -> Vec<&KnownSource> {
         let path = plain_name(path);
         let named = path.file_name().and_then(|name| self.by_name.get(name));
         let named = named.filter(|named| named.len() <= NAMESAKES_MAX);
@@ -82,7 +82,7 @@ impl Catalog {
         others.filter_map(|other| self.known.get(other)).collect()
     }
 
-    pub(crate) fn put(&mut self, known: Known) {
+    pub(crate) fn put(&mut self, known: KnownSource) {
         let key = plain_name(&known.path).to_owned();
         if let Some(cursor) = &known.cursor {
             self.by_file.insert(cursor.stamp.file, key.clone());
@@ -108,16 +108,16 @@ impl Catalog {
     }
 
     /// Tells whether an older adapter has derived the runs of any source but those that are left as they are.
-    pub(crate) fn has_older(&self, is_left: impl Fn(SourceId) -> bool) -> bool {
-        self.known.values().any(|known| known.is_older && !is_left(known.id))
+    pub(crate) fn has_older(&self, is_given_up: impl Fn(SourceId) -> bool) -> bool {
+        self.known.values().any(|known| known.is_older && !is_given_up(known.id))
     }
 
     /// Tells whether a run may be missing that a source was made into, but those that are left as they are.
-    pub(crate) fn has_missing(&self, store: &Store, is_left: impl Fn(SourceId) -> bool) -> bool {
+    pub(crate) fn has_missing(&self, store: &Store, is_given_up: impl Fn(SourceId) -> bool) -> bool {
         let Ok(there) = store.runs() else { return false };
         let there: HashSet<RunId> = there.into_iter().collect();
-        let is_missing = |known: &Known| known.runs.iter().any(|run| !there.contains(run));
-        self.known.values().any(|known| is_missing(known) && !is_left(known.id))
+        let is_missing = |known: &KnownSource| known.runs.iter().any(|run| !there.contains(run));
+        self.known.values().any(|known| is_missing(known) && !is_given_up(known.id))
     }
 
     /// Returns where all of them were last.
@@ -137,7 +137,7 @@ pub fn last_written(manifest: &Manifest) -> Option<jiff::Timestamp> {
     jiff::Timestamp::from_nanosecond(cursor.stamp.modified_ns.into()).ok()
 }
 
-impl Known {
+impl KnownSource {
     pub(crate) fn of(manifest: &Manifest) -> Self {
         let cursor = manifest.cursor.as_deref().and_then(cursors::read);
         let is_done = cursor.as_ref().is_some_and(|cursor| match &manifest.adapted {

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use steno_vault::{SourceId, Vault};
 
 use super::catalog::{Catalog, ids_at};
-use super::{Error, ToArchive, is_left_out};
+use super::{SourceError, SourceFile, is_left_out};
 
 /// Whether the archive has a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,15 +24,15 @@ pub enum Coverage {
 ///
 /// # Errors
 /// What the vault says.
-pub fn coverage(vault: &Vault, files: &[ToArchive]) -> Result<Vec<Coverage>, Error> {
+pub fn coverage(vault: &Vault, files: &[SourceFile]) -> Result<Vec<Coverage>, SourceError> {
     let catalog = Catalog::load(vault)?;
-    let forgotten = vault.tombstones().map_err(Error::Catalog)?;
+    let forgotten = vault.tombstones().map_err(SourceError::Catalog)?;
     let forgotten: HashSet<SourceId> = forgotten.iter().map(|tombstone| tombstone.source).collect();
-    let is_forgotten = |file: &ToArchive| {
+    let is_forgotten = |file: &SourceFile| {
         let is_source = ids_at(file.path()).next().is_some_and(|id| forgotten.contains(&id));
         is_source || is_left_out(vault, file).unwrap_or(false)
     };
-    let of = |file: &ToArchive| match catalog.at(file.path()) {
+    let of = |file: &SourceFile| match catalog.at(file.path()) {
         None if is_forgotten(file) => Coverage::Forgotten,
         None => Coverage::New,
         // By its length alone: a file that was touched or given back since is told apart when it is recorded.

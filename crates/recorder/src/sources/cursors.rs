@@ -6,7 +6,7 @@ use steno_capture::tail::{Cursor, FileId, MARK_BYTES_MAX, Mark, Stamp};
 
 /// A cursor in words that outlive the process. Every source has one, so what goes without saying is left out.
 #[derive(Serialize, Deserialize)]
-struct Written {
+struct StoredCursor {
     generation: u32,
     offset: u64,
     whole: String,
@@ -35,7 +35,7 @@ fn unusual<T: PartialEq>(value: T, usual: &T) -> Option<T> {
 /// Writes a cursor down.
 pub(crate) fn write(cursor: &Cursor) -> Box<RawValue> {
     let Cursor { generation, head, whole, stamp } = cursor;
-    let written = Written {
+    let written = StoredCursor {
         generation: *generation,
         offset: whole.len_bytes,
         whole: hex(whole),
@@ -53,7 +53,7 @@ pub(crate) fn write(cursor: &Cursor) -> Box<RawValue> {
 
 /// Reads a cursor; `None` when it is none of ours.
 pub(crate) fn read(raw: &RawValue) -> Option<Cursor> {
-    let written: Written = serde_json::from_str(raw.get()).ok()?;
+    let written: StoredCursor = serde_json::from_str(raw.get()).ok()?;
     Some(Cursor {
         generation: written.generation,
         head: mark(written.head_bytes.unwrap_or(MARK_BYTES_MAX as u64), &written.head)?,
@@ -78,14 +78,14 @@ fn mark(len_bytes: u64, hex: &str) -> Option<Mark> {
 
 /// Makes the cursor of bytes that are in the vault and whose file has not been looked at: whoever goes on from it
 /// compares all of them.
-pub(crate) struct CursorOf {
+pub(crate) struct CursorBuilder {
     generation: u32,
     head: Vec<u8>,
     whole: blake3::Hasher,
     len: u64,
 }
 
-impl CursorOf {
+impl CursorBuilder {
     /// Begins with no byte of a generation.
     pub(crate) fn new(generation: u32) -> Self {
         Self { generation, head: Vec::new(), whole: blake3::Hasher::new(), len: 0 }
@@ -137,7 +137,7 @@ mod tests {
         let path = dir.path().join("x");
         let content: Vec<u8> = (0..20_000_u32).flat_map(u32::to_le_bytes).collect();
         std::fs::write(&path, &content).unwrap();
-        let mut known = CursorOf::new(3);
+        let mut known = CursorBuilder::new(3);
         content[..50_000].chunks(7_000).for_each(|piece| known.take(piece));
         let mut buffer = Vec::new();
         let look = Tail::resume(&path, known.finish()).look(&mut buffer, 1_000_000).unwrap();

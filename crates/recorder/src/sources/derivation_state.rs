@@ -12,7 +12,7 @@ const FILE_BYTES_MAX: usize = 1024 * 1024;
 
 /// The content of `derived.json`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Derived {
+pub(crate) struct DerivationState {
     /// The adapters that the whole store was derived with.
     adapters: Vec<String>,
     /// Sources of which something could not be derived: the evidence or a transcript is damaged.
@@ -20,7 +20,7 @@ pub(crate) struct Derived {
     left: BTreeSet<String>,
 }
 
-impl Derived {
+impl DerivationState {
     /// Reads what a store says. One that says nothing, or of other adapters, says nothing of ours.
     pub(crate) fn read(disk: &dyn Disk) -> Self {
         let Ok(Some(file)) = disk.open_read(&path()) else { return Self::default() };
@@ -36,13 +36,13 @@ impl Derived {
     }
 
     /// Tells whether something of a source could not be derived.
-    pub(crate) fn is_left(&self, source: SourceId) -> bool {
+    pub(crate) fn is_given_up(&self, source: SourceId) -> bool {
         !self.left.is_empty() && self.left.contains(&source.to_string())
     }
 
     /// Takes in whether something of a source could not be derived.
-    pub(crate) fn set_left(&mut self, source: SourceId, is_left: bool) {
-        if is_left {
+    pub(crate) fn set_given_up(&mut self, source: SourceId, is_given_up: bool) {
+        if is_given_up {
             self.left.insert(source.to_string());
         } else {
             self.left.remove(&source.to_string());

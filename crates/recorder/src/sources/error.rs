@@ -12,7 +12,7 @@ const TOO_MANY_FILES: [i32; 2] = [24, 23];
 
 /// Why a source was not recorded. Nothing is lost by it: the source is taken up again where it was left.
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
+pub enum SourceError {
     /// Its bytes could not be kept.
     #[error("cannot keep `{}`", path.display())]
     Vault {
@@ -59,7 +59,7 @@ pub enum Error {
     Catalog(#[source] steno_vault::Error),
 }
 
-impl Error {
+impl SourceError {
     pub(crate) fn vault(path: &std::path::Path) -> impl FnOnce(steno_vault::Error) -> Self {
         let path = path.to_owned();
         move |source| Self::Vault { path, source }
@@ -128,9 +128,13 @@ mod tests {
         for (code, want) in [(24, true), (23, true), (2, false)] {
             let error = || io::Error::from_raw_os_error(code);
             let vault = steno_vault::Error::NoRoom { path: StorePath::root(), source: error() };
-            assert_eq!(Error::vault(Path::new("a"))(vault).is_too_many_files(), want, "{code}");
+            assert_eq!(SourceError::vault(Path::new("a"))(vault).is_too_many_files(), want, "{code}");
             let journal = steno_journal::Error::NoRoom { path: StorePath::root(), source: Arc::new(error()) };
-            assert_eq!(Error::Journal { path: path(), source: journal }.is_too_many_files(), want, "{code}");
+            assert_eq!(
+                SourceError::Journal { path: path(), source: journal }.is_too_many_files(),
+                want,
+                "{code}"
+            );
         }
     }
 }

@@ -6,8 +6,8 @@ use std::path::Path;
 use sha2::{Digest as _, Sha256};
 use steno_vault::SourceInfo;
 
-use super::ToArchive;
-use super::project_lookup::{Membership, Project};
+use super::SourceFile;
+use super::project_lookup::{Project, ProjectLookup};
 
 /// What is left alone: projects by name or directory, paths with all that is below them. `*` stands for anything.
 #[derive(Clone, Debug, Default)]
@@ -22,7 +22,7 @@ pub struct Exclusions {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// It is.
-    Kept,
+    Included,
     /// It is excluded.
     Excluded,
     /// Projects are excluded, and it is not known to which project it belongs: it is left alone.
@@ -46,12 +46,12 @@ impl Exclusions {
     }
 
     /// Tells whether a file is archived.
-    pub(crate) fn judge(&self, file: &ToArchive, membership: &Membership) -> Verdict {
+    pub(crate) fn judge(&self, file: &SourceFile, membership: &ProjectLookup) -> Verdict {
         if self.names_path(file.path()) {
             return Verdict::Excluded;
         }
         if self.projects.is_empty() {
-            return Verdict::Kept;
+            return Verdict::Included;
         }
         self.judge_project(&membership.of(&file.info))
     }
@@ -59,13 +59,13 @@ impl Exclusions {
     /// Tells whether the sessions in a directory are archived.
     #[must_use]
     pub fn judge_dir(&self, dir: Option<&str>) -> Verdict {
-        if self.projects.is_empty() { Verdict::Kept } else { self.judge_names(None, dir) }
+        if self.projects.is_empty() { Verdict::Included } else { self.judge_names(None, dir) }
     }
 
     pub(crate) fn judge_project(&self, project: &Project) -> Verdict {
         match project {
             // Each piece of it is judged by itself.
-            Project::Several => Verdict::Kept,
+            Project::Several => Verdict::Included,
             Project::Unknown => Verdict::Unknown,
             Project::One { name, dir } => self.judge_names(name.as_deref(), dir.as_deref()),
         }
@@ -87,7 +87,7 @@ impl Exclusions {
         let is_known = dir.is_some()
             || name.is_some_and(is_claude_name)
             || !self.projects.iter().any(|pattern| is_dir(pattern));
-        if is_known && (dir.is_some() || name.is_some()) { Verdict::Kept } else { Verdict::Unknown }
+        if is_known && (dir.is_some() || name.is_some()) { Verdict::Included } else { Verdict::Unknown }
     }
 
     /// Tells whether a path is excluded, or lies below one that is.
@@ -228,7 +228,7 @@ mod tests {
 
     #[test]
     fn a_project_is_excluded_by_directory_and_by_name() {
-        use Verdict::{Excluded, Kept, Unknown};
+        use Verdict::{Excluded, Included, Unknown};
         let check = |pattern: &str, name: Option<&str>, dir: Option<&str>, want: Verdict| {
             let exclusions = Exclusions { projects: vec![pattern.to_owned()], paths: Vec::new() };
             assert_eq!(exclusions.judge_names(name, dir), want, "{pattern} {name:?} {dir:?}");
@@ -237,19 +237,19 @@ mod tests {
             check(pattern, None, Some("/src/secret"), Excluded);
             check(pattern, None, Some("/src/secret/"), Excluded);
             check(pattern, None, Some("/src/secret/deep/er"), Excluded);
-            check(pattern, None, Some("/src/other"), Kept);
+            check(pattern, None, Some("/src/other"), Included);
             check(pattern, Some("-src-secret"), None, Excluded);
             // It may be `/src/secret/plans`, and nothing says that it is not.
             check(pattern, Some("-src-secret-plans"), None, Excluded);
             check(pattern, None, None, Unknown);
             check(pattern, Some("shop"), None, Unknown);
         }
-        check("/src/secret", Some("-src-secret-plans"), Some("/src/secret-plans"), Kept);
-        check("/src/secret", None, Some("/src/secret-plans"), Kept);
+        check("/src/secret", Some("-src-secret-plans"), Some("/src/secret-plans"), Included);
+        check("/src/secret", None, Some("/src/secret-plans"), Included);
         check("/src/secret", Some(&gemini_name("/src/secret")), None, Excluded);
         check("shop", Some("shop"), None, Excluded);
-        check("shop", Some("web"), None, Kept);
-        check("shop", None, Some("/src/shop"), Kept);
+        check("shop", Some("web"), None, Included);
+        check("shop", None, Some("/src/shop"), Included);
     }
 
     #[test]

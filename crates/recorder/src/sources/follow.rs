@@ -16,13 +16,13 @@ use steno_disk::StorePath;
 use steno_journal::Pause;
 
 use super::catalog::{packed_name, plain_name};
-use super::follower_lock::{Follower, Others, Presence};
-use super::health::{Files, Sighting};
+use super::follower_lock::{FollowerChange, FollowerLock, FollowerProcess};
+use super::health::{FileOutcome, FileTally};
 use super::import::count;
-use super::locations::{Found, Places};
+use super::locations::{SourceListing, SourceLocations};
 use super::retries::{HELD_WAIT, Retries};
-use super::source::{OPEN_FILES_MAX, OpenSource, Pace, Turn};
-use super::{Archive, Error, Health, ToArchive, is_unchanged};
+use super::source::{OPEN_FILES_MAX, OpenSource, Pace, ReadOutcome};
+use super::{RecordingCounts, SourceError, SourceFile, SourceRecorder, is_unchanged};
 
 /// After how long without news a source is let go.
 const QUIET_AFTER: Duration = Duration::from_secs(30);
@@ -42,7 +42,7 @@ const WAIT_MAX: Duration = Duration::from_secs(5);
 const LAST_ROUND_MAX: Duration = Duration::from_secs(5);
 
 /// Hears how following goes on, and says when to stop.
-pub trait Watcher {
+pub trait FollowObserver {
     /// Tells whether to stop.
     fn is_stopped(&self) -> bool;
 
@@ -57,7 +57,7 @@ pub trait Watcher {
     }
 
     /// Another process follows into the store too: what it records is left to it.
-    fn beside(&mut self, _other: Follower) {}
+    fn other_follower(&mut self, _other: FollowerProcess) {}
 
     /// The other process has ended, and what it recorded is taken over.
     fn taken_over(&mut self) {}
@@ -69,19 +69,19 @@ pub trait Watcher {
     fn recorded(&mut self, path: &Path, events: u64);
 
     /// A file could not be recorded. It is tried again.
-    fn failed(&mut self, path: &Path, error: &Error);
+    fn failed(&mut self, path: &Path, error: &SourceError);
 }
 
 /// A source that is held.
-struct Held {
+struct FollowedSource {
     source: OpenSource,
     news: Instant,
     events: u64,
 }
 
-impl Held {
+impl FollowedSource {
     /// Tells of the events that are new.
-    fn tell(&mut self, watcher: &mut dyn Watcher) {
+    fn tell(&mut self, watcher: &mut dyn FollowObserver) {
         let (events, _) = self.source.events();
         if events > self.events {
             watcher.recorded(self.source.path(), events - self.events);
@@ -91,11 +91,11 @@ impl Held {
 }
 
 /// Follows what is in some places.
-pub struct Following<'a> {
-    archive: &'a mut Archive,
-    places: Places,
+pub struct SourceFollower<'a> {
+    archive: &'a mut SourceRecorder,
+    places: SourceLocations,
     watch: Watch,
-    held: HashMap<PathBuf, Held>,
+    held: HashMap<PathBuf, FollowedSource>,
     /// What has to be looked at.
     due: BTreeSet<PathBuf>,
     /// What has to be looked at later.
@@ -104,21 +104,21 @@ pub struct Following<'a> {
     is_blind: bool,
     /// When homes were last looked for.
     homes_looked_for: Instant,
-    presence: Presence,
+    presence: FollowerLock,
     news: Instant,
     is_settled: bool,
     last_round_max: Duration,
     open_files_max: usize,
-    files: Files,
-    health: Health,
+    files: FileTally,
+    health: RecordingCounts,
     /// The pause that is on, if what is written meanwhile is to be left out.
     skipping: Option<Pause>,
 }
 
-impl<'a> Following<'a> {
-    /// Begins to watch. Nothing is recorded before [`Following::run`].
-    pub fn new(archive: &'a mut Archive, places: Places, options: TailOptions) -> Self {
-        let presence = Presence::new(Arc::clone(archive.disk()));
+impl<'a> SourceFollower<'a> {
+    /// Begins to watch. Nothing is recorded before [`SourceFollower::run`].
+    pub fn new(archive: &'a mut SourceRecorder, places: SourceLocations, options: TailOptions) -> Self {
+        let presence = FollowerLock::new(Arc::clone(archive.disk()));
         Self {
             archive,
             places,
@@ -133,8 +133,8 @@ impl<'a> Following<'a> {
             is_settled: true,
             last_round_max: LAST_ROUND_MAX,
             open_files_max: usize::MAX,
-            files: Files::default(),
-            health: Health::default(),
+            files: FileTally::default(),
+            health: RecordingCounts::default(),
             skipping: None,
         }
     }
@@ -167,7 +167,7 @@ impl<'a> Following<'a> {
     ///
     /// # Errors
     /// What the vault says when it is left in order.
-    pub fn run(mut self, watcher: &mut dyn Watcher) -> Result<Health, Error> {
+    pub fn run(mut self, watcher: &mut dyn FollowObserver) -> Result<RecordingCounts, SourceError> {
         let mut is_ready = false;
         // A pause begins with a file there.
         if let Some(store) = self.archive.disk().host_path(&StorePath::root()) {
@@ -203,11 +203,11 @@ impl<'a> Following<'a> {
     }
 
     /// Looks at everything that is due, once: what has more is due again, after others had their turn.
-    fn round(&mut self, watcher: &mut dyn Watcher) {
+    fn round(&mut self, watcher: &mut dyn FollowObserver) {
         match self.presence.show() {
-            Others::AsBefore => {}
-            Others::Follows(other) => watcher.beside(other),
-            Others::Ended => watcher.taken_over(),
+            FollowerChange::AsBefore => {}
+            FollowerChange::Follows(other) => watcher.other_follower(other),
+            FollowerChange::Ended => watcher.taken_over(),
         }
         self.gather(watcher);
         self.look_at_due(watcher, |watcher| watcher.is_stopped());
@@ -215,7 +215,11 @@ impl<'a> Following<'a> {
     }
 
     /// Looks at everything that is due, once, as long as it is not enough.
-    fn look_at_due(&mut self, watcher: &mut dyn Watcher, is_enough: impl Fn(&dyn Watcher) -> bool) {
+    fn look_at_due(
+        &mut self,
+        watcher: &mut dyn FollowObserver,
+        is_enough: impl Fn(&dyn FollowObserver) -> bool,
+    ) {
         let mut due = std::mem::take(&mut self.due);
         while !is_enough(watcher)
             && let Some(path) = due.pop_first()
@@ -227,12 +231,12 @@ impl<'a> Following<'a> {
 
     /// Looks everywhere once more: agents write their last files while they end, and may have been stopped together
     /// with us.
-    fn last_round(&mut self, watcher: &mut dyn Watcher) {
+    fn last_round(&mut self, watcher: &mut dyn FollowObserver) {
         let begun = Instant::now();
         self.is_blind = true;
         self.gather(watcher);
         let most = self.last_round_max;
-        let is_enough = |_: &dyn Watcher| begun.elapsed() >= most;
+        let is_enough = |_: &dyn FollowObserver| begun.elapsed() >= most;
         while !self.due.is_empty() && !is_enough(watcher) {
             self.look_at_due(watcher, is_enough);
         }
@@ -241,26 +245,26 @@ impl<'a> Following<'a> {
     /// Counts the files that have bytes which were not read. Who was never ready has not seen all of them.
     fn unread(&self, is_ready: bool) -> u64 {
         let listed = if is_ready { Vec::new() } else { self.places.list().files };
-        let mut files: HashMap<PathBuf, ToArchive> =
+        let mut files: HashMap<PathBuf, SourceFile> =
             listed.into_iter().map(|file| (file.path().to_owned(), file)).collect();
         for path in self.due.iter().chain(self.later.paths()) {
             files.extend(self.places.at(path).map(|file| (path.clone(), file)));
         }
-        let is_left = |file: &&ToArchive| !self.files.is_held(file.path()) && self.archive.is_unread(file);
+        let is_left = |file: &&SourceFile| !self.files.is_held(file.path()) && self.archive.is_unread(file);
         files.values().filter(is_left).count() as u64
     }
 
     /// Finds out what is due.
-    fn gather(&mut self, watcher: &dyn Watcher) {
+    fn gather(&mut self, watcher: &dyn FollowObserver) {
         self.look_for_homes(watcher);
         if std::mem::take(&mut self.is_blind) {
-            self.take_all(Places::list);
+            self.take_all(SourceLocations::list);
         }
         self.due.extend(self.later.take_due(Instant::now()));
     }
 
     /// Takes in homes that were not there before: an agent makes its own when it runs for the first time.
-    fn look_for_homes(&mut self, watcher: &dyn Watcher) {
+    fn look_for_homes(&mut self, watcher: &dyn FollowObserver) {
         if !self.is_blind && self.homes_looked_for.elapsed() < WAIT_MAX {
             return;
         }
@@ -284,19 +288,19 @@ impl<'a> Following<'a> {
 
     /// Takes in what is listed. Where that has directories that were not watched yet, it is listed once more: what was
     /// made in them before the watch was set is told of by nobody.
-    fn take_all(&mut self, list: impl Fn(&Places) -> Found) {
+    fn take_all(&mut self, list: impl Fn(&SourceLocations) -> SourceListing) {
         while self.take(list(&self.places)) {}
     }
 
     /// Watches what was found, and has it looked at unless nothing is new; says whether directories are new.
-    fn take(&mut self, found: Found) -> bool {
+    fn take(&mut self, found: SourceListing) -> bool {
         let mut has_new = false;
         for dir in &found.dirs {
             has_new |= self.watch.add_dir(dir);
         }
         for file in found.files {
             self.watch.add_file(file.path());
-            self.files.take(file.path(), Sighting::Listed);
+            self.files.take(file.path(), FileOutcome::Listed);
             let is_old = self.archive.catalog.at(file.path()).is_some_and(|known| is_unchanged(known, &file));
             if !is_old {
                 self.due.insert(file.path().to_owned());
@@ -305,28 +309,28 @@ impl<'a> Following<'a> {
         has_new
     }
 
-    fn look_at(&mut self, path: &Path, watcher: &mut dyn Watcher) {
+    fn look_at(&mut self, path: &Path, watcher: &mut dyn FollowObserver) {
         let mut outcome = self.try_to_look_at(path, watcher);
-        if outcome.as_ref().is_err_and(Error::is_too_many_files) && !self.held.is_empty() {
+        if outcome.as_ref().is_err_and(SourceError::is_too_many_files) && !self.held.is_empty() {
             // Those that are held have had their turn.
             self.let_go_of_all(watcher);
             outcome = self.try_to_look_at(path, watcher);
         }
         if let Err(error) = outcome {
             if error.is_forgotten() {
-                self.files.take(path, Sighting::Forgotten);
+                self.files.take(path, FileOutcome::Forgotten);
                 return;
             }
             if error.is_held() {
                 self.later.held(path, Instant::now());
-                self.files.take(path, Sighting::Held);
+                self.files.take(path, FileOutcome::Held);
             } else {
                 self.fail(path, &error, watcher);
             }
         }
     }
 
-    fn try_to_look_at(&mut self, path: &Path, watcher: &mut dyn Watcher) -> Result<(), Error> {
+    fn try_to_look_at(&mut self, path: &Path, watcher: &mut dyn FollowObserver) -> Result<(), SourceError> {
         if let Some(held) = self.held.remove(path) {
             return self.read_on(held, watcher);
         }
@@ -337,7 +341,7 @@ impl<'a> Following<'a> {
         Ok(())
     }
 
-    fn begin(&mut self, file: &ToArchive, watcher: &mut dyn Watcher) -> Result<(), Error> {
+    fn begin(&mut self, file: &SourceFile, watcher: &mut dyn FollowObserver) -> Result<(), SourceError> {
         if self.archive.catalog.at(file.path()).is_some_and(|known| is_unchanged(known, file)) {
             return Ok(());
         }
@@ -347,42 +351,46 @@ impl<'a> Following<'a> {
             let look = self.archive.record_mixed(file, mixed)?;
             self.health.add_mixed(look);
             self.later.succeeded(file.path());
-            self.files.take(file.path(), if look.added > 0 { Sighting::New } else { Sighting::Quiet });
+            self.files.take(file.path(), if look.added > 0 { FileOutcome::New } else { FileOutcome::Quiet });
             (self.news, self.is_settled) = (Instant::now(), self.is_settled && look.added == 0);
             return Ok(());
         }
         self.make_room(watcher);
         let source = self.archive.take_up(file, Pace::Live)?;
         drop(recording);
-        self.read_on(Held { source, news: Instant::now(), events: 0 }, watcher)
+        self.read_on(FollowedSource { source, news: Instant::now(), events: 0 }, watcher)
     }
 
     /// Reads what is new, and holds on to the source.
-    fn read_on(&mut self, mut held: Held, watcher: &mut dyn Watcher) -> Result<(), Error> {
+    fn read_on(
+        &mut self,
+        mut held: FollowedSource,
+        watcher: &mut dyn FollowObserver,
+    ) -> Result<(), SourceError> {
         let before = held.source.read;
-        let mut turn = Turn::More;
+        let mut turn = ReadOutcome::More;
         for _ in 0..LOOKS_PER_TURN {
             turn = held.source.turn(&self.archive.now())?;
-            if turn != Turn::More {
+            if turn != ReadOutcome::More {
                 break;
             }
         }
         let path = held.source.path().to_owned();
         match turn {
-            Turn::More => drop(self.due.insert(path.clone())),
-            Turn::AtEnd | Turn::Paused => {}
-            Turn::Gone => self.look_for_packed(&path),
+            ReadOutcome::More => drop(self.due.insert(path.clone())),
+            ReadOutcome::AtEnd | ReadOutcome::Paused => {}
+            ReadOutcome::Gone => self.look_for_packed(&path),
         }
         held.tell(watcher);
         self.later.succeeded(&path);
         let is_new = held.source.read > before;
-        self.files.take(&path, if is_new { Sighting::New } else { Sighting::Quiet });
+        self.files.take(&path, if is_new { FileOutcome::New } else { FileOutcome::Quiet });
         if is_new {
             (held.news, self.news, self.is_settled) = (Instant::now(), Instant::now(), false);
         }
         let is_shared = held.source.is_shared();
         self.held.insert(path.clone(), held);
-        if is_shared && turn != Turn::More {
+        if is_shared && turn != ReadOutcome::More {
             // Every session adds to it: whoever has one of them forgotten needs it.
             self.let_go(&path, watcher);
         }
@@ -396,8 +404,8 @@ impl<'a> Following<'a> {
     }
 
     /// Lets go of what may be a file under the name that it had before, so that it can be taken up under this one.
-    fn make_way(&mut self, file: &ToArchive, watcher: &mut dyn Watcher) {
-        let may_be = |(path, held): &(&PathBuf, &Held)| {
+    fn make_way(&mut self, file: &SourceFile, watcher: &mut dyn FollowObserver) {
+        let may_be = |(path, held): &(&PathBuf, &FollowedSource)| {
             let is_named = plain_name(path).file_name() == plain_name(file.path()).file_name();
             plain_name(path) == plain_name(file.path())
                 || ((is_named || held.source.file() == Some(file.file)) && !path.exists())
@@ -409,10 +417,11 @@ impl<'a> Following<'a> {
     }
 
     /// Lets go of the sources that have been quiet for longest, when there are many, or another could open too many files.
-    fn make_room(&mut self, watcher: &mut dyn Watcher) {
+    fn make_room(&mut self, watcher: &mut dyn FollowObserver) {
         let room = self.open_files_max.saturating_sub(OPEN_FILES_BESIDE + OPEN_FILES_MAX);
-        let open =
-            |held: &HashMap<PathBuf, Held>| held.values().map(|held| held.source.open_files()).sum::<usize>();
+        let open = |held: &HashMap<PathBuf, FollowedSource>| {
+            held.values().map(|held| held.source.open_files()).sum::<usize>()
+        };
         while self.held.len() >= HELD_MAX || open(&self.held) > room {
             let oldest = self.held.iter().min_by_key(|(_, held)| held.news).map(|(path, _)| path.clone());
             let Some(path) = oldest else { return };
@@ -420,8 +429,8 @@ impl<'a> Following<'a> {
         }
     }
 
-    fn let_go_of_quiet(&mut self, watcher: &mut dyn Watcher) {
-        let quiet = |held: &Held| held.news.elapsed() >= QUIET_AFTER;
+    fn let_go_of_quiet(&mut self, watcher: &mut dyn FollowObserver) {
+        let quiet = |held: &FollowedSource| held.news.elapsed() >= QUIET_AFTER;
         let paths: Vec<PathBuf> =
             self.held.iter().filter(|(_, held)| quiet(held)).map(|(path, _)| path.clone()).collect();
         for path in &paths {
@@ -435,7 +444,7 @@ impl<'a> Following<'a> {
     }
 
     /// Closes the pack, so that others can rely on it.
-    fn settle(&mut self, watcher: &mut dyn Watcher) {
+    fn settle(&mut self, watcher: &mut dyn FollowObserver) {
         if std::mem::replace(&mut self.is_settled, true) {
             return;
         }
@@ -444,7 +453,7 @@ impl<'a> Following<'a> {
         }
     }
 
-    fn let_go_of_all(&mut self, watcher: &mut dyn Watcher) {
+    fn let_go_of_all(&mut self, watcher: &mut dyn FollowObserver) {
         let mut paths: Vec<PathBuf> = self.held.keys().cloned().collect();
         paths.sort();
         for path in &paths {
@@ -452,7 +461,7 @@ impl<'a> Following<'a> {
         }
     }
 
-    fn let_go(&mut self, path: &Path, watcher: &mut dyn Watcher) {
+    fn let_go(&mut self, path: &Path, watcher: &mut dyn FollowObserver) {
         let Some(mut held) = self.held.remove(path) else { return };
         let is_sure = if watcher.is_paused() { Ok(()) } else { held.source.make_sure(&self.archive.now()) };
         held.tell(watcher);
@@ -462,9 +471,9 @@ impl<'a> Following<'a> {
         }
     }
 
-    fn fail(&mut self, path: &Path, error: &Error, watcher: &mut dyn Watcher) {
+    fn fail(&mut self, path: &Path, error: &SourceError, watcher: &mut dyn FollowObserver) {
         self.later.failed(path, Instant::now());
-        self.files.take(path, Sighting::Failed);
+        self.files.take(path, FileOutcome::Failed);
         watcher.failed(path, error);
     }
 
@@ -474,7 +483,7 @@ impl<'a> Following<'a> {
             return Duration::ZERO;
         }
         // Who waits for another to end takes over soon.
-        let most = if self.presence.is_beside() { HELD_WAIT } else { WAIT_MAX };
+        let most = if self.presence.has_other() { HELD_WAIT } else { WAIT_MAX };
         self.later.wait(Instant::now()).unwrap_or(most).min(most)
     }
 }

@@ -10,7 +10,7 @@ const NOTE_BYTES_MAX: usize = 64;
 
 /// A process that follows agents into a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Follower {
+pub struct FollowerProcess {
     /// Its process id, if the lock file has it.
     pub pid: Option<u32>,
     /// When the file of its program was written, in seconds since 1970, if the lock file has it.
@@ -19,66 +19,66 @@ pub struct Follower {
 
 /// How we stand with others who follow into the same store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Others {
+pub(crate) enum FollowerChange {
     /// Nothing has changed, or nothing is known.
     AsBefore,
     /// Another one follows, which was not known.
-    Follows(Follower),
+    Follows(FollowerProcess),
     /// The one that followed has ended.
     Ended,
 }
 
 /// Held while somebody follows. A second one who follows beside waits for it, so that it is free only when nobody does.
-pub(crate) struct Presence {
+pub(crate) struct FollowerLock {
     disk: Arc<dyn Disk>,
     guard: Option<Box<dyn LockGuard>>,
     /// The one that followed when we last looked.
-    other: Option<Follower>,
+    other: Option<FollowerProcess>,
     /// Asked at the start, as an upgrade replaces the file of a running program.
     program_written_at: Option<u64>,
 }
 
-impl Presence {
+impl FollowerLock {
     pub(crate) fn new(disk: Arc<dyn Disk>) -> Self {
         Self { disk, guard: None, other: None, program_written_at: program_written_at() }
     }
 
     /// Tells whether another one followed when we last looked.
-    pub(crate) fn is_beside(&self) -> bool {
+    pub(crate) fn has_other(&self) -> bool {
         self.other.is_some()
     }
 
     /// Takes the lock if it is free; tells what is new about others. Nothing depends on it but what is told to people.
-    pub(crate) fn show(&mut self) -> Others {
+    pub(crate) fn show(&mut self) -> FollowerChange {
         if self.guard.is_some() {
-            return Others::AsBefore;
+            return FollowerChange::AsBefore;
         }
         self.guard = self.disk.try_lock(&path()).ok().flatten();
         if let Some(guard) = &self.guard {
             // Whoever cannot read it says less.
             let written_at = self.program_written_at.map(|seconds| seconds.to_string()).unwrap_or_default();
             guard.write(&format!("{}\n{written_at}\n", std::process::id())).ok();
-            return self.other.take().map_or(Others::AsBefore, |_| Others::Ended);
+            return self.other.take().map_or(FollowerChange::AsBefore, |_| FollowerChange::Ended);
         }
         // Whoever only asks for the lock has it for a moment too, and is nobody who follows.
         match follower(&*self.disk) {
             Some(other) if self.other != Some(other) => {
                 self.other = Some(other);
-                Others::Follows(other)
+                FollowerChange::Follows(other)
             }
-            Some(_) | None => Others::AsBefore,
+            Some(_) | None => FollowerChange::AsBefore,
         }
     }
 }
 
 /// Returns who follows agents into a store, if anybody does.
 #[must_use]
-pub fn follower(disk: &dyn Disk) -> Option<Follower> {
+pub fn follower(disk: &dyn Disk) -> Option<FollowerProcess> {
     disk.is_locked(&path()).unwrap_or(false).then(|| {
         let note = note(disk).unwrap_or_default();
         let mut lines = note.lines();
         let pid = lines.next().and_then(|line| line.trim().parse().ok());
-        Follower { pid, program_written_at: lines.next().and_then(|line| line.trim().parse().ok()) }
+        FollowerProcess { pid, program_written_at: lines.next().and_then(|line| line.trim().parse().ok()) }
     })
 }
 
@@ -111,19 +111,20 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let disk: Arc<dyn Disk> = Arc::new(RealDisk::create(dir.path()).unwrap());
         disk.make_dir(&StorePath::locks()).unwrap();
-        let (mut first, mut second) = (Presence::new(Arc::clone(&disk)), Presence::new(Arc::clone(&disk)));
-        let own = Follower { pid: Some(std::process::id()), program_written_at: program_written_at() };
+        let (mut first, mut second) =
+            (FollowerLock::new(Arc::clone(&disk)), FollowerLock::new(Arc::clone(&disk)));
+        let own = FollowerProcess { pid: Some(std::process::id()), program_written_at: program_written_at() };
         assert_eq!(follower(&*disk), None);
-        assert_eq!((first.show(), first.show()), (Others::AsBefore, Others::AsBefore));
+        assert_eq!((first.show(), first.show()), (FollowerChange::AsBefore, FollowerChange::AsBefore));
         assert_eq!(follower(&*disk), Some(own));
-        assert_eq!((second.show(), second.show()), (Others::Follows(own), Others::AsBefore));
+        assert_eq!((second.show(), second.show()), (FollowerChange::Follows(own), FollowerChange::AsBefore));
         drop(first);
-        assert_eq!((second.show(), second.show()), (Others::Ended, Others::AsBefore));
+        assert_eq!((second.show(), second.show()), (FollowerChange::Ended, FollowerChange::AsBefore));
         // Whoever asks at the same moment shares the lock, and follows nothing.
         drop(second);
         let asking = disk.try_share(&path()).unwrap();
-        let mut third = Presence::new(Arc::clone(&disk));
-        assert_eq!((asking.is_some(), third.show()), (true, Others::AsBefore));
+        let mut third = FollowerLock::new(Arc::clone(&disk));
+        assert_eq!((asking.is_some(), third.show()), (true, FollowerChange::AsBefore));
         drop(asking);
         third.show();
         assert_eq!(follower(&*disk), Some(own));

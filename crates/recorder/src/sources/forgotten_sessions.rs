@@ -3,37 +3,37 @@
 use steno_vault::{NameHash, SourceInfo, Vault};
 
 use super::catalog::first_id_at;
-use super::identity::{Identity, head_of, parents_in, plan_slug, session_file, sessions_in};
-use super::shared_file::Mixed;
-use super::{Archive, Error, ToArchive};
+use super::identity::{SessionIdentity, head_of, parents_in, plan_slug, session_file, sessions_in};
+use super::shared_file::SharedFileFormat;
+use super::{SourceError, SourceFile, SourceRecorder};
 
 /// Returns the hashes that a session is known by from one of its files: what the file's path calls it, or else its records.
 /// `head` is the beginning of the records. Gemini's files have the beginning of the id in their names, and all of it inside.
 #[must_use]
-pub fn names_of(info: &SourceInfo, head: &[u8]) -> Vec<NameHash> {
+pub fn session_hashes(info: &SourceInfo, head: &[u8]) -> Vec<NameHash> {
     let is_told_by_records = info.session.is_none() || info.provider.as_deref() == Some("gemini");
-    let by_records = Identity::of_head(head).session.filter(|_| is_told_by_records);
+    let by_records = SessionIdentity::of_head(head).session.filter(|_| is_told_by_records);
     info.session.iter().chain(&by_records).map(|session| NameHash::of_session(session)).collect()
 }
 
-/// Returns the hashes of the sessions that a file belongs to: those of [`names_of`], those that records say in a file under
+/// Returns the hashes of the sessions that a file belongs to: those of [`session_hashes`], those that records say in a file under
 /// another name, and those that a subagent works for. A fork is a session of its own.
 #[must_use]
-pub fn names_in(info: &SourceInfo, head: &[u8]) -> Vec<NameHash> {
-    let mut names = names_of(info, head);
+pub fn all_session_hashes(info: &SourceInfo, head: &[u8]) -> Vec<NameHash> {
+    let mut names = session_hashes(info, head);
     let by_records: Vec<NameHash> =
         sessions_in(head).iter().map(|session| NameHash::of_session(session)).collect();
     if !by_records.iter().any(|name| names.contains(name)) {
         names.extend(by_records);
     }
     names.extend(parents_in(head).iter().map(|session| NameHash::of_session(session)));
-    names.extend(plan_slug(info).map(|slug| plan_name(&slug)));
+    names.extend(plan_slug(info).map(|slug| plan_hash(&slug)));
     names
 }
 
 /// Returns the hash that plans of a session are known by.
 #[must_use]
-pub fn plan_name(slug: &str) -> NameHash {
+pub fn plan_hash(slug: &str) -> NameHash {
     NameHash::of_session(&format!("plan/{slug}"))
 }
 
@@ -41,30 +41,30 @@ pub fn plan_name(slug: &str) -> NameHash {
 ///
 /// # Errors
 /// What the vault says.
-pub fn is_left_out(vault: &Vault, file: &ToArchive) -> Result<bool, Error> {
+pub fn is_left_out(vault: &Vault, file: &SourceFile) -> Result<bool, SourceError> {
     is_info_left_out(vault, &file.whole_info())
 }
 
-fn is_info_left_out(vault: &Vault, info: &SourceInfo) -> Result<bool, Error> {
-    if !vault.leaves_out_anything().map_err(Error::Catalog)? {
+fn is_info_left_out(vault: &Vault, info: &SourceInfo) -> Result<bool, SourceError> {
+    if !vault.leaves_out_anything().map_err(SourceError::Catalog)? {
         return Ok(false);
     }
-    let session = session_file(info).filter(|_| Mixed::of(info).is_none());
+    let session = session_file(info).filter(|_| SharedFileFormat::of(info).is_none());
     let head = session.and_then(|session| head_of(&session)).unwrap_or_default();
-    for name in names_in(info, &head).into_iter().chain([NameHash::of_path(&info.path.0)]) {
-        if vault.leaves_out(name).map_err(Error::Catalog)? {
+    for name in all_session_hashes(info, &head).into_iter().chain([NameHash::of_path(&info.path.0)]) {
+        if vault.leaves_out(name).map_err(SourceError::Catalog)? {
             return Ok(true);
         }
     }
     Ok(false)
 }
 
-impl Archive {
+impl SourceRecorder {
     /// Refuses a file that is left out, unless files are to be archived that were: then it is not left out any longer.
-    pub(super) fn check_left_out(&self, file: &ToArchive, info: &SourceInfo) -> Result<(), Error> {
+    pub(super) fn check_left_out(&self, file: &SourceFile, info: &SourceInfo) -> Result<(), SourceError> {
         // A damaged file of tombstones must not keep everything from being recorded; `steno verify` tells of it.
         let leaves_out = match is_info_left_out(&self.vault, info) {
-            Err(Error::Catalog(error)) if error.is_damage() => false,
+            Err(SourceError::Catalog(error)) if error.is_damage() => false,
             told => told?,
         };
         if !leaves_out {
@@ -72,12 +72,12 @@ impl Archive {
         }
         if self.options.again {
             let head = head_of(file.path()).unwrap_or_default();
-            for name in names_in(info, &head).into_iter().chain([NameHash::of_path(file.path())]) {
-                self.vault.take_in(name).map_err(Error::Catalog)?;
+            for name in all_session_hashes(info, &head).into_iter().chain([NameHash::of_path(file.path())]) {
+                self.vault.take_in(name).map_err(SourceError::Catalog)?;
             }
             return Ok(());
         }
         let source_id = first_id_at(file.path());
-        Err(Error::vault(file.path())(steno_vault::Error::Forgotten { source_id }))
+        Err(SourceError::vault(file.path())(steno_vault::Error::Forgotten { source_id }))
     }
 }

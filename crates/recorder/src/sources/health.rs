@@ -4,11 +4,11 @@ use std::collections::HashSet;
 use std::ops::AddAssign;
 use std::path::{Path, PathBuf};
 
-use super::shared_source::MixedLook;
+use super::shared_source::SharedFileCounts;
 
 /// Counts of one pass, or since recording began.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Health {
+pub struct RecordingCounts {
     /// Files that were looked at.
     pub files: u64,
     /// Files that had something new.
@@ -35,7 +35,7 @@ pub struct Health {
     pub pieces_left_out: u64,
 }
 
-impl AddAssign for Health {
+impl AddAssign for RecordingCounts {
     fn add_assign(&mut self, more: Self) {
         let Self {
             files,
@@ -66,9 +66,9 @@ impl AddAssign for Health {
     }
 }
 
-impl Health {
+impl RecordingCounts {
     /// Adds what a look at a file of several sessions has brought.
-    pub(super) fn add_mixed(&mut self, look: MixedLook) {
+    pub(super) fn add_mixed(&mut self, look: SharedFileCounts) {
         self.bytes_read += look.added;
         self.pieces_left_out += look.left_out;
     }
@@ -76,7 +76,7 @@ impl Health {
 
 /// The files that a figure counts: each once, however often it was looked at.
 #[derive(Default)]
-pub(super) struct Files {
+pub(super) struct FileTally {
     seen: HashSet<PathBuf>,
     new: HashSet<PathBuf>,
     held: HashSet<PathBuf>,
@@ -86,7 +86,7 @@ pub(super) struct Files {
 
 /// What came of a look at a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Sighting {
+pub(super) enum FileOutcome {
     /// It is there, and was not opened.
     Listed,
     /// It was opened, and had nothing new.
@@ -101,20 +101,20 @@ pub(super) enum Sighting {
     Failed,
 }
 
-impl Files {
+impl FileTally {
     /// Takes in what came of a look at a file. That it was held or failed is over when it could be opened.
-    pub(super) fn take(&mut self, path: &Path, sighting: Sighting) {
+    pub(super) fn take(&mut self, path: &Path, sighting: FileOutcome) {
         self.seen.insert(path.to_owned());
-        if sighting != Sighting::Listed {
+        if sighting != FileOutcome::Listed {
             self.held.remove(path);
             self.failed.remove(path);
         }
         match sighting {
-            Sighting::Listed | Sighting::Quiet => false,
-            Sighting::New => self.new.insert(path.to_owned()),
-            Sighting::Held => self.held.insert(path.to_owned()),
-            Sighting::Forgotten => self.forgotten.insert(path.to_owned()),
-            Sighting::Failed => self.failed.insert(path.to_owned()),
+            FileOutcome::Listed | FileOutcome::Quiet => false,
+            FileOutcome::New => self.new.insert(path.to_owned()),
+            FileOutcome::Held => self.held.insert(path.to_owned()),
+            FileOutcome::Forgotten => self.forgotten.insert(path.to_owned()),
+            FileOutcome::Failed => self.failed.insert(path.to_owned()),
         };
     }
 
@@ -124,7 +124,7 @@ impl Files {
     }
 
     /// Writes down how many there are.
-    pub(super) fn count(&self, health: &mut Health) {
+    pub(super) fn count(&self, health: &mut RecordingCounts) {
         let Self { seen, new, held, forgotten, failed } = self;
         health.files = seen.len() as u64;
         health.files_new = new.len() as u64;
@@ -140,27 +140,33 @@ mod tests {
 
     #[test]
     fn a_file_counts_once_and_is_held_or_failed_until_it_is_recorded() {
-        let mut files = Files::default();
+        let mut files = FileTally::default();
         for (path, look) in [
-            ("a", Sighting::Listed),
-            ("a", Sighting::New),
-            ("a", Sighting::New),
-            ("b", Sighting::Held),
-            ("b", Sighting::Held),
-            ("c", Sighting::Held),
-            ("c", Sighting::New),
-            ("d", Sighting::Failed),
-            ("d", Sighting::Listed),
-            ("e", Sighting::Failed),
-            ("e", Sighting::Held),
-            ("f", Sighting::Held),
-            ("f", Sighting::Quiet),
+            ("a", FileOutcome::Listed),
+            ("a", FileOutcome::New),
+            ("a", FileOutcome::New),
+            ("b", FileOutcome::Held),
+            ("b", FileOutcome::Held),
+            ("c", FileOutcome::Held),
+            ("c", FileOutcome::New),
+            ("d", FileOutcome::Failed),
+            ("d", FileOutcome::Listed),
+            ("e", FileOutcome::Failed),
+            ("e", FileOutcome::Held),
+            ("f", FileOutcome::Held),
+            ("f", FileOutcome::Quiet),
         ] {
             files.take(Path::new(path), look);
         }
-        let mut health = Health::default();
+        let mut health = RecordingCounts::default();
         files.count(&mut health);
-        let want = Health { files: 6, files_new: 2, files_held: 2, files_failed: 1, ..Health::default() };
+        let want = RecordingCounts {
+            files: 6,
+            files_new: 2,
+            files_held: 2,
+            files_failed: 1,
+            ..RecordingCounts::default()
+        };
         assert_eq!(health, want);
     }
 }

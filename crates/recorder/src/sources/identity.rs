@@ -16,14 +16,14 @@ const HEAD_BYTES_MAX: u64 = 256 * 1024;
 
 /// What the beginning of a file says of its session.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Identity {
+pub struct SessionIdentity {
     /// What the agent calls the session.
     pub session: Option<String>,
     /// The directory that it was started in.
     pub dir: Option<String>,
 }
 
-impl Identity {
+impl SessionIdentity {
     /// Looks at the beginning of a file, compressed or not. Whatever is not a regular file says nothing.
     #[must_use]
     pub fn of_file(path: &Path) -> Self {
@@ -44,7 +44,7 @@ impl Identity {
     }
 }
 
-impl Identity {
+impl SessionIdentity {
     /// Looks at the first record, which says everything of a session of Codex.
     fn of_first_line(head: &[u8]) -> Option<Self> {
         let first = head.split(|byte| *byte == b'\n').next().unwrap_or_default();
@@ -55,7 +55,7 @@ impl Identity {
 /// Returns the sessions that the records at the beginning of a file are of: several, where they were copied.
 pub(crate) fn sessions_in(head: &[u8]) -> BTreeSet<String> {
     const KEYS: [&str; 3] = ["sessionId", "session_id", "thread_id"];
-    match Identity::of_first_line(head) {
+    match SessionIdentity::of_first_line(head) {
         Some(identity) => identity.session.into_iter().collect(),
         None => KEYS.iter().flat_map(|key| strings_at(head, key)).collect(),
     }
@@ -107,12 +107,16 @@ struct CodexMeta {
     cwd: Option<String>,
 }
 
-fn of_codex(record: CodexRecord) -> Option<Identity> {
+fn of_codex(record: CodexRecord) -> Option<SessionIdentity> {
     let CodexRecord { r#type, id, cwd, timestamp, payload } = record;
     match (r#type.as_deref(), payload) {
-        (Some("session_meta"), Some(meta)) => Some(Identity { session: meta.id, dir: meta.cwd.or(cwd) }),
+        (Some("session_meta"), Some(meta)) => {
+            Some(SessionIdentity { session: meta.id, dir: meta.cwd.or(cwd) })
+        }
         // The first releases had no types.
-        (None, None) if id.is_some() && timestamp.is_some() => Some(Identity { session: id, dir: cwd }),
+        (None, None) if id.is_some() && timestamp.is_some() => {
+            Some(SessionIdentity { session: id, dir: cwd })
+        }
         _ => None,
     }
 }
@@ -124,7 +128,7 @@ pub(crate) fn copilot_dir(home: &Path, path: &Path) -> Option<String> {
     let dir = home.join(state).join(session);
     let events = if dir.is_dir() { dir.join("events.jsonl") } else { path.to_owned() };
     // Where it began, if it says so; the description is rewritten when it goes elsewhere.
-    if let Some(begun) = Identity::of_file(&events).dir {
+    if let Some(begun) = SessionIdentity::of_file(&events).dir {
         return Some(begun);
     }
     let described = head_of(&dir.join("workspace.yaml")).and_then(|head| {
@@ -187,8 +191,8 @@ mod tests {
 
     #[track_caller]
     fn check(head: &str, session: Option<&str>, dir: Option<&str>) {
-        let want = Identity { session: session.map(str::to_owned), dir: dir.map(str::to_owned) };
-        assert_eq!(Identity::of_head(head.as_bytes()), want, "{head}");
+        let want = SessionIdentity { session: session.map(str::to_owned), dir: dir.map(str::to_owned) };
+        assert_eq!(SessionIdentity::of_head(head.as_bytes()), want, "{head}");
     }
 
     #[test]
@@ -224,7 +228,7 @@ mod tests {
         let record = r#"{"type":"session_meta","payload":{"id":"i","cwd":"/srv/shop"}}"#;
         let packed = dir.path().join("r.jsonl.zst");
         std::fs::write(&packed, zstd::encode_all(record.as_bytes(), 1).unwrap()).unwrap();
-        assert_eq!(Identity::of_file(&packed).dir.as_deref(), Some("/srv/shop"));
+        assert_eq!(SessionIdentity::of_file(&packed).dir.as_deref(), Some("/srv/shop"));
     }
 
     #[test]

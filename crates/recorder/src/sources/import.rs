@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
-use super::source::{OpenSource, Pace, Turn};
-use super::{Archive, Error, Health, ToArchive, is_unchanged};
+use super::source::{OpenSource, Pace, ReadOutcome};
+use super::{RecordingCounts, SourceError, SourceFile, SourceRecorder, is_unchanged};
 
 /// What became of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum ImportOutcome {
     /// There was nothing new.
     Unchanged,
     /// What was new is recorded.
@@ -21,15 +21,15 @@ pub enum Outcome {
 }
 
 /// Hears how a pass goes on.
-pub trait Progress {
+pub trait ImportProgress {
     /// Some bytes of a file were recorded.
     fn bytes(&mut self, path: &Path, count: u64);
 
     /// A file is done.
-    fn done(&mut self, file: &ToArchive, outcome: Outcome);
+    fn done(&mut self, file: &SourceFile, outcome: ImportOutcome);
 
     /// A file could not be recorded.
-    fn failed(&mut self, file: &ToArchive, error: &Error);
+    fn failed(&mut self, file: &SourceFile, error: &SourceError);
 
     /// Tells whether the pass is to end. What was read of a file until then is recorded.
     fn is_enough(&self) -> bool {
@@ -37,10 +37,10 @@ pub trait Progress {
     }
 }
 
-impl Archive {
+impl SourceRecorder {
     /// Records what is new in each file. One that cannot be recorded takes nothing from the others.
-    pub fn import(&mut self, files: &[ToArchive], progress: &mut dyn Progress) -> Health {
-        let mut health = Health::default();
+    pub fn import(&mut self, files: &[SourceFile], progress: &mut dyn ImportProgress) -> RecordingCounts {
+        let mut health = RecordingCounts::default();
         for file in files {
             if progress.is_enough() || self.store().is_paused((self.options.clock)()) {
                 break;
@@ -48,19 +48,19 @@ impl Archive {
             health.files += 1;
             let outcome = match self.import_one(file, progress, &mut health) {
                 Ok(outcome) => outcome,
-                Err(error) if error.is_held() => Outcome::Held,
-                Err(error) if error.is_forgotten() => Outcome::Forgotten,
+                Err(error) if error.is_held() => ImportOutcome::Held,
+                Err(error) if error.is_forgotten() => ImportOutcome::Forgotten,
                 Err(error) => {
                     progress.failed(file, &error);
-                    Outcome::Failed
+                    ImportOutcome::Failed
                 }
             };
             match outcome {
-                Outcome::Unchanged => {}
-                Outcome::Recorded => health.files_new += 1,
-                Outcome::Held => health.files_held += 1,
-                Outcome::Forgotten => health.files_forgotten += 1,
-                Outcome::Failed => health.files_failed += 1,
+                ImportOutcome::Unchanged => {}
+                ImportOutcome::Recorded => health.files_new += 1,
+                ImportOutcome::Held => health.files_held += 1,
+                ImportOutcome::Forgotten => health.files_forgotten += 1,
+                ImportOutcome::Failed => health.files_failed += 1,
             }
             progress.done(file, outcome);
         }
@@ -69,20 +69,20 @@ impl Archive {
 
     fn import_one(
         &mut self,
-        file: &ToArchive,
-        progress: &mut dyn Progress,
-        health: &mut Health,
-    ) -> Result<Outcome, Error> {
+        file: &SourceFile,
+        progress: &mut dyn ImportProgress,
+        health: &mut RecordingCounts,
+    ) -> Result<ImportOutcome, SourceError> {
         if self.catalog.at(file.path()).is_some_and(|known| is_unchanged(known, file)) {
-            return Ok(Outcome::Unchanged);
+            return Ok(ImportOutcome::Unchanged);
         }
         // What is begun says what the file is called.
-        let Some(recording) = self.enter(file.path())? else { return Ok(Outcome::Unchanged) };
+        let Some(recording) = self.enter(file.path())? else { return Ok(ImportOutcome::Unchanged) };
         if let Some(mixed) = self.mixed(file) {
             let look = self.record_mixed(file, mixed)?;
             health.add_mixed(look);
             progress.bytes(file.path(), look.added);
-            return Ok(if look.added > 0 { Outcome::Recorded } else { Outcome::Unchanged });
+            return Ok(if look.added > 0 { ImportOutcome::Recorded } else { ImportOutcome::Unchanged });
         }
         let mut source = self.take_up(file, Pace::Once)?;
         drop(recording);
@@ -91,10 +91,14 @@ impl Archive {
         read?;
         let has_news = source.read > 0;
         self.let_go(source)?;
-        Ok(if has_news { Outcome::Recorded } else { Outcome::Unchanged })
+        Ok(if has_news { ImportOutcome::Recorded } else { ImportOutcome::Unchanged })
     }
 
-    fn read_to_end(&self, source: &mut OpenSource, progress: &mut dyn Progress) -> Result<(), Error> {
+    fn read_to_end(
+        &self,
+        source: &mut OpenSource,
+        progress: &mut dyn ImportProgress,
+    ) -> Result<(), SourceError> {
         let mut told = 0;
         loop {
             let turn = source.turn(&self.now())?;
@@ -102,16 +106,16 @@ impl Archive {
             told = source.read;
             match turn {
                 // A file may grow faster than it is read.
-                Turn::More if progress.is_enough() => return Ok(()),
-                Turn::More => {}
-                Turn::AtEnd | Turn::Gone | Turn::Paused => return Ok(()),
+                ReadOutcome::More if progress.is_enough() => return Ok(()),
+                ReadOutcome::More => {}
+                ReadOutcome::AtEnd | ReadOutcome::Gone | ReadOutcome::Paused => return Ok(()),
             }
         }
     }
 }
 
 /// Adds what a source has brought.
-pub(super) fn count(source: &OpenSource, health: &mut Health) {
+pub(super) fn count(source: &OpenSource, health: &mut RecordingCounts) {
     let (events, refused) = source.events();
     health.bytes_read += source.read;
     health.events += events;

@@ -9,15 +9,15 @@ use steno_capture::discovery::{
 
 use steno_vault::is_being_restored;
 
-use super::ToArchive;
+use super::SourceFile;
 use super::catalog::plain_name;
 use super::exclusions::{Exclusions, Verdict};
-use super::project_lookup::Membership;
-use super::shared_file::{Mixed, PieceRules};
+use super::project_lookup::ProjectLookup;
+use super::shared_file::{PieceRules, SharedFileFormat};
 
 /// Where to look, and what to leave alone.
 #[derive(Clone, Debug, Default)]
-pub struct Places {
+pub struct SourceLocations {
     /// Agents' homes.
     pub homes: Vec<Home>,
     /// Files and directories that somebody named.
@@ -25,14 +25,14 @@ pub struct Places {
     /// What is left alone.
     pub exclusions: Exclusions,
     /// Which project files belong to, as far as that was found out.
-    pub membership: Arc<Membership>,
+    pub membership: Arc<ProjectLookup>,
 }
 
 /// What was found in places.
 #[derive(Debug, Default)]
-pub struct Found {
+pub struct SourceListing {
     /// The files to archive.
-    pub files: Vec<ToArchive>,
+    pub files: Vec<SourceFile>,
     /// How many more there are that are excluded.
     pub excluded: u64,
     /// How many more there are of which nobody knows whether they are: their project is not known.
@@ -43,11 +43,11 @@ pub struct Found {
     pub problems: Vec<Problem>,
 }
 
-impl Places {
+impl SourceLocations {
     /// Lists everything.
     #[must_use]
-    pub fn list(&self) -> Found {
-        let mut found = Found::default();
+    pub fn list(&self) -> SourceListing {
+        let mut found = SourceListing::default();
         for home in &self.homes {
             self.take(files(home), &mut found);
         }
@@ -55,7 +55,7 @@ impl Places {
             let listed = given(path);
             found.problems.extend(listed.problems);
             for file in &listed.files {
-                self.take_file(ToArchive::given(file), &mut found);
+                self.take_file(SourceFile::given(file), &mut found);
                 found.dirs.extend(file.path().parent().map(Path::to_owned));
             }
             if path.is_dir() {
@@ -69,14 +69,14 @@ impl Places {
 
     /// Lists a directory that has changed, and those below it.
     #[must_use]
-    pub fn list_below(&self, dir: &Path) -> Found {
-        let mut found = Found::default();
+    pub fn list_below(&self, dir: &Path) -> SourceListing {
+        let mut found = SourceListing::default();
         for home in self.homes.iter().filter(|home| dir == home.root || may_hold(home, dir)) {
             self.take(files_below(home, dir), &mut found);
         }
         if self.given.iter().any(|path| dir.starts_with(path)) {
             for file in &given(dir).files {
-                self.take_file(ToArchive::given(file), &mut found);
+                self.take_file(SourceFile::given(file), &mut found);
             }
             found.dirs.push(dir.to_owned());
         }
@@ -85,28 +85,28 @@ impl Places {
 
     /// Looks at one path; `None` unless a file to archive stands there.
     #[must_use]
-    pub fn at(&self, path: &Path) -> Option<ToArchive> {
+    pub fn at(&self, path: &Path) -> Option<SourceFile> {
         let in_home = self.homes.iter().find_map(|home| file_at(home, path));
         let file = match in_home {
-            Some(file) => ToArchive::found(&file),
+            Some(file) => SourceFile::found(&file),
             None if self.given.iter().any(|given| path.starts_with(given)) => {
                 let listed = given(path).files;
-                ToArchive::given(listed.iter().find(|file: &&GivenFile| file.path() == path)?)
+                SourceFile::given(listed.iter().find(|file: &&GivenFile| file.path() == path)?)
             }
             None => return None,
         };
-        (!is_passed_over(path) && self.judge(&file) == Verdict::Kept).then(|| self.with_rules(file))
+        (!is_passed_over(path) && self.judge(&file) == Verdict::Included).then(|| self.with_rules(file))
     }
 
     /// Tells whether a file is archived.
     #[must_use]
-    pub fn judge(&self, file: &ToArchive) -> Verdict {
+    pub fn judge(&self, file: &SourceFile) -> Verdict {
         self.exclusions.judge(file, &self.membership)
     }
 
     /// Has a file that several projects share archived without what is excluded of it.
-    fn with_rules(&self, mut file: ToArchive) -> ToArchive {
-        let is_mixed = Mixed::of(&file.info).is_some_and(Mixed::is_of_several_projects);
+    fn with_rules(&self, mut file: SourceFile) -> SourceFile {
+        let is_mixed = SharedFileFormat::of(&file.info).is_some_and(SharedFileFormat::is_of_several_projects);
         if is_mixed && !self.exclusions.projects.is_empty() {
             let (exclusions, membership) = (self.exclusions.clone(), Arc::clone(&self.membership));
             file.rules = Some(Arc::new(PieceRules { exclusions, membership }));
@@ -114,18 +114,18 @@ impl Places {
         file
     }
 
-    fn take(&self, listing: Listing, found: &mut Found) {
-        listing.files.iter().for_each(|file| self.take_file(ToArchive::found(file), found));
+    fn take(&self, listing: Listing, found: &mut SourceListing) {
+        listing.files.iter().for_each(|file| self.take_file(SourceFile::found(file), found));
         found.dirs.extend(listing.dirs);
         found.problems.extend(listing.problems);
     }
 
-    fn take_file(&self, file: ToArchive, found: &mut Found) {
+    fn take_file(&self, file: SourceFile, found: &mut SourceListing) {
         if is_passed_over(file.path()) {
             return;
         }
         match self.judge(&file) {
-            Verdict::Kept => found.files.push(self.with_rules(file)),
+            Verdict::Included => found.files.push(self.with_rules(file)),
             Verdict::Excluded => found.excluded += 1,
             Verdict::Unknown => found.of_unknown_projects += 1,
         }

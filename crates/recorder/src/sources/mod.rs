@@ -44,8 +44,8 @@ use crate::entries::{EntryCollector, EntrySink, EntryTime};
 use crate::forget;
 pub(crate) use catalog::first_id_at;
 pub(crate) use catalog::plain_name;
-use catalog::{Catalog, Known};
-use derivation_state::Derived;
+use catalog::{Catalog, KnownSource};
+use derivation_state::DerivationState;
 pub(crate) use feed::Feed;
 pub(crate) use identity::{claude_slugs, plan_slug, strings_at};
 use runs::OlderRuns;
@@ -54,28 +54,28 @@ use source::{OpenSource, Pace, SourceParts};
 
 pub use catalog::last_written;
 pub use coverage::{Coverage, coverage};
-pub use error::Error;
+pub use error::SourceError;
 pub use exclusions::{Exclusions, Verdict, is_in_project, is_project};
-pub use follow::{Following, Watcher};
-pub use follower_lock::{Follower, follower, program_written_at};
-pub use forgotten_sessions::{is_left_out, names_in, names_of, plan_name};
-pub use health::Health;
-pub use identity::Identity;
-pub use import::{Outcome, Progress};
-pub use locations::{Found, Places};
-pub use project_lookup::Membership;
-pub use rederive::{RederiveProgress, Rederived};
+pub use follow::{FollowObserver, SourceFollower};
+pub use follower_lock::{FollowerProcess, follower, program_written_at};
+pub use forgotten_sessions::{all_session_hashes, is_left_out, plan_hash, session_hashes};
+pub use health::RecordingCounts;
+pub use identity::SessionIdentity;
+pub use import::{ImportOutcome, ImportProgress};
+pub use locations::{SourceListing, SourceLocations};
+pub use project_lookup::ProjectLookup;
+pub use rederive::{RederiveProgress, RederiveReport};
 pub use rederive_plan::{
-    Awaiting, AwaitingSource, awaiting, awaiting_runs, has_evidence, runs_with_evidence,
+    RederivePlan, SourceToRederive, has_evidence, plan_rederive, plan_rederive_runs, runs_with_evidence,
 };
-pub use shared_file::{Filtered, Mixed, Piece};
-pub use skip::Skipped;
-pub use source_file::ToArchive;
-pub use unrecorded::{Unarchived, unarchived};
+pub use shared_file::{FilteredFile, SharedFileFormat, SharedFilePiece};
+pub use skip::SkipReport;
+pub use source_file::SourceFile;
+pub use unrecorded::{UnrecordedFile, unrecorded_files};
 
 /// Settings of the archive.
 #[derive(Clone)]
-pub struct ArchiveOptions {
+pub struct SourceRecorderOptions {
     /// How many bytes are taken from a growing file at a time.
     pub max_read_bytes: usize,
     /// Where the time comes from.
@@ -86,38 +86,38 @@ pub struct ArchiveOptions {
     pub entries: Option<EntryCollector>,
 }
 
-impl Default for ArchiveOptions {
+impl Default for SourceRecorderOptions {
     fn default() -> Self {
         Self { max_read_bytes: MAX_READ_BYTES, clock: jiff::Timestamp::now, again: false, entries: None }
     }
 }
 
 /// The archive of a store, to write.
-pub struct Archive {
+pub struct SourceRecorder {
     vault: Arc<Vault>,
     journal: Journal,
     catalog: Catalog,
-    options: ArchiveOptions,
+    options: SourceRecorderOptions,
     /// What the store was derived with.
-    derived: Derived,
+    derived: DerivationState,
     /// What was derived anew before it was gone on with.
-    derived_first: Rederived,
+    derived_first: RederiveReport,
 }
 
-impl Archive {
+impl SourceRecorder {
     /// Opens the archive.
     ///
     /// # Errors
     /// What the vault says.
-    pub fn open(journal: Journal, options: ArchiveOptions) -> Result<Self, Error> {
-        let vault = Vault::create(Arc::clone(journal.store().disk())).map_err(Error::Catalog)?;
+    pub fn open(journal: Journal, options: SourceRecorderOptions) -> Result<Self, SourceError> {
+        let vault = Vault::create(Arc::clone(journal.store().disk())).map_err(SourceError::Catalog)?;
         if let Err(error) = forget::finish(journal.store(), &vault, (options.clock)()) {
             // It is tried again the next time, and keeps nothing from being recorded.
             tracing::warn!("what was forgotten is not all deleted: {}", steno_model::with_causes(&error));
         }
         let catalog = Catalog::load(&vault)?;
-        let derived = Derived::read(&**journal.store().disk());
-        Ok(Self { vault, journal, catalog, options, derived, derived_first: Rederived::default() })
+        let derived = DerivationState::read(&**journal.store().disk());
+        Ok(Self { vault, journal, catalog, options, derived, derived_first: RederiveReport::default() })
     }
 
     /// Returns the vault.
@@ -155,16 +155,16 @@ impl Archive {
     }
 
     /// Begins to record a file; `None` while recording is paused.
-    fn enter(&self, path: &Path) -> Result<Option<Recording>, Error> {
+    fn enter(&self, path: &Path) -> Result<Option<Recording>, SourceError> {
         match self.store().enter((self.options.clock)()) {
             Ok(recording) => Ok(Some(recording)),
             Err(JournalError::Paused) => Ok(None),
-            Err(source) => Err(Error::Journal { path: path.to_owned(), source }),
+            Err(source) => Err(SourceError::Journal { path: path.to_owned(), source }),
         }
     }
 
     /// Takes a file up where it was left.
-    fn take_up(&mut self, file: &ToArchive, pace: Pace) -> Result<OpenSource, Error> {
+    fn take_up(&mut self, file: &SourceFile, pace: Pace) -> Result<OpenSource, SourceError> {
         let mut info = file.whole_info();
         self.check_left_out(file, &info)?;
         let (id, known) = self.source_of(file)?;
@@ -177,7 +177,7 @@ impl Archive {
         }
         let source = match self.open_source(file, (id, &info), pace, older) {
             // A process that was killed has left runs that no manifest names, or a transcript is missing.
-            Err(Error::OlderAdapter { .. }) => {
+            Err(SourceError::OlderAdapter { .. }) => {
                 self.derive_first(id)?;
                 self.open_source(file, (id, &info), pace, OlderRuns::Refuse)?
             }
@@ -193,7 +193,7 @@ impl Archive {
 
     /// Derives a source anew that is about to be gone on with. If what the vault has of it is damaged, its runs stay as they
     /// are, and its bytes are kept all the same.
-    fn derive_first(&mut self, id: SourceId) -> Result<(), Error> {
+    fn derive_first(&mut self, id: SourceId) -> Result<(), SourceError> {
         let Some(manifest) = self.manifest(id)? else { return Ok(()) };
         match self.rederive_known(&manifest) {
             Err(error) if error.is_damage() => {
@@ -206,11 +206,11 @@ impl Archive {
 
     fn open_source(
         &self,
-        file: &ToArchive,
+        file: &SourceFile,
         (id, info): (SourceId, &SourceInfo),
         pace: Pace,
         older: OlderRuns,
-    ) -> Result<OpenSource, Error> {
+    ) -> Result<OpenSource, SourceError> {
         OpenSource::open(SourceParts {
             vault: Arc::clone(&self.vault),
             journal: self.journal.clone(),
@@ -228,13 +228,13 @@ impl Archive {
 
     /// Finds the source that a file goes on with, or names a new one. The vault is asked, as another process may have
     /// recorded the file, or have seen it moved, since the catalog was read.
-    fn source_of(&self, file: &ToArchive) -> Result<(SourceId, Option<Known>), Error> {
+    fn source_of(&self, file: &SourceFile) -> Result<(SourceId, Option<KnownSource>), SourceError> {
         let known = self.catalog.at(file.path()).map_or(Ok(None), |known| self.manifest(known.id))?;
         if let Some(here) = known.filter(|manifest| is_at(manifest, file)) {
-            return Ok((here.id, Some(Known::of(&here))));
+            return Ok((here.id, Some(KnownSource::of(&here))));
         }
         let id_new = match self.first_seen_here(file)? {
-            Ok(here) => return Ok((here.id, Some(Known::of(&here)))),
+            Ok(here) => return Ok((here.id, Some(KnownSource::of(&here)))),
             Err(id) => id,
         };
         for known in self.catalog.may_be(file.path(), file.file) {
@@ -250,20 +250,20 @@ impl Archive {
     /// Reads a manifest; `None` when there is none that anything could go on with.
     ///
     /// What the system fails to read may be there all the same: who took that for nothing would begin a source twice.
-    fn manifest(&self, id: SourceId) -> Result<Option<Manifest>, Error> {
+    fn manifest(&self, id: SourceId) -> Result<Option<Manifest>, SourceError> {
         match self.vault.manifest(id) {
             Err(steno_vault::Error::Damaged { .. } | steno_vault::Error::TooNew { .. }) => Ok(None),
-            read => read.map_err(Error::Catalog),
+            read => read.map_err(SourceError::Catalog),
         }
     }
 
     /// Finds the source that was first seen where a file is, and still is there; else names the one that it would be.
     ///
     /// What was forgotten keeps its id. Whoever wants it again begins another, and everybody goes on with that.
-    fn first_seen_here(&self, file: &ToArchive) -> Result<Result<Manifest, SourceId>, Error> {
+    fn first_seen_here(&self, file: &SourceFile) -> Result<Result<Manifest, SourceId>, SourceError> {
         let mut forgotten = None;
         for id in catalog::ids_at(file.path()) {
-            if self.vault.is_forgotten(id).map_err(Error::Catalog)? {
+            if self.vault.is_forgotten(id).map_err(SourceError::Catalog)? {
                 forgotten.get_or_insert(id);
                 continue;
             }
@@ -277,7 +277,7 @@ impl Archive {
     }
 
     /// Tells whether a file goes on with a source that was elsewhere.
-    fn goes_on(&self, manifest: &Manifest, file: &ToArchive) -> bool {
+    fn goes_on(&self, manifest: &Manifest, file: &SourceFile) -> bool {
         let path = &manifest.info.path.0;
         is_at(manifest, file)
             || !path.exists()
@@ -287,8 +287,8 @@ impl Archive {
 
     /// Tells whether a file is a copy of another that the archive has and that is there still: as evidence it is kept too,
     /// but everything in it happened once.
-    fn is_copy(&self, file: &ToArchive) -> bool {
-        let has_same_bytes = |known: &&Known| {
+    fn is_copy(&self, file: &SourceFile) -> bool {
+        let has_same_bytes = |known: &&KnownSource| {
             let is_as_long = known.cursor.is_some_and(|cursor| cursor.offset() == file.size_bytes);
             is_as_long
                 && known.path.exists()
@@ -301,7 +301,7 @@ impl Archive {
     }
 
     /// Begins to log the entries of a file, if anybody wants them.
-    fn entry_sink(&self, file: &ToArchive, pace: Pace) -> Option<EntrySink> {
+    fn entry_sink(&self, file: &SourceFile, pace: Pace) -> Option<EntrySink> {
         let collector = self.options.entries.as_ref().filter(|_| file.is_wanted())?;
         let time = match pace {
             Pace::Once => EntryTime::Record,
@@ -310,7 +310,7 @@ impl Archive {
         Some(collector.source(Some(file.path().display().to_string()), time))
     }
 
-    fn let_go(&mut self, source: OpenSource) -> Result<(), Error> {
+    fn let_go(&mut self, source: OpenSource) -> Result<(), SourceError> {
         let now = self.now();
         let known = source.close(&now)?;
         self.catalog.put(known);
@@ -321,18 +321,18 @@ impl Archive {
     ///
     /// # Errors
     /// What the vault says.
-    pub fn settle(&self) -> Result<(), Error> {
-        self.vault.close_pack().map_err(Error::Catalog)
+    pub fn settle(&self) -> Result<(), SourceError> {
+        self.vault.close_pack().map_err(SourceError::Catalog)
     }
 }
 
 /// Tells whether a source is where a file is, whatever form that has.
-fn is_at(manifest: &Manifest, file: &ToArchive) -> bool {
+fn is_at(manifest: &Manifest, file: &SourceFile) -> bool {
     plain_name(&manifest.info.path.0) == plain_name(file.path())
 }
 
 /// Tells whether there is nothing to do about a file.
-fn is_unchanged(known: &Known, file: &ToArchive) -> bool {
+fn is_unchanged(known: &KnownSource, file: &SourceFile) -> bool {
     let is_here = known.path == *file.path();
     is_here
         && known.is_done

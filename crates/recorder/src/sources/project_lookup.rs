@@ -10,8 +10,8 @@ use steno_capture::discovery::{Home, Origin, Provider, Role as PlaceRole, files}
 use steno_vault::{Role, SourceInfo};
 
 use super::exclusions::claude_name;
-use super::identity::{Identity, copilot_dir, head_of, session_file, string_at};
-use super::shared_file::Mixed;
+use super::identity::{SessionIdentity, copilot_dir, head_of, session_file, string_at};
+use super::shared_file::SharedFileFormat;
 
 /// How many sessions of a project are asked for its directory.
 const SESSIONS_ASKED_MAX: usize = 16;
@@ -37,12 +37,12 @@ impl Project {
 
 /// What was found out about the projects of homes. What was not found is looked for again.
 #[derive(Debug, Default)]
-pub struct Membership {
-    known: Mutex<Known>,
+pub struct ProjectLookup {
+    known: Mutex<ProjectCache>,
 }
 
 #[derive(Debug, Default)]
-struct Known {
+struct ProjectCache {
     /// The directories of projects that have names.
     projects: HashMap<(PathBuf, String), String>,
     /// The projects of sessions.
@@ -51,20 +51,20 @@ struct Known {
     codex_learned: HashMap<PathBuf, Instant>,
 }
 
-impl Membership {
+impl ProjectLookup {
     /// Finds the project of a file.
     pub(crate) fn of(&self, info: &SourceInfo) -> Project {
         let path = &info.path.0;
         let home = info.home.as_ref().map(|home| home.0.as_path());
         let name = info.project.clone();
         let id = info.session.as_deref().and_then(|session| session.rsplit('/').next());
-        if Mixed::of(info).is_some_and(Mixed::is_of_several_projects) {
+        if SharedFileFormat::of(info).is_some_and(SharedFileFormat::is_of_several_projects) {
             return Project::Several;
         }
         let dir = match (info.provider.as_deref(), home) {
             (Some("claude"), Some(home)) => match (&name, id) {
                 (Some(name), _) => {
-                    let own = session_file(info).and_then(|session| Identity::of_file(&session).dir);
+                    let own = session_file(info).and_then(|session| SessionIdentity::of_file(&session).dir);
                     own.or_else(|| self.claude_dir(home, name))
                 }
                 (None, Some(id)) => return self.of_session("claude", home, id),
@@ -75,7 +75,7 @@ impl Membership {
                 self.project_dir(home, &name, || gemini_dir(home, &name))
             }
             (Some("copilot"), Some(home)) => copilot_dir(home, path),
-            (Some("codex"), _) if info.role == Role::Transcript => Identity::of_file(path).dir,
+            (Some("codex"), _) if info.role == Role::Transcript => SessionIdentity::of_file(path).dir,
             (Some("codex"), Some(home)) => {
                 return id.map_or(Project::Unknown, |id| self.of_session("codex", home, id));
             }
@@ -108,7 +108,7 @@ impl Membership {
         project
     }
 
-    fn known(&self) -> std::sync::MutexGuard<'_, Known> {
+    fn known(&self) -> std::sync::MutexGuard<'_, ProjectCache> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -136,7 +136,7 @@ impl Membership {
                 };
                 let key = (home.to_owned(), session.id().to_owned());
                 if !self.known().sessions.contains_key(&key)
-                    && let Some(dir) = Identity::of_file(&file.path).dir
+                    && let Some(dir) = SessionIdentity::of_file(&file.path).dir
                 {
                     self.known().sessions.insert(key, Project::new(None, Some(dir)));
                 }
@@ -169,7 +169,7 @@ impl Membership {
 fn of_loose(path: &Path) -> Project {
     let head = head_of(path).unwrap_or_default();
     // The first releases of Gemini CLI say a hash of the directory.
-    Project::new(string_at(&head, "projectHash"), Identity::of_head(&head).dir)
+    Project::new(string_at(&head, "projectHash"), SessionIdentity::of_head(&head).dir)
 }
 
 /// Lists the sessions of a home of Claude Code with the names of their projects.
@@ -196,7 +196,7 @@ fn claude_project_of(home: &Path, id: &str) -> Option<String> {
 fn claude_dir(home: &Path, project: &str) -> Option<String> {
     let sessions = entries(&home.join("projects").join(project));
     let sessions = sessions.into_iter().filter(|path| path.is_file()).take(SESSIONS_ASKED_MAX);
-    let dirs: Vec<String> = sessions.filter_map(|path| Identity::of_file(&path).dir).collect();
+    let dirs: Vec<String> = sessions.filter_map(|path| SessionIdentity::of_file(&path).dir).collect();
     dirs.iter().find(|dir| claude_name(dir) == project).or_else(|| dirs.first()).cloned()
 }
 

@@ -7,15 +7,15 @@ use steno_journal::Error as JournalError;
 use steno_model::RunId;
 use steno_vault::{Manifest, Sighting, SourceId};
 
-use super::rederive_plan::{Awaiting, AwaitingSource, awaiting, awaiting_runs, missing_runs};
+use super::rederive_plan::{RederivePlan, SourceToRederive, missing_runs, plan_rederive, plan_rederive_runs};
 use super::rewrite::has_others;
 use super::runs::OlderRuns;
 use super::source::{OpenSource, Pace, SourceParts, runs_named};
-use super::{Archive, Error};
+use super::{SourceError, SourceRecorder};
 
 /// What deriving anew has done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Rederived {
+pub struct RederiveReport {
     /// Sources that were derived anew.
     pub sources: u64,
     /// Runs whose transcript another took the place of.
@@ -45,16 +45,16 @@ pub struct Rederived {
 /// Hears how deriving anew goes on.
 pub trait RederiveProgress {
     /// It begins.
-    fn begin(&mut self, _awaiting: &Awaiting) {}
+    fn begin(&mut self, _awaiting: &RederivePlan) {}
 
     /// A source is next.
-    fn next(&mut self, _source: &AwaitingSource) {}
+    fn next(&mut self, _source: &SourceToRederive) {}
 
     /// A source is done, or was left alone.
-    fn done(&mut self, _source: &AwaitingSource) {}
+    fn done(&mut self, _source: &SourceToRederive) {}
 
     /// A source could not be derived anew.
-    fn failed(&mut self, source: &AwaitingSource, error: &Error);
+    fn failed(&mut self, source: &SourceToRederive, error: &SourceError);
 
     /// Tells whether to stop before the next source.
     fn is_enough(&self) -> bool {
@@ -62,50 +62,50 @@ pub trait RederiveProgress {
     }
 }
 
-impl Archive {
+impl SourceRecorder {
     /// Tells whether something may have to be derived anew. No transcript is read for that.
     #[must_use]
-    pub fn may_await(&self) -> bool {
-        let is_left = |id| self.derived.is_left(id);
+    pub fn may_need_rederive(&self) -> bool {
+        let is_given_up = |id| self.derived.is_given_up(id);
         !self.derived.is_current()
-            || self.catalog.has_older(is_left)
-            || self.catalog.has_missing(self.store(), is_left)
+            || self.catalog.has_older(is_given_up)
+            || self.catalog.has_missing(self.store(), is_given_up)
     }
 
     /// Finds what is to be derived anew.
     ///
     /// # Errors
     /// What journal and vault say.
-    pub fn awaiting(&self) -> Result<Awaiting, Error> {
-        awaiting(self.store(), &self.vault)
+    pub fn rederive_plan(&self) -> Result<RederivePlan, SourceError> {
+        plan_rederive(self.store(), &self.vault)
     }
 
     /// Finds what is to be derived anew of runs that somebody has named, damaged ones too.
     ///
     /// # Errors
-    /// As [`awaiting_runs`].
-    pub fn awaiting_runs(&self, runs: &[RunId]) -> Result<Awaiting, Error> {
-        awaiting_runs(self.store(), &self.vault, runs)
+    /// As [`plan_rederive_runs`].
+    pub fn rederive_plan_of(&self, runs: &[RunId]) -> Result<RederivePlan, SourceError> {
+        plan_rederive_runs(self.store(), &self.vault, runs)
     }
 
     /// Derives sources anew, one after the other. One that cannot be takes nothing from the others.
-    pub fn rederive(&mut self, awaiting: &Awaiting, progress: &mut dyn RederiveProgress) -> Rederived {
+    pub fn rederive(&mut self, plan: &RederivePlan, progress: &mut dyn RederiveProgress) -> RederiveReport {
         let mut all =
-            Rederived { runs_without_evidence: awaiting.runs_without_evidence, ..Rederived::default() };
-        progress.begin(awaiting);
-        for (index, source) in awaiting.sources.iter().enumerate() {
+            RederiveReport { runs_without_evidence: plan.runs_without_evidence, ..RederiveReport::default() };
+        progress.begin(plan);
+        for (index, source) in plan.sources.iter().enumerate() {
             if progress.is_enough() || self.store().is_paused((self.options.clock)()) {
-                all.sources_left = (awaiting.sources.len() - index) as u64;
+                all.sources_left = (plan.sources.len() - index) as u64;
                 break;
             }
             progress.next(source);
             match self.rederive_one(source) {
                 Ok(one) => {
-                    self.derived.set_left(source.id, one.runs_kept > 0);
+                    self.derived.set_given_up(source.id, one.runs_kept > 0);
                     all.add(one);
                 }
                 Err(error) if error.is_damage() => {
-                    self.derived.set_left(source.id, true);
+                    self.derived.set_given_up(source.id, true);
                     all.runs_kept += source.runs.len().max(1) as u64;
                     progress.failed(source, &error);
                 }
@@ -132,27 +132,27 @@ impl Archive {
     }
 
     /// Derives the runs of one source anew, before it is gone on with.
-    pub(super) fn rederive_known(&mut self, manifest: &Manifest) -> Result<(), Error> {
+    pub(super) fn rederive_known(&mut self, manifest: &Manifest) -> Result<(), SourceError> {
         let runs = runs_named(manifest);
         let (id, path) = (manifest.id, manifest.info.path.0.clone());
         let flawed = missing_runs(self.store(), &self.vault, manifest)?;
         let older = runs.clone();
-        let awaiting = AwaitingSource { id, path, bytes: 0, runs, is_left: false, older, flawed };
-        let done = self.rederive_one(&awaiting)?;
+        let plan = SourceToRederive { id, path, bytes: 0, runs, is_given_up: false, older, flawed };
+        let done = self.rederive_one(&plan)?;
         self.derived_first.add(done);
         Ok(())
     }
 
     /// Returns what was derived anew since this was last asked, because its source was gone on with.
-    pub fn take_derived_first(&mut self) -> Rederived {
+    pub fn take_derived_first(&mut self) -> RederiveReport {
         std::mem::take(&mut self.derived_first)
     }
 
-    fn rederive_one(&mut self, awaiting: &AwaitingSource) -> Result<Rederived, Error> {
-        let AwaitingSource { id, path, .. } = awaiting;
-        let Some(_recording) = self.enter(path)? else { return Ok(Rederived::default()) };
-        let Some(manifest) = self.vault.manifest(*id).map_err(Error::vault(path))? else {
-            return Ok(Rederived::default());
+    fn rederive_one(&mut self, plan: &SourceToRederive) -> Result<RederiveReport, SourceError> {
+        let SourceToRederive { id, path, .. } = plan;
+        let Some(_recording) = self.enter(path)? else { return Ok(RederiveReport::default()) };
+        let Some(manifest) = self.vault.manifest(*id).map_err(SourceError::vault(path))? else {
+            return Ok(RederiveReport::default());
         };
         let mut source = OpenSource::open(SourceParts {
             vault: Arc::clone(&self.vault),
@@ -165,21 +165,21 @@ impl Archive {
             pace: Pace::Once,
             entries: None,
             older: OlderRuns::Rewrite,
-            flawed: awaiting.flawed.clone(),
+            flawed: plan.flawed.clone(),
         })?;
-        let Some((runs, events_carried)) = source.derive()? else { return Ok(Rederived::default()) };
+        let Some((runs, events_carried)) = source.derive()? else { return Ok(RederiveReport::default()) };
         let given = source.runs();
-        let mut done = Rederived {
+        let mut done = RederiveReport {
             sources: 1,
             runs,
             runs_new: source.runs_begun(),
             runs_mended: source.runs_mended(),
             events: source.events().0,
             events_carried,
-            ..Rederived::default()
+            ..RederiveReport::default()
         };
         let gone: Vec<RunId> =
-            awaiting.older.iter().filter(|run| !given.contains(&run.to_string())).copied().collect();
+            plan.older.iter().filter(|run| !given.contains(&run.to_string())).copied().collect();
         for run in gone {
             let is_withdrawn = self.withdraw(*id, run, path)?;
             *(if is_withdrawn { &mut done.runs_withdrawn } else { &mut done.runs_kept }) += 1;
@@ -191,8 +191,8 @@ impl Archive {
     }
 
     /// Takes a run away that the newer adapter does not give, unless somebody else has recorded into it.
-    fn withdraw(&self, source: SourceId, run: RunId, path: &Path) -> Result<bool, Error> {
-        let failed = |source| Error::Journal { path: path.to_owned(), source };
+    fn withdraw(&self, source: SourceId, run: RunId, path: &Path) -> Result<bool, SourceError> {
+        let failed = |source| SourceError::Journal { path: path.to_owned(), source };
         let is_whole = match has_others(self.store(), run, source) {
             Err(JournalError::NoSuchRun { .. }) => return Ok(true),
             Err(JournalError::Damaged { .. }) => false,
@@ -207,7 +207,7 @@ impl Archive {
     }
 }
 
-impl Rederived {
+impl RederiveReport {
     /// Adds what else was done.
     pub fn add(&mut self, more: Self) {
         let Self { sources, runs, runs_new, runs_withdrawn, runs_kept, runs_without_evidence, .. } = more;

@@ -8,17 +8,17 @@ use steno_journal::{Error as JournalError, Flaw, Store};
 use steno_model::{Draft, ExchangeEvent, RunId};
 use steno_vault::{Manifest, NameHash, Role, SourceId, Vault};
 
-use super::Error;
+use super::SourceError;
 use super::catalog::{is_older, plain_name, runs_expected};
-use super::cursors::CursorOf;
-use super::derivation_state::Derived;
+use super::cursors::CursorBuilder;
+use super::derivation_state::DerivationState;
 use super::feed::Feed;
 use super::run_head::RunHead;
 use super::source::runs_named;
 
 /// A source that is to be derived anew.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct AwaitingSource {
+pub struct SourceToRederive {
     /// The source.
     pub id: SourceId,
     /// Where its file was last.
@@ -28,7 +28,7 @@ pub struct AwaitingSource {
     /// The runs that await it: those of an older adapter, and those that are not there.
     pub runs: Vec<RunId>,
     /// Whether this program has tried before, and found the evidence or a transcript damaged.
-    pub is_left: bool,
+    pub is_given_up: bool,
     /// The runs of the source that are there and that an older adapter has derived.
     pub(super) older: Vec<RunId>,
     /// The runs whose transcripts are missing, or damaged and asked for by name.
@@ -37,24 +37,24 @@ pub struct AwaitingSource {
 
 /// What is to be derived anew in a store.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Awaiting {
+pub struct RederivePlan {
     /// The sources, in the order of their paths.
-    pub sources: Vec<AwaitingSource>,
+    pub sources: Vec<SourceToRederive>,
     /// How many runs of an older adapter stay as they are, because the vault does not have what they were derived from.
     pub runs_without_evidence: u64,
 }
 
-impl Awaiting {
+impl RederivePlan {
     /// Returns how many runs await it. A source without a run counts as one.
     #[must_use]
     pub fn runs(&self) -> u64 {
-        let waiting = self.sources.iter().filter(|source| !source.is_left);
+        let waiting = self.sources.iter().filter(|source| !source.is_given_up);
         waiting.map(|source| source.runs.len().max(1) as u64).sum()
     }
 
     /// Leaves out the sources that this program has tried in vain.
-    pub fn skip_left(&mut self) {
-        self.sources.retain(|source| !source.is_left);
+    pub fn skip_given_up(&mut self) {
+        self.sources.retain(|source| !source.is_given_up);
     }
 
     /// Keeps the sources of some runs.
@@ -66,7 +66,7 @@ impl Awaiting {
     /// Adds a run whose transcript is damaged, and its source.
     fn add_damaged(&mut self, run: RunId, manifest: &Manifest) {
         let index = self.sources.iter().position(|source| source.id == manifest.id).unwrap_or_else(|| {
-            self.sources.push(AwaitingSource::of(manifest));
+            self.sources.push(SourceToRederive::of(manifest));
             self.sources.len() - 1
         });
         let source = &mut self.sources[index];
@@ -75,7 +75,7 @@ impl Awaiting {
     }
 }
 
-impl AwaitingSource {
+impl SourceToRederive {
     /// Takes a source, with no runs yet.
     fn of(manifest: &Manifest) -> Self {
         Self {
@@ -83,7 +83,7 @@ impl AwaitingSource {
             path: manifest.info.path.0.clone(),
             bytes: manifest.generations.iter().map(|generation| generation.len).sum(),
             runs: Vec::new(),
-            is_left: false,
+            is_given_up: false,
             older: Vec::new(),
             flawed: Vec::new(),
         }
@@ -94,14 +94,14 @@ impl AwaitingSource {
 /// one in its place would hide the damage from whoever did not ask.
 ///
 /// # Errors
-/// [`Error::NoEvidence`] for a run that is damaged, and whose source the vault does not have; what journal and vault say.
-pub fn awaiting_runs(store: &Store, vault: &Vault, runs: &[RunId]) -> Result<Awaiting, Error> {
-    let mut found = awaiting(store, vault)?;
+/// [`SourceError::NoEvidence`] for a run that is damaged, and whose source the vault does not have; what journal and vault say.
+pub fn plan_rederive_runs(store: &Store, vault: &Vault, runs: &[RunId]) -> Result<RederivePlan, SourceError> {
+    let mut found = plan_rederive(store, vault)?;
     found.retain_runs(runs);
     for run in runs {
-        if let Some(Flaw::Damaged(why)) = store.flaw(*run).map_err(Error::Runs)? {
+        if let Some(Flaw::Damaged(why)) = store.flaw(*run).map_err(SourceError::Runs)? {
             let manifest = source_of_damaged(store, vault, *run)?;
-            let manifest = manifest.ok_or(Error::NoEvidence { run: *run, why })?;
+            let manifest = manifest.ok_or(SourceError::NoEvidence { run: *run, why })?;
             found.add_damaged(*run, &manifest);
         }
     }
@@ -112,19 +112,19 @@ pub fn awaiting_runs(store: &Store, vault: &Vault, runs: &[RunId]) -> Result<Awa
 ///
 /// # Errors
 /// What journal and vault say.
-pub fn has_evidence(store: &Store, vault: &Vault, run: RunId) -> Result<bool, Error> {
+pub fn has_evidence(store: &Store, vault: &Vault, run: RunId) -> Result<bool, SourceError> {
     Ok(source_of_damaged(store, vault, run)?.is_some())
 }
 
 /// Finds the source of a damaged run: the one that its manifest names the run of, or else that its events name.
-fn source_of_damaged(store: &Store, vault: &Vault, run: RunId) -> Result<Option<Manifest>, Error> {
+fn source_of_damaged(store: &Store, vault: &Vault, run: RunId) -> Result<Option<Manifest>, SourceError> {
     let manifests = read_manifests(vault)?;
     if let Some(manifest) = manifests.iter().find(|manifest| runs_named(manifest).contains(&run)) {
         return Ok(Some(manifest.clone()));
     }
     let mut source = None;
     let mut take = |event: ExchangeEvent| source = source.or(RunHead::of(&event).source);
-    store.salvage(run, &mut take).map_err(Error::Runs)?;
+    store.salvage(run, &mut take).map_err(SourceError::Runs)?;
     Ok(manifests.into_iter().find(|manifest| Some(manifest.id) == source))
 }
 
@@ -133,12 +133,12 @@ fn source_of_damaged(store: &Store, vault: &Vault, run: RunId) -> Result<Option<
 ///
 /// # Errors
 /// What the vault says.
-pub fn runs_with_evidence(vault: &Vault) -> Result<BTreeSet<RunId>, Error> {
+pub fn runs_with_evidence(vault: &Vault) -> Result<BTreeSet<RunId>, SourceError> {
     let mut runs = BTreeSet::new();
     for manifest in read_manifests(vault)?.iter().filter(|manifest| !manifest.info.is_filtered) {
         for run in runs_named(manifest) {
             let name = NameHash::of_session(&run.to_string());
-            if !vault.leaves_out(name).map_err(Error::Catalog)? {
+            if !vault.leaves_out(name).map_err(SourceError::Catalog)? {
                 runs.insert(run);
             }
         }
@@ -150,27 +150,27 @@ pub fn runs_with_evidence(vault: &Vault) -> Result<BTreeSet<RunId>, Error> {
 ///
 /// # Errors
 /// What journal and vault say.
-pub fn awaiting(store: &Store, vault: &Vault) -> Result<Awaiting, Error> {
+pub fn plan_rederive(store: &Store, vault: &Vault) -> Result<RederivePlan, SourceError> {
     let mut heads: BTreeMap<SourceId, Vec<(RunId, AdapterAge)>> = BTreeMap::new();
-    for run in store.runs().map_err(Error::Runs)? {
+    for run in store.runs().map_err(SourceError::Runs)? {
         let head = match RunHead::read(store, run) {
             // Somebody has it forgotten just now.
             Err(JournalError::NoSuchRun { .. }) => None,
-            head => head.map_err(Error::Runs)?,
+            head => head.map_err(SourceError::Runs)?,
         };
         if let Some(RunHead { source: Some(source), .. }) = head {
             heads.entry(source).or_default().push((run, head.map_or(AdapterAge::Unknown, |head| head.age())));
         }
     }
-    let derived = Derived::read(&**store.disk());
+    let derived = DerivationState::read(&**store.disk());
     let manifests = read_manifests(vault)?;
-    let mut found = Awaiting::default();
+    let mut found = RederivePlan::default();
     for manifest in manifests.iter().filter(|manifest| manifest.info.role == Role::Transcript) {
         let runs = heads.remove(&manifest.id).unwrap_or_default();
         let source = judge(store, vault, &manifests, (manifest, &runs))?;
-        found
-            .sources
-            .extend(source.map(|source| AwaitingSource { is_left: derived.is_left(source.id), ..source }));
+        found.sources.extend(
+            source.map(|source| SourceToRederive { is_given_up: derived.is_given_up(source.id), ..source }),
+        );
     }
     found.sources.sort_by(|one, other| one.path.cmp(&other.path));
     let left = heads.into_values().flatten().filter(|(_, age)| *age == AdapterAge::Older);
@@ -179,10 +179,10 @@ pub fn awaiting(store: &Store, vault: &Vault) -> Result<Awaiting, Error> {
 }
 
 /// Reads the manifests of all sources that were not forgotten. One that cannot be read takes nothing from the others.
-fn read_manifests(vault: &Vault) -> Result<Vec<Manifest>, Error> {
+fn read_manifests(vault: &Vault) -> Result<Vec<Manifest>, SourceError> {
     let mut manifests = Vec::new();
-    for id in vault.sources().map_err(Error::Catalog)? {
-        if !vault.is_forgotten(id).map_err(Error::Catalog)? {
+    for id in vault.sources().map_err(SourceError::Catalog)? {
+        if !vault.is_forgotten(id).map_err(SourceError::Catalog)? {
             manifests.extend(vault.manifest(id).ok().flatten());
         }
     }
@@ -195,7 +195,7 @@ fn judge(
     vault: &Vault,
     all: &[Manifest],
     (manifest, runs): (&Manifest, &[(RunId, AdapterAge)]),
-) -> Result<Option<AwaitingSource>, Error> {
+) -> Result<Option<SourceToRederive>, SourceError> {
     let older: Vec<RunId> =
         runs.iter().filter(|(_, age)| *age == AdapterAge::Older).map(|(run, _)| *run).collect();
     let missing = missing_runs(store, vault, manifest)?;
@@ -204,21 +204,27 @@ fn judge(
         || !older.is_empty()
         || !missing.is_empty()
         || is_unread && has_adapter(vault, manifest)? && !is_copy(vault, all, manifest)?;
-    Ok(is_due.then(|| AwaitingSource {
+    Ok(is_due.then(|| SourceToRederive {
         runs: older.iter().chain(&missing).copied().collect(),
         older,
         flawed: missing,
-        ..AwaitingSource::of(manifest)
+        ..SourceToRederive::of(manifest)
     }))
 }
 
 /// Returns the runs that a source was made into and that are not there. What was taken out of a source on purpose, or was
 /// forgotten, is not missed.
-pub(super) fn missing_runs(store: &Store, vault: &Vault, manifest: &Manifest) -> Result<Vec<RunId>, Error> {
+pub(super) fn missing_runs(
+    store: &Store,
+    vault: &Vault,
+    manifest: &Manifest,
+) -> Result<Vec<RunId>, SourceError> {
     let mut missing = Vec::new();
     for run in runs_expected(manifest) {
         let name = NameHash::of_session(&run.to_string());
-        if !store.has(run).map_err(Error::Runs)? && !vault.leaves_out(name).map_err(Error::Catalog)? {
+        if !store.has(run).map_err(SourceError::Runs)?
+            && !vault.leaves_out(name).map_err(SourceError::Catalog)?
+        {
             missing.push(run);
         }
     }
@@ -233,7 +239,7 @@ impl Sink for Nowhere {
 }
 
 /// Tells whether an adapter reads a source, by the beginning of its generations.
-fn has_adapter(vault: &Vault, manifest: &Manifest) -> Result<bool, Error> {
+fn has_adapter(vault: &Vault, manifest: &Manifest) -> Result<bool, SourceError> {
     let name = manifest.info.path.0.file_name().map(|name| name.to_string_lossy().into_owned());
     let mut feed = Feed::new(Source { id: manifest.id.to_string().as_str().into(), file_name: name }, true);
     for generation in 0..u32::try_from(manifest.generations.len()).unwrap_or(u32::MAX) {
@@ -242,7 +248,7 @@ fn has_adapter(vault: &Vault, manifest: &Manifest) -> Result<bool, Error> {
             feed.is_waiting()
         });
         match read {
-            Err(error) if !error.is_damage() => return Err(Error::Catalog(error)),
+            Err(error) if !error.is_damage() => return Err(SourceError::Catalog(error)),
             Ok(()) | Err(_) => feed.pause(None, &mut Nowhere),
         }
         if feed.adapter().is_some() {
@@ -254,7 +260,7 @@ fn has_adapter(vault: &Vault, manifest: &Manifest) -> Result<bool, Error> {
 
 /// Tells whether a source is a copy of another that has runs: as evidence it is kept too, but everything in it happened
 /// once.
-fn is_copy(vault: &Vault, all: &[Manifest], manifest: &Manifest) -> Result<bool, Error> {
+fn is_copy(vault: &Vault, all: &[Manifest], manifest: &Manifest) -> Result<bool, SourceError> {
     let name = |manifest: &Manifest| plain_name(&manifest.info.path.0).file_name().map(ToOwned::to_owned);
     let is_namesake = |other: &&Manifest| {
         other.id != manifest.id && other.adapted.is_some() && name(other) == name(manifest)
@@ -272,15 +278,18 @@ fn is_copy(vault: &Vault, all: &[Manifest], manifest: &Manifest) -> Result<bool,
 }
 
 /// Returns the length and hash of the last generation; `None` when it cannot be read.
-fn last_content(vault: &Vault, manifest: &Manifest) -> Result<Option<steno_capture::tail::Mark>, Error> {
-    let mut content = CursorOf::new(0);
+fn last_content(
+    vault: &Vault,
+    manifest: &Manifest,
+) -> Result<Option<steno_capture::tail::Mark>, SourceError> {
+    let mut content = CursorBuilder::new(0);
     let Some(last) = manifest.generation_last() else { return Ok(None) };
     let read = vault.read(manifest, last, 0, |_, bytes| {
         content.take(bytes);
         true
     });
     match read {
-        Err(error) if !error.is_damage() => Err(Error::Catalog(error)),
+        Err(error) if !error.is_damage() => Err(SourceError::Catalog(error)),
         Ok(()) => Ok(Some(content.finish().whole)),
         Err(_) => Ok(None),
     }

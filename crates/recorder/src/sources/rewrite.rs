@@ -10,7 +10,7 @@ use steno_vault::SourceId;
 use super::run_head::RunHead;
 
 /// A run of a source while it is derived anew.
-pub(crate) struct AnewRun {
+pub(crate) struct RunRewrite {
     /// The run.
     pub(crate) id: RunId,
     rewrite: Rewrite,
@@ -25,28 +25,28 @@ pub(crate) struct AnewRun {
 
 /// Why a run cannot be derived anew.
 #[derive(Debug)]
-pub(crate) enum AnewError {
+pub(crate) enum RewriteError {
     /// What the journal says.
     Journal(JournalError),
     /// An event of somebody else cannot be recorded again.
     CannotCarry { seq: u64, why: steno_model::Error },
 }
 
-impl From<JournalError> for AnewError {
+impl From<JournalError> for RewriteError {
     fn from(error: JournalError) -> Self {
         Self::Journal(error)
     }
 }
 
 /// The events of a run that are not the source's, found one after the other.
-struct Others {
+struct ForeignEvents {
     source: SourceId,
     last: Option<Position>,
     events: VecDeque<(Option<Position>, Draft)>,
-    failed: Option<AnewError>,
+    failed: Option<RewriteError>,
 }
 
-impl Others {
+impl ForeignEvents {
     fn of(source: SourceId) -> Self {
         Self { source, last: None, events: VecDeque::new(), failed: None }
     }
@@ -60,30 +60,30 @@ impl Others {
         let seq = event.seq.get();
         match Draft::of_event(event) {
             Ok(draft) => self.events.push_back((self.last, draft)),
-            Err(why) => self.failed = Some(AnewError::CannotCarry { seq, why }),
+            Err(why) => self.failed = Some(RewriteError::CannotCarry { seq, why }),
         }
         self.failed.is_none()
     }
 
-    fn finish(self) -> Result<VecDeque<(Option<Position>, Draft)>, AnewError> {
+    fn finish(self) -> Result<VecDeque<(Option<Position>, Draft)>, RewriteError> {
         self.failed.map_or(Ok(self.events), Err)
     }
 }
 
-impl AnewRun {
+impl RunRewrite {
     /// Begins the new transcript of a run; `None` when opening it has put one in place that was complete already.
     pub(crate) fn begin(
         journal: &Journal,
         run: RunId,
         source: SourceId,
         from: String,
-    ) -> Result<Option<Self>, AnewError> {
+    ) -> Result<Option<Self>, RewriteError> {
         let rewrite = journal.rewrite(run)?;
         let head = RunHead::read(journal.store(), run)?;
         if head.is_some_and(|head| head.age() == AdapterAge::Current) {
             return Ok(None);
         }
-        let mut others = Others::of(source);
+        let mut others = ForeignEvents::of(source);
         each_event(journal.store(), run, |event| others.take(event))?;
         Ok(Some(Self { id: run, rewrite, from, flaw: None, others: others.finish()?, carried: 0 }))
     }
@@ -95,9 +95,9 @@ impl AnewRun {
         run: RunId,
         source: SourceId,
         from: String,
-    ) -> Result<Option<Self>, AnewError> {
+    ) -> Result<Option<Self>, RewriteError> {
         let Some((rewrite, flaw)) = journal.rewrite_flawed(run)? else { return Ok(None) };
-        let mut others = Others::of(source);
+        let mut others = ForeignEvents::of(source);
         journal.store().salvage(run, &mut |event| {
             others.take(event);
         })?;

@@ -13,7 +13,7 @@ use steno_model::{Draft, EventType, Evidence, Position, RunId};
 use steno_vault::SourceId;
 use uuid::Uuid;
 
-use super::rewrite::{AnewError, AnewRun, position_in};
+use super::rewrite::{RewriteError, RunRewrite, position_in};
 use super::run_head::RunHead;
 use crate::entries::EntrySink;
 
@@ -48,7 +48,7 @@ pub(crate) struct KnownRuns {
 }
 
 /// The runs that one source writes.
-pub(crate) struct Runs {
+pub(crate) struct SourceRuns {
     journal: Journal,
     source: SourceId,
     level: Level,
@@ -57,7 +57,7 @@ pub(crate) struct Runs {
     known: KnownRuns,
     /// Whether one of them has to be derived anew: by an older adapter, or with its transcript missing.
     pub(crate) is_older: bool,
-    open: HashMap<RunId, Run>,
+    open: HashMap<RunId, RunWriter>,
     /// How many drafts came.
     drafts: u64,
     /// In the order in which they came.
@@ -80,7 +80,7 @@ pub(crate) struct Runs {
 }
 
 /// A run of the source.
-enum Run {
+enum RunWriter {
     /// It is written.
     Open {
         recorder: Recorder,
@@ -92,12 +92,12 @@ enum Run {
         used: u64,
     },
     /// It is derived anew.
-    Anew { run: Box<AnewRun>, session: Option<RunId>, used: u64 },
+    Rewrite { run: Box<RunRewrite>, session: Option<RunId>, used: u64 },
     /// Its transcript must not be written to.
     Refused,
 }
 
-impl Runs {
+impl SourceRuns {
     pub(crate) fn new(
         journal: Journal,
         source: SourceId,
@@ -138,16 +138,16 @@ impl Runs {
 
     /// Returns how many files are open.
     pub(crate) fn open_files(&self) -> usize {
-        let files = |run: &Run| match run {
-            Run::Anew { run, .. } if !run.is_open() => 1,
-            Run::Open { .. } | Run::Anew { .. } | Run::Refused => FILES_PER_RUN,
+        let files = |run: &RunWriter| match run {
+            RunWriter::Rewrite { run, .. } if !run.is_open() => 1,
+            RunWriter::Open { .. } | RunWriter::Rewrite { .. } | RunWriter::Refused => FILES_PER_RUN,
         };
         self.open.values().map(files).sum()
     }
 
     /// Returns how many runs must not be written to.
     pub(crate) fn count_refused(&self) -> u64 {
-        self.open.values().filter(|run| matches!(run, Run::Refused)).count() as u64
+        self.open.values().filter(|run| matches!(run, RunWriter::Refused)).count() as u64
     }
 
     /// Returns the runs, the source's own first.
@@ -160,9 +160,9 @@ impl Runs {
         let mut outcome = Ok(());
         for (_, run) in self.open.drain() {
             match run {
-                Run::Open { recorder, .. } => outcome = outcome.and(recorder.close()),
+                RunWriter::Open { recorder, .. } => outcome = outcome.and(recorder.close()),
                 // One that was not put in place is given up.
-                Run::Anew { .. } | Run::Refused => {}
+                RunWriter::Rewrite { .. } | RunWriter::Refused => {}
             }
         }
         outcome
@@ -179,7 +179,7 @@ impl Runs {
             self.open.insert(name, run);
         }
         let written = match self.open.get_mut(&name) {
-            Some(Run::Open { recorder, known, session, used }) => {
+            Some(RunWriter::Open { recorder, known, session, used }) => {
                 *used = self.drafts;
                 if let Some(last) = *known {
                     if position_of(draft.field("evidence")).is_some_and(|position| position <= last) {
@@ -193,7 +193,7 @@ impl Runs {
                 }
                 written.map(|_| ())
             }
-            Some(Run::Anew { run, session, used }) => {
+            Some(RunWriter::Rewrite { run, session, used }) => {
                 *used = self.drafts;
                 let written = run.append(named_after(draft, *session));
                 if matches!(written, Err(JournalError::TooLong { .. })) {
@@ -201,7 +201,7 @@ impl Runs {
                 }
                 written
             }
-            Some(Run::Refused) | None => {
+            Some(RunWriter::Refused) | None => {
                 self.refused += 1;
                 return Ok(());
             }
@@ -216,22 +216,22 @@ impl Runs {
 
     /// Closes the run that has been quiet for longest, when many are open.
     fn make_room(&mut self) -> Result<(), JournalError> {
-        let used = |run: &Run| match run {
-            Run::Open { used, .. } => Some(*used),
-            Run::Anew { run, used, .. } => run.is_open().then_some(*used),
-            Run::Refused => None,
+        let used = |run: &RunWriter| match run {
+            RunWriter::Open { used, .. } => Some(*used),
+            RunWriter::Rewrite { run, used, .. } => run.is_open().then_some(*used),
+            RunWriter::Refused => None,
         };
         let open = || self.open.iter().filter_map(|(name, run)| Some((used(run)?, *name)));
         let oldest = if open().count() < OPEN_MAX { None } else { open().min() };
         let Some((_, name)) = oldest else { return Ok(()) };
         match self.open.get_mut(&name) {
-            Some(Run::Open { recorder, .. }) => {
+            Some(RunWriter::Open { recorder, .. }) => {
                 let closed = recorder.close();
                 self.open.remove(&name);
                 closed
             }
-            Some(Run::Anew { run, .. }) => run.suspend(),
-            Some(Run::Refused) | None => Ok(()),
+            Some(RunWriter::Rewrite { run, .. }) => run.suspend(),
+            Some(RunWriter::Refused) | None => Ok(()),
         }
     }
 
@@ -239,11 +239,12 @@ impl Runs {
     /// many events of others all of them carry.
     pub(crate) fn put_in_place(&mut self, adapter: &str) -> Result<(u64, u64), JournalError> {
         let (mut runs, mut carried) = (0, 0);
-        let anew = |(name, run): (&RunId, &Run)| matches!(run, Run::Anew { .. }).then_some(*name);
+        let anew =
+            |(name, run): (&RunId, &RunWriter)| matches!(run, RunWriter::Rewrite { .. }).then_some(*name);
         let mut names: Vec<RunId> = self.open.iter().filter_map(anew).collect();
         names.sort_unstable();
         for name in names {
-            if let Some(Run::Anew { run, .. }) = self.open.remove(&name) {
+            if let Some(RunWriter::Rewrite { run, .. }) = self.open.remove(&name) {
                 let (id, flaw) = (run.id, run.flaw.clone());
                 carried += run.put_in_place(adapter)?;
                 match flaw {
@@ -260,7 +261,7 @@ impl Runs {
     }
 
     /// Opens a run, or another in its place when it is another source's.
-    fn open(&mut self, name: RunId) -> Result<Run, JournalError> {
+    fn open(&mut self, name: RunId) -> Result<RunWriter, JournalError> {
         let other = other_run(self.source, name);
         let (run, session, head) = match self.head_of(name)? {
             // Also where the other source's transcript is missing just now.
@@ -284,13 +285,13 @@ impl Runs {
             AdapterAge::Newer => {
                 tracing::error!(%run, "a newer `steno` has derived this transcript; it is not gone on with");
                 self.has_refused = true;
-                return Ok(Run::Refused);
+                return Ok(RunWriter::Refused);
             }
         }
         self.open_current(run, session)
     }
 
-    fn open_current(&mut self, run: RunId, session: Option<RunId>) -> Result<Run, JournalError> {
+    fn open_current(&mut self, run: RunId, session: Option<RunId>) -> Result<RunWriter, JournalError> {
         let recorder = match self.journal.record(run) {
             Ok(recorder) => recorder,
             // Seals vouch for events that are gone.
@@ -298,12 +299,12 @@ impl Runs {
                 self.name(run);
                 self.is_older = true;
                 self.has_refused = self.older != OlderRuns::Report;
-                return Ok(Run::Refused);
+                return Ok(RunWriter::Refused);
             }
             Err(error @ (JournalError::Damaged { .. } | JournalError::SealBroken { .. })) => {
                 match self.begin_anew(run, &error)? {
                     Some(recorder) => recorder,
-                    None => return Ok(Run::Refused),
+                    None => return Ok(RunWriter::Refused),
                 }
             }
             Err(error) => return Err(error),
@@ -315,7 +316,7 @@ impl Runs {
         if is_new && self.known.named.contains(&run) {
             tracing::warn!(%run, "the transcript was missing, and is made again from its evidence");
         }
-        Ok(Run::Open { recorder, known, session, used: self.drafts })
+        Ok(RunWriter::Open { recorder, known, session, used: self.drafts })
     }
 
     fn name(&mut self, run: RunId) {
@@ -330,24 +331,24 @@ impl Runs {
         run: RunId,
         session: Option<RunId>,
         head: Option<RunHead>,
-    ) -> Result<Run, JournalError> {
+    ) -> Result<RunWriter, JournalError> {
         self.name(run);
         match self.older {
             OlderRuns::Rewrite => {}
-            OlderRuns::Report => return Ok(Run::Refused),
+            OlderRuns::Report => return Ok(RunWriter::Refused),
             OlderRuns::Refuse => {
                 self.has_refused = true;
-                return Ok(Run::Refused);
+                return Ok(RunWriter::Refused);
             }
         }
         let from = head.and_then(|head| head.adapter).unwrap_or_default();
-        match self.anew(run, session, AnewRun::begin(&self.journal, run, self.source, from)) {
+        match self.anew(run, session, RunRewrite::begin(&self.journal, run, self.source, from)) {
             Ok(Some(opened)) => Ok(opened),
             Ok(None) => self.open_current(run, session),
             Err(error @ (JournalError::Damaged { .. } | JournalError::SealBroken { .. })) => {
                 tracing::error!(%run, %error, "a transcript is damaged, and is not derived anew");
                 self.has_refused = true;
-                Ok(Run::Refused)
+                Ok(RunWriter::Refused)
             }
             Err(error) => Err(error),
         }
@@ -359,10 +360,10 @@ impl Runs {
         run: RunId,
         session: Option<RunId>,
         head: Option<&RunHead>,
-    ) -> Result<Option<Run>, JournalError> {
+    ) -> Result<Option<RunWriter>, JournalError> {
         self.name(run);
         let from = head.and_then(|head| head.adapter.clone()).unwrap_or_default();
-        self.anew(run, session, AnewRun::begin_flawed(&self.journal, run, self.source, from))
+        self.anew(run, session, RunRewrite::begin_flawed(&self.journal, run, self.source, from))
     }
 
     /// Takes a run that was begun anew. Events of others that cannot be recorded again keep it as it is.
@@ -370,16 +371,18 @@ impl Runs {
         &mut self,
         run: RunId,
         session: Option<RunId>,
-        begun: Result<Option<AnewRun>, AnewError>,
-    ) -> Result<Option<Run>, JournalError> {
+        begun: Result<Option<RunRewrite>, RewriteError>,
+    ) -> Result<Option<RunWriter>, JournalError> {
         match begun {
-            Ok(anew) => Ok(anew.map(|anew| Run::Anew { run: Box::new(anew), session, used: self.drafts })),
-            Err(AnewError::CannotCarry { seq, why }) => {
+            Ok(anew) => {
+                Ok(anew.map(|anew| RunWriter::Rewrite { run: Box::new(anew), session, used: self.drafts }))
+            }
+            Err(RewriteError::CannotCarry { seq, why }) => {
                 tracing::error!(%run, seq, %why, "an event of somebody else cannot be recorded again; its run stays");
                 self.has_refused = true;
-                Ok(Some(Run::Refused))
+                Ok(Some(RunWriter::Refused))
             }
-            Err(AnewError::Journal(error)) => Err(error),
+            Err(RewriteError::Journal(error)) => Err(error),
         }
     }
 
@@ -425,7 +428,7 @@ impl Runs {
     }
 }
 
-impl Sink for Runs {
+impl Sink for SourceRuns {
     fn draft(&mut self, run: RunId, draft: Draft) {
         // After a failure the source is taken up again from what was written.
         if self.failed.is_none()

@@ -11,11 +11,11 @@ use serde_json::value::RawValue;
 use steno_vault::{Role, SourceInfo};
 
 use super::exclusions::{Exclusions, Verdict};
-use super::project_lookup::Membership;
+use super::project_lookup::ProjectLookup;
 
 /// A file of several sessions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mixed {
+pub enum SharedFileFormat {
     /// `history.jsonl` of Claude Code and Codex: a prompt a line.
     Prompts,
     /// `session_index.jsonl` of Codex: a session a line.
@@ -30,7 +30,7 @@ pub enum Mixed {
 
 /// What a piece of such a file says of itself.
 #[derive(Clone, Debug, Default)]
-pub struct Piece<'a> {
+pub struct SharedFilePiece<'a> {
     /// The piece as it stands there.
     pub raw: &'a str,
     /// The session that it is of.
@@ -45,7 +45,7 @@ pub struct Piece<'a> {
 
 /// What is left of such a file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Filtered {
+pub struct FilteredFile {
     /// What is kept.
     pub kept: Vec<u8>,
     /// How many pieces are left out.
@@ -58,12 +58,12 @@ pub struct Filtered {
 #[derive(Debug)]
 pub(crate) struct PieceRules {
     pub(crate) exclusions: Exclusions,
-    pub(crate) membership: Arc<Membership>,
+    pub(crate) membership: Arc<ProjectLookup>,
 }
 
 impl PieceRules {
     /// Tells whether a piece is archived. One whose project is not known is not.
-    pub(crate) fn keep(&self, info: &SourceInfo, piece: &Piece<'_>) -> bool {
+    pub(crate) fn keep(&self, info: &SourceInfo, piece: &SharedFilePiece<'_>) -> bool {
         let home = info.home.as_ref().map(|home| home.0.clone()).or_else(|| {
             // A copy of one file beside others of its home.
             info.path.0.parent().map(Path::to_owned)
@@ -76,7 +76,7 @@ impl PieceRules {
             }
             (None, _, _) => Verdict::Unknown,
         };
-        verdict == Verdict::Kept
+        verdict == Verdict::Included
     }
 }
 
@@ -98,7 +98,7 @@ struct Fields {
     ts: Option<f64>,
 }
 
-impl Mixed {
+impl SharedFileFormat {
     /// Tells whether a file is such a one, by its name.
     #[must_use]
     pub fn of(info: &SourceInfo) -> Option<Self> {
@@ -121,7 +121,11 @@ impl Mixed {
     /// Takes out the pieces that are not to be kept. With nothing to take out, all bytes stay as they are; `None` when
     /// the file cannot be read as what it is, and so is not known to hold nothing that has to go.
     #[must_use]
-    pub fn filter(self, bytes: &[u8], keep: &mut dyn FnMut(&Piece<'_>) -> bool) -> Option<Filtered> {
+    pub fn filter(
+        self,
+        bytes: &[u8],
+        keep: &mut dyn FnMut(&SharedFilePiece<'_>) -> bool,
+    ) -> Option<FilteredFile> {
         match self {
             Self::Prompts | Self::SessionLines => Some(self.filter_lines(bytes, keep)),
             Self::Log => filter_list(std::str::from_utf8(bytes).ok()?, None, keep),
@@ -139,8 +143,8 @@ impl Mixed {
         }
     }
 
-    fn filter_lines(self, bytes: &[u8], keep: &mut dyn FnMut(&Piece<'_>) -> bool) -> Filtered {
-        let mut filtered = Filtered::default();
+    fn filter_lines(self, bytes: &[u8], keep: &mut dyn FnMut(&SharedFilePiece<'_>) -> bool) -> FilteredFile {
+        let mut filtered = FilteredFile::default();
         for line in bytes.split_inclusive(|byte| *byte == b'\n') {
             let text = std::str::from_utf8(line).unwrap_or_default();
             let piece = piece_of(text, self == Self::SessionLines);
@@ -160,12 +164,12 @@ impl Mixed {
     }
 }
 
-fn piece_of(raw: &str, has_session_as_id: bool) -> Option<Piece<'_>> {
+fn piece_of(raw: &str, has_session_as_id: bool) -> Option<SharedFilePiece<'_>> {
     let fields: Fields = serde_json::from_str(raw).ok()?;
     let id = fields.id.and_then(|id| id.as_str().map(str::to_owned)).filter(|_| has_session_as_id);
     let message = fields.message.and_then(|message| message.as_str().map(str::to_owned));
     let time_ms = fields.timestamp.and_then(|time| time.as_f64());
-    Some(Piece {
+    Some(SharedFilePiece {
         raw,
         session: fields.session_camel.or(fields.session_id).or(id),
         dir: fields.project.or(fields.project_path),
@@ -178,8 +182,8 @@ fn piece_of(raw: &str, has_session_as_id: bool) -> Option<Piece<'_>> {
 fn filter_list(
     list: &str,
     document: Option<&str>,
-    keep: &mut dyn FnMut(&Piece<'_>) -> bool,
-) -> Option<Filtered> {
+    keep: &mut dyn FnMut(&SharedFilePiece<'_>) -> bool,
+) -> Option<FilteredFile> {
     let pieces: Vec<&RawValue> = serde_json::from_str(list).ok()?;
     let mut kept = Vec::new();
     for raw in &pieces {
@@ -194,10 +198,10 @@ fn filter_list(
     } else {
         whole.replacen(list, &format!("[{}]", kept.join(",")), 1)
     };
-    Some(Filtered { kept: text.into_bytes(), left_out, pieces: kept.len() as u64 })
+    Some(FilteredFile { kept: text.into_bytes(), left_out, pieces: kept.len() as u64 })
 }
 
-fn filter_projects(text: &str, keep: &mut dyn FnMut(&Piece<'_>) -> bool) -> Option<Filtered> {
+fn filter_projects(text: &str, keep: &mut dyn FnMut(&SharedFilePiece<'_>) -> bool) -> Option<FilteredFile> {
     #[derive(Deserialize)]
     struct Projects<'a> {
         #[serde(borrow)]
@@ -208,15 +212,15 @@ fn filter_projects(text: &str, keep: &mut dyn FnMut(&Piece<'_>) -> bool) -> Opti
     let before = projects.len();
     projects.retain(|dir, name| {
         let raw = format!("{dir} {name}");
-        keep(&Piece { raw: &raw, dir: Some(dir.clone()), ..Piece::default() })
+        keep(&SharedFilePiece { raw: &raw, dir: Some(dir.clone()), ..SharedFilePiece::default() })
     });
     let (left_out, pieces) = ((before - projects.len()) as u64, projects.len() as u64);
     if left_out == 0 {
-        return Some(Filtered { kept: text.as_bytes().to_vec(), left_out, pieces });
+        return Some(FilteredFile { kept: text.as_bytes().to_vec(), left_out, pieces });
     }
     // Nothing says what else may stand in it.
     let kept = serde_json::json!({ "projects": projects }).to_string();
-    Some(Filtered { kept: kept.into_bytes(), left_out, pieces })
+    Some(FilteredFile { kept: kept.into_bytes(), left_out, pieces })
 }
 
 #[cfg(test)]
@@ -224,8 +228,8 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(kind: Mixed, text: &str, want: Option<(&str, u64)>) {
-        let mut keep = |piece: &Piece<'_>| {
+    fn check(kind: SharedFileFormat, text: &str, want: Option<(&str, u64)>) {
+        let mut keep = |piece: &SharedFilePiece<'_>| {
             piece.session.as_deref() != Some("gone") && piece.dir.as_deref() != Some("/gone")
         };
         let filtered = kind.filter(text.as_bytes(), &mut keep).map(|found| (found.kept, found.left_out));
@@ -237,26 +241,38 @@ mod tests {
     fn lines_of_what_is_gone_are_left_out_and_others_stay_as_they_are() {
         let kept = "{\"display\":\"a\", \"project\":\"/here\",\"timestamp\":1}\n";
         let text = format!("{{\"display\":\"b\",\"project\":\"/gone\"}}\n{kept}{{\"sessionId\":\"gone\"}}\n");
-        check(Mixed::Prompts, &text, Some((kept, 2)));
-        check(Mixed::Prompts, "{\"session_id\":\"gone\",\"ts\":1,\"text\":\"x\"}\n\n", Some(("\n", 1)));
+        check(SharedFileFormat::Prompts, &text, Some((kept, 2)));
+        check(
+            SharedFileFormat::Prompts,
+            "{\"session_id\":\"gone\",\"ts\":1,\"text\":\"x\"}\n\n",
+            Some(("\n", 1)),
+        );
         // A line that is not whole may be anything.
-        check(Mixed::Prompts, "{\"session_id\":\"s\"}\n{\"sess", Some(("{\"session_id\":\"s\"}\n", 0)));
-        check(Mixed::Prompts, "no record\n", Some(("", 1)));
-        check(Mixed::SessionLines, "{\"id\":\"gone\"}\n{\"id\":\"s\"}\n", Some(("{\"id\":\"s\"}\n", 1)));
+        check(
+            SharedFileFormat::Prompts,
+            "{\"session_id\":\"s\"}\n{\"sess",
+            Some(("{\"session_id\":\"s\"}\n", 0)),
+        );
+        check(SharedFileFormat::Prompts, "no record\n", Some(("", 1)));
+        check(
+            SharedFileFormat::SessionLines,
+            "{\"id\":\"gone\"}\n{\"id\":\"s\"}\n",
+            Some(("{\"id\":\"s\"}\n", 1)),
+        );
     }
 
     #[test]
     fn lists_lose_what_is_gone() {
         let list = "{\"version\":1, \"entries\":[{\"sessionId\":\"gone\"}, {\"sessionId\":\"s\"}], \"x\":2}";
         check(
-            Mixed::SessionList,
+            SharedFileFormat::SessionList,
             list,
             Some(("{\"version\":1, \"entries\":[{\"sessionId\":\"s\"}], \"x\":2}", 1)),
         );
-        check(Mixed::Log, "[ {\"sessionId\":\"s\"} ]", Some(("[ {\"sessionId\":\"s\"} ]", 0)));
-        check(Mixed::Log, "[{\"sessionId\":\"gone\"}]", Some(("[]", 1)));
-        check(Mixed::Log, "[{\"sessionId\":", None);
+        check(SharedFileFormat::Log, "[ {\"sessionId\":\"s\"} ]", Some(("[ {\"sessionId\":\"s\"} ]", 0)));
+        check(SharedFileFormat::Log, "[{\"sessionId\":\"gone\"}]", Some(("[]", 1)));
+        check(SharedFileFormat::Log, "[{\"sessionId\":", None);
         let projects = "{\"projects\":{\"/gone\":\"g\",\"/here\":\"h\"}}";
-        check(Mixed::Projects, projects, Some(("{\"projects\":{\"/here\":\"h\"}}", 1)));
+        check(SharedFileFormat::Projects, projects, Some(("{\"projects\":{\"/here\":\"h\"}}", 1)));
     }
 }

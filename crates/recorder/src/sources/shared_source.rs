@@ -8,10 +8,10 @@ use std::sync::Arc;
 use steno_capture::tail::{Cursor, Look, Tail};
 use steno_vault::{Manifest, NameHash, Remainder, Sighting, SourceWriter, Vault};
 
-use super::catalog::Known;
+use super::catalog::KnownSource;
 use super::cursors;
-use super::shared_file::{Mixed, Piece};
-use super::{Archive, Error, ToArchive};
+use super::shared_file::{SharedFileFormat, SharedFilePiece};
+use super::{SourceError, SourceFile, SourceRecorder};
 
 /// How long such a file may be. Longer ones are told and left alone, as nobody could say what is in them.
 const FILE_BYTES_MAX: usize = 1024 * 1024 * 1024;
@@ -19,43 +19,47 @@ const READ_BYTES: usize = 1024 * 1024;
 
 /// What came of a look at such a file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct MixedLook {
+pub(super) struct SharedFileCounts {
     /// How many bytes were added.
     pub(super) added: u64,
     /// How many pieces are left out.
     pub(super) left_out: u64,
 }
 
-impl Archive {
+impl SourceRecorder {
     /// Returns what a file is if it is of several sessions, and something may have to be left out of it.
-    pub(super) fn mixed(&self, file: &ToArchive) -> Option<Mixed> {
-        let mixed = Mixed::of(&file.info)?;
+    pub(super) fn mixed(&self, file: &SourceFile) -> Option<SharedFileFormat> {
+        let mixed = SharedFileFormat::of(&file.info)?;
         let has_rules = file.rules.is_some() || self.vault.leaves_out_anything().unwrap_or(true);
         has_rules.then_some(mixed)
     }
 
     /// Records what is new in a file of several sessions.
-    pub(super) fn record_mixed(&mut self, file: &ToArchive, mixed: Mixed) -> Result<MixedLook, Error> {
+    pub(super) fn record_mixed(
+        &mut self,
+        file: &SourceFile,
+        mixed: SharedFileFormat,
+    ) -> Result<SharedFileCounts, SourceError> {
         let mut info = file.whole_info();
         self.check_left_out(file, &info)?;
-        let Some((bytes, cursor)) = read_whole(file)? else { return Ok(MixedLook::default()) };
+        let Some((bytes, cursor)) = read_whole(file)? else { return Ok(SharedFileCounts::default()) };
         let vault = Arc::clone(&self.vault);
-        let mut keep = |piece: &Piece<'_>| {
+        let mut keep = |piece: &SharedFilePiece<'_>| {
             file.rules.as_ref().is_none_or(|rules| rules.keep(&info, piece))
                 && !is_piece_left_out(&vault, piece)
         };
         // One that cannot be read as what it is may be half written. It is looked at again when it changes.
-        let Some(filtered) = mixed.filter(&bytes, &mut keep) else { return Ok(MixedLook::default()) };
+        let Some(filtered) = mixed.filter(&bytes, &mut keep) else { return Ok(SharedFileCounts::default()) };
         let (id, known) = self.source_of(file)?;
         let before = known.as_ref().map(|_| self.manifest(id)).transpose()?.flatten();
         if before.is_none() && filtered.pieces == 0 {
-            return Ok(MixedLook { added: 0, left_out: filtered.left_out });
+            return Ok(SharedFileCounts { added: 0, left_out: filtered.left_out });
         }
         let was_filtered = before.as_ref().is_some_and(|manifest| manifest.info.is_filtered);
         info.is_filtered = filtered.left_out > 0 || was_filtered;
         let content = before.map_or(Ok(Vec::new()), |manifest| last_content(&self.vault, &manifest));
-        let content = content.map_err(Error::vault(file.path()))?;
-        let failed = || Error::vault(file.path());
+        let content = content.map_err(SourceError::vault(file.path()))?;
+        let failed = || SourceError::vault(file.path());
         let seen = Sighting { time: Some(self.now()), modified: Some(file.modified.clone()) };
         let mut writer = self.vault.write(id, &info, seen.clone()).map_err(failed())?;
         let added = if let Some(rest) = filtered.kept.strip_prefix(content.as_slice()) {
@@ -65,7 +69,7 @@ impl Archive {
             &filtered.kept
         };
         self.add(writer, added, cursor).map_err(failed())?;
-        Ok(MixedLook { added: added.len() as u64, left_out: filtered.left_out })
+        Ok(SharedFileCounts { added: added.len() as u64, left_out: filtered.left_out })
     }
 
     /// Adds what is new, and lets go of the source.
@@ -80,13 +84,13 @@ impl Archive {
         }
         cursor.generation = writer.generation();
         writer.save_state(Some(cursors::write(&cursor)), None, &self.now(), Remainder::InChunks)?;
-        self.catalog.put(Known::of(writer.manifest()));
+        self.catalog.put(KnownSource::of(writer.manifest()));
         Ok(())
     }
 }
 
 /// Tells whether a piece is of a session that was forgotten, or was forgotten itself.
-fn is_piece_left_out(vault: &Vault, piece: &Piece<'_>) -> bool {
+fn is_piece_left_out(vault: &Vault, piece: &SharedFilePiece<'_>) -> bool {
     let session = piece.session.as_ref().map(|session| NameHash::of_session(session));
     let names = session.into_iter().chain([NameHash::of_piece(piece.raw.as_bytes())]);
     // What cannot be told is left out.
@@ -106,7 +110,7 @@ pub(super) fn last_content(vault: &Vault, manifest: &Manifest) -> Result<Vec<u8>
 }
 
 /// Reads all of a file, and how far that is; `None` when it is gone, or longer than is read.
-pub(super) fn read_whole(file: &ToArchive) -> Result<Option<(Vec<u8>, Cursor)>, Error> {
+pub(super) fn read_whole(file: &SourceFile) -> Result<Option<(Vec<u8>, Cursor)>, SourceError> {
     let mut tail = Tail::new(file.path());
     let (mut whole, mut piece) = (Vec::new(), Vec::new());
     loop {

@@ -10,35 +10,35 @@ use steno_journal::Pause;
 use steno_vault::{NameHash, Reason};
 
 use super::exclusions::Exclusions;
-use super::forgotten_sessions::names_of;
+use super::forgotten_sessions::session_hashes;
 use super::identity::head_of;
-use super::shared_file::{Mixed, Piece};
+use super::shared_file::{SharedFileFormat, SharedFilePiece};
 use super::shared_source::{last_content, read_whole};
-use super::{Archive, Error, Places, ToArchive, is_unchanged};
+use super::{SourceError, SourceFile, SourceLocations, SourceRecorder, is_unchanged};
 
 /// By how much the times of files may lag behind the clock: systems take them from the last tick.
 const CLOCK_LAG: SignedDuration = SignedDuration::from_millis(100);
 
 /// What was skipped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Skipped {
+pub struct SkipReport {
     /// Sessions, and files of none.
     pub sessions: u64,
     /// Pieces of files that sessions share.
     pub pieces: u64,
 }
 
-impl Archive {
+impl SourceRecorder {
     /// Leaves out what was written during a pause that is over by itself, and ends it.
     ///
     /// # Errors
     /// What the vault says; the pause goes on then.
-    pub fn end_pause(&mut self, places: &Places) -> Result<(), Error> {
+    pub fn end_pause(&mut self, places: &SourceLocations) -> Result<(), SourceError> {
         let store = self.journal.store();
         match store.pause_set() {
             Some(pause) if pause.skips && pause.is_over((self.options.clock)()) => {
                 self.skip(&pause, places)?;
-                self.journal.store().resume().map_err(Error::Pause)
+                self.journal.store().resume().map_err(SourceError::Pause)
             }
             Some(_) | None => Ok(()),
         }
@@ -48,35 +48,35 @@ impl Archive {
     ///
     /// # Errors
     /// What the vault says.
-    pub fn skip(&mut self, pause: &Pause, places: &Places) -> Result<Skipped, Error> {
+    pub fn skip(&mut self, pause: &Pause, places: &SourceLocations) -> Result<SkipReport, SourceError> {
         let (mut names, mut pieces) = (BTreeSet::new(), BTreeSet::new());
         // Also of what is excluded: somebody may think otherwise one day.
-        let places = Places { exclusions: Exclusions::default(), ..places.clone() };
+        let places = SourceLocations { exclusions: Exclusions::default(), ..places.clone() };
         let until = pause.until.filter(|_| pause.is_over((self.options.clock)()));
         for file in places.list().files.iter().filter(|file| is_written_in(file, pause.since, until)) {
             if self.catalog.at(file.path()).is_some_and(|known| is_unchanged(known, file)) {
                 continue;
             }
-            match Mixed::of(&file.info) {
+            match SharedFileFormat::of(&file.info) {
                 Some(mixed) => pieces.extend(self.new_pieces(file, mixed)?),
                 None => names.extend(names_of_file(file)),
             }
         }
-        let skipped = Skipped { sessions: names.len() as u64, pieces: pieces.len() as u64 };
+        let skipped = SkipReport { sessions: names.len() as u64, pieces: pieces.len() as u64 };
         let all: Vec<NameHash> = names.into_iter().chain(pieces).collect();
         if !all.is_empty() {
-            self.vault.leave_out(&all, Reason::Paused, &self.now()).map_err(Error::Catalog)?;
+            self.vault.leave_out(&all, Reason::Paused, &self.now()).map_err(SourceError::Catalog)?;
         }
         Ok(skipped)
     }
 
     /// Returns the pieces of a file that the archive has not.
-    fn new_pieces(&self, file: &ToArchive, mixed: Mixed) -> Result<Vec<NameHash>, Error> {
+    fn new_pieces(&self, file: &SourceFile, mixed: SharedFileFormat) -> Result<Vec<NameHash>, SourceError> {
         let mut known = HashSet::new();
         if let Some(source) = self.catalog.at(file.path())
             && let Some(manifest) = self.manifest(source.id)?
         {
-            let content = last_content(&self.vault, &manifest).map_err(Error::vault(file.path()))?;
+            let content = last_content(&self.vault, &manifest).map_err(SourceError::vault(file.path()))?;
             each_piece(mixed, &content, |name| known.extend([name]));
         }
         let mut new = Vec::new();
@@ -87,8 +87,8 @@ impl Archive {
     }
 }
 
-fn each_piece(mixed: Mixed, bytes: &[u8], mut each: impl FnMut(NameHash)) {
-    let mut keep = |piece: &Piece<'_>| {
+fn each_piece(mixed: SharedFileFormat, bytes: &[u8], mut each: impl FnMut(NameHash)) {
+    let mut keep = |piece: &SharedFilePiece<'_>| {
         each(NameHash::of_piece(piece.raw.as_bytes()));
         true
     };
@@ -97,7 +97,7 @@ fn each_piece(mixed: Mixed, bytes: &[u8], mut each: impl FnMut(NameHash)) {
 }
 
 /// Tells whether a file was changed since a time, by any account, and not first made after another.
-fn is_written_in(file: &ToArchive, since: Option<Timestamp>, until: Option<Timestamp>) -> bool {
+fn is_written_in(file: &SourceFile, since: Option<Timestamp>, until: Option<Timestamp>) -> bool {
     use std::os::unix::fs::MetadataExt as _;
     let Ok(about) = std::fs::metadata(file.path()) else { return true };
     let instant = |time: std::io::Result<std::time::SystemTime>| Timestamp::try_from(time.ok()?).ok();
@@ -111,8 +111,8 @@ fn is_written_in(file: &ToArchive, since: Option<Timestamp>, until: Option<Times
 }
 
 /// Returns what a file is left out by: its session, else its path.
-fn names_of_file(file: &ToArchive) -> Vec<NameHash> {
+fn names_of_file(file: &SourceFile) -> Vec<NameHash> {
     let info = file.whole_info();
-    let names = names_of(&info, &head_of(file.path()).unwrap_or_default());
+    let names = session_hashes(&info, &head_of(file.path()).unwrap_or_default());
     if names.is_empty() { vec![NameHash::of_path(file.path())] } else { names }
 }

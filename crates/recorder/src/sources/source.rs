@@ -11,11 +11,11 @@ use steno_vault::{
     AdapterProgress, Manifest, Remainder, Role, Sighting, SourceId, SourceInfo, SourceWriter, Vault,
 };
 
-use super::catalog::Known;
-use super::cursors::{self, CursorOf};
-use super::error::Error;
+use super::catalog::KnownSource;
+use super::cursors::{self, CursorBuilder};
+use super::error::SourceError;
 use super::feed::Feed;
-use super::runs::{self, KnownRuns, OlderRuns, Runs};
+use super::runs::{self, KnownRuns, OlderRuns, SourceRuns};
 use super::source_file::modified_at;
 use crate::entries::EntrySink;
 
@@ -61,7 +61,7 @@ pub(crate) enum Pace {
 
 /// What a turn with a source has brought.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Turn {
+pub(crate) enum ReadOutcome {
     /// There may be more at once.
     More,
     /// All there is has been recorded.
@@ -78,7 +78,7 @@ pub(crate) struct OpenSource {
     writer: SourceWriter,
     tail: Tail,
     feed: Feed,
-    runs: Runs,
+    runs: SourceRuns,
     older: OlderRuns,
     /// When the file had been written to as the generation was first seen: what records are taken for that have no time.
     captured: Option<Timestamp>,
@@ -93,7 +93,7 @@ pub(crate) struct OpenSource {
 
 impl OpenSource {
     /// Takes a source up where it was left.
-    pub(crate) fn open(parts: SourceParts) -> Result<Self, Error> {
+    pub(crate) fn open(parts: SourceParts) -> Result<Self, SourceError> {
         let SourceParts {
             vault,
             journal,
@@ -108,7 +108,7 @@ impl OpenSource {
             flawed,
         } = parts;
         let path = info.path.0.clone();
-        let failed = || Error::vault(&path);
+        let failed = || SourceError::vault(&path);
         let before = vault.manifest(id).map_err(failed())?;
         let known = KnownRuns { named: before.as_ref().map(runs_named).unwrap_or_default(), flawed };
         let cursor_before = before.and_then(|manifest| manifest.cursor);
@@ -126,7 +126,7 @@ impl OpenSource {
             path,
             writer,
             feed,
-            runs: Runs::new(journal, id, level, older, known),
+            runs: SourceRuns::new(journal, id, level, older, known),
             older,
             captured: None,
             unfed: Vec::new(),
@@ -157,12 +157,12 @@ impl OpenSource {
     }
 
     /// Feeds what the vault has; returns how far that goes, unless it is nothing.
-    fn feed_again(&mut self, vault: &Vault, seen: Sighting) -> Result<Option<Cursor>, Error> {
+    fn feed_again(&mut self, vault: &Vault, seen: Sighting) -> Result<Option<Cursor>, SourceError> {
         let manifest = self.writer.manifest().clone();
         let mut last = None;
         for (number, generation) in (0..).zip(&manifest.generations) {
             self.captured = inferred_time(&generation.since);
-            let mut cursor = CursorOf::new(number);
+            let mut cursor = CursorBuilder::new(number);
             let feed = |offset: u64, bytes: &[u8]| {
                 // Nobody could read these as records when they came: the next generation's were written already.
                 if generation.late_from.is_some_and(|late| offset >= late) {
@@ -174,7 +174,7 @@ impl OpenSource {
             };
             if let Err(error) = vault.read(&manifest, number, 0, feed) {
                 if !error.is_damage() || self.older == OlderRuns::Rewrite {
-                    return Err(Error::vault(&self.path)(error));
+                    return Err(SourceError::vault(&self.path)(error));
                 }
                 return self.go_on_after_damage(vault, &error, seen);
             }
@@ -188,10 +188,10 @@ impl OpenSource {
 
     /// Reads what is new before the source is let go, with a comparison of all that was read: growth hides a change in
     /// the middle of a file.
-    pub(crate) fn make_sure(&mut self, now: &str) -> Result<(), Error> {
+    pub(crate) fn make_sure(&mut self, now: &str) -> Result<(), SourceError> {
         self.tail.recheck();
         for _ in 0..LAST_LOOKS_MAX {
-            if self.turn(now)? != Turn::More {
+            if self.turn(now)? != ReadOutcome::More {
                 break;
             }
         }
@@ -215,14 +215,14 @@ impl OpenSource {
         vault: &Vault,
         error: &steno_vault::Error,
         seen: Sighting,
-    ) -> Result<Option<Cursor>, Error> {
+    ) -> Result<Option<Cursor>, SourceError> {
         tracing::warn!(
             "the evidence of `{}` is damaged: {error}; its bytes are kept anew, and no more events made of it",
             self.path.display()
         );
         self.feed.give_up();
         let last = self.writer.generation();
-        let mut cursor = CursorOf::new(last);
+        let mut cursor = CursorBuilder::new(last);
         let take = |_: u64, bytes: &[u8]| {
             cursor.take(bytes);
             true
@@ -230,8 +230,8 @@ impl OpenSource {
         if vault.read(self.writer.manifest(), last, 0, take).is_ok() {
             return Ok(Some(cursor.finish()));
         }
-        self.writer.begin_generation("damaged", seen).map_err(Error::vault(&self.path))?;
-        Ok(Some(CursorOf::new(last + 1).finish()))
+        self.writer.begin_generation("damaged", seen).map_err(SourceError::vault(&self.path))?;
+        Ok(Some(CursorBuilder::new(last + 1).finish()))
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -244,37 +244,37 @@ impl OpenSource {
     }
 
     /// Returns what others may know of the source by now.
-    pub(crate) fn known(&self) -> Known {
-        Known::of(self.writer.manifest())
+    pub(crate) fn known(&self) -> KnownSource {
+        KnownSource::of(self.writer.manifest())
     }
 
     /// Looks once, and records what is new.
-    pub(crate) fn turn(&mut self, now: &str) -> Result<Turn, Error> {
+    pub(crate) fn turn(&mut self, now: &str) -> Result<ReadOutcome, SourceError> {
         let _recording = match self.runs.store().enter(jiff::Timestamp::now()) {
             Ok(recording) => recording,
-            Err(JournalError::Paused) => return Ok(Turn::Paused),
-            Err(source) => return Err(Error::Journal { path: self.path.clone(), source }),
+            Err(JournalError::Paused) => return Ok(ReadOutcome::Paused),
+            Err(source) => return Err(SourceError::Journal { path: self.path.clone(), source }),
         };
         let mut buffer = std::mem::take(&mut self.buffer);
         let look = self.tail.look(&mut buffer, self.read_bytes);
-        let outcome = look.map_err(Error::from).and_then(|look| self.take(look, &buffer, now));
+        let outcome = look.map_err(SourceError::from).and_then(|look| self.take(look, &buffer, now));
         self.buffer = buffer;
         outcome
     }
 
-    fn take(&mut self, look: Look, bytes: &[u8], now: &str) -> Result<Turn, Error> {
+    fn take(&mut self, look: Look, bytes: &[u8], now: &str) -> Result<ReadOutcome, SourceError> {
         match look {
             Look::Bytes { .. } => {
                 self.read += bytes.len() as u64;
-                self.writer.append(bytes).map_err(Error::vault(&self.path))?;
+                self.writer.append(bytes).map_err(SourceError::vault(&self.path))?;
                 self.unfed.extend_from_slice(bytes);
                 self.feed_safe()?;
-                Ok(Turn::More)
+                Ok(ReadOutcome::More)
             }
             Look::Late { generation, offset, .. } => {
                 self.read += bytes.len() as u64;
-                self.writer.append_late(generation, offset, bytes).map_err(Error::vault(&self.path))?;
-                Ok(Turn::More)
+                self.writer.append_late(generation, offset, bytes).map_err(SourceError::vault(&self.path))?;
+                Ok(ReadOutcome::More)
             }
             Look::NewGeneration { why, .. } => {
                 self.feed_all(Remainder::InChunks)?;
@@ -284,37 +284,37 @@ impl OpenSource {
                 let why = format!("{why:?}").to_lowercase();
                 let seen = Sighting { modified: modified_at(&self.path), ..now.into() };
                 self.captured = inferred_time(&seen);
-                self.writer.begin_generation(&why, seen).map_err(Error::vault(&self.path))?;
-                Ok(Turn::More)
+                self.writer.begin_generation(&why, seen).map_err(SourceError::vault(&self.path))?;
+                Ok(ReadOutcome::More)
             }
             Look::AtEnd => {
                 self.rest()?;
-                Ok(Turn::AtEnd)
+                Ok(ReadOutcome::AtEnd)
             }
             Look::Gone => {
                 self.rest()?;
-                Ok(Turn::Gone)
+                Ok(ReadOutcome::Gone)
             }
         }
     }
 
     /// Makes safe what is not, and feeds it.
-    fn feed_safe(&mut self) -> Result<(), Error> {
+    fn feed_safe(&mut self) -> Result<(), SourceError> {
         if self.pace == Pace::Live {
             return self.feed_all(Remainder::InTail);
         }
         let before = self.writer.len() - self.unfed.len() as u64;
-        let safe = self.writer.commit_whole_chunks().map_err(Error::vault(&self.path))?;
+        let safe = self.writer.commit_whole_chunks().map_err(SourceError::vault(&self.path))?;
         let ready = usize::try_from(safe.saturating_sub(before)).unwrap_or(usize::MAX).min(self.unfed.len());
         self.feed_first(ready)
     }
 
-    fn feed_all(&mut self, keep: Remainder) -> Result<(), Error> {
-        self.writer.commit(keep).map_err(Error::vault(&self.path))?;
+    fn feed_all(&mut self, keep: Remainder) -> Result<(), SourceError> {
+        self.writer.commit(keep).map_err(SourceError::vault(&self.path))?;
         self.feed_first(self.unfed.len())
     }
 
-    fn feed_first(&mut self, len: usize) -> Result<(), Error> {
+    fn feed_first(&mut self, len: usize) -> Result<(), SourceError> {
         let generation = self.writer.generation();
         if self.captured.is_none() {
             let since = self.writer.manifest().generations.last().map(|generation| &generation.since);
@@ -326,7 +326,7 @@ impl OpenSource {
     }
 
     /// Records what stands at the end, as far as it is whole.
-    fn rest(&mut self) -> Result<(), Error> {
+    fn rest(&mut self) -> Result<(), SourceError> {
         if !self.unfed.is_empty() {
             self.feed_all(if self.pace == Pace::Once { Remainder::InChunks } else { Remainder::InTail })?;
         }
@@ -339,11 +339,11 @@ impl OpenSource {
 
     /// Derives the source's runs anew from what the vault has, which was fed when it was opened; returns how many, and how
     /// many events of others they carry. `None` when no adapter reads the source.
-    pub(crate) fn derive(&mut self) -> Result<Option<(u64, u64)>, Error> {
+    pub(crate) fn derive(&mut self) -> Result<Option<(u64, u64)>, SourceError> {
         self.feed.finish(self.captured.as_ref(), &mut self.runs);
         self.check_runs()?;
         let Some(adapter) = self.feed.adapter() else { return Ok(None) };
-        let failed = |source| Error::Journal { path: self.path.clone(), source };
+        let failed = |source| SourceError::Journal { path: self.path.clone(), source };
         self.runs.put_in_place(adapter).map(Some).map_err(failed)
     }
 
@@ -367,13 +367,13 @@ impl OpenSource {
         self.runs.count_refused()
     }
 
-    fn check_runs(&mut self) -> Result<(), Error> {
+    fn check_runs(&mut self) -> Result<(), SourceError> {
         match self.runs.take_failure() {
             None if self.runs.is_older && self.older == OlderRuns::Report => {
-                Err(Error::OlderAdapter { path: self.path.clone() })
+                Err(SourceError::OlderAdapter { path: self.path.clone() })
             }
             None => Ok(()),
-            Some(source) => Err(Error::Journal { path: self.path.clone(), source }),
+            Some(source) => Err(SourceError::Journal { path: self.path.clone(), source }),
         }
     }
 
@@ -388,15 +388,15 @@ impl OpenSource {
     }
 
     /// Lets go of the source: runs are sealed, and how far it came is written down.
-    pub(crate) fn close(mut self, now: &str) -> Result<Known, Error> {
+    pub(crate) fn close(mut self, now: &str) -> Result<KnownSource, SourceError> {
         let keep = if self.pace == Pace::Once { Remainder::InChunks } else { Remainder::InTail };
         self.feed_all(keep)?;
         let outcome = self.runs.close();
-        outcome.map_err(|source| Error::Journal { path: self.path.clone(), source })?;
+        outcome.map_err(|source| SourceError::Journal { path: self.path.clone(), source })?;
         let info = &self.writer.manifest().info;
         if let (None, Some(provider)) = (&info.provider, self.feed.provider()) {
             let info = SourceInfo { provider: Some(provider.to_owned()), ..info.clone() };
-            self.writer.set_info(&info, now).map_err(Error::vault(&self.path))?;
+            self.writer.set_info(&info, now).map_err(SourceError::vault(&self.path))?;
         }
         let cursor = self.tail.cursor();
         let adapted = self.feed.adapter().map(|adapter| AdapterProgress {
@@ -408,7 +408,7 @@ impl OpenSource {
             started: self.runs.started.clone(),
         });
         let cursor = cursor.as_ref().map(cursors::write);
-        self.writer.save_state(cursor, adapted, now, keep).map_err(Error::vault(&self.path))?;
+        self.writer.save_state(cursor, adapted, now, keep).map_err(SourceError::vault(&self.path))?;
         Ok(self.known())
     }
 }
@@ -426,7 +426,7 @@ pub(crate) fn inferred_time(since: &Sighting) -> Option<Timestamp> {
 /// Tells whether a file begins with all that the vault has of a source's last generation, if that is anything.
 pub(crate) fn begins_with_all_of(vault: &Vault, manifest: &Manifest, path: &Path) -> bool {
     let Some(generation) = manifest.generation_last() else { return false };
-    let mut known = CursorOf::new(generation);
+    let mut known = CursorBuilder::new(generation);
     let take = |_: u64, bytes: &[u8]| {
         known.take(bytes);
         true

@@ -7,12 +7,12 @@ use steno_capture::discovery::{self, FoundFile, GivenFile};
 use steno_capture::tail::FileId;
 use steno_vault::{HostPath, Role, SourceInfo};
 
-use super::identity::{Identity, copilot_dir};
+use super::identity::{SessionIdentity, copilot_dir};
 use super::shared_file::PieceRules;
 
 /// A file to archive.
 #[derive(Clone, Debug)]
-pub struct ToArchive {
+pub struct SourceFile {
     pub(crate) info: SourceInfo,
     pub(crate) file: FileId,
     pub(crate) size_bytes: u64,
@@ -22,7 +22,7 @@ pub struct ToArchive {
     pub(crate) rules: Option<Arc<PieceRules>>,
 }
 
-impl ToArchive {
+impl SourceFile {
     /// Takes a file of an agent's home.
     #[must_use]
     pub fn found(file: &FoundFile) -> Self {
@@ -78,10 +78,12 @@ impl ToArchive {
     pub(crate) fn whole_info(&self) -> SourceInfo {
         let mut info = self.info.clone();
         match (info.provider.as_deref(), &info.home) {
-            (Some("codex"), _) if info.project.is_none() => info.project = Identity::of_file(self.path()).dir,
+            (Some("codex"), _) if info.project.is_none() => {
+                info.project = SessionIdentity::of_file(self.path()).dir
+            }
             (Some("copilot"), Some(home)) => info.project = copilot_dir(&home.0, self.path()),
             (None, _) => {
-                let identity = Identity::of_file(self.path());
+                let identity = SessionIdentity::of_file(self.path());
                 (info.session, info.project) = (identity.session, identity.dir);
             }
             (Some(_), _) => {}

@@ -1,10 +1,10 @@
 //! Which files have bytes that were not read yet.
 
-use super::{Archive, ToArchive, catalog, is_left_out};
+use super::{SourceFile, SourceRecorder, catalog, is_left_out};
 
-impl Archive {
+impl SourceRecorder {
     /// Tells whether a file has bytes that were not read, as far as this process knows. What was forgotten has none.
-    pub(super) fn is_unread(&self, file: &ToArchive) -> bool {
+    pub(super) fn is_unread(&self, file: &SourceFile) -> bool {
         let cursor = self.catalog.at(file.path()).and_then(|known| known.cursor);
         let is_forgotten = || {
             let first = catalog::ids_at(file.path()).next();

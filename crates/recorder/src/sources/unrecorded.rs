@@ -6,12 +6,12 @@ use std::path::PathBuf;
 use steno_capture::tail::{Look, Tail};
 use steno_vault::{SourceId, Vault};
 
-use super::catalog::{Catalog, Known, first_id_at};
-use super::{Error, Places, is_left_out, is_unchanged};
+use super::catalog::{Catalog, KnownSource, first_id_at};
+use super::{SourceError, SourceLocations, is_left_out, is_unchanged};
 
 /// A transcript that has something which the archive does not have.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Unarchived {
+pub struct UnrecordedFile {
     /// Where it lies.
     pub path: PathBuf,
     /// The source that the archive has of it, if any.
@@ -25,15 +25,15 @@ pub struct Unarchived {
 ///
 /// # Errors
 /// What the vault says.
-pub fn unarchived(vault: &Vault, places: &Places) -> Result<Vec<Unarchived>, Error> {
+pub fn unrecorded_files(vault: &Vault, places: &SourceLocations) -> Result<Vec<UnrecordedFile>, SourceError> {
     let catalog = Catalog::load(vault)?;
-    let forgotten = vault.tombstones().map_err(Error::Catalog)?;
+    let forgotten = vault.tombstones().map_err(SourceError::Catalog)?;
     let forgotten: HashSet<SourceId> = forgotten.iter().map(|tombstone| tombstone.source).collect();
     let mut files = places.list().files;
     let listed: HashSet<PathBuf> = files.iter().map(|file| file.path().to_owned()).collect();
     // A file that somebody named once lies in no home.
     let given = catalog.paths().filter(|path| !listed.contains(*path) && path.is_file());
-    let elsewhere = Places { homes: Vec::new(), given: given.cloned().collect(), ..places.clone() };
+    let elsewhere = SourceLocations { homes: Vec::new(), given: given.cloned().collect(), ..places.clone() };
     files.extend(elsewhere.list().files);
     let mut found = Vec::new();
     for file in files.iter().filter(|file| file.is_wanted()) {
@@ -41,7 +41,7 @@ pub fn unarchived(vault: &Vault, places: &Places) -> Result<Vec<Unarchived>, Err
         let has_all = known.is_some_and(|known| is_unchanged(known, file) || is_read(known));
         let is_forgotten = || known.is_none() && forgotten.contains(&first_id_at(file.path()));
         if !has_all && !is_forgotten() && !is_left_out(vault, file)? {
-            found.push(Unarchived { path: file.path().to_owned(), source: known.map(|known| known.id) });
+            found.push(UnrecordedFile { path: file.path().to_owned(), source: known.map(|known| known.id) });
         }
     }
     Ok(found)
@@ -49,7 +49,7 @@ pub fn unarchived(vault: &Vault, places: &Places) -> Result<Vec<Unarchived>, Err
 
 /// Tells by its content whether a source's file was read to its end. Its times do not tell for a file that was written to
 /// just before it was read, or was touched since.
-fn is_read(known: &Known) -> bool {
+fn is_read(known: &KnownSource) -> bool {
     let look = |cursor| Tail::resume(&known.path, cursor).look(&mut Vec::new(), 1);
     known.is_done && known.cursor.is_some_and(|cursor| matches!(look(cursor), Ok(Look::AtEnd)))
 }

@@ -30,7 +30,7 @@ pub enum Error {
         thread: ThreadId,
         /// Why.
         #[source]
-        source: crate::forget::Error,
+        source: crate::forget::ForgetError,
     },
     /// What the source says of itself names no thread.
     #[error("`{}` names no thread", path.display())]

@@ -12,8 +12,8 @@ use steno_disk::StorePath;
 use steno_journal::{Journal, Options, Store, check_run_with};
 use steno_recorder::evidence::{EvidenceCheck, EvidenceReport};
 use steno_recorder::sources::{
-    Archive, ArchiveOptions, Error, Exclusions, Following, Health, Outcome, Places, Progress, ToArchive,
-    Watcher,
+    Exclusions, FollowObserver, ImportOutcome, ImportProgress, RecordingCounts, SourceError, SourceFile,
+    SourceFollower, SourceLocations, SourceRecorder, SourceRecorderOptions,
 };
 use steno_testkit::sim_disk::SimDisk;
 use steno_vault::{Manifest, Vault};
@@ -55,15 +55,20 @@ impl Bench {
         self.path("codex").join(below)
     }
 
-    pub fn places(&self) -> Places {
+    pub fn places(&self) -> SourceLocations {
         let home = |provider, root| Home { provider, root, origin: Origin::Default };
         let homes =
             vec![home(Provider::Claude, self.path("claude")), home(Provider::Codex, self.path("codex"))];
-        Places { homes, given: self.given.clone(), exclusions: self.exclusions.clone(), ..Places::default() }
+        SourceLocations {
+            homes,
+            given: self.given.clone(),
+            exclusions: self.exclusions.clone(),
+            ..SourceLocations::default()
+        }
     }
 
     /// Records what is there, once.
-    pub fn import(&self, store: &SimDisk) -> Health {
+    pub fn import(&self, store: &SimDisk) -> RecordingCounts {
         let mut archive = archive(store);
         let health = self.import_with(&mut archive);
         archive.settle().unwrap();
@@ -71,27 +76,27 @@ impl Bench {
         health
     }
 
-    pub fn import_with(&self, archive: &mut Archive) -> Health {
+    pub fn import_with(&self, archive: &mut SourceRecorder) -> RecordingCounts {
         archive.import(&self.places().list().files, &mut Quiet)
     }
 
     /// Records what is there as far as that works.
-    pub fn import_what_works(&self, archive: &mut Archive) {
+    pub fn import_what_works(&self, archive: &mut SourceRecorder) {
         archive.import(&self.places().list().files, &mut Lenient);
     }
 
     /// Follows: the first step is taken when all that is there is recorded, each other when something more was; after
     /// the last one it ends.
-    pub fn follow<'a>(&self, store: &SimDisk, steps: impl IntoIterator<Item = Step<'a>>) -> Health {
+    pub fn follow<'a>(&self, store: &SimDisk, steps: impl IntoIterator<Item = Step<'a>>) -> RecordingCounts {
         self.follow_with(&mut archive(store), steps)
     }
 
     pub fn follow_with<'a>(
         &self,
-        archive: &mut Archive,
+        archive: &mut SourceRecorder,
         steps: impl IntoIterator<Item = Step<'a>>,
-    ) -> Health {
-        let following = Following::new(archive, self.places(), TailOptions::default());
+    ) -> RecordingCounts {
+        let following = SourceFollower::new(archive, self.places(), TailOptions::default());
         let mut script = Script {
             steps: steps.into_iter().collect(),
             is_ready: false,
@@ -123,9 +128,9 @@ pub fn follow_evidence(store: &SimDisk) -> EvidenceReport {
 }
 
 /// Opens the archive of a store.
-pub fn archive(store: &SimDisk) -> Archive {
+pub fn archive(store: &SimDisk) -> SourceRecorder {
     let journal = Journal::new(Store::create(Arc::new(store.clone())).unwrap(), Options::default());
-    Archive::open(journal, ArchiveOptions::default()).unwrap()
+    SourceRecorder::open(journal, SourceRecorderOptions::default()).unwrap()
 }
 
 /// Puts into another store what a kill at this moment would leave.
@@ -189,12 +194,12 @@ fn generation(vault: &Vault, manifest: &Manifest, number: u32) -> String {
 /// Nothing is heard of a pass but what it comes to.
 struct Quiet;
 
-impl Progress for Quiet {
+impl ImportProgress for Quiet {
     fn bytes(&mut self, _path: &Path, _count: u64) {}
 
-    fn done(&mut self, _file: &ToArchive, _outcome: Outcome) {}
+    fn done(&mut self, _file: &SourceFile, _outcome: ImportOutcome) {}
 
-    fn failed(&mut self, file: &ToArchive, error: &Error) {
+    fn failed(&mut self, file: &SourceFile, error: &SourceError) {
         panic!("{}: {error}", file.path().display());
     }
 }
@@ -202,12 +207,12 @@ impl Progress for Quiet {
 /// What fails is left for another time.
 struct Lenient;
 
-impl Progress for Lenient {
+impl ImportProgress for Lenient {
     fn bytes(&mut self, _path: &Path, _count: u64) {}
 
-    fn done(&mut self, _file: &ToArchive, _outcome: Outcome) {}
+    fn done(&mut self, _file: &SourceFile, _outcome: ImportOutcome) {}
 
-    fn failed(&mut self, _file: &ToArchive, _error: &Error) {}
+    fn failed(&mut self, _file: &SourceFile, _error: &SourceError) {}
 }
 
 struct Script<'a> {
@@ -230,7 +235,7 @@ impl Script<'_> {
     }
 }
 
-impl Watcher for Script<'_> {
+impl FollowObserver for Script<'_> {
     fn is_stopped(&self) -> bool {
         self.is_over || Instant::now() > self.until
     }
@@ -246,7 +251,7 @@ impl Watcher for Script<'_> {
         }
     }
 
-    fn failed(&mut self, path: &Path, error: &Error) {
+    fn failed(&mut self, path: &Path, error: &SourceError) {
         panic!("{}: {error}", path.display());
     }
 }

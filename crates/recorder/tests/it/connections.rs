@@ -9,7 +9,8 @@ use steno_disk::{Disk as _, StorePath};
 use steno_journal::{Journal, Options, Store, validate_spine};
 use steno_model::{Lane, ThreadId, Timestamp};
 use steno_recorder::connection::{
-    ConnectionRecorder, ConnectionRules, Recorded, ServerEnd, Spooled, connections, weave_again,
+    ConnectionRecorder, ConnectionReport, ConnectionRules, RecordedConnection, ServerEnd, connections,
+    rebuild_spines,
 };
 use steno_recorder::sources::Exclusions;
 use steno_testkit::sim_disk::{Call, Death, Fault, SimDisk};
@@ -31,12 +32,12 @@ fn said(text: &str) -> Said {
     Said::Line { lane, time, line: text.as_bytes()[1..].to_vec() }
 }
 
-fn spooled(disk: &SimDisk) -> Vec<Spooled> {
+fn spooled(disk: &SimDisk) -> Vec<RecordedConnection> {
     connections(journal(disk).store()).unwrap()
 }
 
 /// The lines of a connection's file that are whole.
-fn lines(disk: &SimDisk, spooled: Spooled) -> Vec<Value> {
+fn lines(disk: &SimDisk, spooled: RecordedConnection) -> Vec<Value> {
     let bytes = disk.content(&spooled.path()).unwrap_or_default();
     let end = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
     bytes[..end].split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok()).collect()
@@ -138,7 +139,7 @@ fn a_full_disk_costs_what_did_not_fit_and_the_record_says_what_that_is() {
     assert_eq!((unrecorded.messages, unrecorded.gaps.len(), unrecorded.is_untold), (3, 1, false));
     assert_eq!((told.ticket_first, told.ticket_last, told.bytes, told.counts), (2, 4, bytes, Some((1, 2))));
     assert!(told.to_string().starts_with("3 messages (tickets 2 to 4): "), "{told}");
-    let Recorded { messages, missing: many, is_left, .. } = became.unwrap();
+    let ConnectionReport { messages, missing: many, is_left, .. } = became.unwrap();
     assert_eq!((messages, many, is_left), (4, 3, false));
 
     let lines = lines(&disk, spooled);
@@ -166,7 +167,7 @@ fn a_gap_that_cannot_be_told_at_the_end_is_told_to_whoever_asked() {
     assert_eq!((unrecorded.messages, unrecorded.is_untold), (1, true));
     disk.set_room(None);
     let spooled = spooled(&disk)[0];
-    weave_again(&journal, &spooled).unwrap();
+    rebuild_spines(&journal, &spooled).unwrap();
     assert_eq!(woven(&spines(&disk)), tickets(&lines(&disk, spooled)));
 }
 
@@ -211,7 +212,7 @@ fn how_the_server_ended_is_the_last_line_and_in_no_spine() {
         disk.set_room(None);
         recorder.end(end);
         let (unrecorded, became) = recorder.finish();
-        let Recorded { messages, missing: many, .. } = became.unwrap();
+        let ConnectionReport { messages, missing: many, .. } = became.unwrap();
         assert_eq!((messages, many, unrecorded.messages, unrecorded.is_untold), (3, 1, 1, false));
         let lines = lines(&disk, spooled);
         let last = lines.last().unwrap();
@@ -223,7 +224,7 @@ fn how_the_server_ended_is_the_last_line_and_in_no_spine() {
         let before = spines(&disk);
         assert_eq!((woven(&before), missing(&before["th1"]).len()), (vec![1, 2, 3], 1));
         // Made again from the file, nothing changes.
-        weave_again(&journal, &spooled).unwrap();
+        rebuild_spines(&journal, &spooled).unwrap();
         assert_eq!(spines(&disk), before);
     }
 }
@@ -298,7 +299,7 @@ fn check_deaths(death: Death, seeds: u64) {
                 let bytes = disk.content(&spooled.path()).unwrap();
                 assert!(bytes.get(..safe) == Some(&before[0][..safe]), "call {call}: {safe} bytes were safe");
                 let _guard = spooled.lock(journal(&disk).store()).unwrap().unwrap();
-                weave_again(&journal(&disk), spooled)
+                rebuild_spines(&journal(&disk), spooled)
                     .unwrap_or_else(|error| panic!("call {call}: {error:?}"));
             }
             let want = found.first().map(|spooled| tickets(&lines(&disk, *spooled))).unwrap_or_default();
@@ -307,7 +308,7 @@ fn check_deaths(death: Death, seeds: u64) {
             kept += want.len();
             // Once more changes nothing.
             for spooled in &found {
-                assert_eq!(weave_again(&journal(&disk), spooled).unwrap().written.records, 0);
+                assert_eq!(rebuild_spines(&journal(&disk), spooled).unwrap().written.records, 0);
             }
             assert_eq!(spines(&disk), first);
         }
@@ -340,7 +341,7 @@ fn after_a_failed_sync_what_was_said_is_safe_all_the_same() {
         fired += disk.fired();
         let disk = disk.die(Death::Kill);
         for spooled in spooled(&disk) {
-            weave_again(&journal(&disk), &spooled).unwrap();
+            rebuild_spines(&journal(&disk), &spooled).unwrap();
         }
         let disk = disk.die(Death::PowerCut);
         assert_eq!(woven(&spines(&disk)), (1..=15).collect::<Vec<_>>(), "sync {nth}");

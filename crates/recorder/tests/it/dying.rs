@@ -7,14 +7,14 @@ use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
 
 use steno_journal::{Journal, Options, Store};
-use steno_recorder::sources::{Archive, ArchiveOptions};
+use steno_recorder::sources::{SourceRecorder, SourceRecorderOptions};
 use steno_testkit::sim_disk::{Death, Fault, SimDisk};
 
 use crate::bench::{Bench, sources, store, transcripts};
 
 fn try_import(bench: &Bench, store: &SimDisk) -> Result<(), Box<dyn std::error::Error>> {
     let journal = Journal::new(Store::create(Arc::new(store.clone()))?, Options::default());
-    let mut archive = Archive::open(journal, ArchiveOptions::default())?;
+    let mut archive = SourceRecorder::open(journal, SourceRecorderOptions::default())?;
     bench.import_what_works(&mut archive);
     Ok(archive.settle()?)
 }

@@ -9,7 +9,8 @@ use std::time::Duration;
 use steno_capture::tail::{TailOptions, Waker};
 use steno_journal::{Journal, Options, Store};
 use steno_recorder::sources::{
-    Archive, ArchiveOptions, Error, Following, Outcome, Progress, ToArchive, Watcher,
+    FollowObserver, ImportOutcome, ImportProgress, SourceError, SourceFile, SourceFollower, SourceRecorder,
+    SourceRecorderOptions,
 };
 use steno_testkit::sim_disk::SimDisk;
 
@@ -122,7 +123,7 @@ struct Endless {
     waker: Waker,
 }
 
-impl Watcher for Endless {
+impl FollowObserver for Endless {
     fn is_stopped(&self) -> bool {
         self.is_over
     }
@@ -143,14 +144,18 @@ impl Watcher for Endless {
         }
     }
 
-    fn failed(&mut self, path: &Path, error: &Error) {
+    fn failed(&mut self, path: &Path, error: &SourceError) {
         panic!("{}: {error}", path.display());
     }
 }
 
-fn archive_reading(store: &SimDisk, max_read_bytes: usize) -> Archive {
+fn archive_reading(store: &SimDisk, max_read_bytes: usize) -> SourceRecorder {
     let journal = Journal::new(Store::create(Arc::new(store.clone())).unwrap(), Options::default());
-    Archive::open(journal, ArchiveOptions { max_read_bytes, ..ArchiveOptions::default() }).unwrap()
+    SourceRecorder::open(
+        journal,
+        SourceRecorderOptions { max_read_bytes, ..SourceRecorderOptions::default() },
+    )
+    .unwrap()
 }
 
 #[test]
@@ -160,7 +165,7 @@ fn a_file_that_grows_without_end_leaves_others_their_turn() {
     let other = bench.claude("projects/p/0f000000-0000-4000-8000-000000000002.jsonl");
     fs::write(&growing, turn(1, 2)).unwrap();
     let mut archive = archive_reading(&store(), 200);
-    let following = Following::new(&mut archive, bench.places(), TailOptions::default());
+    let following = SourceFollower::new(&mut archive, bench.places(), TailOptions::default());
     let waker = following.waker();
     let mut watcher =
         Endless { growing, other, prompts: 10, is_other_recorded: false, is_over: false, waker };
@@ -173,15 +178,15 @@ struct Enough {
     pieces: Cell<u32>,
 }
 
-impl Progress for Enough {
+impl ImportProgress for Enough {
     fn bytes(&mut self, path: &Path, _count: u64) {
         self.pieces.set(self.pieces.get() + 1);
         append(path, &prompt(self.pieces.get()));
     }
 
-    fn done(&mut self, _file: &ToArchive, _outcome: Outcome) {}
+    fn done(&mut self, _file: &SourceFile, _outcome: ImportOutcome) {}
 
-    fn failed(&mut self, file: &ToArchive, error: &Error) {
+    fn failed(&mut self, file: &SourceFile, error: &SourceError) {
         panic!("{}: {error}", file.path().display());
     }
 
@@ -211,7 +216,7 @@ struct Paused {
     waker: Waker,
 }
 
-impl Watcher for Paused {
+impl FollowObserver for Paused {
     fn is_stopped(&self) -> bool {
         self.ready_after.is_some()
     }
@@ -230,7 +235,7 @@ impl Watcher for Paused {
         self.recorded += events;
     }
 
-    fn failed(&mut self, path: &Path, error: &Error) {
+    fn failed(&mut self, path: &Path, error: &SourceError) {
         panic!("{}: {error}", path.display());
     }
 }
@@ -241,7 +246,7 @@ fn who_is_paused_is_ready_when_what_was_there_is_recorded() {
     fs::write(bench.claude(&format!("projects/p/{SESSION}.jsonl")), turn(1, 2)).unwrap();
     let followed = store();
     let mut archive = archive(&followed);
-    let following = Following::new(&mut archive, bench.places(), TailOptions::default());
+    let following = SourceFollower::new(&mut archive, bench.places(), TailOptions::default());
     let waker = following.waker();
     let mut watcher = Paused { asked: Cell::new(0), recorded: 0, ready_after: None, waker };
     let health = following.run(&mut watcher).unwrap();
@@ -255,7 +260,7 @@ struct Hasty {
     come: Vec<PathBuf>,
 }
 
-impl Watcher for Hasty {
+impl FollowObserver for Hasty {
     fn is_stopped(&self) -> bool {
         self.is_over
     }
@@ -267,7 +272,7 @@ impl Watcher for Hasty {
 
     fn recorded(&mut self, _path: &Path, _events: u64) {}
 
-    fn failed(&mut self, path: &Path, error: &Error) {
+    fn failed(&mut self, path: &Path, error: &SourceError) {
         panic!("{}: {error}", path.display());
     }
 }
@@ -288,7 +293,7 @@ fn what_was_not_read_when_following_ends_is_counted_and_read_by_the_next() {
             append(&file(4), &prompt(9));
         }
         let mut archive = archive(&followed);
-        let following = Following::new(&mut archive, bench.places(), TailOptions::default())
+        let following = SourceFollower::new(&mut archive, bench.places(), TailOptions::default())
             .with_last_round(Duration::from_secs(last_round_s));
         let mut watcher = Hasty { is_over, come: vec![file(3), file(4)] };
         let health = following.run(&mut watcher).unwrap();

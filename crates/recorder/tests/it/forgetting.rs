@@ -4,7 +4,7 @@ use std::fs;
 use std::sync::Arc;
 
 use steno_journal::{Journal, Options, Store};
-use steno_recorder::sources::{Archive, ArchiveOptions};
+use steno_recorder::sources::{SourceRecorder, SourceRecorderOptions};
 use steno_testkit::sim_disk::SimDisk;
 use steno_vault::{ForgetRequest, NameHash, Reason, Vault};
 
@@ -23,9 +23,10 @@ fn forget_all(store: &SimDisk) {
     }
 }
 
-fn archive_again(store: &SimDisk) -> Archive {
+fn archive_again(store: &SimDisk) -> SourceRecorder {
     let journal = Journal::new(Store::create(Arc::new(store.clone())).unwrap(), Options::default());
-    Archive::open(journal, ArchiveOptions { again: true, ..ArchiveOptions::default() }).unwrap()
+    SourceRecorder::open(journal, SourceRecorderOptions { again: true, ..SourceRecorderOptions::default() })
+        .unwrap()
 }
 
 #[test]

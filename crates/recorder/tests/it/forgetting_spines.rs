@@ -7,9 +7,11 @@ use std::sync::Arc;
 use steno_disk::StorePath;
 use steno_journal::{ArtifactFile, Journal, Options, Rotation, SpineState, Store, validate_spine};
 use steno_model::ThreadId;
-use steno_recorder::connection::Spooled;
-use steno_recorder::forget::{Doomed, Error, finish, forget, is_connection_forgotten, spines_of};
-use steno_recorder::sources::{Archive, ArchiveOptions};
+use steno_recorder::connection::RecordedConnection;
+use steno_recorder::forget::{
+    ForgetError, ForgetTargets, finish, forget, is_connection_forgotten, spines_to_forget,
+};
+use steno_recorder::sources::{SourceRecorder, SourceRecorderOptions};
 use steno_recorder::spines::{self, Beside, Forgotten, SessionFile, record_rollout};
 use steno_testkit::sim_disk::{Call, Death, Fault, SimDisk};
 use steno_vault::{HostPath, Manifest, Reason, Remainder, Role, SourceId, SourceInfo, Vault};
@@ -30,8 +32,8 @@ fn journal(disk: &SimDisk) -> Journal {
     Journal::new(Store::create(Arc::new(disk.clone())).unwrap(), Options::default())
 }
 
-fn spooled() -> Spooled {
-    Spooled { id: CONNECTION.parse().unwrap() }
+fn spooled() -> RecordedConnection {
+    RecordedConnection { id: CONNECTION.parse().unwrap() }
 }
 
 fn record(disk: &SimDisk, thread: &str, forgotten: Forgotten) -> Result<u64, spines::Error> {
@@ -82,20 +84,20 @@ fn manifests(vault: &Vault) -> Vec<Manifest> {
     all.filter(|manifest| !manifest.info.path.0.to_string_lossy().contains(OTHER)).collect()
 }
 
-fn doomed(store: &Store, vault: &Vault) -> Doomed {
+fn doomed(store: &Store, vault: &Vault) -> ForgetTargets {
     let manifests = manifests(vault);
-    let spines = spines_of(store, vault, &manifests).unwrap();
+    let spines = spines_to_forget(store, vault, &manifests).unwrap();
     assert!(spines.staying.is_empty());
-    Doomed {
+    ForgetTargets {
         sources: manifests.iter().map(|manifest| manifest.id).collect(),
         runs: store.runs().unwrap().into_iter().filter(|run| run.to_string() == THREAD).collect(),
         threads: spines.going,
         connections: vec![spooled()],
-        ..Doomed::default()
+        ..ForgetTargets::default()
     }
 }
 
-fn forget_it(disk: &SimDisk) -> Result<(), Error> {
+fn forget_it(disk: &SimDisk) -> Result<(), ForgetError> {
     let store = Store::open(Arc::new(disk.clone())).unwrap();
     let vault = Vault::open(Arc::new(disk.clone()));
     let doomed = doomed(&store, &vault);
@@ -142,10 +144,10 @@ fn check_after(disk: &SimDisk, context: &str) -> bool {
     drop(archive(disk));
     // As before, the transcript goes with whatever is forgotten next; the vault knows that its source is gone.
     let store = Store::open(Arc::new(disk.clone())).unwrap();
-    let doomed = Doomed {
+    let doomed = ForgetTargets {
         runs: store.runs().unwrap().into_iter().filter(|run| run.to_string() == THREAD).collect(),
         connections: vec![spooled()],
-        ..Doomed::default()
+        ..ForgetTargets::default()
     };
     forget(&store, &vault, &doomed, Reason::Session, jiff::Timestamp::UNIX_EPOCH).unwrap();
     true
@@ -211,9 +213,9 @@ fn a_death_inside_every_call_of_completing_it_changes_nothing() {
         disk
     };
     let open = |disk: &SimDisk| {
-        Archive::open(
+        SourceRecorder::open(
             Journal::new(Store::open(Arc::new(disk.clone())).unwrap(), Options::default()),
-            ArchiveOptions::default(),
+            SourceRecorderOptions::default(),
         )
     };
     for call in 1.. {
@@ -258,12 +260,15 @@ fn what_somebody_holds_is_not_forgotten_and_nothing_else_either() {
     let disk = copy_of(&before);
     let writer = journal(&disk).spine(&thread(THREAD), Rotation::default()).unwrap();
     let outcome = forget_it(&disk);
-    assert!(matches!(&outcome, Err(Error::SpineHeld { thread }) if thread.as_str() == THREAD), "{outcome:?}");
+    assert!(
+        matches!(&outcome, Err(ForgetError::SpineHeld { thread }) if thread.as_str() == THREAD),
+        "{outcome:?}"
+    );
     assert!(outcome.unwrap_err().is_held());
     drop(writer);
     let store = Store::open(Arc::new(disk.clone())).unwrap();
     let guard = spooled().lock(&store).unwrap().unwrap();
-    assert!(matches!(forget_it(&disk), Err(Error::ConnectionHeld { .. })));
+    assert!(matches!(forget_it(&disk), Err(ForgetError::ConnectionHeld { .. })));
     drop(guard);
     assert!(disk.content(&StorePath::new("vault/forgotten.jsonl".to_owned())).is_none());
     check_whole(&disk, THREAD, "held");

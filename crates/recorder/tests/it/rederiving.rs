@@ -12,7 +12,8 @@ use steno_journal::{
 };
 use steno_model::{Draft, RunId};
 use steno_recorder::sources::{
-    Archive, ArchiveOptions, AwaitingSource, Error, RederiveProgress, Rederived, awaiting,
+    RederiveProgress, RederiveReport, SourceError, SourceRecorder, SourceRecorderOptions, SourceToRederive,
+    plan_rederive,
 };
 use steno_testkit::sim_disk::{Death, Fault, SimDisk};
 use steno_vault::{AdapterProgress, Remainder, Vault};
@@ -29,7 +30,7 @@ const NOW: &str = "2026-01-02T03:04:05.000Z";
 struct Strict;
 
 impl RederiveProgress for Strict {
-    fn failed(&mut self, source: &AwaitingSource, error: &Error) {
+    fn failed(&mut self, source: &SourceToRederive, error: &SourceError) {
         panic!("{}: {error:?}", source.path.display());
     }
 }
@@ -38,22 +39,22 @@ impl RederiveProgress for Strict {
 struct Lenient;
 
 impl RederiveProgress for Lenient {
-    fn failed(&mut self, _source: &AwaitingSource, _error: &Error) {}
+    fn failed(&mut self, _source: &SourceToRederive, _error: &SourceError) {}
 }
 
-fn rederive(store: &SimDisk) -> Rederived {
+fn rederive(store: &SimDisk) -> RederiveReport {
     let mut archive = archive(store);
-    let awaiting = archive.awaiting().unwrap();
-    let done = archive.rederive(&awaiting, &mut Strict);
+    let plan = archive.rederive_plan().unwrap();
+    let done = archive.rederive(&plan, &mut Strict);
     archive.settle().unwrap();
     done
 }
 
-fn try_rederive(store: &SimDisk) -> Result<Rederived, Box<dyn std::error::Error>> {
+fn try_rederive(store: &SimDisk) -> Result<RederiveReport, Box<dyn std::error::Error>> {
     let journal = Journal::new(Store::create(Arc::new(store.clone()))?, Options::default());
-    let mut archive = Archive::open(journal, ArchiveOptions::default())?;
-    let awaiting = archive.awaiting()?;
-    let done = archive.rederive(&awaiting, &mut Lenient);
+    let mut archive = SourceRecorder::open(journal, SourceRecorderOptions::default())?;
+    let plan = archive.rederive_plan()?;
+    let done = archive.rederive(&plan, &mut Lenient);
     archive.settle()?;
     Ok(done)
 }
@@ -151,7 +152,7 @@ fn runs_of_an_older_adapter_are_derived_anew_also_when_their_files_are_gone() {
     assert_ne!(old, transcripts(&whole));
     fs::remove_dir_all(bench.path("claude")).unwrap();
     fs::remove_dir_all(bench.path("codex")).unwrap();
-    assert!(archive(&disk).may_await());
+    assert!(archive(&disk).may_need_rederive());
     let done = rederive(&disk);
     assert_eq!((done.sources, done.runs, done.runs_new, done.events_carried), (2, 2, 0, 0), "{done:?}");
     assert_eq!(transcripts(&disk), transcripts(&whole));
@@ -160,11 +161,11 @@ fn runs_of_an_older_adapter_are_derived_anew_also_when_their_files_are_gone() {
     check_seals(&disk, "after");
     // Once is enough.
     let again = rederive(&disk);
-    assert_eq!(again, Rederived::default());
+    assert_eq!(again, RederiveReport::default());
     assert!(superseded(&disk, 2).is_empty());
     let mut before = archive(&disk);
     before.note_derived().unwrap();
-    assert!(!before.may_await() && !archive(&disk).may_await());
+    assert!(!before.may_need_rederive() && !archive(&disk).may_need_rederive());
 }
 
 #[test]
@@ -271,7 +272,7 @@ fn check_every_death(sample: &str, death: Death) {
         assert_eq!(superseded(&disk, 1), old, "{about}");
         assert!(superseded(&disk, 2).is_empty(), "{about}");
         check_seals(&disk, &about);
-        let left = awaiting(&opened(&disk), &Vault::open(Arc::new(disk.clone()))).unwrap();
+        let left = plan_rederive(&opened(&disk), &Vault::open(Arc::new(disk.clone()))).unwrap();
         assert_eq!(left.runs(), 0, "{about}");
     }
 }
@@ -311,11 +312,11 @@ fn harm(disk: &SimDisk, run: &str, harm: Harm) -> Option<String> {
 }
 
 /// Makes runs again that somebody names.
-fn mend(store: &SimDisk, runs: &[RunId]) -> Result<Rederived, Box<dyn std::error::Error>> {
+fn mend(store: &SimDisk, runs: &[RunId]) -> Result<RederiveReport, Box<dyn std::error::Error>> {
     let journal = Journal::new(Store::create(Arc::new(store.clone()))?, Options::default());
-    let mut archive = Archive::open(journal, ArchiveOptions::default())?;
-    let awaiting = archive.awaiting_runs(runs)?;
-    let done = archive.rederive(&awaiting, &mut Lenient);
+    let mut archive = SourceRecorder::open(journal, SourceRecorderOptions::default())?;
+    let plan = archive.rederive_plan_of(runs)?;
+    let done = archive.rederive(&plan, &mut Lenient);
     archive.settle()?;
     Ok(done)
 }
@@ -380,8 +381,8 @@ fn a_missing_run_of_a_newer_adapter_is_left_to_that() {
     harm(&disk, SESSION, Harm::DeleteWithSeals);
     let mut archive = archive(&disk);
     archive.note_derived().unwrap();
-    assert!(!archive.may_await());
-    assert_eq!(archive.awaiting().unwrap().sources, []);
+    assert!(!archive.may_need_rederive());
+    assert_eq!(archive.rederive_plan().unwrap().sources, []);
 }
 
 #[test]
@@ -478,7 +479,7 @@ fn a_source_or_run_that_somebody_holds_is_left_alone() {
     assert_eq!(transcripts(&disk)[SESSION], old[SESSION]);
     held.close().unwrap();
     let vault = Vault::create(Arc::new(disk.clone())).unwrap();
-    let left = awaiting(&opened(&disk), &vault).unwrap();
+    let left = plan_rederive(&opened(&disk), &vault).unwrap();
     let manifest = vault.manifest(left.sources[0].id).unwrap().unwrap();
     let writer = vault.write(manifest.id, &manifest.info, NOW).unwrap();
     assert_eq!(rederive(&disk).sources_held, 1);
@@ -535,11 +536,11 @@ fn a_run_whose_seal_is_broken_stays_as_it_is() {
     assert!(matches!(check_run(&opened(&disk), run, Vec::new()), Err(JournalError::SealBroken { .. })));
     // It is not tried again and again, and does not count as waiting.
     let mut tried = archive(&disk);
-    let left = tried.awaiting().unwrap();
+    let left = tried.rederive_plan().unwrap();
     tried.rederive(&left, &mut Strict);
     tried.note_derived().unwrap();
-    assert!(!archive(&disk).may_await());
-    assert_eq!(archive(&disk).awaiting().unwrap().runs(), 0);
+    assert!(!archive(&disk).may_need_rederive());
+    assert_eq!(archive(&disk).rederive_plan().unwrap().runs(), 0);
     // An import does not go on with it either.
     append(&session_file(&bench), &prompt(30));
     bench.import_what_works(&mut archive(&disk));
@@ -558,13 +559,13 @@ fn damaged_evidence_leaves_its_runs_as_they_are_and_is_not_tried_again() {
         disk.tamper(&StorePath::new(path), &bytes);
     }
     let mut tried = archive(&disk);
-    let found = tried.awaiting().unwrap();
+    let found = tried.rederive_plan().unwrap();
     let done = tried.rederive(&found, &mut Lenient);
     assert!(done.runs_kept > 0 && done.is_complete(), "{done:?}");
     let changed = transcripts(&disk).into_iter().filter(|(run, text)| old[run] != *text).count() as u64;
     assert_eq!(changed, done.runs);
     tried.note_derived().unwrap();
-    assert!(!archive(&disk).may_await());
+    assert!(!archive(&disk).may_need_rederive());
     // What comes is kept all the same.
     append(&session_file(&bench), &prompt(30));
     let health = bench.import_with(&mut archive(&disk));

@@ -1,7 +1,7 @@
 //! Patterns of `exclude_projects` and `exclude_paths` that match nothing: misspelt, or of what is not there.
 
 use steno_capture::discovery::Home;
-use steno_recorder::sources::{Exclusions, Places};
+use steno_recorder::sources::{Exclusions, SourceLocations};
 
 use crate::settings::Settings;
 
@@ -25,7 +25,7 @@ pub fn unmatched_exclusions(homes: &[Home], settings: &Settings) -> Vec<Unmatche
                 "exclude_projects" => Exclusions::new(one, &[]),
                 _ => Exclusions::new(&[], one),
             };
-            let places = Places { homes: homes.to_vec(), exclusions, ..Places::default() };
+            let places = SourceLocations { homes: homes.to_vec(), exclusions, ..SourceLocations::default() };
             if places.list().excluded == 0 {
                 let what = format!("`{pattern}` in `{key}` matches nothing that agents have on this machine");
                 let mend = "steno config".to_owned();

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 use steno_capture::discovery::{self, Environment, Home, Origin, Provider, Retention, Role, SetBy};
 use steno_model::with_causes;
-use steno_recorder::sources::{Coverage, Exclusions, Places, ToArchive, Verdict, coverage};
+use steno_recorder::sources::{Coverage, Exclusions, SourceFile, SourceLocations, Verdict, coverage};
 use steno_views::{Lines, count, visible};
 
 use self::exclusions::unmatched_exclusions;
@@ -114,10 +114,10 @@ fn check(
     let retention = discovery::retention(&home, environment);
     findings
         .extend(retention.problems.iter().map(|problem| DoctorFinding::problem(with_causes(problem), None)));
-    let all = listing.files.iter().map(ToArchive::found);
-    let places = Places { exclusions: exclusions.clone(), ..Places::default() };
-    let (files, excluded): (Vec<ToArchive>, Vec<_>) =
-        all.partition(|file| places.judge(file) == Verdict::Kept);
+    let all = listing.files.iter().map(SourceFile::found);
+    let places = SourceLocations { exclusions: exclusions.clone(), ..SourceLocations::default() };
+    let (files, excluded): (Vec<SourceFile>, Vec<_>) =
+        all.partition(|file| places.judge(file) == Verdict::Included);
     let covered = store.map_or(Ok(None), |store| coverage(&store.vault, &files).map(Some));
     let covered = covered.unwrap_or_else(|error| {
         findings.push(DoctorFinding::problem(with_causes(&error), None));

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use steno_disk::{Disk as _, RealDisk, StorePath, Survey, check_can_make};
 use steno_journal::Store;
 use steno_model::with_causes;
-use steno_recorder::sources::{Follower, awaiting, follower, program_written_at};
+use steno_recorder::sources::{FollowerProcess, follower, plan_rederive, program_written_at};
 use steno_vault::Vault;
 use steno_views::count;
 
@@ -91,7 +91,7 @@ pub fn store_state(settings: &Settings, findings: &mut Vec<DoctorFinding>) -> Op
 }
 
 /// Tells when the process that follows agents was started from an older program than this one.
-fn older_follower(follower: Follower, own: Option<u64>) -> Option<DoctorFinding> {
+fn older_follower(follower: FollowerProcess, own: Option<u64>) -> Option<DoctorFinding> {
     let is_older = own? > follower.program_written_at?;
     is_older.then(|| {
         let process = follower.pid.map(|pid| format!(" (process {pid})")).unwrap_or_default();
@@ -105,8 +105,8 @@ fn older_follower(follower: Follower, own: Option<u64>) -> Option<DoctorFinding>
 
 /// Counts the runs that a newer adapter would derive anew.
 fn awaiting_runs(store: &Store, vault: &Vault, findings: &mut Vec<DoctorFinding>) -> u64 {
-    let runs = match awaiting(store, vault) {
-        Ok(awaiting) => awaiting.runs(),
+    let runs = match plan_rederive(store, vault) {
+        Ok(plan) => plan.runs(),
         Err(error) => {
             // Permissions are looked at below, and `steno verify` finds damage.
             tracing::debug!("{}", with_causes(&error));
@@ -175,7 +175,7 @@ mod tests {
 
     #[test]
     fn an_older_follower_is_a_finding_and_others_are_not() {
-        let follower = |program_written_at| Follower { pid: Some(7), program_written_at };
+        let follower = |program_written_at| FollowerProcess { pid: Some(7), program_written_at };
         let finding = older_follower(follower(Some(1_000)), Some(1_001)).unwrap();
         assert!(finding.what.contains("(process 7) is older"), "{}", finding.what);
         assert_eq!(finding.severity, Severity::Advice);

@@ -11,7 +11,7 @@ use steno_disk::{Links, open_regular};
 use steno_journal::Journal;
 use steno_library::{Error as LibraryError, Files, Library, TargetKind};
 use steno_model::{Packing, ThreadId};
-use steno_recorder::sources::{Identity, Verdict};
+use steno_recorder::sources::{SessionIdentity, Verdict};
 use steno_recorder::spines::{
     Bases, Beside, Error, Forgotten, SessionFile, Written, record_rollout, record_trace,
 };
@@ -153,7 +153,9 @@ impl Recording<'_> {
     fn check_excluded(&self, job: &Job) -> Result<(), Failure> {
         let exclusions = self.settings.capture.exclusions();
         let (name, dir) = match job {
-            Job::File(path) | Job::Found(path) => (path.display().to_string(), Identity::of_file(path).dir),
+            Job::File(path) | Job::Found(path) => {
+                (path.display().to_string(), SessionIdentity::of_file(path).dir)
+            }
             Job::Trace(path) => (path.display().to_string(), trace_dir(path)),
             Job::Thread(thread) => (thread.to_string(), rollouts::dir_of(&self.library, thread)?),
             Job::Unlisted(_) => return Ok(()),
@@ -163,7 +165,7 @@ impl Recording<'_> {
             return Err(Failure::nothing(format!("`exclude_paths` excludes `{name}`")));
         }
         match exclusions.judge_dir(dir.as_deref()) {
-            Verdict::Kept => Ok(()),
+            Verdict::Included => Ok(()),
             Verdict::Excluded => {
                 Err(Failure::nothing(format!("`exclude_projects` excludes the project of `{name}`")))
             }
@@ -215,7 +217,7 @@ impl Recording<'_> {
 
 /// Returns the directory that a traced session was started in.
 fn trace_dir(path: &Path) -> Option<String> {
-    let said = |name: &str| Identity::of_file(&path.join(name)).dir;
+    let said = |name: &str| SessionIdentity::of_file(&path.join(name)).dir;
     said("manifest.json").or_else(|| said("trace.jsonl"))
 }
 

@@ -13,8 +13,8 @@ use steno_disk::{Links, open_regular};
 use steno_journal::RolloutFile;
 use steno_library::{AgentFile, Library};
 use steno_model::{Packing, RunId, ThreadId};
-use steno_recorder::sources::Identity;
-use steno_recorder::evidence::{ReadError, read_unpacked};
+use steno_recorder::evidence::{EvidenceError, read_unpacked};
+use steno_recorder::sources::SessionIdentity;
 use steno_vault::{Manifest, Role, Vault};
 
 use crate::failure::{Failure, cannot};
@@ -42,7 +42,7 @@ pub fn at_path(path: &str, vault: &Vault, thread: &ThreadId) -> Result<Option<Ro
     // A spine may come from anybody, and name any file.
     let Ok(opened) = AgentFile::open(&path) else { return Ok(None) };
     let is_its = opened.surface() == Some(Surface::CodexRollout)
-        && Identity::of_file(&path).session.as_deref() == Some(thread.as_str());
+        && SessionIdentity::of_file(&path).session.as_deref() == Some(thread.as_str());
     if !is_its {
         return Ok(None);
     }
@@ -264,8 +264,8 @@ impl Rollout {
         let copied = |error| Failure::could_not(format!("cannot copy `{}`: {error}", self.about.path));
         outcome.map_err(copied)?;
         read.map_err(|error| match error {
-            ReadError::Vault(error) => error.into(),
-            ReadError::Packing(error) => copied(error),
+            EvidenceError::Vault(error) => error.into(),
+            EvidenceError::Packing(error) => copied(error),
         })
     }
 }

@@ -7,7 +7,7 @@ use steno_adapters::Sink;
 use steno_capture::discovery::{self, Home, Provider};
 use steno_library::{AgentFile, FileError, FileReport, Files, Library, RunCounts, Tally, warn_about_unread};
 use steno_model::{Draft, EventType, RunId, Seq, Timestamp};
-use steno_recorder::sources::{Places, unarchived};
+use steno_recorder::sources::{SourceLocations, unrecorded_files};
 use steno_session::usage::UsageBuilder;
 use steno_views::count;
 
@@ -48,8 +48,8 @@ pub fn from_store(library: &Library, settings: &Settings) -> Result<UsageResult,
     let mut usage = UsageBuilder::new();
     let runs = library.usage(&mut usage, &|| !Output::is_abandoned())?;
     // The samples have nothing to do with the agents on this machine.
-    let waits_for = if settings.is_demo { Places::default() } else { places(&[], settings)? };
-    let waiting = unarchived(library.vault()?, &waits_for).map_err(recording::failure)?;
+    let waits_for = if settings.is_demo { SourceLocations::default() } else { places(&[], settings)? };
+    let waiting = unrecorded_files(library.vault()?, &waits_for).map_err(recording::failure)?;
     let waiting = waiting.into_iter().map(|file| (file.path, file.source.map(|source| source.to_string())));
     let answer = read_files(usage, Files::of_sources(waiting.collect()))?;
     let runs_read = count(runs.total, "run");

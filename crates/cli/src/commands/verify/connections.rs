@@ -4,7 +4,7 @@ use anstyle::AnsiColor;
 use serde_json::json;
 use steno_journal::Store;
 use steno_model::with_causes;
-use steno_recorder::connection::{HeardConnection, Spooled, connections};
+use steno_recorder::connection::{ConnectionCheck, RecordedConnection, connections};
 use steno_views::{Lines, count, visible};
 
 use super::CheckCounts;
@@ -31,7 +31,7 @@ pub fn verify_connections(store: &Store, as_json: bool, output: &mut Output) -> 
     Ok(tally)
 }
 
-fn line(spooled: Spooled, checked: &Result<HeardConnection, String>) -> String {
+fn line(spooled: RecordedConnection, checked: &Result<ConnectionCheck, String>) -> String {
     let id = spooled.id;
     match checked {
         Ok(heard) => {
@@ -60,7 +60,7 @@ fn line(spooled: Spooled, checked: &Result<HeardConnection, String>) -> String {
     }
 }
 
-fn line_json(spooled: Spooled, checked: &Result<HeardConnection, String>) -> String {
+fn line_json(spooled: RecordedConnection, checked: &Result<ConnectionCheck, String>) -> String {
     let connection = spooled.id.to_string();
     match checked {
         Ok(heard) => json!({

@@ -17,8 +17,8 @@ use serde_json::json;
 use steno_disk::{StorePath, open_host_file};
 use steno_journal::{Checked, Ending, Error as JournalError, Seal, Store, check_file, check_run_with};
 use steno_model::{RunId, with_causes};
-use steno_recorder::sources::{has_evidence, runs_with_evidence};
 use steno_recorder::evidence::EvidenceCheck;
+use steno_recorder::sources::{has_evidence, runs_with_evidence};
 use steno_vault::Vault;
 use steno_views::{Lines, count, visible};
 

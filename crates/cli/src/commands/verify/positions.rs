@@ -6,7 +6,7 @@ use serde_json::json;
 use steno_disk::StorePath;
 use steno_journal::{SpineReader, Store};
 use steno_model::ThreadId;
-use steno_recorder::evidence::{EvidenceCheck, EvidenceReport, Holder, WrongEvidence};
+use steno_recorder::evidence::{EvidenceCheck, EvidenceHolder, EvidenceReport, WrongEvidence};
 use steno_vault::Vault;
 use steno_views::{Lines, count, visible};
 
@@ -56,8 +56,8 @@ pub fn verify_positions(
 
 fn wrong_line(wrong: &WrongEvidence) -> String {
     let who = match &wrong.holder {
-        Holder::Run(run) => format!("event {run}:{}", wrong.seq),
-        Holder::Spine(thread) => format!("record {} of spine {thread}", wrong.seq),
+        EvidenceHolder::Run(run) => format!("event {run}:{}", wrong.seq),
+        EvidenceHolder::Spine(thread) => format!("record {} of spine {thread}", wrong.seq),
     };
     let source = match &wrong.path {
         Some(path) => format!("`{}`", path.display()),
@@ -89,8 +89,8 @@ fn report_line(report: &EvidenceReport) -> String {
 
 fn wrong_json(wrong: &WrongEvidence) -> String {
     let (run, thread) = match &wrong.holder {
-        Holder::Run(run) => (Some(run.to_string()), None),
-        Holder::Spine(thread) => (None, Some(thread.as_str())),
+        EvidenceHolder::Run(run) => (Some(run.to_string()), None),
+        EvidenceHolder::Spine(thread) => (None, Some(thread.as_str())),
     };
     json!({
         "kind": "position_finding",

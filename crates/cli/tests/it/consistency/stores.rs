@@ -10,7 +10,10 @@ use steno_exports::atif::{Family, NoMedia, NoRecords, Run};
 use steno_journal::{Journal, Options, Store};
 use steno_library::{Library, Target};
 use steno_model::RunId;
-use steno_recorder::sources::{Archive, ArchiveOptions, Error, Outcome, Places, Progress, ToArchive};
+use steno_recorder::sources::{
+    ImportOutcome, ImportProgress, SourceError, SourceFile, SourceLocations, SourceRecorder,
+    SourceRecorderOptions,
+};
 use steno_server::receipts::{ReadSession, Wanted};
 use steno_session::Content;
 use steno_session::usage::{Column, UsageBuilder, grouped, row};
@@ -25,12 +28,12 @@ use crate::kit::json;
 /// What fails fails the test.
 struct Strict;
 
-impl Progress for Strict {
+impl ImportProgress for Strict {
     fn bytes(&mut self, _path: &Path, _count: u64) {}
 
-    fn done(&mut self, _file: &ToArchive, _outcome: Outcome) {}
+    fn done(&mut self, _file: &SourceFile, _outcome: ImportOutcome) {}
 
-    fn failed(&mut self, file: &ToArchive, error: &Error) {
+    fn failed(&mut self, file: &SourceFile, error: &SourceError) {
         panic!("{}: {error:?}", file.path().display());
     }
 }
@@ -45,8 +48,9 @@ impl MemoryStore {
 
     pub fn import(&self, path: &Path) {
         let journal = Journal::new(Store::create(Arc::new(self.0.clone())).unwrap(), Options::default());
-        let mut archive = Archive::open(journal, ArchiveOptions::default()).unwrap();
-        let places = Places { given: vec![path.canonicalize().unwrap()], ..Places::default() };
+        let mut archive = SourceRecorder::open(journal, SourceRecorderOptions::default()).unwrap();
+        let places =
+            SourceLocations { given: vec![path.canonicalize().unwrap()], ..SourceLocations::default() };
         archive.import(&places.list().files, &mut Strict);
         archive.settle().unwrap();
     }
