@@ -9,14 +9,14 @@ use crate::fanout::Subscription;
 use crate::reader::Reader;
 use crate::store::Store;
 
-/// Every event of a run from a number on, in order, without a gap, for as long as its recorder is open.
+/// All events of a run from a number on, in order and without gaps, while its recorder is open.
 pub struct CatchUp {
     live: Subscription,
     reader: Reader,
     next: Seq,
-    /// Whether the file has events that were not passed on.
+    /// Whether the file has events that were not returned yet.
     behind: bool,
-    /// A live event that was received and not yet passed on.
+    /// A live event that was received but not returned yet.
     ahead: Option<Arc<ExchangeEvent>>,
     ended: bool,
 }
@@ -27,7 +27,7 @@ impl CatchUp {
         Ok(Self { live, reader, next: from, behind: true, ahead: None, ended: false })
     }
 
-    /// Waits for the next event; `None` after the recorder was closed and everything was passed on.
+    /// Waits for the next event; `None` after the recorder was closed and all events were returned.
     ///
     /// # Errors
     /// When the file cannot be read.
@@ -47,18 +47,18 @@ impl CatchUp {
             } else if self.ended {
                 return Ok(None);
             } else if let Some(event) = self.live.recv() {
-                // Disk first: an event that comes live is in the file, and so are those before it.
+                // An event is in the file before it is delivered live, and so are all events before it.
                 self.behind = event.seq > self.next;
                 self.ahead = Some(event);
             } else {
-                // What was missed last is only in the file.
+                // The last missed events are only in the file.
                 self.reader.look_again();
                 (self.ended, self.behind) = (true, true);
             }
         }
     }
 
-    /// Reads the event that comes next from the file; `None` when the file has no more.
+    /// Reads the next event from the file; `None` when the file has no more.
     fn read_file(&mut self) -> Result<Option<Arc<ExchangeEvent>>, Error> {
         while let Some(recorded) = self.reader.read_next()? {
             if recorded.event.seq >= self.next {

@@ -1,13 +1,13 @@
-//! What makes a line a good line, per kind of file.
+//! Checks of single lines, for each kind of file.
 
 use steno_model::json::Fields;
 use steno_model::{Envelope, RunId, Seq, SpineRecord, ThreadId};
 
 use crate::error::Damage;
 
-/// Reads of a line what recovery has to know.
+/// Reads from a line what recovery needs.
 pub(crate) trait LineCheck {
-    /// Returns the line's number, `None` in files whose lines have none.
+    /// Returns the number of the line; `None` in files without numbers.
     fn seq(&self, line: &[u8]) -> Result<Option<Seq>, Damage>;
 }
 
@@ -39,7 +39,7 @@ impl LineCheck for SpineLines {
     }
 }
 
-/// Lines of seals and notes: JSON objects, with no number.
+/// Lines of seals and notes: JSON objects without numbers.
 pub(crate) struct ObjectLines;
 
 impl LineCheck for ObjectLines {

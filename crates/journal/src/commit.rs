@@ -1,4 +1,4 @@
-//! Shared syncs: a few threads sync the files that writers wait on, each sync for all who wait by then.
+//! Shared syncs: a few threads sync the files that writers wait on. One sync serves all records that wait by then.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, OnceLock, Weak};
@@ -8,7 +8,7 @@ use steno_model::Seq;
 use crate::error::Error;
 use crate::sync::{Condvar, Gate, Mutex, MutexGuard, lock, thread, wait};
 
-/// How many threads sync, however many files are open.
+/// The number of threads that sync, for any number of open files.
 const THREADS_MAX: usize = 4;
 
 /// Records that are acknowledged by the same sync.
@@ -25,7 +25,7 @@ impl Batch {
         self.outcome.get().cloned().unwrap_or(Ok(()))
     }
 
-    /// Tells everyone who waits how it went.
+    /// Reports the outcome to all waiting records.
     pub(crate) fn finish(&self, outcome: Result<(), Error>) {
         // Set before the gate opens, and once: a batch belongs to one sync.
         self.outcome.set(outcome).ok();
@@ -40,18 +40,18 @@ impl Batch {
 
 /// Something that commit threads sync.
 pub(crate) trait Commit: Send + Sync {
-    /// Syncs for all who wait by now; returns whether more are waiting already.
+    /// Syncs for all records that wait by now; returns whether more are waiting already.
     fn commit(&self) -> bool;
 
-    /// Makes sure that the file was in its place after a record was written into it.
+    /// Checks that the file was at its path after a record was written to it.
     fn look_after(&self, seq: Seq) -> Result<(), Error>;
 
-    /// Called now and then when there is nothing to do.
+    /// Called from time to time when there is nothing to do.
     #[cfg_attr(feature = "shuttle", expect(dead_code, reason = "there is no time under shuttle"))]
     fn idle(&self);
 }
 
-/// The threads, for as long as somebody holds this handle.
+/// The commit threads. They run while this handle exists.
 pub(crate) struct CommitPool {
     shared: Arc<Shared>,
 }
@@ -76,16 +76,16 @@ impl CommitPool {
         Arc::new(Self { shared: Arc::default() })
     }
 
-    /// Has a file synced soon. The log makes sure that it is queued once at a time.
+    /// Queues a file for a sync. The log makes sure that it is queued once at a time.
     pub(crate) fn push(&self, file: Arc<dyn Commit>) {
         let mut state = lock(&self.shared.state);
         state.queue.push_back(file);
-        // Whoever waits takes one each; one that was woken and has not run yet still counts as waiting.
+        // Each waiting thread takes one file. A thread that was woken but has not run yet still counts as waiting.
         if state.queue.len() > state.waiting && state.threads < THREADS_MAX {
             state.start_thread(&self.shared);
         }
         if state.threads == 0 {
-            // No thread can be started: the caller does the work, as slow as that may be.
+            // No thread can be started, so the caller does the work, even if that is slow.
             drop(state);
             self.shared.work_off();
             return;
@@ -94,12 +94,12 @@ impl CommitPool {
         self.shared.work.notify_one();
     }
 
-    /// Has a file looked at when it is idle.
+    /// Registers a file for idle checks.
     pub(crate) fn watch(&self, file: Weak<dyn Commit>) {
         let mut state = lock(&self.shared.state);
         state.watched.retain(|known| known.strong_count() > 0);
         state.watched.push(file);
-        // Without a thread nobody would notice that a run is idle.
+        // Without a thread an idle run would not be noticed.
         if state.threads == 0 && cfg!(not(feature = "shuttle")) {
             state.start_thread(&self.shared);
         }
@@ -134,13 +134,13 @@ impl Shared {
     fn run(&self) {
         while let Some(file) = self.next() {
             if file.commit() {
-                // To the back of the queue, so that a busy run does not starve the others.
+                // At the back of the queue, so that a busy run does not starve the others.
                 lock(&self.state).queue.push_back(file);
             }
         }
     }
 
-    /// Commits what is queued, in the caller's thread.
+    /// Commits all queued files in the caller's thread.
     fn work_off(&self) {
         loop {
             let Some(file) = lock(&self.state).queue.pop_front() else { return };
@@ -170,7 +170,7 @@ impl Shared {
         state
     }
 
-    /// Waits for work; when there is none for a while, has the watched files look whether they are idle.
+    /// Waits for work. When there is none for a while, runs the idle checks.
     #[cfg(not(feature = "shuttle"))]
     fn wait<'a>(&'a self, mut state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
         use std::sync::PoisonError;
@@ -183,7 +183,7 @@ impl Shared {
             let (state, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
             (state, timeout.timed_out())
         };
-        // Not when it has seen to the idle ones: that takes its time, and meanwhile it waits for nothing.
+        // Before the idle checks: they take time, and meanwhile this thread does not wait.
         state.waiting -= 1;
         if !is_idle {
             return state;

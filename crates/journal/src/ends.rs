@@ -1,4 +1,4 @@
-//! The first events and the last one of a run, without reading what lies between.
+//! Reads the first events and the last event of a run, without those between.
 
 use std::sync::Arc;
 
@@ -12,10 +12,10 @@ use crate::lines::{Lines, Piece};
 use crate::names::RunFile;
 use crate::store::Store;
 
-/// What a list of runs needs to know about a file.
+/// The first and last event of a run, and the length of its file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ends {
-    /// The first and the last whole line; `None` in an empty file.
+    /// The events of the first and the last whole line; `None` in an empty file.
     pub events: Option<(ExchangeEvent, ExchangeEvent)>,
     /// How long the file is.
     pub bytes: u64,
@@ -24,7 +24,7 @@ pub struct Ends {
 /// Reads the first and the last whole line of a run's transcript.
 ///
 /// # Errors
-/// [`Error::Damaged`] when one of them is no event, [`Error::NoSuchRun`], or an I/O error.
+/// [`Error::Damaged`] when one of them is not an event, [`Error::NoSuchRun`], or an I/O error.
 pub fn run_ends(store: &Store, run: RunId) -> Result<Ends, Error> {
     let path = RunFile::Transcript(run).path();
     let failed = |doing| {
@@ -33,7 +33,7 @@ pub fn run_ends(store: &Store, run: RunId) -> Result<Ends, Error> {
     };
     let file = store.disk().open_read(&path).map_err(failed("open"))?.ok_or(Error::NoSuchRun { run })?;
     let bytes = file.identity().map_err(failed("look at"))?.size_bytes;
-    // Both ends of what the file holds now: a line that is written meanwhile would be found by one of the two.
+    // Both ends of the current content: otherwise a line written meanwhile could be the last line but not the first.
     let Some(first) = next_event(&mut Lines::few(Arc::clone(&file)).until(bytes), &path)? else {
         return Ok(Ends { events: None, bytes });
     };
@@ -44,11 +44,11 @@ pub fn run_ends(store: &Store, run: RunId) -> Result<Ends, Error> {
     Ok(Ends { events: Some((first, last)), bytes })
 }
 
-/// Reads the first events of a run's transcript: at most `events_max`, and those that end within its first 64 KiB. The first
-/// one is read however long it is.
+/// Reads the first events of a run's transcript: at most `events_max`, and only those that end within its first 64 KiB.
+/// The first one is read at any length.
 ///
 /// # Errors
-/// [`Error::Damaged`] when one of them is no event, [`Error::NoSuchRun`], or an I/O error.
+/// [`Error::Damaged`] when one of them is not an event, [`Error::NoSuchRun`], or an I/O error.
 pub fn run_beginning(store: &Store, run: RunId, events_max: usize) -> Result<Vec<ExchangeEvent>, Error> {
     const BYTES_MAX: u64 = 64 * 1024;
     let path = RunFile::Transcript(run).path();
@@ -67,7 +67,7 @@ pub fn run_beginning(store: &Store, run: RunId, events_max: usize) -> Result<Vec
     Ok(events)
 }
 
-/// Reads the first event of a run if its line is wanted; `None` if it is not, or if there is no whole line.
+/// Reads the first event of a run if `is_wanted` accepts its line; `None` otherwise, or if there is no whole line.
 ///
 /// # Errors
 /// As [`run_beginning`].
@@ -86,7 +86,7 @@ pub fn first_event_if(
     }
 }
 
-/// Reads the next event; `None` where there is no whole line any more.
+/// Reads the next event; `None` when there are no more whole lines.
 fn next_event(lines: &mut Lines, path: &StorePath) -> Result<Option<ExchangeEvent>, Error> {
     match lines.next().map_err(|source| Error::io("read", path, source))? {
         Piece::Line { offset, bytes } => parse(bytes, path, offset).map(Some),
@@ -102,9 +102,9 @@ fn parse(line: &[u8], path: &StorePath, offset: u64) -> Result<ExchangeEvent, Er
     ExchangeEvent::parse(line).map_err(damaged)
 }
 
-/// Finds the last line that ends with a newline: where it begins, and its bytes; `None` when there is none.
+/// Finds the last line that ends with a newline; returns its offset and bytes, or `None`.
 ///
-/// Reads backwards in steps, so that neither time nor memory depends on what lies before it.
+/// Reads backwards in steps, so that time and memory do not depend on what comes before it.
 pub(crate) fn last_line(
     file: &dyn DiskFile,
     path: &StorePath,
@@ -126,7 +126,7 @@ pub(crate) fn last_line(
     Ok(Some((start, line)))
 }
 
-/// Returns where the last newline before `end` stands, if there is one from `begin` on.
+/// Returns the offset of the last newline between `begin` and `end`, if there is one.
 fn newline_before(file: &dyn DiskFile, end: u64, begin: u64) -> std::io::Result<Option<u64>> {
     const STEP_BYTES_MAX: u64 = 1024 * 1024;
     let mut step = 4 * 1024_u64;

@@ -1,4 +1,4 @@
-//! What can go wrong between a draft and the disk: one variant per thing that happened.
+//! Errors of the journal: one variant per kind of failure.
 
 use std::io;
 use std::ops::Range;
@@ -7,9 +7,9 @@ use std::sync::Arc;
 use steno_disk::{NotRegular, StorePath};
 use steno_model::RunId;
 
-/// Why the journal did not do what it was asked.
+/// Why a call to the journal failed.
 ///
-/// Cloned to everyone who waits on the same sync, hence the shared causes.
+/// Cloned for every record that waits on the same sync, hence the shared causes.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum Error {
     /// Another process or thread writes to this run or spine.
@@ -18,18 +18,19 @@ pub enum Error {
         /// The lock file.
         path: StorePath,
     },
-    /// The line is longer than a line may be.
-    #[error("record of {bytes} bytes is longer than a line may be")]
+    /// The line is longer than the limit.
+    #[error("the record has {bytes} bytes, more than a line may have")]
     TooLong {
         /// How long it would be.
         bytes: u64,
     },
-    /// There was no room; nothing of the record is in the file, its seq is not used up, and the writer can go on.
-    #[error("no room in `{path}`; the record was not written")]
+    /// There was no space left. Nothing of the record is in the file, its seq is not used up, and the writer can
+    /// continue.
+    #[error("no space left to write `{path}`; the record was not written")]
     NoRoom {
         /// The file.
         path: StorePath,
-        /// What the disk said.
+        /// The error of the disk.
         #[source]
         source: Arc<io::Error>,
     },
@@ -40,26 +41,26 @@ pub enum Error {
         path: StorePath,
         /// What was tried: `written`, `synced`, `read back` or `looked at`.
         what: &'static str,
-        /// What the disk said.
+        /// The error of the disk.
         #[source]
         source: Arc<io::Error>,
     },
     /// The file was deleted, renamed or replaced while it was being written.
-    #[error("`{path}` was deleted or replaced under its writer; {}", kept_words(kept.as_ref()))]
+    #[error("`{path}` was deleted or replaced while it was being written; {}", kept_words(kept.as_ref()))]
     Vanished {
         /// Where it was.
         path: StorePath,
-        /// Where everything recorded so far has been kept.
+        /// The copy of everything recorded so far.
         kept: Option<StorePath>,
     },
-    /// Somebody else has written to the file, or cut it, while it was being recorded.
-    #[error("`{path}` was changed by somebody else under its writer: {}", changed_words(*found, *wanted))]
+    /// Another program wrote to the file, or cut it, while it was being recorded.
+    #[error("`{path}` was changed by another program while it was being written: {}", changed_words(*found, *wanted))]
     Changed {
         /// The file.
         path: StorePath,
         /// How long it is.
         found: u64,
-        /// How long it would be if it were only ours.
+        /// How long it should be.
         wanted: u64,
     },
     /// The writer has been closed.
@@ -78,20 +79,20 @@ pub enum Error {
         /// What is wrong there.
         why: Damage,
     },
-    /// A seal does not vouch for what the file holds.
+    /// A seal does not match the file.
     #[error("`{path}` does not match its seal over {bytes} bytes: {why}{}", differs_words(.differs.as_ref()))]
     SealBroken {
         /// The file.
         path: StorePath,
-        /// Among which bytes the first one is that differs, if that is known: behind the last seal that holds.
+        /// The range that contains the first changed byte, if known: after the last seal that matches.
         differs: Option<Range<u64>>,
         /// How many bytes the seal covers.
         bytes: u64,
         /// What differs.
         why: &'static str,
     },
-    /// There is something else where a file of ours should be.
-    #[error("`{path}` is {found}, not a regular file of ours")]
+    /// The path of one of our files has something else.
+    #[error("`{path}` is {found}, not a regular file")]
     NotRegular {
         /// Its path.
         path: StorePath,
@@ -104,40 +105,40 @@ pub enum Error {
         /// The run.
         run: RunId,
     },
-    /// The directory holds other things and is no store.
-    #[error("the directory is not a store: it has `{found}` in it and no `format.json`")]
+    /// The directory contains other files and is not a store.
+    #[error("the directory is not a store: it contains `{found}` and no `format.json`")]
     NotAStore {
-        /// Something that no store has.
+        /// A name that stores do not have.
         found: String,
     },
     /// The store was written by a newer version.
-    #[error("the store has format version {found}; this program knows up to {known}")]
+    #[error("the store has format version {found}; this program supports versions up to {known}")]
     StoreTooNew {
         /// The store's version.
         found: u64,
-        /// The newest that we know.
+        /// The newest version that this program supports.
         known: u64,
     },
-    /// `format.json` cannot be read as one.
+    /// `format.json` is not valid.
     #[error("`format.json` is not a store's format file: {why}")]
     BadFormatFile {
         /// What is wrong with it.
         why: String,
     },
-    /// Lines that a follower has already passed on are gone from the file.
-    #[error("`{path}` has become shorter than what was already read from it")]
+    /// Lines that a follower has already passed on are missing from the file.
+    #[error("`{path}` became shorter than what was already read from it")]
     Shrunk {
         /// The file.
         path: StorePath,
     },
-    /// The operating system refused.
+    /// The operating system reported an error.
     #[error("cannot {doing} `{path}`")]
     Io {
         /// What was tried, as a verb.
         doing: &'static str,
-        /// On what.
+        /// The path it was tried on.
         path: StorePath,
-        /// What the system said.
+        /// The error of the operating system.
         #[source]
         source: Arc<io::Error>,
     },
@@ -149,21 +150,21 @@ pub enum Damage {
     /// It cannot be read as a record.
     #[error("{0}")]
     Unreadable(#[from] steno_model::Error),
-    /// It is a record with another number than the one that comes next.
-    #[error("seq {found} where {wanted} should be")]
+    /// It is a record with a number other than the next.
+    #[error("seq {found} instead of {wanted}")]
     OutOfOrder {
         /// The number that should be there.
         wanted: u64,
         /// The number that is there.
         found: u64,
     },
-    /// It is a record of something else.
-    #[error("a record of `{found}`")]
+    /// It is a record of another run or thread.
+    #[error("it belongs to `{found}`")]
     Stranger {
         /// The run or thread that it names.
         found: String,
     },
-    /// It is longer than a line may be.
+    /// It is longer than the limit.
     #[error("a line longer than {} bytes", steno_model::limits::LINE_BYTES_MAX)]
     TooLong,
 }
@@ -179,15 +180,15 @@ impl Error {
 
 fn changed_words(found: u64, wanted: u64) -> String {
     if found == wanted {
-        return "it does not hold what was written".to_owned();
+        return "its content is not what was written".to_owned();
     }
     format!("it has {found} bytes and should have {wanted}")
 }
 
 fn kept_words(kept: Option<&StorePath>) -> String {
     kept.map_or_else(
-        || "what it held could not be kept".to_owned(),
-        |path| format!("what it held is kept in `{path}`"),
+        || "its content could not be saved".to_owned(),
+        |path| format!("its content was saved in `{path}`"),
     )
 }
 

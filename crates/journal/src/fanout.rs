@@ -1,4 +1,4 @@
-//! Live events to subscribers: bounded, drop-newest, and never in the writer's way.
+//! Delivers live events to subscribers: bounded queues that drop the newest event and never block the writer.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use steno_model::{Epoch, ExchangeEvent, Seq};
 
 use crate::sync::{Condvar, Mutex, MutexGuard, lock, wait};
 
-/// How many events wait for a subscriber before it misses some (R68).
+/// How many events a subscriber's queue holds before it misses some (R68).
 pub const SUBSCRIBER_QUEUE_LEN_MAX: usize = 256;
 
 const WARNING_INTERVAL: Duration = Duration::from_secs(1);
@@ -22,12 +22,12 @@ pub(crate) struct FanOut {
 #[derive(Default)]
 struct Subscribers {
     queues: Vec<Arc<Queue>>,
-    /// What those have missed who have left, all together.
+    /// What all ended subscriptions together have missed.
     missed: Missed,
     closed: bool,
 }
 
-/// The right to pass events on; whom to warn is said when it is given up.
+/// The lock under which events are delivered. Warnings are logged when it is dropped.
 pub(crate) struct Entered<'a> {
     subscribers: Option<MutexGuard<'a, Subscribers>>,
     warnings: Vec<(u64, Seq)>,
@@ -48,7 +48,7 @@ struct QueueState {
     warned: Option<Instant>,
 }
 
-/// What a subscriber did not get live.
+/// Events that a subscriber did not receive live.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Missed {
     /// How many events.
@@ -62,7 +62,7 @@ impl Missed {
         self.add(Self { count: 1, range: Some((seq, seq)) });
     }
 
-    /// Takes what somebody else missed as well.
+    /// Adds what another subscriber missed.
     fn add(&mut self, other: Self) {
         self.count = self.count.saturating_add(other.count);
         self.range = match (self.range, other.range) {
@@ -75,10 +75,10 @@ impl Missed {
 }
 
 impl FanOut {
-    /// Takes the lock under which events are passed on.
+    /// Takes the lock under which events are delivered.
     ///
-    /// Taken before the append lock is given up, so that subscribers see the file's order, and held after it, so
-    /// that the next line can be written meanwhile.
+    /// Taken before the append lock is released, so that subscribers see file order, and held after that, so that the
+    /// next line can be written meanwhile.
     pub(crate) fn enter(&self) -> Entered<'_> {
         Entered { subscribers: Some(lock(&self.subscribers)), warnings: Vec::new() }
     }
@@ -94,7 +94,8 @@ impl FanOut {
         Subscription { queue, epoch, subscribers: Arc::clone(&self.subscribers) }
     }
 
-    /// Ends all subscriptions after what they have queued; returns what each missed, and those together who left.
+    /// Ends all subscriptions after their queued events; returns what each missed, and what the ended ones missed
+    /// together.
     pub(crate) fn close(&self) -> Vec<Missed> {
         let mut subscribers = lock(&self.subscribers);
         subscribers.closed = true;
@@ -107,7 +108,7 @@ impl FanOut {
 }
 
 impl Entered<'_> {
-    /// Passes an event on to everyone; makes it only when somebody listens.
+    /// Delivers an event to all subscribers; builds it only if there is one.
     pub(crate) fn deliver(&mut self, event: impl FnOnce() -> ExchangeEvent) {
         let Some(subscribers) = self.subscribers.as_ref().filter(|found| !found.queues.is_empty()) else {
             return;
@@ -120,7 +121,7 @@ impl Entered<'_> {
 impl Drop for Entered<'_> {
     fn drop(&mut self) {
         drop(self.subscribers.take());
-        // Without any lock: whoever takes logs may be slow, and may even record or subscribe.
+        // Without any lock: a log consumer may be slow, and may even record or subscribe.
         for (missed, seq) in &self.warnings {
             tracing::warn!(missed, %seq, "a subscriber is too slow and misses live events");
         }
@@ -128,7 +129,7 @@ impl Drop for Entered<'_> {
 }
 
 impl Queue {
-    /// Queues an event, or counts it as missed; returns how many were, when it is time to warn of it.
+    /// Queues an event, or counts it as missed; returns the count when a warning is due.
     fn offer(&self, event: &Arc<ExchangeEvent>) -> Option<(u64, Seq)> {
         let mut state = lock(&self.state);
         if state.closed {
@@ -157,7 +158,7 @@ impl Queue {
 }
 
 impl QueueState {
-    /// Counts an event that is missed; says whether it is time to warn.
+    /// Counts a missed event; returns whether a warning is due.
     fn miss(&mut self, seq: Seq) -> bool {
         self.missed.miss(seq);
         let now = Instant::now();
@@ -169,9 +170,9 @@ impl QueueState {
     }
 }
 
-/// A live stream of a run's events, in the file's order, with the gaps that slowness makes.
+/// A live stream of a run's events in file order. A slow subscriber misses events.
 ///
-/// Events that were missed are in the file: see [`crate::CatchUp`].
+/// Missed events are in the file: see [`crate::CatchUp`].
 pub struct Subscription {
     queue: Arc<Queue>,
     epoch: Epoch,
@@ -196,7 +197,7 @@ impl Subscription {
         }
     }
 
-    /// Returns the next event if there is one already.
+    /// Returns the next event if one is queued.
     #[must_use]
     pub fn try_recv(&mut self) -> Option<Arc<ExchangeEvent>> {
         lock(&self.queue.state).events.pop_front()
@@ -208,13 +209,13 @@ impl Subscription {
         lock(&self.queue.state).missed
     }
 
-    /// Returns the epoch of the writer that is listened to.
+    /// Returns the epoch of the writer.
     #[must_use]
     pub fn epoch(&self) -> Epoch {
         self.epoch
     }
 
-    /// Ends the subscription; doing it again does nothing.
+    /// Ends the subscription; a second call does nothing.
     pub fn close(&self) {
         let mut subscribers = lock(&self.subscribers);
         let found = subscribers.queues.iter().position(|queue| Arc::ptr_eq(queue, &self.queue));

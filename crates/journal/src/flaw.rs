@@ -1,4 +1,4 @@
-//! Transcripts that are damaged or missing: what is wrong with them, what can still be read, and writing them anew.
+//! Damaged and missing transcripts: what is wrong, what can still be read, and rewriting them.
 
 use std::sync::Arc;
 
@@ -19,18 +19,18 @@ use crate::verify::check_run;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Flaw {
-    /// It is not there.
+    /// It does not exist.
     Missing,
-    /// A line or a seal of it is damaged, as the text says.
+    /// A line or a seal is damaged, as the text says.
     Damaged(String),
 }
 
 impl Journal {
-    /// Begins to write a transcript anew that is damaged or missing, as [`Journal::rewrite`] does for one that is whole;
-    /// `None` when nothing is wrong with it.
+    /// Begins to rewrite a damaged or missing transcript, as [`Journal::rewrite`] does for an undamaged one; `None`
+    /// when nothing is wrong with it.
     ///
     /// # Errors
-    /// [`Error::Held`] when somebody writes to it, or an I/O error.
+    /// [`Error::Held`] when another writer has it, or an I/O error.
     pub fn rewrite_flawed(&self, run: RunId) -> Result<Option<(Rewrite, Flaw)>, Error> {
         let disk = Arc::clone(self.store.disk());
         let mut lease = Lease::take(&*disk, &RunFile::Lock(run).path(), (self.options.clock)())?;
@@ -42,7 +42,7 @@ impl Journal {
 }
 
 impl Store {
-    /// Reads a whole transcript, and says what is wrong with it.
+    /// Reads a whole transcript and returns what is wrong with it.
     ///
     /// # Errors
     /// I/O errors.
@@ -58,7 +58,7 @@ impl Store {
         }
     }
 
-    /// Hands over the events of a damaged transcript that can still be read, in the order of the file.
+    /// Passes the readable events of a damaged transcript to `take`, in file order.
     ///
     /// # Errors
     /// I/O errors.
@@ -84,14 +84,14 @@ impl Store {
         }
     }
 
-    /// Returns the numbers of the superseded transcripts that were damaged when others took their place.
+    /// Returns the numbers of the superseded transcripts that were damaged when they were replaced.
     ///
     /// # Errors
     /// I/O errors.
     pub fn superseded_damaged(&self, run: RunId) -> Result<Vec<u32>, Error> {
         let (disk, path) = (&**self.disk(), RunFile::Notes(run).path());
         let mut notes = read_notes_in(disk, &path)?;
-        // A crash may have come before these took their place.
+        // A crash may have prevented the last renames.
         notes.extend(read_notes_in(disk, &path.next())?);
         for number in 1..number_next(disk, run)? {
             notes.extend(read_notes_in(disk, &path.superseded(number))?);

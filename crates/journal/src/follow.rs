@@ -11,14 +11,14 @@ use crate::error::Error;
 use crate::reader::{Reader, Recorded};
 use crate::store::Store;
 
-/// How often a file is looked at where the system tells nobody about changes.
+/// How often a file is polled where the system does not report changes.
 const POLL_INTERVAL: Duration = Duration::from_millis(250);
 
-/// Events of one run from a number on: those in the file, then each as it is written.
+/// Streams the events of a run from a number on: those in the file, then each new one as it is written.
 pub struct Follower {
     store: Store,
     reader: Reader,
-    /// Whether the last event that was read says that the run has completed.
+    /// Whether the last event that was read completes the run.
     completed: bool,
     from: Seq,
     watch: Option<Watch>,
@@ -27,9 +27,9 @@ pub struct Follower {
 /// Why waiting ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Woken {
-    /// Something has changed among the transcripts.
+    /// Something changed in the directory of transcripts.
     Changed,
-    /// Nothing was heard in that time.
+    /// Nothing changed in that time.
     TimedOut,
 }
 
@@ -39,17 +39,17 @@ struct Watch {
 }
 
 impl Follower {
-    /// Opens a run that exists.
+    /// Opens an existing run.
     ///
     /// # Errors
     /// [`Error::NoSuchRun`], or an I/O error.
     pub fn open(store: &Store, run: RunId, from: Seq) -> Result<Self, Error> {
-        // Watching begins before the first read, so that nothing falls between the two.
+        // The watch starts before the first read, so that no change is missed.
         let watch = Watch::start(store);
         Ok(Self { store: store.clone(), reader: Reader::open(store, run)?, completed: false, from, watch })
     }
 
-    /// Returns the next event that is in the file; `None` when there is no more yet.
+    /// Returns the next event in the file; `None` when there is none yet.
     ///
     /// # Errors
     /// As [`Reader::read_next`].
@@ -63,13 +63,13 @@ impl Follower {
         Ok(None)
     }
 
-    /// Tells whether the last event of the file, as far as it was read, completes the run.
+    /// Tells whether the last event that was read completes the run.
     #[must_use]
     pub fn is_completed(&self) -> bool {
         self.completed
     }
 
-    /// Waits until the file may have grown, at most so long; says which it was.
+    /// Waits until the file may have grown or the time is over; returns which.
     ///
     /// # Errors
     /// When the file was deleted, replaced, or has become shorter than what was read.
@@ -81,19 +81,19 @@ impl Follower {
             false
         };
         self.reader.check_in_place(&**self.store.disk())?;
-        // Heard of a change or not, the file is read again: a lost notice costs time and no event.
+        // The file is read again in both cases, so a lost notice costs time but no event.
         Ok(if heard { Woken::Changed } else { Woken::TimedOut })
     }
 }
 
 impl Watch {
-    /// Watches the transcripts; `None` where that is not possible (no such call, no more watches).
+    /// Watches the directory of transcripts; `None` where that is not possible (not supported, or no watches left).
     fn start(store: &Store) -> Option<Self> {
         let dir = store.disk().host_path(&StorePath::transcripts())?;
-        // One notice that waits says all there is to say: read the file again.
+        // One queued notice is enough: it means that the file has to be read again.
         let (send, changed) = sync_channel(1);
         let tell = move |event: notify::Result<notify::Event>| {
-            // Looking at the file opens its directory, which is told of too; heeding that would never end.
+            // Our own reads cause access notices too. Reacting to them would never end.
             if !event.is_ok_and(|event| event.kind.is_access()) {
                 send.try_send(()).ok();
             }
@@ -105,7 +105,7 @@ impl Watch {
         match started {
             Ok(watch) => Some(watch),
             Err(error) => {
-                tracing::debug!(%error, "no watch on the transcripts; looking at the file now and then");
+                tracing::debug!(%error, "cannot watch the transcripts; polling the file instead");
                 None
             }
         }

@@ -1,7 +1,7 @@
 //! The right to write: one lock file per run or spine, held by one writer, never deleted.
 //!
-//! While the disk is full the lock file also keeps how much was refused: it is long enough from the beginning, so that
-//! this takes no room.
+//! While the disk is full, the lock file also has the number of refused records. It has its full length from the
+//! beginning, so this needs no space.
 
 use std::time::Duration;
 
@@ -13,12 +13,12 @@ use crate::error::Error;
 use crate::refused::Refused;
 use crate::side::json_line;
 
-/// How long a lock file is, padded with spaces: one sector, which a disk writes whole or not at all.
+/// The length of a lock file, padded with spaces: one sector, which a disk writes as a whole or not at all.
 const LOCK_BYTES: usize = 512;
-/// How much of a lock file is read.
+/// How much of a lock file is read at most.
 const LOCK_BYTES_MAX: usize = 4096;
 
-/// Whoever asks whether a run is held takes the lock for an instant; a writer must not stumble over that.
+/// A check whether a run is locked takes the lock for an instant; a writer must not fail because of that.
 const TRIES: u32 = 5;
 const BETWEEN_TRIES: Duration = Duration::from_millis(10);
 
@@ -27,17 +27,17 @@ pub(crate) struct Lease {
     pub(crate) epoch: Epoch,
     path: StorePath,
     guard: Box<dyn LockGuard>,
-    /// What the lock file says.
+    /// The content of the lock file.
     holder: Holder,
 }
 
-/// What a lock file holds.
+/// The content of a lock file.
 #[derive(Clone, Serialize, Deserialize)]
 struct Holder {
     epoch: u64,
     pid: u32,
     since: String,
-    /// What was refused and is not noted, by this holder or one before it.
+    /// Refusals that are not noted, by this holder or an earlier one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     refused: Option<Refused>,
 }
@@ -48,7 +48,7 @@ impl Holder {
     }
 }
 
-/// Reads from a lock file, held or not, what was refused and is not noted.
+/// Reads the refusals that are not noted from a lock file, locked or not.
 pub(crate) fn read_refused(disk: &dyn Disk, path: &StorePath) -> Result<Option<Refused>, Error> {
     let failed = |doing| move |source| Error::io(doing, path, source);
     let Some(file) = disk.open_read(path).map_err(failed("open"))? else { return Ok(None) };
@@ -58,14 +58,14 @@ pub(crate) fn read_refused(disk: &dyn Disk, path: &StorePath) -> Result<Option<R
 }
 
 impl Lease {
-    /// Takes the lock, and leaves word of who holds it.
+    /// Takes the lock and writes the holder into the lock file.
     pub(crate) fn take(disk: &dyn Disk, path: &StorePath, now: jiff::Timestamp) -> Result<Self, Error> {
         let failed = |doing| move |source| Error::io(doing, path, source);
         let guard = Self::try_often(disk, path)?;
         let text = guard.read().map_err(failed("read"))?;
         let before = serde_json::from_str::<Holder>(&text);
         let epoch = match &before {
-            // Beginning anew would give two openings the same number.
+            // Starting again at 1 would give two openings the same number.
             Ok(before) => before.epoch.checked_add(1).ok_or_else(|| Error::Damaged {
                 path: path.clone(),
                 offset: 0,
@@ -73,7 +73,7 @@ impl Lease {
                     .into(),
             })?,
             Err(_) if text.trim().is_empty() => 1,
-            // A lock file that a crash has garbled: seconds since 1970 are more than anybody has counted to.
+            // A crash has garbled the lock file. Seconds since 1970 are a larger number than any epoch before.
             Err(_) => u64::try_from(now.as_second()).unwrap_or(1),
         };
         let since = steno_model::Timestamp::from_instant(now).to_string();
@@ -84,15 +84,15 @@ impl Lease {
         Ok(Self { epoch: Epoch(epoch), path: path.clone(), guard, holder })
     }
 
-    /// Returns what was refused and is not noted, as the lock file says.
+    /// Returns the refusals in the lock file that are not noted.
     pub(crate) fn refused(&self) -> Option<&Refused> {
         self.holder.refused.as_ref()
     }
 
-    /// Writes into the lock file what was refused and is not noted, for whoever takes the lock next.
+    /// Writes refusals that are not noted into the lock file, for the next holder of the lock.
     ///
     /// # Errors
-    /// I/O errors: a file system that copies what it writes over may need room for that.
+    /// I/O errors: a copy-on-write file system may need space even to overwrite.
     pub(crate) fn set_refused(&mut self, refused: Option<Refused>) -> Result<(), Error> {
         if self.holder.refused == refused {
             return Ok(());

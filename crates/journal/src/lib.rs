@@ -1,8 +1,8 @@
-//! The append-only record: where drafts become events, and events survive.
+//! The append-only record of runs: drafts become numbered, durable events.
 //!
-//! A run is one file, `transcripts/<run-id>.jsonl`, plain JSON lines for ever readable with jq. This crate gives each
-//! event its number, writes it, makes it last, tells subscribers, recovers after crashes, and vouches for what is
-//! there. It knows envelopes and numbers; what an event means is the business of `steno-model` and of views.
+//! A run is one file, `transcripts/<run-id>.jsonl`, in plain JSON lines that jq can read. This crate numbers each
+//! event, writes it, makes it durable, passes it to subscribers, recovers after crashes, and verifies what is stored.
+//! It knows envelopes and numbers; the meaning of events belongs to `steno-model` and the views.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -30,90 +30,121 @@
 //! ```
 //!
 //! # Model
-//! - [`Store`] is a directory with a format version. [`Journal`] is its write side. [`Recorder`] is the one writer
+//! - [`Store`] is a directory with a format version. [`Journal`] is its write side. [`Recorder`] is the only writer of
+//!   a run, shared by threads by reference: [`Recorder::record`], [`Recorder::subscribe`], [`Recorder::close`].
 //!   of one run, shared by threads by reference: [`Recorder::record`], [`Recorder::subscribe`], [`Recorder::close`].
-//! - **Order.** A seq is taken, the line is put together and written under one lock, in one function. If the write
+//! - **Order.** One function, under one lock, takes a seq, builds the line and writes it. If the write fails, the seq
+//!   is not used up. So file order is seq order, without gaps or duplicates, also with several threads. A reopened run
+//!   continues after its last number. Clocks can go backwards; nothing is ever sorted by time.
 //!   fails the seq is not used up. So file order is seq order, without gap or duplicate, also among threads, and a
 //!   reopened run goes on after its last number. Clocks go backwards; nothing is ever sorted by time.
-//! - **Levels.** [`Level::Written`]: the whole line, newline included, has been written; it survives the death of
+//! - **Levels.** [`Level::Written`]: the whole line, including its newline, has been written; it survives the death of
+//!   the process. [`Level::Synced`]: acknowledged after an fdatasync; it survives a power cut. A pool of at most four
+//!   threads syncs for all open runs, and one sync acknowledges all records that wait for it; a writer that is alone
+//!   with its run syncs by itself. An open run uses three file descriptors, so a process that opens hundreds must raise
+//!   its limit. [`Recorder::append`] returns before the sync, so that one thread can have many events in flight.
 //!   the process. [`Level::Synced`]: acknowledged after an fdatasync; it survives a power cut. A pool of at most
 //!   four threads syncs for all open runs, and one sync acknowledges everyone who waits by then; a writer that is
 //!   alone with its run syncs by itself.
 //!   An open run holds three file descriptors, so whoever opens hundreds raises the limit of the process.
 //!   [`Recorder::append`] returns before the sync, so that one thread can keep many events in flight.
-//! - **Disk first.** Subscribers get an event after it is written, in the file's order, each as the same shared
+//! - **Disk first.** Subscribers get an event after it is written, in file order, each as the same shared value. A
+//!   queue has room for [`SUBSCRIBER_QUEUE_LEN_MAX`] events; events that arrive while it is full are missed and
+//!   counted, with a warning at most once a second. [`CatchUp`] reads missed events from the file. A subscriber can
+//!   never block the writer.
 //!   value. A queue holds [`SUBSCRIBER_QUEUE_LEN_MAX`] events; what comes while it is full is missed, counted, and
 //!   warned of at most once a second. [`CatchUp`] reads from the file what was missed live. Nobody who listens can
 //!   hold up the writer.
-//! - **The file is the bus.** [`Follower`] gives the stream of a run that another process writes. Live streams name
+//! - **The file is the bus.** [`Follower`] streams a run that another process writes. Live streams identify an event by
+//!   (run, epoch, seq): after a power cut a seq that was only written can be used again, and the
+//!   [`Epoch`](steno_model::Epoch) distinguishes the two openings.
 //!   an event by (run, epoch, seq): after a power cut a seq that was only written can be given again, and the
 //!   [`Epoch`](steno_model::Epoch) tells the two openings apart.
-//! - **Seals.** [`Seal`] lines in a file beside the transcript vouch for a prefix by length, last seq and SHA-256.
+//! - **Seals.** [`Seal`] lines in a file beside the transcript certify a prefix by length, last seq and SHA-256. They
+//!   are made on close, when a run is idle, and on demand, always after the prefix was synced and read back: the
+//!   content of the file is compared with a checksum of what was written. A run may grow past a seal; a prefix must
+//!   keep matching it.
 //!   They are made on close, when a run is idle, and on demand, always after the prefix was synced and read back: what
 //!   the file holds is compared with a checksum of what was written. A run that grows past a seal is legal; a prefix
 //!   that no longer matches is not.
-//! - **Notes.** The ten event types stay closed and the file has no gaps, so what happened to the record itself
+//! - **Notes.** The ten event types are closed and the file has no gaps, so what happened to the record itself
+//!   (recoveries, refusals, drops) is in a notes file beside it: [`Note`].
 //!   (recoveries, refusals, drops) stands in a notes file beside it: [`Note`].
-//! - **Segments.** A trace spine is the same machinery in files that rotate by bytes and records; each closed
+//! - **Segments.** A trace spine uses the same code with files that rotate by bytes and records; each closed segment
+//!   has a meta file with its hash: [`SpineWriter`]. [`SpineReader`] reads all segments in order, and
+//!   [`validate_spine`], [`validate_directory`] and [`validate_archive`] check them, their artifacts and bundles: one
+//!   pass, rule by rule, without changing anything. [`Journal::repair_spine`] seals what a crash left open.
 //!   segment has a meta file with its hash: [`SpineWriter`]. [`SpineReader`] reads all of them in order, and
 //!   [`validate_spine`], [`validate_directory`] and [`validate_archive`] check them, their artifacts and bundles of them:
 //!   one pass, rule by rule, and nothing is changed. [`Journal::repair_spine`] seals what a crash left open.
 //!
 //! # Recovery
-//! The newline is the commit mark. Opening a run first takes its lock, then looks at the whole file: [`inspect`]
-//! says what would be done, [`apply`] does just that. The good prefix is the lines that parse, each numbered one more
-//! than the last. An unterminated tail, or a hole of zeros with nothing good after it, was never acknowledged: it is
-//! copied aside, synced, and only then cut off. Anything else is damage: nothing is changed, appending is refused,
-//! the place is named. Bytes that no seal vouches for are written over themselves and synced once more, because
-//! after a failed sync the page cache may show what the disk does not have. Recovery can be killed at any point and
-//! done again; done twice, it does nothing the second time. Readers never repair.
+//! The newline is the commit mark. Opening a run takes its lock first, then inspects the whole file: [`inspect`] says
+//! what would be done, [`apply`] does exactly that. The good prefix is the lines that parse, numbered without gaps. An
+//! unterminated tail, or a hole of zeros with nothing good after it, was never acknowledged: it is copied aside,
+//! synced, and only then cut off. Anything else is damage: nothing is changed, appending is refused, and the error has
+//! the location. Bytes that no seal covers are rewritten in place and synced again, because after a failed sync the
+//! page cache may show bytes that the disk does not have. Recovery can be killed at any point and repeated; the second
+//! time it does nothing. Readers never repair.
 //!
 //! # Threat model
-//! What is defended against, and how:
+//! The threats and the defences:
 //! - **Kill and power cut**: the levels and recovery above. New files are synced together with their directory;
 //!   replaced files are written under another name, synced, renamed, and the directory synced.
-//! - **A full disk, a quota, a file size limit**: the partial line is taken back, the caller is told, the writer
+//! - **A full disk, a quota, a file size limit**: the partial line is removed, the caller gets an error, the writer
+//!   continues when there is space, and the refusals are noted. If the process ends before there is space, the lock
+//!   file has their number, and the next opening of the run notes them. The process has to ignore `SIGXFSZ`.
 //!   goes on when there is room, and the refusals are noted. If the process ends before there is room, the lock file
 //!   says how many there were, and whoever opens the run next notes them. The process has to ignore `SIGXFSZ`.
 //! - **A failing disk**: after one failed sync, or a write that failed for another reason, the writer refuses
 //!   everything. A second sync that succeeds would prove nothing, so it is never tried.
-//! - **A second writer**: an flock on a lock file that is never deleted. [`Error::Held`] says so.
-//! - **A file deleted, renamed or replaced under its writer**: noticed before the next record is acknowledged, and within
+//! - **A second writer**: an flock on a lock file that is never deleted; the error is [`Error::Held`].
+//! - **A file deleted, renamed or replaced while it is written**: noticed before the next record is acknowledged, and
+//!   within seconds when none follows; everything recorded so far is copied from the open handle to a named file. A
+//!   file that another program cuts or writes to is noticed by its length at the same time, and never sealed. At
+//!   `synced` each commit checks the file, at `written` each [`Pending::wait`], once for all records written before;
+//!   [`Recorder::record`] at `written` checks once per millisecond.
 //!   seconds when none follows; everything recorded so far is copied from the open handle to a file with a name. A file
 //!   that somebody else cuts or writes to is noticed by its length at the same time, and never sealed. At `synced` each
 //!   commit looks, at `written` each [`Pending::wait`], for all that were written before; [`Recorder::record`] at
 //!   `written` looks once in a millisecond.
-//! - **Links, pipes, devices in place of our files**: everything below the store is opened beneath one directory
+//! - **Links, pipes or devices instead of our files**: everything below the store is opened beneath one directory
+//!   handle, without following links, without blocking, and must be a regular file of ours. Ids that become file names
+//!   must be UUIDs or match a strict pattern.
 //!   handle, without following links, without blocking, and must be a regular file of ours. Ids that become file
 //!   names are UUIDs or match a strict pattern first.
-//! - **Other users of the machine**: files are 0600 and directories 0700, whatever the umask.
-//! - **Cut or changed history**: seals show it. Somebody who can rewrite the transcript can rewrite its seals too,
+//! - **Other users of the machine**: files have mode 0600 and directories 0700, independent of the umask.
+//! - **Cut or changed history**: seals reveal it. Whoever can rewrite the transcript can rewrite its seals too, so keep
+//!   copies of seals elsewhere and compare them ([`check_run`] takes them).
 //!   so keep seals elsewhere and compare ([`check_run`] takes them).
 //! - **Hostile content**: lines are bounded in length, and no reader recurses into them.
 //!
-//! What is not: whoever can run code as the store's owner; disks that lie about a sync; network file systems
-//! without working locks. Nothing is masked: a transcript holds what agents said and saw, secrets included.
+//! Not defended against: programs that run as the store's owner; disks that lie about a sync; network file systems
+//! without working locks. Nothing is masked: a transcript contains what agents said and saw, including secrets.
 //!
 //! # Versioning
 //! - `format.json` names the store's format version, [`STORE_VERSION`]. A newer store is refused with
 //!   [`Error::StoreTooNew`] and never touched; older ones will be migrated or read as they are.
-//! - New envelope fields, note kinds and seal fields may be added within a version: readers keep or pass over what
+//! - New envelope fields, note kinds and seal fields may be added within a version: readers keep or ignore what they do
+//!   not know. A change to the meaning of a field, the commit mark, or a file name needs a new version.
 //!   they don't know. Changing the meaning of a field, the commit mark, or a file's name needs a new version.
-//! - Files of every version that was ever released stay in the tests, unedited, and stay readable.
+//! - Files of every released version stay in the tests, unedited and readable.
 //!
 //! # Where to look
-//! From the caller to the disk: `recorder` (one run's writer) and `segment` (a spine's) put drafts into a `log`, which
-//! is one growing file with everyone who waits on it. The `tail` inside it decides seq and order and keeps a checksum
-//! of what it wrote; `commit` has the threads that sync; `fanout`, `catch_up` and `follow` are the three ways to hear of
-//! events, and `reader` is under two of them. `scan` finds the good prefix of a file, `recovery`
-//! mends its end, `seal`, `note` and `side` write beside it, `refused` is what there was no room for, `verify` checks it, `names` knows every file's name, and
-//! `steno-disk` is all that touches the operating system. `spine` is what is done with spines beyond writing them:
-//! `validator` is fed by `directory` or `archive`, and `agreement` compares what it has seen.
+//! From the caller to the disk: `recorder` (the writer of a run) and `segment` (the writer of a spine) put drafts into
+//! a `log`, which is one growing file with the records that wait on it. The `tail` inside it decides seq and order and
+//! keeps a checksum of what it wrote; `commit` has the threads that sync; `fanout`, `catch_up` and `follow` are the
+//! three ways to receive events, and `reader` is under two of them. `scan` finds the good prefix of a file, `recovery`
+//! repairs its end, `seal`, `note` and `sidecar` write beside it, `refusals` counts what there was no space for,
+//! `verify` checks it, `names` knows the names of all files, and `steno-disk` is all that calls the operating system.
+//! `spine` has everything else about spines: `validator` is fed by `directory` or `archive`, and `agreement` compares
+//! what it has seen.
 //!
 //! # How it is tested
-//! The disk is behind a trait ([`steno_disk::Disk`]). A simulated one loses, tears and reorders what was not synced, over
-//! thousands of seeds; files are cut and flipped at every byte; the commit queue, seals and fan-out are model-checked
-//! with shuttle, on its own locks in place of the system's; and faults built in on purpose (features called `mutant-…`) must each be found by these tests.
+//! The disk is behind a trait ([`steno_disk::Disk`]). A simulated disk loses, tears and reorders what was not synced,
+//! over thousands of seeds; files are cut and flipped at every byte; the commit queue, seals and fan-out are
+//! model-checked with shuttle, which replaces the system's locks; and deliberate faults (features called `mutant-…`)
+//! must each be found by these tests.
 
 mod catch_up;
 mod check;

@@ -1,8 +1,8 @@
 //! Splits an open file into lines, each with its offset, in bounded memory.
 //!
-//! The end of a file that grows is not settled before its newline: a crashed or refused write is cut off there, and
-//! another line is written in its place. So what stands unterminated is never kept to be gone on with, and a line
-//! that took several reads is compared with the file before it is passed on.
+//! The end of a growing file is not final before its newline: a crashed or refused write is cut off there, and another
+//! line is written at the same offset. So unterminated bytes are never kept for later, and a line that took several
+//! reads is compared with the file before it is returned.
 
 use std::io;
 use std::sync::Arc;
@@ -12,57 +12,57 @@ use steno_model::limits::LINE_BYTES_MAX;
 
 const BUFFER_BYTES: usize = 256 * 1024;
 
-/// How much of an unterminated rest is read again each time the end is asked for.
+/// How much of an unterminated line is read again each time the end is reached.
 const REREAD_BYTES_MAX: u64 = BUFFER_BYTES as u64;
 
-/// Reads lines from an offset on. At the end it can be asked again, and finds what was appended since.
+/// Reads lines from an offset on. At the end, a later call returns what was appended since.
 pub(crate) struct Lines {
     file: Arc<dyn DiskFile>,
     buffer: Vec<u8>,
-    /// Where in the buffer the line that comes next begins, up to where it was searched, and where data ends.
+    /// Positions in the buffer: the start of the next line, the end of the searched part, and the end of the data.
     start: usize,
     searched: usize,
     end: usize,
-    /// Where in the buffer the last read began.
+    /// The position in the buffer where the last read began.
     joined: usize,
-    /// Where in the file `start` is.
+    /// The offset of `start` in the file.
     offset: u64,
-    /// Where reading ends, however much the file has grown meanwhile.
+    /// The offset at which reading ends, even if the file grows.
     end_at: u64,
     rest: Rest,
 }
 
-/// What stood unterminated at the end when it was last reached. Its bytes are not kept.
+/// The unterminated line at the end of the file when it was last reached. Its bytes are not kept.
 #[derive(Default)]
 struct Rest {
     len: u64,
-    /// Up to where it has been looked at again.
+    /// How far it has been read again.
     looked: u64,
 }
 
-/// What comes next in the file.
+/// The result of reading the next line.
 pub(crate) enum Piece<'a> {
     /// A line, without its newline.
     Line {
-        /// Where it begins.
+        /// Its offset.
         offset: u64,
         /// Its bytes.
         bytes: &'a [u8],
     },
-    /// The end, and what stands there unterminated: no longer than a line may be, or with zeros in it.
+    /// The end of the file, with an unterminated rest that is not longer than a line may be or contains zeros.
     End {
-        /// Where the rest begins.
+        /// The offset of the rest.
         offset: u64,
         /// How long it is; 0 when the last line is whole.
         rest_bytes: u64,
     },
-    /// A line longer than a line may be.
+    /// A line longer than the limit.
     TooLong {
-        /// Where it begins.
+        /// Its offset.
         offset: u64,
-        /// Where the next one would begin.
+        /// The offset of the next line.
         end: u64,
-        /// Whether there are zeros in it.
+        /// Whether it contains zeros.
         hole: bool,
     },
 }
@@ -72,7 +72,7 @@ impl Lines {
         Self::with_buffer(file, offset, BUFFER_BYTES)
     }
 
-    /// Reads from the beginning in small pieces, for those who want a line or two of many files.
+    /// Reads from the beginning with a small buffer, for callers that need a line or two of many files.
     pub(crate) fn few(file: Arc<dyn DiskFile>) -> Self {
         const FEW_BYTES: usize = 8 * 1024;
         Self::with_buffer(file, 0, FEW_BYTES)
@@ -92,44 +92,44 @@ impl Lines {
         }
     }
 
-    /// Reads up to where the file ends now: a writer may be faster than we are, and reading has to end.
+    /// Reads up to the current end of the file, so that reading ends even if a writer is faster.
     pub(crate) fn until_now(self) -> io::Result<Self> {
         let end_at = self.file.identity()?.size_bytes;
         Ok(self.until(end_at))
     }
 
-    /// Begins at an offset, which is where a line begins.
+    /// Begins at an offset, which must be the start of a line.
     pub(crate) fn from(self, offset: u64) -> Self {
         Self::new(self.file, offset)
     }
 
-    /// Reads no further than to an offset.
+    /// Reads no further than an offset.
     pub(crate) fn until(mut self, end_at: u64) -> Self {
         self.end_at = end_at;
         self
     }
 
-    /// Returns the offset of the line that comes next.
+    /// Returns the offset of the next line.
     pub(crate) fn offset(&self) -> u64 {
         self.offset
     }
 
-    /// Goes back to the line that was returned last and began at `offset`, so that it is returned again.
+    /// Goes back to the last returned line, which began at `offset`, so that it is returned again.
     pub(crate) fn go_back_to(&mut self, offset: u64) {
-        // A line lies whole in the buffer, so this is never more than `start`.
+        // A whole line is in the buffer, so this is never more than `start`.
         let back = usize::try_from(self.offset - offset).unwrap_or(self.start).min(self.start);
         self.start -= back;
         self.searched = self.start;
         self.offset -= back as u64;
     }
 
-    /// Goes on behind a line that is too long.
+    /// Continues after a line that is too long.
     pub(crate) fn skip_to(&mut self, offset: u64) {
         self.drop_buffer();
         self.offset = offset;
     }
 
-    /// Has a long rest at the end read again as a whole, and not piece by piece.
+    /// Makes a long rest at the end be read again as a whole, not in parts.
     pub(crate) fn look_again(&mut self) {
         self.rest = Rest::default();
     }
@@ -182,10 +182,10 @@ impl Lines {
         (self.start, self.searched, self.end, self.joined) = (0, 0, 0, 0);
     }
 
-    /// Compares what earlier reads have given of a line with the file, now that its newline is there.
+    /// Compares the part of a line that earlier reads returned with the file, now that its newline is there.
     ///
-    /// The newline settles a line. Before it, what was read may have been cut off and another line written there,
-    /// whose end would then stand behind the beginning of one that never was.
+    /// The newline makes a line final. Before it, the bytes that were read may have been cut off and another line
+    /// written there; the end of that line would then be joined to the beginning of one that never existed.
     fn is_as_in_the_file(&self, newline: usize) -> io::Result<bool> {
         const PIECE_BYTES: usize = 64 * 1024;
         if self.joined <= self.start || newline < self.joined {
@@ -204,10 +204,9 @@ impl Lines {
         Ok(true)
     }
 
-    /// Says what a line is that is longer than a line may be, in the memory that there is; `None` when it is no
-    /// longer one.
+    /// Classifies a line that is longer than the limit, in bounded memory; `None` when it is no longer too long.
     ///
-    /// Zeros up to the end, however many, are what a crash leaves. Anything else of that length is not of our making.
+    /// Any number of zeros up to the end is what a crash leaves. Anything else of that length was not written by us.
     fn too_long(&mut self) -> io::Result<Option<Piece<'static>>> {
         let offset = self.offset;
         self.drop_buffer();
@@ -231,11 +230,11 @@ impl Lines {
         }
     }
 
-    /// Looks whether there may be a line by now where the end was reached without one.
+    /// Tells whether there may be a whole line now where the end was reached before.
     ///
-    /// A long rest is not read again from its beginning each time: whoever writes it slowly would have us read the
-    /// same bytes for ever. New bytes are read once, and of those before them a part each time. If the file ends
-    /// with a newline, that is seen at once, since the last byte is either new or the last of those before.
+    /// A long rest is not read from its beginning each time, because a slow writer would make us read the same bytes
+    /// again and again. New bytes are read once, and a part of the older ones each time. A newline at the end of the
+    /// file is found at once, since the last byte is either new or the last of the older ones.
     fn may_be_a_line_now(&mut self) -> io::Result<bool> {
         let size = self.file.identity()?.size_bytes.min(self.end_at);
         let known = self.offset + self.rest.len;
@@ -266,7 +265,7 @@ impl Lines {
         Ok(false)
     }
 
-    /// Reads into the beginning of the buffer, which holds nothing.
+    /// Reads into the beginning of the empty buffer.
     fn read_piece(&mut self, at: u64) -> io::Result<usize> {
         let left = usize::try_from(self.end_at.saturating_sub(at)).unwrap_or(usize::MAX);
         let most = BUFFER_BYTES.min(self.buffer.len()).min(left);
@@ -301,7 +300,7 @@ impl Lines {
             self.searched -= self.start;
             self.start = 0;
         }
-        // Only a line that fills more than half of the buffer makes it grow, so memory follows the longest line.
+        // The buffer grows only for a line that fills more than half of it, so memory use follows the longest line.
         if self.end > self.buffer.len() / 2 {
             let grown = (self.buffer.len() * 2).min(LINE_BYTES_MAX + BUFFER_BYTES);
             self.buffer.resize(grown.max(self.end + 1), 0);

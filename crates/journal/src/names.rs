@@ -1,4 +1,4 @@
-//! Names of files in a store: each is built and parsed here and nowhere else.
+//! Names of files in a store. All of them are built and parsed here.
 
 use std::fmt;
 
@@ -10,11 +10,11 @@ use steno_model::{RunId, ThreadId};
 pub enum RunFile {
     /// The canonical events.
     Transcript(RunId),
-    /// Checkpoints that vouch for prefixes of the transcript.
+    /// Checkpoints that certify prefixes of the transcript.
     Seals(RunId),
     /// Recoveries, refusals, drops.
     Notes(RunId),
-    /// The lock that its one writer holds.
+    /// The lock of its writer.
     Lock(RunId),
 }
 
@@ -30,7 +30,7 @@ impl RunFile {
         })
     }
 
-    /// Parses a path; `None` when it is no file of a run.
+    /// Parses a path; `None` when it is not a file of a run.
     #[must_use]
     pub fn parse(path: &str) -> Option<Self> {
         let (dir, name) = path.rsplit_once('/')?;
@@ -43,7 +43,7 @@ impl RunFile {
             ("locks", "lock") => Self::Lock(run),
             _ => return None,
         };
-        // An upper-case UUID parses, but is not how we spell a file.
+        // An upper-case UUID parses, but our file names are in lower case.
         (file.path().as_str() == path).then_some(file)
     }
 }
@@ -53,7 +53,7 @@ impl RunFile {
 pub struct SegmentIndex(pub u32);
 
 impl SegmentIndex {
-    /// Returns the one that comes next.
+    /// Returns the next index.
     #[must_use]
     pub fn next(self) -> Self {
         Self(self.0.saturating_add(1))
@@ -91,7 +91,7 @@ impl SegmentName {
     }
 }
 
-/// What an artifact's file holds.
+/// The kind of an artifact's file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ArtifactFile {
     /// `git_diff-<sha256>.patch`
@@ -101,7 +101,7 @@ pub enum ArtifactFile {
 }
 
 impl ArtifactFile {
-    /// What stands before the hash, and behind it.
+    /// Returns the text before and after the hash.
     fn around(self) -> (&'static str, &'static str) {
         match self {
             Self::GitDiff => ("git_diff-", ".patch"),
@@ -110,7 +110,7 @@ impl ArtifactFile {
     }
 }
 
-/// The name of an artifact's file: what it is, and the SHA-256 of what it holds.
+/// The name of an artifact's file: its kind and the SHA-256 of its content.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ArtifactName {
     pub(crate) what: ArtifactFile,

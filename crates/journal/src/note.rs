@@ -1,6 +1,6 @@
 //! Notes beside a transcript or a spine: what happened to the record itself.
 //!
-//! The ten event types stay closed and the file has no gaps, so recoveries, refusals and drops are said here.
+//! The ten event types are closed and the file has no gaps, so recoveries, refusals and drops are recorded here.
 
 use serde::{Deserialize, Serialize};
 use steno_disk::{Disk, StorePath};
@@ -15,7 +15,7 @@ use crate::refused::Refused;
 use crate::side;
 use crate::tail::is_no_room;
 
-/// Whose notes: those of a run, or of a spine.
+/// The run or spine that notes belong to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NotesOf {
     /// `transcripts/<run-id>.notes.jsonl`
@@ -72,24 +72,24 @@ pub enum Noted {
         offset: u64,
         /// How long it was.
         bytes: u64,
-        /// The file that keeps it.
+        /// The file that has a copy of it.
         kept: String,
         /// The last event before it; 0 when there was none.
         seq_last: u64,
     },
-    /// Records were refused because there was no room.
+    /// Records were refused because there was no space.
     Refused {
         /// How many.
         count: u64,
         /// The last event before the first of them; 0 when there was none.
         seq_last: u64,
-        /// What the disk said.
+        /// The error of the disk.
         cause: String,
-        /// The opening in which the first of them was refused; older notes do not say.
+        /// The opening in which the first of them was refused; older notes lack it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         epoch: Option<u64>,
     },
-    /// Somebody upstream could not hand over everything it saw.
+    /// The source could not deliver everything it saw.
     Dropped {
         /// How many frames or records.
         count: u64,
@@ -107,24 +107,24 @@ pub enum Noted {
         /// The last of them.
         seq_last: u64,
     },
-    /// The file was deleted or replaced under its writer, and what it held was kept.
+    /// The file was deleted or replaced while it was written, and its content was saved.
     Vanished {
-        /// The file that keeps it.
+        /// The file that has a copy of it.
         kept: String,
         /// The last event in it; 0 when there was none.
         seq_last: u64,
     },
-    /// The transcript was derived anew from its evidence, and what stood there before was kept.
+    /// The transcript was derived again from its evidence, and the old one was kept.
     Rederived {
         /// The adapter that it was derived with before.
         from: String,
         /// The adapter that it was derived with now.
         to: String,
-        /// The number of the files that keep what stood there.
+        /// The number of the superseded files.
         superseded: u32,
-        /// How many events of others were carried over.
+        /// How many events that the adapter did not make were carried over.
         carried: u64,
-        /// What was wrong with the transcript, where that is the reason, and no newer adapter.
+        /// What was wrong with the old transcript, if that was the reason.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         flaw: Option<Flaw>,
     },
@@ -145,12 +145,12 @@ fn write_note_in(disk: &dyn Disk, path: &StorePath, time: jiff::Timestamp, what:
     side::append_line(disk, path, &side::json_line(&note))
 }
 
-/// Notes what was refused and syncs it.
+/// Writes a note about refusals and syncs it.
 pub(crate) fn write_refused(disk: &dyn Disk, of: impl Into<NotesOf>, refused: &Refused) -> Result<(), Error> {
     side::append_line(disk, &of.into().path(), &side::json_line(&refused.to_note()))
 }
 
-/// Notes what holders of the lock before have refused and not noted; returns it when there is still no room.
+/// Notes refusals that earlier holders of the lock could not note; returns them when there is still no space.
 pub(crate) fn settle_refused(
     disk: &dyn Disk,
     of: impl Into<NotesOf>,
@@ -158,7 +158,7 @@ pub(crate) fn settle_refused(
 ) -> Result<Option<Refused>, Error> {
     let Some(refused) = lease.refused().cloned() else { return Ok(None) };
     let of = of.into();
-    // Whoever wrote the note may have died before the lock file said so.
+    // The writer of the note may have died before it updated the lock file.
     if !refused.is_in(&read_notes_in(disk, &of.path())?) {
         match write_refused(disk, of, &refused) {
             Err(Error::Io { source, .. }) if is_no_room(&source) => return Ok(Some(refused)),
@@ -169,7 +169,7 @@ pub(crate) fn settle_refused(
     Ok(None)
 }
 
-/// Notes a recovery, unless one that was killed after its note has done so: the name of what it kept says which.
+/// Notes a recovery, unless an interrupted one has noted it already: the name of the copy identifies it.
 pub(crate) fn note_once(
     disk: &dyn Disk,
     of: impl Into<NotesOf>,
@@ -179,7 +179,7 @@ pub(crate) fn note_once(
     note_once_in(disk, &of.into().path(), time, what)
 }
 
-/// Notes a recovery like [`note_once`], in a file wherever it lies.
+/// Notes a recovery like [`note_once`], in any file.
 pub(crate) fn note_once_in(
     disk: &dyn Disk,
     path: &StorePath,
@@ -192,14 +192,14 @@ pub(crate) fn note_once_in(
     write_note_in(disk, path, time, what)
 }
 
-/// Reads the notes of a run or a spine; lines that are no notes of a kind we know are left out, and so is a torn
-/// tail. What was refused and could not be noted yet comes last, as it will be noted.
+/// Reads the notes of a run or a spine. Unknown kinds and a torn tail are left out. Refusals that could not be noted
+/// yet come last, as they will be noted.
 ///
 /// # Errors
 /// I/O errors.
 pub fn read_notes(disk: &dyn Disk, of: impl Into<NotesOf>) -> Result<Vec<Note>, Error> {
     let of = of.into();
-    // Before the notes: whoever notes it takes it out of the lock file afterwards.
+    // Read before the notes: a refusal is removed from the lock file after it was noted.
     let refused = read_refused(disk, &of.lock_path())?;
     let mut notes = read_notes_in(disk, &of.path())?;
     let unnoted = refused.filter(|refused| !refused.is_in(&notes));

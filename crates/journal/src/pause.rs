@@ -1,5 +1,4 @@
-//! Whether recording into a store is paused: a small file that says since when, until when, and whether what is written
-//! meanwhile is skipped.
+//! Pausing the recording into a store: a small file with start, end, and whether what is written meanwhile is skipped.
 
 use std::io;
 use std::time::Duration;
@@ -13,18 +12,18 @@ use crate::side::json_line;
 use crate::store::Store;
 
 const FILE_BYTES_MAX: usize = 4096;
-/// How long is waited at a time for those who record, and how often at most.
+/// How long and how often to wait for recordings that are under way.
 const WAIT: Duration = Duration::from_millis(5);
 const WAITS_MAX: usize = 2000;
 
-/// That recording is paused.
+/// A pause of recording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pause {
-    /// Since when; not known of a pause that a former version began.
+    /// Its start; unknown for a pause of an older version.
     pub since: Option<Timestamp>,
-    /// Until when; without it, until somebody resumes.
+    /// Its end; without it, the pause lasts until it is resumed.
     pub until: Option<Timestamp>,
-    /// Whether what is written meanwhile is left out for good.
+    /// Whether what is written meanwhile is never recorded.
     pub skips: bool,
 }
 
@@ -39,13 +38,13 @@ struct PauseFile {
     skip: bool,
 }
 
-/// Held while something is being recorded.
+/// A guard that delays a pause while something is being recorded.
 pub struct Recording {
     _guard: Option<Box<dyn LockGuard>>,
 }
 
 impl Pause {
-    /// Tells whether it is over by itself.
+    /// Tells whether its end has passed.
     #[must_use]
     pub fn is_over(&self, now: Timestamp) -> bool {
         self.until.is_some_and(|until| until <= now)
@@ -63,11 +62,11 @@ impl Store {
         replace_file(&**self.disk(), &path(), format!("{}\n", json_line(&file)).as_bytes())
     }
 
-    /// Waits until nobody records any more what was begun before the pause; says whether that is so.
+    /// Waits until all recordings that began before the pause have ended; returns whether they have.
     #[must_use]
     pub fn wait_for_pause(&self) -> bool {
         for _ in 0..WAITS_MAX {
-            // Whoever cannot lock cannot wait.
+            // Without a lock there is nothing to wait for.
             match self.disk().try_lock(&lock_path()) {
                 Ok(Some(_)) => return true,
                 Ok(None) => std::thread::sleep(WAIT),
@@ -77,12 +76,12 @@ impl Store {
         false
     }
 
-    /// Begins to record something: while what this returns is held, a pause does not begin.
+    /// Begins to record something: a pause does not begin while the returned guard is held.
     ///
     /// # Errors
-    /// [`Error::Paused`], or an I/O error when it cannot be told.
+    /// [`Error::Paused`], or an I/O error when the state cannot be read.
     pub fn enter(&self, now: Timestamp) -> Result<Recording, Error> {
-        // Asked for after the lock: whoever pauses waits for the lock after it has said so.
+        // The file is read after taking the lock: a pause writes the file first and then waits for the lock.
         let guard = self.disk().try_share(&lock_path());
         let guard = guard.map_err(|source| Error::io("lock", &lock_path(), source))?;
         match self.read_pause()? {
@@ -91,7 +90,7 @@ impl Store {
         }
     }
 
-    /// Lets recording go on.
+    /// Resumes recording.
     ///
     /// # Errors
     /// I/O errors.
@@ -100,8 +99,8 @@ impl Store {
         sync_dir(&**self.disk(), &StorePath::root())
     }
 
-    /// Returns the pause that somebody asked for, also when it is over by itself. A file that cannot be read as one of
-    /// ours pauses recording: somebody wanted that.
+    /// Returns the current pause, even if its end has passed. An unreadable file counts as a pause, because somebody
+    /// wanted one.
     #[must_use]
     pub fn pause_set(&self) -> Option<Pause> {
         self.read_pause().unwrap_or(Some(Pause { since: None, until: None, skips: false }))
@@ -116,12 +115,12 @@ impl Store {
         if let Ok(PauseFile { since, until, skip }) = serde_json::from_slice(&bytes[..read]) {
             return Ok(Some(Pause { since: time(since), until: time(until), skips: skip }));
         }
-        // A former version wrote the end alone.
+        // An older version wrote only the end.
         let until = str::from_utf8(&bytes[..read]).ok().and_then(|text| text.trim().parse().ok());
         Ok(Some(Pause { since: None, until, skips: false }))
     }
 
-    /// Tells whether recording is paused.
+    /// Tells whether recording is paused now.
     #[must_use]
     pub fn is_paused(&self, now: Timestamp) -> bool {
         self.pause_set().is_some_and(|pause| !pause.is_over(now))

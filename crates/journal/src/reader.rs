@@ -14,15 +14,15 @@ use crate::store::Store;
 /// An event and the line it was read from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Recorded {
-    /// Where the line begins.
+    /// The offset of the line.
     pub offset: u64,
     /// The line's bytes, without its newline.
     pub line: Vec<u8>,
-    /// What it says.
+    /// The parsed event.
     pub event: ExchangeEvent,
 }
 
-/// Reads the good lines of a transcript in order. At the end it can be asked again for what came since.
+/// Reads the good lines of a transcript in order. At the end, a later call returns lines appended since.
 pub struct Reader {
     path: StorePath,
     run: Option<RunId>,
@@ -45,11 +45,11 @@ impl Reader {
         Ok(Self::of_file(file, path, Some(run)))
     }
 
-    /// Opens a run's transcript behind the last line that it has now; [`Reader::seq_last`] says which that is. What comes
-    /// later is read without what was before.
+    /// Opens the transcript of a run after its last line; [`Reader::seq_last`] returns the number of that line. Only
+    /// later events are read.
     ///
     /// # Errors
-    /// [`Error::NoSuchRun`], [`Error::Damaged`] when the last line is no event, or an I/O error.
+    /// [`Error::NoSuchRun`], [`Error::Damaged`] when the last line is not an event, or an I/O error.
     pub fn open_at_end(store: &Store, run: RunId) -> Result<Self, Error> {
         let path = RunFile::Transcript(run).path();
         let failed = |doing| {
@@ -68,16 +68,16 @@ impl Reader {
         Ok(Self { path, run: Some(run), lines: Lines::new(file, offset), seq_last, rest_bytes: 0 })
     }
 
-    /// Opens a run's transcript behind an event that was read before, by where its line ended.
+    /// Opens the transcript of a run after an event that was read before, at the end of its line.
     ///
     /// # Errors
-    /// [`Error::NoSuchRun`], or an I/O error. What stands there now is checked when it is read.
+    /// [`Error::NoSuchRun`], or an I/O error. The content at that offset is checked when it is read.
     pub fn open_after(store: &Store, run: RunId, offset: u64, seq: Option<Seq>) -> Result<Self, Error> {
         let reader = Self::open(store, run)?;
         Ok(Self { lines: reader.lines.from(offset), seq_last: seq, ..reader })
     }
 
-    /// Tells whether the file is still at its path, and as long as what was read.
+    /// Checks that the file is still at its path and not shorter than what was read.
     ///
     /// # Errors
     /// [`Error::Vanished`], [`Error::Shrunk`], or an I/O error.
@@ -85,13 +85,13 @@ impl Reader {
         self.check_in_place(&**store.disk())
     }
 
-    /// Reads a transcript that lies outside any store; its first line says which run it is.
+    /// Reads a transcript outside any store; its first line names the run.
     #[must_use]
     pub fn of_file(file: Arc<dyn DiskFile>, path: StorePath, run: Option<RunId>) -> Self {
         Self { path, run, lines: Lines::new(file, 0), seq_last: None, rest_bytes: 0 }
     }
 
-    /// Reads no further than to where the file ends now, so that reading ends also beside a busy writer.
+    /// Reads no further than the current end of the file, so that reading ends even with a busy writer.
     ///
     /// # Errors
     /// I/O errors.
@@ -104,12 +104,12 @@ impl Reader {
     /// Returns the next event; `None` at the end of the good lines.
     ///
     /// # Errors
-    /// [`Error::Damaged`] at a line that is no event or has the wrong number, and again when asked again.
+    /// [`Error::Damaged`] at a line that is not an event or has the wrong number; the next call fails in the same way.
     pub fn read_next(&mut self) -> Result<Option<Recorded>, Error> {
         self.read_as(|offset, line, event| Recorded { offset, line: line.to_vec(), event })
     }
 
-    /// Makes something of the next event and its line, of which no copy is made; `None` at the end of the good lines.
+    /// Passes the next event and its line to `make` without copying the line; `None` at the end of the good lines.
     ///
     /// # Errors
     /// As [`Reader::read_next`].
@@ -145,12 +145,12 @@ impl Reader {
         }
     }
 
-    /// Returns the next event that is wanted, by its type and its line; `None` at the end of the good lines.
+    /// Returns the next event for which `wants` returns true; `None` at the end of the good lines.
     ///
-    /// A line that is not wanted is passed over by its first fields. Its number is checked; the rest of it is not read.
+    /// For other lines only the first fields are read: the number is checked, the rest is not.
     ///
     /// # Errors
-    /// [`Error::Damaged`] as in [`Reader::read_next`], for what is read.
+    /// [`Error::Damaged`] as in [`Reader::read_next`], for the parts that are read.
     pub fn read_next_of(
         &mut self,
         wants: impl Fn(EventType, &[u8]) -> bool,
@@ -189,12 +189,12 @@ impl Reader {
         }
     }
 
-    /// Has the end looked at from its last whole line on, however much stands there.
+    /// Makes the next read start at the end of the last whole line, even if a long partial line follows.
     pub(crate) fn look_again(&mut self) {
         self.lines.look_again();
     }
 
-    /// Returns how many unterminated bytes stood at the end when it was last reached.
+    /// Returns the length of the unterminated end of the file when it was last reached.
     #[must_use]
     pub fn rest_bytes(&self) -> u64 {
         self.rest_bytes
@@ -206,7 +206,7 @@ impl Reader {
         self.seq_last
     }
 
-    /// Tells whether the file is still what was read: as long at least, and at its path.
+    /// Checks that the file is still at its path and not shorter than what was read.
     pub(crate) fn check_in_place(&self, disk: &dyn Disk) -> Result<(), Error> {
         let failed = |source| Error::io("look at", &self.path, source);
         let open = self.lines.file().identity().map_err(failed)?;
@@ -227,7 +227,7 @@ fn read_line(line: &[u8], run: Option<RunId>, seq_last: Option<Seq>) -> Result<E
     Ok(event)
 }
 
-/// Tells whether an event is of the run that is read, and has the number that comes next.
+/// Checks that an event belongs to the run and has the next number.
 fn check_place(of: RunId, seq: Seq, run: Option<RunId>, seq_last: Option<Seq>) -> Result<(), Damage> {
     let wanted = Seq::after(seq_last);
     if run.is_some_and(|run| run != of) {
@@ -239,7 +239,7 @@ fn check_place(of: RunId, seq: Seq, run: Option<RunId>, seq_last: Option<Seq>) -
     Ok(())
 }
 
-/// The fault of a reader that means well, kept to show that the tests find it.
+/// A deliberate fault: a reader that repairs, to show that the tests find it.
 #[cfg(feature = "mutant-reader-repairs")]
 fn repair(disk: &dyn Disk, run: RunId) {
     if let Ok(found) = crate::recovery::inspect(disk, run) {

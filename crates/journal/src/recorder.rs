@@ -21,12 +21,12 @@ use crate::side;
 use crate::store::Store;
 use crate::sync::{Mutex, MutexGuard, lock};
 
-/// What recorders are opened with.
+/// Options of recorders.
 #[derive(Clone)]
 pub struct Options {
     /// After how long without a new event a run is sealed.
     pub seal_idle: Duration,
-    /// Where the time comes from.
+    /// The clock.
     pub clock: fn() -> jiff::Timestamp,
 }
 
@@ -63,11 +63,11 @@ impl Journal {
         self.pool.threads()
     }
 
-    /// Opens a run to append: takes its lock, recovers what a crash left, goes on after its last event.
+    /// Opens a run for appending: takes its lock, recovers after a crash, and continues after its last event.
     ///
     /// # Errors
-    /// [`Error::Held`] when somebody else writes to it, [`Error::Damaged`] or [`Error::SealBroken`] when it must
-    /// not be appended to, or an I/O error.
+    /// [`Error::Held`] when another writer has it, [`Error::Damaged`] or [`Error::SealBroken`] when it must not be
+    /// appended to, or an I/O error.
     pub fn record(&self, run: RunId) -> Result<Recorder, Error> {
         let disk = Arc::clone(self.store.disk());
         let now = (self.options.clock)();
@@ -100,7 +100,7 @@ impl Journal {
     }
 }
 
-/// The one writer of a run. Threads share it by reference.
+/// The only writer of a run. Threads share it by reference.
 pub struct Recorder {
     inner: Arc<Inner>,
     pool: Arc<CommitPool>,
@@ -117,10 +117,10 @@ struct Inner {
     options: Options,
 }
 
-/// How far seals reach, and since when the file has not grown.
+/// How far the file is sealed, and since when it has not grown.
 struct Sealing {
     sealed: u64,
-    /// What was read back and found to be what was written.
+    /// The part that was read back and matches what was written.
     prefix: Prefix,
     seen: u64,
     since: Instant,
@@ -145,25 +145,24 @@ impl Recorder {
         self.inner.log.end().seq_last
     }
 
-    /// Records an event and waits until it has the level asked for.
+    /// Records an event and waits until it has reached its level.
     ///
-    /// At [`Level::Written`] the file is looked at once in a millisecond, since that takes longer than the write. To have
-    /// every event acknowledged after a look, [`append`](Self::append) some and wait for them.
+    /// At [`Level::Written`] the file is checked once per millisecond, since a check takes longer than a write. To have
+    /// a check before every acknowledgement, [`append`](Self::append) events and wait for them.
     ///
     /// # Errors
-    /// [`Error::NoRoom`] when the disk is full, [`Error::TooLong`]: nothing was written, and the next one may succeed.
-    /// Any other error stops the recorder for good.
+    /// [`Error::NoRoom`] when the disk is full, or [`Error::TooLong`]: nothing was written, and the next record may
+    /// succeed. Any other error stops the recorder permanently.
     pub fn record(&self, draft: Draft, level: Level) -> Result<Seq, Error> {
         let (pending, queue) = self.write(draft, level)?;
-        // Waking a commit thread takes a third as long as the sync: a lone writer does better by itself.
+        // Waking a commit thread takes a third of the time of a sync, so a lone writer syncs by itself.
         if queue && (!self.inner.log.is_quiet() || self.inner.commit()) {
             self.queue();
         }
         pending.wait()
     }
 
-    /// Writes an event and returns without waiting for its sync or for a look at the file, so that one thread can keep
-    /// many in flight.
+    /// Writes an event and returns before its sync or check, so that one thread can have many in flight.
     ///
     /// # Errors
     /// As [`Recorder::record`].
@@ -179,7 +178,7 @@ impl Recorder {
         self.pool.push(Arc::<Inner>::clone(&self.inner));
     }
 
-    /// Writes an event and tells subscribers; says whether the run has to be queued for a commit.
+    /// Writes an event and passes it to subscribers; returns whether the run has to be queued for a commit.
     fn write(&self, draft: Draft, level: Level) -> Result<(Pending, bool), Error> {
         let inner = &self.inner;
         let encoded = draft.encode(inner.run, || Timestamp::from_instant((inner.options.clock)()));
@@ -203,13 +202,13 @@ impl Recorder {
         Ok((pending, appended.queue))
     }
 
-    /// Listens to what is recorded from now on.
+    /// Subscribes to events that are recorded from now on.
     #[must_use]
     pub fn subscribe(&self) -> Subscription {
         self.inner.fan_out.subscribe(self.inner.epoch)
     }
 
-    /// Reads from event `from` on, first from the file, then live, and from the file again what was missed live.
+    /// Returns the events from `from` on: first from the file, then live; events missed live are read from the file.
     ///
     /// # Errors
     /// I/O errors.
@@ -217,7 +216,7 @@ impl Recorder {
         CatchUp::new(self.subscribe(), &self.inner.store, self.inner.run, from)
     }
 
-    /// Notes that somebody upstream could not hand over everything it saw.
+    /// Notes that the source could not deliver everything it saw.
     ///
     /// # Errors
     /// [`Error::Closed`], or an I/O error.
@@ -227,7 +226,7 @@ impl Recorder {
         self.inner.note(Noted::Dropped { count, seq_last, cause: cause.to_owned() })
     }
 
-    /// Seals what has been recorded so far; `None` when the last seal covers it already.
+    /// Seals everything recorded so far; `None` when the last seal covers it already.
     ///
     /// # Errors
     /// [`Error::Closed`], or an I/O error.
@@ -241,10 +240,10 @@ impl Recorder {
         self.inner.seal_if_idle(now);
     }
 
-    /// Syncs and seals what was recorded, ends the subscriptions, gives the lock back. Doing it again does nothing.
+    /// Syncs and seals the run, ends the subscriptions, releases the lock. A second call does nothing.
     ///
     /// # Errors
-    /// What went wrong; the recorder is closed all the same.
+    /// What failed; the recorder is closed all the same.
     pub fn close(&self) -> Result<(), Error> {
         self.inner.close()
     }
@@ -259,7 +258,7 @@ impl Drop for Recorder {
 }
 
 impl Inner {
-    /// Keeps the run from being closed, unless it is.
+    /// Prevents a close while the guard is held; fails when the run is closed.
     fn hold(&self) -> Result<MutexGuard<'_, Option<Lease>>, Error> {
         let held = lock(&self.lease);
         if held.is_some() { Ok(held) } else { Err(Error::Closed) }
@@ -269,25 +268,25 @@ impl Inner {
         write_note(&**self.store.disk(), self.run, (self.options.clock)(), what)
     }
 
-    /// Has the lock file say what was refused, before anybody is told: the process may end before it can be noted.
+    /// Records refusals in the lock file before the error is returned: the process may end before they can be noted.
     fn keep_if_refused(&self, error: &Error) {
         if !matches!(error, Error::NoRoom { .. }) {
             return;
         }
-        // When the run is closed, closing has seen to it: it was counted before.
+        // If the run is closed, `close` has handled it: the refusal was counted before.
         if let Some(lease) = lock(&self.lease).as_mut() {
             self.keep_refused(lease);
         }
     }
 
-    /// Makes the lock file say what is refused and not noted.
+    /// Records in the lock file the refusals that are not noted.
     fn keep_refused(&self, lease: &mut Lease) {
         if let Err(error) = lease.set_refused(self.log.refused()) {
-            tracing::warn!(run = %self.run, %error, "the lock file does not say what was refused");
+            tracing::warn!(run = %self.run, %error, "refusals could not be recorded in the lock file");
         }
     }
 
-    /// Notes what was refused; what cannot be noted yet is noted later.
+    /// Notes refusals; those that cannot be noted now are noted later.
     fn note_refused(&self, lease: &mut Lease) {
         let Some(refused) = self.log.take_refused() else { return };
         if let Err(error) = write_refused(&**self.store.disk(), self.run, &refused) {
@@ -322,7 +321,7 @@ impl Inner {
             sealing.sealed < len && now.saturating_duration_since(sealing.since) >= self.options.seal_idle
         };
         if due && self.log.failure().is_none() {
-            // Whether or not it succeeds: one that failed is tried again after the same while.
+            // Set even if sealing fails, so that the next attempt comes after the same time.
             lock(&self.sealing).since = now;
             if let Err(error) = self.seal() {
                 tracing::warn!(run = %self.run, %error, "an idle run could not be sealed");
@@ -331,7 +330,7 @@ impl Inner {
     }
 
     fn close(&self) -> Result<(), Error> {
-        // Held to the end: whoever closes second returns when everything is done, not before.
+        // Held to the end, so that a second close returns only when everything is done.
         let mut held = lock(&self.lease);
         let Some(mut lease) = held.take() else { return Ok(()) };
         let outcome = match self.log.close() {
@@ -352,7 +351,7 @@ impl Inner {
 
     fn note_or_warn(&self, what: Noted) {
         if let Err(error) = self.note(what) {
-            tracing::warn!(run = %self.run, %error, "what happened to a record could not be noted");
+            tracing::warn!(run = %self.run, %error, "a note could not be written");
         }
     }
 }
@@ -372,7 +371,7 @@ impl Commit for Inner {
     }
 
     fn idle(&self) {
-        // A failure is kept, and told to the next who records.
+        // A failure is stored and returned to the next caller that records.
         self.log.look().ok();
         self.seal_if_idle(Instant::now());
     }

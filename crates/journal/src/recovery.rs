@@ -1,8 +1,8 @@
 //! Recovery after a crash: `inspect` says what would be done, `apply` does just that.
 //!
-//! A torn tail is copied aside, synced, and only then cut off. Bytes that no seal vouches for are written again in
-//! place and synced: after a failed sync the page cache may hold what the disk does not, and reading proves nothing.
-//! Every step can be killed and done again.
+//! A torn tail is copied aside, synced, and only then cut off. Bytes that no seal covers are rewritten in place and
+//! synced: after a failed sync the page cache may have bytes that the disk does not have, and reading them proves
+//! nothing. Every step can be killed and repeated.
 
 use std::io;
 use std::ops::Range;
@@ -20,7 +20,7 @@ use crate::scan::{Ending, Scan, scan};
 use crate::seal::{Prefix, Seal, hex, scan_seals};
 use crate::side;
 
-/// What a run's transcript holds, and what opening it to append would do to it.
+/// The state of a run's transcript, and what opening it for appending would change.
 pub struct Inspection {
     run: RunId,
     good: Prefix,
@@ -42,7 +42,7 @@ impl Inspection {
         self.good.seq_last
     }
 
-    /// Returns how many bytes seals vouch for.
+    /// Returns how many bytes are sealed.
     #[must_use]
     pub fn sealed_bytes(&self) -> u64 {
         self.sealed
@@ -54,7 +54,7 @@ impl Inspection {
         self.ending
     }
 
-    /// Returns what comes after the seals in their own file; the next seal moves it aside.
+    /// Returns what comes after the seals in the seals file; the next seal moves it aside.
     #[must_use]
     pub fn seals_ending(&self) -> Ending {
         self.seals_ending
@@ -71,7 +71,7 @@ impl Inspection {
     }
 }
 
-/// Looks at a run's transcript without changing anything; a run without one is empty.
+/// Inspects a run's transcript without changing anything; a run without one is empty.
 ///
 /// # Errors
 /// [`Error::Damaged`] or [`Error::SealBroken`] when it must not be appended to.
@@ -89,17 +89,17 @@ pub fn inspect(disk: &dyn Disk, run: RunId) -> Result<Inspection, Error> {
                 path,
                 differs: None,
                 bytes: seals[0].bytes,
-                why: "the file is not there",
+                why: "the file is missing",
             });
         }
     };
     Ok(Inspection { run, good: found.good, sealed: found.sealed, ending: found.ending, seals_ending })
 }
 
-/// Does what the inspection said: keeps and cuts a torn tail, writes the unsealed part again, seals the result.
+/// Does what the inspection found: copies and cuts a torn tail, rewrites the unsealed part, seals the result.
 ///
 /// # Errors
-/// I/O errors; doing it again later is safe.
+/// I/O errors. It is safe to repeat the call later.
 pub fn apply(disk: &dyn Disk, found: &Inspection, now: jiff::Timestamp) -> Result<(), Error> {
     let path = RunFile::Transcript(found.run).path();
     if let Ending::Torn { offset, len } = found.ending {
@@ -117,7 +117,7 @@ pub fn apply(disk: &dyn Disk, found: &Inspection, now: jiff::Timestamp) -> Resul
     Ok(())
 }
 
-/// Copies a torn tail to a file of its own and syncs it.
+/// Copies a torn tail to a separate file and syncs it.
 pub(crate) fn keep_torn(
     disk: &dyn Disk,
     path: &StorePath,
@@ -133,7 +133,7 @@ pub(crate) fn keep_torn(
     });
     hashed.map_err(failed("read"))?;
     let kept = path.torn(offset, &hex(&hash));
-    // The name holds the hash, so a file of that name and length is this tail, kept before a crash.
+    // The name contains the hash, so a file with that name and length is this tail, copied before a crash.
     let there = disk.identity(&kept).map_err(failed("look at"))?;
     if there.is_none_or(|found| found.size_bytes != len) {
         let copy = |into: &dyn DiskFile| copy_range(&*file, offset..offset + len, into);
@@ -150,7 +150,7 @@ pub(crate) fn cut(disk: &dyn Disk, path: &StorePath, len: u64) -> Result<(), Err
     sync_file(&*file).map_err(failed("sync"))
 }
 
-/// Writes bytes of a file over themselves, so that the next sync gives the disk what reading showed.
+/// Rewrites bytes of a file in place, so that the next sync writes to disk what reading showed.
 pub(crate) fn write_again(disk: &dyn Disk, path: &StorePath, from: u64, to: u64) -> Result<(), Error> {
     let failed = |doing| move |source| Error::io(doing, path, source);
     let read = open_existing(disk, path)?;
@@ -164,7 +164,7 @@ pub(crate) fn write_again(disk: &dyn Disk, path: &StorePath, from: u64, to: u64)
     written.map_err(failed("write"))
 }
 
-/// Writes bytes of a file over themselves and syncs them, and its name too.
+/// Rewrites bytes of a file in place, and syncs the file and its directory.
 pub(crate) fn make_durable(disk: &dyn Disk, path: &StorePath, from: u64, to: u64) -> Result<(), Error> {
     let failed = |doing| move |source| Error::io(doing, path, source);
     write_again(disk, path, from, to)?;
@@ -173,7 +173,7 @@ pub(crate) fn make_durable(disk: &dyn Disk, path: &StorePath, from: u64, to: u64
     sync_dir(disk, &path.dir()).map_err(failed("sync the directory of"))
 }
 
-/// Copies a whole file to another name and syncs both; one that is there is the copy, and one that is not needs none.
+/// Copies a whole file and syncs both. Does nothing if the copy exists or the file does not.
 pub(crate) fn keep_copy(disk: &dyn Disk, path: &StorePath, copy: &StorePath) -> Result<(), Error> {
     let failed = |doing| move |source| Error::io(doing, path, source);
     if disk.identity(copy).map_err(failed("look at"))?.is_some() {
@@ -184,7 +184,7 @@ pub(crate) fn keep_copy(disk: &dyn Disk, path: &StorePath, copy: &StorePath) -> 
     disk::replace_with(disk, copy, |into| copy_range(&*file, 0..len, into)).map_err(failed("keep a copy of"))
 }
 
-/// Copies everything that a handle can read into a new file, synced.
+/// Copies everything that a handle can read into a new file and syncs it.
 pub(crate) fn copy_aside(disk: &dyn Disk, from: &dyn DiskFile, to: &StorePath, len: u64) -> io::Result<()> {
     const PIECE_BYTES: usize = 1024 * 1024;
     let file = disk.create(to)?;
@@ -222,7 +222,7 @@ fn open_existing(disk: &dyn Disk, path: &StorePath) -> Result<Arc<dyn DiskFile>,
     disk.open_read(path).map_err(failed)?.ok_or_else(|| failed(io::ErrorKind::NotFound.into()))
 }
 
-/// Copies bytes of a file to the end of another. Zeros become a hole: a crash can leave any number of them.
+/// Copies bytes of a file to the end of another. Zeros become a hole, because a crash can leave any number of them.
 fn copy_range(from: &dyn DiskFile, range: Range<u64>, into: &dyn DiskFile) -> io::Result<()> {
     let mut len = 0;
     for_each_piece(from, range, |piece| {
@@ -231,7 +231,7 @@ fn copy_range(from: &dyn DiskFile, range: Range<u64>, into: &dyn DiskFile) -> io
     })
 }
 
-/// Reads bytes of a file in pieces, so that memory does not follow what somebody left there.
+/// Reads bytes of a file in pieces, so that memory use does not depend on their number.
 fn for_each_piece(
     file: &dyn DiskFile,
     range: Range<u64>,

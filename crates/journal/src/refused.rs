@@ -1,7 +1,7 @@
-//! What was refused for want of room and is not noted yet.
+//! Records that were refused because there was no space, and are not noted yet.
 //!
-//! It is counted here, left in the lock file while the disk is full, and noted when there is room: by the writer itself,
-//! or by whoever opens the run or spine next.
+//! They are counted here, stored in the lock file while the disk is full, and noted when there is space: by the writer
+//! itself, or by the next process that opens the run or spine.
 
 use std::io;
 
@@ -10,17 +10,17 @@ use steno_model::{Epoch, Seq, Timestamp};
 
 use crate::note::{Note, Noted};
 
-/// Records of a run or spine that were refused, from the last note on.
+/// Refused records of a run or spine since the last note.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Refused {
     count: u64,
-    /// The last record before the first of them; 0 when there was none.
+    /// The last record before the first refused one; 0 when there was none.
     seq_last: u64,
-    /// What the disk said of the last of them.
+    /// The error of the last refused record.
     cause: String,
-    /// The opening in which the first of them was refused.
+    /// The opening in which the first one was refused.
     epoch: u64,
-    /// When the last of them was refused.
+    /// When the last one was refused.
     time: String,
 }
 
@@ -36,20 +36,20 @@ impl Refused {
         }
     }
 
-    /// Puts it behind what was refused before, as one.
+    /// Combines these with earlier refusals.
     pub(crate) fn after(self, before: Option<&Self>) -> Self {
         let Some(before) = before else { return self };
         let count = before.count.saturating_add(self.count);
         Self { count, seq_last: before.seq_last, epoch: before.epoch, ..self }
     }
 
-    /// Returns the note that says so.
+    /// Returns the note for these refusals.
     pub(crate) fn to_note(&self) -> Note {
         let Self { count, seq_last, cause, epoch, time } = self.clone();
         Note { time, what: Noted::Refused { count, seq_last, cause, epoch: Some(epoch) } }
     }
 
-    /// Tells whether it is noted. An opening notes once what it refused after the same record.
+    /// Tells whether these are noted. An opening notes its refusals after the same record once.
     pub(crate) fn is_in(&self, notes: &[Note]) -> bool {
         notes.iter().any(|note| {
             matches!(note.what, Noted::Refused { seq_last, epoch, .. }

@@ -1,5 +1,5 @@
-//! Takes a run or a spine away: for good, with everything beside it, or a run aside, to be written anew. Locks stay, so
-//! that nobody can hold two.
+//! Deletes runs and spines with everything beside them, and sets a transcript aside so that it can be rewritten. Lock
+//! files stay, so that no two processes can hold the same lock.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::seal::read_seals;
 use crate::spine::artifact::DIR as ARTIFACTS;
 use crate::store::Store;
 
-/// A spine that nobody else writes while this is there.
+/// The lock of a spine: while it exists, nothing else writes the spine.
 pub struct HeldSpine {
     disk: Arc<dyn Disk>,
     thread: ThreadId,
@@ -27,14 +27,14 @@ impl HeldSpine {
         &self.thread
     }
 
-    /// Deletes the spine with its artifacts, notes and what was set aside of it. One that is not there is fine.
+    /// Deletes the spine with its artifacts, notes and files set aside. A missing spine is not an error.
     ///
-    /// The last segment goes first: what a kill leaves is a shorter spine.
+    /// The last segment is deleted first, so that a kill leaves a shorter spine.
     ///
     /// # Errors
-    /// I/O errors; some of the files may be gone then, and doing it again goes on.
+    /// I/O errors. Some of the files may be deleted then; a second call continues.
     pub fn remove(&mut self) -> Result<(), Error> {
-        // What was refused of it must not be noted for another one of that name.
+        // Its refusals must not be noted for a later one with the same name.
         self.lease.set_refused(None)?;
         let disk = &*self.disk;
         let dir = StorePath::spine_of(&self.thread);
@@ -89,17 +89,17 @@ fn size_of(disk: &dyn Disk, thread: &ThreadId) -> Result<u64, Error> {
 }
 
 impl Store {
-    /// Takes the lock of a spine, so that nobody else writes it.
+    /// Takes the lock of a spine.
     ///
     /// # Errors
-    /// [`Error::Held`] when somebody writes to it, or an I/O error.
+    /// [`Error::Held`] when another writer has it, or an I/O error.
     pub fn hold_spine(&self, thread: &ThreadId, now: jiff::Timestamp) -> Result<HeldSpine, Error> {
         let disk = Arc::clone(self.disk());
         let lease = Lease::take(&*disk, &StorePath::spine_lock(thread), now)?;
         Ok(HeldSpine { disk, thread: thread.clone(), lease })
     }
 
-    /// Returns how many bytes the files of a spine have, artifacts and what was set aside included.
+    /// Returns the size of all files of a spine, including artifacts and files set aside.
     ///
     /// # Errors
     /// I/O errors.
@@ -107,15 +107,15 @@ impl Store {
         size_of(&**self.disk(), thread)
     }
 
-    /// Deletes a run's transcript with its seals, notes and what was set aside of it; returns how many bytes that were.
-    /// A run that is not there is fine.
+    /// Deletes the transcript of a run with its seals, notes and files set aside; returns how many bytes that were. A
+    /// missing run is not an error.
     ///
     /// # Errors
-    /// [`Error::Held`] when somebody writes to it, or an I/O error; some of the files may be gone then.
+    /// [`Error::Held`] when another writer has it, or an I/O error. Some of the files may be deleted then.
     pub fn remove_run(&self, run: RunId, now: jiff::Timestamp) -> Result<u64, Error> {
         let disk = &**self.disk();
         let mut lease = Lease::take(disk, &RunFile::Lock(run).path(), now)?;
-        // What was refused of it must not be noted for another one of that name.
+        // Its refusals must not be noted for a later one with the same name.
         lease.set_refused(None)?;
         let dir = StorePath::transcripts();
         let transcript = RunFile::Transcript(run).path();
@@ -125,7 +125,7 @@ impl Store {
         let is_beside = |path: &StorePath| *path != transcript && *path != superseded;
         let beside = beside.map(|name| dir.below(name)).filter(is_beside);
         let mut bytes = 0;
-        // These go last: as long as one of them is there, the run is found by whoever deletes it again.
+        // These are deleted last: as long as one of them exists, the run is found and can be deleted again.
         for paths in [beside.collect(), vec![superseded.clone()], vec![transcript.clone()]] {
             for path in paths {
                 let found = disk.identity(&path).map_err(|source| Error::io("look at", &path, source))?;
@@ -137,11 +137,11 @@ impl Store {
         Ok(bytes)
     }
 
-    /// Renames a transcript that no seal vouches for, so that whoever can make its events again begins it anew; returns
-    /// its new name. `None` when a seal vouches for part of it, or there is none: nothing was changed then.
+    /// Renames a transcript without a seal, so that a caller that can derive its events again can start over; returns
+    /// its new name. `None` when it has a seal or does not exist: nothing was changed then.
     ///
     /// # Errors
-    /// [`Error::Held`] when somebody writes to it, or an I/O error.
+    /// [`Error::Held`] when another writer has it, or an I/O error.
     pub fn set_aside_unsealed(&self, run: RunId, now: jiff::Timestamp) -> Result<Option<StorePath>, Error> {
         let disk = &**self.disk();
         let lease = Lease::take(disk, &RunFile::Lock(run).path(), now)?;

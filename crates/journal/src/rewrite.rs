@@ -1,9 +1,9 @@
-//! Writes a run's transcript anew and puts it in the place of the old one, which is kept.
+//! Rewrites the transcript of a run and replaces the old one, which is kept.
 //!
-//! The new transcript is written under a name that nobody reads. It counts from the moment in which it is renamed to
-//! `<run-id>.jsonl.next`: before that a crash leaves the old transcript, after that whoever opens the run next completes
-//! the exchange. The notes of the new transcript lie beside it as `<run-id>.notes.jsonl.next`, written before and renamed
-//! last, so that one look at them tells whether an exchange was cut short.
+//! The new transcript is written under a name that no reader uses. It becomes valid when it is renamed to
+//! `<run-id>.jsonl.next`: a crash before that leaves the old transcript; after that, the next process that opens the
+//! run completes the exchange. The notes of the new transcript are in `<run-id>.notes.jsonl.next`, written before and
+//! renamed last, so that their presence shows whether an exchange was interrupted.
 
 use std::sync::Arc;
 
@@ -24,35 +24,35 @@ use crate::seal::{Prefix, Seal, scan_seals_in};
 use crate::side;
 use crate::store::Store;
 
-/// The new transcript of a run while it is written. Readers see the old one until it is put in place.
+/// A new transcript of a run while it is written. Readers see the old one until it is put in place.
 ///
-/// One that is dropped before leaves the run as it was.
+/// If it is dropped before that, the run stays as it was.
 pub struct Rewrite {
     run: RunId,
     disk: Arc<dyn Disk>,
     clock: fn() -> jiff::Timestamp,
     lease: Lease,
     log: Option<Log>,
-    /// What was written and read back before the log was closed.
+    /// The part that was written and read back before the log was closed.
     prefix: Prefix,
     dropped: Vec<Noted>,
     /// What is wrong with the old transcript.
     flaw: Option<Flaw>,
 }
 
-/// What a transcript was derived with, before and now.
+/// The change of adapter between the old and the new transcript.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DerivedWith {
-    /// The adapter before.
+    /// The old adapter.
     pub from: String,
-    /// The adapter now.
+    /// The new adapter.
     pub to: String,
-    /// How many events of others were carried over.
+    /// How many events that the adapter did not make were carried over.
     pub carried: u64,
 }
 
 impl Journal {
-    /// Begins to write a run's transcript anew: takes its lock and recovers what a crash left.
+    /// Begins to rewrite the transcript of a run: takes its lock and recovers after a crash.
     ///
     /// # Errors
     /// As [`Journal::record`].
@@ -70,7 +70,7 @@ impl Journal {
 }
 
 impl Rewrite {
-    /// Begins with the lock of the run taken and what a crash left completed.
+    /// Begins a rewrite. The caller has taken the lock and completed an interrupted exchange.
     pub(crate) fn begin(
         journal: &Journal,
         run: RunId,
@@ -78,7 +78,7 @@ impl Rewrite {
         flaw: Option<Flaw>,
     ) -> Result<Self, Error> {
         let disk = Arc::clone(journal.store.disk());
-        // What a rewrite left that did not come to its end.
+        // An interrupted rewrite may have left this file.
         remove(&*disk, &RunFile::Transcript(run).path().unfinished())?;
         let (clock, log) = (journal.options.clock, None);
         let (prefix, dropped) = (Prefix::default(), Vec::new());
@@ -91,7 +91,7 @@ impl Rewrite {
         RunFile::Transcript(self.run).path()
     }
 
-    /// Opens the file again that [`Rewrite::suspend`] has closed.
+    /// Opens the file again after [`Rewrite::suspend`].
     fn resume(&mut self) -> Result<&Log, Error> {
         let log = match self.log.take() {
             Some(log) => log,
@@ -106,7 +106,7 @@ impl Rewrite {
         Ok(self.log.insert(log))
     }
 
-    /// Closes the file for now, so that fewer are open; the next event opens it again.
+    /// Closes the file to save a file descriptor; the next event opens it again.
     ///
     /// # Errors
     /// I/O errors.
@@ -122,10 +122,10 @@ impl Rewrite {
         self.log.is_some()
     }
 
-    /// Writes the next event.
+    /// Appends an event.
     ///
     /// # Errors
-    /// [`Error::TooLong`], after which others can be written, or an I/O error.
+    /// [`Error::TooLong`], after which other events can be written, or an I/O error.
     pub fn append(&mut self, draft: Draft) -> Result<Seq, Error> {
         let clock = self.clock;
         let encoded = draft.encode(self.run, || Timestamp::from_instant(clock()));
@@ -147,11 +147,11 @@ impl Rewrite {
         Ok(())
     }
 
-    /// Puts what was written in the place of the old transcript, and keeps that with its seals and notes.
+    /// Replaces the old transcript by the new one, and keeps the old one with its seals and notes.
     ///
     /// # Errors
-    /// I/O errors. The run has its old transcript or the new one then, and whoever opens it next completes
-    /// what was begun.
+    /// I/O errors. The run then has its old transcript or the new one, and the next process that opens it completes the
+    /// exchange.
     pub fn put_in_place(mut self, with: DerivedWith) -> Result<(), Error> {
         self.suspend()?;
         let (disk, path) = (Arc::clone(&self.disk), self.path());
@@ -189,14 +189,14 @@ impl Rewrite {
 
 impl Drop for Rewrite {
     fn drop(&mut self) {
-        // Best effort: what stays is removed by the next rewrite.
+        // Best effort: the next rewrite removes a file that stays.
         self.log = None;
         self.disk.remove(&self.path().unfinished()).ok();
     }
 }
 
-/// Completes an exchange of transcripts that was cut short, or takes back what was not yet whole. The caller has the lock of
-/// the run.
+/// Completes an interrupted exchange of transcripts, or undoes one that had not begun. The caller has the lock of the
+/// run.
 pub(crate) fn settle(disk: &dyn Disk, run: RunId) -> Result<(), Error> {
     let [transcript, seals, notes] = files(run);
     if !exists(disk, &notes.next())? {
@@ -213,17 +213,17 @@ pub(crate) fn settle(disk: &dyn Disk, run: RunId) -> Result<(), Error> {
     let is_whole = exists(disk, &transcript.next())?;
     let Some(number) = number.filter(|_| is_whole) else {
         let is_kept = number.map_or(Ok(false), |number| exists(disk, &transcript.superseded(number)))?;
-        // With the old transcript kept, the new one is in its place.
+        // If the old transcript was kept, the new one is already in place.
         return if is_kept { rename(disk, &notes.next(), &notes) } else { remove(disk, &notes.next()) };
     };
     for path in [&seals, &notes, &transcript] {
         keep_copy(disk, path, &path.superseded(number))?;
     }
-    // Of one that was missing nothing is kept, under the same number.
+    // The old transcript was missing: an empty file reserves the number.
     if !exists(disk, &transcript.superseded(number))? {
         make_empty(disk, &transcript.superseded(number))?;
     }
-    // Seals of the old transcript would break beside the new one.
+    // The old seals would not match the new transcript.
     remove(disk, &seals)?;
     rename(disk, &transcript.next(), &transcript)?;
     rename(disk, &notes.next(), &notes)
@@ -244,7 +244,7 @@ fn rename(disk: &dyn Disk, from: &StorePath, to: &StorePath) -> Result<(), Error
     sync_dir(disk, &to.dir()).map_err(|source| Error::io("sync the directory of", to, source))
 }
 
-/// Removes a file, if it is there, and syncs the directory.
+/// Removes a file, if it exists, and syncs the directory.
 fn remove(disk: &dyn Disk, path: &StorePath) -> Result<(), Error> {
     if !exists(disk, path)? {
         return Ok(());
@@ -260,7 +260,7 @@ fn make_empty(disk: &dyn Disk, path: &StorePath) -> Result<(), Error> {
     sync_dir(disk, &path.dir()).map_err(|source| Error::io("sync the directory of", path, source))
 }
 
-/// Returns the first number under which no transcript of the run is kept.
+/// Returns the first number that no superseded transcript of the run has.
 pub(crate) fn number_next(disk: &dyn Disk, run: RunId) -> Result<u32, Error> {
     let path = RunFile::Transcript(run).path();
     let mut number = 1;
@@ -271,7 +271,7 @@ pub(crate) fn number_next(disk: &dyn Disk, run: RunId) -> Result<u32, Error> {
 }
 
 impl Store {
-    /// Lists the transcripts of a run that others took the place of, the oldest first.
+    /// Lists the superseded transcripts of a run, oldest first.
     ///
     /// # Errors
     /// I/O errors.
@@ -280,19 +280,19 @@ impl Store {
         Ok((1..number_next(&**self.disk(), run)?).map(|number| path.superseded(number)).collect())
     }
 
-    /// Opens a superseded transcript to read, of those that [`Store::superseded`] lists.
+    /// Opens a superseded transcript from [`Store::superseded`] for reading.
     ///
     /// # Errors
-    /// [`Error::NoSuchRun`] when it is not there, or an I/O error.
+    /// [`Error::NoSuchRun`] when it does not exist, or an I/O error.
     pub fn open_superseded(&self, run: RunId, kept: &StorePath) -> Result<Reader, Error> {
         let file = self.disk().open_read(kept).map_err(|source| Error::io("open", kept, source))?;
         Ok(Reader::of_file(file.ok_or(Error::NoSuchRun { run })?, kept.clone(), Some(run)))
     }
 
-    /// Reads the seals and the notes that are kept with a superseded transcript, of those that [`Store::superseded`] lists.
+    /// Reads the seals and notes of a superseded transcript from [`Store::superseded`].
     ///
     /// # Errors
-    /// [`Error::Damaged`] when a line is no seal of the run, or an I/O error.
+    /// [`Error::Damaged`] when a line is not a seal of the run, or an I/O error.
     pub fn beside_superseded(&self, run: RunId, kept: &StorePath) -> Result<(Vec<Seal>, Vec<Note>), Error> {
         let [transcript, seals, notes] = files(run);
         let number = kept.as_str().strip_prefix(transcript.as_str()).unwrap_or_default();
@@ -301,7 +301,8 @@ impl Store {
         Ok((seals, read_notes_in(&**self.disk(), &of(notes))?))
     }
 
-    /// Lists the runs that have no transcript any more, and of which one is kept: a newer adapter gives no such run.
+    /// Lists the runs that have a superseded transcript but no current one, because a newer adapter does not produce
+    /// them.
     ///
     /// # Errors
     /// I/O errors.
@@ -319,7 +320,7 @@ impl Store {
         Ok(runs)
     }
 
-    /// Returns how many bytes the transcripts, seals and notes have that others took the place of.
+    /// Returns the size of all superseded transcripts, seals and notes.
     ///
     /// # Errors
     /// I/O errors.
@@ -335,17 +336,17 @@ impl Store {
         Ok(bytes)
     }
 
-    /// Takes a run away of which nothing is to take the place: its files are kept under the names of superseded ones.
+    /// Withdraws a run that nothing replaces: its files are renamed as superseded ones.
     ///
     /// # Errors
-    /// [`Error::Held`] when somebody writes to it, or an I/O error. Doing it again goes on.
+    /// [`Error::Held`] when another writer has it, or an I/O error. A second call continues.
     pub fn withdraw(&self, run: RunId, now: jiff::Timestamp) -> Result<(), Error> {
         let disk = &**self.disk();
         let _lease = Lease::take(disk, &RunFile::Lock(run).path(), now)?;
         settle(disk, run)?;
         let number = number_next(disk, run)?;
         let [transcript, seals, notes] = files(run);
-        // The transcript goes last, as its name says which number is free.
+        // The transcript is renamed last, because its name decides which number is free.
         for path in [seals, notes, transcript] {
             if exists(disk, &path)? {
                 rename(disk, &path, &path.superseded(number))?;

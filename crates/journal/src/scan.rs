@@ -9,13 +9,13 @@ use crate::error::{Damage, Error};
 use crate::lines::{Lines, Piece};
 use crate::seal::{Prefix, Seal, SealCheck};
 
-/// What a file holds.
+/// The result of a scan.
 pub(crate) struct Scan {
-    /// The newline-terminated lines that parse, each with the number after the one before.
+    /// The newline-terminated lines that parse, numbered without gaps.
     pub(crate) good: Prefix,
-    /// How many bytes of it a seal vouches for.
+    /// How many bytes of it are sealed.
     pub(crate) sealed: u64,
-    /// How many seals held.
+    /// How many seals match.
     pub(crate) seals_held: u64,
     /// What comes after it.
     pub(crate) ending: Ending,
@@ -26,7 +26,7 @@ pub(crate) struct Scan {
 pub enum Ending {
     /// Nothing.
     Whole,
-    /// Bytes that a crash left behind: never acknowledged, because the newline is the commit mark.
+    /// Bytes that a crash left. They were never acknowledged, because the newline is the commit mark.
     Torn {
         /// Where they begin.
         offset: u64,
@@ -38,7 +38,7 @@ pub enum Ending {
 /// Reads the whole file and compares it with its seals.
 ///
 /// # Errors
-/// [`Error::Damaged`] when bad bytes are not a torn tail, [`Error::SealBroken`] when a seal does not hold.
+/// [`Error::Damaged`] when bad bytes are not a torn tail, [`Error::SealBroken`] when a seal does not match.
 pub(crate) fn scan(
     file: Arc<dyn DiskFile>,
     path: &StorePath,
@@ -86,14 +86,14 @@ fn check_next(check: &dyn LineCheck, line: &[u8], good: &Prefix) -> Result<Optio
     }
 }
 
-/// Tells whether a line of ours may be behind these bytes, with zeros in place of what did not reach the disk.
+/// Tells whether these bytes may be a line of ours with zeros in place of what did not reach the disk.
 pub(crate) fn has_hole(line: &[u8]) -> bool {
     matches!(line.first(), Some(b'{' | 0)) && memchr::memchr(0, line).is_some()
 }
 
-/// Decides about a bad line: a hole of NULs with nothing good after it is a torn tail, the rest damage.
+/// Classifies a bad line: a hole of zeros with nothing good after it is a torn tail, anything else is damage.
 ///
-/// Blocks that were not synced come back as zeros after a power cut, and a newline written after them may survive.
+/// After a power cut, blocks that were not synced read as zeros, and a newline written after them may survive.
 fn torn_hole(
     mut lines: Lines,
     path: &StorePath,

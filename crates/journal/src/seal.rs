@@ -1,4 +1,4 @@
-//! Seals: lines that vouch for a prefix of a transcript.
+//! Seals: lines that certify a prefix of a transcript.
 
 use std::cell::RefCell;
 
@@ -15,7 +15,7 @@ use crate::side;
 
 /// A checkpoint: the first `bytes` bytes of a run's transcript end with event `seq_last` and have this hash.
 ///
-/// Written only after those bytes were synced, so it also says that they survived.
+/// Written only after those bytes were synced, so it also shows that they were durable.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Seal {
     /// The run, as text, so that seals of several runs can be kept in one file.
@@ -50,13 +50,13 @@ impl Seal {
     /// Reads one line.
     ///
     /// # Errors
-    /// serde's words, when it is no seal.
+    /// serde's message, when it is not a seal.
     pub fn parse(line: &str) -> Result<Self, String> {
         serde_json::from_str(line).map_err(|error| error.to_string())
     }
 }
 
-/// A good beginning of a file: how long, up to which number, with which hash.
+/// A good beginning of a file: its length, last number and hash.
 #[derive(Clone, Default)]
 pub(crate) struct Prefix {
     pub(crate) len: u64,
@@ -65,13 +65,13 @@ pub(crate) struct Prefix {
 }
 
 impl Prefix {
-    /// Goes on past a line and its newline, given without it.
+    /// Adds a line, passed without its newline.
     pub(crate) fn push_line(&mut self, seq: Option<Seq>, line: &[u8]) {
         self.push_written(seq, line);
         self.push_written(None, b"\n");
     }
 
-    /// Goes on past a line as it was written, newline included.
+    /// Adds bytes as they were written, including the newline.
     pub(crate) fn push_written(&mut self, seq: Option<Seq>, bytes: &[u8]) {
         self.len += bytes.len() as u64;
         self.hash.update(bytes);
@@ -79,7 +79,7 @@ impl Prefix {
     }
 }
 
-/// Returns the lower-case hex of a hash, which may go on.
+/// Returns the lower-case hex of a hash, which can be continued.
 pub(crate) fn hex(hash: &Sha256) -> String {
     use std::fmt::Write as _;
     let mut text = String::with_capacity(64);
@@ -93,7 +93,7 @@ pub(crate) fn hex(hash: &Sha256) -> String {
 pub(crate) struct SealCheck<'a> {
     path: &'a StorePath,
     rest: std::iter::Peekable<std::vec::IntoIter<Seal>>,
-    /// How many bytes the last seal that held covers.
+    /// How many bytes the last matching seal covers.
     pub(crate) sealed: u64,
     /// How many seals held.
     pub(crate) held: u64,
@@ -105,7 +105,8 @@ impl<'a> SealCheck<'a> {
         Self { path, rest: seals.into_iter().peekable(), sealed: 0, held: 0 }
     }
 
-    /// Says that a seal is broken, and where the first byte that differs can be at the latest: a hash does not tell.
+    /// Returns the error for a broken seal, with the latest possible position of the first changed byte, since a hash
+    /// does not tell.
     fn broken(&self, seal: &Seal, why: &'static str, end: Option<u64>) -> Error {
         let differs = end.map(|end| self.sealed..end);
         Error::SealBroken { path: self.path.clone(), differs, bytes: seal.bytes, why }
@@ -115,13 +116,13 @@ impl<'a> SealCheck<'a> {
     pub(crate) fn at(&mut self, prefix: &Prefix) -> Result<(), Error> {
         while let Some(seal) = self.rest.next_if(|seal| seal.bytes <= prefix.len) {
             if seal.bytes < prefix.len {
-                return Err(self.broken(&seal, "it ends inside a line", Some(seal.bytes)));
+                return Err(self.broken(&seal, "it ends within a line", Some(seal.bytes)));
             }
             if seal.sha256 != hex(&prefix.hash) {
-                return Err(self.broken(&seal, "the bytes have another hash", Some(seal.bytes)));
+                return Err(self.broken(&seal, "the hash of the bytes differs", Some(seal.bytes)));
             }
             if seal.seq_last != prefix.seq_last.map_or(0, Seq::get) {
-                return Err(self.broken(&seal, "the last event has another number", None));
+                return Err(self.broken(&seal, "the number of the last event differs", None));
             }
             self.sealed = seal.bytes;
             self.held += 1;
@@ -129,7 +130,7 @@ impl<'a> SealCheck<'a> {
         Ok(())
     }
 
-    /// Says that nothing more comes: a seal over more bytes than that is broken.
+    /// Ends the comparison: a seal over more bytes than that is broken.
     pub(crate) fn finish(&mut self, end: &Prefix) -> Result<(), Error> {
         match self.rest.next() {
             Some(seal) => Err(self.broken(&seal, "the file is shorter", Some(end.len + 1))),
@@ -138,20 +139,20 @@ impl<'a> SealCheck<'a> {
     }
 }
 
-/// Reads the seals of a run, none when there is no file. A torn tail of that file was never a seal.
+/// Reads the seals of a run; a missing file has none. A torn tail of that file was never a seal.
 ///
 /// # Errors
-/// [`Error::Damaged`] when a whole line is no seal of this run and no crash can have left it.
+/// [`Error::Damaged`] when a whole line is not a seal of this run and no crash can have left it.
 pub fn read_seals(disk: &dyn Disk, run: RunId) -> Result<Vec<Seal>, Error> {
     Ok(scan_seals(disk, run)?.0)
 }
 
-/// Reads the seals of a run, and says what comes after them in their file.
+/// Reads the seals of a run, and returns what comes after them in their file.
 pub(crate) fn scan_seals(disk: &dyn Disk, run: RunId) -> Result<(Vec<Seal>, Ending), Error> {
     scan_seals_in(disk, &RunFile::Seals(run).path(), run)
 }
 
-/// Reads the seals of a run in a file wherever it lies.
+/// Reads the seals of a run from any file.
 pub(crate) fn scan_seals_in(
     disk: &dyn Disk,
     path: &StorePath,

@@ -41,7 +41,7 @@ impl Default for Rotation {
     }
 }
 
-/// What a closed segment's meta file says (R117).
+/// The meta file of a closed segment (R117).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SegmentMeta {
     /// The spine's schema version.
@@ -60,13 +60,13 @@ pub struct SegmentMeta {
     pub bytes: u64,
     /// Their SHA-256 in lower-case hex.
     pub sha256: String,
-    /// When its first record was about to be written; on recovery, when that record says it was.
+    /// When the segment was opened; after a recovery, the time of its first record.
     pub created_at: String,
     /// When it was sealed.
     pub closed_at: String,
 }
 
-/// The one writer of a thread's spine.
+/// The only writer of a thread's spine.
 pub struct SpineWriter {
     journal: Journal,
     thread: ThreadId,
@@ -80,7 +80,7 @@ struct State {
     open: Option<OpenSegment>,
     index_next: SegmentIndex,
     seq_last: Option<Seq>,
-    /// What was refused and is not noted yet, beyond what the open segment knows of.
+    /// Refusals that are not noted yet, without those in the open segment.
     refused: Option<Refused>,
 }
 
@@ -89,18 +89,18 @@ struct OpenSegment {
     log: Arc<Log>,
     seq_first: Seq,
     created_at: String,
-    /// What was read back and found to be what was written.
+    /// The part that was read back and matches what was written.
     prefix: Prefix,
 }
 
 impl Journal {
-    /// Opens a thread's spine to append: repairs and seals what a crash left open, goes on in a new segment.
+    /// Opens a thread's spine for appending: repairs and seals what a crash left open, and continues in a new segment.
     ///
     /// # Errors
     /// [`Error::Held`], [`Error::Damaged`], or an I/O error.
     pub fn spine(&self, thread: &ThreadId, rotation: Rotation) -> Result<SpineWriter, Error> {
         let disk = self.store.disk();
-        // The lock before the directory, which whoever has the spine forgotten takes away.
+        // The lock before the directory, because forgetting a spine deletes its directory.
         let mut lease = Lease::take(&**disk, &StorePath::spine_lock(thread), (self.options.clock)())?;
         for dir in [StorePath::spine(), StorePath::spine_of(thread)] {
             disk.make_dir(&dir).map_err(|source| Error::io("make", &dir, source))?;
@@ -114,7 +114,7 @@ impl Journal {
 }
 
 impl SpineWriter {
-    /// Appends a record and waits until it has the level asked for.
+    /// Appends a record and waits until it has reached its level.
     ///
     /// # Errors
     /// As [`crate::Recorder::record`].
@@ -161,14 +161,15 @@ impl SpineWriter {
         Ok((log, appended))
     }
 
-    /// Keeps a file beside the spine, synced, so that a record can refer to it; keeping the same again does nothing.
+    /// Stores a file beside the spine and syncs it, so that a record can refer to it. Storing the same content again
+    /// does nothing.
     ///
-    /// It comes before the record: a crash between the two leaves a file that nobody refers to, which is harmless, and
-    /// never a record that refers to nothing.
+    /// The file is stored before the record: a crash between the two leaves an unused file, which is harmless, and
+    /// never a dangling reference.
     ///
     /// # Errors
     /// [`Error::Closed`]; [`Error::TooLong`] for more than [`ARTIFACT_BYTES_MAX`](crate::ARTIFACT_BYTES_MAX) bytes;
-    /// [`Error::SealBroken`] when something else stands under its name, which stays; or an I/O error.
+    /// [`Error::SealBroken`] when the file exists with other content, which stays; or an I/O error.
     pub fn keep_artifact(&self, what: ArtifactFile, bytes: &[u8]) -> Result<KeptArtifact, Error> {
         if lock(&self.state).lease.is_none() {
             return Err(Error::Closed);
@@ -188,28 +189,28 @@ impl SpineWriter {
         Ok(Arc::clone(&state.open.insert(opened).log))
     }
 
-    /// Has the lock file say what was refused, before anybody is told: the process may end before it can be noted.
+    /// Records refusals in the lock file before the error is returned: the process may end before they can be noted.
     fn keep_if_refused(&self, state: &mut State, error: &Error) {
         state.take_from_segment();
         if let Error::Io { source, .. } = error
             && is_no_room(source)
         {
-            // No room for what has to be there before the record.
+            // No space for what has to be written before the record.
             let one = Refused::one(self.epoch, state.seq_last, source, (self.journal.options.clock)());
             state.refused = Some(one.after(state.refused.as_ref()));
         }
         self.keep_refused(state);
     }
 
-    /// Makes the lock file say what is refused and not noted.
+    /// Records in the lock file the refusals that are not noted.
     fn keep_refused(&self, state: &mut State) {
         let refused = state.refused.clone();
         if let Some(Err(error)) = state.lease.as_mut().map(|lease| lease.set_refused(refused)) {
-            tracing::warn!(thread = %self.thread, %error, "the lock file does not say what was refused");
+            tracing::warn!(thread = %self.thread, %error, "refusals could not be recorded in the lock file");
         }
     }
 
-    /// Notes what was refused; what cannot be noted yet is noted later.
+    /// Notes refusals; those that cannot be noted now are noted later.
     fn note_refused(&self, state: &mut State) {
         state.take_from_segment();
         let Some(refused) = &state.refused else { return };
@@ -228,10 +229,10 @@ impl SpineWriter {
         lock(&self.state).seq_last
     }
 
-    /// Seals the open segment and gives the lock back. Doing it again does nothing.
+    /// Seals the open segment and releases the lock. A second call does nothing.
     ///
     /// # Errors
-    /// I/O errors; the segment stays unsealed then, and is sealed when the spine is opened again.
+    /// I/O errors. The segment stays unsealed then, and is sealed when the spine is opened again.
     pub fn close(&self) -> Result<(), Error> {
         let mut state = lock(&self.state);
         if state.lease.is_none() {
@@ -274,7 +275,7 @@ impl SpineWriter {
             write_meta(&**self.journal.store.disk(), &dir, &made, prefix, closed_at)?;
             state.index_next = open.index.next();
         }
-        // Whoever has yet to wait for a record does not look at the file when the spine is somebody else's.
+        // A later wait for a record must not check the file, which may belong to another writer by then.
         open.log.close();
         state.open = None;
         Ok(())
@@ -290,7 +291,7 @@ impl Drop for SpineWriter {
 }
 
 impl State {
-    /// Takes over what the log of the open segment has counted as refused.
+    /// Takes over the refusals that the log of the open segment counted.
     fn take_from_segment(&mut self) {
         if let Some(later) = self.open.as_ref().and_then(|open| open.log.take_refused()) {
             self.refused = Some(later.after(self.refused.as_ref()));
@@ -298,7 +299,7 @@ impl State {
     }
 }
 
-/// What a meta file says beyond the bytes.
+/// What a meta file has besides length and hash.
 pub(crate) struct Made {
     pub(crate) thread: String,
     pub(crate) index: SegmentIndex,
@@ -308,7 +309,7 @@ pub(crate) struct Made {
 }
 
 impl Made {
-    /// Of a segment whose numbers have no gaps.
+    /// Makes the facts of a segment without gaps.
     fn of(
         thread: &ThreadId,
         index: SegmentIndex,
@@ -346,7 +347,7 @@ pub(crate) fn write_meta(
         .map_err(|source| Error::io("write", &path, source))
 }
 
-/// Repairs and seals segments without a meta file; returns the index to go on with and the last number.
+/// Repairs and seals segments without a meta file; returns the next index and the last number.
 fn recover(
     disk: &dyn Disk,
     thread: &ThreadId,
@@ -368,10 +369,10 @@ fn recover(
                     path,
                     differs: None,
                     bytes: 0,
-                    why: "the file is not there",
+                    why: "the file is missing",
                 });
             }
-            // Sealed: its meta file vouches for it; comparing the two is the validator's work.
+            // Sealed. The validator compares segment and meta file.
             (Some(_), Some(meta)) => {
                 if meta.min_seq != Seq::after(seq_last).get() {
                     let bytes = meta.bytes;
@@ -379,7 +380,7 @@ fn recover(
                         path,
                         differs: None,
                         bytes,
-                        why: "its numbers do not follow those before",
+                        why: "its numbers do not continue those before",
                     });
                 }
                 seq_last = Seq::new(meta.max_seq);
@@ -391,7 +392,7 @@ fn recover(
                 }
                 set_aside(disk, thread, &path, &found, now)?;
                 if found.0.len == 0 {
-                    // Nothing in it yet: it is gone on with, since a meta file of no records has no numbers.
+                    // It is empty and is used next, because a meta file without records would have no numbers.
                     return Ok((index, seq_last));
                 }
                 recovery::make_durable(disk, &path, 0, found.0.len)?;
@@ -420,7 +421,7 @@ pub(crate) fn set_aside(
     recovery::cut(disk, path, offset)
 }
 
-/// Makes sure that no segment stands beyond one that is missing or empty: going on there would mix two histories.
+/// Checks that no segment comes after a missing or empty one: continuing there would mix two histories.
 pub(crate) fn check_none_after(disk: &dyn Disk, thread: &ThreadId, index: SegmentIndex) -> Result<(), Error> {
     let dir = StorePath::spine_of(thread);
     let names = disk.list(&dir).map_err(|source| Error::io("list", &dir, source))?;
@@ -435,7 +436,7 @@ pub(crate) fn check_none_after(disk: &dyn Disk, thread: &ThreadId, index: Segmen
         path,
         differs: None,
         bytes: 0,
-        why: "there is nothing of it, and later segments are there",
+        why: "it is missing or empty, but later segments exist",
     })
 }
 
@@ -476,7 +477,7 @@ fn first_time(disk: &dyn Disk, path: &StorePath) -> Result<String, Error> {
 /// Reads a segment's meta file; `None` when the segment is unsealed.
 ///
 /// # Errors
-/// [`Error::Damaged`] when the file is no meta file.
+/// [`Error::Damaged`] when the file is not a meta file.
 pub fn read_meta(
     disk: &dyn Disk,
     thread: &ThreadId,

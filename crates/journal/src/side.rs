@@ -1,7 +1,7 @@
-//! Files beside a transcript or a spine that grow by a line now and then: seals and notes.
+//! Files beside a transcript or a spine that grow by single lines: seals and notes.
 
 use std::collections::BTreeMap;
-// Not shuttle's locks: nothing in here gives another thread a turn, and these outlive what shuttle tries.
+// Not shuttle's locks: nothing here yields to another thread, and these statics outlive a shuttle run.
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use steno_disk::{Disk, StorePath, append_all, sync_dir, sync_file};
@@ -12,22 +12,22 @@ use crate::error::Error;
 use crate::recovery;
 use crate::scan::{Ending, scan};
 
-/// How much of a file's end is written over itself before a line is added.
+/// How much of the end of a file is rewritten in place before a line is added.
 const AGAIN_BYTES: u64 = 16 * 1024;
 
-/// The files that lines are being added to, each with the lock that threads of this process take in turn. Other
-/// processes are held off by the lock of the run or spine.
+/// The files that lines are being added to, each with a lock for the threads of this process. Other processes are
+/// excluded by the lock of the run or spine.
 static TURNS: Mutex<BTreeMap<StorePath, Arc<Mutex<()>>>> = Mutex::new(BTreeMap::new());
 
-/// Returns a value of ours as a line of JSON, without a newline.
+/// Returns a value as a line of JSON, without a newline.
 pub(crate) fn json_line(value: &impl serde::Serialize) -> String {
     serde_json::to_string(value).expect("our own records are strings and numbers")
 }
 
-/// Appends one line and syncs it; a torn tail that a crash left is moved aside first.
+/// Appends one line and syncs it. A torn tail, left by a crash, is moved aside first.
 ///
 /// # Errors
-/// I/O errors; the line is not there then, as far as it could be taken back.
+/// I/O errors. The line is then removed, if that is possible.
 pub(crate) fn append_line(disk: &dyn Disk, path: &StorePath, line: &str) -> Result<(), Error> {
     in_turn(path, || append_alone(disk, path, line))
 }
@@ -40,19 +40,19 @@ fn append_alone(disk: &dyn Disk, path: &StorePath, line: &str) -> Result<(), Err
     let written = append_all(&*file, format!("{line}\n").as_bytes()).map_err(failed("write"));
     let outcome = written.and_then(|()| sync_file(&*file).map_err(failed("sync")));
     if outcome.is_err() {
-        // Best effort: what stays is a torn tail, which the next append moves aside, or a line that was not
-        // synced, which it writes again.
+        // Best effort: what remains is a torn tail, which the next append moves aside, or an unsynced line, which it
+        // rewrites.
         file.truncate(before).ok();
         return outcome;
     }
     sync_dir(disk, &path.dir()).map_err(failed("sync the directory of"))
 }
 
-/// Makes sure that the file ends with a good line, and that the next sync gives the disk what reading shows.
+/// Makes sure that the file ends with a good line, and that the next sync writes to disk what reading shows.
 ///
-/// Only the end is looked at, since each line was synced before the next one was added, or taken back. Should both
-/// have failed, the disk may lack what reading shows, and a new line would stand behind a hole: hence the end is
-/// written over itself, which costs the same however long the file is.
+/// Only the end is checked, since each line was synced or removed before the next one was added. If both failed, the
+/// disk may lack what reading shows, and a new line would follow a hole. So the end is rewritten in place, which costs
+/// the same for every length of the file.
 fn prepare(disk: &dyn Disk, path: &StorePath) -> Result<(), Error> {
     let failed = |doing| move |source| Error::io(doing, path, source);
     let Some(file) = disk.open_read(path).map_err(failed("open"))? else { return Ok(()) };
@@ -78,7 +78,7 @@ fn prepare(disk: &dyn Disk, path: &StorePath) -> Result<(), Error> {
     recovery::write_again(disk, path, 0, found.good.len)
 }
 
-/// Does something to a file while no other thread does.
+/// Runs `work` while no other thread changes the file.
 fn in_turn<R>(path: &StorePath, work: impl FnOnce() -> R) -> R {
     let turn = Arc::clone(lock(&TURNS).entry(path.clone()).or_default());
     let outcome = {
@@ -86,7 +86,7 @@ fn in_turn<R>(path: &StorePath, work: impl FnOnce() -> R) -> R {
         work()
     };
     let mut turns = lock(&TURNS);
-    // Two are the map's and ours: nobody else wants a turn, and who comes later makes a new entry.
+    // Only the map and we have a reference: no other thread waits, and a later one makes a new entry.
     if Arc::strong_count(&turn) == 2 {
         turns.remove(path);
     }

@@ -1,4 +1,4 @@
-//! The store as a whole: its format version, its directories, the runs in it.
+//! The store: its format version, its directories, its runs.
 
 use std::sync::Arc;
 
@@ -10,15 +10,15 @@ use crate::error::Error;
 use crate::names::RunFile;
 use crate::side::json_line;
 
-/// The format that this program writes, and the newest that it reads.
+/// The format version that this program writes, and the newest that it reads.
 pub const STORE_VERSION: u64 = 2;
-/// The oldest format that this program reads. A writer raises it to [`STORE_VERSION`].
+/// The oldest format version that this program reads. A writer raises it to [`STORE_VERSION`].
 const STORE_VERSION_MIN: u64 = 1;
 
 const FORMAT_NAME: &str = "steno.store";
 const FORMAT_FILE_BYTES_MAX: usize = 4096;
 
-/// What may stand in a directory that is to become a store: what a store has, and what file systems put there.
+/// Names that may exist in a directory that becomes a store: those of a store, and those that file systems create.
 const KNOWN_NAMES: [&str; 7] =
     ["transcripts", "locks", "spine", "vault", "index.db", "lost+found", "config.toml"];
 
@@ -35,10 +35,10 @@ pub struct Store {
 }
 
 impl Store {
-    /// Opens a store to write, and makes what is missing of it. A store of an older format gets the format of today.
+    /// Opens a store for writing and creates what is missing. A store of an older format is upgraded.
     ///
     /// # Errors
-    /// [`Error::NotAStore`] for a directory of other things, [`Error::StoreTooNew`], or an I/O error.
+    /// [`Error::NotAStore`] for a directory with other content, [`Error::StoreTooNew`], or an I/O error.
     pub fn create(disk: Arc<dyn Disk>) -> Result<Self, Error> {
         let path = StorePath::format();
         let found = check_format(&*disk)?;
@@ -56,7 +56,7 @@ impl Store {
         Ok(Self { disk })
     }
 
-    /// Opens a store to read; a directory without one is an empty store.
+    /// Opens a store for reading; a directory without one is an empty store.
     ///
     /// # Errors
     /// As [`Store::create`].
@@ -67,13 +67,13 @@ impl Store {
         Ok(Self { disk })
     }
 
-    /// Returns the disk that the store lies on.
+    /// Returns the disk of the store.
     #[must_use]
     pub fn disk(&self) -> &Arc<dyn Disk> {
         &self.disk
     }
 
-    /// Lists the runs, in the order of their ids.
+    /// Lists the runs, ordered by id.
     ///
     /// # Errors
     /// I/O errors.
@@ -95,7 +95,7 @@ impl Store {
         Ok(self.size(run)?.is_some())
     }
 
-    /// Returns how long a run's transcript is; `None` when there is none.
+    /// Returns the length of a run's transcript; `None` when there is none.
     ///
     /// # Errors
     /// I/O errors.
@@ -105,7 +105,7 @@ impl Store {
         Ok(found.map(|found| found.size_bytes))
     }
 
-    /// Tells whether somebody writes to a run now.
+    /// Tells whether a run has a writer now.
     ///
     /// # Errors
     /// I/O errors.
@@ -114,7 +114,7 @@ impl Store {
         self.disk.is_locked(&path).map_err(|source| Error::io("look at", &path, source))
     }
 
-    /// Lists the threads that have a spine, in the order of their ids.
+    /// Lists the threads that have a spine, ordered by id.
     ///
     /// # Errors
     /// I/O errors.
@@ -124,7 +124,7 @@ impl Store {
         Ok(names.iter().filter_map(|name| ThreadId::parse(name).ok()).collect())
     }
 
-    /// Tells whether somebody writes to a thread's spine now.
+    /// Tells whether a thread's spine has a writer now.
     ///
     /// # Errors
     /// I/O errors.
@@ -149,7 +149,7 @@ fn check_format(disk: &dyn Disk) -> Result<Option<u64>, Error> {
         (FORMAT_NAME, found) if found > STORE_VERSION => {
             Err(Error::StoreTooNew { found, known: STORE_VERSION })
         }
-        (FORMAT_NAME, found) => Err(bad(format!("there never was a version {found}"))),
+        (FORMAT_NAME, found) => Err(bad(format!("there is no version {found}"))),
         (other, _) => Err(bad(format!("it names the format `{other}`"))),
     }
 }

@@ -1,4 +1,4 @@
-//! The end of a file that grows: where seq and order are decided.
+//! The end of a growing file: where seq and order are decided.
 
 use std::io;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use steno_disk::{DiskFile, append_all};
 use steno_model::Seq;
 
-/// What the append lock guards.
+/// The state that the append lock protects.
 pub(crate) struct Tail {
     file: Arc<dyn DiskFile>,
     end: End,
@@ -24,9 +24,9 @@ pub(crate) struct End {
 
 /// How an append failed.
 pub(crate) enum AppendError {
-    /// No room; the file is as it was, and the next append may succeed.
+    /// No space left. The file is unchanged, and the next append may succeed.
     NoRoom(io::Error),
-    /// Anything else: what the file holds past its good prefix is unknown.
+    /// Anything else: the content of the file after its good prefix is unknown.
     Lost(io::Error),
 }
 
@@ -39,17 +39,17 @@ impl Tail {
         self.end
     }
 
-    /// Returns where the file ends and the checksum of what was written since this was last asked.
+    /// Returns the end of the file, and the checksum of what was written since the last call.
     ///
-    /// SHA-256 would take as long as the write itself; this costs next to nothing, and shows when the file is read
-    /// back to be sealed whether it holds what was written.
+    /// SHA-256 would take as long as the write itself. This checksum is cheap, and shows when the file is read back for
+    /// a seal whether it has what was written.
     pub(crate) fn take_checksum(&mut self) -> (End, u32) {
         (self.end, std::mem::take(&mut self.written).finalize())
     }
 
-    /// Appends one line: takes the next number, has the line made with it, writes it, and only then uses it up.
+    /// Appends one line: takes the next number, builds the line with it, writes it, and only then uses the number up.
     ///
-    /// This is the one place where a seq is given and a line gets its position; the caller holds the lock.
+    /// This is the only place where a seq is assigned and a line gets its position. The caller holds the lock.
     pub(crate) fn append(&mut self, render: impl FnOnce(Seq, &mut Vec<u8>)) -> Result<Seq, AppendError> {
         self.append_as(Seq::after(self.end.seq_last), render)
     }
@@ -73,7 +73,7 @@ impl Tail {
         Ok(seq)
     }
 
-    /// Takes back what a failed write has left: partial writes are real when a disk runs full.
+    /// Removes the bytes of a failed write. Partial writes do happen when a disk is full.
     fn roll_back(&self, error: io::Error) -> AppendError {
         if !is_no_room(&error) {
             return AppendError::Lost(error);
@@ -85,7 +85,7 @@ impl Tail {
     }
 }
 
-/// Tells the failures after which there may be room again.
+/// Recognizes failures after which there may be space again.
 pub(crate) fn is_no_room(error: &io::Error) -> bool {
     matches!(
         error.kind(),

@@ -13,7 +13,7 @@ use crate::scan::{Ending, scan};
 use crate::seal::{Seal, scan_seals};
 use crate::store::Store;
 
-/// What a transcript that passed its check holds.
+/// The result of a successful check of a transcript.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Checked {
     /// The run, unless the file is empty.
@@ -22,32 +22,32 @@ pub struct Checked {
     pub events: u64,
     /// How many bytes the events take.
     pub bytes: u64,
-    /// How many seals hold, those expected from elsewhere included.
+    /// How many seals match, including those passed in.
     pub seals: u64,
-    /// How many bytes seals vouch for.
+    /// How many bytes are sealed.
     pub sealed_bytes: u64,
-    /// How many events have a type that we don't know.
+    /// How many events have an unknown type.
     pub unknown_types: u64,
-    /// How many blocks of messages have a type that we don't know.
+    /// How many blocks of messages have an unknown type.
     pub unknown_blocks: u64,
     /// What comes after the events.
     pub ending: Ending,
-    /// What comes after the seals in their own file.
+    /// What comes after the seals in the seals file.
     pub seals_ending: Ending,
 }
 
-/// Checks a run of a store against its seals, and against others kept elsewhere.
+/// Checks a run of a store against its seals, and against seals kept elsewhere.
 ///
 /// # Errors
-/// [`Error::Damaged`] or [`Error::SealBroken`] with the place, [`Error::NoSuchRun`], or an I/O error.
+/// [`Error::Damaged`] or [`Error::SealBroken`] with the location, [`Error::NoSuchRun`], or an I/O error.
 pub fn check_run(store: &Store, run: RunId, expected: Vec<Seal>) -> Result<Checked, Error> {
     check_run_with(store, run, expected, &mut |_| ())
 }
 
-/// Checks a run as [`check_run`] does, and hands over the envelope of each line that is good by itself, in order.
+/// Checks a run as [`check_run`] does, and passes the envelope of each valid line to `each`, in order.
 ///
 /// # Errors
-/// As [`check_run`]; what comes before has been handed over then.
+/// As [`check_run`]. The lines before the error have been passed on.
 pub fn check_run_with(
     store: &Store,
     run: RunId,
@@ -67,23 +67,24 @@ pub fn check_run_with(
                 path,
                 differs: None,
                 bytes: seal.bytes,
-                why: "the file is not there",
+                why: "the file is missing",
             }),
             None => Err(Error::NoSuchRun { run }),
         },
     }
 }
 
-/// A transcript, if it is there, with its seals and what comes after them in their own file.
+/// A transcript, if it exists, with its seals and what comes after them in the seals file.
 struct SealedFile {
     file: Option<Arc<dyn DiskFile>>,
     seals: Vec<Seal>,
     ending: Ending,
 }
 
-/// Opens a transcript and reads the seals that belong to it: another one may take its place meanwhile.
+/// Opens a transcript and reads its seals, and retries if the transcript is replaced meanwhile.
 ///
-/// Seals are read before the file is: one that is made while the file is read covers no more than what will be read.
+/// Seals are read before the file. A seal that is made while the file is read would cover no more than what will be
+/// read.
 fn open_with_seals(store: &Store, run: RunId) -> Result<SealedFile, Error> {
     const TRIES: u32 = 8;
     let (disk, path) = (&**store.disk(), RunFile::Transcript(run).path());
@@ -110,7 +111,7 @@ fn open_with_seals(store: &Store, run: RunId) -> Result<SealedFile, Error> {
     }
 }
 
-/// Checks a transcript file wherever it lies; without a run, its first line says which one it is.
+/// Checks a transcript file anywhere; without a run, its first line names the run.
 ///
 /// # Errors
 /// As [`check_run`].
@@ -143,12 +144,12 @@ fn check_lines(
     })
 }
 
-/// Lines of one run, which the first one names, with a count of what we don't know.
+/// Lines of one run, which the first line names, with counts of unknown types.
 struct CountedLines<'a> {
     run: Cell<Option<RunId>>,
     unknown_types: Cell<u64>,
     unknown_blocks: Cell<u64>,
-    /// Who hears of them.
+    /// Called with each envelope.
     each: RefCell<&'a mut dyn FnMut(&Envelope<'_>)>,
 }
 

@@ -1,7 +1,7 @@
 //! Deleting sources for good.
 //!
-//! The tombstone is written first. A source that has one counts as gone, and whoever comes next completes what a crash
-//! has cut short.
+//! The tombstone is written first. A source with a tombstone counts as deleted, and the next process completes an
+//! interrupted deletion.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -18,40 +18,41 @@ use crate::tail_file;
 use crate::tombstones::{Exclusion, Reason, SpineTombstone, Tombstone, Tombstones};
 use crate::vault::Vault;
 
-/// How often one tries to be alone before the sweep is left to somebody else.
+/// How often the exclusive lock is tried before the sweep is left to another process.
 const ALONE_TRIES: usize = 50;
 
-/// What is to be forgotten, all of it or nothing.
+/// What to forget. All of it is forgotten, or nothing.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ForgetRequest<'a> {
     /// The sources.
     pub sources: &'a [SourceId],
-    /// The threads whose spines go. Their files are for the caller to delete, who holds their locks.
+    /// The threads whose spines are forgotten. The caller holds their locks and deletes their files.
     pub spines: &'a [ThreadId],
-    /// What is not to be recorded again: sessions, and pieces of files that they share.
+    /// Names to exclude from recording: sessions, and parts of files that they share.
     pub names: &'a [NameHash],
-    /// Runs that go. Their files are for the caller to delete ([`Vault::runs_due`]).
+    /// Runs to delete. The caller deletes their files ([`Vault::runs_due`]).
     pub runs: &'a [NameHash],
 }
 
-/// What forgetting came to.
+/// The result of forgetting.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ForgetReport {
-    /// The tombstones of the sources, in the order in which they were named.
+    /// The tombstones of the sources, in the order of the request.
     pub tombstones: Vec<Tombstone>,
-    /// What was swept; `None` when others relied on chunks all the time. What is left then goes with the next sweep.
+    /// The result of the sweep; `None` when other processes held the lock all the time. The next sweep deletes the rest
+    /// then.
     pub swept: Option<SweepReport>,
 }
 
-/// The tombstones as they were last read, with the file that they were in.
+/// The tombstones as last read, with the identity of their file.
 #[derive(Default)]
 pub(crate) struct TombstoneCache(Mutex<Option<(Identity, Arc<Tombstones>)>>);
 
 impl TombstoneCache {
-    /// Returns the tombstones, and reads them unless they are known.
+    /// Returns the tombstones; reads the file if it changed.
     pub(crate) fn tombstones(&self, disk: &dyn Disk) -> Result<Arc<Tombstones>, Error> {
         let path = VaultFile::Tombstones.path();
-        // Looked at before it is read: what comes in between is read twice at worst.
+        // The identity is read before the file: at worst a change is read twice.
         let Some(identity) = disk.identity(&path).map_err(Error::io("look at", &path))? else {
             return Ok(Arc::default());
         };
@@ -68,23 +69,22 @@ impl TombstoneCache {
 }
 
 impl Vault {
-    /// Deletes sources for good: their manifests, their tails, and all chunks that nothing else uses. A tombstone stays
-    /// of each, and a forgotten source is not written again.
+    /// Deletes sources permanently: their manifests, their tails, and all chunks that nothing else uses. A tombstone of
+    /// each remains, and a forgotten source is never recorded again.
     ///
-    /// Packs that running processes write are not affected; what is to go in them goes with a later sweep
-    /// ([`Vault::sweep_if_needed`]), and [`Tombstone::is_swept`] tells when it has. A source that was forgotten before is
-    /// fine.
+    /// Packs that running processes write are not changed; a later sweep ([`Vault::sweep_if_needed`]) handles them, and
+    /// [`Tombstone::is_swept`] tells when that is done. Forgetting a source twice is not an error.
     ///
     /// # Errors
-    /// [`Error::Locked`] when a source has an owner and [`Error::NoSuchSource`] when there is none: nothing is forgotten
-    /// then. [`Error::Busy`] when others forget something just now. After any other error, of a damaged manifest for
-    /// one, sources that have a tombstone are gone, and the next sweep completes it.
+    /// [`Error::Locked`] when a source has an owner and [`Error::NoSuchSource`] when it does not exist: nothing is
+    /// forgotten then. [`Error::Busy`] when another process is forgetting something. After any other error, for example
+    /// of a damaged manifest, sources with a tombstone are forgotten, and the next sweep completes the deletion.
     pub fn forget(&self, sources: &[SourceId], why: Reason, now: &str) -> Result<ForgetReport, Error> {
         self.forget_all(ForgetRequest { sources, ..ForgetRequest::default() }, why, now)
     }
 
-    /// Deletes sources for good like [`Vault::forget`], and puts the tombstones of spines in place with theirs: whatever
-    /// happens then, all of it is forgotten. [`Vault::spines_swept`] is to be told when the spines are gone.
+    /// Deletes sources permanently like [`Vault::forget`], and writes the tombstones of spines together with theirs, so
+    /// that all of it is forgotten in one step. Call [`Vault::spines_swept`] when the files of the spines are deleted.
     ///
     /// # Errors
     /// As [`Vault::forget`].
@@ -120,24 +120,25 @@ impl Vault {
         Ok(ForgetReport { tombstones: sources.iter().filter_map(of).collect(), swept })
     }
 
-    /// Completes what was begun with forgetting; `None` when there is nothing to do, or others are in the way.
+    /// Completes an interrupted or partial sweep; `None` when there is nothing to do, or another process holds the
+    /// lock.
     ///
     /// # Errors
-    /// [`Error::Damaged`] when a manifest cannot be read, so that nobody can know which chunks it names, or what the
-    /// system says.
+    /// [`Error::Damaged`] when a manifest cannot be read, because its chunks are not known then; or an I/O error.
     pub fn sweep_if_needed(&self) -> Result<Option<SweepReport>, Error> {
         if !self.forgotten()?.is_sweep_due() {
             return Ok(None);
         }
         let Some(_changing) = self.lock_tombstones(1)? else { return Ok(None) };
         let mut tombstones = Tombstones::read(&**self.disk())?;
-        // Whoever wrote them may have died, or failed, before they were safe: nothing is deleted for their sake alone.
+        // The process that wrote them may have died or failed before they were safe. Nothing is deleted before they
+        // are.
         tombstones.write(&**self.disk())?;
         self.sweep_pending(&mut tombstones, 1)
     }
 
-    /// Tells whether bytes of what was forgotten may still be there: whoever writes a pack should close it, so that they can
-    /// go.
+    /// Tells whether forgotten bytes may still exist. A process that writes a pack should close it then, so that a
+    /// sweep can delete them.
     ///
     /// # Errors
     /// As [`Vault::tombstones`].
@@ -145,7 +146,7 @@ impl Vault {
         Ok(self.forgotten()?.is_sweep_due())
     }
 
-    /// Lists what was forgotten, oldest first.
+    /// Lists the tombstones of sources, oldest first.
     ///
     /// # Errors
     /// [`Error::Damaged`], [`Error::TooNew`], or an I/O error.
@@ -161,7 +162,7 @@ impl Vault {
         Ok(self.forgotten()?.all.iter().any(|tombstone| tombstone.source == source))
     }
 
-    /// Tells whether something is not to be recorded.
+    /// Tells whether a name is excluded from recording.
     ///
     /// # Errors
     /// As [`Vault::tombstones`].
@@ -169,7 +170,7 @@ impl Vault {
         Ok(self.forgotten()?.leaves_out(name))
     }
 
-    /// Tells whether anything is not to be recorded.
+    /// Tells whether any name is excluded from recording.
     ///
     /// # Errors
     /// As [`Vault::tombstones`].
@@ -177,10 +178,10 @@ impl Vault {
         Ok(!self.forgotten()?.left_out.is_empty())
     }
 
-    /// Has things left out from now on. What is there of them stays.
+    /// Excludes names from recording. What is already recorded stays.
     ///
     /// # Errors
-    /// [`Error::Busy`] when others forget something just now, or as [`Vault::tombstones`].
+    /// [`Error::Busy`] when another process is forgetting something, or as [`Vault::tombstones`].
     pub fn leave_out(&self, names: &[NameHash], why: Reason, now: &str) -> Result<(), Error> {
         let _changing = self.change_tombstones()?;
         let root = names::root();
@@ -192,7 +193,7 @@ impl Vault {
         tombstones.write(&**self.disk())
     }
 
-    /// Has chunks deleted that nothing uses, with the next sweep: somebody is about to take something out of a source
+    /// Schedules a sweep, because the caller is about to remove something from a source
     /// ([`SourceWriter::rewrite`](crate::SourceWriter::rewrite)).
     ///
     /// # Errors
@@ -204,7 +205,7 @@ impl Vault {
         tombstones.write(&**self.disk())
     }
 
-    /// Has something recorded again that was left out.
+    /// Removes an exclusion.
     ///
     /// # Errors
     /// As [`Vault::leave_out`].
@@ -217,7 +218,7 @@ impl Vault {
         if tombstones.take_in(name) { tombstones.write(&**self.disk()) } else { Ok(()) }
     }
 
-    /// Takes names in plain text out of the tombstones, which a former version has left.
+    /// Replaces names in plain text, from version 1, by hashes.
     pub(crate) fn hash_names(&self) -> Result<(), Error> {
         if !self.forgotten()?.has_names {
             return Ok(());
@@ -226,7 +227,7 @@ impl Vault {
         Tombstones::read(&**self.disk())?.write(&**self.disk())
     }
 
-    /// Lists the runs that were forgotten and may still be there, as names of sessions.
+    /// Lists forgotten runs whose files may still exist, hashed like names of sessions.
     ///
     /// # Errors
     /// As [`Vault::tombstones`].
@@ -234,7 +235,7 @@ impl Vault {
         Ok(self.forgotten()?.runs_due.clone())
     }
 
-    /// Takes word that runs which were forgotten are gone.
+    /// Records that the files of forgotten runs are deleted.
     ///
     /// # Errors
     /// As [`Vault::leave_out`].
@@ -245,7 +246,7 @@ impl Vault {
         tombstones.write(&**self.disk())
     }
 
-    /// Lists the spines that were forgotten.
+    /// Lists the tombstones of spines.
     ///
     /// # Errors
     /// As [`Vault::tombstones`].
@@ -253,10 +254,10 @@ impl Vault {
         Ok(self.forgotten()?.spines.clone())
     }
 
-    /// Takes word that nothing is left of spines that were forgotten.
+    /// Records that the files of forgotten spines are deleted.
     ///
     /// # Errors
-    /// [`Error::Busy`] when others forget something just now, or as [`Vault::tombstones`].
+    /// [`Error::Busy`] when another process is forgetting something, or as [`Vault::tombstones`].
     pub fn spines_swept(&self, threads: &[NameHash]) -> Result<(), Error> {
         let _changing = self.change_tombstones()?;
         let mut tombstones = Tombstones::read(&**self.disk())?;
@@ -266,8 +267,8 @@ impl Vault {
         tombstones.write(&**self.disk())
     }
 
-    /// Puts the tombstones in place once more. Whoever wrote them may have died, or failed, before they were safe, and
-    /// nothing is deleted for their sake alone.
+    /// Writes the tombstones again and syncs them. The process that wrote them may have died or failed before they were
+    /// safe, and nothing may be deleted before they are.
     ///
     /// # Errors
     /// As [`Vault::spines_swept`].
@@ -290,10 +291,10 @@ impl Vault {
         lock.ok_or(Error::Locked { source_id: source })
     }
 
-    /// Makes the tombstone of a source that is there.
+    /// Makes the tombstone of an existing source.
     fn tombstone(&self, source: SourceId, why: Reason, now: &str) -> Result<Tombstone, Error> {
         let manifest = match self.manifest(source) {
-            // What cannot be read can be forgotten.
+            // A source that cannot be read can be forgotten.
             Err(Error::Damaged { .. } | Error::TooNew { .. }) => None,
             read => Some(read?.ok_or(Error::NoSuchSource { source_id: source })?),
         };
@@ -308,7 +309,7 @@ impl Vault {
         Ok(tombstone)
     }
 
-    /// Deletes what belongs to forgotten sources alone, then all chunks that nothing names.
+    /// Deletes the files of forgotten sources, then all chunks that no manifest names.
     fn sweep_pending(&self, tombstones: &mut Tombstones, tries: usize) -> Result<Option<SweepReport>, Error> {
         let disk = &**self.disk();
         let pending: Vec<SourceId> = tombstones.pending().collect();
@@ -321,10 +322,10 @@ impl Vault {
             for path in unfinished(disk, &dir, &pending)? {
                 disk.remove(&path).map_err(Error::io("delete", &path))?;
             }
-            // Before any chunk goes: a manifest that a power cut brings back must not miss some.
+            // Before any chunk is deleted: after a power cut a manifest may be back, and its chunks must then exist.
             sync_dir(disk, &dir).map_err(Error::not_synced(&dir))?;
         }
-        // Chunks in a pack of our own could not go either.
+        // A sweep does not change open packs, so ours is closed.
         self.close_pack()?;
         let Some(alone) = ExclusiveGate::take(disk, tries)? else { return Ok(None) };
         let swept = sweep::sweep(self, &alone)?;
@@ -337,7 +338,7 @@ impl Vault {
     }
 }
 
-/// Lists the files that owners of these sources were about to put in place when they died.
+/// Lists the temporary files that dead owners of these sources left.
 fn unfinished(disk: &dyn Disk, dir: &StorePath, sources: &[SourceId]) -> Result<Vec<StorePath>, Error> {
     let is_theirs = |path: &StorePath| {
         let file = path.temporary_of().and_then(|path| VaultFile::parse(path.as_str()));

@@ -1,20 +1,21 @@
-//! How a chunk stands in a pack: a header that can be checked by itself, then its bytes, compressed.
+//! Frames: how a chunk is stored in a pack. A frame is a header with its own checksum, then the chunk's bytes,
+//! compressed.
 //!
-//! All numbers are little-endian. A header has the magic, the form, three zeros, the length of the chunk and of what is
-//! stored, the sketch, the hash, the base's hash if the form has one, the CRC-32 of what is stored, and the CRC-32 of all
-//! that before. `docs/format/vault.md` is the normative text.
+//! All numbers are little-endian. A header has the magic, the form, three zeros, the length of the chunk and of the
+//! stored bytes, the sketch, the hash, the hash of the base if the form has one, the CRC-32 of the stored bytes, and
+//! the CRC-32 of the header up to there. `docs/format/vault.md` is the normative text.
 
 use crate::chunker::{SKETCH_LEN, Sketch};
 use crate::ids::ChunkHash;
 use crate::limits::CHUNK_BYTES_LIMIT;
 
-/// What every frame begins with.
+/// The magic at the beginning of every frame.
 pub(crate) const MAGIC: [u8; 4] = *b"SCHK";
-/// The header up to the hash.
+/// The length of the header up to the hash.
 const FIXED_BYTES: usize = 16 + 4 * SKETCH_LEN;
 const HASH_BYTES: usize = 32;
 const SUM_BYTES: usize = 4;
-/// The longest header.
+/// The length of the longest header.
 pub(crate) const HEADER_BYTES_MAX: usize = FIXED_BYTES + 2 * HASH_BYTES + 2 * SUM_BYTES;
 
 /// How a chunk's bytes are stored.
@@ -24,26 +25,26 @@ pub(crate) enum Form {
     Raw,
     /// Compressed.
     Packed,
-    /// Compressed as what differs from another chunk, a link nearer to one that stands by itself.
+    /// Compressed as a delta of a base, which has fewer links.
     Delta { base: ChunkHash, links: Links },
 }
 
-/// How many other chunks have to be read to make one whole.
+/// How many other chunks have to be read to decode one.
 ///
-/// A frame is made whole with one of its base that has fewer links than itself; so there are no circles, whatever
-/// processes that do not know of each other have stored.
+/// A delta is decoded with a frame of its base that has fewer links than itself. So there are no cycles, even if
+/// processes that do not know of each other have stored the same chunks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Links(u8);
 
 impl Links {
-    /// A chunk that stands by itself.
+    /// A chunk without a base.
     pub(crate) const NONE: Self = Self(0);
-    /// The most that a chunk has.
+    /// The maximum number of links.
     pub(crate) const MAX: Self = Self(2);
     /// More than any chunk has.
     pub(crate) const ANY: Self = Self(Self::MAX.0 + 1);
 
-    /// Returns what a chunk has that differs from one with these; `None` when that would be too many.
+    /// Returns the links of a delta of a chunk with these links; `None` when that would be too many.
     pub(crate) fn and_one(self) -> Option<Self> {
         Some(Self(self.0 + 1)).filter(|links| *links <= Self::MAX)
     }
@@ -53,13 +54,13 @@ impl Links {
         self.0.into()
     }
 
-    /// Makes them of the lowest two bits.
+    /// Reads them from the lowest two bits.
     pub(crate) fn from_bits(bits: u32) -> Self {
         Self((bits & 3) as u8)
     }
 }
 
-/// What a frame's header says.
+/// The header of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Header {
     pub(crate) hash: ChunkHash,
@@ -70,17 +71,17 @@ pub(crate) struct Header {
     pub(crate) sketch: Sketch,
 }
 
-/// What a header cannot be.
+/// Why bytes are not a header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum BadHeader {
-    /// The bytes end before it does.
+    /// They are too few.
     Cut,
-    /// It is none of ours, or not as it was.
+    /// The magic, form, checksum or length is wrong.
     Wrong,
 }
 
 impl Header {
-    /// Returns how many other chunks have to be read to make this one whole.
+    /// Returns how many other chunks have to be read to decode this one.
     pub(crate) fn links(&self) -> Links {
         match self.form {
             Form::Raw | Form::Packed => Links::NONE,
@@ -88,7 +89,7 @@ impl Header {
         }
     }
 
-    /// Returns the chunk that this one is stored as different from, if it is.
+    /// Returns the base of the chunk, if it is a delta.
     pub(crate) fn base(&self) -> Option<ChunkHash> {
         match self.form {
             Form::Delta { base, .. } => Some(base),
@@ -96,13 +97,13 @@ impl Header {
         }
     }
 
-    /// Returns how long the header is.
+    /// Returns the length of the header.
     pub(crate) fn header_len(&self) -> usize {
         let bases = usize::from(self.base().is_some());
         FIXED_BYTES + (1 + bases) * HASH_BYTES + 2 * SUM_BYTES
     }
 
-    /// Returns how long header and stored bytes are together.
+    /// Returns the length of header and stored bytes.
     pub(crate) fn frame_len(&self) -> u64 {
         self.header_len() as u64 + u64::from(self.stored_len)
     }
@@ -159,7 +160,7 @@ impl Header {
     }
 }
 
-/// Reads fields one after the other.
+/// Reads the fields of a header one after the other.
 struct HeaderFields<'a> {
     bytes: &'a [u8],
     at: usize,

@@ -1,5 +1,5 @@
-//! Between those who add evidence and whoever deletes some: the former share a lock from the moment they rely on a chunk
-//! until a manifest names it, the latter holds it alone.
+//! The lock between writers and sweeps. Writers share it from the moment they rely on a chunk until a manifest names
+//! it; a sweep takes it exclusively.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -9,10 +9,10 @@ use steno_disk::{Disk, LockGuard, StorePath};
 use crate::error::Error;
 use crate::names::VaultFile;
 
-/// How often those who add look whether somebody has done deleting.
+/// How long to wait between two attempts to take the lock.
 const BETWEEN_TRIES: Duration = Duration::from_millis(10);
 
-/// The lock, as one process has it.
+/// The shared side of the lock, used by all writers of this process.
 #[derive(Default)]
 pub(crate) struct Gate {
     inside: Mutex<GateState>,
@@ -22,21 +22,21 @@ pub(crate) struct Gate {
 struct GateState {
     count: usize,
     lock: Option<Box<dyn LockGuard>>,
-    /// How often somebody has deleted, as far as we know.
+    /// The number of sweeps when this process last looked.
     sweeps: Option<u64>,
 }
 
-/// Whether chunks were deleted since this process looked last.
+/// Whether the index of this process is still valid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum IndexState {
-    /// Everything is where it was.
+    /// There was no sweep.
     Current,
-    /// What is known of places has to be learned anew.
+    /// There was a sweep: the index has to be reloaded.
     Stale,
 }
 
 impl Gate {
-    /// Goes inside; waits while somebody deletes.
+    /// Takes the lock for one more writer; waits while a sweep runs.
     pub(crate) fn enter(&self, disk: &dyn Disk) -> Result<IndexState, Error> {
         let mut inside = self.inside();
         let mut since = IndexState::Current;
@@ -49,7 +49,7 @@ impl Gate {
                 }
             };
             let sweeps = read_sweeps(&*lock)?;
-            // Who comes for the first time may have looked at places before, and somebody may have swept since.
+            // On the first call too: the index may have been loaded before, and a sweep may have run since.
             if inside.sweeps.replace(sweeps) != Some(sweeps) {
                 since = IndexState::Stale;
             }
@@ -59,7 +59,7 @@ impl Gate {
         Ok(since)
     }
 
-    /// Goes outside again.
+    /// Releases the lock for one writer.
     pub(crate) fn leave(&self) {
         let mut inside = self.inside();
         inside.count -= 1;
@@ -73,17 +73,17 @@ impl Gate {
     }
 }
 
-/// The lock, held by whoever moves or deletes chunks: nobody relies on one that no manifest names.
+/// The exclusive side of the lock. While it is held, no process relies on a chunk that no manifest names.
 pub(crate) struct ExclusiveGate(Box<dyn LockGuard>);
 
 impl ExclusiveGate {
-    /// Takes the lock; `None` when others were inside at each of so many tries.
+    /// Takes the lock; `None` when writers held it at each of `tries` attempts.
     pub(crate) fn take(disk: &dyn Disk, tries: usize) -> Result<Option<Self>, Error> {
         Ok(try_lock(disk, &VaultFile::SweepLock.path(), tries)?.map(Self))
     }
 
-    /// Has everybody learn places anew before relying on one. To be called before anything is moved or deleted: who does
-    /// so may die in between.
+    /// Makes all processes reload their index before they rely on a chunk. To be called before anything is moved or
+    /// deleted, since this process may die in between.
     pub(crate) fn announce(&self) -> Result<(), Error> {
         let sweeps = read_sweeps(&*self.0)?.wrapping_add(1);
         let text = format!("{sweeps}\n");
@@ -91,7 +91,7 @@ impl ExclusiveGate {
     }
 }
 
-/// Takes a lock alone; `None` when somebody else held it at each of so many tries.
+/// Takes a lock exclusively; `None` when another process held it at each of `tries` attempts.
 pub(crate) fn try_lock(
     disk: &dyn Disk,
     path: &StorePath,

@@ -1,4 +1,4 @@
-//! What sources, chunks and packs are called.
+//! Ids of sources, chunks and packs.
 
 use std::fmt;
 use std::path::Path;
@@ -6,17 +6,17 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-/// What ids of sources are derived from: any UUID would do, as long as it stays this one.
+/// The namespace for ids of sources. Any UUID would do, but it must never change.
 const NAMESPACE: Uuid = Uuid::from_u128(0x8f6d_3d1c_0b52_4b0e_9a51_5e2c_77a4_19d3);
 
-/// A source: one file of an agent through all its generations.
+/// The id of a source: one file of an agent in all its generations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct SourceId(Uuid);
 
 impl SourceId {
-    /// Derives the id of the source that is first seen at a path, so that the same history gives the same ids in every
-    /// store. `turn` tells apart what stands at a path after what stood there before was moved away.
+    /// Derives the id of a source from its first path, so the same history gives the same ids in every store. `turn`
+    /// distinguishes files that were at the same path one after the other.
     #[must_use]
     pub fn derive(path: &Path, turn: u32) -> Self {
         let mut name = path.as_os_str().as_encoded_bytes().to_vec();
@@ -25,7 +25,7 @@ impl SourceId {
         Self(Uuid::new_v5(&NAMESPACE, &name))
     }
 
-    /// Parses the id; `None` unless it is spelled as we spell it.
+    /// Parses the id; `None` unless it is in canonical form.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let id = Uuid::try_parse(text).ok()?;
@@ -37,7 +37,7 @@ impl TryFrom<String> for SourceId {
     type Error = &'static str;
 
     fn try_from(text: String) -> Result<Self, Self::Error> {
-        Self::parse(&text).ok_or("no id of a source")
+        Self::parse(&text).ok_or("not the id of a source")
     }
 }
 
@@ -53,7 +53,7 @@ impl fmt::Display for SourceId {
     }
 }
 
-/// The BLAKE3 hash of a chunk's bytes, which is its name.
+/// The BLAKE3 hash of a chunk's bytes. It identifies the chunk.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ChunkHash([u8; 32]);
 
@@ -96,7 +96,7 @@ impl fmt::Debug for ChunkHash {
     }
 }
 
-/// A pack; each process begins its own.
+/// The id of a pack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct PackId(Uuid);
 
@@ -107,7 +107,7 @@ impl PackId {
         Self(Uuid::new_v4())
     }
 
-    /// Parses the id; `None` unless it is spelled as we spell it.
+    /// Parses the id; `None` unless it is in canonical form.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         SourceId::parse(text).map(|id| Self(id.0))

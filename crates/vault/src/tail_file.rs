@@ -1,7 +1,7 @@
-//! The tail of a source: the bytes at its end that are not yet cut into chunks, safe all the same.
+//! The tail of a source: the synced bytes at its end that are not cut into chunks yet.
 //!
-//! A tail is a row of frames, each with the place of its bytes and a checksum. Frames that chunks have overtaken are
-//! passed over, so that nothing has to happen at once when bytes move from the tail into a pack.
+//! A tail is a sequence of frames, each with the offset of its bytes and a checksum. Frames whose bytes are already in
+//! chunks are ignored, so the tail need not change at the moment when bytes move into a pack.
 
 use std::sync::Arc;
 
@@ -17,17 +17,17 @@ const MAGIC: [u8; 4] = *b"STAL";
 const HEADER_BYTES: usize = 28;
 const SUM_BYTES: usize = 4;
 
-/// What a tail holds.
+/// The content of a tail.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Tail {
     pub(crate) frames: Vec<TailFrame>,
-    /// Where a frame begins that is not what was written. What a crash has left unfinished is none of these.
+    /// The offset of the first damaged frame. An incomplete last frame, left by a crash, is not damage.
     pub(crate) damaged_at: Option<u64>,
-    /// How long the file is.
+    /// The length of the file.
     pub(crate) len: u64,
 }
 
-/// Bytes of a source that a tail holds.
+/// A frame: bytes of a source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct TailFrame {
     pub(crate) generation: u32,
@@ -35,20 +35,20 @@ pub(crate) struct TailFrame {
     pub(crate) bytes: Vec<u8>,
 }
 
-/// Reads the tail of a source up to what a crash has left unfinished, or to what is damaged.
+/// Reads the tail of a source up to an incomplete or damaged frame.
 pub(crate) fn read(disk: &dyn Disk, source: SourceId) -> Result<Tail, Error> {
     let bytes = read_whole(disk, &VaultFile::Tail(source).path())?.unwrap_or_default();
     Ok(parse(&bytes))
 }
 
 impl Tail {
-    /// Returns the bytes that frames hold from `offset` of a generation on, as far as they go without a gap.
+    /// Returns the bytes of a generation from `offset` up to the first gap.
     pub(crate) fn bytes_from(&self, generation: u32, mut offset: u64) -> Vec<u8> {
         let mut found = Vec::new();
         for frame in self.frames.iter().filter(|frame| frame.generation == generation) {
             let end = frame.offset + frame.bytes.len() as u64;
             if frame.offset <= offset && offset < end {
-                let known = usize::try_from(offset - frame.offset).expect("it lies inside of the frame");
+                let known = usize::try_from(offset - frame.offset).expect("it is inside the frame");
                 found.extend_from_slice(&frame.bytes[known..]);
                 offset = end;
             }
@@ -56,16 +56,16 @@ impl Tail {
         found
     }
 
-    /// Tells whether it ends with what a crash has left.
+    /// Tells whether it ends with an incomplete frame.
     pub(crate) fn is_unfinished(&self) -> bool {
         let whole: usize = self.frames.iter().map(|frame| HEADER_BYTES + frame.bytes.len()).sum();
         self.len > whole as u64
     }
 
-    /// Fails when a frame is not what was written.
+    /// Fails when a frame is damaged.
     pub(crate) fn check(&self, source: SourceId) -> Result<(), Error> {
         let damaged = |offset| {
-            let (path, why) = (VaultFile::Tail(source).path(), "a frame is not what was written");
+            let (path, why) = (VaultFile::Tail(source).path(), "a frame does not match its checksum");
             Err(Error::Damaged { path, offset, why })
         };
         self.damaged_at.map_or(Ok(()), damaged)
@@ -85,8 +85,8 @@ fn parse(bytes: &[u8]) -> Tail {
     tail
 }
 
-/// Tells whether these can be the remains of a frame that was being written: it ends too soon, or has zeros where a
-/// power cut has taken bytes, and nothing whole comes after it.
+/// Tells whether these bytes can be the rest of a frame that was being written: it ends too early, or has zeros where a
+/// power cut took bytes, and no whole frame follows.
 fn is_unfinished(rest: &[u8]) -> bool {
     let Some(header) = rest.first_chunk::<HEADER_BYTES>() else { return true };
     let has_lost_bytes = match read_header(header) {
@@ -99,7 +99,7 @@ fn is_unfinished(rest: &[u8]) -> bool {
     has_lost_bytes && frames_after().all(|at| read_frame(&rest[at..]).is_none())
 }
 
-/// Tells whether a header has zeros from its beginning on, or from somewhere up to its end.
+/// Tells whether a header has zeros at its beginning or at its end.
 fn is_torn_header(header: &[u8; HEADER_BYTES]) -> bool {
     let (before, sum) = header.split_at(HEADER_BYTES - SUM_BYTES);
     let whole = crc32fast::hash(before).to_le_bytes();
@@ -108,7 +108,7 @@ fn is_torn_header(header: &[u8; HEADER_BYTES]) -> bool {
     ends_in_zeros || header.starts_with(&[0; MAGIC.len()])
 }
 
-/// Reads the header of a frame: generation, offset, how many bytes there are and their checksum.
+/// Reads the header of a frame: generation, offset, length and checksum.
 fn read_header(header: &[u8; HEADER_BYTES]) -> Option<(u32, u64, usize, u32)> {
     let number = |at: usize| u32::from_le_bytes(header[at..at + 4].try_into().expect("it has four bytes"));
     let offset = u64::from_le_bytes(header[8..16].try_into().expect("it has eight bytes"));
@@ -135,7 +135,7 @@ fn header(generation: u32, offset: u64, bytes: &[u8]) -> Vec<u8> {
     header
 }
 
-/// The tail of a source that is being written.
+/// Writes the tail of a source.
 pub(crate) struct TailWriter {
     path: StorePath,
     file: Arc<dyn DiskFile>,
@@ -143,7 +143,7 @@ pub(crate) struct TailWriter {
 }
 
 impl TailWriter {
-    /// Puts a tail in place that holds these bytes and nothing else.
+    /// Replaces the tail by one with only these bytes.
     pub(crate) fn create(
         disk: &dyn Disk,
         source: SourceId,
@@ -161,7 +161,7 @@ impl TailWriter {
 
     /// Adds bytes and syncs them.
     ///
-    /// When there is no room, nothing has changed. After any other failure this tail is not to be used again.
+    /// When there is no space, nothing has changed. After any other failure this tail must not be used again.
     pub(crate) fn append(
         &mut self,
         disk: &dyn Disk,
@@ -182,7 +182,7 @@ impl TailWriter {
     }
 }
 
-/// Takes away a tail that chunks have overtaken.
+/// Removes a tail whose bytes are all in chunks.
 pub(crate) fn remove(disk: &dyn Disk, source: SourceId) -> Result<(), Error> {
     let path = VaultFile::Tail(source).path();
     disk.remove(&path).map_err(Error::io("delete", &path))?;

@@ -1,4 +1,5 @@
-//! What was forgotten or left out: a line for each, with hashes of names and nothing of what was in it.
+//! Tombstones and exclusions: one line for each thing that was forgotten or left out, with hashes of names and no
+//! content.
 
 use std::collections::HashSet;
 
@@ -18,34 +19,34 @@ use crate::vault::Vault;
 
 /// The version of the file that we write.
 const VERSION: u32 = 2;
-/// The version that had names in plain text.
+/// The version with names in plain text.
 const VERSION_WITH_NAMES: u32 = 1;
-/// What lines of the kinds that count begin with.
+/// The beginnings of lines of known kinds.
 const KNOWN_KINDS: [&str; 5] =
     ["{\"forgotten\":", "{\"forgotten_spine\":", "{\"left_out\":", "{\"sweep_due\":", "{\"run_due\":"];
 
-/// Why something was forgotten or left out. What somebody typed may be the very name that is to be forgotten, so it is
-/// not kept.
+/// Why something was forgotten or left out. The text that the user typed may be the very name to forget, so it is not
+/// stored.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Reason {
-    /// Somebody named the session.
+    /// The user named the session.
     Session,
-    /// Somebody named its project.
+    /// The user named its project.
     Project,
-    /// It was older than somebody wanted.
+    /// It was older than the limit.
     Age,
-    /// It was written while recording was paused and was to be skipped.
+    /// It was written during a pause that skips.
     Paused,
-    /// It is not known, or a reason of a later version.
+    /// Unknown, or a reason of a later version.
     #[default]
     #[serde(other)]
     Unknown,
 }
 
-/// That a source was forgotten.
+/// Marks a source as forgotten.
 ///
-/// The id is derived from the path that the source was first seen at, so whoever meets a file there again can know.
+/// The id is derived from the first path of the source, so a new file at that path is recognized.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tombstone {
     /// The source.
@@ -57,46 +58,48 @@ pub struct Tombstone {
     /// The provider's name, if it was known.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub provider: Option<String>,
-    /// What the file was to its session, if its manifest could be read.
+    /// The role of the file in its session, if its manifest could be read.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub role: Option<Role>,
     /// How many generations it had.
     pub generations: usize,
     /// How many bytes these had.
     pub bytes: u64,
-    /// Whether everything is gone that nothing else uses. Until then it waits for packs that are being written.
+    /// Whether everything that only this source used is deleted. Until then, packs that are being written may still
+    /// have some of it.
     #[serde(rename = "swept")]
     pub is_swept: bool,
 }
 
-/// That the spine of a thread was forgotten. Its files are not the vault's; whoever deletes them says when they are gone.
+/// Marks the spine of a thread as forgotten. Its files are not in the vault; the caller that deletes them reports when
+/// they are gone.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SpineTombstone {
-    /// The thread, as the name of a session.
+    /// The thread, hashed like the name of a session.
     pub thread: NameHash,
-    /// When it was forgotten, the last time.
+    /// When it was last forgotten.
     pub time: String,
     /// Why.
     pub why: Reason,
-    /// Whether nothing of it is left. What came later was begun anew.
+    /// Whether its files are deleted. A spine that exists after that was begun later.
     #[serde(rename = "swept")]
     pub is_swept: bool,
 }
 
 impl SpineTombstone {
-    /// Tells whether it is that of a thread.
+    /// Tells whether this is the tombstone of a thread.
     #[must_use]
     pub fn is_of(&self, thread: &ThreadId) -> bool {
         self.thread == NameHash::of_session(thread.as_str())
     }
 }
 
-/// That something is not recorded from now on: a session, a file, or a piece of a file that sessions share.
+/// Excludes something from recording: a session, a file, or a part of a file that sessions share.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Exclusion {
-    /// What.
+    /// The hash of its name.
     pub name: NameHash,
-    /// Since when.
+    /// When it was excluded.
     pub time: String,
     /// Why.
     pub why: Reason,
@@ -111,17 +114,17 @@ enum TombstoneLine {
     Forgotten(Tombstone),
     ForgottenSpine(SpineTombstone),
     LeftOut(Exclusion),
-    /// Chunks that nothing uses are to be deleted: something was taken out of a source.
+    /// A sweep is due, because something was removed from a source.
     SweepDue {
         since: String,
     },
-    /// A run is to be deleted. The line goes with it.
+    /// A run is to be deleted. This line is removed when that is done.
     RunDue {
         run: NameHash,
     },
 }
 
-/// A line of version 1, as far as it says more or something else.
+/// A line of version 1, with the fields that differ.
 #[derive(Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum TombstoneLineV1 {
@@ -135,13 +138,13 @@ pub(crate) struct Tombstones {
     pub(crate) all: Vec<Tombstone>,
     pub(crate) spines: Vec<SpineTombstone>,
     pub(crate) left_out: Vec<Exclusion>,
-    /// The same, to look up.
+    /// The names of `left_out`, for lookup.
     names: HashSet<NameHash>,
-    /// Since when chunks that nothing uses are to be deleted, if they are.
+    /// Since when a sweep is due, if one is.
     pub(crate) sweep_due: Option<String>,
     /// Runs that are to be deleted.
     pub(crate) runs_due: Vec<NameHash>,
-    /// Whether the file has names in plain text.
+    /// Whether the file has names in plain text, from version 1.
     pub(crate) has_names: bool,
     /// Lines of kinds that we do not know, kept as they are.
     unknown: Vec<String>,
@@ -164,7 +167,7 @@ impl Tombstone {
 }
 
 impl Tombstones {
-    /// Reads the tombstones; there are none when there is no file.
+    /// Reads the tombstones; a missing file has none.
     ///
     /// # Errors
     /// [`Error::Damaged`], [`Error::TooNew`], or an I/O error.
@@ -190,7 +193,7 @@ impl Tombstones {
                 Ok(TombstoneLine::LeftOut(left_out)) => tombstones.leave_out(left_out),
                 Ok(TombstoneLine::SweepDue { since }) => tombstones.sweep_due = Some(since),
                 Ok(TombstoneLine::RunDue { run }) => tombstones.runs_due.push(run),
-                // Taken for a kind that we do not know, it would let the source be recorded again.
+                // If this were taken for an unknown kind, the source would be recorded again.
                 Err(_) if KNOWN_KINDS.iter().any(|kind| text.starts_with(kind)) => {
                     return Err(damaged(offset, "a line does not have the fields of its kind"));
                 }
@@ -198,14 +201,14 @@ impl Tombstones {
             }
             Ok(())
         })?;
-        // The file is always put in place as a whole.
+        // The file is always replaced as a whole.
         if good_len < bytes.len() as u64 || bytes.is_empty() {
             return Err(damaged(good_len, "it ends too soon"));
         }
         Ok(tombstones)
     }
 
-    /// Takes a line of version 1, and of the names in it their hashes alone; says whether that was all of it.
+    /// Reads a line of version 1 and keeps only hashes of its names; returns whether the line is done with.
     fn take_named(&mut self, text: &str) -> bool {
         match serde_json::from_str(text) {
             Ok(TombstoneLineV1::Forgotten { session, time }) => {
@@ -226,7 +229,7 @@ impl Tombstones {
         }
     }
 
-    /// Puts the tombstones in place.
+    /// Writes the file.
     pub(crate) fn write(&self, disk: &dyn Disk) -> Result<(), Error> {
         let path = VaultFile::Tombstones.path();
         let mut text = String::new();
@@ -246,21 +249,21 @@ impl Tombstones {
         replace_file(disk, &path, text.as_bytes()).map_err(Error::io("write", &path))
     }
 
-    /// Adds the tombstone of a spine, or makes that of one that was forgotten before the newest.
+    /// Adds the tombstone of a spine, or moves an existing one to the end with a new time.
     pub(crate) fn add_spine(&mut self, thread: &ThreadId, why: Reason, time: &str) {
         self.spines.retain(|tombstone| !tombstone.is_of(thread));
         let (thread, time) = (NameHash::of_session(thread.as_str()), time.to_owned());
         self.spines.push(SpineTombstone { thread, time, why, is_swept: false });
     }
 
-    /// Has something left out from now on.
+    /// Adds an exclusion.
     pub(crate) fn leave_out(&mut self, left_out: Exclusion) {
         if self.names.insert(left_out.name) {
             self.left_out.push(left_out);
         }
     }
 
-    /// Has something recorded again; says whether it was left out.
+    /// Removes an exclusion; returns whether there was one.
     pub(crate) fn take_in(&mut self, name: NameHash) -> bool {
         self.left_out.retain(|left_out| left_out.name != name);
         self.names.remove(&name)
@@ -270,19 +273,19 @@ impl Tombstones {
         self.names.contains(&name)
     }
 
-    /// Tells whether chunks may be there that are to be deleted.
+    /// Tells whether a sweep is due.
     pub(crate) fn is_sweep_due(&self) -> bool {
         self.sweep_due.is_some() || self.pending().next().is_some()
     }
 
-    /// Returns the sources of which something may still be there.
+    /// Returns the forgotten sources that are not swept yet.
     pub(crate) fn pending(&self) -> impl Iterator<Item = SourceId> {
         self.all.iter().filter(|tombstone| !tombstone.is_swept).map(|tombstone| tombstone.source)
     }
 }
 
-/// Tells whether a source was forgotten, as far as that can be told: one line that is damaged must not stop everything
-/// from being recorded.
+/// Tells whether a source was forgotten. If a line is damaged, the file is searched for the id, so that one damaged
+/// line does not stop all recording.
 pub(crate) fn is_forgotten(vault: &Vault, source: SourceId) -> Result<bool, Error> {
     match vault.is_forgotten(source) {
         Err(Error::Damaged { .. }) => {
@@ -299,7 +302,7 @@ mod tests {
 
     use super::*;
 
-    /// Reads a file with one line; returns also what is written of it.
+    /// Reads a file with one line; also returns how it is written again.
     #[track_caller]
     fn read_version(version: u32, object: &str) -> Result<(Tombstones, String), Error> {
         let dir = tempfile::tempdir().unwrap();
@@ -314,7 +317,7 @@ mod tests {
         tombstones.write(&disk).unwrap();
         let written = String::from_utf8(read_whole(&disk, &path).unwrap().unwrap()).unwrap();
         if version == VERSION {
-            assert_eq!(written, text, "what was read is written as it was");
+            assert_eq!(written, text, "writing gives the same text");
         }
         Ok((tombstones, written))
     }

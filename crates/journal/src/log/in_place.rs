@@ -1,4 +1,4 @@
-//! Whether the file is still the one at its path, and what to do when it is not.
+//! Checks that the file is still the one at its path, and handles the case that it is not.
 
 use std::io;
 use std::sync::Arc;
@@ -12,24 +12,24 @@ use crate::log::{Health, Log};
 use crate::recovery;
 use crate::sync::lock;
 
-/// What stands at the path of a file that is being written.
+/// What is at the path of a file that is being written.
 enum Found {
-    /// The file itself, so long.
+    /// The file itself, with its length.
     Ours { size_bytes: u64 },
-    /// Another one, or none.
+    /// Another file, or none.
     NotOurs,
-    /// For want of descriptors or memory the system does not say; it may the next time.
+    /// Unknown, because the system lacks descriptors or memory. The next check may succeed.
     Unclear(io::Error),
-    /// The disk does not say.
+    /// Unknown, because of another I/O error.
     Failed(io::Error),
 }
 
 impl Log {
-    /// Makes sure that the file is still at its path and holds what we wrote, no more and no less; else it fails for
-    /// good. The caller holds the lock over syncs.
+    /// Checks that the file is still at its path and has exactly the length that we wrote; otherwise it fails
+    /// permanently. The caller holds the lock over syncs.
     pub(super) fn check_in_place(&self) -> Result<(), Error> {
-        // Under the lock nobody is in the middle of a write, and nobody gets an acknowledgement for what is written
-        // after everything was copied away.
+        // Under the lock no write is in progress, and no record is acknowledged that is written after everything was
+        // copied away.
         let mut state = lock(&self.state);
         let wanted = state.tail.end().len;
         let error = match self.find() {
@@ -39,7 +39,7 @@ impl Log {
             }
             Found::NotOurs => self.keep_orphan(wanted),
             Found::Unclear(error) => {
-                tracing::warn!(path = %self.path, %error, "whether the file is still in its place is not known");
+                tracing::warn!(path = %self.path, %error, "cannot tell whether the file is still at its path");
                 return Ok(());
             }
             Found::Failed(source) => {
@@ -54,7 +54,7 @@ impl Log {
         self.find_as(self.file.identity())
     }
 
-    /// Compares what the handle stands for with what stands at the path.
+    /// Compares the open file with the one at the path.
     fn find_as(&self, open: io::Result<Identity>) -> Found {
         match (open, self.disk.identity(&self.path)) {
             (Ok(open), Ok(Some(named))) if open.links > 0 && open.is_same_file(&named) => {
@@ -67,19 +67,19 @@ impl Log {
         }
     }
 
-    /// Makes sure that the file was in its place at some time after record `seq` was written: one look serves all that
-    /// were written before it.
+    /// Checks that the file was at its path some time after record `seq` was written. One check serves all records
+    /// written before it.
     pub(crate) fn look_once_after(&self, seq: Seq) -> Result<(), Error> {
         if self.looked_seq.load(Ordering::Acquire) >= seq.get() { Ok(()) } else { self.look() }
     }
 
-    /// Looks whether the file is still in its place and as long as what we wrote; a `written` record must survive the
+    /// Checks that the file is still at its path and has the length that we wrote; a `written` record must survive the
     /// death of the process.
     ///
-    /// For records that no sync follows, and when nothing is recorded for a while: a commit looks by itself.
+    /// Used for records without a sync, and when nothing is recorded for a while. A commit does the same check.
     pub(crate) fn look(&self) -> Result<(), Error> {
         let (open, end, is_closed) = {
-            // Under the lock nobody is in the middle of a write.
+            // Under the lock no write is in progress.
             let state = lock(&self.state);
             let is_closed = match &state.health {
                 Health::Good => false,
@@ -93,7 +93,7 @@ impl Log {
                 self.looked_seq.fetch_max(end.seq_last.map_or(0, Seq::get), Ordering::Release);
                 return Ok(());
             }
-            // Another writer may have gone on with it.
+            // Another writer may have continued it.
             Found::Ours { size_bytes } if is_closed && size_bytes > end.len => return Ok(()),
             Found::Unclear(_) => return Ok(()),
             Found::Ours { .. } | Found::NotOurs | Found::Failed(_) => {}
@@ -105,18 +105,18 @@ impl Log {
         self.check_in_place()
     }
 
-    /// Looks once in a while, and always after a pause: looking costs as much as a write.
+    /// Checks at most once per millisecond, because a check takes as long as a write.
     pub(crate) fn look_now_and_then(&self) -> Result<(), Error> {
         let now = u64::try_from(self.opened.elapsed().as_millis()).unwrap_or(u64::MAX);
         if self.looked_ms.swap(now, Ordering::Relaxed) == now { Ok(()) } else { self.look() }
     }
 
-    /// Copies what was recorded into a file whose name is gone to a file with a name.
+    /// Copies the content of a file that lost its name to a new file.
     fn keep_orphan(&self, len: u64) -> Error {
         let kept = match self.copy_orphan(len) {
             Ok(kept) => Some(kept),
             Err(error) => {
-                tracing::error!(path = %self.path, %error, "what was recorded could not be kept");
+                tracing::error!(path = %self.path, %error, "the recorded events could not be saved");
                 None
             }
         };
@@ -134,14 +134,14 @@ impl Log {
     }
 }
 
-/// Tells the errors that say nothing about the file.
+/// Recognizes errors that say nothing about the file.
 fn is_shortage(error: &io::Error) -> bool {
     use rustix::io::Errno;
     let shortages = [Errno::MFILE, Errno::NFILE, Errno::NOMEM, Errno::INTR];
     Errno::from_io_error(error).is_some_and(|error| shortages.contains(&error))
 }
 
-/// Tells the errors that come from another thing standing where a directory of ours was.
+/// Recognizes errors that mean that a directory of ours was replaced.
 fn is_replaced_above(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
         || rustix::io::Errno::from_io_error(error) == Some(rustix::io::Errno::LOOP)

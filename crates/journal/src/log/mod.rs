@@ -30,7 +30,7 @@ pub enum Level {
 }
 
 impl Level {
-    /// Returns the word for it in acknowledgements.
+    /// Returns the word used in acknowledgements.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -40,24 +40,24 @@ impl Level {
     }
 }
 
-/// A growing file and everyone who waits on it.
+/// A growing file and the records that wait on it.
 pub(crate) struct Log {
     disk: Arc<dyn Disk>,
     path: StorePath,
     epoch: Epoch,
     clock: fn() -> jiff::Timestamp,
     file: Arc<dyn DiskFile>,
-    /// Reads the same file also after its name is gone.
+    /// Reads the same file even after its name was deleted.
     reader: Arc<dyn DiskFile>,
     state: Mutex<State>,
-    /// Where those wait who want to write and are not next.
+    /// Writers that are not next wait here.
     turn: Mutex<()>,
-    /// Held over each sync and what follows from it: the system tells a sync's failure once, to whoever asks first.
+    /// Held during each sync and what follows from it: the system reports a failed sync once, to the first caller.
     syncing: Mutex<()>,
     opened: Instant,
-    /// When the file was last looked at, in milliseconds since `opened`.
+    /// When the file was last checked, in milliseconds since `opened`.
     looked_ms: AtomicU64,
-    /// The last record that was written when the file was last found in its place; 0 when there was none.
+    /// The last record that was written when the file was last found at its path; 0 when there was none.
     looked_seq: AtomicU64,
     #[cfg(feature = "mutant-seq-outside-lock")]
     taken: AtomicU64,
@@ -70,7 +70,7 @@ struct State {
     batch_len_before: usize,
     queued: bool,
     health: Health,
-    /// What was refused and is not noted yet.
+    /// Refusals that are not noted yet.
     refused: Option<Refused>,
 }
 
@@ -79,12 +79,12 @@ enum Health {
     Failed(Error),
 }
 
-/// A record that is written and not yet acknowledged.
+/// A record that is written but not acknowledged yet.
 pub struct Pending {
     seq: Seq,
-    /// The sync that it waits for, at [`Level::Synced`].
+    /// The sync that it waits for at [`Level::Synced`].
     batch: Option<Arc<Batch>>,
-    /// The file to look at before it is acknowledged, at [`Level::Written`].
+    /// The file to check before it is acknowledged at [`Level::Written`].
     file: Option<Arc<dyn Commit>>,
 }
 
@@ -95,10 +95,10 @@ impl Pending {
         self.seq
     }
 
-    /// Waits until the record has the level that was asked for, in a file that is still in its place.
+    /// Waits until the record has reached its level in a file that is still at its path.
     ///
     /// # Errors
-    /// When the sync failed, or somebody has deleted, replaced, cut or changed the file: the record may or may not
+    /// When the sync failed, or another program deleted, replaced, cut or changed the file: the record may or may not
     /// survive, and is not acknowledged.
     pub fn wait(self) -> Result<Seq, Error> {
         self.batch.map_or(Ok(()), |batch| batch.wait())?;
@@ -106,7 +106,7 @@ impl Pending {
         Ok(self.seq)
     }
 
-    /// Has the file looked at before the record is acknowledged, unless a sync does that.
+    /// Makes `wait` check the file, unless a sync does that.
     pub(crate) fn look_at(self, file: Arc<dyn Commit>) -> Self {
         let file = self.batch.is_none().then_some(file);
         Self { file, ..self }
@@ -119,7 +119,7 @@ impl Pending {
     }
 }
 
-/// What a log is opened with.
+/// The parameters of a log.
 pub(crate) struct LogParts {
     pub(crate) disk: Arc<dyn Disk>,
     pub(crate) path: StorePath,
@@ -130,18 +130,18 @@ pub(crate) struct LogParts {
 
 /// A line that is written.
 pub(crate) struct Appended<R> {
-    /// To wait on.
+    /// The record, to wait on.
     pub(crate) pending: Pending,
-    /// What the caller wanted from under the lock.
+    /// The result of `under_lock`.
     pub(crate) kept: R,
     /// Whether the log has to be queued for a commit.
     pub(crate) queue: bool,
-    /// Whether something was refused before this line and is not noted yet.
+    /// Whether there are refusals that are not noted yet.
     pub(crate) has_refused: bool,
 }
 
 impl Log {
-    /// Opens the file to append; a new one is synced, and so is its directory, before anything is acknowledged.
+    /// Opens the file for appending. A new file and its directory are synced before anything is acknowledged.
     pub(crate) fn open(parts: LogParts) -> Result<Self, Error> {
         let LogParts { disk, path, epoch, prefix, clock } = parts;
         let failed = |doing| {
@@ -182,7 +182,8 @@ impl Log {
         })
     }
 
-    /// Appends one line. `under_lock` runs before the next line can be written, and so keeps the file's order.
+    /// Appends one line. `under_lock` runs before the next line can be written, so its effects have the order of the
+    /// file.
     pub(crate) fn append<R>(
         &self,
         level: Level,
@@ -209,7 +210,7 @@ impl Log {
         Ok(Appended { pending: Pending { seq, batch, file: None }, kept, queue, has_refused })
     }
 
-    /// The fault of taking a number before the lock, kept to show that the tests find it.
+    /// A deliberate fault: takes a number before the lock, to show that the tests find it.
     #[cfg(feature = "mutant-seq-outside-lock")]
     fn seq_outside_lock(&self) -> Option<Seq> {
         Seq::new(self.taken.fetch_add(1, Ordering::SeqCst) + 1)
@@ -237,17 +238,17 @@ impl Log {
         }
     }
 
-    /// Returns what was refused and is not noted yet.
+    /// Returns the refusals that are not noted yet.
     pub(crate) fn refused(&self) -> Option<Refused> {
         lock(&self.state).refused.clone()
     }
 
-    /// Takes what was refused and is not noted yet.
+    /// Takes the refusals that are not noted yet.
     pub(crate) fn take_refused(&self) -> Option<Refused> {
         lock(&self.state).refused.take()
     }
 
-    /// Puts back what could not be noted.
+    /// Puts back refusals that could not be noted.
     pub(crate) fn put_back_refused(&self, refused: Refused) {
         let mut state = lock(&self.state);
         state.refused = Some(match state.refused.take() {
@@ -256,7 +257,8 @@ impl Log {
         });
     }
 
-    /// Tells whether the sync before served one record, and the next would too: nobody else is about to share it.
+    /// Tells whether the previous sync served one record and the next would too, so that no other record is about to
+    /// share it.
     pub(crate) fn is_quiet(&self) -> bool {
         let state = lock(&self.state);
         state.batch_len_before <= 1 && state.batch_len <= 1
@@ -272,14 +274,14 @@ impl Log {
         lock(&self.state).tail.end()
     }
 
-    /// Reads back what was written since `prefix` and goes on with it, provided that it is what was written.
+    /// Reads back what was written since `prefix` and extends it, if the file has what was written.
     ///
-    /// The caller has all of the file up to the last such call in `prefix`, and calls this one at a time.
+    /// `prefix` covers the file up to the last such call. Only one call may run at a time.
     pub(crate) fn read_back(&self, prefix: &mut Prefix) -> Result<(), Error> {
         let (end, written) = lock(&self.state).tail.take_checksum();
         let outcome = self.read_range(prefix, end, written);
         if let Err(error) = &outcome {
-            // The checksum is used up, so nothing more could be vouched for.
+            // The checksum is used up, so nothing more can be sealed.
             lock(&self.state).health = Health::Failed(error.clone());
         }
         outcome
@@ -314,10 +316,10 @@ impl Log {
         Ok(())
     }
 
-    /// Syncs everything written so far, for all who wait too.
+    /// Syncs everything written so far, and acknowledges all waiting records.
     pub(crate) fn sync_now(&self) -> Result<(), Error> {
-        // Before the batch is taken: whoever closes the run then waits for all that is under way, and nobody compares
-        // the file with what was written after another writer has gone on with it.
+        // Locked before the batch is taken: a close then waits for all syncs under way, and the file is not compared
+        // with what was written after another writer has continued it.
         let _alone = lock(&self.syncing);
         let batch = lock(&self.state).take_batch();
         let outcome = self.sync_once();
@@ -325,18 +327,18 @@ impl Log {
         outcome
     }
 
-    /// Refuses everything from now on; returns why that was so already, if it was.
+    /// Refuses everything from now on; returns the earlier failure, if there was one.
     pub(crate) fn close(&self) -> Option<Error> {
         let mut state = lock(&self.state);
         if let Health::Failed(error) = &state.health {
-            // Kept as it is: after a failed sync no other may be tried, closed or not.
+            // The failure stays: after a failed sync no other may be tried, closed or not.
             return Some(error.clone());
         }
         state.health = Health::Failed(Error::Closed);
         None
     }
 
-    /// Syncs the file and makes sure that it is still the one at its path. After a failure nothing succeeds.
+    /// Syncs the file and checks that it is still the one at its path. After a failure every call fails.
     fn sync_once(&self) -> Result<(), Error> {
         if let Health::Failed(
             error @ (Error::Poisoned { .. } | Error::Vanished { .. } | Error::Changed { .. }),
@@ -352,7 +354,7 @@ impl Log {
         self.check_in_place()
     }
 
-    /// Returns why nothing can be recorded any more, closing aside.
+    /// Returns the failure that stops recording; being closed is not one.
     pub(crate) fn failure(&self) -> Option<Error> {
         match &lock(&self.state).health {
             Health::Good | Health::Failed(Error::Closed) => None,
@@ -362,7 +364,7 @@ impl Log {
 }
 
 impl State {
-    /// Enters the batch that the next sync acknowledges; says whether the file has to be queued for it.
+    /// Joins the batch that the next sync acknowledges; returns whether the file has to be queued for it.
     fn join(&mut self, level: Level) -> (Option<Arc<Batch>>, bool) {
         if level == Level::Written {
             return (None, false);
@@ -372,7 +374,7 @@ impl State {
         (Some(Arc::clone(&self.batch)), queue)
     }
 
-    /// Refuses everything from now on, and tells those who wait.
+    /// Refuses everything from now on, and reports the error to all waiting records.
     fn fail(&mut self, error: &Error) {
         self.health = Health::Failed(error.clone());
         self.take_batch().finish(Err(error.clone()));
@@ -389,12 +391,12 @@ impl Commit for Log {
         {
             let mut state = lock(&self.state);
             if state.batch_len == 0 {
-                // A seal has synced for everyone meanwhile.
+                // A seal has synced the file meanwhile.
                 state.queued = false;
                 return false;
             }
         }
-        // What a failure means is kept in `health`, and told to those who wait.
+        // A failure is stored in `health` and reported to all waiting records.
         self.sync_now().ok();
         let mut state = lock(&self.state);
         state.queued = state.batch_len > 0;

@@ -1,7 +1,7 @@
-//! A gate that opens once and lets everybody through who waits at it.
+//! A gate that opens once and releases all threads that wait at it.
 //!
-//! A condition variable would send all of them through its lock one by one after waking them together, which costs
-//! two more context switches for each. On Linux they wait on the gate itself.
+//! With a condition variable, all threads would be woken together and then pass its lock one by one, which costs two
+//! more context switches for each. On Linux they wait on the gate itself.
 
 pub(crate) use imp::Gate;
 
@@ -12,22 +12,22 @@ mod imp {
     use rustix::thread::futex;
 
     const SHUT: u32 = 0;
-    /// Open, and the first who passes wakes the others.
+    /// Open, and the first thread that passes wakes the others.
     const AJAR: u32 = 1;
     const OPEN: u32 = 2;
 
     #[derive(Default)]
     pub(crate) struct Gate {
         state: AtomicU32,
-        /// About how many wait.
+        /// Roughly how many threads wait.
         waiting: AtomicU32,
     }
 
     impl Gate {
-        /// Opens the gate; what was done before is seen by everybody who passes it.
+        /// Opens the gate. Threads that pass it see everything that was done before.
         ///
-        /// Waking a hundred threads takes as long as a sync does. So many are left to the first of them, and whoever
-        /// opens gates can see to the next one meanwhile.
+        /// Waking a hundred threads takes as long as a sync. With that many, the first one woken wakes the others, and
+        /// the caller can handle the next gate meanwhile.
         pub(crate) fn open(&self) {
             const WAKES_MAX: u32 = 16;
             if self.waiting.load(Ordering::Relaxed) <= WAKES_MAX {
@@ -41,7 +41,7 @@ mod imp {
 
         fn wake(&self, count: u32) {
             const COUNT_MAX: u32 = i32::MAX.unsigned_abs();
-            // Waking nobody is no failure, and there is no other.
+            // Waking no thread is not a failure, and there are no other failures.
             futex::wake(&self.state, futex::Flags::PRIVATE, count.min(COUNT_MAX)).ok();
         }
 
@@ -55,7 +55,7 @@ mod imp {
                 self.waiting.fetch_add(1, Ordering::Relaxed);
             }
             while !self.is_open() {
-                // Returns at once when the gate is not shut any more, or for no reason at all: hence the loop.
+                // Returns at once when the gate is not shut any more, and sometimes spuriously: hence the loop.
                 futex::wait(&self.state, futex::Flags::PRIVATE, SHUT, None).ok();
             }
             if self.state.load(Ordering::Relaxed) == AJAR && self.state.swap(OPEN, Ordering::AcqRel) == AJAR {
@@ -97,7 +97,7 @@ mod imp {
     }
 
     impl Gate {
-        /// Opens the gate; what was done before is seen by everybody who passes it.
+        /// Opens the gate. Threads that pass it see everything that was done before.
         pub(crate) fn open(&self) {
             *lock(&self.open) = true;
             self.opened.notify_all();

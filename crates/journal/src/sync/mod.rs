@@ -1,4 +1,4 @@
-//! Locks and threads, in one place so that shuttle can stand in for them and try many interleavings.
+//! Locks and threads in one place, so that shuttle can replace them and try many interleavings.
 
 mod gate;
 
@@ -20,25 +20,25 @@ pub(crate) use shuttle::{
 
 /// Locks, whether or not another thread panicked while it held the lock.
 ///
-/// State behind our locks is made consistent before anything that could panic, and refusing to record because some
-/// caller's thread died would lose what the others have to say.
+/// State behind our locks is consistent before anything that could panic. Refusing to record because one caller's
+/// thread died would lose the records of the others.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Locks a lock that is held for about as long as a write takes.
+/// Takes a lock that is held for about as long as a write takes.
 ///
-/// Going to sleep and being woken costs several times that, for both sides. Others who were woken together with us
-/// have something to do meanwhile, so they get their turn before we look again.
+/// Sleeping and waking costs several times as much, for both sides. Other threads that were woken with us have work to
+/// do meanwhile, so they run before we try again.
 pub(crate) fn lock_soon<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     const LOOKS_MAX: u32 = 100;
     look_for(mutex, LOOKS_MAX).unwrap_or_else(|| lock(mutex))
 }
 
-/// Locks like [`lock_soon`], but one at a time: whoever is not next after a while sleeps at `turn`.
+/// Takes a lock like [`lock_soon`], but one thread at a time: others sleep at `turn` after a while.
 ///
-/// For threads that come back at once. Whoever runs keeps the lock without anybody being woken for each line, and
-/// those who wait leave the processors to those who work.
+/// For threads that come back at once. The running thread keeps the lock without waking another for each line, and
+/// waiting threads leave the processors to working ones.
 pub(crate) fn lock_in_turn<'a, T>(mutex: &'a Mutex<T>, turn: &Mutex<()>) -> MutexGuard<'a, T> {
     const LOOKS_MAX: u32 = 16;
     if let Some(guard) = look_for(mutex, LOOKS_MAX) {
@@ -48,7 +48,7 @@ pub(crate) fn lock_in_turn<'a, T>(mutex: &'a Mutex<T>, turn: &Mutex<()>) -> Mute
     lock_soon(mutex)
 }
 
-/// Looks some times whether the lock is free, and lets others run in between.
+/// Tries some times to take the lock, and yields in between.
 fn look_for<T>(mutex: &Mutex<T>, looks: u32) -> Option<MutexGuard<'_, T>> {
     for _ in 0..looks {
         match mutex.try_lock() {
@@ -60,7 +60,7 @@ fn look_for<T>(mutex: &Mutex<T>, looks: u32) -> Option<MutexGuard<'_, T>> {
     None
 }
 
-/// Waits on a condition, with the same view of panics as [`lock`].
+/// Waits on a condition, and ignores poisoning as [`lock`] does.
 pub(crate) fn wait<'a, T>(condition: &Condvar, guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
     condition.wait(guard).unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,4 +1,4 @@
-//! Which chunk a new one is compared with, and in which form it is the smallest.
+//! Delta compression: which base a new chunk is compared with, and which form of it is the smallest.
 
 use super::{ChunkLocation, ChunkStore};
 use crate::chunker::Sketch;
@@ -7,19 +7,19 @@ use crate::error::Error;
 use crate::frame::{Form, HEADER_BYTES_MAX, Header, Links};
 use crate::ids::{ChunkHash, PackId};
 
-/// Where the chunk stands that is candidate to be like the next one: the one after the last that was similar.
+/// The location of the chunk that is probably similar to the next one: the chunk after the last base.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct BaseHint(Option<(PackId, u64)>);
 
-/// A chunk that a new one is candidate to be like.
+/// A chunk that may be the base of a new one.
 #[derive(Clone, Copy)]
 struct BaseCandidate {
     location: ChunkLocation,
-    /// Whether the two are similar for sure, and not just lines of one agent.
+    /// Whether the two are certainly similar, and do not just share lines that one agent repeats.
     is_sure: bool,
 }
 
-/// A chunk as it is stored as different from another.
+/// A chunk as a delta of another.
 struct Delta {
     form: Form,
     bytes: Vec<u8>,
@@ -34,12 +34,12 @@ pub(super) struct Encoding {
 }
 
 impl ChunkStore {
-    /// Names the location behind another.
+    /// Returns a hint to the location after another.
     pub(super) fn after(&self, location: ChunkLocation) -> BaseHint {
         BaseHint(Some((self.state().pack(location.pack), location.offset + u64::from(location.frame_len()))))
     }
 
-    /// Chooses how a chunk is stored, so that it and its forks become small.
+    /// Chooses the encoding of a chunk so that the chunk and its forks become small.
     pub(super) fn choose(
         &self,
         chunk: &[u8],
@@ -55,7 +55,8 @@ impl ChunkStore {
         let is_tiny = |delta: &Delta| delta.bytes.len() < chunk.len() / TINY_PART;
         let packed = if delta.as_ref().is_some_and(is_tiny) { None } else { codec.pack(chunk) };
         let plain_len = packed.as_ref().map_or(chunk.len(), Vec::len);
-        // What is a little similar is worth more as a base that stands by itself, for the fork that is all similar.
+        // A chunk that is only slightly similar is stored without a base, because it is then a better base for a fork
+        // of it.
         let is_enough = |delta: &Delta, candidate: BaseCandidate| {
             let enough = if candidate.is_sure { plain_len / 4 * 3 } else { plain_len / DELTA_PART };
             delta.bytes.len() < enough
@@ -71,7 +72,7 @@ impl ChunkStore {
         })
     }
 
-    /// Finds a chunk to compare a new one with: one that is similar for sure by its sketch, else the one that the hint names,
+    /// Finds a base for a new chunk: one that is certainly similar by its sketch, else the one that the hint names,
     /// else one that may be similar.
     fn base_candidate(&self, sketch: &Sketch, hint: BaseHint) -> Result<Option<BaseCandidate>, Error> {
         let similar = self.state().index(&*self.disk)?.find_similar(sketch);
@@ -84,7 +85,7 @@ impl ChunkStore {
         })
     }
 
-    /// Returns what differs from a candidate chunk, or from what that one differs from itself.
+    /// Returns the delta of a chunk against the candidate, or against the base of the candidate.
     fn delta(
         &self,
         chunk: &[u8],
@@ -93,15 +94,16 @@ impl ChunkStore {
     ) -> Result<Option<Delta>, Error> {
         let mut header = self.header_at(candidate.location)?;
         while let Some(Header { hash, form, .. }) = header {
-            // A chunk in somebody else's pack may be read, and is gone if its process never syncs it.
+            // A chunk in another process's pack can be read, but is lost if that process never syncs it.
             let base = self.state().index(&*self.disk)?.find_below(&hash, Links::MAX);
             if let Some(links) = base.and_then(|base| base.links().and_one())
-                // A base that cannot be read is no reason not to store: the chunk then stands by itself.
+                // If the base cannot be read, the chunk is stored without one.
                 && let Ok(base) = self.read_known(links, &hash, codec)
                 && let Some(bytes) = codec::pack_against(&base, chunk)
             {
                 let is_tiny = bytes.len() < chunk.len() / TINY_PART;
-                // The last link is for forks: whatever differs from those differs as little from their base.
+                // The last link is reserved for forks: other chunks that are similar to a fork are just as similar to
+                // its base.
                 if links < Links::MAX || is_tiny {
                     return Ok(Some(Delta { form: Form::Delta { base: hash, links }, bytes }));
                 }
@@ -114,14 +116,14 @@ impl ChunkStore {
         Ok(None)
     }
 
-    /// Returns the header of a chunk where it can be relied on and has fewer links than that.
+    /// Returns the header of a chunk at a reliable location with fewer than `links` links.
     fn header_below(&self, hash: &ChunkHash, links: Links) -> Result<Option<Header>, Error> {
         let location = self.state().index(&*self.disk)?.find_below(hash, links);
         let header = location.map_or(Ok(None), |location| self.header_at(location))?;
         Ok(header.filter(|header| header.hash == *hash && header.links() < links))
     }
 
-    /// Returns the location that a hint names, if a chunk stands there that can be relied on.
+    /// Returns the location that a hint names, if a reliable chunk is there.
     fn place_of(&self, hint: BaseHint) -> Result<Option<ChunkLocation>, Error> {
         let BaseHint(Some((pack, offset))) = hint else { return Ok(None) };
         let named = {
@@ -141,16 +143,16 @@ impl ChunkStore {
     }
 }
 
-/// How many numbers of a sketch two chunks share that are similar for sure: lines of one agent share one or two by chance.
+/// How many numbers of a sketch two certainly similar chunks share. Lines of one agent share one or two by chance.
 const SURE_SHARED_MIN: usize = 3;
 
-/// How many times smaller than by itself a chunk has to be to be stored as what differs from one that may be similar.
+/// How many times smaller than its compressed form a delta must be, if the base is only possibly similar.
 const DELTA_PART: usize = 4;
 
-/// How many times smaller than a chunk that has to be which differs, to be smaller for sure than the chunk by itself.
+/// How many times smaller than the chunk a delta must be to be certainly smaller than the compressed chunk.
 const TINY_PART: usize = 16;
 
-/// Chooses how a chunk is stored by itself; `None` for its bytes as they are.
+/// Encodes a chunk without a base; `None` for its bytes as they are.
 pub(crate) fn pack_alone(chunk: &[u8], codec: &mut Codec) -> (Form, Option<Vec<u8>>) {
     match codec.pack(chunk) {
         Some(packed) => (Form::Packed, Some(packed)),

@@ -1,4 +1,4 @@
-//! All chunks: stored once, found by hash, compared with others, read back and checked.
+//! All chunks: stored once, found by hash, compressed against others, read back and checked.
 
 mod delta;
 mod state;
@@ -24,7 +24,7 @@ use state::{AddOutcome, ChunkState};
 pub(crate) use delta::{BaseHint, pack_alone};
 pub(crate) use state::LossCount;
 
-/// How often locations are learned anew before a chunk counts as missing: packs may be moved while somebody reads.
+/// How often the index is reloaded before a chunk counts as missing. A sweep may move packs while a process reads.
 const LEARN_TRIES: usize = 2;
 
 /// The chunks of a vault, as one process sees them.
@@ -32,8 +32,8 @@ pub(crate) struct ChunkStore {
     disk: Arc<dyn Disk>,
     limits: Limits,
     state: Mutex<ChunkState>,
-    /// Held by whoever syncs or ends a pack. When two sync one file at once and that fails, the system may tell only one
-    /// of them.
+    /// Held during a sync and while a pack is closed. When two threads sync one file at once and that fails, the system
+    /// may report it to only one of them.
     syncing: Mutex<()>,
 }
 
@@ -50,12 +50,12 @@ impl ChunkStore {
         self.syncing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Forgets where chunks stand.
+    /// Drops the index.
     pub(crate) fn forget_locations(&self) {
         self.state().forget_locations();
     }
 
-    /// Returns how often chunks that had been put were lost.
+    /// Returns how often chunks were lost before they were synced.
     pub(crate) fn losses(&self) -> LossCount {
         self.state().losses
     }
@@ -90,18 +90,18 @@ impl ChunkStore {
         Ok(ChunkRef { hash, len })
     }
 
-    /// Makes everything survive a power cut that was put since `since` was asked for.
+    /// Syncs everything that was put since `since` was read, so that it survives a power cut.
     ///
     /// # Errors
-    /// After [`Error::NoRoom`] the same may be tried again. After any other failure, of this sync or of another one
-    /// since then, it has to be put again.
+    /// After [`Error::NoRoom`] the call can be repeated. After any other failure, of this sync or of another one since
+    /// then, the chunks have to be put again.
     pub(crate) fn sync(&self, since: LossCount) -> Result<(), Error> {
         let syncing = self.syncing();
         self.sync_pack(&syncing)?;
         self.state().check(since)
     }
 
-    /// Syncs what was put. Not under the lock of the state: others go on storing meanwhile.
+    /// Syncs what was put. Not under the lock of the state, so that other threads can store chunks meanwhile.
     fn sync_pack(&self, _syncing: &MutexGuard<'_, ()>) -> Result<(), Error> {
         let Some((pack, file, path, count)) = self.state().flush_to_sync()? else { return Ok(()) };
         let synced = sync_file(&*file)
@@ -115,12 +115,12 @@ impl ChunkStore {
         synced
     }
 
-    /// Ends the pack that is being written, so that all others can rely on it.
+    /// Closes the pack that is being written, so that other processes can rely on it.
     pub(crate) fn close_pack(&self) -> Result<(), Error> {
         let syncing = self.syncing();
         loop {
             self.sync_pack(&syncing)?;
-            // Meanwhile others may have added to it.
+            // Other threads may have added chunks meanwhile.
             if self.state().close_pack(&*self.disk)? {
                 return Ok(());
             }
@@ -129,7 +129,7 @@ impl ChunkStore {
 
     fn end_long_pack(&self) -> Result<(), Error> {
         let is_long = |state: &ChunkState| state.pack_len() >= self.limits.pack_bytes_max;
-        // Of several threads that see it, one is enough, and the others need not wait.
+        // One of the threads that see this is enough, and the others do not wait.
         let Ok(syncing) = self.syncing.try_lock() else { return Ok(()) };
         if !is_long(&self.state()) {
             return Ok(());
@@ -144,7 +144,7 @@ impl ChunkStore {
         self.read_below(Links::ANY, hash, codec)
     }
 
-    /// Reads a chunk from where it has fewer links than that, and checks it.
+    /// Reads a chunk with fewer than `links` links and checks it.
     pub(crate) fn read_below(
         &self,
         links: Links,
@@ -155,7 +155,7 @@ impl ChunkStore {
         loop {
             match self.read_known(links, hash, codec) {
                 Err(Error::MissingChunk { .. }) if tries < LEARN_TRIES => {
-                    // Somebody may have begun a pack, or moved chunks, since the locations were learned.
+                    // Another process may have begun a pack or moved chunks since the index was loaded.
                     tries += 1;
                     self.forget_locations();
                 }
@@ -164,14 +164,14 @@ impl ChunkStore {
         }
     }
 
-    /// Reads a chunk from the first of its known locations that has it with fewer links than that.
+    /// Reads a chunk from the first known location with fewer than `links` links.
     fn read_known(&self, links: Links, hash: &ChunkHash, codec: &mut Codec) -> Result<Vec<u8>, Error> {
         let mut failed = Error::MissingChunk { hash: *hash };
         let locations = self.state().index(&*self.disk)?.find_all(hash);
         for location in locations.into_iter().filter(|location| location.links() < links) {
             match self.read_at(location, hash, codec) {
                 Ok(Some(chunk)) => return Ok(chunk),
-                // Its pack is gone.
+                // Its pack was removed.
                 Ok(None) => {}
                 Err(error @ (Error::DamagedChunk { .. } | Error::MissingChunk { .. })) => failed = error,
                 Err(error) => return Err(error),
@@ -192,10 +192,10 @@ impl ChunkStore {
             Error::DamagedChunk { hash: *hash, path, offset: location.offset, why }
         };
         let header = Header::read(&frame).ok().filter(|header| header.hash == *hash);
-        let header = header.ok_or_else(|| damaged("its header is not what was written"))?;
+        let header = header.ok_or_else(|| damaged("its header is damaged"))?;
         let stored = frame.get(header.header_len()..).unwrap_or_default();
         if crc32fast::hash(stored) != header.stored_sum {
-            return Err(damaged("its bytes are not what was written"));
+            return Err(damaged("its bytes do not match their checksum"));
         }
         let len = header.chunk_len as usize;
         let chunk = match header.form {
@@ -207,10 +207,10 @@ impl ChunkStore {
             }
         };
         let chunk = chunk.filter(|chunk| ChunkHash::of(chunk) == *hash);
-        chunk.map(Some).ok_or_else(|| damaged("its bytes do not have its hash"))
+        chunk.map(Some).ok_or_else(|| damaged("its content does not match its hash"))
     }
 
-    /// Returns up to `len` bytes of a pack from a location on; `None` when the pack is gone.
+    /// Returns up to `len` bytes of a pack at a location; `None` when the pack was removed.
     fn bytes_at(&self, location: ChunkLocation, len: usize) -> Result<Option<Vec<u8>>, Error> {
         let reader = {
             let mut state = self.state();

@@ -1,4 +1,4 @@
-//! What a process knows of chunks: where they stand, the pack that it writes, the packs that it reads.
+//! What a process knows about chunks: the index, the pack that it writes, the packs that it has open.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,19 +14,19 @@ use crate::limits::Limits;
 use crate::names::VaultFile;
 use crate::pack::{PackReader, PackWriter};
 
-/// How many packs are kept open to read.
+/// How many packs are kept open for reading.
 const READERS_MAX: usize = 16;
 
-/// How often chunks were lost that had been put and not yet been made safe.
+/// How often chunks were lost before they were synced.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct LossCount(u64);
 
-/// What became of a chunk that was to be stored.
+/// The result of adding a chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum AddOutcome {
-    /// It is stored now, or another thread had stored it.
+    /// The chunk is stored, by this call or by another thread.
     Stored,
-    /// What it was to differ from was lost meanwhile.
+    /// Its base was lost meanwhile.
     BaseGone,
 }
 
@@ -38,14 +38,14 @@ pub(super) struct ChunkState {
     writer: Option<OpenPack>,
     readers: HashMap<PackId, Arc<PackReader>>,
     pub(super) losses: LossCount,
-    /// The pack that was lost last.
+    /// The pack that was given up last.
     lost: Option<StorePath>,
 }
 
 /// The pack that this process writes.
 struct OpenPack {
     pack: PackWriter,
-    /// What it holds, for the file beside it.
+    /// Its frames, for the index file.
     headers: Vec<(u64, Header)>,
     /// How many of these are not yet synced.
     unsynced: usize,
@@ -59,7 +59,7 @@ impl ChunkState {
         self.readers.clear();
     }
 
-    /// Returns the index, and loads it if need be.
+    /// Returns the index; loads it if necessary.
     pub(super) fn index(&mut self, disk: &dyn Disk) -> Result<&mut Index, Error> {
         let index = match self.index.take() {
             Some(index) => index,
@@ -68,7 +68,7 @@ impl ChunkState {
         Ok(self.index.insert(index))
     }
 
-    /// Learns where chunks stand, those in our own pack included.
+    /// Loads the index, including the chunks of our own pack.
     fn load(&self, disk: &dyn Disk) -> Result<Index, Error> {
         let mut index = Index::load(disk, self.packs.clone())?;
         if let Some(writer) = &self.writer {
@@ -85,7 +85,7 @@ impl ChunkState {
         self.index.as_ref().map_or_else(|| self.packs[number as usize], |index| index.pack(number))
     }
 
-    /// Returns a pack to read from; `None` when it is gone.
+    /// Opens a pack for reading; `None` when it was removed.
     pub(super) fn reader(&mut self, disk: &dyn Disk, number: u32) -> Result<Option<Arc<PackReader>>, Error> {
         let pack = self.pack(number);
         if let Some(reader) = self.readers.get(&pack) {
@@ -105,7 +105,7 @@ impl ChunkState {
         writer.pack.waiting_at(location.offset, len)
     }
 
-    /// Returns how long our own pack is.
+    /// Returns the length of our own pack.
     pub(super) fn pack_len(&self) -> u64 {
         self.writer.as_ref().map_or(0, |writer| writer.pack.len())
     }
@@ -127,7 +127,7 @@ impl ChunkState {
         }
         if self.writer.as_ref().is_some_and(|writer| writer.pack.waiting_len() >= limits.waiting_bytes_max())
         {
-            // What failed for good is lost, perhaps what this chunk differs from with it.
+            // If this fails, the buffered chunks are lost, and perhaps the base of this chunk with them.
             self.flush()?;
         }
         let mut writer = match self.writer.take() {
@@ -145,7 +145,7 @@ impl ChunkState {
         Ok(AddOutcome::Stored)
     }
 
-    /// Writes what waits, and lets go of the pack when that fails for good.
+    /// Writes the buffered frames; gives up the pack when that fails permanently.
     fn flush(&mut self) -> Result<(), Error> {
         let Some(writer) = &mut self.writer else { return Ok(()) };
         let flushed = writer.pack.flush();
@@ -156,7 +156,7 @@ impl ChunkState {
         flushed
     }
 
-    /// Writes what waits; returns what is to be synced, and how many chunks of the pack are safe then.
+    /// Writes the buffered frames; returns the file to sync, and how many chunks of the pack are safe after that.
     #[expect(clippy::type_complexity, reason = "taken apart on the spot")]
     pub(super) fn flush_to_sync(
         &mut self,
@@ -171,25 +171,25 @@ impl ChunkState {
         }))
     }
 
-    /// Takes note that the first `count` chunks of a pack are safe.
+    /// Records that the first `count` chunks of a pack are safe.
     pub(super) fn settle(&mut self, pack: PackId, count: usize) {
         if let Some(writer) = self.writer.as_mut().filter(|writer| writer.pack.id == pack) {
             writer.unsynced = writer.unsynced.min(writer.headers.len() - count);
         }
     }
 
-    /// Fails when chunks were lost since then: who relies on them must not name them.
+    /// Fails when chunks were lost since then: a manifest must not name them.
     pub(super) fn check(&self, since: LossCount) -> Result<(), Error> {
         match &self.lost {
             Some(path) if self.losses != since => {
-                let cause = std::io::Error::other("a sync failed that others had a part in");
+                let cause = std::io::Error::other("a shared sync failed");
                 Err(Error::not_synced(path)(cause))
             }
             Some(_) | None => Ok(()),
         }
     }
 
-    /// Lets go of a pack whose sync has failed: what was not synced in it counts no more.
+    /// Gives up a pack whose sync failed: its unsynced chunks are no longer valid.
     pub(super) fn give_up_pack(&mut self, pack: PackId) {
         let Some(writer) = self.writer.take_if(|writer| writer.pack.id == pack) else { return };
         self.losses.0 += 1;
@@ -203,7 +203,7 @@ impl ChunkState {
         }
     }
 
-    /// Ends our own pack unless something in it is not synced; returns whether there is none any more.
+    /// Closes our own pack unless it has unsynced chunks; returns whether no pack is open any more.
     pub(super) fn close_pack(&mut self, disk: &dyn Disk) -> Result<bool, Error> {
         let Some(writer) = self.writer.take_if(|writer| writer.unsynced == 0) else {
             return Ok(self.writer.is_none());

@@ -1,7 +1,7 @@
-//! Where each chunk stands, and which chunks are worth comparing with: held in memory, made from the packs.
+//! An in-memory index of all chunks: where each one is, and which ones are similar. Built from the packs.
 //!
-//! Beside each pack that is closed lies a file with the headers of all that counts in it. It is derived: where it is
-//! missing, the pack is scanned, and what a manifest names counts.
+//! Each closed pack has an index file with the headers of its valid frames. It is derived data: if it is missing, the
+//! pack is scanned, and the chunks that manifests name are valid.
 
 mod sketches;
 
@@ -21,20 +21,20 @@ use sketches::SketchIndex;
 
 const MAGIC: [u8; 12] = *b"STENOIDX\x01\0\0\0";
 const SUM_BYTES: usize = 4;
-/// A pack is bounded, and so is what can be said of it.
+/// The length of packs is bounded, and so is that of their index files.
 const FILE_BYTES_MAX: u64 = 1 << 30;
 
-/// Where a chunk stands.
+/// The location of a chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ChunkLocation {
-    /// Which pack, as the index numbers them.
+    /// The number of the pack in the index.
     pub(crate) pack: u32,
     pub(crate) offset: u64,
-    /// How long its frame is, and in the highest two bits how many links it has.
+    /// The length of its frame, and its number of links in the highest two bits.
     len_and_links: u32,
 }
 
-/// Where the links begin: frames are shorter than that has room for.
+/// The position of the links. Frames are short enough to leave these bits free.
 const LINKS_SHIFT: u32 = 30;
 
 impl ChunkLocation {
@@ -43,23 +43,23 @@ impl ChunkLocation {
         Self { pack, offset, len_and_links: len | header.links().to_bits() << LINKS_SHIFT }
     }
 
-    /// Names a location of which nothing else is known.
+    /// Makes a location of which only pack and offset are known.
     pub(crate) fn unknown(pack: u32, offset: u64) -> Self {
         Self { pack, offset, len_and_links: 0 }
     }
 
-    /// Returns how long the frame is.
+    /// Returns the length of the frame.
     pub(crate) fn frame_len(self) -> u32 {
         self.len_and_links & ((1 << LINKS_SHIFT) - 1)
     }
 
-    /// Returns how many other chunks have to be read to make this one whole.
+    /// Returns how many other chunks have to be read to decode this one.
     pub(crate) fn links(self) -> Links {
         Links::from_bits(self.len_and_links >> LINKS_SHIFT)
     }
 }
 
-/// Half of a hash: what is found by it is compared with the whole.
+/// The first half of a hash. A chunk that is found by it is compared with the whole hash.
 type Key = [u8; 16];
 type LocationMap = HashMap<Key, ChunkLocation, foldhash::fast::FixedState>;
 
@@ -68,20 +68,19 @@ type LocationMap = HashMap<Key, ChunkLocation, foldhash::fast::FixedState>;
 pub(crate) struct Index {
     packs: Vec<PackId>,
     locations: LocationMap,
-    /// Further locations of chunks that stand more than once, as happens when two processes meet the same bytes.
+    /// More locations of chunks that are stored more than once. This happens when two processes store the same bytes.
     others: HashMap<Key, Vec<ChunkLocation>, foldhash::fast::FixedState>,
-    /// Chunks in packs that are being written by others, or were when their process died: to be read, and not to be
-    /// relied on.
+    /// Chunks in packs that other processes write, or wrote when they died. They can be read, but not relied on.
     unsettled: HashMap<Key, Vec<ChunkLocation>, foldhash::fast::FixedState>,
-    /// Chunks that stand by themselves.
+    /// Chunks without a base.
     alone: SketchIndex,
-    /// Chunks with one link, to which a second can be added.
+    /// Chunks with one link. They can be the base of a delta with two.
     linked: SketchIndex,
 }
 
 impl Index {
-    /// Reads what the packs hold. Those that were numbered before keep their numbers: who has found a location may be about
-    /// to read from it.
+    /// Reads the frames of all packs. Packs in `packs` keep their numbers, because another thread may be about to read
+    /// from a location.
     pub(crate) fn load(disk: &dyn Disk, packs: Vec<PackId>) -> Result<Self, Error> {
         let mut index = Self { packs, ..Self::default() };
         for pack in pack::list(disk)? {
@@ -110,39 +109,40 @@ impl Index {
         self.packs[number as usize]
     }
 
-    /// Returns the number of a pack, which it gets if it has none.
+    /// Returns the number of a pack; assigns one if it has none.
     pub(crate) fn number_of(&mut self, pack: PackId) -> u32 {
         let found = self.packs.iter().rposition(|known| *known == pack);
         let number = found.unwrap_or_else(|| {
             self.packs.push(pack);
             self.packs.len() - 1
         });
-        u32::try_from(number).expect("nobody has so many packs")
+        u32::try_from(number).expect("there are fewer packs than that")
     }
 
-    /// Finds a chunk that can be relied on.
+    /// Finds a reliable location of a chunk.
     pub(crate) fn find(&self, hash: &ChunkHash) -> Option<ChunkLocation> {
         self.locations.get(&key(hash)).copied()
     }
 
-    /// Finds a chunk that can be relied on and has fewer links than that.
+    /// Finds a reliable location of a chunk with fewer than `links` links.
     pub(crate) fn find_below(&self, hash: &ChunkHash, links: Links) -> Option<ChunkLocation> {
-        // The one with the fewest comes first of all locations.
+        // `find` returns the location with the fewest links.
         self.find(hash).filter(|location| location.links() < links)
     }
 
-    /// Returns all locations that have the chunk, also those that nobody has vouched for yet, the best first.
+    /// Returns all locations of a chunk, unreliable ones too, the best first.
     pub(crate) fn find_all(&self, hash: &ChunkHash) -> Vec<ChunkLocation> {
         let key = key(hash);
         let more = [self.others.get(&key), self.unsettled.get(&key)];
         self.locations.get(&key).into_iter().chain(more.into_iter().flatten().flatten()).copied().collect()
     }
 
-    /// Returns the location of the chunk that shares most of a sketch and can be a base, and how many numbers it shares.
+    /// Returns the location of the chunk that shares the most numbers of a sketch and can be a base, and how many it
+    /// shares.
     pub(crate) fn find_similar(&self, sketch: &Sketch) -> Option<(ChunkLocation, usize)> {
         let location = |key: &Key| self.locations.get(key).copied();
         let (linked, alone) = (self.linked.find(sketch, location), self.alone.find(sketch, location));
-        // Of two that are as good the later one is taken: that which stands by itself.
+        // Of two equally good ones, `max_by_key` returns the later: the one without a base.
         linked.into_iter().chain(alone).max_by_key(|(_, shared)| *shared)
     }
 
@@ -168,7 +168,7 @@ impl Index {
         }
     }
 
-    /// Forgets a chunk that was not made safe after all, where it stands in one pack.
+    /// Removes the location of a chunk in one pack, because it was not synced.
     pub(crate) fn remove(&mut self, pack: u32, hash: &ChunkHash) {
         let key = key(hash);
         if let Some(others) = self.others.get_mut(&key) {
@@ -191,7 +191,7 @@ fn key(hash: &ChunkHash) -> Key {
     key
 }
 
-/// Writes the file beside a pack.
+/// Writes the index file of a pack.
 pub(crate) fn write_file(disk: &dyn Disk, pack: PackId, headers: &[(u64, Header)]) -> Result<(), Error> {
     let path = VaultFile::PackIndex(pack).path();
     let mut bytes = MAGIC.to_vec();
@@ -204,7 +204,7 @@ pub(crate) fn write_file(disk: &dyn Disk, pack: PackId, headers: &[(u64, Header)
     replace_file(disk, &path, &bytes).map_err(Error::io("write", &path))
 }
 
-/// Reads the file beside a pack: the headers of what counts in it. `None` when there is none that can be relied on.
+/// Reads the index file of a pack: the headers of its valid frames. `None` when there is no valid file.
 pub(crate) fn read_file(disk: &dyn Disk, pack: PackId) -> Result<Option<Vec<(u64, Header)>>, Error> {
     let path = VaultFile::PackIndex(pack).path();
     Ok(read_whole(disk, &path)?.as_deref().and_then(parse))
@@ -232,7 +232,7 @@ fn take_number(rest: &mut &[u8]) -> Option<u64> {
     Some(u64::from_le_bytes(*number))
 }
 
-/// Reads a whole file; `None` when it is not there, or too long to be ours.
+/// Reads a whole file; `None` when it does not exist or is too long.
 pub(crate) fn read_whole(disk: &dyn Disk, path: &StorePath) -> Result<Option<Vec<u8>>, Error> {
     let opened = disk.open_read(path).map_err(Error::io("open", path))?;
     let Some(file) = opened else { return Ok(None) };
@@ -278,7 +278,7 @@ mod tests {
         assert_eq!(index.find(&once.hash).map(|location| location.offset), Some(130));
         assert_eq!(index.find_similar(&once.sketch).map(|(location, _)| location.offset), Some(130));
         assert_eq!(index.find(&twice.hash).map(|location| location.offset), Some(260));
-        assert_eq!(index.find_similar(&twice.sketch), None, "nothing can differ from it");
+        assert_eq!(index.find_similar(&twice.sketch), None, "it cannot be a base");
         index.remove(pack, &plain.hash);
         assert_eq!((index.find(&plain.hash), index.find_similar(&plain.sketch)), (None, None));
     }

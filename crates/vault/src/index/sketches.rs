@@ -1,19 +1,19 @@
-//! Which chunks are worth comparing with a new one: those that share numbers of its sketch.
+//! Finds chunks that share sketch numbers with a new one.
 
 use std::collections::{HashMap, VecDeque};
 
 use super::Key;
 use crate::chunker::Sketch;
 
-/// How many chunks are remembered: the newest.
+/// How many chunks are indexed: the newest ones.
 pub(super) const ALIKE_LEN_MAX: usize = 64 * 1024;
 
-/// Chunks by the numbers of their sketches.
+/// Chunks, indexed by the numbers of their sketches.
 #[derive(Default)]
 pub(super) struct SketchIndex {
     /// The newest chunk with each number.
     newest: HashMap<u32, Key, foldhash::fast::FixedState>,
-    /// Whose numbers these are, oldest first.
+    /// The indexed chunks, oldest first.
     sketched: VecDeque<(Key, Sketch)>,
 }
 
@@ -32,8 +32,8 @@ impl SketchIndex {
         self.newest.extend(sketch.map(|number| (number, key)));
     }
 
-    /// Finds the chunk that shares most of a sketch, of those that are still found elsewhere, and says how many numbers it
-    /// shares.
+    /// Finds the chunk that shares the most numbers of a sketch, among those for which `known` returns something;
+    /// returns how many numbers it shares.
     pub(super) fn find<T>(&self, sketch: &Sketch, known: impl Fn(&Key) -> Option<T>) -> Option<(T, usize)> {
         let keys: Vec<&Key> = sketch.iter().filter_map(|number| self.newest.get(number)).collect();
         let shared = |key: &Key| keys.iter().filter(|other| **other == key).count();

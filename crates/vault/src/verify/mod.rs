@@ -1,8 +1,7 @@
-//! Checking everything that the vault keeps, without changing anything.
+//! Checks everything in the vault without changing anything.
 //!
-//! All packs are read once, from beginning to end. What is damaged is told with its place and with the sources that it
-//! takes something from; what nobody needs any more is counted and is no finding. What is kept in memory grows with the
-//! number of chunks and not with their bytes.
+//! Each pack is read once, from beginning to end. Damage is reported with its location and the sources it affects.
+//! Unused bytes are counted and are not a finding. Memory use grows with the number of chunks, not with their bytes.
 
 mod packs;
 mod sources;
@@ -16,7 +15,7 @@ use crate::vault::Vault;
 use packs::PackScan;
 use sources::SourceScan;
 
-/// What a check came to.
+/// The result of a check.
 #[derive(Debug, Default)]
 pub struct VerifyReport {
     /// How many sources there are.
@@ -29,35 +28,35 @@ pub struct VerifyReport {
     pub chunk_bytes: u64,
     /// How many bytes all packs have.
     pub stored_bytes: u64,
-    /// How many of these nobody needs: what no manifest names any more, or never did, and what crashes have left.
+    /// How many of these are unused: chunks that no manifest names, and bytes that crashes left.
     pub garbage_bytes: u64,
     /// How many bytes all tails have.
     pub tail_bytes: u64,
-    /// How many manifests and tails end with something that a crash has left unfinished. It was never committed.
+    /// How many manifests and tails end with an incomplete line or frame, left by a crash. It was never committed.
     pub unfinished: usize,
     /// What is wrong.
     pub findings: Vec<Finding>,
 }
 
-/// Something that is not as it was written.
+/// Damage that was found.
 #[derive(Debug)]
 pub struct Finding {
     /// What it is, and where.
     pub error: Error,
-    /// The sources that it takes something from. None when all can be read all the same, as when a chunk stands twice.
+    /// The sources that lost bytes. Empty when all can be read, for example because the chunk is stored twice.
     pub affects: Vec<AffectedSource>,
 }
 
-/// A source that something is taken from.
+/// A source that is affected by damage.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AffectedSource {
     /// The source.
     pub source: SourceId,
-    /// What it is, unless that is what cannot be read.
+    /// What it is, if that can be read.
     pub info: Option<SourceInfo>,
 }
 
-/// How far a check has come.
+/// The progress of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Progress {
     /// How many bytes of packs were read.
@@ -67,14 +66,14 @@ pub struct Progress {
 }
 
 impl Vault {
-    /// Checks every pack, manifest and tail, and says what is wrong with them and which sources that affects.
+    /// Checks every pack, manifest and tail; reports damage and the sources it affects.
     ///
-    /// Sources may be written meanwhile. `progress` hears how far it is after each pack.
+    /// Sources may be written meanwhile. `progress` is called after each pack.
     ///
     /// # Errors
-    /// What the system says when directories cannot be listed. What is wrong with a file is a finding.
+    /// I/O errors when directories cannot be listed. Errors of single files are findings.
     pub fn verify(&self, mut progress: impl FnMut(Progress)) -> Result<VerifyReport, Error> {
-        // Manifests before packs: whatever one names was in a pack before.
+        // Manifests before packs: a chunk is in a pack before a manifest names it.
         let named = SourceScan::read(self)?;
         let mut seen = PackScan::default();
         seen.read(self, &named, &mut progress)?;

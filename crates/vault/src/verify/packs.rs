@@ -1,4 +1,4 @@
-//! What packs hold: each frame is checked and made whole, and compared with what sources name.
+//! Checks packs: each frame is decoded, and compared with the chunks that sources name.
 
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 
@@ -14,16 +14,16 @@ use crate::names::VaultFile;
 use crate::pack::{self, FIRST_FRAME, PackReader};
 use crate::vault::Vault;
 
-/// How many chunks are remembered that others differ from: those of a fork come one after the other.
+/// How many bases are cached. The chunks of a fork follow one another, and so do their bases.
 const BASES_LEN_MAX: usize = 32;
 
-/// What is known of a chunk.
+/// What was found out about a chunk.
 #[derive(Clone, Copy, Default)]
 struct ChunkStatus {
     len: u32,
-    /// How long all its frames are, damaged or not.
+    /// The length of all its frames, damaged or not.
     frames_len: u64,
-    /// Whether one of them is as it was.
+    /// Whether one of them is good.
     is_good: bool,
 }
 
@@ -33,50 +33,51 @@ struct PackOrigin {
     is_settled: bool,
 }
 
-/// A frame that is not what was written.
+/// A damaged frame.
 struct DamagedFrame {
     hash: ChunkHash,
-    /// Whether somebody has vouched for it. What crashes have torn was never relied on, if the chunk stands elsewhere.
+    /// Whether the pack is settled. In an unsettled pack, a frame torn by a crash does not matter if the chunk is also
+    /// stored elsewhere.
     is_settled: bool,
     error: Error,
 }
 
-/// All that was found in packs.
+/// Everything found in packs.
 #[derive(Default)]
 pub(super) struct PackScan {
     pub(super) packs: usize,
     pub(super) stored_bytes: u64,
     chunks: HashMap<ChunkHash, ChunkStatus, foldhash::fast::FixedState>,
-    /// What a chunk is stored as different from, if it has no frame that can be made whole without.
+    /// The base of each chunk, if it has one.
     bases: HashMap<ChunkHash, ChunkHash>,
     damaged: Vec<DamagedFrame>,
     findings: Vec<Finding>,
 }
 
-/// Makes chunks whole.
+/// Decodes and checks chunks.
 #[derive(Default)]
 struct ChunkDecoder {
     codec: Codec,
     chunk: Vec<u8>,
-    /// Bases, and with fewer links than how many they were found.
+    /// Cached bases, by hash and the limit of links they were read with.
     bases: HashMap<(ChunkHash, Links), Vec<u8>>,
-    /// The bases in the order in which they came.
+    /// The cached bases, oldest first.
     order: VecDeque<(ChunkHash, Links)>,
 }
 
-/// What a frame turned out to be.
+/// The result of checking a frame.
 #[derive(Clone, Copy)]
 enum FrameOutcome {
     Good,
     Damaged(&'static str),
-    /// It may be good, and what it differs from is not.
+    /// The frame may be good, but its base is not.
     BaseGone,
 }
 
 impl ChunkDecoder {
     fn check(&mut self, vault: &Vault, header: &Header, stored: &[u8]) -> FrameOutcome {
         if crc32fast::hash(stored) != header.stored_sum {
-            return FrameOutcome::Damaged("its bytes are not what was written");
+            return FrameOutcome::Damaged("its bytes do not match their checksum");
         }
         let len = header.chunk_len as usize;
         let is_whole = match header.form {
@@ -91,7 +92,7 @@ impl ChunkDecoder {
                 chunk.is_some_and(|chunk| ChunkHash::of(&chunk) == header.hash)
             }
         };
-        if is_whole { FrameOutcome::Good } else { FrameOutcome::Damaged("its bytes do not have its hash") }
+        if is_whole { FrameOutcome::Good } else { FrameOutcome::Damaged("its content does not match its hash") }
     }
 
     fn base(&mut self, vault: &Vault, hash: ChunkHash, links: Links) -> Option<&Vec<u8>> {
@@ -137,7 +138,7 @@ impl PackScan {
         unpacker: &mut ChunkDecoder,
     ) -> Result<(), Error> {
         let disk = &**vault.disk();
-        // Somebody may have swept it away meanwhile.
+        // A sweep may have removed it meanwhile.
         let Some(reader) = PackReader::open(disk, pack)? else { return Ok(()) };
         self.packs += 1;
         self.stored_bytes += reader.len()?;
@@ -146,7 +147,7 @@ impl PackScan {
         let from = PackOrigin { path: reader.path.clone(), is_settled: listed.is_some() };
         let mut is_needed = false;
         reader.walk(|offset, header, stored| {
-            // What counts is listed, if there is a list; the rest is what crashes have left.
+            // The index file lists the valid frames, if there is one; the others were left by crashes.
             if unseen.remove(&offset).is_none() && from.is_settled {
                 return Ok(());
             }
@@ -155,7 +156,7 @@ impl PackScan {
             self.take(&from, offset, header, outcome);
             Ok(())
         })?;
-        // The list remembers what frames were called whose headers are damaged or cut off.
+        // The index file has the hashes of frames whose headers are damaged or cut off.
         let size = reader.len()?;
         let mut unseen: Vec<(u64, Header)> = unseen.into_iter().collect();
         unseen.sort_unstable_by_key(|(offset, _)| *offset);
@@ -163,11 +164,11 @@ impl PackScan {
             is_needed |= named.is_named(&header.hash);
             let is_cut = offset + header.frame_len() > size;
             let why =
-                if is_cut { "its pack ends before it does" } else { "its header is not what was written" };
+                if is_cut { "its pack ends before its frame does" } else { "its header is damaged" };
             self.take(&from, offset, &header, FrameOutcome::Damaged(why));
         }
         if is_needed && !reader.begins_well {
-            let (path, why) = (from.path, "it does not begin as packs do");
+            let (path, why) = (from.path, "its preamble is damaged");
             return Err(Error::Damaged { path, offset: 0, why });
         }
         Ok(())
@@ -191,18 +192,18 @@ impl PackScan {
         }
     }
 
-    /// Returns what a chunk is stored as different from, and what that is in turn.
+    /// Returns the base of a chunk, and the base of that.
     fn bases_of(&self, hash: &ChunkHash) -> impl Iterator<Item = ChunkHash> {
         let first = self.bases.get(hash).copied();
         let all = std::iter::successors(first, |base| self.bases.get(base).copied());
-        // Frames of several processes, taken together, may go in a circle.
+        // Frames of several processes can form a cycle when taken together.
         all.take(Links::MAX.to_bits() as usize)
     }
 
-    /// Adds up what is needed, and says whom that affects which is damaged or missing.
+    /// Counts the chunks in use, and reports damaged and missing ones with the sources they affect.
     pub(super) fn conclude(self, vault: &Vault, named: &SourceScan, verified: &mut VerifyReport) {
         let mut needed_len = FIRST_FRAME * self.packs as u64;
-        // Who needs a chunk that cannot be read: who names it, and who names one that differs from it.
+        // The sources that need an unreadable chunk: they name it, or a delta of it.
         let mut needed_by: HashMap<ChunkHash, BTreeSet<u32>> = HashMap::new();
         let mut bases = HashSet::new();
         for (hash, len) in named.chunks() {
@@ -242,7 +243,8 @@ impl PackScan {
         missing.sort_unstable_by_key(|(hash, _)| *hash);
         let mut codec = Codec::default();
         for (hash, numbers) in missing {
-            // What cannot be read because of its base is told of that; what can be read by now was being moved.
+            // If only its base is unreadable, that is reported for the base. If it can be read by now, it was being
+            // moved.
             let told = self.bases.get(&hash).is_some_and(|_| self.chunks.contains_key(&hash));
             if told || vault.chunks().read(&hash, &mut codec).is_ok() {
                 continue;

@@ -1,4 +1,4 @@
-//! What sources say: which chunks they have, and what is wrong with their own files.
+//! Checks sources: which chunks they name, and whether their own files are damaged.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +14,7 @@ use crate::vault::Vault;
 #[derive(Default)]
 pub(super) struct SourceScan {
     pub(super) sources: Vec<(SourceId, Option<SourceInfo>)>,
-    /// Chunk, its length and the number of a source that names it, in order.
+    /// Chunk, its length and the number of a source that names it, sorted.
     chunks: Vec<(ChunkHash, u32, u32)>,
     pub(super) tail_bytes: u64,
     pub(super) unfinished: usize,
@@ -35,7 +35,7 @@ impl SourceScan {
             with_tails.remove(&source);
             named.read_source(vault, source);
         }
-        // A tail without a manifest is what forgetting leaves when it is cut short, or all that is left of a source.
+        // A tail without a manifest is left by an interrupted forget, or is all that remains of a source.
         for source in with_tails {
             if !vault.is_forgotten(source).unwrap_or(false) {
                 let (path, why) = (VaultFile::Tail(source).path(), "its source has no manifest");
@@ -49,7 +49,7 @@ impl SourceScan {
 
     fn read_source(&mut self, vault: &Vault, source: SourceId) {
         let disk = &**vault.disk();
-        // The tail first: what is missing in it by then is named by the manifest that is read after it.
+        // The tail first: bytes that left it by then are named by the manifest, which is read after it.
         let tail = tail_file::read(disk, source);
         let manifest = match vault.manifest(source) {
             Ok(Some(manifest)) => manifest,
@@ -69,7 +69,7 @@ impl SourceScan {
             Ok(tail) => self.check_tail(&tail, &manifest),
             Err(error) => self.find(error, source, Some(manifest.info.clone())),
         }
-        let number = u32::try_from(self.sources.len()).expect("nobody has so many sources");
+        let number = u32::try_from(self.sources.len()).expect("there are fewer sources than that");
         self.chunks.extend(manifest.chunks().map(|chunk| (chunk.hash, chunk.len, number)));
         self.sources.push((source, Some(manifest.info)));
     }
@@ -86,7 +86,7 @@ impl SourceScan {
                 && tail.bytes_from(last, stored).is_empty();
         if is_behind {
             let (path, why) =
-                (VaultFile::Tail(manifest.id).path(), "its manifest lacks what comes before it");
+                (VaultFile::Tail(manifest.id).path(), "its manifest lacks the bytes before it");
             let error = Error::Damaged { path, offset: 0, why };
             self.find(error, manifest.id, Some(manifest.info.clone()));
         }
@@ -108,14 +108,14 @@ impl SourceScan {
         self.chunks.binary_search_by(|(known, _, _)| known.cmp(hash)).is_ok()
     }
 
-    /// Returns every chunk that is named, with the length that it should have, once each.
+    /// Returns every named chunk once, with its expected length.
     pub(super) fn chunks(&self) -> impl Iterator<Item = (ChunkHash, u32)> {
         let is_first = |at: usize| at == 0 || self.chunks[at - 1].0 != self.chunks[at].0;
         let firsts = (0..self.chunks.len()).filter(move |at| is_first(*at));
         firsts.map(|at| (self.chunks[at].0, self.chunks[at].1))
     }
 
-    /// Returns what is wrong with manifests that say another length of a chunk than it has.
+    /// Returns findings for manifests that name a chunk with a wrong length.
     pub(super) fn with_other_lengths(
         &self,
         len_of: impl Fn(&ChunkHash) -> Option<u32>,
@@ -127,12 +127,12 @@ impl SourceScan {
         numbers.into_iter().map(|number| {
             let path = VaultFile::Manifest(self.sources[number as usize].0).path();
             let error =
-                Error::Damaged { path, offset: 0, why: "it says another length of a chunk than it has" };
+                Error::Damaged { path, offset: 0, why: "it names a chunk with a wrong length" };
             Finding { error, affects: self.affected(BTreeSet::from([number])) }
         })
     }
 
-    /// Says which sources these numbers are, each once.
+    /// Returns the sources with these numbers.
     pub(super) fn affected(&self, numbers: BTreeSet<u32>) -> Vec<AffectedSource> {
         let affected = |number: u32| {
             let (source, info) = &self.sources[number as usize];
