@@ -10,8 +10,8 @@ use steno_disk::{Disk, LockGuard, StorePath, read_full};
 use steno_model::Epoch;
 
 use crate::error::Error;
-use crate::refused::Refused;
-use crate::side::json_line;
+use crate::refusals::Refused;
+use crate::sidecar::json_line;
 
 /// The length of a lock file, padded with spaces: one sector, which a disk writes as a whole or not at all.
 const LOCK_BYTES: usize = 512;

@@ -147,14 +147,13 @@
 //! must each be found by these tests.
 
 mod catch_up;
-mod check;
 mod commit;
-mod ends;
 mod error;
 mod fanout;
 mod flaw;
 mod follow;
 mod lease;
+mod line_check;
 mod lines;
 mod log;
 mod names;
@@ -163,13 +162,14 @@ mod pause;
 mod reader;
 mod recorder;
 mod recovery;
-mod refused;
+mod refusals;
 mod remove;
 mod rewrite;
+mod run_ends;
 mod scan;
 mod seal;
 mod segment;
-mod side;
+mod sidecar;
 mod spine;
 mod store;
 mod sync;
@@ -177,7 +177,6 @@ mod tail;
 mod verify;
 
 pub use catch_up::CatchUp;
-pub use ends::{Ends, first_event_if, run_beginning, run_ends};
 pub use error::{Damage, Error};
 pub use fanout::{Missed, SUBSCRIBER_QUEUE_LEN_MAX, Subscription};
 pub use flaw::Flaw;
@@ -191,6 +190,7 @@ pub use recorder::{Journal, Options, Recorder};
 pub use recovery::{Inspection, apply, inspect};
 pub use remove::HeldSpine;
 pub use rewrite::{DerivedWith, Rewrite};
+pub use run_ends::{Ends, first_event_if, run_beginning, run_ends};
 pub use scan::Ending;
 pub use seal::{Seal, read_seals};
 pub use segment::{Rotation, SegmentMeta, SpineWriter, read_meta};

@@ -11,8 +11,8 @@ use crate::flaw::Flaw;
 use crate::lease::{Lease, read_refused};
 use crate::lines::{Lines, Piece};
 use crate::names::RunFile;
-use crate::refused::Refused;
-use crate::side;
+use crate::refusals::Refused;
+use crate::sidecar;
 use crate::tail::is_no_room;
 
 /// The run or spine that notes belong to.
@@ -142,12 +142,12 @@ pub(crate) fn write_note(
 
 fn write_note_in(disk: &dyn Disk, path: &StorePath, time: jiff::Timestamp, what: Noted) -> Result<(), Error> {
     let note = Note { time: Timestamp::from_instant(time).to_string(), what };
-    side::append_line(disk, path, &side::json_line(&note))
+    sidecar::append_line(disk, path, &sidecar::json_line(&note))
 }
 
 /// Writes a note about refusals and syncs it.
 pub(crate) fn write_refused(disk: &dyn Disk, of: impl Into<NotesOf>, refused: &Refused) -> Result<(), Error> {
-    side::append_line(disk, &of.into().path(), &side::json_line(&refused.to_note()))
+    sidecar::append_line(disk, &of.into().path(), &sidecar::json_line(&refused.to_note()))
 }
 
 /// Notes refusals that earlier holders of the lock could not note; returns them when there is still no space.

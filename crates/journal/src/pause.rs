@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use steno_disk::{LockGuard, StorePath, read_full, replace_file, sync_dir};
 
 use crate::error::Error;
-use crate::side::json_line;
+use crate::sidecar::json_line;
 use crate::store::Store;
 
 const FILE_BYTES_MAX: usize = 4096;

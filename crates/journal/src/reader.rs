@@ -5,10 +5,10 @@ use std::sync::Arc;
 use steno_disk::{Disk, DiskFile, StorePath};
 use steno_model::{EventType, ExchangeEvent, LineHead, RunId, Seq};
 
-use crate::ends::last_line;
 use crate::error::{Damage, Error};
 use crate::lines::{Lines, Piece};
 use crate::names::RunFile;
+use crate::run_ends::last_line;
 use crate::store::Store;
 
 /// An event and the line it was read from.

@@ -17,7 +17,7 @@ use crate::note::{Noted, settle_refused, write_note, write_refused};
 use crate::recovery;
 use crate::rewrite;
 use crate::seal::{Prefix, Seal};
-use crate::side;
+use crate::sidecar;
 use crate::store::Store;
 use crate::sync::{Mutex, MutexGuard, lock};
 
@@ -304,7 +304,7 @@ impl Inner {
             return Ok(None);
         }
         let seal = Seal::new(self.run, &sealing.prefix, (self.options.clock)());
-        side::append_line(&**self.store.disk(), &RunFile::Seals(self.run).path(), &seal.to_line())?;
+        sidecar::append_line(&**self.store.disk(), &RunFile::Seals(self.run).path(), &seal.to_line())?;
         sealing.sealed = sealing.prefix.len;
         Ok(Some(seal))
     }

@@ -12,13 +12,13 @@ use sha2::{Digest as _, Sha256};
 use steno_disk::{self as disk, Disk, DiskFile, StorePath, append_all, sync_dir, sync_file};
 use steno_model::{RunId, Seq};
 
-use crate::check::TranscriptLines;
 use crate::error::Error;
+use crate::line_check::TranscriptLines;
 use crate::names::RunFile;
 use crate::note::{Noted, note_once};
 use crate::scan::{Ending, Scan, scan};
 use crate::seal::{Prefix, Seal, hex, scan_seals};
-use crate::side;
+use crate::sidecar;
 
 /// The state of a run's transcript, and what opening it for appending would change.
 pub struct Inspection {
@@ -112,7 +112,7 @@ pub fn apply(disk: &dyn Disk, found: &Inspection, now: jiff::Timestamp) -> Resul
     if found.sealed < found.good.len {
         make_durable(disk, &path, found.sealed, found.good.len)?;
         let seal = Seal::new(found.run, &found.good, now);
-        side::append_line(disk, &RunFile::Seals(found.run).path(), &seal.to_line())?;
+        sidecar::append_line(disk, &RunFile::Seals(found.run).path(), &seal.to_line())?;
     }
     Ok(())
 }

@@ -21,7 +21,7 @@ use crate::reader::Reader;
 use crate::recorder::Journal;
 use crate::recovery::{self, keep_copy};
 use crate::seal::{Prefix, Seal, scan_seals_in};
-use crate::side;
+use crate::sidecar;
 use crate::store::Store;
 
 /// A new transcript of a run while it is written. Readers see the old one until it is put in place.
@@ -164,7 +164,7 @@ impl Rewrite {
         rename(disk, &path.unfinished(), &path.next())?;
         settle(disk, self.run)?;
         let seal = Seal::new(self.run, &self.prefix, (self.clock)());
-        side::append_line(disk, &RunFile::Seals(self.run).path(), &seal.to_line())
+        sidecar::append_line(disk, &RunFile::Seals(self.run).path(), &seal.to_line())
     }
 
     /// Writes the notes of the new transcript and syncs them.
@@ -173,7 +173,7 @@ impl Rewrite {
         let time = Timestamp::from_instant((self.clock)()).to_string();
         let mut text = String::new();
         for what in std::iter::once(first).chain(self.dropped.drain(..)) {
-            text.push_str(&side::json_line(&Note { time: time.clone(), what }));
+            text.push_str(&sidecar::json_line(&Note { time: time.clone(), what }));
             text.push('\n');
         }
         let failed = |doing| {

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use steno_disk::{DiskFile, StorePath};
 
-use crate::check::LineCheck;
 use crate::error::{Damage, Error};
+use crate::line_check::LineCheck;
 use crate::lines::{Lines, Piece};
 use crate::seal::{Prefix, Seal, SealCheck};
 

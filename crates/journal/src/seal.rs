@@ -7,11 +7,11 @@ use sha2::{Digest, Sha256};
 use steno_disk::{Disk, StorePath};
 use steno_model::{RunId, Seq};
 
-use crate::check::LineCheck;
 use crate::error::{Damage, Error};
+use crate::line_check::LineCheck;
 use crate::names::RunFile;
 use crate::scan::{Ending, scan};
-use crate::side;
+use crate::sidecar;
 
 /// A checkpoint: the first `bytes` bytes of a run's transcript end with event `seq_last` and have this hash.
 ///
@@ -44,7 +44,7 @@ impl Seal {
     /// Returns the seal as a line of JSON, without a newline.
     #[must_use]
     pub fn to_line(&self) -> String {
-        side::json_line(self)
+        sidecar::json_line(self)
     }
 
     /// Reads one line.

@@ -7,19 +7,19 @@ use steno_disk::{self as disk, Disk, StorePath, read_full};
 use steno_model::limits::LINE_BYTES_MAX;
 use steno_model::{Epoch, SPINE_SCHEMA_VERSION, Seq, SpineDraft, ThreadId, Timestamp};
 
-use crate::check::SpineLines;
 use crate::commit::Commit;
 use crate::error::{Damage, Error};
 use crate::lease::Lease;
+use crate::line_check::SpineLines;
 use crate::log::{Appended, Level, Log, LogParts, Pending};
 use crate::names::{ArtifactFile, SegmentIndex, SegmentName};
 use crate::note::{Noted, note_once, settle_refused, write_refused};
 use crate::recorder::Journal;
 use crate::recovery;
-use crate::refused::Refused;
+use crate::refusals::Refused;
 use crate::scan::{Ending, scan};
 use crate::seal::{Prefix, hex};
-use crate::side::json_line;
+use crate::sidecar::json_line;
 use crate::spine::artifact::{self, KeptArtifact};
 use crate::sync::{Mutex, lock};
 use crate::tail::is_no_room;
@@ -365,12 +365,7 @@ fn recover(
                 return Ok((index, seq_last));
             }
             (None, Some(_)) => {
-                return Err(Error::SealBroken {
-                    path,
-                    differs: None,
-                    bytes: 0,
-                    why: "the file is missing",
-                });
+                return Err(Error::SealBroken { path, differs: None, bytes: 0, why: "the file is missing" });
             }
             // Sealed. The validator compares segment and meta file.
             (Some(_), Some(meta)) => {
@@ -448,7 +443,7 @@ fn scan_from(
     seq_last: Option<Seq>,
 ) -> Result<(Prefix, Ending), Error> {
     struct Shifted<'a>(&'a SpineLines, u64);
-    impl crate::check::LineCheck for Shifted<'_> {
+    impl crate::line_check::LineCheck for Shifted<'_> {
         fn seq(&self, line: &[u8]) -> Result<Option<Seq>, Damage> {
             let seq = self.0.seq(line)?.map_or(0, Seq::get);
             let within = seq.checked_sub(self.1).and_then(Seq::new);

@@ -8,7 +8,7 @@ use steno_model::{RunId, ThreadId};
 
 use crate::error::Error;
 use crate::names::RunFile;
-use crate::side::json_line;
+use crate::sidecar::json_line;
 
 /// The format version that this program writes, and the newest that it reads.
 pub const STORE_VERSION: u64 = 2;

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use steno_disk::{DiskFile, StorePath};
 use steno_model::{Envelope, RunId, Seq};
 
-use crate::check::LineCheck;
 use crate::error::{Damage, Error};
+use crate::line_check::LineCheck;
 use crate::names::RunFile;
 use crate::scan::{Ending, scan};
 use crate::seal::{Seal, scan_seals};
@@ -63,12 +63,9 @@ pub fn check_run_with(
             ..check_lines(file, &path, &CountedLines::new(Some(run), each), seals)?
         }),
         None => match seals.first() {
-            Some(seal) => Err(Error::SealBroken {
-                path,
-                differs: None,
-                bytes: seal.bytes,
-                why: "the file is missing",
-            }),
+            Some(seal) => {
+                Err(Error::SealBroken { path, differs: None, bytes: seal.bytes, why: "the file is missing" })
+            }
             None => Err(Error::NoSuchRun { run }),
         },
     }

@@ -15,7 +15,7 @@ use steno_model::{Epoch, Seq};
 
 use crate::commit::{Batch, Commit};
 use crate::error::Error;
-use crate::refused::Refused;
+use crate::refusals::Refused;
 use crate::seal::Prefix;
 use crate::sync::{Mutex, lock, lock_in_turn, lock_soon};
 use crate::tail::{AppendError, End, Tail};

@@ -11,7 +11,7 @@ use super::bundle_json::{BUNDLE_JSON, BUNDLE_VERSION, BundleJson, ChangedFile, L
 use super::validator::{MetaFile, Report};
 use crate::names::{SegmentIndex, SegmentName};
 use crate::seal::hex;
-use crate::side::json_line;
+use crate::sidecar::json_line;
 
 /// What to do with shell snapshots, which hold every exported variable, keys among them.
 #[derive(Clone, Debug, PartialEq, Eq)]

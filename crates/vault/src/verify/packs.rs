@@ -92,7 +92,11 @@ impl ChunkDecoder {
                 chunk.is_some_and(|chunk| ChunkHash::of(&chunk) == header.hash)
             }
         };
-        if is_whole { FrameOutcome::Good } else { FrameOutcome::Damaged("its content does not match its hash") }
+        if is_whole {
+            FrameOutcome::Good
+        } else {
+            FrameOutcome::Damaged("its content does not match its hash")
+        }
     }
 
     fn base(&mut self, vault: &Vault, hash: ChunkHash, links: Links) -> Option<&Vec<u8>> {
@@ -163,8 +167,7 @@ impl PackScan {
         for (offset, header) in unseen {
             is_needed |= named.is_named(&header.hash);
             let is_cut = offset + header.frame_len() > size;
-            let why =
-                if is_cut { "its pack ends before its frame does" } else { "its header is damaged" };
+            let why = if is_cut { "its pack ends before its frame does" } else { "its header is damaged" };
             self.take(&from, offset, &header, FrameOutcome::Damaged(why));
         }
         if is_needed && !reader.begins_well {

@@ -85,8 +85,7 @@ impl SourceScan {
             || tail.frames.iter().any(|frame| frame.generation == last && frame.offset > stored)
                 && tail.bytes_from(last, stored).is_empty();
         if is_behind {
-            let (path, why) =
-                (VaultFile::Tail(manifest.id).path(), "its manifest lacks the bytes before it");
+            let (path, why) = (VaultFile::Tail(manifest.id).path(), "its manifest lacks the bytes before it");
             let error = Error::Damaged { path, offset: 0, why };
             self.find(error, manifest.id, Some(manifest.info.clone()));
         }
@@ -126,8 +125,7 @@ impl SourceScan {
             self.chunks.iter().filter(differs).map(|(_, _, number)| *number).collect();
         numbers.into_iter().map(|number| {
             let path = VaultFile::Manifest(self.sources[number as usize].0).path();
-            let error =
-                Error::Damaged { path, offset: 0, why: "it names a chunk with a wrong length" };
+            let error = Error::Damaged { path, offset: 0, why: "it names a chunk with a wrong length" };
             Finding { error, affects: self.affected(BTreeSet::from([number])) }
         })
     }

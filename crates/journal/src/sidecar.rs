@@ -6,10 +6,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use steno_disk::{Disk, StorePath, append_all, sync_dir, sync_file};
 
-use crate::check::{LineCheck as _, ObjectLines};
-use crate::ends::last_line;
 use crate::error::Error;
+use crate::line_check::{LineCheck as _, ObjectLines};
 use crate::recovery;
+use crate::run_ends::last_line;
 use crate::scan::{Ending, scan};
 
 /// How much of the end of a file is rewritten in place before a line is added.
