@@ -73,7 +73,7 @@ impl Failure {
 
     /// Fails while recording into a store is paused.
     pub fn unless_paused(store: &Store) -> Result<(), Self> {
-        Ok(store.enter(jiff::Timestamp::now()).map(|_| ())?)
+        Ok(store.begin_recording(jiff::Timestamp::now()).map(|_| ())?)
     }
 
     pub fn with_hint(self, hint: impl Into<String>) -> Self {
@@ -201,7 +201,7 @@ impl From<io::Error> for Failure {
 
 /// Names the run that is held, rather than its lock file.
 fn held_run_message(error: &JournalError) -> Option<String> {
-    let JournalError::Held { path } = error else { return None };
+    let JournalError::Locked { path } = error else { return None };
     let Some(RunFile::Lock(run)) = RunFile::parse(path.as_str()) else { return None };
     Some(format!("run {run} is held by another writer"))
 }
@@ -209,7 +209,7 @@ fn held_run_message(error: &JournalError) -> Option<String> {
 /// Returns the exit code that an error of the journal stands for.
 pub fn exit_of(error: &JournalError) -> Exit {
     match error {
-        JournalError::Held { .. } => Exit::Held,
+        JournalError::Locked { .. } => Exit::Held,
         JournalError::NoSuchRun { .. }
         | JournalError::Damaged { .. }
         | JournalError::SealBroken { .. }
@@ -231,7 +231,7 @@ pub fn exit_of(error: &JournalError) -> Exit {
 
 fn hint_for(error: &JournalError) -> Option<&'static str> {
     Some(match error {
-        JournalError::Held { .. } => "another `steno` writes to this run; `steno follow` reads along",
+        JournalError::Locked { .. } => "another `steno` writes to this run; `steno follow` reads along",
         JournalError::NoSuchRun { .. } => "`steno ls` lists the runs",
         JournalError::Paused => "`steno resume` lets it go on",
         JournalError::NoRoom { .. } => "make room on the disk; what was acknowledged is safe",

@@ -53,17 +53,17 @@ pub(crate) trait Commit: Send + Sync {
 
 /// The commit threads. They run while this handle exists.
 pub(crate) struct CommitPool {
-    shared: Arc<Shared>,
+    shared: Arc<PoolShared>,
 }
 
 #[derive(Default)]
-struct Shared {
-    state: Mutex<State>,
+struct PoolShared {
+    state: Mutex<PoolState>,
     work: Condvar,
 }
 
 #[derive(Default)]
-struct State {
+struct PoolState {
     queue: VecDeque<Arc<dyn Commit>>,
     watched: Vec<Weak<dyn Commit>>,
     threads: usize,
@@ -119,8 +119,8 @@ impl Drop for CommitPool {
     }
 }
 
-impl State {
-    fn start_thread(&mut self, shared: &Arc<Shared>) {
+impl PoolState {
+    fn start_thread(&mut self, shared: &Arc<PoolShared>) {
         let shared = Arc::clone(shared);
         let started = thread::Builder::new().name("steno-commit".to_owned()).spawn(move || shared.run());
         match started {
@@ -130,7 +130,7 @@ impl State {
     }
 }
 
-impl Shared {
+impl PoolShared {
     fn run(&self) {
         while let Some(file) = self.next() {
             if file.commit() {
@@ -163,7 +163,7 @@ impl Shared {
     }
 
     #[cfg(feature = "shuttle")]
-    fn wait<'a>(&'a self, mut state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
+    fn wait<'a>(&'a self, mut state: MutexGuard<'a, PoolState>) -> MutexGuard<'a, PoolState> {
         state.waiting += 1;
         let mut state = wait(&self.work, state);
         state.waiting -= 1;
@@ -172,7 +172,7 @@ impl Shared {
 
     /// Waits for work. When there is none for a while, runs the idle checks.
     #[cfg(not(feature = "shuttle"))]
-    fn wait<'a>(&'a self, mut state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
+    fn wait<'a>(&'a self, mut state: MutexGuard<'a, PoolState>) -> MutexGuard<'a, PoolState> {
         use std::sync::PoisonError;
         const LOOK_INTERVAL: std::time::Duration = std::time::Duration::from_secs(1);
         state.waiting += 1;

@@ -13,8 +13,8 @@ use steno_model::RunId;
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum Error {
     /// Another process or thread writes to this run or spine.
-    #[error("`{path}` is held by another writer")]
-    Held {
+    #[error("`{path}` is locked by another writer")]
+    Locked {
         /// The lock file.
         path: StorePath,
     },
@@ -160,7 +160,7 @@ pub enum Damage {
     },
     /// It is a record of another run or thread.
     #[error("it belongs to `{found}`")]
-    Stranger {
+    Foreign {
         /// The run or thread that it names.
         found: String,
     },

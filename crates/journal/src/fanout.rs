@@ -23,12 +23,12 @@ pub(crate) struct FanOut {
 struct Subscribers {
     queues: Vec<Arc<Queue>>,
     /// What all ended subscriptions together have missed.
-    missed: Missed,
+    missed: MissedEvents,
     closed: bool,
 }
 
 /// The lock under which events are delivered. Warnings are logged when it is dropped.
-pub(crate) struct Entered<'a> {
+pub(crate) struct Delivery<'a> {
     subscribers: Option<MutexGuard<'a, Subscribers>>,
     warnings: Vec<(u64, Seq)>,
 }
@@ -44,20 +44,20 @@ struct QueueState {
     events: VecDeque<Arc<ExchangeEvent>>,
     waiting: bool,
     closed: bool,
-    missed: Missed,
+    missed: MissedEvents,
     warned: Option<Instant>,
 }
 
 /// Events that a subscriber did not receive live.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Missed {
+pub struct MissedEvents {
     /// How many events.
     pub count: u64,
     /// The first and the last of them.
     pub range: Option<(Seq, Seq)>,
 }
 
-impl Missed {
+impl MissedEvents {
     fn miss(&mut self, seq: Seq) {
         self.add(Self { count: 1, range: Some((seq, seq)) });
     }
@@ -79,8 +79,8 @@ impl FanOut {
     ///
     /// Taken before the append lock is released, so that subscribers see file order, and held after that, so that the
     /// next line can be written meanwhile.
-    pub(crate) fn enter(&self) -> Entered<'_> {
-        Entered { subscribers: Some(lock(&self.subscribers)), warnings: Vec::new() }
+    pub(crate) fn enter(&self) -> Delivery<'_> {
+        Delivery { subscribers: Some(lock(&self.subscribers)), warnings: Vec::new() }
     }
 
     pub(crate) fn subscribe(&self, epoch: Epoch) -> Subscription {
@@ -96,7 +96,7 @@ impl FanOut {
 
     /// Ends all subscriptions after their queued events; returns what each missed, and what the ended ones missed
     /// together.
-    pub(crate) fn close(&self) -> Vec<Missed> {
+    pub(crate) fn close(&self) -> Vec<MissedEvents> {
         let mut subscribers = lock(&self.subscribers);
         subscribers.closed = true;
         let queues = std::mem::take(&mut subscribers.queues);
@@ -107,7 +107,7 @@ impl FanOut {
     }
 }
 
-impl Entered<'_> {
+impl Delivery<'_> {
     /// Delivers an event to all subscribers; builds it only if there is one.
     pub(crate) fn deliver(&mut self, event: impl FnOnce() -> ExchangeEvent) {
         let Some(subscribers) = self.subscribers.as_ref().filter(|found| !found.queues.is_empty()) else {
@@ -118,7 +118,7 @@ impl Entered<'_> {
     }
 }
 
-impl Drop for Entered<'_> {
+impl Drop for Delivery<'_> {
     fn drop(&mut self) {
         drop(self.subscribers.take());
         // Without any lock: a log consumer may be slow, and may even record or subscribe.
@@ -147,7 +147,7 @@ impl Queue {
         None
     }
 
-    fn close(&self) -> Missed {
+    fn close(&self) -> MissedEvents {
         let mut state = lock(&self.state);
         state.closed = true;
         let missed = state.missed;
@@ -205,7 +205,7 @@ impl Subscription {
 
     /// Returns what was missed so far.
     #[must_use]
-    pub fn missed(&self) -> Missed {
+    pub fn missed(&self) -> MissedEvents {
         lock(&self.queue.state).missed
     }
 

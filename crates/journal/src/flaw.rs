@@ -7,9 +7,9 @@ use steno_model::{ExchangeEvent, RunId};
 
 use crate::error::Error;
 use crate::lease::Lease;
-use crate::lines::{Lines, Piece};
+use crate::lines::{Lines, NextLine};
 use crate::names::RunFile;
-use crate::note::{Noted, read_notes_in, settle_refused};
+use crate::note::{NoteKind, read_notes_in, settle_refused};
 use crate::recorder::Journal;
 use crate::rewrite::{Rewrite, number_next, settle};
 use crate::store::Store;
@@ -30,7 +30,7 @@ impl Journal {
     /// when nothing is wrong with it.
     ///
     /// # Errors
-    /// [`Error::Held`] when another writer has it, or an I/O error.
+    /// [`Error::Locked`] when another writer has it, or an I/O error.
     pub fn rewrite_flawed(&self, run: RunId) -> Result<Option<(Rewrite, Flaw)>, Error> {
         let disk = Arc::clone(self.store.disk());
         let mut lease = Lease::take(&*disk, &RunFile::Lock(run).path(), (self.options.clock)())?;
@@ -69,7 +69,7 @@ impl Store {
         let mut lines = Lines::new(file, 0).until_now().map_err(failed)?;
         loop {
             let end = match lines.next().map_err(failed)? {
-                Piece::Line { bytes, .. } => {
+                NextLine::Line { bytes, .. } => {
                     if let Ok(event) = ExchangeEvent::parse(bytes)
                         && event.run_id == run
                     {
@@ -77,8 +77,8 @@ impl Store {
                     }
                     continue;
                 }
-                Piece::TooLong { end, .. } => end,
-                Piece::End { .. } => return Ok(()),
+                NextLine::TooLong { end, .. } => end,
+                NextLine::End { .. } => return Ok(()),
             };
             lines.skip_to(end);
         }
@@ -97,13 +97,13 @@ impl Store {
             notes.extend(read_notes_in(disk, &path.superseded(number))?);
         }
         let number = |noted| match noted {
-            Noted::Rederived { superseded, flaw: Some(_), .. } => Some(superseded),
-            Noted::Rederived { flaw: None, .. }
-            | Noted::Recovered { .. }
-            | Noted::Refused { .. }
-            | Noted::Dropped { .. }
-            | Noted::Lagged { .. }
-            | Noted::Vanished { .. } => None,
+            NoteKind::Rederived { superseded, flaw: Some(_), .. } => Some(superseded),
+            NoteKind::Rederived { flaw: None, .. }
+            | NoteKind::Recovered { .. }
+            | NoteKind::Refused { .. }
+            | NoteKind::Dropped { .. }
+            | NoteKind::Lagged { .. }
+            | NoteKind::Vanished { .. } => None,
         };
         Ok(notes.into_iter().filter_map(|note| number(note.what)).collect())
     }

@@ -8,7 +8,7 @@ use steno_disk::StorePath;
 use steno_model::{EventType, RunId, Seq, Word};
 
 use crate::error::Error;
-use crate::reader::{Reader, Recorded};
+use crate::reader::{Reader, RecordedEvent};
 use crate::store::Store;
 
 /// How often a file is polled where the system does not report changes.
@@ -26,7 +26,7 @@ pub struct Follower {
 
 /// Why waiting ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Woken {
+pub enum WakeReason {
     /// Something changed in the directory of transcripts.
     Changed,
     /// Nothing changed in that time.
@@ -53,7 +53,7 @@ impl Follower {
     ///
     /// # Errors
     /// As [`Reader::read_next`].
-    pub fn read_next(&mut self) -> Result<Option<Recorded>, Error> {
+    pub fn read_next(&mut self) -> Result<Option<RecordedEvent>, Error> {
         while let Some(recorded) = self.reader.read_next()? {
             self.completed = recorded.event.event_type == Word::Known(EventType::RunCompleted);
             if recorded.event.seq >= self.from {
@@ -73,7 +73,7 @@ impl Follower {
     ///
     /// # Errors
     /// When the file was deleted, replaced, or has become shorter than what was read.
-    pub fn wait(&self, at_most: Duration) -> Result<Woken, Error> {
+    pub fn wait(&self, at_most: Duration) -> Result<WakeReason, Error> {
         let heard = if let Some(watch) = &self.watch {
             watch.changed.recv_timeout(at_most).is_ok()
         } else {
@@ -82,7 +82,7 @@ impl Follower {
         };
         self.reader.check_in_place(&**self.store.disk())?;
         // The file is read again in both cases, so a lost notice costs time but no event.
-        Ok(if heard { Woken::Changed } else { Woken::TimedOut })
+        Ok(if heard { WakeReason::Changed } else { WakeReason::TimedOut })
     }
 }
 

@@ -10,7 +10,7 @@ use steno_disk::{Disk, LockGuard, StorePath, read_full};
 use steno_model::Epoch;
 
 use crate::error::Error;
-use crate::refusals::Refused;
+use crate::refusals::Refusals;
 use crate::sidecar::json_line;
 
 /// The length of a lock file, padded with spaces: one sector, which a disk writes as a whole or not at all.
@@ -28,33 +28,33 @@ pub(crate) struct Lease {
     path: StorePath,
     guard: Box<dyn LockGuard>,
     /// The content of the lock file.
-    holder: Holder,
+    holder: LockFile,
 }
 
 /// The content of a lock file.
 #[derive(Clone, Serialize, Deserialize)]
-struct Holder {
+struct LockFile {
     epoch: u64,
     pid: u32,
     since: String,
     /// Refusals that are not noted, by this holder or an earlier one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    refused: Option<Refused>,
+    refused: Option<Refusals>,
 }
 
-impl Holder {
+impl LockFile {
     fn to_text(&self) -> String {
         format!("{:<width$}\n", json_line(self), width = LOCK_BYTES - 1)
     }
 }
 
 /// Reads the refusals that are not noted from a lock file, locked or not.
-pub(crate) fn read_refused(disk: &dyn Disk, path: &StorePath) -> Result<Option<Refused>, Error> {
+pub(crate) fn read_refused(disk: &dyn Disk, path: &StorePath) -> Result<Option<Refusals>, Error> {
     let failed = |doing| move |source| Error::io(doing, path, source);
     let Some(file) = disk.open_read(path).map_err(failed("open"))? else { return Ok(None) };
     let mut text = vec![0; LOCK_BYTES_MAX];
     let read = read_full(&*file, &mut text, 0).map_err(failed("read"))?;
-    Ok(serde_json::from_slice::<Holder>(&text[..read]).ok().and_then(|holder| holder.refused))
+    Ok(serde_json::from_slice::<LockFile>(&text[..read]).ok().and_then(|holder| holder.refused))
 }
 
 impl Lease {
@@ -63,7 +63,7 @@ impl Lease {
         let failed = |doing| move |source| Error::io(doing, path, source);
         let guard = Self::try_often(disk, path)?;
         let text = guard.read().map_err(failed("read"))?;
-        let before = serde_json::from_str::<Holder>(&text);
+        let before = serde_json::from_str::<LockFile>(&text);
         let epoch = match &before {
             // Starting again at 1 would give two openings the same number.
             Ok(before) => before.epoch.checked_add(1).ok_or_else(|| Error::Damaged {
@@ -78,14 +78,14 @@ impl Lease {
         };
         let since = steno_model::Timestamp::from_instant(now).to_string();
         let refused = before.ok().and_then(|before| before.refused);
-        let holder = Holder { epoch, pid: std::process::id(), since, refused };
+        let holder = LockFile { epoch, pid: std::process::id(), since, refused };
         guard.write(&holder.to_text()).map_err(failed("write"))?;
         steno_disk::sync_dir(disk, &path.dir()).map_err(failed("sync the directory of"))?;
         Ok(Self { epoch: Epoch(epoch), path: path.clone(), guard, holder })
     }
 
     /// Returns the refusals in the lock file that are not noted.
-    pub(crate) fn refused(&self) -> Option<&Refused> {
+    pub(crate) fn refused(&self) -> Option<&Refusals> {
         self.holder.refused.as_ref()
     }
 
@@ -93,11 +93,11 @@ impl Lease {
     ///
     /// # Errors
     /// I/O errors: a copy-on-write file system may need space even to overwrite.
-    pub(crate) fn set_refused(&mut self, refused: Option<Refused>) -> Result<(), Error> {
+    pub(crate) fn set_refused(&mut self, refused: Option<Refusals>) -> Result<(), Error> {
         if self.holder.refused == refused {
             return Ok(());
         }
-        let holder = Holder { refused, ..self.holder.clone() };
+        let holder = LockFile { refused, ..self.holder.clone() };
         self.guard.write(&holder.to_text()).map_err(|source| Error::io("write", &self.path, source))?;
         self.holder = holder;
         Ok(())
@@ -112,6 +112,6 @@ impl Lease {
                 std::thread::sleep(BETWEEN_TRIES);
             }
         }
-        Err(Error::Held { path: path.clone() })
+        Err(Error::Locked { path: path.clone() })
     }
 }

@@ -32,51 +32,31 @@
 //! # Model
 //! - [`Store`] is a directory with a format version. [`Journal`] is its write side. [`Recorder`] is the only writer of
 //!   a run, shared by threads by reference: [`Recorder::record`], [`Recorder::subscribe`], [`Recorder::close`].
-//!   of one run, shared by threads by reference: [`Recorder::record`], [`Recorder::subscribe`], [`Recorder::close`].
 //! - **Order.** One function, under one lock, takes a seq, builds the line and writes it. If the write fails, the seq
 //!   is not used up. So file order is seq order, without gaps or duplicates, also with several threads. A reopened run
 //!   continues after its last number. Clocks can go backwards; nothing is ever sorted by time.
-//!   fails the seq is not used up. So file order is seq order, without gap or duplicate, also among threads, and a
-//!   reopened run goes on after its last number. Clocks go backwards; nothing is ever sorted by time.
 //! - **Levels.** [`Level::Written`]: the whole line, including its newline, has been written; it survives the death of
 //!   the process. [`Level::Synced`]: acknowledged after an fdatasync; it survives a power cut. A pool of at most four
 //!   threads syncs for all open runs, and one sync acknowledges all records that wait for it; a writer that is alone
 //!   with its run syncs by itself. An open run uses three file descriptors, so a process that opens hundreds must raise
 //!   its limit. [`Recorder::append`] returns before the sync, so that one thread can have many events in flight.
-//!   the process. [`Level::Synced`]: acknowledged after an fdatasync; it survives a power cut. A pool of at most
-//!   four threads syncs for all open runs, and one sync acknowledges everyone who waits by then; a writer that is
-//!   alone with its run syncs by itself.
-//!   An open run holds three file descriptors, so whoever opens hundreds raises the limit of the process.
-//!   [`Recorder::append`] returns before the sync, so that one thread can keep many events in flight.
 //! - **Disk first.** Subscribers get an event after it is written, in file order, each as the same shared value. A
 //!   queue has room for [`SUBSCRIBER_QUEUE_LEN_MAX`] events; events that arrive while it is full are missed and
 //!   counted, with a warning at most once a second. [`CatchUp`] reads missed events from the file. A subscriber can
 //!   never block the writer.
-//!   value. A queue holds [`SUBSCRIBER_QUEUE_LEN_MAX`] events; what comes while it is full is missed, counted, and
-//!   warned of at most once a second. [`CatchUp`] reads from the file what was missed live. Nobody who listens can
-//!   hold up the writer.
 //! - **The file is the bus.** [`Follower`] streams a run that another process writes. Live streams identify an event by
 //!   (run, epoch, seq): after a power cut a seq that was only written can be used again, and the
 //!   [`Epoch`](steno_model::Epoch) distinguishes the two openings.
-//!   an event by (run, epoch, seq): after a power cut a seq that was only written can be given again, and the
-//!   [`Epoch`](steno_model::Epoch) tells the two openings apart.
 //! - **Seals.** [`Seal`] lines in a file beside the transcript certify a prefix by length, last seq and SHA-256. They
 //!   are made on close, when a run is idle, and on demand, always after the prefix was synced and read back: the
 //!   content of the file is compared with a checksum of what was written. A run may grow past a seal; a prefix must
 //!   keep matching it.
-//!   They are made on close, when a run is idle, and on demand, always after the prefix was synced and read back: what
-//!   the file holds is compared with a checksum of what was written. A run that grows past a seal is legal; a prefix
-//!   that no longer matches is not.
 //! - **Notes.** The ten event types are closed and the file has no gaps, so what happened to the record itself
 //!   (recoveries, refusals, drops) is in a notes file beside it: [`Note`].
-//!   (recoveries, refusals, drops) stands in a notes file beside it: [`Note`].
 //! - **Segments.** A trace spine uses the same code with files that rotate by bytes and records; each closed segment
 //!   has a meta file with its hash: [`SpineWriter`]. [`SpineReader`] reads all segments in order, and
 //!   [`validate_spine`], [`validate_directory`] and [`validate_archive`] check them, their artifacts and bundles: one
 //!   pass, rule by rule, without changing anything. [`Journal::repair_spine`] seals what a crash left open.
-//!   segment has a meta file with its hash: [`SpineWriter`]. [`SpineReader`] reads all of them in order, and
-//!   [`validate_spine`], [`validate_directory`] and [`validate_archive`] check them, their artifacts and bundles of them:
-//!   one pass, rule by rule, and nothing is changed. [`Journal::repair_spine`] seals what a crash left open.
 //!
 //! # Recovery
 //! The newline is the commit mark. Opening a run takes its lock first, then inspects the whole file: [`inspect`] says
@@ -94,29 +74,20 @@
 //! - **A full disk, a quota, a file size limit**: the partial line is removed, the caller gets an error, the writer
 //!   continues when there is space, and the refusals are noted. If the process ends before there is space, the lock
 //!   file has their number, and the next opening of the run notes them. The process has to ignore `SIGXFSZ`.
-//!   goes on when there is room, and the refusals are noted. If the process ends before there is room, the lock file
-//!   says how many there were, and whoever opens the run next notes them. The process has to ignore `SIGXFSZ`.
 //! - **A failing disk**: after one failed sync, or a write that failed for another reason, the writer refuses
 //!   everything. A second sync that succeeds would prove nothing, so it is never tried.
-//! - **A second writer**: an flock on a lock file that is never deleted; the error is [`Error::Held`].
+//! - **A second writer**: an flock on a lock file that is never deleted; the error is [`Error::Locked`].
 //! - **A file deleted, renamed or replaced while it is written**: noticed before the next record is acknowledged, and
 //!   within seconds when none follows; everything recorded so far is copied from the open handle to a named file. A
 //!   file that another program cuts or writes to is noticed by its length at the same time, and never sealed. At
-//!   `synced` each commit checks the file, at `written` each [`Pending::wait`], once for all records written before;
-//!   [`Recorder::record`] at `written` checks once per millisecond.
-//!   seconds when none follows; everything recorded so far is copied from the open handle to a file with a name. A file
-//!   that somebody else cuts or writes to is noticed by its length at the same time, and never sealed. At `synced` each
-//!   commit looks, at `written` each [`Pending::wait`], for all that were written before; [`Recorder::record`] at
-//!   `written` looks once in a millisecond.
+//!   `synced` each commit checks the file, at `written` each [`PendingRecord::wait`], once for all records written
+//!   before; [`Recorder::record`] at `written` checks once per millisecond.
 //! - **Links, pipes or devices instead of our files**: everything below the store is opened beneath one directory
 //!   handle, without following links, without blocking, and must be a regular file of ours. Ids that become file names
 //!   must be UUIDs or match a strict pattern.
-//!   handle, without following links, without blocking, and must be a regular file of ours. Ids that become file
-//!   names are UUIDs or match a strict pattern first.
 //! - **Other users of the machine**: files have mode 0600 and directories 0700, independent of the umask.
 //! - **Cut or changed history**: seals reveal it. Whoever can rewrite the transcript can rewrite its seals too, so keep
 //!   copies of seals elsewhere and compare them ([`check_run`] takes them).
-//!   so keep seals elsewhere and compare ([`check_run`] takes them).
 //! - **Hostile content**: lines are bounded in length, and no reader recurses into them.
 //!
 //! Not defended against: programs that run as the store's owner; disks that lie about a sync; network file systems
@@ -127,7 +98,6 @@
 //!   [`Error::StoreTooNew`] and never touched; older ones will be migrated or read as they are.
 //! - New envelope fields, note kinds and seal fields may be added within a version: readers keep or ignore what they do
 //!   not know. A change to the meaning of a field, the commit mark, or a file name needs a new version.
-//!   they don't know. Changing the meaning of a field, the commit mark, or a file's name needs a new version.
 //! - Files of every released version stay in the tests, unedited and readable.
 //!
 //! # Where to look
@@ -178,19 +148,19 @@ mod verify;
 
 pub use catch_up::CatchUp;
 pub use error::{Damage, Error};
-pub use fanout::{Missed, SUBSCRIBER_QUEUE_LEN_MAX, Subscription};
+pub use fanout::{MissedEvents, SUBSCRIBER_QUEUE_LEN_MAX, Subscription};
 pub use flaw::Flaw;
-pub use follow::{Follower, Woken};
-pub use log::{Level, Pending};
+pub use follow::{Follower, WakeReason};
+pub use log::{Level, PendingRecord};
 pub use names::{ArtifactFile, RunFile, SegmentIndex, SegmentName};
-pub use note::{Note, Noted, NotesOf, read_notes};
-pub use pause::{Pause, Recording};
-pub use reader::{Reader, Recorded};
+pub use note::{Note, NoteKind, NotesOwner, read_notes};
+pub use pause::{Pause, RecordingGuard};
+pub use reader::{Reader, RecordedEvent};
 pub use recorder::{Journal, Options, Recorder};
 pub use recovery::{Inspection, apply, inspect};
-pub use remove::HeldSpine;
-pub use rewrite::{DerivedWith, Rewrite};
-pub use run_ends::{Ends, first_event_if, run_beginning, run_ends};
+pub use remove::SpineLock;
+pub use rewrite::{AdapterChange, Rewrite};
+pub use run_ends::{RunEnds, first_event_if, run_beginning, run_ends};
 pub use scan::Ending;
 pub use seal::{Seal, read_seals};
 pub use segment::{Rotation, SegmentMeta, SpineWriter, read_meta};
@@ -201,4 +171,4 @@ pub use spine::{
     read_directory, read_spine, repair_directory, validate_archive, validate_directory, validate_spine,
 };
 pub use store::{STORE_VERSION, Store};
-pub use verify::{Checked, check_file, check_run, check_run_with};
+pub use verify::{CheckReport, check_file, check_run, check_run_with};

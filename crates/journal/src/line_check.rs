@@ -20,7 +20,7 @@ impl LineCheck for TranscriptLines {
         if envelope.run_id == self.0 {
             Ok(Some(envelope.seq))
         } else {
-            Err(Damage::Stranger { found: envelope.run_id.to_string() })
+            Err(Damage::Foreign { found: envelope.run_id.to_string() })
         }
     }
 }
@@ -34,7 +34,7 @@ impl LineCheck for SpineLines {
         if record.thread_id == self.0 {
             Ok(Some(record.seq))
         } else {
-            Err(Damage::Stranger { found: record.thread_id.to_string() })
+            Err(Damage::Foreign { found: record.thread_id.to_string() })
         }
     }
 }

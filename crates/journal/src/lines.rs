@@ -29,19 +29,19 @@ pub(crate) struct Lines {
     offset: u64,
     /// The offset at which reading ends, even if the file grows.
     end_at: u64,
-    rest: Rest,
+    rest: PartialLine,
 }
 
 /// The unterminated line at the end of the file when it was last reached. Its bytes are not kept.
 #[derive(Default)]
-struct Rest {
+struct PartialLine {
     len: u64,
     /// How far it has been read again.
     looked: u64,
 }
 
 /// The result of reading the next line.
-pub(crate) enum Piece<'a> {
+pub(crate) enum NextLine<'a> {
     /// A line, without its newline.
     Line {
         /// Its offset.
@@ -88,7 +88,7 @@ impl Lines {
             joined: 0,
             offset,
             end_at: u64::MAX,
-            rest: Rest::default(),
+            rest: PartialLine::default(),
         }
     }
 
@@ -131,18 +131,18 @@ impl Lines {
 
     /// Makes a long rest at the end be read again as a whole, not in parts.
     pub(crate) fn look_again(&mut self) {
-        self.rest = Rest::default();
+        self.rest = PartialLine::default();
     }
 
     pub(crate) fn file(&self) -> &dyn DiskFile {
         &*self.file
     }
 
-    pub(crate) fn next(&mut self) -> io::Result<Piece<'_>> {
+    pub(crate) fn next(&mut self) -> io::Result<NextLine<'_>> {
         if self.rest.len > REREAD_BYTES_MAX && !self.may_be_a_line_now()? {
-            return Ok(Piece::End { offset: self.offset, rest_bytes: self.rest.len });
+            return Ok(NextLine::End { offset: self.offset, rest_bytes: self.rest.len });
         }
-        self.rest = Rest::default();
+        self.rest = PartialLine::default();
         loop {
             if let Some(found) = memchr::memchr(b'\n', &self.buffer[self.searched..self.end]) {
                 let newline = self.searched + found;
@@ -164,18 +164,18 @@ impl Lines {
         }
     }
 
-    fn line_to(&mut self, newline: usize) -> Piece<'_> {
+    fn line_to(&mut self, newline: usize) -> NextLine<'_> {
         let (start, offset) = (self.start, self.offset);
         self.start = newline + 1;
         self.searched = self.start;
         self.offset += (self.start - start) as u64;
-        Piece::Line { offset, bytes: &self.buffer[start..newline] }
+        NextLine::Line { offset, bytes: &self.buffer[start..newline] }
     }
 
-    fn end_with(&mut self, rest_bytes: u64) -> Piece<'static> {
+    fn end_with(&mut self, rest_bytes: u64) -> NextLine<'static> {
         self.drop_buffer();
-        self.rest = Rest { len: rest_bytes, looked: 0 };
-        Piece::End { offset: self.offset, rest_bytes }
+        self.rest = PartialLine { len: rest_bytes, looked: 0 };
+        NextLine::End { offset: self.offset, rest_bytes }
     }
 
     fn drop_buffer(&mut self) {
@@ -207,7 +207,7 @@ impl Lines {
     /// Classifies a line that is longer than the limit, in bounded memory; `None` when it is no longer too long.
     ///
     /// Any number of zeros up to the end is what a crash leaves. Anything else of that length was not written by us.
-    fn too_long(&mut self) -> io::Result<Option<Piece<'static>>> {
+    fn too_long(&mut self) -> io::Result<Option<NextLine<'static>>> {
         let offset = self.offset;
         self.drop_buffer();
         let (mut at, mut hole) = (offset, false);
@@ -222,8 +222,8 @@ impl Lines {
             }
             let is_too_long = at - offset >= LINE_BYTES_MAX as u64;
             return Ok(match newline {
-                Some(_) if is_too_long => Some(Piece::TooLong { offset, end: at + 1, hole }),
-                None if is_too_long && !hole => Some(Piece::TooLong { offset, end: at, hole }),
+                Some(_) if is_too_long => Some(NextLine::TooLong { offset, end: at + 1, hole }),
+                None if is_too_long && !hole => Some(NextLine::TooLong { offset, end: at, hole }),
                 None => Some(self.end_with(at - offset)),
                 Some(_) => None,
             });

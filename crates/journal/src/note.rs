@@ -9,22 +9,22 @@ use steno_model::{RunId, ThreadId, Timestamp};
 use crate::error::Error;
 use crate::flaw::Flaw;
 use crate::lease::{Lease, read_refused};
-use crate::lines::{Lines, Piece};
+use crate::lines::{Lines, NextLine};
 use crate::names::RunFile;
-use crate::refusals::Refused;
+use crate::refusals::Refusals;
 use crate::sidecar;
 use crate::tail::is_no_room;
 
 /// The run or spine that notes belong to.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum NotesOf {
+pub enum NotesOwner {
     /// `transcripts/<run-id>.notes.jsonl`
     Run(RunId),
     /// `spine/<thread-id>/notes.jsonl`
     Spine(ThreadId),
 }
 
-impl NotesOf {
+impl NotesOwner {
     fn path(&self) -> StorePath {
         match self {
             Self::Run(run) => RunFile::Notes(*run).path(),
@@ -40,13 +40,13 @@ impl NotesOf {
     }
 }
 
-impl From<RunId> for NotesOf {
+impl From<RunId> for NotesOwner {
     fn from(run: RunId) -> Self {
         Self::Run(run)
     }
 }
 
-impl From<&ThreadId> for NotesOf {
+impl From<&ThreadId> for NotesOwner {
     fn from(thread: &ThreadId) -> Self {
         Self::Spine(thread.clone())
     }
@@ -59,13 +59,13 @@ pub struct Note {
     pub time: String,
     /// What happened.
     #[serde(flatten)]
-    pub what: Noted,
+    pub what: NoteKind,
 }
 
 /// What happened to the record.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
-pub enum Noted {
+pub enum NoteKind {
     /// A torn tail was moved aside when the run was opened.
     Recovered {
         /// Where the tail began.
@@ -133,29 +133,38 @@ pub enum Noted {
 /// Writes a note and syncs it.
 pub(crate) fn write_note(
     disk: &dyn Disk,
-    of: impl Into<NotesOf>,
+    of: impl Into<NotesOwner>,
     time: jiff::Timestamp,
-    what: Noted,
+    what: NoteKind,
 ) -> Result<(), Error> {
     write_note_in(disk, &of.into().path(), time, what)
 }
 
-fn write_note_in(disk: &dyn Disk, path: &StorePath, time: jiff::Timestamp, what: Noted) -> Result<(), Error> {
+fn write_note_in(
+    disk: &dyn Disk,
+    path: &StorePath,
+    time: jiff::Timestamp,
+    what: NoteKind,
+) -> Result<(), Error> {
     let note = Note { time: Timestamp::from_instant(time).to_string(), what };
     sidecar::append_line(disk, path, &sidecar::json_line(&note))
 }
 
 /// Writes a note about refusals and syncs it.
-pub(crate) fn write_refused(disk: &dyn Disk, of: impl Into<NotesOf>, refused: &Refused) -> Result<(), Error> {
+pub(crate) fn write_refused(
+    disk: &dyn Disk,
+    of: impl Into<NotesOwner>,
+    refused: &Refusals,
+) -> Result<(), Error> {
     sidecar::append_line(disk, &of.into().path(), &sidecar::json_line(&refused.to_note()))
 }
 
 /// Notes refusals that earlier holders of the lock could not note; returns them when there is still no space.
 pub(crate) fn settle_refused(
     disk: &dyn Disk,
-    of: impl Into<NotesOf>,
+    of: impl Into<NotesOwner>,
     lease: &mut Lease,
-) -> Result<Option<Refused>, Error> {
+) -> Result<Option<Refusals>, Error> {
     let Some(refused) = lease.refused().cloned() else { return Ok(None) };
     let of = of.into();
     // The writer of the note may have died before it updated the lock file.
@@ -172,9 +181,9 @@ pub(crate) fn settle_refused(
 /// Notes a recovery, unless an interrupted one has noted it already: the name of the copy identifies it.
 pub(crate) fn note_once(
     disk: &dyn Disk,
-    of: impl Into<NotesOf>,
+    of: impl Into<NotesOwner>,
     time: jiff::Timestamp,
-    what: Noted,
+    what: NoteKind,
 ) -> Result<(), Error> {
     note_once_in(disk, &of.into().path(), time, what)
 }
@@ -184,7 +193,7 @@ pub(crate) fn note_once_in(
     disk: &dyn Disk,
     path: &StorePath,
     time: jiff::Timestamp,
-    what: Noted,
+    what: NoteKind,
 ) -> Result<(), Error> {
     if read_notes_in(disk, path)?.iter().any(|note| note.what == what) {
         return Ok(());
@@ -197,7 +206,7 @@ pub(crate) fn note_once_in(
 ///
 /// # Errors
 /// I/O errors.
-pub fn read_notes(disk: &dyn Disk, of: impl Into<NotesOf>) -> Result<Vec<Note>, Error> {
+pub fn read_notes(disk: &dyn Disk, of: impl Into<NotesOwner>) -> Result<Vec<Note>, Error> {
     let of = of.into();
     // Read before the notes: a refusal is removed from the lock file after it was noted.
     let refused = read_refused(disk, &of.lock_path())?;
@@ -216,9 +225,9 @@ pub(crate) fn read_notes_in(disk: &dyn Disk, path: &StorePath) -> Result<Vec<Not
     let mut notes = Vec::new();
     loop {
         match lines.next().map_err(failed("read"))? {
-            Piece::Line { bytes, .. } => notes.extend(serde_json::from_slice(bytes).ok()),
-            Piece::TooLong { end, .. } => lines.skip_to(end),
-            Piece::End { .. } => return Ok(notes),
+            NextLine::Line { bytes, .. } => notes.extend(serde_json::from_slice(bytes).ok()),
+            NextLine::TooLong { end, .. } => lines.skip_to(end),
+            NextLine::End { .. } => return Ok(notes),
         }
     }
 }

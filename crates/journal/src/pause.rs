@@ -39,7 +39,7 @@ struct PauseFile {
 }
 
 /// A guard that delays a pause while something is being recorded.
-pub struct Recording {
+pub struct RecordingGuard {
     _guard: Option<Box<dyn LockGuard>>,
 }
 
@@ -80,13 +80,13 @@ impl Store {
     ///
     /// # Errors
     /// [`Error::Paused`], or an I/O error when the state cannot be read.
-    pub fn enter(&self, now: Timestamp) -> Result<Recording, Error> {
+    pub fn begin_recording(&self, now: Timestamp) -> Result<RecordingGuard, Error> {
         // The file is read after taking the lock: a pause writes the file first and then waits for the lock.
         let guard = self.disk().try_share(&lock_path());
         let guard = guard.map_err(|source| Error::io("lock", &lock_path(), source))?;
         match self.read_pause()? {
             Some(pause) if !pause.is_over(now) => Err(Error::Paused),
-            Some(_) | None => Ok(Recording { _guard: guard }),
+            Some(_) | None => Ok(RecordingGuard { _guard: guard }),
         }
     }
 
@@ -167,10 +167,10 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let store = Store::create(Arc::new(RealDisk::create(dir.path()).unwrap())).unwrap();
         let now = Timestamp::now();
-        let recording = store.enter(now);
-        assert!(recording.is_ok() && store.enter(now).is_ok(), "several may record");
+        let recording = store.begin_recording(now);
+        assert!(recording.is_ok() && store.begin_recording(now).is_ok(), "several may record");
         store.pause(&Pause { since: None, until: None, skips: false }).unwrap();
-        assert!(matches!(store.enter(now), Err(Error::Paused)));
+        assert!(matches!(store.begin_recording(now), Err(Error::Paused)));
         assert!(store.disk().try_lock(&lock_path()).unwrap().is_none(), "somebody records still");
         drop(recording);
         assert!(store.wait_for_pause());

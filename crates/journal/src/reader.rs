@@ -6,14 +6,14 @@ use steno_disk::{Disk, DiskFile, StorePath};
 use steno_model::{EventType, ExchangeEvent, LineHead, RunId, Seq};
 
 use crate::error::{Damage, Error};
-use crate::lines::{Lines, Piece};
+use crate::lines::{Lines, NextLine};
 use crate::names::RunFile;
 use crate::run_ends::last_line;
 use crate::store::Store;
 
 /// An event and the line it was read from.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Recorded {
+pub struct RecordedEvent {
     /// The offset of the line.
     pub offset: u64,
     /// The line's bytes, without its newline.
@@ -105,8 +105,8 @@ impl Reader {
     ///
     /// # Errors
     /// [`Error::Damaged`] at a line that is not an event or has the wrong number; the next call fails in the same way.
-    pub fn read_next(&mut self) -> Result<Option<Recorded>, Error> {
-        self.read_as(|offset, line, event| Recorded { offset, line: line.to_vec(), event })
+    pub fn read_next(&mut self) -> Result<Option<RecordedEvent>, Error> {
+        self.read_as(|offset, line, event| RecordedEvent { offset, line: line.to_vec(), event })
     }
 
     /// Passes the next event and its line to `make` without copying the line; `None` at the end of the good lines.
@@ -122,12 +122,12 @@ impl Reader {
         let damaged = |offset, why| Error::Damaged { path: path.clone(), offset, why };
         let place = self.lines.offset();
         match self.lines.next().map_err(|source| Error::io("read", path, source))? {
-            Piece::End { rest_bytes, .. } => {
+            NextLine::End { rest_bytes, .. } => {
                 self.rest_bytes = rest_bytes;
                 Ok(None)
             }
-            Piece::TooLong { offset, .. } => Err(damaged(offset, Damage::TooLong)),
-            Piece::Line { offset, bytes } => {
+            NextLine::TooLong { offset, .. } => Err(damaged(offset, Damage::TooLong)),
+            NextLine::Line { offset, bytes } => {
                 let read = read_line(bytes, self.run, self.seq_last);
                 match read {
                     Ok(event) => {
@@ -160,12 +160,12 @@ impl Reader {
             let damaged = |offset, why| Error::Damaged { path: path.clone(), offset, why };
             let place = self.lines.offset();
             let (offset, line) = match self.lines.next().map_err(|source| Error::io("read", path, source))? {
-                Piece::End { rest_bytes, .. } => {
+                NextLine::End { rest_bytes, .. } => {
                     self.rest_bytes = rest_bytes;
                     return Ok(None);
                 }
-                Piece::TooLong { offset, .. } => return Err(damaged(offset, Damage::TooLong)),
-                Piece::Line { offset, bytes } => (offset, bytes),
+                NextLine::TooLong { offset, .. } => return Err(damaged(offset, Damage::TooLong)),
+                NextLine::Line { offset, bytes } => (offset, bytes),
             };
             let unwanted = LineHead::read(line).filter(|head| !wants(head.event_type, line));
             let read = match unwanted {
@@ -231,7 +231,7 @@ fn read_line(line: &[u8], run: Option<RunId>, seq_last: Option<Seq>) -> Result<E
 fn check_place(of: RunId, seq: Seq, run: Option<RunId>, seq_last: Option<Seq>) -> Result<(), Damage> {
     let wanted = Seq::after(seq_last);
     if run.is_some_and(|run| run != of) {
-        return Err(Damage::Stranger { found: of.to_string() });
+        return Err(Damage::Foreign { found: of.to_string() });
     }
     if seq != wanted {
         return Err(Damage::OutOfOrder { wanted: wanted.get(), found: seq.get() });

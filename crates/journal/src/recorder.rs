@@ -9,11 +9,11 @@ use steno_model::{Draft, Epoch, RunId, Seq, Timestamp};
 use crate::catch_up::CatchUp;
 use crate::commit::{Commit, CommitPool};
 use crate::error::Error;
-use crate::fanout::{FanOut, Missed, Subscription};
+use crate::fanout::{FanOut, MissedEvents, Subscription};
 use crate::lease::Lease;
-use crate::log::{Level, Log, LogParts, Pending};
+use crate::log::{Level, Log, LogParts, PendingRecord};
 use crate::names::RunFile;
-use crate::note::{Noted, settle_refused, write_note, write_refused};
+use crate::note::{NoteKind, settle_refused, write_note, write_refused};
 use crate::recovery;
 use crate::rewrite;
 use crate::seal::{Prefix, Seal};
@@ -66,7 +66,7 @@ impl Journal {
     /// Opens a run for appending: takes its lock, recovers after a crash, and continues after its last event.
     ///
     /// # Errors
-    /// [`Error::Held`] when another writer has it, [`Error::Damaged`] or [`Error::SealBroken`] when it must not be
+    /// [`Error::Locked`] when another writer has it, [`Error::Damaged`] or [`Error::SealBroken`] when it must not be
     /// appended to, or an I/O error.
     pub fn record(&self, run: RunId) -> Result<Recorder, Error> {
         let disk = Arc::clone(self.store.disk());
@@ -90,7 +90,7 @@ impl Journal {
             store: self.store.clone(),
             log,
             fan_out: FanOut::default(),
-            sealing: Mutex::new(Sealing { sealed, prefix, seen: sealed, since: Instant::now() }),
+            sealing: Mutex::new(SealProgress { sealed, prefix, seen: sealed, since: Instant::now() }),
             lease: Mutex::new(Some(lease)),
             options: self.options.clone(),
         });
@@ -112,13 +112,13 @@ struct Inner {
     store: Store,
     log: Log,
     fan_out: FanOut,
-    sealing: Mutex<Sealing>,
+    sealing: Mutex<SealProgress>,
     lease: Mutex<Option<Lease>>,
     options: Options,
 }
 
 /// How far the file is sealed, and since when it has not grown.
-struct Sealing {
+struct SealProgress {
     sealed: u64,
     /// The part that was read back and matches what was written.
     prefix: Prefix,
@@ -166,7 +166,7 @@ impl Recorder {
     ///
     /// # Errors
     /// As [`Recorder::record`].
-    pub fn append(&self, draft: Draft, level: Level) -> Result<Pending, Error> {
+    pub fn append(&self, draft: Draft, level: Level) -> Result<PendingRecord, Error> {
         let (pending, queue) = self.write(draft, level)?;
         if queue {
             self.queue();
@@ -179,7 +179,7 @@ impl Recorder {
     }
 
     /// Writes an event and passes it to subscribers; returns whether the run has to be queued for a commit.
-    fn write(&self, draft: Draft, level: Level) -> Result<(Pending, bool), Error> {
+    fn write(&self, draft: Draft, level: Level) -> Result<(PendingRecord, bool), Error> {
         let inner = &self.inner;
         let encoded = draft.encode(inner.run, || Timestamp::from_instant((inner.options.clock)()));
         if encoded.line_bytes_max() > LINE_BYTES_MAX {
@@ -223,7 +223,7 @@ impl Recorder {
     pub fn note_dropped(&self, count: u64, cause: &str) -> Result<(), Error> {
         let _held = self.inner.hold()?;
         let seq_last = self.seq_last().map_or(0, Seq::get);
-        self.inner.note(Noted::Dropped { count, seq_last, cause: cause.to_owned() })
+        self.inner.note(NoteKind::Dropped { count, seq_last, cause: cause.to_owned() })
     }
 
     /// Seals everything recorded so far; `None` when the last seal covers it already.
@@ -264,7 +264,7 @@ impl Inner {
         if held.is_some() { Ok(held) } else { Err(Error::Closed) }
     }
 
-    fn note(&self, what: Noted) -> Result<(), Error> {
+    fn note(&self, what: NoteKind) -> Result<(), Error> {
         write_note(&**self.store.disk(), self.run, (self.options.clock)(), what)
     }
 
@@ -339,7 +339,7 @@ impl Inner {
         };
         if let Err(Error::Vanished { kept: Some(kept), .. }) = &outcome {
             let seq_last = self.log.end().seq_last.map_or(0, Seq::get);
-            self.note_or_warn(Noted::Vanished { kept: kept.file_name().to_owned(), seq_last });
+            self.note_or_warn(NoteKind::Vanished { kept: kept.file_name().to_owned(), seq_last });
         }
         self.note_refused(&mut lease);
         for missed in self.fan_out.close() {
@@ -349,16 +349,16 @@ impl Inner {
         outcome
     }
 
-    fn note_or_warn(&self, what: Noted) {
+    fn note_or_warn(&self, what: NoteKind) {
         if let Err(error) = self.note(what) {
             tracing::warn!(run = %self.run, %error, "a note could not be written");
         }
     }
 }
 
-fn lagged(missed: Missed) -> Noted {
+fn lagged(missed: MissedEvents) -> NoteKind {
     let (first, last) = missed.range.map_or((0, 0), |(first, last)| (first.get(), last.get()));
-    Noted::Lagged { count: missed.count, seq_first: first, seq_last: last }
+    NoteKind::Lagged { count: missed.count, seq_first: first, seq_last: last }
 }
 
 impl Commit for Inner {

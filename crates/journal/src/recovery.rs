@@ -15,7 +15,7 @@ use steno_model::{RunId, Seq};
 use crate::error::Error;
 use crate::line_check::TranscriptLines;
 use crate::names::RunFile;
-use crate::note::{Noted, note_once};
+use crate::note::{NoteKind, note_once};
 use crate::scan::{Ending, Scan, scan};
 use crate::seal::{Prefix, Seal, hex, scan_seals};
 use crate::sidecar;
@@ -105,7 +105,7 @@ pub fn apply(disk: &dyn Disk, found: &Inspection, now: jiff::Timestamp) -> Resul
     if let Ending::Torn { offset, len } = found.ending {
         let seq_last = found.good.seq_last.map_or(0, Seq::get);
         let kept = keep_torn(disk, &path, offset, len)?.file_name().to_owned();
-        let noted = Noted::Recovered { offset, bytes: len, kept, seq_last };
+        let noted = NoteKind::Recovered { offset, bytes: len, kept, seq_last };
         note_once(disk, found.run, now, noted)?;
         cut(disk, &path, offset)?;
     }

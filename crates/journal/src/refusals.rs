@@ -8,11 +8,11 @@ use std::io;
 use serde::{Deserialize, Serialize};
 use steno_model::{Epoch, Seq, Timestamp};
 
-use crate::note::{Note, Noted};
+use crate::note::{Note, NoteKind};
 
 /// Refused records of a run or spine since the last note.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Refused {
+pub(crate) struct Refusals {
     count: u64,
     /// The last record before the first refused one; 0 when there was none.
     seq_last: u64,
@@ -24,7 +24,7 @@ pub(crate) struct Refused {
     time: String,
 }
 
-impl Refused {
+impl Refusals {
     /// One record, refused after `seq_last`.
     pub(crate) fn one(epoch: Epoch, seq_last: Option<Seq>, cause: &io::Error, now: jiff::Timestamp) -> Self {
         Self {
@@ -46,13 +46,13 @@ impl Refused {
     /// Returns the note for these refusals.
     pub(crate) fn to_note(&self) -> Note {
         let Self { count, seq_last, cause, epoch, time } = self.clone();
-        Note { time, what: Noted::Refused { count, seq_last, cause, epoch: Some(epoch) } }
+        Note { time, what: NoteKind::Refused { count, seq_last, cause, epoch: Some(epoch) } }
     }
 
     /// Tells whether these are noted. An opening notes its refusals after the same record once.
     pub(crate) fn is_in(&self, notes: &[Note]) -> bool {
         notes.iter().any(|note| {
-            matches!(note.what, Noted::Refused { seq_last, epoch, .. }
+            matches!(note.what, NoteKind::Refused { seq_last, epoch, .. }
                 if (epoch, seq_last) == (Some(self.epoch), self.seq_last))
         })
     }

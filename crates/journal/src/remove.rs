@@ -14,13 +14,13 @@ use crate::spine::artifact::DIR as ARTIFACTS;
 use crate::store::Store;
 
 /// The lock of a spine: while it exists, nothing else writes the spine.
-pub struct HeldSpine {
+pub struct SpineLock {
     disk: Arc<dyn Disk>,
     thread: ThreadId,
     lease: Lease,
 }
 
-impl HeldSpine {
+impl SpineLock {
     /// Returns the thread.
     #[must_use]
     pub fn thread(&self) -> &ThreadId {
@@ -92,11 +92,11 @@ impl Store {
     /// Takes the lock of a spine.
     ///
     /// # Errors
-    /// [`Error::Held`] when another writer has it, or an I/O error.
-    pub fn hold_spine(&self, thread: &ThreadId, now: jiff::Timestamp) -> Result<HeldSpine, Error> {
+    /// [`Error::Locked`] when another writer has it, or an I/O error.
+    pub fn lock_spine(&self, thread: &ThreadId, now: jiff::Timestamp) -> Result<SpineLock, Error> {
         let disk = Arc::clone(self.disk());
         let lease = Lease::take(&*disk, &StorePath::spine_lock(thread), now)?;
-        Ok(HeldSpine { disk, thread: thread.clone(), lease })
+        Ok(SpineLock { disk, thread: thread.clone(), lease })
     }
 
     /// Returns the size of all files of a spine, including artifacts and files set aside.
@@ -111,7 +111,7 @@ impl Store {
     /// missing run is not an error.
     ///
     /// # Errors
-    /// [`Error::Held`] when another writer has it, or an I/O error. Some of the files may be deleted then.
+    /// [`Error::Locked`] when another writer has it, or an I/O error. Some of the files may be deleted then.
     pub fn remove_run(&self, run: RunId, now: jiff::Timestamp) -> Result<u64, Error> {
         let disk = &**self.disk();
         let mut lease = Lease::take(disk, &RunFile::Lock(run).path(), now)?;
@@ -141,7 +141,7 @@ impl Store {
     /// its new name. `None` when it has a seal or does not exist: nothing was changed then.
     ///
     /// # Errors
-    /// [`Error::Held`] when another writer has it, or an I/O error.
+    /// [`Error::Locked`] when another writer has it, or an I/O error.
     pub fn set_aside_unsealed(&self, run: RunId, now: jiff::Timestamp) -> Result<Option<StorePath>, Error> {
         let disk = &**self.disk();
         let lease = Lease::take(disk, &RunFile::Lock(run).path(), now)?;

@@ -16,7 +16,7 @@ use crate::flaw::Flaw;
 use crate::lease::Lease;
 use crate::log::{Level, Log, LogParts};
 use crate::names::RunFile;
-use crate::note::{Note, Noted, read_notes_in, settle_refused};
+use crate::note::{Note, NoteKind, read_notes_in, settle_refused};
 use crate::reader::Reader;
 use crate::recorder::Journal;
 use crate::recovery::{self, keep_copy};
@@ -35,14 +35,14 @@ pub struct Rewrite {
     log: Option<Log>,
     /// The part that was written and read back before the log was closed.
     prefix: Prefix,
-    dropped: Vec<Noted>,
+    dropped: Vec<NoteKind>,
     /// What is wrong with the old transcript.
     flaw: Option<Flaw>,
 }
 
 /// The change of adapter between the old and the new transcript.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct DerivedWith {
+pub struct AdapterChange {
     /// The old adapter.
     pub from: String,
     /// The new adapter.
@@ -143,7 +143,7 @@ impl Rewrite {
     /// I/O errors.
     pub fn note_dropped(&mut self, count: u64, cause: &str) -> Result<(), Error> {
         let seq_last = self.resume()?.end().seq_last.map_or(0, Seq::get);
-        self.dropped.push(Noted::Dropped { count, seq_last, cause: cause.to_owned() });
+        self.dropped.push(NoteKind::Dropped { count, seq_last, cause: cause.to_owned() });
         Ok(())
     }
 
@@ -152,14 +152,14 @@ impl Rewrite {
     /// # Errors
     /// I/O errors. The run then has its old transcript or the new one, and the next process that opens it completes the
     /// exchange.
-    pub fn put_in_place(mut self, with: DerivedWith) -> Result<(), Error> {
+    pub fn put_in_place(mut self, with: AdapterChange) -> Result<(), Error> {
         self.suspend()?;
         let (disk, path) = (Arc::clone(&self.disk), self.path());
         let disk = &*disk;
         let superseded = number_next(disk, self.run)?;
-        let DerivedWith { from, to, carried } = with;
+        let AdapterChange { from, to, carried } = with;
         let flaw = self.flaw.take();
-        let first = Noted::Rederived { from, to, superseded, carried, flaw };
+        let first = NoteKind::Rederived { from, to, superseded, carried, flaw };
         self.write_notes(first)?;
         rename(disk, &path.unfinished(), &path.next())?;
         settle(disk, self.run)?;
@@ -168,7 +168,7 @@ impl Rewrite {
     }
 
     /// Writes the notes of the new transcript and syncs them.
-    fn write_notes(&mut self, first: Noted) -> Result<(), Error> {
+    fn write_notes(&mut self, first: NoteKind) -> Result<(), Error> {
         let path = RunFile::Notes(self.run).path().next();
         let time = Timestamp::from_instant((self.clock)()).to_string();
         let mut text = String::new();
@@ -203,12 +203,12 @@ pub(crate) fn settle(disk: &dyn Disk, run: RunId) -> Result<(), Error> {
         return Ok(());
     }
     let number = read_notes_in(disk, &notes.next())?.first().and_then(|note| match note.what {
-        Noted::Rederived { superseded, .. } => Some(superseded),
-        Noted::Recovered { .. }
-        | Noted::Refused { .. }
-        | Noted::Dropped { .. }
-        | Noted::Lagged { .. }
-        | Noted::Vanished { .. } => None,
+        NoteKind::Rederived { superseded, .. } => Some(superseded),
+        NoteKind::Recovered { .. }
+        | NoteKind::Refused { .. }
+        | NoteKind::Dropped { .. }
+        | NoteKind::Lagged { .. }
+        | NoteKind::Vanished { .. } => None,
     });
     let is_whole = exists(disk, &transcript.next())?;
     let Some(number) = number.filter(|_| is_whole) else {
@@ -339,7 +339,7 @@ impl Store {
     /// Withdraws a run that nothing replaces: its files are renamed as superseded ones.
     ///
     /// # Errors
-    /// [`Error::Held`] when another writer has it, or an I/O error. A second call continues.
+    /// [`Error::Locked`] when another writer has it, or an I/O error. A second call continues.
     pub fn withdraw(&self, run: RunId, now: jiff::Timestamp) -> Result<(), Error> {
         let disk = &**self.disk();
         let _lease = Lease::take(disk, &RunFile::Lock(run).path(), now)?;

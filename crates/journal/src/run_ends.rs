@@ -8,13 +8,13 @@ use steno_model::RunId;
 use steno_model::limits::LINE_BYTES_MAX;
 
 use crate::error::{Damage, Error};
-use crate::lines::{Lines, Piece};
+use crate::lines::{Lines, NextLine};
 use crate::names::RunFile;
 use crate::store::Store;
 
 /// The first and last event of a run, and the length of its file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Ends {
+pub struct RunEnds {
     /// The events of the first and the last whole line; `None` in an empty file.
     pub events: Option<(ExchangeEvent, ExchangeEvent)>,
     /// How long the file is.
@@ -25,7 +25,7 @@ pub struct Ends {
 ///
 /// # Errors
 /// [`Error::Damaged`] when one of them is not an event, [`Error::NoSuchRun`], or an I/O error.
-pub fn run_ends(store: &Store, run: RunId) -> Result<Ends, Error> {
+pub fn run_ends(store: &Store, run: RunId) -> Result<RunEnds, Error> {
     let path = RunFile::Transcript(run).path();
     let failed = |doing| {
         let path = path.clone();
@@ -35,13 +35,13 @@ pub fn run_ends(store: &Store, run: RunId) -> Result<Ends, Error> {
     let bytes = file.identity().map_err(failed("look at"))?.size_bytes;
     // Both ends of the current content: otherwise a line written meanwhile could be the last line but not the first.
     let Some(first) = next_event(&mut Lines::few(Arc::clone(&file)).until(bytes), &path)? else {
-        return Ok(Ends { events: None, bytes });
+        return Ok(RunEnds { events: None, bytes });
     };
     let last = match last_line(&*file, &path, bytes)? {
         Some((offset, line)) => parse(&line, &path, offset)?,
         None => return Err(Error::Shrunk { path }),
     };
-    Ok(Ends { events: Some((first, last)), bytes })
+    Ok(RunEnds { events: Some((first, last)), bytes })
 }
 
 /// Reads the first events of a run's transcript: at most `events_max`, and only those that end within its first 64 KiB.
@@ -80,18 +80,18 @@ pub fn first_event_if(
     let opened = store.disk().open_read(&path).map_err(|source| Error::io("open", &path, source))?;
     let mut lines = Lines::few(opened.ok_or(Error::NoSuchRun { run })?);
     match lines.next().map_err(|source| Error::io("read", &path, source))? {
-        Piece::Line { offset, bytes } if is_wanted(bytes) => parse(bytes, &path, offset).map(Some),
-        Piece::Line { .. } | Piece::End { .. } => Ok(None),
-        Piece::TooLong { offset, .. } => Err(Error::Damaged { path, offset, why: Damage::TooLong }),
+        NextLine::Line { offset, bytes } if is_wanted(bytes) => parse(bytes, &path, offset).map(Some),
+        NextLine::Line { .. } | NextLine::End { .. } => Ok(None),
+        NextLine::TooLong { offset, .. } => Err(Error::Damaged { path, offset, why: Damage::TooLong }),
     }
 }
 
 /// Reads the next event; `None` when there are no more whole lines.
 fn next_event(lines: &mut Lines, path: &StorePath) -> Result<Option<ExchangeEvent>, Error> {
     match lines.next().map_err(|source| Error::io("read", path, source))? {
-        Piece::Line { offset, bytes } => parse(bytes, path, offset).map(Some),
-        Piece::End { .. } => Ok(None),
-        Piece::TooLong { offset, .. } => {
+        NextLine::Line { offset, bytes } => parse(bytes, path, offset).map(Some),
+        NextLine::End { .. } => Ok(None),
+        NextLine::TooLong { offset, .. } => {
             Err(Error::Damaged { path: path.clone(), offset, why: Damage::TooLong })
         }
     }

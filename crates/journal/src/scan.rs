@@ -6,7 +6,7 @@ use steno_disk::{DiskFile, StorePath};
 
 use crate::error::{Damage, Error};
 use crate::line_check::LineCheck;
-use crate::lines::{Lines, Piece};
+use crate::lines::{Lines, NextLine};
 use crate::seal::{Prefix, Seal, SealCheck};
 
 /// The result of a scan.
@@ -52,14 +52,14 @@ pub(crate) fn scan(
     let ending = loop {
         let damaged = |offset, why| Error::Damaged { path: path.clone(), offset, why };
         match lines.next().map_err(|source| Error::io("read", path, source))? {
-            Piece::End { rest_bytes: 0, .. } => break Ending::Whole,
-            Piece::End { offset, rest_bytes } => break Ending::Torn { offset, len: rest_bytes },
-            Piece::TooLong { offset, hole, .. } => {
+            NextLine::End { rest_bytes: 0, .. } => break Ending::Whole,
+            NextLine::End { offset, rest_bytes } => break Ending::Torn { offset, len: rest_bytes },
+            NextLine::TooLong { offset, hole, .. } => {
                 let hole = hole.then_some(offset);
                 break torn_hole(lines, path, check, hole)?
                     .ok_or_else(|| damaged(offset, Damage::TooLong))?;
             }
-            Piece::Line { offset, bytes } => match check_next(check, bytes, &good) {
+            NextLine::Line { offset, bytes } => match check_next(check, bytes, &good) {
                 Ok(seq) => {
                     good.push_line(seq, bytes);
                     seals.at(&good)?;
@@ -104,12 +104,12 @@ fn torn_hole(
     let mut only_holes = true;
     loop {
         match lines.next().map_err(|source| Error::io("read", path, source))? {
-            Piece::Line { bytes, .. } => only_holes &= has_hole(bytes) && check.seq(bytes).is_err(),
-            Piece::TooLong { hole, end, .. } => {
+            NextLine::Line { bytes, .. } => only_holes &= has_hole(bytes) && check.seq(bytes).is_err(),
+            NextLine::TooLong { hole, end, .. } => {
                 only_holes &= hole;
                 lines.skip_to(end);
             }
-            Piece::End { offset, rest_bytes } => {
+            NextLine::End { offset, rest_bytes } => {
                 let end = offset + rest_bytes;
                 return Ok(only_holes.then_some(Ending::Torn { offset: begin, len: end - begin }));
             }

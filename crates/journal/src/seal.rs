@@ -177,7 +177,7 @@ impl LineCheck for SealLines {
         let seal = Seal::parse(&String::from_utf8_lossy(line))
             .map_err(|reason| steno_model::Error::NotJson { reason })?;
         if seal.run_id != self.run {
-            return Err(Damage::Stranger { found: seal.run_id });
+            return Err(Damage::Foreign { found: seal.run_id });
         }
         self.seals.borrow_mut().push(seal);
         Ok(None)

@@ -11,12 +11,12 @@ use crate::commit::Commit;
 use crate::error::{Damage, Error};
 use crate::lease::Lease;
 use crate::line_check::SpineLines;
-use crate::log::{Appended, Level, Log, LogParts, Pending};
+use crate::log::{AppendedLine, Level, Log, LogParts, PendingRecord};
 use crate::names::{ArtifactFile, SegmentIndex, SegmentName};
-use crate::note::{Noted, note_once, settle_refused, write_refused};
+use crate::note::{NoteKind, note_once, settle_refused, write_refused};
 use crate::recorder::Journal;
 use crate::recovery;
-use crate::refusals::Refused;
+use crate::refusals::Refusals;
 use crate::scan::{Ending, scan};
 use crate::seal::{Prefix, hex};
 use crate::sidecar::json_line;
@@ -72,16 +72,16 @@ pub struct SpineWriter {
     thread: ThreadId,
     rotation: Rotation,
     epoch: Epoch,
-    state: Mutex<State>,
+    state: Mutex<WriterState>,
 }
 
-struct State {
+struct WriterState {
     lease: Option<Lease>,
     open: Option<OpenSegment>,
     index_next: SegmentIndex,
     seq_last: Option<Seq>,
     /// Refusals that are not noted yet, without those in the open segment.
-    refused: Option<Refused>,
+    refused: Option<Refusals>,
 }
 
 struct OpenSegment {
@@ -97,7 +97,7 @@ impl Journal {
     /// Opens a thread's spine for appending: repairs and seals what a crash left open, and continues in a new segment.
     ///
     /// # Errors
-    /// [`Error::Held`], [`Error::Damaged`], or an I/O error.
+    /// [`Error::Locked`], [`Error::Damaged`], or an I/O error.
     pub fn spine(&self, thread: &ThreadId, rotation: Rotation) -> Result<SpineWriter, Error> {
         let disk = self.store.disk();
         // The lock before the directory, because forgetting a spine deletes its directory.
@@ -108,7 +108,7 @@ impl Journal {
         let (index_next, seq_last) = recover(&**disk, thread, (self.options.clock)())?;
         let refused = settle_refused(&**disk, thread, &mut lease)?;
         let epoch = lease.epoch;
-        let state = Mutex::new(State { lease: Some(lease), open: None, index_next, seq_last, refused });
+        let state = Mutex::new(WriterState { lease: Some(lease), open: None, index_next, seq_last, refused });
         Ok(SpineWriter { journal: self.clone(), thread: thread.clone(), rotation, epoch, state })
     }
 }
@@ -126,7 +126,7 @@ impl SpineWriter {
     ///
     /// # Errors
     /// As [`crate::Recorder::record`].
-    pub fn append(&self, draft: &SpineDraft, level: Level) -> Result<Pending, Error> {
+    pub fn append(&self, draft: &SpineDraft, level: Level) -> Result<PendingRecord, Error> {
         let mut state = lock(&self.state);
         if state.lease.is_none() {
             return Err(Error::Closed);
@@ -151,10 +151,10 @@ impl SpineWriter {
 
     fn append_to_segment(
         &self,
-        state: &mut State,
+        state: &mut WriterState,
         draft: &SpineDraft,
         level: Level,
-    ) -> Result<(Arc<Log>, Appended<()>), Error> {
+    ) -> Result<(Arc<Log>, AppendedLine<()>), Error> {
         let log = self.log_with_room(state)?;
         let render = |seq: Seq, line: &mut Vec<u8>| draft.write_line(&self.thread, seq, line);
         let appended = log.append(level, render, || ())?;
@@ -178,7 +178,7 @@ impl SpineWriter {
     }
 
     /// Returns the log of the open segment, or of the next one when that is full or there is none.
-    fn log_with_room(&self, state: &mut State) -> Result<Arc<Log>, Error> {
+    fn log_with_room(&self, state: &mut WriterState) -> Result<Arc<Log>, Error> {
         if state.open.as_ref().is_some_and(|open| self.is_full(open)) {
             self.seal_open(state)?;
         }
@@ -190,20 +190,20 @@ impl SpineWriter {
     }
 
     /// Records refusals in the lock file before the error is returned: the process may end before they can be noted.
-    fn keep_if_refused(&self, state: &mut State, error: &Error) {
+    fn keep_if_refused(&self, state: &mut WriterState, error: &Error) {
         state.take_from_segment();
         if let Error::Io { source, .. } = error
             && is_no_room(source)
         {
             // No space for what has to be written before the record.
-            let one = Refused::one(self.epoch, state.seq_last, source, (self.journal.options.clock)());
+            let one = Refusals::one(self.epoch, state.seq_last, source, (self.journal.options.clock)());
             state.refused = Some(one.after(state.refused.as_ref()));
         }
         self.keep_refused(state);
     }
 
     /// Records in the lock file the refusals that are not noted.
-    fn keep_refused(&self, state: &mut State) {
+    fn keep_refused(&self, state: &mut WriterState) {
         let refused = state.refused.clone();
         if let Some(Err(error)) = state.lease.as_mut().map(|lease| lease.set_refused(refused)) {
             tracing::warn!(thread = %self.thread, %error, "refusals could not be recorded in the lock file");
@@ -211,7 +211,7 @@ impl SpineWriter {
     }
 
     /// Notes refusals; those that cannot be noted now are noted later.
-    fn note_refused(&self, state: &mut State) {
+    fn note_refused(&self, state: &mut WriterState) {
         state.take_from_segment();
         let Some(refused) = &state.refused else { return };
         match write_refused(&**self.journal.store.disk(), &self.thread, refused) {
@@ -250,7 +250,7 @@ impl SpineWriter {
         records > 0 && (end.len >= self.rotation.bytes_max || records >= self.rotation.records_max)
     }
 
-    fn open_next(&self, state: &State) -> Result<OpenSegment, Error> {
+    fn open_next(&self, state: &WriterState) -> Result<OpenSegment, Error> {
         let index = state.index_next;
         let disk = Arc::clone(self.journal.store.disk());
         let path = SegmentName::Records(index).path(&self.thread);
@@ -262,7 +262,7 @@ impl SpineWriter {
         Ok(OpenSegment { index, log, seq_first: Seq::after(state.seq_last), created_at, prefix })
     }
 
-    fn seal_open(&self, state: &mut State) -> Result<(), Error> {
+    fn seal_open(&self, state: &mut WriterState) -> Result<(), Error> {
         state.take_from_segment();
         let Some(open) = &mut state.open else { return Ok(()) };
         open.log.read_back(&mut open.prefix)?;
@@ -270,7 +270,8 @@ impl SpineWriter {
         let prefix = &open.prefix;
         if prefix.len > 0 {
             let closed_at = (self.journal.options.clock)();
-            let made = Made::of(&self.thread, open.index, open.seq_first, prefix, open.created_at.clone());
+            let made =
+                SegmentFacts::of(&self.thread, open.index, open.seq_first, prefix, open.created_at.clone());
             let dir = StorePath::spine_of(&self.thread);
             write_meta(&**self.journal.store.disk(), &dir, &made, prefix, closed_at)?;
             state.index_next = open.index.next();
@@ -290,7 +291,7 @@ impl Drop for SpineWriter {
     }
 }
 
-impl State {
+impl WriterState {
     /// Takes over the refusals that the log of the open segment counted.
     fn take_from_segment(&mut self) {
         if let Some(later) = self.open.as_ref().and_then(|open| open.log.take_refused()) {
@@ -300,7 +301,7 @@ impl State {
 }
 
 /// What a meta file has besides length and hash.
-pub(crate) struct Made {
+pub(crate) struct SegmentFacts {
     pub(crate) thread: String,
     pub(crate) index: SegmentIndex,
     pub(crate) seq_first: Seq,
@@ -308,7 +309,7 @@ pub(crate) struct Made {
     pub(crate) created_at: String,
 }
 
-impl Made {
+impl SegmentFacts {
     /// Makes the facts of a segment without gaps.
     fn of(
         thread: &ThreadId,
@@ -326,7 +327,7 @@ impl Made {
 pub(crate) fn write_meta(
     disk: &dyn Disk,
     dir: &StorePath,
-    made: &Made,
+    made: &SegmentFacts,
     prefix: &Prefix,
     closed_at: jiff::Timestamp,
 ) -> Result<(), Error> {
@@ -392,7 +393,7 @@ fn recover(
                 }
                 recovery::make_durable(disk, &path, 0, found.0.len)?;
                 let created_at = first_time(disk, &path)?;
-                let made = Made::of(thread, index, Seq::after(seq_last), &found.0, created_at);
+                let made = SegmentFacts::of(thread, index, Seq::after(seq_last), &found.0, created_at);
                 write_meta(disk, &StorePath::spine_of(thread), &made, &found.0, now)?;
                 seq_last = found.0.seq_last;
             }
@@ -412,7 +413,7 @@ pub(crate) fn set_aside(
     let Ending::Torn { offset, len } = found.1 else { return Ok(()) };
     let kept = recovery::keep_torn(disk, path, offset, len)?.file_name().to_owned();
     let seq_last = found.0.seq_last.map_or(0, Seq::get);
-    note_once(disk, thread, now, Noted::Recovered { offset, bytes: len, kept, seq_last })?;
+    note_once(disk, thread, now, NoteKind::Recovered { offset, bytes: len, kept, seq_last })?;
     recovery::cut(disk, path, offset)
 }
 
@@ -442,8 +443,8 @@ fn scan_from(
     check: &SpineLines,
     seq_last: Option<Seq>,
 ) -> Result<(Prefix, Ending), Error> {
-    struct Shifted<'a>(&'a SpineLines, u64);
-    impl crate::line_check::LineCheck for Shifted<'_> {
+    struct LinesAfter<'a>(&'a SpineLines, u64);
+    impl crate::line_check::LineCheck for LinesAfter<'_> {
         fn seq(&self, line: &[u8]) -> Result<Option<Seq>, Damage> {
             let seq = self.0.seq(line)?.map_or(0, Seq::get);
             let within = seq.checked_sub(self.1).and_then(Seq::new);
@@ -451,7 +452,7 @@ fn scan_from(
         }
     }
     let before = seq_last.map_or(0, Seq::get);
-    let found = scan(file, path, &Shifted(check, before), Vec::new())?;
+    let found = scan(file, path, &LinesAfter(check, before), Vec::new())?;
     let last = found.good.seq_last.and_then(|within| Seq::new(within.get() + before)).or(seq_last);
     Ok((Prefix { seq_last: last, ..found.good }, found.ending))
 }
@@ -461,11 +462,11 @@ fn first_time(disk: &dyn Disk, path: &StorePath) -> Result<String, Error> {
     let Some(file) = disk.open_read(path).map_err(failed)? else { return Ok(String::new()) };
     let mut lines = crate::lines::Lines::new(file, 0);
     match lines.next().map_err(failed)? {
-        crate::lines::Piece::Line { bytes, .. } => {
+        crate::lines::NextLine::Line { bytes, .. } => {
             let record = steno_model::SpineRecord::parse(bytes);
             Ok(record.map(|record| record.timestamp.to_string()).unwrap_or_default())
         }
-        crate::lines::Piece::End { .. } | crate::lines::Piece::TooLong { .. } => Ok(String::new()),
+        crate::lines::NextLine::End { .. } | crate::lines::NextLine::TooLong { .. } => Ok(String::new()),
     }
 }
 

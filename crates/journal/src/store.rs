@@ -109,7 +109,7 @@ impl Store {
     ///
     /// # Errors
     /// I/O errors.
-    pub fn is_held(&self, run: RunId) -> Result<bool, Error> {
+    pub fn is_locked(&self, run: RunId) -> Result<bool, Error> {
         let path = RunFile::Lock(run).path();
         self.disk.is_locked(&path).map_err(|source| Error::io("look at", &path, source))
     }
@@ -128,7 +128,7 @@ impl Store {
     ///
     /// # Errors
     /// I/O errors.
-    pub fn is_spine_held(&self, thread: &ThreadId) -> Result<bool, Error> {
+    pub fn is_spine_locked(&self, thread: &ThreadId) -> Result<bool, Error> {
         let path = StorePath::spine_lock(thread);
         self.disk.is_locked(&path).map_err(|source| Error::io("look at", &path, source))
     }

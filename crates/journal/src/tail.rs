@@ -9,7 +9,7 @@ use steno_model::Seq;
 /// The state that the append lock protects.
 pub(crate) struct Tail {
     file: Arc<dyn DiskFile>,
-    end: End,
+    end: FileEnd,
     /// The checksum of what was written since it was last taken.
     written: crc32fast::Hasher,
     line: Vec<u8>,
@@ -17,7 +17,7 @@ pub(crate) struct Tail {
 
 /// Where a file ends.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct End {
+pub(crate) struct FileEnd {
     pub(crate) len: u64,
     pub(crate) seq_last: Option<Seq>,
 }
@@ -31,11 +31,11 @@ pub(crate) enum AppendError {
 }
 
 impl Tail {
-    pub(crate) fn new(file: Arc<dyn DiskFile>, end: End) -> Self {
+    pub(crate) fn new(file: Arc<dyn DiskFile>, end: FileEnd) -> Self {
         Self { file, end, written: crc32fast::Hasher::new(), line: Vec::new() }
     }
 
-    pub(crate) fn end(&self) -> End {
+    pub(crate) fn end(&self) -> FileEnd {
         self.end
     }
 
@@ -43,7 +43,7 @@ impl Tail {
     ///
     /// SHA-256 would take as long as the write itself. This checksum is cheap, and shows when the file is read back for
     /// a seal whether it has what was written.
-    pub(crate) fn take_checksum(&mut self) -> (End, u32) {
+    pub(crate) fn take_checksum(&mut self) -> (FileEnd, u32) {
         (self.end, std::mem::take(&mut self.written).finalize())
     }
 
@@ -65,7 +65,7 @@ impl Tail {
         if let Err(error) = append_all(&*self.file, &self.line) {
             return Err(self.roll_back(error));
         }
-        self.end = End { len: self.end.len + self.line.len() as u64, seq_last: Some(seq) };
+        self.end = FileEnd { len: self.end.len + self.line.len() as u64, seq_last: Some(seq) };
         self.written.update(&self.line);
         if self.line.capacity() > KEPT_BYTES_MAX {
             self.line = Vec::new();

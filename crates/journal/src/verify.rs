@@ -15,7 +15,7 @@ use crate::store::Store;
 
 /// The result of a successful check of a transcript.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Checked {
+pub struct CheckReport {
     /// The run, unless the file is empty.
     pub run: Option<RunId>,
     /// How many events.
@@ -40,7 +40,7 @@ pub struct Checked {
 ///
 /// # Errors
 /// [`Error::Damaged`] or [`Error::SealBroken`] with the location, [`Error::NoSuchRun`], or an I/O error.
-pub fn check_run(store: &Store, run: RunId, expected: Vec<Seal>) -> Result<Checked, Error> {
+pub fn check_run(store: &Store, run: RunId, expected: Vec<Seal>) -> Result<CheckReport, Error> {
     check_run_with(store, run, expected, &mut |_| ())
 }
 
@@ -53,12 +53,12 @@ pub fn check_run_with(
     run: RunId,
     expected: Vec<Seal>,
     each: &mut dyn FnMut(&Envelope<'_>),
-) -> Result<Checked, Error> {
+) -> Result<CheckReport, Error> {
     let path = RunFile::Transcript(run).path();
     let SealedFile { file, mut seals, ending: seals_ending } = open_with_seals(store, run)?;
     seals.extend(expected);
     match file {
-        Some(file) => Ok(Checked {
+        Some(file) => Ok(CheckReport {
             seals_ending,
             ..check_lines(file, &path, &CountedLines::new(Some(run), each), seals)?
         }),
@@ -117,7 +117,7 @@ pub fn check_file(
     path: &StorePath,
     run: Option<RunId>,
     seals: Vec<Seal>,
-) -> Result<Checked, Error> {
+) -> Result<CheckReport, Error> {
     check_lines(file, path, &CountedLines::new(run, &mut |_| ()), seals)
 }
 
@@ -126,9 +126,9 @@ fn check_lines(
     path: &StorePath,
     lines: &CountedLines<'_>,
     seals: Vec<Seal>,
-) -> Result<Checked, Error> {
+) -> Result<CheckReport, Error> {
     let found = scan(file, path, lines, seals)?;
-    Ok(Checked {
+    Ok(CheckReport {
         run: lines.run.get(),
         events: found.good.seq_last.map_or(0, Seq::get),
         bytes: found.good.len,
@@ -162,7 +162,7 @@ impl LineCheck for CountedLines<'_> {
         let envelope = Envelope::parse(line)?;
         match self.run.get() {
             Some(run) if run != envelope.run_id => {
-                return Err(Damage::Stranger { found: envelope.run_id.to_string() });
+                return Err(Damage::Foreign { found: envelope.run_id.to_string() });
             }
             Some(_) => {}
             None => self.run.set(Some(envelope.run_id)),

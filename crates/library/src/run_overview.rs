@@ -1,6 +1,6 @@
 //! A quick look at a run: its length, its first and its last event, and where its seals end.
 
-use steno_journal::{Ends, Error as JournalError, RunFile, Seal, Store, read_seals, run_ends};
+use steno_journal::{Error as JournalError, RunEnds, RunFile, Seal, Store, read_seals, run_ends};
 use steno_model::json::{Extra, Fields, JsonString, ObjectWriter, RawJson};
 use steno_model::{RunId, Seq, with_causes};
 use steno_views::summary::{RunSummary, SummaryBuilder, state_name};
@@ -26,7 +26,7 @@ pub struct RunOverview {
 impl RunOverview {
     /// Looks at a run of a store; `None` when the store does not have it any more.
     pub(crate) fn read(store: &Store, run: RunId) -> Result<Option<Self>, Error> {
-        let is_held = store.is_held(run)?;
+        let is_held = store.is_locked(run)?;
         let ends = match seals_and_ends(store, run) {
             Ok((seals, ends)) => flaw(run, &seals, &ends).map_or(Ok(ends), |flaw| Err(("damaged", flaw))),
             Err(JournalError::NoSuchRun { .. }) => return Ok(None),
@@ -90,13 +90,13 @@ fn without_state(summary: &RunSummary) -> Extra {
 }
 
 /// Reads the seals, none of which reaches beyond the file, and both ends of the file.
-fn seals_and_ends(store: &Store, run: RunId) -> Result<(Vec<Seal>, Ends), JournalError> {
+fn seals_and_ends(store: &Store, run: RunId) -> Result<(Vec<Seal>, RunEnds), JournalError> {
     let seals = fitting_seals(store, run)?;
     Ok((seals, run_ends(store, run)?))
 }
 
 /// Says what is wrong with a run as far as its ends and its seals show it.
-fn flaw(run: RunId, seals: &[Seal], ends: &Ends) -> Option<String> {
+fn flaw(run: RunId, seals: &[Seal], ends: &RunEnds) -> Option<String> {
     let (first, last) = ends.events.as_ref()?;
     if let Some(stranger) = [first, last].into_iter().find(|event| event.run_id != run) {
         return Some(format!("it has an event of run {}", stranger.run_id));

@@ -45,24 +45,18 @@
 //! - **Chunks.** Bytes are cut at boundaries that depend on their content, so equal stretches give equal chunks. Each
 //!   chunk is stored once, under its BLAKE3 hash. A chunk that is similar to another is stored as a delta: a fork of a
 //!   session has a different id in every line and still takes almost no space.
-//!   each chunk is stored once under its BLAKE3 hash. One that is much like another is stored as what differs: a fork of a
-//!   session has another id in every line, and costs next to nothing.
 //! - **Packs** only grow. Each process writes its own pack, so processes do not wait for each other. When a pack is
 //!   closed, an index file beside it lists the valid frames. In a pack whose process died, the chunks that manifests
 //!   name are valid.
-//!   counts in it. A pack whose process died counts as far as manifests name its chunks.
 //! - **Manifests** are JSON lines with checksums, one file per source: what the source is, its generations, their
 //!   chunks in order, and how far it was read and turned into events when its owner closed it.
-//!   and how far it was read and made into events when its owner let go of it.
 //! - **Tails.** The bytes at the end of a source that do not fill a chunk yet are synced in a separate file. They move
 //!   into a pack when there are enough of them.
-//!   when there is enough of it.
 //! - **Order of writing.** Chunk, sync, manifest, sync. A manifest therefore never names a chunk that a power cut can
 //!   lose.
 //! - **Forgetting.** A tombstone is written first. Then everything is deleted that nothing else uses. If that is
 //!   interrupted, the next process that opens the vault completes it. Tombstones of spines are in the same file, so a
 //!   session is forgotten in one step.
-//!   completes what was cut short. Tombstones of spines lie among them, so that a session is forgotten in one step.
 //!
 //! # Where to look
 //! `writer` writes and `vault` reads. Between them: `chunker` finds boundaries and sketches chunks, `codec` compresses,

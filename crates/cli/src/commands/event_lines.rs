@@ -1,7 +1,7 @@
 //! How `events` and `follow` print an event.
 
 use anstyle::{AnsiColor, Style};
-use steno_journal::Recorded;
+use steno_journal::RecordedEvent;
 use steno_library::Origin;
 use steno_model::json::{Extra, JsonString, RawJson};
 use steno_model::{BlockContent, ContentBlock, ExchangeEvent, Payload};
@@ -22,7 +22,7 @@ const BEGINNING_CHARS_MAX: usize = 4 * TEXT_CHARS_MAX;
 const TYPE_CHARS: usize = "step.call_workflow.completed".len();
 
 /// Prints one event in the form asked for.
-pub fn print(recorded: &Recorded, form: EventFormat, output: &mut Output) {
+pub fn print(recorded: &RecordedEvent, form: EventFormat, output: &mut Output) {
     if form.raw {
         output.raw_line(&recorded.line);
     } else if form.json {

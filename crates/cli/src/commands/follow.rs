@@ -39,7 +39,7 @@ pub fn run(args: &FollowArgs, settings: &Settings, output: &mut Output) -> Outco
             return Ok(Exit::Done);
         }
         // A completed run may be opened again; only when nobody holds it has it really ended.
-        if follower.is_completed() && !store.is_held(run)? {
+        if follower.is_completed() && !store.is_locked(run)? {
             return Ok(Exit::Done);
         }
         follower.wait(WAIT_MAX).map_err(|error| ended(&store, run, error))?;

@@ -22,7 +22,7 @@ pub fn run(args: &SealArgs, settings: &Settings, output: &mut Output) -> Outcome
         match seal(&journal, run) {
             Ok(Some(line)) => output.json_line(&line),
             Ok(None) => tracing::warn!("run {run} has no events, and so no seal"),
-            Err(JournalError::Held { .. }) if args.all => {
+            Err(JournalError::Locked { .. }) if args.all => {
                 tracing::warn!("run {run} is being recorded, and left alone");
             }
             Err(error) if args.all => {

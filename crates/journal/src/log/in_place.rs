@@ -13,7 +13,7 @@ use crate::recovery;
 use crate::sync::lock;
 
 /// What is at the path of a file that is being written.
-enum Found {
+enum PathState {
     /// The file itself, with its length.
     Ours { size_bytes: u64 },
     /// Another file, or none.
@@ -33,16 +33,16 @@ impl Log {
         let mut state = lock(&self.state);
         let wanted = state.tail.end().len;
         let error = match self.find() {
-            Found::Ours { size_bytes } if size_bytes == wanted => return Ok(()),
-            Found::Ours { size_bytes } => {
+            PathState::Ours { size_bytes } if size_bytes == wanted => return Ok(()),
+            PathState::Ours { size_bytes } => {
                 Error::Changed { path: self.path.clone(), found: size_bytes, wanted }
             }
-            Found::NotOurs => self.keep_orphan(wanted),
-            Found::Unclear(error) => {
+            PathState::NotOurs => self.keep_orphan(wanted),
+            PathState::Unclear(error) => {
                 tracing::warn!(path = %self.path, %error, "cannot tell whether the file is still at its path");
                 return Ok(());
             }
-            Found::Failed(source) => {
+            PathState::Failed(source) => {
                 Error::Poisoned { path: self.path.clone(), what: "looked at", source: Arc::new(source) }
             }
         };
@@ -50,20 +50,20 @@ impl Log {
         Err(error)
     }
 
-    fn find(&self) -> Found {
+    fn find(&self) -> PathState {
         self.find_as(self.file.identity())
     }
 
     /// Compares the open file with the one at the path.
-    fn find_as(&self, open: io::Result<Identity>) -> Found {
+    fn find_as(&self, open: io::Result<Identity>) -> PathState {
         match (open, self.disk.identity(&self.path)) {
             (Ok(open), Ok(Some(named))) if open.links > 0 && open.is_same_file(&named) => {
-                Found::Ours { size_bytes: open.size_bytes }
+                PathState::Ours { size_bytes: open.size_bytes }
             }
-            (Ok(_), Ok(Some(_) | None)) => Found::NotOurs,
-            (Ok(_), Err(error)) if is_replaced_above(&error) => Found::NotOurs,
-            (Err(error), _) | (Ok(_), Err(error)) if is_shortage(&error) => Found::Unclear(error),
-            (Err(error), _) | (Ok(_), Err(error)) => Found::Failed(error),
+            (Ok(_), Ok(Some(_) | None)) => PathState::NotOurs,
+            (Ok(_), Err(error)) if is_replaced_above(&error) => PathState::NotOurs,
+            (Err(error), _) | (Ok(_), Err(error)) if is_shortage(&error) => PathState::Unclear(error),
+            (Err(error), _) | (Ok(_), Err(error)) => PathState::Failed(error),
         }
     }
 
@@ -89,14 +89,14 @@ impl Log {
             (self.file.identity(), state.tail.end(), is_closed)
         };
         match self.find_as(open) {
-            Found::Ours { size_bytes } if size_bytes == end.len => {
+            PathState::Ours { size_bytes } if size_bytes == end.len => {
                 self.looked_seq.fetch_max(end.seq_last.map_or(0, Seq::get), Ordering::Release);
                 return Ok(());
             }
             // Another writer may have continued it.
-            Found::Ours { size_bytes } if is_closed && size_bytes > end.len => return Ok(()),
-            Found::Unclear(_) => return Ok(()),
-            Found::Ours { .. } | Found::NotOurs | Found::Failed(_) => {}
+            PathState::Ours { size_bytes } if is_closed && size_bytes > end.len => return Ok(()),
+            PathState::Unclear(_) => return Ok(()),
+            PathState::Ours { .. } | PathState::NotOurs | PathState::Failed(_) => {}
         }
         let _alone = lock(&self.syncing);
         if let Health::Failed(error) = &lock(&self.state).health {

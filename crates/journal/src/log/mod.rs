@@ -15,10 +15,10 @@ use steno_model::{Epoch, Seq};
 
 use crate::commit::{Batch, Commit};
 use crate::error::Error;
-use crate::refusals::Refused;
+use crate::refusals::Refusals;
 use crate::seal::Prefix;
 use crate::sync::{Mutex, lock, lock_in_turn, lock_soon};
-use crate::tail::{AppendError, End, Tail};
+use crate::tail::{AppendError, FileEnd, Tail};
 
 /// How much an acknowledgement promises.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,7 +49,7 @@ pub(crate) struct Log {
     file: Arc<dyn DiskFile>,
     /// Reads the same file even after its name was deleted.
     reader: Arc<dyn DiskFile>,
-    state: Mutex<State>,
+    state: Mutex<LogState>,
     /// Writers that are not next wait here.
     turn: Mutex<()>,
     /// Held during each sync and what follows from it: the system reports a failed sync once, to the first caller.
@@ -63,7 +63,7 @@ pub(crate) struct Log {
     taken: AtomicU64,
 }
 
-struct State {
+struct LogState {
     tail: Tail,
     batch: Arc<Batch>,
     batch_len: usize,
@@ -71,7 +71,7 @@ struct State {
     queued: bool,
     health: Health,
     /// Refusals that are not noted yet.
-    refused: Option<Refused>,
+    refused: Option<Refusals>,
 }
 
 enum Health {
@@ -80,7 +80,7 @@ enum Health {
 }
 
 /// A record that is written but not acknowledged yet.
-pub struct Pending {
+pub struct PendingRecord {
     seq: Seq,
     /// The sync that it waits for at [`Level::Synced`].
     batch: Option<Arc<Batch>>,
@@ -88,7 +88,7 @@ pub struct Pending {
     file: Option<Arc<dyn Commit>>,
 }
 
-impl Pending {
+impl PendingRecord {
     /// Returns the record's number.
     #[must_use]
     pub fn seq(&self) -> Seq {
@@ -129,9 +129,9 @@ pub(crate) struct LogParts {
 }
 
 /// A line that is written.
-pub(crate) struct Appended<R> {
+pub(crate) struct AppendedLine<R> {
     /// The record, to wait on.
-    pub(crate) pending: Pending,
+    pub(crate) pending: PendingRecord,
     /// The result of `under_lock`.
     pub(crate) kept: R,
     /// Whether the log has to be queued for a commit.
@@ -155,8 +155,8 @@ impl Log {
         let reader = reader.ok_or_else(|| failed("open")(io::ErrorKind::NotFound.into()))?;
         #[cfg(feature = "mutant-seq-outside-lock")]
         let taken = prefix.seq_last.map_or(0, Seq::get).into();
-        let state = Mutex::new(State {
-            tail: Tail::new(Arc::clone(&file), End { len: prefix.len, seq_last: prefix.seq_last }),
+        let state = Mutex::new(LogState {
+            tail: Tail::new(Arc::clone(&file), FileEnd { len: prefix.len, seq_last: prefix.seq_last }),
             batch: Arc::default(),
             batch_len: 0,
             batch_len_before: 0,
@@ -189,7 +189,7 @@ impl Log {
         level: Level,
         render: impl FnOnce(Seq, &mut Vec<u8>),
         under_lock: impl FnOnce() -> R,
-    ) -> Result<Appended<R>, Error> {
+    ) -> Result<AppendedLine<R>, Error> {
         let taken = self.seq_outside_lock();
         let mut state = match level {
             Level::Written => lock_in_turn(&self.state, &self.turn),
@@ -207,7 +207,7 @@ impl Log {
         let has_refused = state.refused.is_some();
         let kept = under_lock();
         drop(state);
-        Ok(Appended { pending: Pending { seq, batch, file: None }, kept, queue, has_refused })
+        Ok(AppendedLine { pending: PendingRecord { seq, batch, file: None }, kept, queue, has_refused })
     }
 
     /// A deliberate fault: takes a number before the lock, to show that the tests find it.
@@ -222,10 +222,10 @@ impl Log {
         None
     }
 
-    fn append_failed(&self, state: &mut State, error: AppendError) -> Error {
+    fn append_failed(&self, state: &mut LogState, error: AppendError) -> Error {
         match error {
             AppendError::NoRoom(source) => {
-                let one = Refused::one(self.epoch, state.tail.end().seq_last, &source, (self.clock)());
+                let one = Refusals::one(self.epoch, state.tail.end().seq_last, &source, (self.clock)());
                 state.refused = Some(one.after(state.refused.as_ref()));
                 Error::NoRoom { path: self.path.clone(), source: Arc::new(source) }
             }
@@ -239,17 +239,17 @@ impl Log {
     }
 
     /// Returns the refusals that are not noted yet.
-    pub(crate) fn refused(&self) -> Option<Refused> {
+    pub(crate) fn refused(&self) -> Option<Refusals> {
         lock(&self.state).refused.clone()
     }
 
     /// Takes the refusals that are not noted yet.
-    pub(crate) fn take_refused(&self) -> Option<Refused> {
+    pub(crate) fn take_refused(&self) -> Option<Refusals> {
         lock(&self.state).refused.take()
     }
 
     /// Puts back refusals that could not be noted.
-    pub(crate) fn put_back_refused(&self, refused: Refused) {
+    pub(crate) fn put_back_refused(&self, refused: Refusals) {
         let mut state = lock(&self.state);
         state.refused = Some(match state.refused.take() {
             Some(later) => later.after(Some(&refused)),
@@ -270,7 +270,7 @@ impl Log {
     }
 
     /// Returns where the file ends now.
-    pub(crate) fn end(&self) -> End {
+    pub(crate) fn end(&self) -> FileEnd {
         lock(&self.state).tail.end()
     }
 
@@ -287,7 +287,7 @@ impl Log {
         outcome
     }
 
-    fn read_range(&self, prefix: &mut Prefix, end: End, written: u32) -> Result<(), Error> {
+    fn read_range(&self, prefix: &mut Prefix, end: FileEnd, written: u32) -> Result<(), Error> {
         const PIECE_BYTES: u64 = 256 * 1024;
         let failed =
             |source| Error::Poisoned { path: self.path.clone(), what: "read back", source: Arc::new(source) };
@@ -363,7 +363,7 @@ impl Log {
     }
 }
 
-impl State {
+impl LogState {
     /// Joins the batch that the next sync acknowledges; returns whether the file has to be queued for it.
     fn join(&mut self, level: Level) -> (Option<Arc<Batch>>, bool) {
         if level == Level::Written {

@@ -19,7 +19,7 @@ const PIECE_BYTES: usize = 256 * 1024;
 /// # Errors
 /// What the system says; what is wrong with the spine is in the report.
 pub fn validate_spine(store: &Store, thread: &ThreadId) -> Result<Report, Error> {
-    check_stored(&**store.disk(), thread, store.is_spine_held(thread)?)
+    check_stored(&**store.disk(), thread, store.is_spine_locked(thread)?)
 }
 
 pub(super) fn check_stored(disk: &dyn Disk, thread: &ThreadId, is_held: bool) -> Result<Report, Error> {

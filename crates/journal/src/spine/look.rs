@@ -4,7 +4,7 @@ use steno_disk::{Disk, StorePath};
 use steno_model::ThreadId;
 
 use crate::error::Error;
-use crate::lines::{Lines, Piece};
+use crate::lines::{Lines, NextLine};
 use crate::names::{SegmentIndex, SegmentName};
 use crate::segment::read_meta;
 use crate::store::Store;
@@ -92,7 +92,7 @@ pub fn look_at_spine(store: &Store, thread: &ThreadId) -> Result<SpineLook, Erro
             Err(error) => return Err(error),
         }
     }
-    look.state = match (is_damaged, store.is_spine_held(thread)?, is_open) {
+    look.state = match (is_damaged, store.is_spine_locked(thread)?, is_open) {
         (true, ..) => SpineState::Damaged,
         (false, true, _) => SpineState::Recording,
         (false, false, true) => SpineState::Unsealed,
@@ -114,9 +114,9 @@ fn count_lines(disk: &dyn Disk, thread: &ThreadId, index: SegmentIndex) -> Resul
     let mut count = 0;
     loop {
         match lines.next().map_err(failed)? {
-            Piece::Line { .. } => count += 1,
-            Piece::TooLong { end, .. } => lines.skip_to(end),
-            Piece::End { .. } => return Ok(count),
+            NextLine::Line { .. } => count += 1,
+            NextLine::TooLong { end, .. } => lines.skip_to(end),
+            NextLine::End { .. } => return Ok(count),
         }
     }
 }

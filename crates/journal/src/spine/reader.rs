@@ -6,7 +6,7 @@ use steno_disk::{Disk, StorePath};
 use steno_model::SpineRecord;
 
 use crate::error::{Damage, Error};
-use crate::lines::{Lines, Piece};
+use crate::lines::{Lines, NextLine};
 use crate::names::{SegmentIndex, SegmentName};
 
 /// Reads a spine from its first record on.
@@ -41,13 +41,13 @@ impl SpineReader {
             };
             let damaged = |offset, why| Error::Damaged { path: path.clone(), offset, why };
             match lines.next().map_err(|source| Error::io("read", path, source))? {
-                Piece::Line { offset, bytes } => {
+                NextLine::Line { offset, bytes } => {
                     return SpineRecord::parse(bytes)
                         .map(Some)
                         .map_err(|error| damaged(offset, error.into()));
                 }
-                Piece::TooLong { offset, .. } => return Err(damaged(offset, Damage::TooLong)),
-                Piece::End { .. } => self.open = None,
+                NextLine::TooLong { offset, .. } => return Err(damaged(offset, Damage::TooLong)),
+                NextLine::End { .. } => self.open = None,
             }
         }
     }

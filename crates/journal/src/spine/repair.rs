@@ -11,11 +11,11 @@ use super::validator::{Layout, Report};
 use crate::error::Error;
 use crate::lease::Lease;
 use crate::names::{SegmentIndex, SegmentName};
-use crate::note::{Noted, note_once_in};
+use crate::note::{NoteKind, note_once_in};
 use crate::recorder::Journal;
 use crate::recovery;
 use crate::seal::Prefix;
-use crate::segment::{Made, write_meta};
+use crate::segment::{SegmentFacts, write_meta};
 
 /// What mending a spine has done.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,7 +42,7 @@ impl Journal {
     /// Checks a spine of the store and seals what a crash left open, unless there is an error in it.
     ///
     /// # Errors
-    /// [`Error::Held`] while somebody writes to it, or what the system says; doing it again later is safe.
+    /// [`Error::Locked`] while somebody writes to it, or what the system says; doing it again later is safe.
     pub fn repair_spine(&self, thread: &ThreadId) -> Result<(Report, Vec<Repair>), Error> {
         let disk = &**self.store.disk();
         let now = (self.options.clock)();
@@ -116,7 +116,8 @@ impl Mending<'_> {
         let mut prefix = Prefix { len, seq_last: segment.seq_last, ..Prefix::default() };
         recovery::read_range(self.disk, &path, 0..len, |piece| prefix.hash.update(piece))?;
         let created_at = segment.time_first.clone();
-        let made = Made { thread: thread.clone(), index, seq_first, records: segment.records, created_at };
+        let made =
+            SegmentFacts { thread: thread.clone(), index, seq_first, records: segment.records, created_at };
         write_meta(self.disk, &self.dir, &made, &prefix, self.now)?;
         repairs.push(Repair::Sealed { file: segment.file.clone(), records: segment.records });
         Ok(())
@@ -127,7 +128,7 @@ impl Mending<'_> {
         let Torn { offset, len, .. } = torn;
         let kept = recovery::keep_torn(self.disk, path, offset, len)?.file_name().to_owned();
         let seq_last = seq_last.map_or(0, Seq::get);
-        let noted = Noted::Recovered { offset, bytes: len, kept: kept.clone(), seq_last };
+        let noted = NoteKind::Recovered { offset, bytes: len, kept: kept.clone(), seq_last };
         note_once_in(self.disk, &self.dir.below("notes.jsonl"), self.now, noted)?;
         recovery::cut(self.disk, path, offset)?;
         Ok(kept)

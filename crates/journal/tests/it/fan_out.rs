@@ -3,7 +3,7 @@
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
 
-use steno_journal::{Level, Noted, SUBSCRIBER_QUEUE_LEN_MAX, read_notes};
+use steno_journal::{Level, NoteKind, SUBSCRIBER_QUEUE_LEN_MAX, read_notes};
 use steno_model::Seq;
 use steno_testkit::sample::message;
 
@@ -54,7 +54,7 @@ fn a_full_queue_drops_the_newest_and_counts() {
     }
     assert_eq!(got, (1..first).collect::<Vec<_>>());
     let notes = read_notes(&**bench.journal.store().disk(), run()).unwrap();
-    assert_eq!(notes[0].what, Noted::Lagged { count: 50, seq_first: first, seq_last: total });
+    assert_eq!(notes[0].what, NoteKind::Lagged { count: 50, seq_first: first, seq_last: total });
 }
 
 #[test]
@@ -84,7 +84,7 @@ fn what_those_missed_who_left_is_one_note() {
     bench.recorder.close().unwrap();
     let notes: Vec<_> = read_notes(&bench.disk, run()).unwrap().into_iter().map(|note| note.what).collect();
     let (seq_first, seq_last) = (total - 9, total);
-    let of = |subscribers| Noted::Lagged { count: 10 * subscribers, seq_first, seq_last };
+    let of = |subscribers| NoteKind::Lagged { count: 10 * subscribers, seq_first, seq_last };
     assert_eq!(notes, [of(SUBSCRIBERS), of(1)]);
     assert_eq!(stays.missed().count, 10);
 }

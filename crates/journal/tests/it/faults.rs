@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use steno_disk::{Disk as _, StorePath};
-use steno_journal::{Error, Journal, Level, Note, Noted, Recorder, RunFile, Store, read_notes};
+use steno_journal::{Error, Journal, Level, Note, NoteKind, Recorder, RunFile, Store, read_notes};
 use steno_testkit::sample::message;
 use steno_testkit::sim_disk::{Call, Fault, SimDisk};
 
@@ -34,7 +34,7 @@ fn without_room_a_record_is_refused_whole_and_later_ones_go_on() {
         );
         bench.recorder.close().unwrap();
         let notes = read_notes(&bench.disk, run()).unwrap();
-        assert!(matches!(notes[0].what, Noted::Refused { count: 1, seq_last: 1, .. }), "{notes:?}");
+        assert!(matches!(notes[0].what, NoteKind::Refused { count: 1, seq_last: 1, .. }), "{notes:?}");
     }
 }
 
@@ -54,7 +54,7 @@ fn a_disk_that_fills_inside_a_line_leaves_no_part_of_it() {
     bench.recorder.record(message("two", 300), Level::Synced).unwrap();
     bench.recorder.close().unwrap();
     let notes = read_notes(&bench.disk, run()).unwrap();
-    assert!(matches!(notes[0].what, Noted::Refused { count: 4, .. }), "{notes:?}");
+    assert!(matches!(notes[0].what, NoteKind::Refused { count: 4, .. }), "{notes:?}");
     assert_eq!(
         lines(bench.journal.store(), run()).iter().map(|line| label(line)).collect::<Vec<_>>(),
         ["one", "two"]
@@ -68,7 +68,7 @@ fn refusals_are_noted_on_close_when_no_record_followed() {
     assert!(bench.recorder.record(message("refused", 300), Level::Synced).is_err());
     bench.recorder.close().unwrap();
     let notes = read_notes(&bench.disk, run()).unwrap();
-    assert!(matches!(notes[0].what, Noted::Refused { count: 1, seq_last: 0, .. }), "{notes:?}");
+    assert!(matches!(notes[0].what, NoteKind::Refused { count: 1, seq_last: 0, .. }), "{notes:?}");
 }
 
 #[test]
@@ -141,7 +141,7 @@ fn a_file_deleted_under_its_writer_is_noticed_and_kept() {
         assert_eq!(bench.disk.content(&path), None, "no second history is begun at its place");
         assert!(matches!(bench.recorder.close(), Err(Error::Vanished { .. })));
         let notes = read_notes(&bench.disk, run()).unwrap();
-        let said = matches!(&notes[..], [Note { what: Noted::Vanished { kept: name, .. }, .. }] if kept.file_name() == name);
+        let said = matches!(&notes[..], [Note { what: NoteKind::Vanished { kept: name, .. }, .. }] if kept.file_name() == name);
         assert!(said, "{notes:?}");
     }
 }
@@ -291,7 +291,7 @@ fn drops_upstream_are_noted() {
     bench.recorder.record(message("one", 300), Level::Synced).unwrap();
     bench.recorder.note_dropped(7, "the queue was full").unwrap();
     let notes = read_notes(&bench.disk, run()).unwrap();
-    let want = Noted::Dropped { count: 7, seq_last: 1, cause: "the queue was full".into() };
+    let want = NoteKind::Dropped { count: 7, seq_last: 1, cause: "the queue was full".into() };
     assert_eq!(notes[0].what, want);
 }
 

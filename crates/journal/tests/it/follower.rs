@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use steno_disk::RealDisk;
-use steno_journal::{Error, Follower, Journal, Level, Options, RunFile, Store, Woken};
+use steno_journal::{Error, Follower, Journal, Level, Options, RunFile, Store, WakeReason};
 use steno_model::Seq;
 use steno_testkit::sample::message;
 
@@ -70,9 +70,9 @@ fn looking_at_an_idle_run_wakes_nobody() {
     let mut follower = Follower::open(journal.store(), run(), Seq::FIRST).unwrap();
     assert_eq!(take(&mut follower, 1), ["one"]);
     let woken: Vec<_> = (0..20).map(|_| follower.wait(Duration::from_millis(5)).unwrap()).collect();
-    assert_eq!(woken.last(), Some(&Woken::TimedOut), "{woken:?}");
+    assert_eq!(woken.last(), Some(&WakeReason::TimedOut), "{woken:?}");
     recorder.record(message("two", 300), Level::Synced).unwrap();
-    assert_eq!(follower.wait(SOON).unwrap(), Woken::Changed);
+    assert_eq!(follower.wait(SOON).unwrap(), WakeReason::Changed);
 }
 
 #[test]

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use steno_disk::RealDisk;
 use steno_journal::{
-    Journal, Level, Note, Noted, Rotation, RunFile, Seal, SegmentIndex, SegmentMeta, Store, check_run,
+    Journal, Level, Note, NoteKind, Rotation, RunFile, Seal, SegmentIndex, SegmentMeta, Store, check_run,
     read_meta, read_notes, read_seals, run_ends,
 };
 use steno_model::json::RawJson;
@@ -104,16 +104,21 @@ fn notes_of_version_1_are_read_whatever_their_kind() {
     let want = [
         noted(
             "150",
-            Noted::Recovered { offset: 157, bytes: 16, kept: kept("torn-157-0123456789abcdef"), seq_last: 1 },
+            NoteKind::Recovered {
+                offset: 157,
+                bytes: 16,
+                kept: kept("torn-157-0123456789abcdef"),
+                seq_last: 1,
+            },
         ),
-        noted("160", Noted::Refused { count: 2, seq_last: 1, cause: cause(), epoch: None }),
-        noted("170", Noted::Dropped { count: 3, seq_last: 1, cause: "the queue was full".into() }),
-        noted("180", Noted::Lagged { count: 4, seq_first: 2, seq_last: 9 }),
-        noted("190", Noted::Vanished { kept: kept("orphan-2"), seq_last: 1 }),
+        noted("160", NoteKind::Refused { count: 2, seq_last: 1, cause: cause(), epoch: None }),
+        noted("170", NoteKind::Dropped { count: 3, seq_last: 1, cause: "the queue was full".into() }),
+        noted("180", NoteKind::Lagged { count: 4, seq_first: 2, seq_last: 9 }),
+        noted("190", NoteKind::Vanished { kept: kept("orphan-2"), seq_last: 1 }),
     ];
     let store = store();
     assert_eq!(read_notes(&**store.disk(), run()).unwrap(), want);
-    let spine = Noted::Refused { count: 1, seq_last: 2, cause: cause(), epoch: None };
+    let spine = NoteKind::Refused { count: 1, seq_last: 2, cause: cause(), epoch: None };
     let want = [Note { time: "2026-01-31T08:15:30.000Z".into(), what: spine }];
     assert_eq!(read_notes(&**store.disk(), &thread()).unwrap(), want);
 }

@@ -98,10 +98,10 @@ fn a_second_writer_in_the_same_process_is_held_off_too() {
     let first = journal(dir.path());
     let recorder = first.record(run()).unwrap();
     let second = journal(dir.path());
-    assert!(matches!(second.record(run()).err(), Some(Error::Held { .. })));
-    assert!(second.store().is_held(run()).unwrap());
+    assert!(matches!(second.record(run()).err(), Some(Error::Locked { .. })));
+    assert!(second.store().is_locked(run()).unwrap());
     drop(recorder);
-    assert!(!second.store().is_held(run()).unwrap());
+    assert!(!second.store().is_locked(run()).unwrap());
     assert!(second.record(run()).is_ok());
 }
 
@@ -127,7 +127,7 @@ fn a_missing_directory_is_no_store_to_read_and_an_empty_list() {
     let disk = RealDisk::open(dir.path()).unwrap().unwrap();
     let store = Store::open(Arc::new(disk)).unwrap();
     assert_eq!(store.runs().unwrap(), []);
-    assert!(!store.is_held(run()).unwrap());
+    assert!(!store.is_locked(run()).unwrap());
 }
 
 #[test]

@@ -49,10 +49,10 @@ fn each_opening_has_an_epoch_of_its_own() {
 #[test]
 fn a_second_writer_is_told_that_the_run_is_held() {
     let bench = bench();
-    assert!(bench.journal.store().is_held(run()).unwrap());
-    assert!(matches!(bench.journal.record(run()), Err(Error::Held { .. })));
+    assert!(bench.journal.store().is_locked(run()).unwrap());
+    assert!(matches!(bench.journal.record(run()), Err(Error::Locked { .. })));
     bench.recorder.close().unwrap();
-    assert!(!bench.journal.store().is_held(run()).unwrap());
+    assert!(!bench.journal.store().is_locked(run()).unwrap());
     assert!(bench.journal.record(run()).is_ok());
 }
 

@@ -4,7 +4,7 @@ use std::io::Write as _;
 use std::sync::Arc;
 
 use steno_disk::StorePath;
-use steno_journal::{Ending, Error, Journal, Level, Noted, Reader, RunFile, Store, check_run, read_notes};
+use steno_journal::{Ending, Error, Journal, Level, NoteKind, Reader, RunFile, Store, check_run, read_notes};
 use steno_testkit::sample::message;
 use steno_testkit::sim_disk::SimDisk;
 
@@ -42,7 +42,7 @@ fn a_recovery_is_noted_once() {
     }
     let notes = read_notes(&disk, run()).unwrap();
     let [note] = &notes[..] else { panic!("{notes:?}") };
-    let Noted::Recovered { bytes: 16, seq_last: 1, kept, .. } = &note.what else { panic!("{note:?}") };
+    let NoteKind::Recovered { bytes: 16, seq_last: 1, kept, .. } = &note.what else { panic!("{note:?}") };
     let torn = disk.snapshot().into_iter().find(|(name, _)| name.ends_with(kept)).unwrap();
     assert_eq!(torn.1, b"{\"seq\":2,\"run_id");
 }
@@ -88,7 +88,7 @@ fn zeros_at_the_end_are_moved_aside_however_many() {
         let again = journal.record(run()).unwrap();
         assert_eq!(again.record(message("two", 300), Level::Synced).unwrap().get(), 2);
         let notes = read_notes(&**journal.store().disk(), run()).unwrap();
-        let Noted::Recovered { bytes, kept, .. } = &notes[0].what else { panic!("{notes:?}") };
+        let NoteKind::Recovered { bytes, kept, .. } = &notes[0].what else { panic!("{notes:?}") };
         let kept = path.with_file_name(kept);
         assert_eq!((*bytes, kept.metadata().unwrap().len()), (len, len));
         assert!(std::fs::read(&kept).unwrap().ends_with(end));

@@ -1,7 +1,7 @@
 //! What was refused on a full disk is noted once, whoever dies in between.
 
 use steno_disk::StorePath;
-use steno_journal::{Error, Level, Note, Noted, Rotation, RunFile, read_notes};
+use steno_journal::{Error, Level, Note, NoteKind, Rotation, RunFile, read_notes};
 use steno_model::json::RawJson;
 use steno_model::{SpineDraft, SpineType, ThreadId};
 use steno_testkit::sample::{message, time};
@@ -30,7 +30,7 @@ fn refused_in(disk: &SimDisk, path: &StorePath) -> Vec<(u64, u64)> {
     let text = String::from_utf8(disk.content(path).unwrap_or_default()).unwrap();
     let notes = text.lines().map(|line| serde_json::from_str::<Note>(line).unwrap().what);
     let refused = notes.filter_map(|what| {
-        let Noted::Refused { count, seq_last, .. } = what else { return None };
+        let NoteKind::Refused { count, seq_last, .. } = what else { return None };
         Some((count, seq_last))
     });
     refused.collect()
@@ -58,7 +58,7 @@ fn what_a_process_refused_before_it_died_is_noted_by_whoever_opens_the_run_next(
     for death in DEATHS {
         let disk = died_while_full(death);
         assert_eq!(refused(&disk), [], "{death:?}: there was no room for a note");
-        let [Note { what: Noted::Refused { count: 3, seq_last: 1, cause, .. }, .. }] =
+        let [Note { what: NoteKind::Refused { count: 3, seq_last: 1, cause, .. }, .. }] =
             &read_notes(&disk, run()).unwrap()[..]
         else {
             panic!("{death:?}: readers know of it before it is noted")
@@ -194,7 +194,7 @@ fn what_was_refused_of_a_spine_is_noted_by_whoever_opens_it_next() {
             spine.record(&draft(), Level::Synced).unwrap();
             spine.close().unwrap();
             assert_eq!(refused_in(&disk, &path), [(3, 1)], "{death:?}, closed: {is_closed}");
-            journal_on(&disk).unwrap().store().hold_spine(&thread(), clock()).unwrap().remove().unwrap();
+            journal_on(&disk).unwrap().store().lock_spine(&thread(), clock()).unwrap().remove().unwrap();
             assert_eq!(read_notes(&disk, &thread()).unwrap(), []);
         }
     }

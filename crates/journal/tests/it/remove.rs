@@ -41,7 +41,7 @@ fn a_run_that_is_being_written_is_not_deleted() {
     let journal = journal_on(&disk).unwrap();
     let recorder = journal.record(run_id(1)).unwrap();
     recorder.record(run_started(), Level::Synced).unwrap();
-    assert!(matches!(journal.store().remove_run(run_id(1), clock()), Err(Error::Held { .. })));
+    assert!(matches!(journal.store().remove_run(run_id(1), clock()), Err(Error::Locked { .. })));
     assert!(journal.store().has(run_id(1)).unwrap());
     recorder.close().unwrap();
     journal.store().remove_run(run_id(1), clock()).unwrap();
@@ -111,8 +111,8 @@ fn a_spine_is_deleted_with_everything_beside_it_and_stays_deleted() {
         .map(|(_, bytes)| bytes.len())
         .sum();
     assert_eq!(store.spine_bytes(&thread()).unwrap(), bytes as u64);
-    let mut held = store.hold_spine(&thread(), clock()).unwrap();
-    assert!(matches!(journal.spine(&thread(), SMALL), Err(Error::Held { .. })));
+    let mut held = store.lock_spine(&thread(), clock()).unwrap();
+    assert!(matches!(journal.spine(&thread(), SMALL), Err(Error::Locked { .. })));
     held.remove().unwrap();
     // Once more is fine.
     held.remove().unwrap();
@@ -137,7 +137,7 @@ fn a_kill_inside_every_call_of_deleting_a_spine_leaves_a_shorter_one() {
         let disk = spine_on_disk();
         let store = Store::open(Arc::new(disk.clone())).unwrap();
         disk.plan(Fault::DieAt { call });
-        store.hold_spine(&thread(), clock()).and_then(|mut held| held.remove()).ok();
+        store.lock_spine(&thread(), clock()).and_then(|mut held| held.remove()).ok();
         if disk.fired() == 0 {
             break;
         }
@@ -146,7 +146,7 @@ fn a_kill_inside_every_call_of_deleting_a_spine_leaves_a_shorter_one() {
         let report = validate_spine(&store, &thread()).unwrap();
         assert!(report.is_valid(), "call {call}: {:?}", report.findings);
         lengths.insert(report.records);
-        store.hold_spine(&thread(), clock()).unwrap().remove().unwrap();
+        store.lock_spine(&thread(), clock()).unwrap().remove().unwrap();
         assert_eq!(store.spines().unwrap(), [], "call {call}");
     }
     assert_eq!(lengths.into_iter().collect::<Vec<_>>(), [0, 3, 6, 8]);

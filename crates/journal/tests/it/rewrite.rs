@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use steno_disk::StorePath;
 use steno_journal::{
-    DerivedWith, Error, Level, Noted, RunFile, Seal, Store, check_file, check_run, read_notes, read_seals,
+    AdapterChange, Error, Level, NoteKind, RunFile, Seal, Store, check_file, check_run, read_notes,
+    read_seals,
 };
 use steno_testkit::sample::{message, run_started};
 use steno_testkit::sim_disk::{Death, Fault, SimDisk};
@@ -29,8 +30,8 @@ fn with_old(seed: u64) -> SimDisk {
     disk
 }
 
-fn with() -> DerivedWith {
-    DerivedWith { from: "claude/1".into(), to: "claude/2".into(), carried: 0 }
+fn with() -> AdapterChange {
+    AdapterChange { from: "claude/1".into(), to: "claude/2".into(), carried: 0 }
 }
 
 /// Writes the transcript anew.
@@ -82,11 +83,11 @@ fn check_new(disk: &SimDisk, about: &str) {
     check_kept(disk, 1, about);
     let notes = read_notes(disk, run()).unwrap();
     let kinds: Vec<_> = notes.into_iter().map(|note| note.what).collect();
-    let DerivedWith { from, to, carried } = with();
-    let dropped = Noted::Dropped { count: 1, seq_last: 4, cause: "too long for a test".into() };
+    let AdapterChange { from, to, carried } = with();
+    let dropped = NoteKind::Dropped { count: 1, seq_last: 4, cause: "too long for a test".into() };
     assert_eq!(
         kinds,
-        [Noted::Rederived { from, to, superseded: 1, carried, flaw: None }, dropped],
+        [NoteKind::Rederived { from, to, superseded: 1, carried, flaw: None }, dropped],
         "{about}"
     );
 }
@@ -128,7 +129,7 @@ fn a_rewrite_that_is_given_up_leaves_the_run_as_it_was() {
     let journal = journal_on(&disk).unwrap();
     let mut rewrite = journal.rewrite(run()).unwrap();
     rewrite.append(run_started()).unwrap();
-    assert!(matches!(journal.record(run()).err(), Some(Error::Held { .. })));
+    assert!(matches!(journal.record(run()).err(), Some(Error::Locked { .. })));
     drop(rewrite);
     assert_eq!(names(&disk).collect::<Vec<_>>(), before);
 }
@@ -212,7 +213,7 @@ fn finish(disk: &SimDisk, about: &str) -> bool {
     } else {
         assert_eq!(labels(disk), OLD, "{about}");
         let notes = read_notes(disk, run()).unwrap();
-        assert!(matches!(notes[0].what, Noted::Dropped { count: 7, .. }), "{about}: {notes:?}");
+        assert!(matches!(notes[0].what, NoteKind::Dropped { count: 7, .. }), "{about}: {notes:?}");
         rewrite(disk).unwrap();
         check_new(disk, about);
     }

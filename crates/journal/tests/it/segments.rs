@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use steno_disk::StorePath;
 use steno_journal::{
-    Error, Journal, Level, Noted, Rotation, SegmentIndex, SegmentMeta, SegmentName, SpineWriter, Store,
+    Error, Journal, Level, NoteKind, Rotation, SegmentIndex, SegmentMeta, SegmentName, SpineWriter, Store,
     read_meta, read_notes,
 };
 use steno_model::json::RawJson;
@@ -184,7 +184,7 @@ fn a_second_writer_is_held_off() {
     let disk = SimDisk::new(1);
     let journal = journal_on(&disk).unwrap();
     let spine = journal.spine(&thread(), SMALL).unwrap();
-    assert!(matches!(journal.spine(&thread(), SMALL).err(), Some(Error::Held { .. })));
+    assert!(matches!(journal.spine(&thread(), SMALL).err(), Some(Error::Locked { .. })));
     drop(spine);
     assert!(journal.spine(&thread(), SMALL).is_ok());
 }
@@ -238,7 +238,7 @@ fn a_segment_that_lost_records_before_others_is_not_gone_on_from() {
     assert!(matches!(opened.err(), Some(Error::SealBroken { path, .. }) if path == later));
 }
 
-fn noted(disk: &SimDisk) -> Vec<Noted> {
+fn noted(disk: &SimDisk) -> Vec<NoteKind> {
     read_notes(disk, &thread()).unwrap().into_iter().map(|note| note.what).collect()
 }
 
@@ -256,7 +256,7 @@ fn refusals_in_a_spine_are_noted_when_there_is_room_again() {
         assert_eq!(spine.record(&draft(number), Level::Written).unwrap().get(), number);
     }
     let notes = noted(&disk);
-    let [Noted::Refused { count: 2, seq_last: 1, cause, .. }] = &notes[..] else { panic!("{notes:?}") };
+    let [NoteKind::Refused { count: 2, seq_last: 1, cause, .. }] = &notes[..] else { panic!("{notes:?}") };
     assert!(cause.contains("space"), "{cause}");
     // The fourth record needs a new segment, for which there is no room either.
     for kind in [Call::Create, Call::Write] {
@@ -265,7 +265,7 @@ fn refusals_in_a_spine_are_noted_when_there_is_room_again() {
     }
     spine.close().unwrap();
     let notes = noted(&disk);
-    assert!(matches!(notes[1..], [Noted::Refused { count: 2, seq_last: 3, .. }]), "{notes:?}");
+    assert!(matches!(notes[1..], [NoteKind::Refused { count: 2, seq_last: 3, .. }]), "{notes:?}");
     assert_eq!(disk.fired(), 4);
 }
 
@@ -288,7 +288,7 @@ fn a_recovery_of_a_spine_is_noted_once_also_when_it_is_killed() {
         let disk = disk.die(Death::Kill);
         drop(journal_on(&disk).unwrap().spine(&thread(), SMALL).unwrap());
         let notes = noted(&disk);
-        let [Noted::Recovered { offset, bytes: 12, kept, seq_last: 1 }] = &notes[..] else {
+        let [NoteKind::Recovered { offset, bytes: 12, kept, seq_last: 1 }] = &notes[..] else {
             panic!("call {call}: {notes:?}")
         };
         assert_eq!(*offset, whole.len() as u64);

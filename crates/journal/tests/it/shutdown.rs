@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use steno_disk::{Disk, RealDisk};
 use steno_journal::{
-    Error, Journal, Level, Note, Noted, Options, Pending, RunFile, Store, read_notes, read_seals,
+    Error, Journal, Level, Note, NoteKind, Options, PendingRecord, RunFile, Store, read_notes, read_seals,
 };
 use steno_testkit::sample::{message, run_id};
 use steno_testkit::sim_disk::SimDisk;
@@ -22,7 +22,7 @@ fn journal_on(disk: WatchedDisk, options: Options) -> Journal {
     Journal::new(Store::create(Arc::new(disk)).unwrap(), options)
 }
 
-fn wait_within_patience(pending: Pending) -> Option<Result<steno_model::Seq, Error>> {
+fn wait_within_patience(pending: PendingRecord) -> Option<Result<steno_model::Seq, Error>> {
     let (told, outcome) = mpsc::channel();
     std::thread::spawn(move || told.send(pending.wait()));
     outcome.recv_timeout(PATIENCE).ok()
@@ -146,7 +146,7 @@ fn a_vanished_file_that_only_closing_notices_is_noted() {
     let closed = bench.recorder.close();
     assert!(matches!(closed, Err(Error::Vanished { kept: Some(_), .. })), "{closed:?}");
     let notes = read_notes(&bench.disk, run()).unwrap();
-    assert!(matches!(&notes[..], [Note { what: Noted::Vanished { .. }, .. }]), "{notes:?}");
+    assert!(matches!(&notes[..], [Note { what: NoteKind::Vanished { .. }, .. }]), "{notes:?}");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use shuttle::thread;
-use steno_journal::{Level, Noted, Reader, read_notes};
+use steno_journal::{Level, NoteKind, Reader, read_notes};
 use steno_testkit::sample::message;
 
 use crate::kit::{bench, label, run};
@@ -92,7 +92,7 @@ fn shuttle_fan_out_and_close() {
             read_notes(&**store.disk(), run())
                 .unwrap()
                 .iter()
-                .all(|note| !matches!(note.what, Noted::Refused { .. }))
+                .all(|note| !matches!(note.what, NoteKind::Refused { .. }))
         );
     });
 }

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use steno_disk::RealDisk;
 use steno_journal::{
-    Ending, Error, Journal, Level, Noted, Options, RunFile, Store, check_run, inspect, read_notes, read_seals,
+    Ending, Error, Journal, Level, NoteKind, Options, RunFile, Store, check_run, inspect, read_notes,
+    read_seals,
 };
 use steno_testkit::sample::message;
 use steno_testkit::sim_disk::{Call, Death, Fault, SimDisk};
@@ -103,7 +104,7 @@ fn torn_tails_of_notes_are_no_notes_and_are_moved_aside_with_the_next_one() {
         assert_eq!(read_notes(&disk, run()).unwrap().len(), 1);
         recorder.note_dropped(2, "two").unwrap();
         let notes: Vec<_> = read_notes(&disk, run()).unwrap().into_iter().map(|note| note.what).collect();
-        let of = |count, cause: &str| Noted::Dropped { count, seq_last: 0, cause: cause.to_owned() };
+        let of = |count, cause: &str| NoteKind::Dropped { count, seq_last: 0, cause: cause.to_owned() };
         assert_eq!(notes, [of(1, "one"), of(2, "two")]);
         assert!(disk.content(&path).unwrap().starts_with(&whole));
         assert!(disk.snapshot().iter().any(|(name, bytes)| name.contains(".torn-") && *bytes == tail));

@@ -2,7 +2,7 @@
 
 use steno_disk::StorePath;
 use steno_journal::{
-    Error, Level, Noted, Repair, Rule, Snapshots, read_notes, repair_directory, validate_directory,
+    Error, Level, NoteKind, Repair, Rule, Snapshots, read_notes, repair_directory, validate_directory,
 };
 use steno_testkit::sim_disk::{Death, Fault, SimDisk};
 
@@ -93,7 +93,7 @@ fn a_spine_of_the_store_is_mended_under_its_lock() {
         let event = draft(steno_model::SpineType::Event, r#"{"id":"","msg":{}}"#);
         spine.record(&event, Level::Synced).unwrap();
     }
-    assert!(matches!(journal.repair_spine(&thread()).err(), Some(Error::Held { .. })));
+    assert!(matches!(journal.repair_spine(&thread()).err(), Some(Error::Locked { .. })));
     let disk = disk.die(Death::Kill);
     drop(spine);
     let path = StorePath::spine_of(&thread()).below(records(0));
@@ -102,7 +102,7 @@ fn a_spine_of_the_store_is_mended_under_its_lock() {
     assert_eq!(repairs.len(), 2);
     let notes = read_notes(&disk, &thread()).unwrap();
     assert!(
-        matches!(&notes[..], [note] if matches!(note.what, Noted::Recovered { bytes: 12, seq_last: 2, .. }))
+        matches!(&notes[..], [note] if matches!(note.what, NoteKind::Recovered { bytes: 12, seq_last: 2, .. }))
     );
     // The next writer finds what it would have made itself.
     let again = journal_on(&disk).unwrap().spine(&thread(), SMALL).unwrap();

@@ -11,7 +11,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 use steno_adapters::codex::spine::WhyMissing;
-use steno_journal::{Error as JournalError, Recording, Store};
+use steno_journal::{Error as JournalError, RecordingGuard, Store};
 use steno_model::Lane;
 use steno_vault::{NameHash, Vault};
 use uuid::Uuid;
@@ -87,10 +87,10 @@ impl ConnectionRules {
     }
 
     /// Begins to record a message, or says why it is not recorded.
-    pub(super) fn judge(&mut self, lane: Lane, message: &[u8]) -> Result<Recording, WhyMissing> {
+    pub(super) fn judge(&mut self, lane: Lane, message: &[u8]) -> Result<RecordingGuard, WhyMissing> {
         // Also during a pause: who belongs to whom has to be known afterwards.
         let leaves_out = self.leaves_out(lane, message);
-        let recording = self.store.enter(Timestamp::now()).map_err(|error| {
+        let recording = self.store.begin_recording(Timestamp::now()).map_err(|error| {
             let is_paused = matches!(error, JournalError::Paused);
             if is_paused { WhyMissing::Paused } else { WhyMissing::NotWritten }
         })?;

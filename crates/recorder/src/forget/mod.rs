@@ -12,7 +12,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use steno_disk::{LockGuard, StorePath};
-use steno_journal::{Error as JournalError, HeldSpine, Reader, RunFile, SpineReader, Store};
+use steno_journal::{Error as JournalError, Reader, RunFile, SpineLock, SpineReader, Store};
 use steno_library::{Error as LibraryError, connection_of as connection_id};
 use steno_model::{Evidence, RunId, SpineSource, ThreadId};
 use steno_vault::{
@@ -72,7 +72,7 @@ impl ForgetError {
             self,
             Self::SpineHeld { .. }
                 | Self::ConnectionHeld { .. }
-                | Self::Journal(JournalError::Held { .. })
+                | Self::Journal(JournalError::Locked { .. })
                 | Self::Vault(VaultError::Locked { .. } | VaultError::Busy { .. })
                 | Self::Library(LibraryError::Vault(VaultError::Locked { .. } | VaultError::Busy { .. }))
         )
@@ -272,8 +272,8 @@ pub fn forget(
         spines.push(hold(store, thread, now)?);
     }
     for run in &doomed.runs {
-        if store.is_held(*run)? {
-            return Err(JournalError::Held { path: RunFile::Lock(*run).path() }.into());
+        if store.is_locked(*run)? {
+            return Err(JournalError::Locked { path: RunFile::Lock(*run).path() }.into());
         }
     }
     let connections = doomed.connections.iter().map(|spooled| hold_connection(store, *spooled));
@@ -291,7 +291,7 @@ pub fn forget(
         runs: &runs,
     };
     let forgotten = vault.forget_all(what, why, &time)?;
-    spines.iter_mut().try_for_each(HeldSpine::remove)?;
+    spines.iter_mut().try_for_each(SpineLock::remove)?;
     if !doomed.threads.is_empty() {
         let threads = doomed.threads.iter().map(|thread| NameHash::of_session(thread.as_str()));
         vault.spines_swept(&threads.collect::<Vec<_>>())?;
@@ -327,9 +327,9 @@ fn blank_connections(
     Ok(())
 }
 
-fn hold(store: &Store, thread: &ThreadId, now: jiff::Timestamp) -> Result<HeldSpine, ForgetError> {
-    store.hold_spine(thread, now).map_err(|error| {
-        let is_held = matches!(error, JournalError::Held { .. });
+fn hold(store: &Store, thread: &ThreadId, now: jiff::Timestamp) -> Result<SpineLock, ForgetError> {
+    store.lock_spine(thread, now).map_err(|error| {
+        let is_held = matches!(error, JournalError::Locked { .. });
         if is_held { ForgetError::SpineHeld { thread: thread.clone() } } else { error.into() }
     })
 }
@@ -365,7 +365,7 @@ fn finish_runs(store: &Store, vault: &Vault, now: jiff::Timestamp) -> Result<(),
         let name = NameHash::of_session(&run.to_string());
         if due.contains(&name) {
             match store.remove_run(run, now) {
-                Err(JournalError::Held { .. }) => left.push(name),
+                Err(JournalError::Locked { .. }) => left.push(name),
                 removed => {
                     removed?;
                 }
@@ -423,7 +423,7 @@ fn finish_with(
         return Ok(Vec::new());
     }
     vault.make_tombstones_safe()?;
-    held.iter_mut().try_for_each(HeldSpine::remove)?;
+    held.iter_mut().try_for_each(SpineLock::remove)?;
     let threads: Vec<ThreadId> = held.iter().map(|spine| spine.thread().clone()).collect();
     swept.extend(threads.iter().map(|thread| NameHash::of_session(thread.as_str())));
     vault.spines_swept(&swept)?;

@@ -71,7 +71,7 @@ impl SourceError {
         matches!(
             self,
             Self::Vault { source: steno_vault::Error::Locked { .. }, .. }
-                | Self::Journal { source: steno_journal::Error::Held { .. }, .. }
+                | Self::Journal { source: steno_journal::Error::Locked { .. }, .. }
         )
     }
 

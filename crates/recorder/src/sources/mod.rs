@@ -36,7 +36,7 @@ use std::sync::Arc;
 
 use steno_capture::tail::MAX_READ_BYTES;
 use steno_disk::Disk;
-use steno_journal::{Error as JournalError, Journal, Recording, Store};
+use steno_journal::{Error as JournalError, Journal, RecordingGuard, Store};
 use steno_model::Timestamp;
 use steno_vault::{Manifest, Sighting, SourceId, SourceInfo, Vault};
 
@@ -155,8 +155,8 @@ impl SourceRecorder {
     }
 
     /// Begins to record a file; `None` while recording is paused.
-    fn enter(&self, path: &Path) -> Result<Option<Recording>, SourceError> {
-        match self.store().enter((self.options.clock)()) {
+    fn enter(&self, path: &Path) -> Result<Option<RecordingGuard>, SourceError> {
+        match self.store().begin_recording((self.options.clock)()) {
             Ok(recording) => Ok(Some(recording)),
             Err(JournalError::Paused) => Ok(None),
             Err(source) => Err(SourceError::Journal { path: path.to_owned(), source }),

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use steno_adapters::AdapterAge;
-use steno_journal::{DerivedWith, Error as JournalError, Flaw, Journal, Reader, Rewrite, Store};
+use steno_journal::{AdapterChange, Error as JournalError, Flaw, Journal, Reader, Rewrite, Store};
 use steno_model::{Draft, Evidence, ExchangeEvent, Position, RunId};
 use steno_vault::SourceId;
 
@@ -147,7 +147,7 @@ impl RunRewrite {
             self.carry_one()?;
         }
         let carried = self.carried;
-        self.rewrite.put_in_place(DerivedWith { from: self.from, to: to.to_owned(), carried })?;
+        self.rewrite.put_in_place(AdapterChange { from: self.from, to: to.to_owned(), carried })?;
         Ok(carried)
     }
 }

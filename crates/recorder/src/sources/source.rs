@@ -250,7 +250,7 @@ impl OpenSource {
 
     /// Looks once, and records what is new.
     pub(crate) fn turn(&mut self, now: &str) -> Result<ReadOutcome, SourceError> {
-        let _recording = match self.runs.store().enter(jiff::Timestamp::now()) {
+        let _recording = match self.runs.store().begin_recording(jiff::Timestamp::now()) {
             Ok(recording) => recording,
             Err(JournalError::Paused) => return Ok(ReadOutcome::Paused),
             Err(source) => return Err(SourceError::Journal { path: self.path.clone(), source }),

@@ -72,7 +72,7 @@ impl Error {
     #[must_use]
     pub fn is_held(&self) -> bool {
         match self {
-            Self::Journal { source, .. } => matches!(source, steno_journal::Error::Held { .. }),
+            Self::Journal { source, .. } => matches!(source, steno_journal::Error::Locked { .. }),
             Self::Forgetting { source, .. } => source.is_held(),
             Self::OtherSource { .. }
             | Self::Forgotten { .. }

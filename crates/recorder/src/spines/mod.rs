@@ -180,7 +180,7 @@ impl SpineRecorder {
             && forget::is_forgotten(&self.vault, thread).map_err(forgetting)?
         {
             drop(writer);
-            let mut held = store.hold_spine(thread, now).map_err(failed)?;
+            let mut held = store.lock_spine(thread, now).map_err(failed)?;
             held.remove().map_err(failed)?;
             return Err(Error::Forgotten { thread: thread.clone() });
         }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use steno_adapters::adapter_versions;
 use steno_disk::StorePath;
 use steno_journal::{
-    Error as JournalError, Journal, Level, Noted, Options, Store, check_file, check_run, read_notes,
+    Error as JournalError, Journal, Level, NoteKind, Options, Store, check_file, check_run, read_notes,
 };
 use steno_model::{Draft, RunId};
 use steno_recorder::sources::{
@@ -222,7 +222,7 @@ fn events_of_others_are_carried_over_to_where_they_stood() {
     // Everything stands where it stood, as the results do that the older adapter had missed.
     assert_eq!(transcript(&disk), whole);
     let notes = read_notes(&disk, RunId::parse(SESSION).unwrap()).unwrap();
-    assert!(matches!(&notes[0].what, Noted::Rederived { carried: 3, superseded: 1, .. }), "{notes:?}");
+    assert!(matches!(&notes[0].what, NoteKind::Rederived { carried: 3, superseded: 1, .. }), "{notes:?}");
     append(&path, &prompt(9));
     let health = bench.import(&disk);
     assert_eq!(health.events, 3, "the end of a turn, the start of another, and its prompt");
@@ -352,7 +352,7 @@ fn check_every_death_while_mending(how: Harm, death: Death) {
         // Whoever opens the run next completes what was begun.
         journal(&disk).record(run).unwrap().close().unwrap();
         let notes = read_notes(&disk, run).unwrap();
-        assert!(matches!(&notes[0].what, Noted::Rederived { flaw: Some(_), .. }), "{about}: {notes:?}");
+        assert!(matches!(&notes[0].what, NoteKind::Rederived { flaw: Some(_), .. }), "{about}: {notes:?}");
     }
 }
 

@@ -6,7 +6,7 @@ use axum::extract::State;
 use axum::http::{HeaderMap, header};
 use axum::response::Response;
 use serde::Deserialize;
-use steno_journal::{Reader, Recorded};
+use steno_journal::{Reader, RecordedEvent};
 use steno_model::RunId;
 use utoipa::IntoParams;
 
@@ -76,7 +76,7 @@ fn page(api: &Job, run: RunId, since: u64, limit: usize) -> Result<String, Probl
     let mut out = String::from("{\"events\":[");
     let (mut count, mut last) = (0, since);
     let mut has_more = false;
-    while let Some(Recorded { line, event, .. }) = reader.read_next()? {
+    while let Some(RecordedEvent { line, event, .. }) = reader.read_next()? {
         if event.seq.get() <= since {
             api.check()?;
             continue;

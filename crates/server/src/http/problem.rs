@@ -86,7 +86,7 @@ impl From<JournalError> for Problem {
         let detail = with_causes(&error);
         match error {
             JournalError::NoSuchRun { .. } => Self::not_found(detail),
-            JournalError::Held { .. } => Self::conflict("another process records this run"),
+            JournalError::Locked { .. } => Self::conflict("another process records this run"),
             JournalError::Damaged { .. } | JournalError::SealBroken { .. } => Self::conflict(detail),
             JournalError::NoRoom { .. } => Self::no_room(detail),
             JournalError::Paused => Self::new(

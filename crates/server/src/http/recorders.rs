@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
-use steno_journal::{Error, Journal, Recorder, Recording};
+use steno_journal::{Error, Journal, Recorder, RecordingGuard};
 use steno_model::RunId;
 
 /// After how long without events a run is closed, so that others can record it.
@@ -58,8 +58,8 @@ impl Recorders {
     }
 
     /// Begins to record something; fails while recording is paused.
-    pub(super) fn enter(&self) -> Result<Recording, Error> {
-        self.journal.store().enter(jiff::Timestamp::now())
+    pub(super) fn enter(&self) -> Result<RecordingGuard, Error> {
+        self.journal.store().begin_recording(jiff::Timestamp::now())
     }
 
     fn places(&self) -> MutexGuard<'_, HashMap<RunId, Arc<Place>>> {

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use axum::body::Bytes;
-use steno_journal::Recorded;
+use steno_journal::RecordedEvent;
 
 /// What an event is called on a live stream: its number, and a sum of its line.
 ///
@@ -18,7 +18,7 @@ pub struct FrameId {
 impl FrameId {
     /// Names an event.
     #[must_use]
-    pub fn of(recorded: &Recorded) -> Self {
+    pub fn of(recorded: &RecordedEvent) -> Self {
         Self { seq: recorded.event.seq.get(), sum: crc32fast::hash(&recorded.line) }
     }
 
@@ -54,14 +54,14 @@ const LINE_BYTES_MAX: usize = 4 * 1024;
 impl Frame {
     /// Makes the frame of an event.
     #[must_use]
-    pub fn of(recorded: &Recorded) -> Self {
+    pub fn of(recorded: &RecordedEvent) -> Self {
         let bytes = (recorded.line.len() <= LINE_BYTES_MAX).then(|| Self::bytes_of(recorded).into());
         Self { seq: recorded.event.seq.get(), end: end_of(recorded), bytes }
     }
 
     /// Returns an event in the words of a stream, however long it is.
     #[must_use]
-    pub fn bytes_of(recorded: &Recorded) -> Vec<u8> {
+    pub fn bytes_of(recorded: &RecordedEvent) -> Vec<u8> {
         let mut bytes = format!("id: {}\nevent: event\ndata: ", FrameId::of(recorded)).into_bytes();
         // A line of JSON is one line of data, but for a carriage return between its tokens, which ends one there.
         bytes.extend(recorded.line.iter().map(|byte| if *byte == b'\r' { b' ' } else { *byte }));
@@ -90,6 +90,6 @@ impl Frame {
 
 /// Returns where the line of an event ends.
 #[must_use]
-pub fn end_of(recorded: &Recorded) -> u64 {
+pub fn end_of(recorded: &RecordedEvent) -> u64 {
     recorded.offset + recorded.line.len() as u64 + 1
 }

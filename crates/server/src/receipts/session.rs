@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use steno_disk::StorePath;
-use steno_journal::{Error as JournalError, Noted, Reader, Store, read_notes};
+use steno_journal::{Error as JournalError, NoteKind, Reader, Store, read_notes};
 use steno_library::Library;
 use steno_model::receipt::{Integrities, MissingRange, Receipt};
 use steno_model::records::TurnRecord;
@@ -402,9 +402,12 @@ fn place(said: Vec<MissingRange>, owner: RunId, missing: &mut HashMap<RunId, Vec
 /// Returns what a note says is missing; for some nothing is.
 fn noted(note: &steno_journal::Note) -> Option<MissingRange> {
     let (after_seq, count, what) = match &note.what {
-        Noted::Refused { count, seq_last, .. } => (*seq_last, *count, "refused"),
-        Noted::Dropped { count, seq_last, .. } => (*seq_last, *count, "dropped"),
-        Noted::Recovered { .. } | Noted::Lagged { .. } | Noted::Vanished { .. } | Noted::Rederived { .. } => {
+        NoteKind::Refused { count, seq_last, .. } => (*seq_last, *count, "refused"),
+        NoteKind::Dropped { count, seq_last, .. } => (*seq_last, *count, "dropped"),
+        NoteKind::Recovered { .. }
+        | NoteKind::Lagged { .. }
+        | NoteKind::Vanished { .. }
+        | NoteKind::Rederived { .. } => {
             return None;
         }
     };

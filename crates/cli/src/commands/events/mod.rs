@@ -5,7 +5,7 @@ mod agent_files;
 use std::collections::HashMap;
 use std::ops::ControlFlow;
 
-use steno_journal::{Error as JournalError, Reader, Recorded};
+use steno_journal::{Error as JournalError, Reader, RecordedEvent};
 use steno_library::{Files, Origin, fitting_seals, split_event};
 use steno_model::{ExchangeEvent, Payload, RunId, Seq, Unknowns, Vocabulary as _, Word};
 use steno_views::count;
@@ -158,7 +158,7 @@ fn is_wanted(event: &ExchangeEvent, args: &EventsArgs, only: Option<Seq>) -> boo
     is_there && (args.types.is_empty() || args.types.iter().any(is_of))
 }
 
-fn check_strict(recorded: &Recorded) -> Result<(), Failure> {
+fn check_strict(recorded: &RecordedEvent) -> Result<(), Failure> {
     match ExchangeEvent::parse_strict(&recorded.line) {
         Ok(_) => Ok(()),
         Err(error) => {
@@ -174,7 +174,7 @@ fn warn_of_torn_tail(reader: &Reader, found: &RunOrFile, settings: &Settings) ->
     let explained = match found {
         RunOrFile::Run(run) => {
             let store = runs::need_store(settings)?;
-            store.is_held(*run)? || fitting_seals(&store, *run).is_err()
+            store.is_locked(*run)? || fitting_seals(&store, *run).is_err()
         }
         RunOrFile::File(_) => false,
     };

@@ -12,7 +12,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
-use steno_journal::{Error as JournalError, Journal, Level, Options, Pending};
+use steno_journal::{Error as JournalError, Journal, Level, Options, PendingRecord};
 use steno_library::parse_id;
 use steno_model::json::JsonString;
 use steno_model::limits::LINE_BYTES_MAX;
@@ -31,7 +31,7 @@ const IN_FLIGHT_MAX: usize = 4_096;
 
 /// What the reading thread tells the answering one.
 enum RecordMessage {
-    Appended(Pending),
+    Appended(PendingRecord),
     /// The line was bad.
     Bad(ModelError),
     /// The journal refused.

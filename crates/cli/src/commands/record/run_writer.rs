@@ -5,7 +5,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use steno_journal::{Error as JournalError, Journal, Recorder, Recording, RunFile, inspect};
+use steno_journal::{Error as JournalError, Journal, Recorder, RecordingGuard, RunFile, inspect};
 use steno_model::RunId;
 
 /// The writer of one run, shared by the thread that reads and the one that hears signals.
@@ -32,8 +32,8 @@ impl RunWriter {
             WriterState::Open(Arc::new(journal.record(run)?))
         } else {
             inspect(&**store.disk(), run)?;
-            if store.is_held(run)? {
-                return Err(JournalError::Held { path: RunFile::Lock(run).path() });
+            if store.is_locked(run)? {
+                return Err(JournalError::Locked { path: RunFile::Lock(run).path() });
             }
             WriterState::NotOpened
         };
@@ -41,8 +41,8 @@ impl RunWriter {
     }
 
     /// Begins to record a line; fails while recording is paused.
-    pub fn enter(&self) -> Result<Recording, JournalError> {
-        self.journal.store().enter(jiff::Timestamp::now())
+    pub fn enter(&self) -> Result<RecordingGuard, JournalError> {
+        self.journal.store().begin_recording(jiff::Timestamp::now())
     }
 
     pub fn run(&self) -> RunId {

@@ -136,7 +136,7 @@ fn checked(store: &Store, thread: &ThreadId) -> Result<Report, Failure> {
         let message = format!("the spine of `{thread}` is not valid; nothing was written");
         return Err(Failure::nothing(message).with_hint(format!("`steno spine validate {thread}` says why")));
     }
-    if report.unsealed().next().is_some() && !store.is_spine_held(thread)? {
+    if report.unsealed().next().is_some() && !store.is_spine_locked(thread)? {
         let message = format!("the spine of `{thread}` was left open by a crash; nothing was written");
         let hint = format!("`steno spine validate {thread} --repair` seals it");
         return Err(Failure::nothing(message).with_hint(hint));

@@ -15,7 +15,7 @@ use anstyle::AnsiColor;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::json;
 use steno_disk::{StorePath, open_host_file};
-use steno_journal::{Checked, Ending, Error as JournalError, Seal, Store, check_file, check_run_with};
+use steno_journal::{CheckReport, Ending, Error as JournalError, Seal, Store, check_file, check_run_with};
 use steno_model::{RunId, with_causes};
 use steno_recorder::evidence::EvidenceCheck;
 use steno_recorder::sources::{has_evidence, runs_with_evidence};
@@ -41,7 +41,7 @@ struct TranscriptCheck {
     name: String,
     /// The run, where it is known without reading the file.
     run: Option<RunId>,
-    outcome: Result<Checked, JournalError>,
+    outcome: Result<CheckReport, JournalError>,
     /// How many seals were expected of it; `None` when nobody gave a file of expected seals.
     expected: Option<u64>,
     /// How many of them are of a transcript of the run from before it was derived anew.
@@ -228,7 +228,7 @@ fn check(
                 mend: None,
             };
             if let (Some(store), Some(evidence)) = (runs::open_store(settings)?, evidence) {
-                finding.held = store.is_held(*run)?;
+                finding.held = store.is_locked(*run)?;
                 let SealsByTranscript { current, superseded, last } = sort_seals(&store, *run, seals)?;
                 finding.superseded = superseded;
                 finding.outcome = match last {
@@ -291,11 +291,11 @@ fn seals_of(expected: Option<&ExpectedSeals>, run: RunId) -> Vec<Seal> {
 fn check_path(
     path: &Path,
     expected: Option<&ExpectedSeals>,
-) -> Result<(Result<Checked, JournalError>, Option<RunId>), Failure> {
+) -> Result<(Result<CheckReport, JournalError>, Option<RunId>), Failure> {
     let open = || open_host_file(path).map_err(|error| cannot("open", path, &error));
     let shown = StorePath::outside(path);
     let first = check_file(open()?, &shown, None, Vec::new());
-    let Ok(Checked { run: Some(run), .. }) = first else { return Ok((first, None)) };
+    let Ok(CheckReport { run: Some(run), .. }) = first else { return Ok((first, None)) };
     let beside = path.with_extension("seals.jsonl");
     let mut seals =
         if beside.is_file() { seals_of(Some(&read_seals_file(&beside)?), run) } else { Vec::new() };
@@ -404,7 +404,7 @@ impl TranscriptCheck {
         self.expected == Some(0)
     }
 
-    fn sealed_words(&self, checked: &Checked) -> String {
+    fn sealed_words(&self, checked: &CheckReport) -> String {
         let unsealed = checked.bytes - checked.sealed_bytes;
         let mut words = match unsealed {
             0 => "sealed".to_owned(),

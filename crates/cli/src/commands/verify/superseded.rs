@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use steno_disk::{DiskFile, StorePath};
-use steno_journal::{Checked, Error as JournalError, RunFile, Seal, Store, check_file};
+use steno_journal::{CheckReport, Error as JournalError, RunFile, Seal, Store, check_file};
 use steno_model::RunId;
 
 use crate::failure::Failure;
@@ -15,7 +15,7 @@ pub struct SealsByTranscript {
     /// How many match one that was derived anew since.
     pub superseded: u64,
     /// How the last of these was found.
-    pub last: Option<Checked>,
+    pub last: Option<CheckReport>,
 }
 
 /// Sorts the seals that are expected of a run.
