@@ -203,7 +203,7 @@ impl From<io::Error> for Failure {
 fn held_run_message(error: &JournalError) -> Option<String> {
     let JournalError::Locked { path } = error else { return None };
     let Some(RunFile::Lock(run)) = RunFile::parse(path.as_str()) else { return None };
-    Some(format!("run {run} is held by another writer"))
+    Some(format!("run {run} is locked by another writer"))
 }
 
 /// Returns the exit code that an error of the journal stands for.
@@ -279,7 +279,7 @@ mod tests {
         assert_eq!(failure.exit, Exit::Failed);
         assert_eq!(
             failure.message,
-            "no room in `transcripts`; the record was not written: No space left on device (os error 28)"
+            "cannot write `transcripts`; nothing of the record was written: No space left on device (os error 28)"
         );
     }
 }

@@ -26,7 +26,7 @@ pub enum Error {
     },
     /// There was no space left. Nothing of the record is in the file, its seq is not used up, and the writer can
     /// continue.
-    #[error("no space left to write `{path}`; the record was not written")]
+    #[error("cannot write `{path}`; nothing of the record was written")]
     NoRoom {
         /// The file.
         path: StorePath,

@@ -47,7 +47,7 @@ pub enum Error {
         source_id: SourceId,
     },
     /// There was no space left. Nothing was changed, and a retry may succeed.
-    #[error("no space left to write `{path}`")]
+    #[error("cannot write `{path}`")]
     NoRoom {
         /// The file.
         path: StorePath,

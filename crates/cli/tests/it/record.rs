@@ -340,7 +340,7 @@ fn what_keeps_a_new_run_from_being_made_is_said_before_its_first_event() {
     let before = steno.look();
     let said = steno.run(&["record", "--run", RUN]);
     assert!(said.code == 1 && said.out.is_empty(), "{said:?}");
-    assert!(said.err.contains("the file is not there") && said.err.contains("hint: "), "{}", said.err);
+    assert!(said.err.contains("the file is missing") && said.err.contains("hint: "), "{}", said.err);
     steno.assert_unchanged(&before, "a run of which only the seals are there");
 }
 

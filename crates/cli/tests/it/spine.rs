@@ -171,7 +171,7 @@ fn a_spine_that_is_being_written_is_just_not_finished() {
     let spine = write(&steno);
     check(&steno.run(&["spine", "validate", THREAD]), 0, &["it is being written"]);
     check(&steno.run(&["spine", "ls"]), 0, &["recording"]);
-    check(&steno.run(&["spine", "validate", THREAD, "--repair"]), 4, &["held by another writer"]);
+    check(&steno.run(&["spine", "validate", THREAD, "--repair"]), 4, &["locked by another writer"]);
     let out = steno.dir.path().join("out");
     let said = steno.run(&["spine", "bundle", THREAD, "-o", &out.display().to_string()]);
     check(&said, 0, &["`spine/segment-001.jsonl` was left out: it is not sealed"]);

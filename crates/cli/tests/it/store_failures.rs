@@ -104,7 +104,7 @@ fn an_event_is_not_acknowledged_as_written_when_its_file_was_touched() {
         live.send(&event());
         let refusal = json(&live.line());
         let is_changed = ["cut", "written to"].contains(&how);
-        let why = if is_changed { "was changed by somebody else" } else { "was deleted or replaced" };
+        let why = if is_changed { "was changed by another program" } else { "was deleted or replaced" };
         assert!(refusal["error"].as_str().is_some_and(|said| said.contains(why)), "{how}: {refusal}");
         assert_eq!(live.finish().code, 3, "{how}");
         let acknowledged: String = (1..=3).map(line).collect();

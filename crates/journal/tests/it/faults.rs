@@ -265,7 +265,7 @@ fn bytes_that_changed_between_writing_and_sealing_are_not_vouched_for() {
     bench.disk.tamper(&path, &bytes);
     let sealed = bench.recorder.seal();
     assert!(matches!(sealed, Err(Error::Changed { .. })), "{sealed:?}");
-    assert!(sealed.unwrap_err().to_string().contains("does not hold what was written"));
+    assert!(sealed.unwrap_err().to_string().contains("is not what was written"));
     assert!(matches!(
         bench.recorder.record(message("three", 300), Level::Synced),
         Err(Error::Changed { .. })

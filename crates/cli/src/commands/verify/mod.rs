@@ -378,7 +378,7 @@ impl TranscriptCheck {
                 let gone = matches!(
                     error,
                     JournalError::NoSuchRun { .. }
-                        | JournalError::SealBroken { why: "the file is not there", .. }
+                        | JournalError::SealBroken { why: "the file is missing", .. }
                 );
                 let word = if gone { format!("{bad}MISSING{bad:#}") } else { damaged() };
                 let mend = self.mend.as_ref().map(|mend| format!("; `{mend}` makes it again"));
