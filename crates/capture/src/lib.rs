@@ -1,10 +1,10 @@
-//! Where agents' bytes come from: finding their files, following them as they grow, and unpacking them.
+//! Finds agents' files, follows them as they grow, and decompresses them.
 //!
 //! # Discovery
-//! [`discovery`] knows the homes of Claude Code, Codex, Gemini CLI and Copilot CLI, through all their eras.
-//! [`homes`](discovery::homes) finds them, [`files`](discovery::files) lists one, [`role_of`](discovery::role_of) tells of a
-//! single path what it is, [`given`](discovery::given) finds files at any path that somebody names, and
-//! [`retention`](discovery::retention) says when the agent will delete them.
+//! [`discovery`] knows the homes of Claude Code, Codex, Gemini CLI and Copilot CLI, in all their versions.
+//! [`homes`](discovery::homes) finds them, [`files`](discovery::files) lists one, [`role_of`](discovery::role_of)
+//! classifies a single path, [`given`](discovery::given) lists the files at any path, and
+//! [`retention`](discovery::retention) tells when the agent will delete them.
 //!
 //! ```
 //! use steno_capture::discovery::{Environment, Role, files, homes, retention};
@@ -15,7 +15,7 @@
 //! # let project = me.join(".claude/projects/-src-app");
 //! # std::fs::create_dir_all(&project)?;
 //! # std::fs::write(project.join(format!("{session}.jsonl")), "{}\n")?;
-//! // The environment is handed in: whoever has one looks the variables up.
+//! // The environment is an argument: the caller looks the variables up.
 //! let environment = Environment::from_lookup(Some(me), |_name| None);
 //! # let environment = Environment { system_root: dir.path().to_owned(), ..environment };
 //! let homes = homes(&environment);
@@ -34,20 +34,21 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! - **What is listed** is what a rule names: the records of sessions ([`Role::Transcript`](discovery::Role)), what else
-//!   belongs to a session ([`Role::Sidecar`](discovery::Role)), and what the user would miss besides
-//!   ([`Role::Shared`](discovery::Role)). Credentials ([`SECRETS`](discovery::SECRETS)), settings, databases and locks never
-//!   are, and directories that cannot hold such files are not looked into.
-//! - **Links** are followed for a home itself and for the well-known directories right below it, which some people keep on
-//!   another disk, and nowhere else. Only regular files are listed, and no pipe holds anybody up.
-//! - **Nothing stops a listing.** What cannot be looked at is a [`Problem`](discovery::Problem) beside what was found.
-//! - **The same home gives the same listing**, sorted by path. Paths are kept byte for byte, also where they are no text.
+//! - **Only files that a rule names are listed**: the records of sessions ([`Role::Transcript`](discovery::Role)),
+//!   other files of a session ([`Role::Sidecar`](discovery::Role)), and files that several sessions share
+//!   ([`Role::Shared`](discovery::Role)). Credentials ([`SECRETS`](discovery::SECRETS)), settings, databases and locks
+//!   are never listed, and directories that cannot contain such files are not read.
+//! - **Links** are followed for a home itself and for the well-known directories directly below it, which some users
+//!   keep on another disk, and nowhere else. Only regular files are listed, and a pipe never blocks the listing.
+//! - **Nothing stops a listing.** What cannot be read is a [`Problem`](discovery::Problem) beside what was found.
+//! - **The same home gives the same listing**, sorted by path. Paths are kept byte for byte, even if they are not
+//!   UTF-8.
 //!
 //! # Following files
-//! A [`tail::Tail`] follows one path. Each look hands on the next bytes with their generation and offset, or says that
-//! the file became another: replaced, shortened or rewritten. Its [`tail::Cursor`] is plain data; kept with the bytes, it
-//! lets another process go on exactly there. A [`tail::Watch`] tells which of many files are worth a look, from the
-//! system's notices where there are any and from sizes and times where there are not.
+//! A [`tail::Tail`] follows one path. Each read returns the next bytes with their generation and offset, or reports
+//! that the file changed: it was replaced, shortened or rewritten. Its [`tail::Cursor`] is plain data; if it is stored
+//! with the bytes, another process can continue exactly there. A [`tail::Watch`] tells which of many files may have
+//! changed, from the system's notices if there are any, otherwise from sizes and times.
 //!
 //! ```
 //! use steno_capture::tail::{Look, MAX_READ_BYTES, Tail};
@@ -70,17 +71,18 @@
 //! ```
 //!
 //! # Compressed files
-//! Some agents compress what they are done with, and users do too. [`packing`] gives the bytes back as they were written.
-//! What is followed and kept is the file as it is.
+//! Some agents compress old files, and users do too. [`packing`] decompresses them. The file itself is followed and
+//! stored as it is.
 //!
 //! # Promises
-//! - An agent's files are only read. Nothing that takes a file's place can hold a reader up: a pipe, a device, a
-//!   directory or a link there is an error.
-//! - Of every generation the bytes come once, from offset 0 on and without gaps. What took the place of bytes that were
-//!   read is never handed on as going on from them, except by a writer who changes a file while it is being read; the
-//!   next look then begins a new generation.
-//! - Growth hides a change in the middle of a file until [`tail::Tail::recheck`] or a restart that finds the file changed.
-//! - A notice that is lost costs time and no byte.
+//! - An agent's files are only read. A pipe, a device, a directory or a link instead of a file is an error and never
+//!   blocks a reader.
+//! - The bytes of every generation are returned once, from offset 0 on and without gaps. Bytes that replaced others are
+//!   never returned as a continuation of them, unless a writer changes the file during a read; the next read then
+//!   begins a new generation.
+//! - Growth hides a change in the middle of a file until [`tail::Tail::recheck`], or until a restart that finds the
+//!   file changed.
+//! - A lost notice costs time but no bytes.
 
 pub mod discovery;
 pub mod git;

@@ -1,5 +1,5 @@
-//! Bytes as their agent wrote them, also where they were compressed since: handed over as they come by an [`Unpacker`],
-//! or read through an [`Unpacked`]. Both tell by the first bytes, whatever a file is called, and have the same limits.
+//! Decompresses agents' files: bytes as they arrive with an [`Unpacker`], or a file with an [`Unpacked`] reader. Both
+//! recognize compression by the first bytes, not by the name, and have the same limits.
 
 use std::io::{self, Read};
 use std::ops::Range;
@@ -7,40 +7,40 @@ use std::ops::Range;
 use steno_model::Packing;
 use zstd::stream::raw::{DParameter, Decoder, InBuffer, Operation as _, OutBuffer};
 
-/// What compressed data begins with (zstd).
+/// The magic of zstd.
 const ZSTD_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 
-/// How much is read of a file and unpacked at a time: what is compressed may be a thousand times as long as it looks.
+/// How much is read and decompressed at a time: compressed data may expand a thousandfold.
 pub const PIECE_BYTES_MAX: usize = 128 * 1024;
 
-/// How far back compressed data may refer, as a power of two, which is what unpacking it takes of memory: 128 MiB. All
-/// levels of zstd keep to it.
+/// The maximum window of compressed data, as a power of two, which bounds the memory: 128 MiB. All levels of zstd stay
+/// within it.
 const WINDOW_LOG_MAX: u32 = 27;
 
-/// Unpacks bytes as they come, however they are cut. What is not compressed is handed on as it is.
+/// Decompresses bytes as they arrive, in pieces of any length. Uncompressed data is passed on unchanged.
 #[derive(Default)]
 pub struct Unpacker {
     state: State,
 }
 
-/// Reads a file as its agent wrote it.
+/// Reads a file and decompresses it if necessary.
 pub struct Unpacked<R> {
     file: R,
     unpacker: Unpacker,
-    /// What was read of the file last.
+    /// The last bytes read from the file.
     packed: Vec<u8>,
-    /// Which part of it is still to be unpacked.
+    /// The part of them that is not decompressed yet.
     unused: Range<usize>,
-    /// What was taken for the beginning of compressed data, and is none.
+    /// Bytes that looked like the beginning of the magic, but are not.
     owed: &'static [u8],
 }
 
 enum State {
-    /// So many bytes have come, and are the first that compressed data has.
+    /// This many bytes have arrived, and they are the first of the magic.
     Beginning(usize),
     Plain,
     Zstd(Box<Stream>),
-    /// What came cannot be unpacked any further.
+    /// The data is invalid.
     Broken,
 }
 
@@ -51,10 +51,10 @@ impl Default for State {
 }
 
 impl Unpacker {
-    /// Hands over what the next bytes unpack to, in pieces of [`PIECE_BYTES_MAX`] at most where they are compressed.
+    /// Passes the decompressed bytes to `each`, in pieces of at most [`PIECE_BYTES_MAX`] if they were compressed.
     ///
     /// # Errors
-    /// What zstd says of data that it did not make, from there on for all that comes.
+    /// zstd's error for invalid data; all later calls fail too.
     pub fn unpack(&mut self, packed: &[u8], each: &mut dyn FnMut(&[u8])) -> io::Result<()> {
         let (owed, rest) = self.recognise(packed)?;
         if !owed.is_empty() {
@@ -80,7 +80,7 @@ impl Unpacker {
         Ok(())
     }
 
-    /// Tells how bytes are packed of which these come next; `None` where they are not, or that is not known yet.
+    /// Returns the compression of data that continues with these bytes; `None` if there is none or it is not known yet.
     #[must_use]
     pub fn packing(&self, next: &[u8]) -> Option<Packing> {
         match &self.state {
@@ -90,8 +90,8 @@ impl Unpacker {
         }
     }
 
-    /// Tells by the first bytes how the rest is packed. Returns what must be handed on of those that came before, and
-    /// what is left of these.
+    /// Recognizes the compression by the first bytes. Returns the earlier bytes that must be passed on, and the rest of
+    /// these.
     fn recognise<'a>(&mut self, packed: &'a [u8]) -> io::Result<(&'static [u8], &'a [u8])> {
         let State::Beginning(before) = self.state else { return Ok((&[], packed)) };
         let alike = packed.iter().zip(&ZSTD_MAGIC[before..]).take_while(|(byte, want)| byte == want).count();
@@ -119,7 +119,7 @@ impl Unpacker {
 }
 
 fn broken_before() -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidData, "what came before could not be unpacked")
+    io::Error::new(io::ErrorKind::InvalidData, "earlier data could not be decompressed")
 }
 
 impl<R: Read> Unpacked<R> {
@@ -128,7 +128,7 @@ impl<R: Read> Unpacked<R> {
         Self { file, unpacker: Unpacker::default(), packed: Vec::new(), unused: 0..0, owed: &[] }
     }
 
-    /// Tells how the file is packed, as far as it was read.
+    /// Returns the compression of the file, as far as it was read.
     #[must_use]
     pub fn packing(&self) -> Option<Packing> {
         self.unpacker.packing(&[])
@@ -143,7 +143,7 @@ impl<R: Read> Unpacked<R> {
         Ok(count > 0)
     }
 
-    /// Takes what can be had without the file's next piece.
+    /// Returns what is available without reading the file.
     fn take(&mut self, into: &mut [u8]) -> io::Result<usize> {
         let rest = &self.packed[self.unused.clone()];
         match &self.unpacker.state {
@@ -164,7 +164,7 @@ impl<R: Read> Unpacked<R> {
     }
 }
 
-/// Fails with [`io::ErrorKind::UnexpectedEof`] where a file ends inside of compressed data.
+/// Fails with [`io::ErrorKind::UnexpectedEof`] if a file ends inside compressed data.
 impl<R: Read> Read for Unpacked<R> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         loop {
@@ -189,7 +189,7 @@ impl<R: Read> Read for Unpacked<R> {
     }
 }
 
-/// Compressed data behind its first bytes.
+/// Compressed data after its magic.
 struct Stream {
     decoder: Decoder<'static>,
     /// Whether a frame has begun and not ended.
@@ -215,7 +215,7 @@ impl Stream {
     }
 
     fn step(&mut self, packed: &[u8], into: &mut [u8]) -> io::Result<Step> {
-        // Asked for something where nothing can be, the decoder would begin another frame, or lose its patience.
+        // Without input or output the decoder would begin another frame or fail.
         if into.is_empty() || packed.is_empty() && !self.has_more {
             return Ok(Step { used: 0, given: 0 });
         }
@@ -232,7 +232,7 @@ impl Stream {
 mod tests {
     use super::*;
 
-    /// Returns what comes out of bytes that come in steps, the longest piece of it, and how it ended.
+    /// Returns the output for bytes that arrive in steps, its longest piece, and the result.
     fn unpacked(packed: &[u8], step: usize) -> (Vec<u8>, usize, io::Result<()>) {
         let mut unpacker = Unpacker::default();
         let (mut all, mut longest) = (Vec::new(), 0);
@@ -258,7 +258,7 @@ mod tests {
     fn read(packed: &[u8], step: usize) -> (Vec<u8>, Option<io::ErrorKind>) {
         let (mut file, mut all) = (Unpacked::new(InSteps(packed, step)), Vec::new());
         let ended = file.read_to_end(&mut all);
-        // It stays at its end.
+        // Reading again gives the same result.
         for _ in 0..40 {
             assert_eq!(
                 file.read(&mut [0; 9]).map_err(|error| error.kind()).err(),
@@ -286,7 +286,7 @@ mod tests {
                 assert!(read(packed, step) == (plain.clone(), None), "in steps of {step}");
             }
         }
-        // Frames as long as what is unpacked at a time end with it.
+        // Frames of exactly the piece length.
         let even = vec![b'x'; PIECE_BYTES_MAX];
         let packed = zstd::encode_all(&even[..], 3).unwrap().repeat(2);
         assert!(unpacked(&packed, packed.len()).0 == even.repeat(2));

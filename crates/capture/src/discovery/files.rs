@@ -1,4 +1,4 @@
-//! The files of a home: every one that has a place in it, and the directories where more may appear.
+//! Lists the files of a home, and the directories where more may appear.
 
 use std::path::{Path, PathBuf};
 
@@ -14,53 +14,53 @@ use super::walk::{Rules, stat, walk};
 /// A file of an agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FoundFile {
-    /// Whose it is.
+    /// The agent.
     pub provider: Provider,
-    /// The root of the home that it lies in.
+    /// The root of its home.
     pub home: PathBuf,
-    /// Where it lies: absolute, below `home`, byte for byte as the file system has it.
+    /// Its path: absolute, below `home`, byte for byte as the file system has it.
     pub path: PathBuf,
-    /// What it is.
+    /// Its role, session and project.
     pub place: Place,
-    /// What is known of it without opening it.
+    /// Its metadata.
     pub stat: Stat,
 }
 
-/// What is known of a file without opening it.
+/// The metadata of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stat {
-    /// How long it is.
+    /// Its length.
     pub size_bytes: u64,
-    /// When it was last written to.
+    /// Its modification time.
     pub modified: Timestamp,
-    /// The device that it lies on. With `inode` it tells one file from another, also where two homes share a directory.
+    /// Its device. With `inode` it identifies the file, also where two homes share a directory.
     pub device: u64,
     /// Its number on the device.
     pub inode: u64,
 }
 
-/// What a home holds, everything sorted by path: a session's own file comes before those in its directory.
+/// The files of a home, everything sorted by path: the transcript of a session comes before the files in its directory.
 #[derive(Debug, Default)]
 pub struct Listing {
-    /// The files that have a place.
+    /// The files that a rule names.
     pub files: Vec<FoundFile>,
-    /// The directories that such files may appear in, the home among them: those to watch.
+    /// The directories to watch: such files may appear in them. Includes the home.
     pub dirs: Vec<PathBuf>,
-    /// What could not be looked at, or is not followed.
+    /// Paths that could not be read or are not followed.
     pub problems: Vec<Problem>,
 }
 
 /// Lists the files of a home.
 ///
-/// Links are not followed, with one exception: a well-known directory right below the home, such as `projects` or
-/// `sessions`, may lie elsewhere. What is found there keeps the path by way of the link. Goes
-/// [`DEPTH_MAX`](super::DEPTH_MAX) directories deep.
+/// Links are not followed, with one exception: a well-known directory directly below the home, such as `projects` or
+/// `sessions`, may be a link. Files found there have the path through the link. Goes [`DEPTH_MAX`](super::DEPTH_MAX)
+/// directories deep.
 #[must_use]
 pub fn files(home: &Home) -> Listing {
     files_below(home, &home.root)
 }
 
-/// Lists the files in a directory of a home and below it, as [`files`] does for all of it.
+/// Lists the files below a directory of a home, as [`files`] does for the whole home.
 #[must_use]
 pub fn files_below(home: &Home, dir: &Path) -> Listing {
     if !leads_to_files(home, dir) {
@@ -77,7 +77,7 @@ pub fn files_below(home: &Home, dir: &Path) -> Listing {
     Listing { files: files.collect(), dirs: walked.dirs, problems: walked.problems }
 }
 
-/// Looks at one path of a home; `None` unless a regular file with a place stands there.
+/// Reads the metadata of one path of a home; `None` unless it is a regular file that a rule names.
 #[must_use]
 pub fn file_at(home: &Home, path: &Path) -> Option<FoundFile> {
     let place = role_of(home, path)?;

@@ -1,7 +1,7 @@
-//! Files at a path that somebody named, wherever it is: a copy of a home, a project's directory, a single file.
+//! Lists the files at any path: a copy of a home, a project's directory, a single file.
 //!
-//! Where the directories above a file are those of a home, it has its place and its sidecars are found. Everything else
-//! that may hold records by its name is loose: whose it is shows in its content, which is for others to look at.
+//! If the directories above a file are those of a home, the file has a role and its sidecars are found. Other files
+//! whose name may be that of a transcript are loose: their content shows which agent wrote them, and others read that.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -14,38 +14,38 @@ use super::problem::{Problem, Why};
 use super::provider::Provider;
 use super::walk::{Rules, Taken, stat, walk};
 
-/// The endings of files that may hold records.
+/// The extensions of files that may contain records.
 const ENDINGS: [&str; 3] = [".jsonl", ".ndjson", ".jsonl.zst"];
 
-/// What lies at a path that somebody named, sorted by path.
+/// The files at a path, sorted by path.
 #[derive(Debug, Default)]
 pub struct Given {
-    /// The files that may be an agent's, with those that belong to them.
+    /// The files that may be an agent's, with their sidecars.
     pub files: Vec<GivenFile>,
-    /// What could not be looked at, or is not followed.
+    /// Paths that could not be read or are not followed.
     pub problems: Vec<Problem>,
 }
 
-/// A file at a path that somebody named.
+/// A file at a path that the user named.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum GivenFile {
-    /// Lies where an agent would have put it, in a home or in a copy of one.
+    /// At a place where an agent puts such files, in a home or a copy of one.
     Placed(FoundFile),
-    /// May hold records of anybody.
+    /// May contain records of any agent.
     Loose(LooseFile),
 }
 
-/// A file that may hold records, by its name or because it was named itself.
+/// A file that may contain records, because of its name or because the user named it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LooseFile {
-    /// Where it lies, absolute and without links.
+    /// Its path, absolute and without links.
     pub path: PathBuf,
-    /// What is known of it without opening it.
+    /// Its metadata.
     pub stat: Stat,
 }
 
 impl GivenFile {
-    /// Returns where the file lies.
+    /// Returns the path of the file.
     #[must_use]
     pub fn path(&self) -> &Path {
         match self {
@@ -54,7 +54,7 @@ impl GivenFile {
         }
     }
 
-    /// Returns what is known of the file without opening it.
+    /// Returns the metadata of the file.
     #[must_use]
     pub fn stat(&self) -> &Stat {
         match self {
@@ -63,7 +63,7 @@ impl GivenFile {
         }
     }
 
-    /// Returns whose the file is by where it lies; its content has the last word.
+    /// Returns the agent by the path of the file; its content may show another.
     #[must_use]
     pub fn provider(&self) -> Option<Provider> {
         match self {
@@ -73,10 +73,10 @@ impl GivenFile {
     }
 }
 
-/// Finds the files at a path: the file itself, whatever it is called, or those below the directory.
+/// Lists the files at a path: the file itself, with any name, or those below a directory.
 ///
-/// The path may be or contain a link. Below a directory links are not followed, nor is it gone deeper than
-/// [`DEPTH_MAX`](super::DEPTH_MAX) directories.
+/// The path may be or contain a link. Below a directory links are not followed, and at most
+/// [`DEPTH_MAX`](super::DEPTH_MAX) levels are read.
 #[must_use]
 pub fn given(path: &Path) -> Given {
     let looked =
@@ -130,12 +130,12 @@ fn file(taken: Taken<Option<(Home, Place)>>) -> GivenFile {
     }
 }
 
-/// Finds the home that a file lies in, by the names above it: the outermost directory in which the file would be a
-/// transcript or a sidecar. Shared files have names that anybody might use.
+/// Finds the home of a file by the names above it: the outermost directory in which the file would be a transcript or a
+/// sidecar. Shared files have names that any directory may contain.
 fn home_above(path: &Path) -> Option<(Home, Place)> {
     let mut roots: Vec<(&Path, &str)> = Vec::new();
     for dir in path.ancestors().skip(1) {
-        // Of `/tmp/…`, `/` is no home.
+        // Of `/tmp/…`, `/` is not a home.
         let root = dir.parent().filter(|root| root.parent().is_some());
         roots.extend(root.zip(dir.file_name().and_then(|name| name.to_str())));
     }
@@ -149,7 +149,7 @@ fn home_above(path: &Path) -> Option<(Home, Place)> {
     })
 }
 
-/// Gives loose files that are a known home's shared files their place, such as a history of prompts.
+/// Classifies loose files that are shared files of a known home, such as a history of prompts.
 fn place_shared(files: &mut [GivenFile]) {
     let homes: BTreeMap<PathBuf, Provider> = files
         .iter()

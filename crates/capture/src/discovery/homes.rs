@@ -1,7 +1,7 @@
-//! Where agents' homes are, by the variables and the defaults of each agent.
+//! Finds agents' homes by the variables and the defaults of each agent.
 //!
-//! A variable adds a home and does not take the default one away: it was set in some shell, and what is recorded is
-//! what agents did on this machine, also in other shells and before it was set.
+//! A variable adds a home and does not remove the default one: it was set in some shell, and recording covers what
+//! agents did on this machine, also in other shells and before it was set.
 
 use std::collections::{BTreeMap, HashSet};
 use std::ffi::{OsStr, OsString};
@@ -12,50 +12,50 @@ use std::path::{Path, PathBuf};
 use super::problem::{Problem, Why};
 use super::provider::Provider;
 
-/// What is known of the machine and the user: handed in, and never asked for.
+/// The environment of the user and the machine. It is always an argument.
 #[derive(Clone, Debug)]
 pub struct Environment {
     /// The user's home directory, if there is one.
     pub home: Option<PathBuf>,
-    /// The variables that are set, of [`Environment::VARIABLES`]. One with an empty value counts as not set.
+    /// The variables of [`Environment::VARIABLES`] that are set. An empty value counts as not set.
     pub variables: BTreeMap<&'static str, OsString>,
-    /// The directory that the machine's own settings lie below, `/` except in tests.
+    /// The root for the machine's settings: `/` except in tests.
     pub system_root: PathBuf,
 }
 
 /// The directory in which an agent keeps its sessions.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Home {
-    /// Whose it is.
+    /// The agent.
     pub provider: Provider,
     /// The directory, absolute and without links.
     pub root: PathBuf,
-    /// What named it.
+    /// How it was found.
     pub origin: Origin,
 }
 
-/// What named a home.
+/// How a home was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Origin {
-    /// A variable, or for those of the desktop (`XDG_…`) a directory below the one that it names.
+    /// By a variable; for `XDG_…`, a directory below the one that it names.
     Variable(&'static str),
-    /// The agent's default.
+    /// The agent's default directory.
     Default,
-    /// Somebody who named a path in it, see [`given`](super::given).
+    /// Because the user named a path in it, see [`given`](super::given).
     Given,
 }
 
 /// The homes on a machine.
 #[derive(Debug, Default)]
 pub struct Homes {
-    /// Those that are there, each once, by provider; first what a variable names.
+    /// The existing homes, each once, ordered by provider; those of a variable first.
     pub found: Vec<Home>,
-    /// Those that a variable names and that are not there, and those that cannot be looked at.
+    /// Homes that a variable names and that do not exist, and homes that cannot be read.
     pub problems: Vec<Problem>,
 }
 
 impl Environment {
-    /// The variables that have a say in where homes and settings are.
+    /// The variables that determine where homes and settings are.
     pub const VARIABLES: [&'static str; 8] = [
         "CLAUDE_CONFIG_DIR",
         "CODEX_HOME",
@@ -67,7 +67,7 @@ impl Environment {
         "XDG_STATE_HOME",
     ];
 
-    /// Takes from `look_up` every variable that matters.
+    /// Looks up all these variables.
     pub fn from_lookup(home: Option<PathBuf>, look_up: impl Fn(&str) -> Option<OsString>) -> Self {
         let variables = Self::VARIABLES.into_iter().filter_map(|name| Some((name, look_up(name)?)));
         Self { home, variables: variables.collect(), system_root: PathBuf::from("/") }
@@ -78,8 +78,7 @@ impl Environment {
         self.variables.get(name).map(OsString::as_os_str).filter(|value| !value.is_empty())
     }
 
-    /// Returns a directory that a variable of the desktop names. The convention has it that others than absolute
-    /// paths are to be ignored.
+    /// Returns a directory from an XDG variable. The specification says to ignore relative paths.
     fn desktop_dir(&self, name: &str) -> Option<&Path> {
         self.variable(name).map(Path::new).filter(|path| path.is_absolute())
     }
@@ -100,12 +99,12 @@ pub fn homes(environment: &Environment) -> Homes {
     homes
 }
 
-/// A place where a home may be.
+/// A path where a home may be.
 struct Candidate {
     provider: Provider,
     path: PathBuf,
     origin: Origin,
-    /// The variable that names this very home, so that it ought to be there.
+    /// The variable that names exactly this home, so that it should exist.
     named_by: Option<&'static str>,
 }
 
@@ -128,7 +127,7 @@ fn candidates(provider: Provider, environment: &Environment) -> Vec<Candidate> {
     };
     let named = environment.variable(variable).map(|value| match provider {
         Provider::Claude => split_list(value),
-        // The variable stands in for the user's home directory and not for the agent's.
+        // The variable replaces the user's home directory, not the agent's.
         Provider::Gemini => vec![Path::new(value).join(".gemini")],
         Provider::Codex | Provider::Copilot => vec![PathBuf::from(value)],
     });
@@ -148,7 +147,7 @@ fn defaults(provider: Provider, environment: &Environment) -> Vec<Candidate> {
         found.push(Candidate::possible(provider, Origin::Default, home.join(name)));
     }
     match provider {
-        // Some releases of 2025 kept everything there.
+        // Some releases of 2025 used this directory.
         Provider::Claude => {
             if let Some(dir) = environment.desktop_dir("XDG_CONFIG_HOME") {
                 let origin = Origin::Variable("XDG_CONFIG_HOME");
@@ -157,7 +156,7 @@ fn defaults(provider: Provider, environment: &Environment) -> Vec<Candidate> {
                 found.push(Candidate::possible(provider, Origin::Default, home.join(".config/claude")));
             }
         }
-        // Releases before 1.0 kept sessions there if the variable was set, under this hidden name.
+        // Releases before 1.0 used this hidden directory if the variable was set.
         Provider::Copilot => {
             if let Some(dir) = environment.desktop_dir("XDG_STATE_HOME") {
                 let origin = Origin::Variable("XDG_STATE_HOME");
@@ -169,8 +168,8 @@ fn defaults(provider: Provider, environment: &Environment) -> Vec<Candidate> {
     found
 }
 
-/// Takes apart a list of directories. Claude itself knows one directory only, whose name may well have a comma in it;
-/// the list is a convention of tools that read its files.
+/// Splits a list of directories. Claude itself supports one directory only, whose name may contain a comma; the list is
+/// a convention of tools that read its files.
 fn split_list(value: &OsStr) -> Vec<PathBuf> {
     if Path::new(value).exists() {
         return vec![PathBuf::from(value)];
@@ -179,7 +178,7 @@ fn split_list(value: &OsStr) -> Vec<PathBuf> {
     parts.filter(|part| !part.is_empty()).map(|part| PathBuf::from(OsStr::from_bytes(part))).collect()
 }
 
-/// Looks whether a home is there. That one is not is worth telling only if it was named.
+/// Tells whether a home exists. A missing one is a problem only if a variable names it.
 fn look(candidate: &Candidate) -> Result<Option<Home>, Why> {
     let &Candidate { provider, ref path, origin, named_by } = candidate;
     let root = match std::fs::canonicalize(path) {

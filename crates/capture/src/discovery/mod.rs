@@ -1,7 +1,7 @@
-//! Finds the homes of agents and tells what every file in them is.
+//! Finds the homes of agents and classifies the files in them.
 //!
-//! Owns where an agent keeps its sessions, by era and by variable; which files belong to a session; which must never be
-//! touched; and when the agent will delete them. What the files say is left to others: only settings are opened here.
+//! Owns where an agent keeps its sessions, by version and variable; which files belong to a session; which must never
+//! be read; and when the agent will delete them. Only settings are opened here; other files are read elsewhere.
 
 mod files;
 mod given;

@@ -1,4 +1,4 @@
-//! What a file in a home is, told by its path alone, so that it serves a walk and a single path from a watcher alike.
+//! Classifies a file in a home by its path alone. Used for listings and for single paths from a watch.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -7,38 +7,38 @@ use std::path::{Component, Path};
 use super::homes::Home;
 use super::layout::{self, DEPTH_MAX};
 
-/// What a file is to a session.
+/// The role of a file in a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Role {
-    /// A file that an agent writes its session's records into.
+    /// The file with the records of a session.
     Transcript,
-    /// Another file of a session, without which it cannot be given back as it was.
+    /// Another file of a session, which is needed to restore it.
     Sidecar,
-    /// A file of several sessions, or of none that its path names in full: prompt histories, plans, lists of things to
-    /// do, saved states of files, notes on a project.
+    /// A file of several sessions, or of none that its path names: prompt histories, plans, to-do lists, saved states
+    /// of files, notes on a project.
     Shared,
 }
 
-/// What a path says of a file.
+/// The role, session and project of a file.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Place {
-    /// What the file is.
+    /// The role.
     pub role: Role,
-    /// What it belongs to; a shared file may have none.
+    /// The session; a shared file may have none.
     pub session: Option<SessionKey>,
-    /// The directory that the agent keeps for a project: of Claude and Gemini.
+    /// The agent's directory for the project; only Claude and Gemini have one.
     pub project: Option<String>,
 }
 
-/// What the files of one session have in common within a home.
+/// The key that the files of one session share within a home.
 ///
-/// - Claude: `<project>/<session id>`. A subagent of the 2.0 era is a session of its own, `<project>/agent-<id>`: which
-///   session it worked for stands only in it. Of shared files it is the id alone, as their path has no project.
+/// - Claude: `<project>/<session id>`. A subagent of version 2.0 is a separate session, `<project>/agent-<id>`: only
+///   its content names the session it worked for. For shared files it is the id alone, as their path has no project.
 /// - Codex: the thread's id.
-/// - Gemini: `<project>/<first eight characters of the session's id>`, all that the names of its files have in common.
+/// - Gemini: `<project>/<first eight characters of the session's id>`, which is all that the names of its files share.
 /// - Copilot: the session's id.
 ///
-/// Bytes of a path that are no UTF-8 are replaced: it is a key to compare and to show, and no path to open.
+/// Bytes of a path that are not UTF-8 are replaced: this is a key to compare and to show, not a path to open.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SessionKey(Box<str>);
 
@@ -70,9 +70,9 @@ impl fmt::Display for SessionKey {
     }
 }
 
-/// Tells what the file at a path is; `None` for one that is no business of ours, or that does not lie in the home.
+/// Classifies the file at a path; `None` if no rule names it, or if it is not in the home.
 ///
-/// Nothing is looked at but the path. A file with a place lies in directories that [`may_hold`] is true of.
+/// Uses only the path. Such a file is in directories for which [`may_hold`] is true.
 #[must_use]
 pub fn role_of(home: &Home, path: &Path) -> Option<Place> {
     let names = names_below(&home.root, path)?;
@@ -80,21 +80,21 @@ pub fn role_of(home: &Home, path: &Path) -> Option<Place> {
     layout::place(home.provider, &names)
 }
 
-/// Tells whether a directory may hold files with a [`Place`], at whatever depth; true of the home itself.
+/// Tells whether a directory may contain files with a [`Place`], at any depth; true for the home itself.
 #[must_use]
 pub fn may_hold(home: &Home, dir: &Path) -> bool {
     let is_too_deep = |below: &Path| below.components().count() > DEPTH_MAX;
     leads_to_files(home, dir) && !dir.strip_prefix(&home.root).is_ok_and(is_too_deep)
 }
 
-/// As [`may_hold`], and also of a directory that is too deep, so that a walk can tell that it is.
+/// As [`may_hold`], but also true for a directory that is too deep, so that a listing can report it.
 pub(super) fn leads_to_files(home: &Home, dir: &Path) -> bool {
     let Some(names) = names_below(&home.root, dir) else { return false };
     let names: Vec<&str> = names.iter().map(|name| &**name).collect();
     names.is_empty() || layout::may_hold(home.provider, &names)
 }
 
-/// Returns the names of a path below a directory; `None` when it does not lie there, or goes up again.
+/// Returns the names of a path below a directory; `None` when it is not below it, or contains `..`.
 fn names_below<'a>(root: &Path, path: &'a Path) -> Option<Vec<Cow<'a, str>>> {
     let below = path.strip_prefix(root).ok()?;
     let names = below.components().map(|component| match component {

@@ -1,4 +1,4 @@
-//! What stood in the way of finding files: told to whoever asked, and never a reason to stop.
+//! Problems of a listing: reported to the caller, and never a reason to stop.
 
 use std::error::Error;
 use std::path::{Path, PathBuf};
@@ -6,28 +6,28 @@ use std::{fmt, io};
 
 use super::layout::DEPTH_MAX;
 
-/// Something at a path that could not be looked at, or that is not as it should be.
+/// A path that could not be read, or that is not as it should be.
 ///
-/// As text it is one sentence without its cause, which is its source.
+/// As text it is one sentence without its cause, which is the error source.
 #[derive(Debug)]
 pub struct Problem {
-    /// Where.
+    /// The path.
     pub path: PathBuf,
-    /// What is the matter.
+    /// The problem.
     pub why: Why,
 }
 
-/// What is the matter with a path. As text it goes on after the path.
+/// The problem of a path. As text it continues after the path.
 #[derive(Debug, thiserror::Error)]
 pub enum Why {
-    /// A variable names a home that is not there.
-    #[error("is named by `{variable}` and is not there")]
+    /// A variable names a home that does not exist.
+    #[error("is named by `{variable}` and does not exist")]
     NotThere {
         /// The variable.
         variable: &'static str,
     },
-    /// A variable names a home, and something else than a directory is there.
-    #[error("is named by `{variable}` and is no directory")]
+    /// A variable names a home that is not a directory.
+    #[error("is named by `{variable}` and is not a directory")]
     NoDirectory {
         /// The variable.
         variable: &'static str,
@@ -36,31 +36,31 @@ pub enum Why {
     #[error("cannot be read")]
     Unreadable(#[source] io::Error),
     /// A link, where links are not followed.
-    #[error("is a link, which is not followed")]
+    #[error("is a link and is not followed")]
     Link,
-    /// Neither a file nor a directory, in the place of a file.
+    /// Neither a file nor a directory, where a file should be.
     #[error("is not a regular file")]
     NotRegular,
-    /// A directory deeper than [`DEPTH_MAX`]; what is below it was not looked at.
-    #[error("lies more than {DEPTH_MAX} directories deep and is not looked into")]
+    /// A directory deeper than [`DEPTH_MAX`]; its content was not listed.
+    #[error("is more than {DEPTH_MAX} directories deep and is not listed")]
     TooDeep,
-    /// A settings file that is longer than any is.
-    #[error("has more than {size_bytes_max} bytes, which no settings have")]
+    /// A settings file that is too long.
+    #[error("has more than {size_bytes_max} bytes, too many for settings")]
     TooLong {
-        /// How much would have been read.
+        /// The limit.
         size_bytes_max: u64,
     },
     /// A settings file that cannot be parsed.
-    #[error("is no JSON that its agent could read")]
+    #[error("is not JSON that its agent can read")]
     NotJson(#[source] serde_json::Error),
-    /// A setting that has no value its agent would take.
+    /// A setting with a value that its agent does not accept.
     #[error("sets `{key}` to `{value}`: {effect}")]
     BadSetting {
         /// The setting.
         key: &'static str,
-        /// What stands there, as JSON.
+        /// The value, as JSON.
         value: String,
-        /// What the agent makes of it.
+        /// What the agent does with it.
         effect: &'static str,
     },
 }

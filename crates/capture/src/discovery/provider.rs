@@ -16,7 +16,7 @@ pub enum Provider {
 }
 
 impl Provider {
-    /// All of them, in the order in which they are looked for.
+    /// All providers, in the order in which homes are searched.
     pub const ALL: [Self; 4] = [Self::Claude, Self::Codex, Self::Gemini, Self::Copilot];
 
     /// Returns the name for records, settings and arguments.

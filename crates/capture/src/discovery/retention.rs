@@ -1,4 +1,4 @@
-//! How long an agent keeps its sessions, and where that is set. Codex and Copilot delete nothing that we know of.
+//! How long an agent keeps its sessions, and where that is set. Codex and Copilot are not known to delete any.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -14,38 +14,38 @@ use super::settings::{Comments, read};
 const HOUR: Duration = Duration::from_hours(1);
 const DAY: Duration = Duration::from_hours(24);
 
-/// What Claude and Gemini do when nothing is set. Gemini of 2025 kept everything; which release it is shows in no file.
+/// The default of Claude and Gemini. Gemini of 2025 kept everything, but no file shows the release.
 const DEFAULT_DAYS: u32 = 30;
 
 /// How long an agent keeps its sessions.
 ///
-/// Settings of single projects are not looked at, although an agent heeds those of the project that it is started in.
+/// Settings of single projects are not read, although an agent uses those of the project that it is started in.
 #[derive(Debug)]
 pub struct Retention {
-    /// How long a session is kept after it was last written to; `None` when none is deleted for its age.
+    /// How long a session is kept after its last write; `None` when none is deleted because of its age.
     pub kept_for: Option<Duration>,
     /// How many sessions are kept of each project, if there is a limit.
     pub count_max: Option<u64>,
-    /// What decided that.
+    /// Where that is set.
     pub set_by: SetBy,
-    /// Settings that could not be read, or that have no good value.
+    /// Settings that could not be read or have a bad value.
     pub problems: Vec<Problem>,
 }
 
-/// What decided how long sessions are kept.
+/// Where the retention is set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SetBy {
     /// A settings file.
     File(PathBuf),
     /// The agent's default.
     Default,
-    /// Nothing: the agent is not known to delete sessions.
+    /// Nowhere: the agent is not known to delete sessions.
     Nothing,
 }
 
 impl Retention {
-    /// Returns when the agent may delete a session's file, at its next start from then on; a time that has passed means
-    /// that it may be gone any moment. `None` when age is no reason, or the time is beyond all calendars.
+    /// Returns the time from which the agent may delete a session's file, at its next start. If the time has passed,
+    /// the file may be deleted at any moment. `None` when files are not deleted by age, or the time is out of range.
     #[must_use]
     pub fn due(&self, modified: Timestamp) -> Option<Timestamp> {
         modified.checked_add(self.kept_for?).ok()
@@ -88,7 +88,7 @@ impl Layers {
         layers
     }
 
-    /// Returns the strongest value of a setting, and the file that it stands in.
+    /// Returns the strongest value of a setting, and its file.
     fn find(&self, pointer: &str) -> Option<(&Path, &Value)> {
         let found =
             self.read.iter().filter_map(|(path, settings)| Some((&**path, settings.pointer(pointer)?)));
@@ -122,7 +122,7 @@ fn claude(home: &Home, environment: &Environment) -> Retention {
     Retention { kept_for: Some(kept_for), count_max: None, set_by, problems: layers.problems }
 }
 
-/// The machine's settings win over the user's, and of theirs a later drop-in over an earlier one.
+/// The machine's settings override the user's, and a later drop-in overrides an earlier one.
 fn claude_settings(home: &Home, environment: &Environment) -> Vec<PathBuf> {
     let managed = environment.system_root.join(if cfg!(target_os = "macos") {
         "Library/Application Support/ClaudeCode"
@@ -152,7 +152,7 @@ fn gemini(home: &Home, environment: &Environment) -> Retention {
         (_, None) => (Some(DAY * DEFAULT_DAYS), SetBy::Default, None),
         (_, Some((path, value))) => {
             let age = period(value).filter(|age| *age >= min_age);
-            let effect = "no time, or a shorter one than `minRetention`, so nothing is deleted";
+            let effect = "not a period, or a shorter one than `minRetention`, so nothing is deleted";
             let problem = || bad_setting(path, "general.sessionRetention.maxAge", value, effect);
             (age, set_by(path), age.is_none().then(problem))
         }
@@ -162,7 +162,7 @@ fn gemini(home: &Home, environment: &Environment) -> Retention {
     Retention { kept_for, count_max, set_by, problems: layers.problems }
 }
 
-/// The machine's settings win over the user's, and these over the machine's defaults.
+/// The machine's settings override the user's, and these override the machine's defaults.
 fn gemini_settings(home: &Home, environment: &Environment) -> Vec<PathBuf> {
     let system = environment.system_root.join(if cfg!(target_os = "macos") {
         "Library/Application Support/GeminiCli"
@@ -179,7 +179,7 @@ fn gemini_settings(home: &Home, environment: &Environment) -> Vec<PathBuf> {
     ]
 }
 
-/// Reads a period as Gemini spells it, such as `30d`: hours, days, weeks, or months of thirty days.
+/// Parses a period in Gemini's format, such as `30d`: hours, days, weeks, or months of thirty days.
 fn period(value: &Value) -> Option<Duration> {
     let text = value.as_str()?;
     let (digits, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;

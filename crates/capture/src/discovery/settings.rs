@@ -9,17 +9,18 @@ use steno_disk::{NotRegular, TooLong, read_host_file};
 
 use super::problem::{Problem, Why};
 
-/// How long a settings file may be. Real ones have a few kilobytes.
+/// The maximum length of a settings file. Real ones have a few kilobytes.
 const SIZE_BYTES_MAX: u64 = 1024 * 1024;
 
-/// Whether an agent reads settings that have comments in them.
+/// Whether an agent allows comments in its settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Comments {
     Allowed,
     Refused,
 }
 
-/// Reads a settings file; `None` when there is none. A link is followed, as settings often lie among a user's dotfiles.
+/// Reads a settings file; `None` when there is none. A link is followed, because many users keep settings among their
+/// dotfiles.
 pub(super) fn read(path: &Path, comments: Comments) -> Result<Option<Value>, Problem> {
     let text = match read_text(path) {
         Ok(text) => text,
@@ -50,7 +51,7 @@ fn read_text(path: &Path) -> Result<String, Why> {
         .map_err(|error| Why::Unreadable(io::Error::new(io::ErrorKind::InvalidData, error)))
 }
 
-/// Takes out `// …` and `/* … */` where they are not part of a string.
+/// Removes `// …` and `/* … */` outside of strings.
 fn without_comments(text: &str) -> Cow<'_, str> {
     if !text.contains("//") && !text.contains("/*") {
         return Cow::Borrowed(text);
@@ -78,7 +79,7 @@ fn without_comments(text: &str) -> Cow<'_, str> {
     Cow::Owned(kept)
 }
 
-/// Returns the length of the string that a text begins with, quotes included; all of it when there is no end.
+/// Returns the length of the string at the beginning of a text, with its quotes; all of it when there is no end.
 fn string_len(text: &str) -> usize {
     let mut is_escaped = false;
     for (at, byte) in text.bytes().enumerate().skip(1) {

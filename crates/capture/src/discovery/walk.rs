@@ -1,7 +1,7 @@
-//! Goes through a directory tree: one listing per directory, one look at each file that is wanted, and no waiting.
+//! Walks a directory tree: one listing per directory, one stat per wanted file, and no blocking.
 //!
-//! What is wanted is up to [`Rules`]. What cannot be looked at becomes a problem, and the rest goes on. Something that
-//! disappears in between does not: agents delete and rename their files at any time.
+//! [`Rules`] decide what is wanted. What cannot be read becomes a problem, and the walk continues. A file that
+//! disappears meanwhile is not a problem: agents delete and rename their files at any time.
 
 use std::fs::{DirEntry, FileType, Metadata};
 use std::io;
@@ -15,29 +15,29 @@ use super::files::Stat;
 use super::layout::DEPTH_MAX;
 use super::problem::{Problem, Why};
 
-/// What a walk does with what it meets.
+/// Decides what a walk does with each path.
 pub(super) trait Rules {
-    /// What is to be known of a file besides its path.
+    /// What is returned for a file besides its path.
     type Taken;
 
-    /// Tells whether to go into a directory.
+    /// Tells whether to enter a directory.
     fn enters(&self, dir: &Path) -> bool;
 
-    /// Tells whether a link to a directory, which [`Rules::enters`] is true of, is followed.
+    /// Tells whether to follow a link to a directory for which [`Rules::enters`] is true.
     fn follows(&self, link: &Path) -> bool;
 
-    /// Tells whether to take a file, and as what.
+    /// Returns what to return for a file; `None` to ignore it.
     fn takes(&self, path: &Path) -> Option<Self::Taken>;
 }
 
-/// A file that was taken.
+/// A file that the walk returns.
 pub(super) struct Taken<T> {
     pub(super) path: PathBuf,
     pub(super) what: T,
     pub(super) stat: Stat,
 }
 
-/// What a walk has met, everything sorted by path.
+/// The result of a walk, everything sorted by path.
 pub(super) struct Walked<T> {
     pub(super) files: Vec<Taken<T>>,
     /// All directories that were entered.
@@ -45,7 +45,7 @@ pub(super) struct Walked<T> {
     pub(super) problems: Vec<Problem>,
 }
 
-/// Goes through a directory and those below it, [`DEPTH_MAX`] of them deep.
+/// Walks a directory, [`DEPTH_MAX`] levels deep.
 pub(super) fn walk<R: Rules>(root: &Path, rules: &R) -> Walked<R::Taken> {
     let mut walked = Walked { files: Vec::new(), dirs: Vec::new(), problems: Vec::new() };
     let mut waiting = vec![(root.to_owned(), 0)];
@@ -57,15 +57,15 @@ pub(super) fn walk<R: Rules>(root: &Path, rules: &R) -> Walked<R::Taken> {
         let mut below = Vec::new();
         match walked.list(&dir, rules, &mut below) {
             Ok(()) => {}
-            // It went away, which only the root must not.
+            // It disappeared. Only for the root this is a problem.
             Err(error) if error.kind() == io::ErrorKind::NotFound && depth > 0 => continue,
             Err(error) => walked.problems.push(Problem::unreadable(&dir, error)),
         }
-        // Also one that cannot be listed now: it may be some day, and is watched for that.
+        // Also one that cannot be listed now: it is watched, and may become readable.
         walked.dirs.push(dir);
         waiting.extend(below.into_iter().map(|dir| (dir, depth + 1)));
     }
-    // By bytes and not by component, so that `<session>.jsonl` comes before what is in `<session>/`.
+    // By bytes and not by component, so that `<session>.jsonl` comes before the files in `<session>/`.
     walked.files.sort_by(|one, other| one.path.as_os_str().cmp(other.path.as_os_str()));
     walked.dirs.sort_by(|one, other| one.as_os_str().cmp(other.as_os_str()));
     walked.problems.sort_by(|one, other| one.path.as_os_str().cmp(other.path.as_os_str()));
@@ -92,14 +92,14 @@ impl<T> Walked<T> {
         Ok(())
     }
 
-    /// Returns the directory that a link leads to, under the link's name. Other links that are in the place of
-    /// something wanted are told.
+    /// Returns the directory that a link leads to, under the link's name. Other links in place of something wanted are
+    /// reported.
     fn link<R: Rules<Taken = T>>(&mut self, path: PathBuf, rules: &R) -> Option<PathBuf> {
         if rules.enters(&path) && rules.follows(&path) {
             match std::fs::metadata(&path) {
                 Ok(about) if about.is_dir() => return Some(path),
                 Ok(_) => {}
-                // Told also when it leads nowhere: a disk may be missing.
+                // Also for a dangling link: a disk may be missing.
                 Err(error) => self.problems.push(Problem::unreadable(&path, error)),
             }
         } else if rules.enters(&path) && leads_to_dir(&path) || rules.takes(&path).is_some() {
@@ -116,7 +116,7 @@ impl<T> Walked<T> {
             return;
         }
         match entry.metadata() {
-            // Looked at once more: it may have been replaced since it was listed.
+            // Checked again: it may have been replaced since it was listed.
             Ok(about) if about.is_file() => self.files.push(Taken { path, what, stat: stat(&about) }),
             Ok(_) => self.problems.push(Problem::new(&path, Why::NotRegular)),
             Err(error) => self.trouble(&path, error),
@@ -134,13 +134,13 @@ fn leads_to_dir(link: &Path) -> bool {
     std::fs::metadata(link).is_ok_and(|about| about.is_dir())
 }
 
-/// Returns what is known of a file without opening it.
+/// Converts the metadata of a file.
 pub(super) fn stat(about: &Metadata) -> Stat {
     let modified = about.modified().ok().map_or(Timestamp::UNIX_EPOCH, instant);
     Stat { size_bytes: about.len(), modified, device: about.dev(), inode: about.ino() }
 }
 
-/// File systems know times that lie beyond all calendars; the nearest one that can be told is taken.
+/// A file system may have times out of range; the nearest valid time is used.
 fn instant(time: SystemTime) -> Timestamp {
     Timestamp::try_from(time).unwrap_or(if time < SystemTime::UNIX_EPOCH {
         Timestamp::MIN

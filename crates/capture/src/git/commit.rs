@@ -6,9 +6,9 @@ use std::process::Stdio;
 
 use super::{command, git};
 
-/// How many bytes the files of a commit may have that is read whole.
+/// The maximum size of a commit whose files are read.
 const COMMIT_BYTES_MAX: u64 = 512 * 1024 * 1024;
-/// How many bytes git may say beside them.
+/// The maximum size of git's object headers.
 const HEADS_BYTES_MAX: u64 = 128 * 1024 * 1024;
 
 /// A file of a commit.
@@ -18,27 +18,27 @@ pub struct CommittedFile {
     pub path: String,
     /// What it is.
     pub kind: CommittedKind,
-    /// What it holds; of a link, where it leads.
+    /// Its content; of a link, its target.
     pub bytes: Vec<u8>,
 }
 
-/// What a file of a commit is.
+/// The kind of a file in a commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CommittedKind {
     /// A file.
     Plain,
-    /// A program.
+    /// An executable file.
     Program,
     /// A symbolic link.
     Link,
-    /// Another repository, of which a commit has only the name.
+    /// Another repository; the commit has only its commit id.
     Submodule,
 }
 
-/// Reads every file of a commit, byte for byte as it is kept, in the order of their paths.
+/// Reads every file of a commit, byte for byte as it is stored, ordered by path.
 ///
 /// # Errors
-/// Why it cannot be read, in words.
+/// Why it cannot be read, as text.
 pub fn committed(dir: &Path, commit: &str) -> Result<Vec<CommittedFile>, String> {
     let name = format!("{commit}^{{commit}}");
     if git(dir, &["cat-file", "-e", &name]).is_none() {
@@ -49,7 +49,7 @@ pub fn committed(dir: &Path, commit: &str) -> Result<Vec<CommittedFile>, String>
     let mut wanted = Vec::new();
     for line in listed.split(|byte| *byte == 0).filter(|line| !line.is_empty()) {
         let line = std::str::from_utf8(line).map_err(|_| "a path in it is not UTF-8".to_owned())?;
-        wanted.push(listed_file(line).ok_or("git has listed it in a form that we don't know")?);
+        wanted.push(listed_file(line).ok_or("git listed it in an unknown format")?);
     }
     let bytes: u64 = wanted.iter().map(|(.., bytes)| bytes).sum();
     if bytes > COMMIT_BYTES_MAX {
@@ -88,7 +88,7 @@ fn listed_file(line: &str) -> Option<(String, CommittedKind, String, u64)> {
     Some((path.to_owned(), kind, object, bytes))
 }
 
-/// Has git write the contents of objects, one behind the other.
+/// Reads the contents of objects from git, one after the other.
 fn objects(dir: &Path, names: String, bytes: u64) -> Option<Vec<u8>> {
     let mut command = command(dir);
     command.args(["cat-file", "--batch"]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
@@ -101,7 +101,7 @@ fn objects(dir: &Path, names: String, bytes: u64) -> Option<Vec<u8>> {
     child.wait().ok()?.success().then_some(output)
 }
 
-/// Takes `OBJECT TYPE SIZE<newline>BYTES<newline>` off.
+/// Removes `OBJECT TYPE SIZE<newline>BYTES<newline>` from the front.
 fn take_object(rest: &mut &[u8]) -> Option<Vec<u8>> {
     let end = rest.iter().position(|byte| *byte == b'\n')?;
     let size: usize = std::str::from_utf8(&rest[..end]).ok()?.split(' ').nth(2)?.parse().ok()?;
@@ -110,10 +110,10 @@ fn take_object(rest: &mut &[u8]) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// Makes a repository of the files in a directory, with one commit.
+/// Creates a repository with one commit of the files in a directory.
 ///
 /// # Errors
-/// Why not, as git says it.
+/// git's error, as text.
 pub fn begin(dir: &Path) -> Result<(), String> {
     let steps: [&[&str]; 3] = [
         &["init", "-q"],
@@ -138,19 +138,19 @@ pub fn begin(dir: &Path) -> Result<(), String> {
     }
 }
 
-/// Which way a patch is applied.
+/// The direction in which a patch is applied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
-    /// As it is.
+    /// Applied.
     Forward,
-    /// Taken back.
+    /// Reverted.
     Back,
 }
 
 /// Applies a patch to the files in a directory. An empty one changes nothing.
 ///
 /// # Errors
-/// Why it does not fit, as git says it.
+/// git's error, as text.
 pub fn apply(dir: &Path, patch: &[u8], way: Way) -> Result<(), String> {
     if patch.is_empty() {
         return Ok(());
@@ -160,13 +160,13 @@ pub fn apply(dir: &Path, patch: &[u8], way: Way) -> Result<(), String> {
     if way == Way::Back {
         command.arg("--reverse");
     }
-    // What lies above is nothing of ours, also when it is a repository; and the bytes are changed as the patch says, whatever
-    // filters and line ends somebody has set for this machine.
+    // A repository above the directory must be ignored, and the bytes must change exactly as the patch says, regardless
+    // of filters and line-end settings of this machine.
     command.env("GIT_DIR", "/dev/null").env("GIT_CONFIG_GLOBAL", "/dev/null").env("GIT_CONFIG_NOSYSTEM", "1");
     command.arg("-").stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
     let failed = |error: io::Error| format!("git: {error}");
     let mut child = command.spawn().map_err(failed)?;
-    // One that does not read to the end has said why.
+    // If git stops reading early, its error output says why.
     child.stdin.take().and_then(|mut stdin| io::Write::write_all(&mut stdin, patch).ok());
     let done = child.wait_with_output().map_err(failed)?;
     let said = String::from_utf8_lossy(&done.stderr).into_owned();

@@ -1,7 +1,7 @@
-//! What git knows of a directory: its identity, and how the working tree differs from what others have.
+//! Reads the state of a Git repository: its identity, and how the working tree differs from a commit.
 //!
-//! Nothing is changed and nobody is asked: no lock is taken, no hook, pager, credential helper or external diff is run, and
-//! nothing is fetched: the settings of a repository can name a program for that.
+//! Nothing is changed and no prompt appears: no lock is taken, no hook, pager, credential helper or external diff is
+//! run, and nothing is fetched, because the settings of a repository can name a program for each of these.
 
 mod commit;
 
@@ -15,15 +15,15 @@ use steno_model::without_credentials;
 
 pub use commit::{CommittedFile, CommittedKind, Way, apply, begin, committed};
 
-/// How long one question to git may take.
+/// How long one call of git may take.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// How long a difference may be. One that is longer is not kept: half of it could not be applied.
+/// The maximum length of a diff. A longer one is dropped, because half of it could not be applied.
 const DIFF_BYTES_MAX: usize = 16 * 1024 * 1024;
-/// How many untracked files are looked at.
+/// How many untracked files are read.
 const UNTRACKED_MAX: usize = 1000;
-/// How many branches of others are looked at.
+/// How many remote branches are read.
 const BRANCHES_MAX: usize = 64;
-/// What would lead git to another repository than the one that is meant (`git rev-parse --local-env-vars`).
+/// Variables that would make git use another repository (`git rev-parse --local-env-vars`).
 const ELSEWHERE: [&str; 11] = [
     "GIT_ALTERNATE_OBJECT_DIRECTORIES",
     "GIT_COMMON_DIR",
@@ -38,16 +38,16 @@ const ELSEWHERE: [&str; 11] = [
     "GIT_WORK_TREE",
 ];
 
-/// A repository as it stands.
+/// The state of a repository.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GitState {
     /// Its top directory.
     pub root: PathBuf,
-    /// What is checked out.
+    /// The checked-out commit.
     pub commit: String,
-    /// The branch, unless none is checked out.
+    /// The branch, if one is checked out.
     pub branch: Option<String>,
-    /// Where it comes from, without names and passwords.
+    /// The URL of its origin, without user names and passwords.
     pub url: Option<String>,
     /// How the working tree differs from a commit.
     pub diff: Option<GitDiff>,
@@ -56,9 +56,9 @@ pub struct GitState {
 /// How a working tree differs from a commit, untracked files included.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GitDiff {
-    /// The nearest ancestor that a branch of others has; where there are none, what is checked out.
+    /// The nearest ancestor on a remote branch; without one, the checked-out commit.
     pub base: String,
-    /// The difference, for `git apply`.
+    /// The diff, for `git apply`.
     pub patch: Vec<u8>,
 }
 
@@ -68,7 +68,7 @@ pub fn is_repository(dir: &Path) -> bool {
     git(dir, &["rev-parse", "--git-dir"]).is_some()
 }
 
-/// Looks at the repository that a directory is in; `None` where there is none, or no git.
+/// Reads the state of the repository of a directory; `None` without a repository or git.
 #[must_use]
 pub fn look(dir: &Path) -> Option<GitState> {
     let root = PathBuf::from(line(&git(dir, &["rev-parse", "--show-toplevel"])?)?);
@@ -80,7 +80,7 @@ pub fn look(dir: &Path) -> Option<GitState> {
     Some(GitState { root, commit, branch, url: url.map(|url| without_credentials(&url)), diff })
 }
 
-/// Finds the nearest ancestor that some branch of others has.
+/// Finds the nearest ancestor on a remote branch.
 fn nearest(root: &Path, commit: &str) -> Option<String> {
     let refs =
         git(root, &["for-each-ref", "--format=%(objectname)", "--sort=-committerdate", "refs/remotes"])?;
@@ -131,16 +131,16 @@ fn line(output: &[u8]) -> Option<String> {
     (!text.is_empty() && !text.contains('\n')).then(|| text.to_owned())
 }
 
-/// Asks git something; `None` when it fails, takes too long or says too much.
+/// Runs git; `None` when it fails, takes too long or prints too much.
 fn git(dir: &Path, args: &[&str]) -> Option<Vec<u8>> {
     let mut command = command(dir);
     command.args(args).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
-    // Two files that differ are said by 1, which else is a failure.
+    // With `--no-index`, 1 means that the files differ; otherwise it is a failure.
     let is_fine = |code: Option<i32>| code == Some(0) || code == Some(1) && args.contains(&"--no-index");
     run(&mut command).ok().filter(|(code, _)| is_fine(*code)).map(|(_, output)| output)
 }
 
-/// Begins a question to git.
+/// Prepares a call of git.
 fn command(dir: &Path) -> Command {
     let mut command = Command::new("git");
     command.arg("--no-pager").arg("-C").arg(dir);
@@ -152,14 +152,14 @@ fn command(dir: &Path) -> Command {
     for name in ELSEWHERE {
         command.env_remove(name);
     }
-    // An object that is not here is absent, and one stands for itself and not for another that somebody likes better. An
-    // older git does not know the first of these, and has no protocol left to fetch by.
+    // Missing objects are not fetched, and replacement objects are not used. An older git does not know the first of
+    // these variables, but has no protocol left to fetch with.
     command.env("GIT_NO_LAZY_FETCH", "1").env("GIT_ALLOW_PROTOCOL", "").env("GIT_NO_REPLACE_OBJECTS", "1");
     command.env("GIT_OPTIONAL_LOCKS", "0").env("GIT_TERMINAL_PROMPT", "0").env("LC_ALL", "C");
     command
 }
 
-/// Runs a process to its end, or ends it.
+/// Runs a process to its end, or kills it after the timeout.
 fn run(command: &mut Command) -> io::Result<(Option<i32>, Vec<u8>)> {
     let mut child = command.spawn()?;
     let stdout = child.stdout.take();

@@ -1,4 +1,4 @@
-//! What was said over a wire, line by line and in order, put together from what pumps have told.
+//! Puts the chunks of pumps back together into lines, in order.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,33 +10,33 @@ use steno_model::{Lane, Timestamp};
 
 use super::{Chunk, Content, Dropped};
 
-/// How long a line may be. What is longer is counted as lost: no message of a protocol is.
+/// The maximum length of a line. A longer one is counted as lost: no message of a protocol is that long.
 const LINE_BYTES_MAX: usize = 60 * 1024 * 1024;
 
-/// How long is listened after the server has ended.
+/// How long to wait for more after the server has ended.
 const AFTER_END: Duration = Duration::from_millis(100);
 
-/// What was said.
+/// A line that passed the proxy, or lines that were lost.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Said {
     /// A line, without its newline.
     Line {
-        /// Which way it went.
+        /// Its direction.
         lane: Lane,
-        /// When the end of it was read.
+        /// When its end was read.
         time: Timestamp,
         /// The line.
         line: Vec<u8>,
     },
-    /// Lines that were handed on and not kept, because something of each was not.
+    /// Lines that were forwarded but not kept, because part of each is missing.
     Lost {
-        /// Which way they went.
+        /// Their direction.
         lane: Lane,
         /// When the end of the last one was read.
         time: Timestamp,
         /// How many lines.
         lines: u64,
-        /// How many bytes they had, with their newlines.
+        /// How many bytes they had, with newlines.
         bytes: u64,
         /// Why they were not kept.
         why: Loss,
@@ -46,23 +46,23 @@ pub enum Said {
 /// Why a line was not kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Loss {
-    /// Whoever hears it was too far behind.
+    /// The recorder was too far behind.
     Behind,
-    /// It is longer than any message is.
+    /// It is longer than any message.
     TooLong,
 }
 
-/// Hears a wire, both directions in the order in which they were read.
+/// The lines of both directions, in the order in which they were read.
 pub struct Conversation {
     chunks: Receiver<Chunk>,
     waiting: Arc<AtomicUsize>,
-    /// Chunks that came before others that were read before them.
+    /// Chunks that arrived before others with smaller tickets.
     early: BTreeMap<u64, Chunk>,
     next: u64,
     to_agent: Partial,
     from_agent: Partial,
     said: std::collections::VecDeque<Said>,
-    /// Whether the server has said all that it will.
+    /// Whether the server has closed its output.
     has_ended: bool,
 }
 
@@ -70,7 +70,7 @@ pub struct Conversation {
 #[derive(Default)]
 struct Partial {
     line: Vec<u8>,
-    /// How much of it was lost, and why.
+    /// How many bytes of it were lost, and why.
     lost: Option<(u64, Loss)>,
 }
 
@@ -104,7 +104,7 @@ impl Conversation {
 impl Iterator for Conversation {
     type Item = Said;
 
-    /// Waits for what is said next; `None` when nobody can say anything more.
+    /// Waits for the next line; `None` when there can be no more.
     fn next(&mut self) -> Option<Said> {
         loop {
             if let Some(said) = self.said.pop_front() {
@@ -115,11 +115,11 @@ impl Iterator for Conversation {
                 self.take(chunk);
                 continue;
             }
-            // When the server has ended, a client may stay silent for ever.
+            // After the server has ended, a client may be silent for ever.
             let patience = if self.has_ended { AFTER_END } else { Duration::MAX };
             match self.chunks.recv_timeout(patience) {
                 Ok(chunk) => drop(self.early.insert(chunk.ticket, chunk)),
-                // A pump that has died may have left a gap.
+                // A pump that died may have left a gap.
                 Err(_) => self.next = *self.early.first_key_value()?.0,
             }
         }
@@ -145,14 +145,14 @@ impl Partial {
         }
     }
 
-    /// Gives up the line, with what there is of it.
+    /// Drops the line and counts its bytes.
     fn lose(&mut self, bytes: u64, why: Loss) {
         let (before, why) = self.lost.unwrap_or((0, why));
         self.lost = Some((before + bytes + self.line.len() as u64, why));
         self.line = Vec::new();
     }
 
-    /// Takes in bytes that were only counted: lines that ended in them are lost, and the one that began there too.
+    /// Handles bytes that were only counted: lines that ended in them are lost, and so is the one that began there.
     fn drop_lines(&mut self, lane: Lane, time: &Timestamp, dropped: Dropped, said: &mut impl Extend<Said>) {
         let Dropped { bytes, lines, rest_bytes } = dropped;
         self.lose(bytes - rest_bytes, Loss::Behind);
@@ -165,7 +165,7 @@ impl Partial {
         }
     }
 
-    /// Ends a line, of which something may be lost, and then all of it is.
+    /// Ends a line. If part of it is lost, all of it is.
     fn finish(&mut self, lane: Lane, time: &Timestamp, newline: u64) -> Said {
         let time = time.clone();
         match std::mem::take(self) {
@@ -193,7 +193,7 @@ mod tests {
         Timestamp::from_unix_ms(0).unwrap()
     }
 
-    /// What is heard of chunks that come in some order.
+    /// Returns the lines of chunks that arrive in some order.
     fn heard(chunks: Vec<(u64, Lane, Content)>) -> Vec<(Lane, String)> {
         let (send, receive) = channel();
         for (ticket, lane, content) in chunks {
@@ -218,7 +218,7 @@ mod tests {
 
     #[test]
     fn what_was_read_first_is_heard_first_whoever_tells_of_it_first() {
-        // An answer that was told before its question.
+        // An answer that arrives before its question.
         let heard = heard(vec![
             (1, FromAgent, bytes("answer\nmore")),
             (0, ToAgent, bytes("question\n")),
@@ -231,7 +231,7 @@ mod tests {
 
     #[track_caller]
     fn check(chunks: &[&str], want: &[&str]) {
-        // What is in angle brackets was only counted.
+        // Chunks that begin with `<` were only counted.
         let content = |text: &&str| match text.strip_prefix('<') {
             Some(dropped) => Content::Dropped(Dropped::of(dropped.as_bytes())),
             None => bytes(text),

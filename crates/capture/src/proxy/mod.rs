@@ -1,8 +1,8 @@
-//! Between a client and its server, over pipes: every byte is handed on first, and then told.
+//! A proxy between a client and its server, over pipes: every byte is forwarded first, and then recorded.
 //!
-//! A pump reads one direction. It takes a ticket for what it has read *before* it hands that on, so that whatever causes
-//! something else has the smaller ticket, and tells of it after. Pumps never wait for whoever is told: when that is too
-//! far behind, bytes are only counted.
+//! A pump reads one direction. It takes a ticket for what it read *before* it forwards it, so that a cause always has a
+//! smaller ticket than its effect, and sends the bytes to the recorder afterwards. Pumps never wait for the recorder:
+//! when it is too far behind, bytes are only counted.
 
 mod lines;
 mod pump;
@@ -14,10 +14,10 @@ use steno_model::{Lane, Timestamp};
 pub use lines::{Conversation, Loss, Said};
 pub use pump::{Pump, PumpEnd, Tap};
 
-/// How many bytes may wait to be recorded. Beyond that they are handed on and counted, and no more.
+/// How many bytes may wait to be recorded. Beyond that they are forwarded and only counted.
 pub const WAITING_BYTES_MAX: usize = 64 * 1024 * 1024;
 
-/// What a pump has handed on.
+/// Bytes that a pump forwarded.
 #[derive(Debug)]
 pub struct Chunk {
     pub(crate) lane: Lane,
@@ -30,19 +30,19 @@ pub struct Chunk {
 pub(crate) enum Content {
     /// The bytes, as they were read.
     Bytes(Vec<u8>),
-    /// What is known of bytes that were not kept.
+    /// Counts of bytes that were not kept.
     Dropped(Dropped),
     /// The direction has ended.
     End,
 }
 
-/// Bytes that were handed on and only counted.
+/// Bytes that were forwarded and only counted.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Dropped {
     pub(crate) bytes: u64,
     /// How many lines ended in them.
     pub(crate) lines: u64,
-    /// How many bytes came behind the last of those ends.
+    /// How many bytes came after the last of those ends.
     pub(crate) rest_bytes: u64,
 }
 
@@ -54,7 +54,7 @@ impl Dropped {
     }
 }
 
-/// Makes the ends of a wire: one that pumps tell, and one that hears all of it in order.
+/// Creates a connected pair: pumps send to the tap, and the lines come out in order.
 #[must_use]
 pub fn tap() -> (Tap, Conversation) {
     let (send, chunks): (_, Receiver<Chunk>) = channel();

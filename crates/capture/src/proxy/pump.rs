@@ -1,4 +1,4 @@
-//! One direction of a wire.
+//! Forwards one direction.
 
 use std::io::{self, Read, Write};
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use super::{Chunk, Content, Dropped, WAITING_BYTES_MAX};
 
 const BUFFER_BYTES: usize = 64 * 1024;
 
-/// Where pumps tell of what they hand on.
+/// Receives what pumps forward.
 #[derive(Clone)]
 pub struct Tap {
     send: Sender<Chunk>,
@@ -33,7 +33,7 @@ impl Tap {
         Ticket { number, time: Timestamp::from_instant(jiff::Timestamp::now()) }
     }
 
-    /// Tells what was handed on, or of long queues only how much that was.
+    /// Sends the forwarded bytes to the recorder, or only their count if the queue is too long.
     fn tell(&self, lane: Lane, ticket: Ticket, bytes: &[u8]) {
         let before = self.waiting.fetch_add(bytes.len(), Ordering::Relaxed);
         let content = if before + bytes.len() > WAITING_BYTES_MAX {
@@ -46,7 +46,7 @@ impl Tap {
     }
 
     fn send(&self, lane: Lane, ticket: Ticket, content: Content) {
-        // Nobody may listen any more: the wire is there for those at its ends.
+        // The recorder may be gone; the proxy continues.
         self.send.send(Chunk { lane, ticket: ticket.number, time: ticket.time, content }).ok();
     }
 }
@@ -59,26 +59,26 @@ struct Ticket {
 /// How a direction ended.
 #[derive(Debug)]
 pub enum PumpEnd {
-    /// The side that writes has closed it.
+    /// The writing side closed it.
     Closed,
-    /// The side that reads is gone.
+    /// The reading side is gone.
     Unread,
-    /// It could not be read or handed on.
+    /// Reading or forwarding failed.
     Failed(io::Error),
 }
 
-/// Hands bytes on from one end to the other.
+/// Forwards bytes from a reader to a writer.
 pub struct Pump<R, W> {
-    /// Where they come from.
+    /// The reader.
     pub from: R,
-    /// Where they go.
+    /// The writer.
     pub to: W,
-    /// Which way that is.
+    /// The direction.
     pub lane: Lane,
 }
 
 impl<R: Read, W: Write> Pump<R, W> {
-    /// Runs until one of its ends is gone; both are closed then.
+    /// Runs until one side is gone; both are closed then.
     pub fn run(mut self, tap: &Tap) -> PumpEnd {
         let mut buffer = vec![0; BUFFER_BYTES];
         let end = loop {

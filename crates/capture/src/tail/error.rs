@@ -1,27 +1,27 @@
-//! What can be wrong with a file that is followed.
+//! Errors of following a file.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Why a file could not be looked at. The next look tries again.
+/// Why a file could not be read. The next read tries again.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// There is something at the path, and it is not a regular file.
-    #[error("`{}` is {found} and not a regular file", path.display())]
+    /// The path is not a regular file.
+    #[error("`{}` is {found}, not a regular file", path.display())]
     NotRegular {
-        /// Where.
+        /// The path.
         path: PathBuf,
-        /// What is there.
+        /// What it is.
         found: &'static str,
     },
-    /// The system would not let us.
+    /// The operating system reported an error.
     #[error("cannot {doing} `{}`", path.display())]
     System {
-        /// Which file.
+        /// The file.
         path: PathBuf,
         /// What was tried.
         doing: &'static str,
-        /// I/O errors.
+        /// The error of the operating system.
         #[source]
         source: io::Error,
     },

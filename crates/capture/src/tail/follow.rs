@@ -1,12 +1,12 @@
-//! One path, followed: which bytes are new, and whether they go on with what was read or begin something else.
+//! Follows one path: which bytes are new, and whether they continue what was read or begin a new generation.
 //!
-//! A file that takes the path of another goes on with its generation if it begins with every byte that was read, as
-//! when an editor saves a longer copy; otherwise it is a new generation. Starting anew would be allowed in both cases,
-//! and would hand on all bytes again.
+//! A file that replaces another continues its generation if it begins with every byte that was read, as when an editor
+//! saves a longer copy; otherwise it is a new generation. A new generation would be allowed in both cases, but would
+//! return all bytes again.
 //!
-//! A file that loses its path is read to its end before the next one is begun: bytes that were in it when we found it
-//! replaced are of its generation, in order. A writer who did not notice may add more; these are handed on as
-//! [`Look::Late`] as long as a look finds some every so often.
+//! A file that loses its path is read to its end before the next one is begun: the bytes it has when the replacement is
+//! found belong to its generation, in order. A writer that did not notice may add more; these are returned as
+//! [`Look::Late`] while reads find some from time to time.
 
 use std::mem;
 use std::path::{Path, PathBuf};
@@ -16,19 +16,19 @@ use super::prefix::Mark;
 use super::reading::{Care, Reading, Step, Why};
 use super::stamp::{Stamp, open_followed};
 
-/// After how many looks without a late byte a file that lost its path is let go.
+/// After how many reads without a late byte a replaced file is closed.
 pub const LATE_QUIET_LOOKS_MAX: u32 = 32;
 
-/// All that must be remembered of a file to go on exactly where reading stopped, also in another process.
+/// Everything needed to continue reading a file exactly where it stopped, also in another process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cursor {
-    /// How often the file had been replaced, shortened or rewritten.
+    /// How often the file was replaced, shortened or rewritten.
     pub generation: u32,
     /// The first bytes of what was read, [`MARK_BYTES_MAX`](super::MARK_BYTES_MAX) at most.
     pub head: Mark,
-    /// All that was read. Its length is the offset to go on from.
+    /// Everything that was read. Its length is the offset to continue from.
     pub whole: Mark,
-    /// What the file was like before the last read.
+    /// The metadata of the file before the last read.
     pub stamp: Stamp,
 }
 
@@ -45,46 +45,46 @@ impl Cursor {
     }
 }
 
-/// What a look found.
+/// The result of a read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Look {
-    /// The buffer holds the next bytes of the newest generation. There may be more.
+    /// The buffer has the next bytes of the newest generation. There may be more.
     Bytes {
         /// The generation they belong to.
         generation: u32,
-        /// Where they begin in it.
+        /// Their offset in it.
         offset: u64,
-        /// How many they are.
+        /// Their number.
         len: usize,
     },
-    /// The buffer holds bytes that were added to the generation before the newest after that one had begun.
+    /// The buffer has bytes that were added to the previous generation after the newest had begun.
     ///
-    /// They are evidence. Whoever reads positions as an order must not read them: events of the newer generation may
-    /// have been made already.
+    /// They are evidence. They must not be turned into events, because events of the newer generation may exist
+    /// already, and positions give the order.
     Late {
         /// The generation they belong to.
         generation: u32,
-        /// Where they begin in it.
+        /// Their offset in it.
         offset: u64,
-        /// How many they are.
+        /// Their number.
         len: usize,
     },
-    /// A new generation has begun. Its bytes, from offset 0, come with the looks that follow, if it has any.
+    /// A new generation has begun. The next reads return its bytes, from offset 0, if it has any.
     NewGeneration {
         /// Its number.
         generation: u32,
-        /// What happened to the one before.
+        /// What happened to the previous one.
         why: Why,
     },
-    /// All there is has been read.
+    /// Everything has been read.
     AtEnd,
-    /// All there was has been read, and nothing is at the path now.
+    /// Everything was read, and the path does not exist now.
     Gone,
 }
 
-/// One path, followed.
+/// Follows one path.
 ///
-/// Until it is parked a tail holds a file open, two after a replacement, also when they have been deleted.
+/// A tail keeps a file open until it is parked, two after a replacement, also when they were deleted.
 pub struct Tail {
     path: PathBuf,
     place: Place,
@@ -94,11 +94,11 @@ pub struct Tail {
 }
 
 enum Place {
-    /// No file was found at the path yet.
+    /// No file has been found at the path yet.
     Unread,
-    /// A file is open, which may have lost the path.
+    /// A file is open. It may have lost its path.
     Open(Box<Reading>),
-    /// What was read is remembered, and nothing is open.
+    /// Nothing is open; the cursor has the state.
     Parked(Cursor),
 }
 
@@ -108,19 +108,19 @@ struct Former {
 }
 
 impl Tail {
-    /// Begins to follow a path from offset 0 of generation 0. Nothing is opened before the first look.
+    /// Follows a path from offset 0 of generation 0. Nothing is opened before the first read.
     #[must_use]
     pub fn new(path: impl Into<PathBuf>) -> Self {
         Self { path: path.into(), place: Place::Unread, former: None, care: Care::Usual }
     }
 
-    /// Goes on where the cursor says. Nothing is opened before the first look.
+    /// Continues at a cursor. Nothing is opened before the first read.
     #[must_use]
     pub fn resume(path: impl Into<PathBuf>, cursor: Cursor) -> Self {
         Self { path: path.into(), place: Place::Parked(cursor), former: None, care: Care::Usual }
     }
 
-    /// Tells by a single stat whether there is nothing to do: the file was read to its end and not changed since.
+    /// Tells with a single stat whether the file was read to its end and did not change since.
     #[must_use]
     pub fn is_unchanged(path: &Path, cursor: &Cursor) -> bool {
         Stamp::at(path).is_ok_and(|found| found.is_some_and(|stamp| cursor.is_all_of(&stamp)))
@@ -132,7 +132,7 @@ impl Tail {
         &self.path
     }
 
-    /// Returns what to remember; `None` before a file was found at the path.
+    /// Returns the cursor; `None` before a file was found at the path.
     #[must_use]
     pub fn cursor(&self) -> Option<Cursor> {
         match &self.place {
@@ -142,8 +142,8 @@ impl Tail {
         }
     }
 
-    /// Closes the file. The next look opens it again, and reads what was read before once more if the file changed
-    /// meanwhile. What is added to a file that lost its path while nothing is open is not seen.
+    /// Closes the file. The next read opens it again, and compares what was read before if the file changed meanwhile.
+    /// Bytes that are added to a replaced file while nothing is open are not seen.
     pub fn park(&mut self) {
         self.former = None;
         if let Some(cursor) = self.cursor() {
@@ -151,20 +151,20 @@ impl Tail {
         }
     }
 
-    /// Has the next look compare all that was read, whatever the file's times say.
+    /// Makes the next read compare everything that was read, regardless of the file's times.
     ///
-    /// Growth hides a change in the middle of a file. Doing this when a file has been quiet for a while, before it is
-    /// parked, makes sure of it at the price of reading it once.
+    /// Growth hides a change in the middle of a file. Calling this when a file has been quiet for a while, before it is
+    /// parked, finds such a change, at the cost of reading the file once.
     pub fn recheck(&mut self) {
         self.care = Care::Full;
     }
 
-    /// Looks once: replaces the buffer's content by the next bytes, or says what else there is.
+    /// Reads once: replaces the content of the buffer by the next bytes, or reports what else there is.
     ///
     /// # Errors
-    /// [`Error`], with nothing changed: the next look tries again. Bytes that can still be had come first.
+    /// [`Error`], with nothing changed: the next read tries again. Bytes that can still be read are returned first.
     pub fn look(&mut self, buffer: &mut Vec<u8>, max_read_bytes: usize) -> Result<Look, Error> {
-        // Nothing may read like the end of a file when it is not.
+        // Reading zero bytes would look like the end of the file.
         let new_bytes_max = max_read_bytes.max(1);
         let look = match self.read_late(buffer, new_bytes_max) {
             Some(late) => Ok(late),
@@ -185,15 +185,15 @@ impl Tail {
                 return Some(Look::Late { generation, offset, len: buffer.len() });
             }
             Ok(Step::End) if former.quiet_looks < LATE_QUIET_LOOKS_MAX => former.quiet_looks += 1,
-            // It is nobody's file any more: whatever is wrong with it concerns no generation.
+            // The file has no path any more, so its errors affect no generation.
             Ok(Step::End | Step::Changed(_)) | Err(_) => self.former = None,
         }
         None
     }
 
     fn look_at_path(&mut self, buffer: &mut Vec<u8>, new_bytes_max: usize) -> Result<Look, Error> {
-        // The path is asked before the handle is read. An end found in this order is that of a file that had lost its
-        // path already; the other way round, bytes written between the two questions would be lost with it.
+        // The path is checked before the handle is read. In this order, an end is that of a file that had already lost
+        // its path. In the other order, bytes written between the two steps would be lost.
         let at_path = Stamp::at(&self.path).map_err(|error| Error::system(&self.path, "stat", error));
         match &self.place {
             Place::Unread => {}
@@ -219,8 +219,8 @@ impl Tail {
 
     /// Tells whether the open file, which was read to its end, is the one at the path.
     ///
-    /// Before it was read the path had no more bytes than were found in it: an overlay gives a file that is written to
-    /// for the first time a new home under the same number, and a handle from before sees nothing of that.
+    /// The file at the path must not be longer than what was read: on an overlay file system, the first write copies a
+    /// file under the same inode number, and an older handle does not see that.
     fn reads_to_the_end_of(&self, at_path: &Stamp) -> bool {
         match &self.place {
             Place::Open(reading) => {
@@ -230,7 +230,7 @@ impl Tail {
         }
     }
 
-    /// Reads on through the handle that is open.
+    /// Continues to read through the open handle.
     fn read_open(&mut self, buffer: &mut Vec<u8>, new_bytes_max: usize) -> Result<Look, Error> {
         let Place::Open(reading) = &mut self.place else { return Ok(Look::AtEnd) };
         let step = reading
@@ -248,7 +248,7 @@ impl Tail {
         })
     }
 
-    /// Opens what is at the path, and goes on with it or begins a generation.
+    /// Opens the file at the path, and continues the generation or begins a new one.
     fn take_up(&mut self, buffer: &mut Vec<u8>, new_bytes_max: usize) -> Result<Look, Error> {
         let Some((file, stamp)) = open_followed(&self.path)? else { return Ok(Look::Gone) };
         let Some(cursor) = self.cursor() else {
@@ -260,7 +260,7 @@ impl Tail {
         self.care = Care::Usual;
         match went_on {
             Ok(reading) => {
-                // The handle from before goes: what is added there has no place in a generation that goes on here.
+                // The old handle is closed: bytes added there are not part of the generation that continues here.
                 self.place = Place::Open(Box::new(reading));
                 self.read_open(buffer, new_bytes_max)
             }
@@ -277,7 +277,7 @@ impl Tail {
     }
 }
 
-/// Says why a file does not go on with what was read.
+/// Returns why a file does not continue what was read.
 fn why_not(cursor: &Cursor, stamp: &Stamp) -> Why {
     if cursor.stamp.file != stamp.file {
         Why::Replaced

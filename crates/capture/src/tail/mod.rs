@@ -1,8 +1,8 @@
-//! Follows files as they grow, and notices when one is another.
+//! Follows files as they grow, and notices when one is replaced or rewritten.
 //!
-//! A [`Tail`] reads one file and says of every byte which generation and offset it has; its [`Cursor`] is all that has
-//! to be kept to go on exactly there tomorrow. A [`Watch`] says which files of many are worth a look. The two know
-//! nothing of each other: a notice too many costs a look, and a notice lost costs time and no byte.
+//! A [`Tail`] reads one file and returns bytes with their generation and offset; its [`Cursor`] has everything needed
+//! to continue later. A [`Watch`] tells which of many files may have changed. The two are independent: a needless
+//! notice costs a read, and a lost notice costs time but no bytes.
 
 mod error;
 mod follow;

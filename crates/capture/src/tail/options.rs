@@ -1,35 +1,35 @@
-//! How files are followed, with the defaults that people rely on.
+//! Options of following files.
 
 use std::time::Duration;
 
-/// How many bytes a look hands on at most, unless it is told otherwise.
+/// The default maximum of bytes per read.
 pub const MAX_READ_BYTES: usize = 65_536;
 
-/// How many directories the system is asked to watch at most, unless it is told otherwise. A user has a limited number
-/// of watches for all programs together, and editors fail without theirs.
+/// The default maximum of watched directories. A user has a limited number of watches for all programs, and editors
+/// fail without theirs.
 const WATCHES_MAX: usize = 32_768;
 
-/// How we hear that files change.
+/// How changes are noticed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Backend {
-    /// The system tells: inotify on Linux.
+    /// By notices of the system: inotify on Linux.
     System,
-    /// Every file is asked for its size and times, again and again.
+    /// By polling the size and times of every file.
     Polling,
 }
 
-/// Settings of tailing.
+/// Options of following files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TailOptions {
-    /// How often files are looked at that the system does not watch for us.
+    /// How often files are polled that the system does not watch.
     pub poll_interval: Duration,
-    /// How often directories are looked at for files that nobody told of.
+    /// How often directories are checked for new files.
     pub subagent_discovery_interval: Duration,
-    /// How many bytes a look hands on at most.
+    /// The maximum of bytes per read.
     pub max_read_bytes: usize,
-    /// How changes are heard of. Where the system cannot tell, there is polling in any case.
+    /// How changes are noticed. Polling is used where the system cannot watch.
     pub backend: Backend,
-    /// How many directories the system is asked to watch at most; those beyond are polled.
+    /// The maximum of watched directories; those beyond are polled.
     pub watches_max: usize,
 }
 

@@ -1,8 +1,8 @@
-//! What is remembered of the bytes that were read, so that it shows when they are no longer there.
+//! Remembers the bytes that were read, so that a change of them is noticed.
 //!
-//! Three hashes: of the first bytes, of the last before the offset (both cheap to compare at every look), and of all.
-//! No byte itself is kept. Whoever reads on reads the window again along with what is new, in one call: the two come
-//! from one moment, as nearly as the system allows.
+//! Three hashes: of the first bytes, of the last bytes before the offset (both cheap to compare at every read), and of
+//! all. The bytes themselves are not kept. A read gets the window again together with the new bytes in one call, so
+//! both are from almost the same moment.
 
 use std::fs::File;
 use std::io;
@@ -12,13 +12,13 @@ use blake3::Hasher;
 
 use super::options::MAX_READ_BYTES;
 
-/// How many bytes at the beginning, and how many before the offset, are compared at every look.
+/// How many bytes at the beginning and before the offset are compared at every read.
 pub const MARK_BYTES_MAX: usize = 4096;
 
-/// A stretch of a file, by its length and BLAKE3 hash.
+/// A part of a file, by its length and BLAKE3 hash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mark {
-    /// How long it is.
+    /// Its length.
     pub len_bytes: u64,
     /// The hash.
     pub hash: [u8; 32],
@@ -29,7 +29,7 @@ impl Mark {
         Self { len_bytes: bytes.len() as u64, hash: blake3::hash(bytes).into() }
     }
 
-    /// Returns the length where it is known to be that of a piece in memory.
+    /// Returns the length of a part that is in memory.
     fn len(&self) -> usize {
         usize::try_from(self.len_bytes).unwrap_or(usize::MAX)
     }
@@ -64,7 +64,7 @@ impl Prefix {
         self.window.len()
     }
 
-    /// Reads a piece: the window, and at most so many bytes after it. A short one reaches to the end of the file.
+    /// Reads the window and at most `new_bytes_max` bytes after it. A shorter piece ends at the end of the file.
     pub(super) fn read_piece(&self, file: &File, into: &mut Vec<u8>, new_bytes_max: usize) -> io::Result<()> {
         into.resize(self.window_len().saturating_add(new_bytes_max), 0);
         let read = read_full(file, into, self.len - self.window.len_bytes)?;
@@ -72,12 +72,12 @@ impl Prefix {
         Ok(())
     }
 
-    /// Tells whether a piece begins with the window as it was.
+    /// Tells whether a piece begins with the unchanged window.
     pub(super) fn is_continued_by(&self, piece: &[u8]) -> bool {
         piece.get(..self.window_len()).is_some_and(|window| Mark::of(window) == self.window)
     }
 
-    /// Tells whether the file begins as it did.
+    /// Tells whether the beginning of the file is unchanged.
     pub(super) fn has_head_of(&self, file: &File) -> io::Result<bool> {
         let mut bytes = vec![0; self.head.len()];
         let read = read_full(file, &mut bytes, 0)?;
@@ -85,21 +85,21 @@ impl Prefix {
         Ok(Mark::of(&bytes) == self.head)
     }
 
-    /// Takes in what a piece has after the window.
+    /// Adds the bytes of a piece after the window.
     pub(super) fn extend(&mut self, piece: &[u8]) {
         let new = piece.get(self.window_len()..).unwrap_or_default();
         self.whole.update(new);
         if self.head.len() < MARK_BYTES_MAX {
-            // All that was read until now is in the window, so that the piece begins where the file does.
+            // Everything read so far is in the window, so the piece begins where the file does.
             self.head = Mark::of(&piece[..piece.len().min(MARK_BYTES_MAX)]);
         }
         self.window = Mark::of(&piece[piece.len().saturating_sub(MARK_BYTES_MAX)..]);
         self.len += new.len() as u64;
     }
 
-    /// Reads a file up to where another one was read; `None` unless the bytes are the same to the last.
+    /// Reads a file up to the end of a prefix; `None` unless all bytes are the same.
     ///
-    /// The head is compared first, so that a document that was replaced costs one read, however long it is.
+    /// The head is compared first, so that a replaced document costs one read, whatever its length.
     pub(super) fn read_same(file: &File, head: &Mark, whole: &Mark) -> io::Result<Option<Self>> {
         let mut read = Self::empty();
         let mut piece = Vec::new();
@@ -149,14 +149,14 @@ mod tests {
         (0..len).map(|at| u8::try_from(at * 31 % 251).expect("below 251")).collect()
     }
 
-    /// However the bytes are cut into pieces, the same is remembered of them.
+    /// The pieces in which the bytes are read do not matter.
     #[test]
     fn prefix_does_not_depend_on_how_it_was_read() {
         let all = bytes(20_000);
         let file = file_of(&all);
         for step in [1_usize, 7, 4095, 4096, 4097, 8191, 20_000] {
             let (mut prefix, mut piece) = (Prefix::empty(), Vec::new());
-            // Single bytes are enough for the first few thousand, which is where the marks fill up.
+            // Single bytes are only needed for the first few thousand, where the marks fill up.
             for _ in 0..9_000.min(all.len() / step + 1) {
                 prefix.read_piece(&file, &mut piece, step).expect("read");
                 assert!(prefix.is_continued_by(&piece), "step {step}");

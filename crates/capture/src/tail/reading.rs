@@ -1,4 +1,4 @@
-//! One open file, read on from where reading stopped, with a check that what was read before is still there.
+//! One open file, read from where reading stopped, with a check that the bytes before are unchanged.
 
 use std::fs::File;
 use std::io;
@@ -10,30 +10,30 @@ use super::stamp::{FileId, Stamp};
 /// Why a new generation began.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Why {
-    /// Another file has taken the path.
+    /// Another file is at the path.
     Replaced,
-    /// The file became shorter than what had been read of it.
+    /// The file became shorter than what had been read.
     Shortened,
-    /// Bytes that had been read are no longer those.
+    /// Bytes that had been read have changed.
     Rewritten,
 }
 
-/// How much is compared before bytes are handed on.
+/// How much is compared before bytes are returned.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Care {
-    /// The beginning and the last bytes read; everything when the file was touched and did not grow.
+    /// The beginning and the last bytes read; everything if the file was changed and did not grow.
     Usual,
     /// Everything.
     Full,
 }
 
-/// What one attempt to read came to.
+/// The result of one attempt to read.
 pub(super) enum Step {
-    /// The buffer holds bytes from here on.
+    /// The buffer has bytes from this offset on.
     Read { offset: u64 },
-    /// There is no more, at the moment.
+    /// There is no more at the moment.
     End,
-    /// What was read before is no longer there.
+    /// Bytes that were read before have changed.
     Changed(Why),
 }
 
@@ -42,17 +42,17 @@ pub(super) struct Reading {
     file: File,
     generation: u32,
     prefix: Prefix,
-    /// What the file was like before the last successful read, so that all that happens during the read shows later.
+    /// The metadata of the file before the last successful read, so that changes during the read are noticed later.
     seen: Stamp,
 }
 
 impl Reading {
-    /// Begins a generation with nothing read.
+    /// Begins a generation.
     pub(super) fn begin(file: File, seen: Stamp, generation: u32) -> Self {
         Self { file, generation, prefix: Prefix::empty(), seen }
     }
 
-    /// Goes on with a generation in this file; gives the file back unless it begins with all that was read.
+    /// Continues a generation in this file; returns the file unless it begins with everything that was read.
     pub(super) fn go_on(file: File, seen: Stamp, cursor: &Cursor) -> io::Result<Result<Self, File>> {
         let prefix = Prefix::read_same(&file, &cursor.head, &cursor.whole)?;
         Ok(match prefix {
@@ -86,12 +86,12 @@ impl Reading {
 
     /// Reads the next bytes into the buffer.
     ///
-    /// The file is stamped, then read, then checked: content that was put in place before the read is there at the
-    /// check too, and the check tells it from ours by its head or by the window, which comes with the bytes in one
-    /// read. What can slip through is a writer who changes bytes between two of these calls where neither reaches, or
-    /// half of whose change the read saw. But then the file's times differ from the stamp, which is from before, or
-    /// the marks made of the mixed bytes do not fit: the next read finds it, and the next generation begins. That
-    /// growth hides a change in the middle of a file is why there is [`Care::Full`].
+    /// The file is stamped, then read, then checked: content that replaced ours before the read is still there at the
+    /// check, which recognizes it by its head or by the window that was read together with the new bytes. A writer that
+    /// changes other bytes between these calls, or whose change is read half, can go unnoticed here. But then the
+    /// file's times differ from the stamp, which is older, or the marks of the mixed bytes do not match: the next read
+    /// finds it and begins a new generation. [`Care::Full`] exists because growth hides a change in the middle of a
+    /// file.
     pub(super) fn read_on(
         &mut self,
         buffer: &mut Vec<u8>,
@@ -107,13 +107,14 @@ impl Reading {
         }
         self.prefix.read_piece(&self.file, buffer, new_bytes_max)?;
         if !is_known || !Stamp::of(&self.file)?.agrees_with(&before) {
-            // Appending is the one thing that changes a file's times and is none of this.
+            // Appending also changes the times of a file, and is not a rewrite.
             let was_touched = !is_as_seen && before.size_bytes <= self.seen.size_bytes;
             let compare_all = was_touched || care == Care::Full;
             if let Some(why) = self.find_change(buffer, compare_all)? {
                 return Ok(Step::Changed(why));
             }
-            // Times that could not vouch for what was read then cannot do so now; only a full comparison can.
+            // Times that were too recent to prove that nothing changed then cannot prove it now; only a full comparison
+            // can.
             before.settled &= offset == 0 || compare_all || !is_as_seen || self.seen.settled;
         }
         self.seen = before;

@@ -1,4 +1,4 @@
-//! What the system says of a file without reading it, and opening one together with what it says.
+//! The metadata of a file, and opening a file together with its metadata.
 
 use std::fs::{self, File, Metadata};
 use std::io;
@@ -10,36 +10,36 @@ use steno_disk::{Links, NotRegular, open_regular};
 
 use super::error::Error;
 
-/// How old a file's times must be so that a change from now on shows in them. Kernels before 6.13 take the time of a
-/// change from a clock that ticks every 1 to 10 ms: two changes within a tick have one time.
+/// How old a file's times must be so that any later change shows in them. Kernels before 6.13 take the time of a change
+/// from a clock that ticks every 1 to 10 ms: two changes within a tick have the same time.
 const SETTLED_AFTER: Duration = Duration::from_millis(50);
 
-/// Which file, on this machine. A deleted file's inode may go to the next file made.
+/// Identifies a file on this machine. The inode of a deleted file may be reused for the next file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct FileId {
-    /// The device it lies on.
+    /// Its device.
     pub device: u64,
-    /// Its number there.
+    /// Its inode number.
     pub inode: u64,
 }
 
-/// What the system said of a file at one moment.
+/// The metadata of a file at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stamp {
-    /// Which file it was.
+    /// The file.
     pub file: FileId,
-    /// How long it was.
+    /// Its length.
     pub size_bytes: u64,
-    /// When its content was changed, by its own account: nanoseconds since 1970.
+    /// Its modification time, in nanoseconds since 1970.
     pub modified_ns: i64,
-    /// When anything about it was changed, which nobody can set at will: nanoseconds since 1970.
+    /// Its change time, which programs cannot set, in nanoseconds since 1970.
     pub changed_ns: i64,
-    /// Whether a change made after that moment would show in the times for certain.
+    /// Whether any later change is certain to show in the times.
     pub settled: bool,
 }
 
 impl Stamp {
-    /// Tells whether two stamps could be of one unchanged file.
+    /// Tells whether two stamps can be those of one unchanged file.
     #[must_use]
     pub fn agrees_with(&self, other: &Self) -> bool {
         let Self { file, size_bytes, modified_ns, changed_ns, settled: _ } = *other;
@@ -49,12 +49,12 @@ impl Stamp {
             && self.changed_ns == changed_ns
     }
 
-    /// Stamps whatever is at the path, a link itself and not what it points to; `None` when nothing is.
+    /// Stamps the path, without following a link; `None` when it does not exist.
     pub(super) fn at(path: &Path) -> io::Result<Option<Self>> {
         none_if_absent(fs::symlink_metadata(path).map(|metadata| Self::of_metadata(&metadata)))
     }
 
-    /// Stamps the directory at the path, also behind a link; `None` when there is none that can be seen.
+    /// Stamps the directory at the path, following links; `None` when there is none that can be read.
     pub(super) fn of_dir(path: &Path) -> Option<Self> {
         let metadata = fs::metadata(path).ok()?;
         metadata.is_dir().then(|| Self::of_metadata(&metadata))
@@ -80,9 +80,9 @@ impl Stamp {
     }
 }
 
-/// Opens the regular file at the path to read it; `None` when nothing is there.
+/// Opens the regular file at the path for reading; `None` when it does not exist.
 ///
-/// Only the last part of the path must not be a link: where a home lies is for whoever found it to judge.
+/// Only the last part of the path must not be a link; whether the home may be behind a link is decided by discovery.
 pub(super) fn open_followed(path: &Path) -> Result<Option<(File, Stamp)>, Error> {
     let opened = none_if_absent(open_regular(path, Links::Refused));
     let Some(file) = opened.map_err(|error| match NotRegular::inside(&error) {

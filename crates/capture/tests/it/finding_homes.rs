@@ -93,7 +93,7 @@ fn a_list_of_directories_is_taken_apart() {
     check(&tree, &[(variable, "@/a, @/b,,")], &[a, b], &[]);
     check(&tree, &[(variable, "@/b,@/b/../a,@/a")], &[b, a], &[]);
     check(&tree, &[(variable, "@/c,d")], &[("claude", "c,d", variable)], &[]);
-    let missing = "`@/no` is named by `CLAUDE_CONFIG_DIR` and is not there";
+    let missing = "`@/no` is named by `CLAUDE_CONFIG_DIR` and does not exist";
     check(&tree, &[(variable, "@/a,@/no")], &[a], &[missing]);
 }
 
@@ -117,9 +117,9 @@ fn what_a_variable_names_in_vain_is_told() {
         ("XDG_CONFIG_HOME", "relative"),
     ];
     let problems = [
-        "`@/no` is named by `CODEX_HOME` and is not there",
-        "`@/file/.gemini` is named by `GEMINI_CLI_HOME` and is not there",
-        "`@/file` is named by `COPILOT_HOME` and is no directory",
+        "`@/no` is named by `CODEX_HOME` and does not exist",
+        "`@/file/.gemini` is named by `GEMINI_CLI_HOME` and does not exist",
+        "`@/file` is named by `COPILOT_HOME` and is not a directory",
     ];
     check(&tree, &variables, &[], &problems);
 }

@@ -23,7 +23,7 @@ fn check(tree: &Tree, provider: Provider, want: &[&str], want_problems: &[(&str,
     listing
 }
 
-const LINK: &str = "is a link, which is not followed";
+const LINK: &str = "is a link and is not followed";
 
 #[test]
 fn links_in_circles_end() {
@@ -109,7 +109,7 @@ fn a_directory_that_cannot_be_read_takes_nothing_from_the_rest() {
 fn what_lies_too_deep_is_told() {
     let deepest = format!("session-state/s/{}", vec!["d"; DEPTH_MAX - 2].join("/"));
     let tree = Tree::of(&[&format!("{deepest}/x"), &format!("{deepest}/deeper/y")]);
-    let why = "lies more than 32 directories deep and is not looked into";
+    let why = "is more than 32 directories deep and is not listed";
     check(&tree, Copilot, &[&format!("{deepest}/x")], &[(&format!("{deepest}/deeper"), why)]);
 }
 

@@ -76,8 +76,8 @@ fn settings_that_claude_would_refuse_are_told() {
         (Some(720), "default"),
         &["to `\"9\"`: not a number"],
     );
-    check(Claude, &[(USER, "{ // no\n}")], (Some(720), "default"), &["is no JSON"]);
-    check(Claude, &[(USER, "")], (Some(720), "default"), &["is no JSON"]);
+    check(Claude, &[(USER, "{ // no\n}")], (Some(720), "default"), &["is not JSON"]);
+    check(Claude, &[(USER, "")], (Some(720), "default"), &["is not JSON"]);
     let long = format!("{{\"a\":\"{}\"}}", "x".repeat(1024 * 1024));
     check(Claude, &[(USER, &long)], (Some(720), "default"), &["has more than 1048576 bytes"]);
     check(Claude, &[("home/settings.json/x", "")], (Some(720), "default"), &["is not a regular file"]);
@@ -92,7 +92,7 @@ fn managed_settings_of_claude_win() {
     let managed = (MANAGED, r#"{"cleanupPeriodDays":2}"#);
     check(Claude, &[user, managed], (Some(48), MANAGED), &[]);
     check(Claude, &[user, (MANAGED, "{}")], (Some(2160), USER), &[]);
-    check(Claude, &[user, (MANAGED, "[")], (Some(2160), USER), &["is no JSON"]);
+    check(Claude, &[user, (MANAGED, "[")], (Some(2160), USER), &["is not JSON"]);
     let (first, second) = (format!("{DROP_IN}/10-a.json"), format!("{DROP_IN}/20-b.json"));
     let one = (first.as_str(), r#"{"cleanupPeriodDays":3}"#);
     let other = (second.as_str(), r#"{"cleanupPeriodDays":4}"#);
@@ -116,7 +116,7 @@ fn gemini_keeps_thirty_days_unless_it_is_told_otherwise() {
         (r#""maxAge":"36h" // a day and a half"#, Some(36), USER, ""),
         (r#""maxAge":"2h""#, None, USER, "`minRetention`, so nothing is deleted"),
         (r#""maxAge":"2h","minRetention":"1h""#, Some(2), USER, ""),
-        (r#""maxAge":30"#, None, USER, "to `30`: no time"),
+        (r#""maxAge":30"#, None, USER, "to `30`: not a period"),
     ];
     for (inner, hours, set_by, problem) in cases {
         let text = set(&format!("{inner}\n"));
@@ -124,7 +124,7 @@ fn gemini_keeps_thirty_days_unless_it_is_told_otherwise() {
         check(Gemini, &[(USER, &text)], (hours, set_by), &problems);
     }
     check(Gemini, &[], (Some(720), "default"), &[]);
-    check(Gemini, &[(USER, "{,}")], (Some(720), "default"), &["is no JSON"]);
+    check(Gemini, &[(USER, "{,}")], (Some(720), "default"), &["is not JSON"]);
 }
 
 #[test]

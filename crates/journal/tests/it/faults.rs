@@ -282,7 +282,7 @@ fn what_cannot_be_kept_is_said_to_be_not_kept() {
     bench.disk.plan(Fault::Fail { kind: Call::Create, nth: 1, error: ENOSPC });
     let refused = bench.recorder.record(message("two", 300), Level::Synced);
     assert!(matches!(refused, Err(Error::Vanished { kept: None, .. })), "{refused:?}");
-    assert!(refused.unwrap_err().to_string().contains("could not be kept"));
+    assert!(refused.unwrap_err().to_string().contains("could not be saved"));
 }
 
 #[test]

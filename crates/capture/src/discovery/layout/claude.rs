@@ -1,15 +1,15 @@
 //! Claude Code's home, `~/.claude`.
 //!
-//! Up to 1.0 a session is one file, `projects/<project>/<session>.jsonl`. In 2.0 subagents stand beside it in files of
-//! their own, `agent-<id>.jsonl`; since 2.1 in `<session>/subagents`, with a `.meta.json` each, and large results in
-//! `<session>/tool-results`. The rest is shared: a session can be resumed without it, and its user would miss it.
+//! Up to 1.0 a session is one file, `projects/<project>/<session>.jsonl`. In 2.0 subagents have separate files beside
+//! it, `agent-<id>.jsonl`; since 2.1 in `<session>/subagents`, with a `.meta.json` each, and large results in
+//! `<session>/tool-results`. The rest is shared: a session can be resumed without it, but users want to keep it.
 
 use super::super::place::{Place, SessionKey};
 use super::{ends_in, is_uuid, shared, sidecar, transcript};
 
 pub(super) const TOPS: [&str; 5] = ["projects", "todos", "tasks", "plans", "file-history"];
 
-/// What Claude noted on a project, besides its sessions.
+/// Claude's notes on a project.
 const NOTES: &str = "memory";
 
 pub(super) fn place(names: &[&str]) -> Option<Place> {
@@ -24,7 +24,7 @@ pub(super) fn place(names: &[&str]) -> Option<Place> {
         }
         // `<session>-agent-<agent>.json`
         ["todos", name] => Some(shared(name.get(..36).and_then(session_key), None)),
-        // In `tasks` a team may have its list too, by its name.
+        // `tasks` may also have the list of a team, under its name.
         ["tasks" | "file-history", session, _, ..] => Some(shared(session_key(session), None)),
         _ => None,
     }
@@ -38,7 +38,7 @@ pub(super) fn may_hold(names: &[&str]) -> bool {
     }
 }
 
-/// Tells what a file is that lies in a project's directory.
+/// Classifies a file in a project's directory.
 fn beside_sessions(project: &str, name: &str) -> Option<Place> {
     if name == "sessions-index.json" {
         return Some(shared(None, Some(project)));

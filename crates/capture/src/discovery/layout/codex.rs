@@ -29,7 +29,7 @@ fn rollout(name: &str) -> Option<Place> {
     let key = SessionKey::of_id(uuid_in(stem).unwrap_or(stem));
     match ending {
         "jsonl" | "jsonl.zst" | "json" => Some(transcript(key, None)),
-        // What a thread wants to be woken up for.
+        // What a thread waits for.
         "jsonl.timers.json" => Some(sidecar(key, None)),
         _ => None,
     }

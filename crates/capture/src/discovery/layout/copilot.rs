@@ -1,9 +1,9 @@
 //! Copilot CLI's home, `~/.copilot`.
 //!
-//! A session is a directory, `session-state/<session>`, with its records in `events.jsonl` and beside them its plan, its
-//! checkpoints, files that it keeps, and what rewinding needs. Early releases had `session-state/<session>.jsonl`, the
-//! first ones a document in `history-session-state`. What was typed stands in `command-history-state` too, for all sessions
-//! together and without saying for which: it is left alone, as nobody could take a session out of it.
+//! A session is a directory, `session-state/<session>`, with its records in `events.jsonl` and beside them its plan,
+//! its checkpoints, files that it keeps, and what rewinding needs. Early releases had `session-state/<session>.jsonl`,
+//! the first ones a document in `history-session-state`. `command-history-state` also has what was typed, for all
+//! sessions together and without their ids. It is not captured, because a single session could not be removed from it.
 
 use super::super::place::{Place, SessionKey};
 use super::{sidecar, transcript, uuid_in};
@@ -36,7 +36,7 @@ pub(super) fn may_hold(names: &[&str]) -> bool {
     }
 }
 
-/// Locks of the agent lie between the sessions, in directories that are hidden.
+/// The agent keeps locks between the sessions, in hidden directories.
 fn is_hidden(name: &str) -> bool {
     name.starts_with('.')
 }

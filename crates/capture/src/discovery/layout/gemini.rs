@@ -2,17 +2,18 @@
 //!
 //! A session is one file, `tmp/<project>/chats/session-<time>-<first eight of its id>.json`, rewritten at each change;
 //! recent releases append to `.jsonl` instead, and put subagents into `chats/<session>`. A project is the hash of its
-//! path, later a short name that `projects.json` lists. Of old files that cannot be read a `.unreadable-<time>` is kept.
+//! path, later a short name that `projects.json` lists. Old files that cannot be read are renamed to
+//! `.unreadable-<time>`.
 
 use super::super::place::{Place, SessionKey};
 use super::{ends_in, is_uuid, shared, sidecar, transcript};
 
 pub(super) const TOPS: [&str; 1] = ["tmp"];
 
-/// A directory in `tmp` that is no project: programs that the agent has fetched.
+/// A directory in `tmp` that is not a project: programs that the agent downloaded.
 const PROGRAMS: &str = "bin";
 
-/// How much of a session's id is part of its file's name.
+/// How many characters of a session's id are in its file name.
 const SHORT_ID_LEN: usize = 8;
 
 pub(super) fn place(names: &[&str]) -> Option<Place> {
@@ -41,13 +42,13 @@ fn in_project(project: &str, below: &[&str]) -> Option<Place> {
     match *below {
         ["chats", name] => chat(project, name),
         ["chats", session, name] if is_record(name) => Some(transcript(of(session), Some(project))),
-        // Results that were too long for the session's file.
+        // Results that are too long for the session's file.
         ["tool-outputs", dir, _, ..] => match dir.strip_prefix("session-") {
             Some(session) => Some(sidecar(of(session), Some(project))),
             None => for_all(),
         },
         [session, _, ..] if is_uuid(session) => Some(sidecar(of(session), Some(project))),
-        // Which project it is, what was typed, and what was saved by hand with a name.
+        // The project's path, the typed prompts, and states that the user saved under a name.
         [".project_root" | "logs.json" | "checkpoint.json"] | ["tool-outputs", _] | ["plans", _, ..] => {
             for_all()
         }

@@ -1,7 +1,7 @@
-//! How each agent lays out its home: pure rules over the names of a path, a file per agent.
+//! The layout of each agent's home: pure rules over the names of a path, one file per agent.
 //!
-//! The rules list what is wanted, and whatever they do not know is left alone. Settings and credentials lie where no rule
-//! reaches; [`SECRETS`] are refused below a session's directory too, where any name is taken.
+//! The rules name what is wanted; everything else is ignored. No rule matches settings and credentials; [`SECRETS`] are
+//! also refused below a session's directory, where any name is accepted.
 
 mod claude;
 mod codex;
@@ -11,15 +11,15 @@ mod gemini;
 use super::place::{Place, Role, SessionKey};
 use super::provider::Provider;
 
-/// How many directories deep files are looked for, in a home and below a path that was named. Agents go down to seven;
-/// a user's own files that were saved with a session may go further.
+/// The maximum depth of a listing, in a home and below a named path. Agents use up to seven levels; a user's own files
+/// that were saved with a session may be deeper.
 pub const DEPTH_MAX: usize = 32;
 
-/// Names of files in which agents keep credentials: never listed, wherever they lie.
+/// Names of files with credentials. They are never listed, in any directory.
 ///
-/// Besides these no settings are listed either (`settings.json`, `config.toml`, `config.json`, `mcp-config.json`,
-/// `.claude.json` and its copies in `backups`), as they may have tokens in them, nor what Claude keeps of a shell's
-/// environment (`shell-snapshots`, `session-env`).
+/// Settings are not listed either (`settings.json`, `config.toml`, `config.json`, `mcp-config.json`, `.claude.json` and
+/// its copies in `backups`), because they may contain tokens, nor what Claude stores of a shell's environment
+/// (`shell-snapshots`, `session-env`).
 pub const SECRETS: [&str; 9] = [
     ".credentials.json",
     ".env",
@@ -32,10 +32,10 @@ pub const SECRETS: [&str; 9] = [
     "oauth_creds.json",
 ];
 
-/// Directories of tools that no agent keeps sessions in, and that are too large to go through.
+/// Large directories of tools, in which no agent keeps sessions.
 const PASSED_OVER: [&str; 2] = [".git", "node_modules"];
 
-/// Tells what the file is that these names lead to.
+/// Classifies the file with these names.
 pub(super) fn place(provider: Provider, names: &[&str]) -> Option<Place> {
     let (name, dirs) = names.split_last()?;
     if dirs.len() > DEPTH_MAX || is_left_out(name) || dirs.iter().any(|dir| PASSED_OVER.contains(dir)) {
@@ -49,7 +49,7 @@ pub(super) fn place(provider: Provider, names: &[&str]) -> Option<Place> {
     }
 }
 
-/// Tells whether the directory that these names lead to may hold files with a place, were it not for its depth.
+/// Tells whether the directory with these names may contain files with a place, regardless of its depth.
 pub(super) fn may_hold(provider: Provider, names: &[&str]) -> bool {
     if names.iter().any(|name| PASSED_OVER.contains(name)) {
         return false;
@@ -62,7 +62,7 @@ pub(super) fn may_hold(provider: Provider, names: &[&str]) -> bool {
     }
 }
 
-/// Returns the names of the directories right below a home that files with a place are in.
+/// Returns the names of the directories directly below a home that contain files with a place.
 pub(super) fn tops(provider: Provider) -> &'static [&'static str] {
     match provider {
         Provider::Claude => &claude::TOPS,
@@ -72,13 +72,13 @@ pub(super) fn tops(provider: Provider) -> &'static [&'static str] {
     }
 }
 
-/// Tells whether a directory is one that is not gone through, whatever lies above it.
+/// Tells whether a directory with this name is never entered.
 pub(super) fn is_passed_over(name: &str) -> bool {
     PASSED_OVER.contains(&name)
 }
 
-/// Tells whether a file is left out whatever directory it lies in: credentials, locks, databases, and files that are
-/// about to be renamed to what they are for.
+/// Tells whether a file is ignored in every directory: credentials, locks, databases, and temporary files that will be
+/// renamed.
 pub(super) fn is_left_out(name: &str) -> bool {
     let is_database = [".db", ".sqlite", ".sqlite3"].iter().any(|kind| {
         let after = name.rfind(kind).map(|at| &name[at + kind.len()..]);
@@ -101,12 +101,12 @@ fn shared(session: Option<SessionKey>, project: Option<&str>) -> Place {
     Place { role: Role::Shared, session, project: project.map(str::to_owned) }
 }
 
-/// Tells whether a name has one of these endings, spelled like this: agents write no others.
+/// Tells whether a name has one of these extensions, in lower case.
 pub(super) fn ends_in(name: &str, endings: &[&str]) -> bool {
     endings.iter().any(|ending| name.ends_with(ending))
 }
 
-/// Tells whether a name is a UUID as agents spell it.
+/// Tells whether a name is a UUID in the agents' format.
 fn is_uuid(name: &str) -> bool {
     name.len() == UUID_LEN
         && name.bytes().enumerate().all(|(at, byte)| match at {

@@ -1,4 +1,4 @@
-//! What was heard since somebody last asked, and the waiting for it. The system's thread adds, one thread takes.
+//! The queue of notices. The system's thread adds, one thread waits and takes.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -8,25 +8,25 @@ use std::time::Instant;
 use notify::event::{AccessKind, AccessMode, ModifyKind};
 use notify::{Event, EventKind};
 
-/// How many paths can wait to be taken. Beyond that it is cheaper to look everywhere.
+/// How many paths the queue holds. Beyond that it is cheaper to check everything.
 pub(super) const HEARD_PATHS_MAX: usize = 65_536;
 
 /// What happened to a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Happened {
-    /// What is there changed, or is new there.
+    /// The file or directory was changed or created.
     Changed,
-    /// The name went away or came to stand for something else; so did all names below it.
+    /// The name was removed or now belongs to something else; so were all names below it.
     Moved,
 }
 
-/// What was heard.
+/// The notices since the last `take`.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Heard {
     pub(super) paths: BTreeMap<PathBuf, Happened>,
-    /// Some of it was lost.
+    /// Some notices were lost.
     pub(super) overflow: bool,
-    /// Somebody wants the waiting to end.
+    /// A waker ended the waiting.
     pub(super) woken: bool,
 }
 
@@ -37,11 +37,11 @@ pub(super) struct Bell {
 }
 
 impl Bell {
-    /// Takes in what the system tells. Never waits: the thread that calls is the one that sets up watches.
+    /// Adds a notice of the system. Never blocks, because the calling thread also sets up watches.
     pub(super) fn hear(&self, told: notify::Result<Event>) {
         let mut heard = self.lock();
         match told {
-            // What it would have told is lost.
+            // Notices were lost.
             Err(_) => heard.overflow = true,
             Ok(event) if event.need_rescan() => heard.overflow = true,
             Ok(event) => {
@@ -68,7 +68,7 @@ impl Bell {
         std::mem::take(&mut self.lock())
     }
 
-    /// Waits until there is something to take, or until the time comes; `None` waits for ever.
+    /// Waits until there is a notice, or until the deadline; `None` waits without a limit.
     pub(super) fn wait(&self, until: Option<Instant>) {
         let mut heard = self.lock();
         while *heard == Heard::default() {
@@ -89,10 +89,10 @@ impl Bell {
     }
 }
 
-/// Says what a notice means for the names in it; `None` when it means nothing.
+/// Returns what a notice means for its paths; `None` when it means nothing.
 fn meaning(kind: EventKind) -> Option<Happened> {
     match kind {
-        // Reading a file is told of too, our own reading first of all. Heeding that would never end.
+        // Reads cause notices too, above all our own. Reacting to them would never end.
         EventKind::Access(AccessKind::Close(AccessMode::Write)) => Some(Happened::Changed),
         EventKind::Access(_) => None,
         EventKind::Remove(_) | EventKind::Modify(ModifyKind::Name(_)) => Some(Happened::Moved),

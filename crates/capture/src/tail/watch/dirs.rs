@@ -1,8 +1,8 @@
-//! The directories that are watched or polled, the files followed in them, and looking after them now and then.
+//! The watched and polled directories, the files followed in them, and regular checks of both.
 //!
-//! A directory under the system's watch is looked at every time for a few seconds and then once a minute: the watch
-//! alone misses what was made before it was set, and says nothing when it is lost. Looking at 10,000 directories every
-//! second takes 3 % of a core, and this a sixtieth of that.
+//! A watched directory is checked every time for a few seconds and then once a minute: the watch alone misses what was
+//! created before it was set, and is silent when it is lost. Checking 10,000 directories every second takes 3 % of a
+//! core, and this takes a sixtieth of that.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -12,39 +12,39 @@ use super::Found;
 use super::system::System;
 use crate::tail::stamp::Stamp;
 
-/// How long a new watch is doubted.
+/// How long a new watch is not trusted.
 const TRUSTED_AFTER: Duration = Duration::from_secs(5);
 
-/// In how many rounds each directory under a trusted watch has its turn once.
+/// In how many rounds each directory with a trusted watch is checked once.
 const ROUNDS: usize = 60;
 
-/// How we hear of what happens in a directory.
+/// How changes in a directory are noticed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Hearing {
-    /// The system tells.
+    /// The system watches it.
     Watched,
-    /// It does not; we look.
+    /// It is polled.
     Polled,
-    /// The directory is not there.
+    /// It does not exist.
     Missing,
 }
 
 struct Dir {
     hearing: Hearing,
-    /// What it was like when it was last reported, or added.
+    /// Its metadata when it was last reported or added.
     stamp: Option<Stamp>,
     since: Instant,
-    /// In which of the rounds it has its turn.
+    /// The round in which it is checked.
     round: usize,
-    /// The files followed in it, as they were when they were last reported, or added.
+    /// The files followed in it, with their metadata when they were last reported or added.
     files: BTreeMap<PathBuf, Option<Stamp>>,
 }
 
-/// What a look at a directory comes to.
+/// The result of checking a directory.
 enum Verdict {
     AsBefore,
     Changed,
-    /// It is there again, no longer, or another.
+    /// It appeared, disappeared or was replaced.
     Another,
 }
 
@@ -53,11 +53,11 @@ pub(super) struct Dirs {
     system: Option<System>,
     known: BTreeMap<PathBuf, Dir>,
     round: usize,
-    /// How many were ever added.
+    /// How many directories were ever added.
     added: usize,
-    /// Whether there may be files that have to be polled.
+    /// Whether there may be files to poll.
     polls_files: bool,
-    /// Why a directory is polled: what was said of the last one.
+    /// Why directories are polled: the error of the last one.
     why_polled: Option<String>,
 }
 
@@ -94,7 +94,7 @@ impl Dirs {
         self.known.contains_key(path)
     }
 
-    /// Adds a directory; says whether it is new.
+    /// Adds a directory; returns whether it is new.
     pub(super) fn add(&mut self, path: &Path) -> bool {
         if let Some(dir) = self.known.get(path) {
             if dir.hearing == Hearing::Missing {
@@ -133,7 +133,7 @@ impl Dirs {
         }
     }
 
-    /// Watches again all directories at and below a path that came to stand for something else, and reports them.
+    /// Watches all directories at and below a replaced path again, and reports them.
     pub(super) fn attend_below(&mut self, path: &Path, found: &mut Found) {
         let at_and_below = self.known.range(path.to_owned()..).map(|(dir, _)| dir);
         let lost: Vec<PathBuf> = at_and_below.take_while(|dir| dir.starts_with(path)).cloned().collect();
@@ -151,7 +151,7 @@ impl Dirs {
         }
     }
 
-    /// Looks at every file whose directory is not under the system's watch.
+    /// Checks every file whose directory is not watched.
     pub(super) fn look_at_files(&mut self, found: &mut Found) {
         self.polls_files = false;
         for dir in self.known.values_mut().filter(|dir| dir.hearing != Hearing::Watched) {
@@ -166,7 +166,7 @@ impl Dirs {
         }
     }
 
-    /// Looks at the directories whose turn it is.
+    /// Checks the directories of this round.
     pub(super) fn look_at_dirs(&mut self, found: &mut Found) {
         self.round = (self.round + 1) % ROUNDS;
         let now = Instant::now();
@@ -187,11 +187,11 @@ impl Dirs {
         }
     }
 
-    /// Has the system watch a directory, as it is there now. The caller has to list it afterwards.
+    /// Watches a directory as it is now. The caller has to list it afterwards.
     fn attend(&mut self, path: &Path) {
         let Some(dir) = self.known.get_mut(path) else { return };
         if let Some(system) = &mut self.system {
-            // A directory that was moved away is still being told of, under the name it had.
+            // A moved directory still causes notices under its old name.
             system.unwatch(path);
         }
         let before = Stamp::of_dir(path);
@@ -206,11 +206,12 @@ impl Dirs {
                 }
             },
         };
-        // Stamped after the watch is set: a change before this the caller sees when it lists the directory, and a
-        // change after it is told of, or shows in the stamp.
+        // Stamped after the watch is set: the caller sees earlier changes when it lists the directory, and later ones
+        // cause a notice or show in the stamp.
         dir.stamp = Stamp::of_dir(path);
         if dir.stamp.map(|stamp| stamp.file) != before.map(|stamp| stamp.file) {
-            // It came, went or was replaced just now, and nobody knows which one is watched: the next look begins anew.
+            // It was created, removed or replaced just now, and it is unknown which one is watched: the next check
+            // starts over.
             (dir.hearing, dir.stamp) = (Hearing::Missing, None);
         }
         dir.since = Instant::now();
@@ -232,7 +233,7 @@ impl Dir {
             return Verdict::Another;
         }
         let is_changed = match self.hearing {
-            // The system tells of what happens from now on, also within the same tick of the clock.
+            // The system reports later changes, also within the same clock tick.
             Hearing::Watched => self.stamp.zip(now).is_some_and(|(known, now)| !known.agrees_with(&now)),
             Hearing::Polled | Hearing::Missing => is_news(self.stamp.as_ref(), now.as_ref()),
         };
@@ -241,7 +242,7 @@ impl Dir {
     }
 }
 
-/// Tells whether something happened between two looks, or may have without showing.
+/// Tells whether something changed between two checks, or may have changed without showing.
 fn is_news(known: Option<&Stamp>, now: Option<&Stamp>) -> bool {
     match (known, now) {
         (Some(known), Some(now)) => !known.settled || !known.agrees_with(now),

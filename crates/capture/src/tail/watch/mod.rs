@@ -1,8 +1,8 @@
-//! Says which files of many are worth a look.
+//! Tells which of many files may have changed.
 //!
-//! The caller adds directories, and lists each **after** adding it: what was there before is in the list, and what
-//! comes later is told. The system tells if it can (inotify has a limited number of watches, and of notices that can
-//! wait); where it cannot, and for what it may have missed, there is looking at sizes and times.
+//! The caller adds directories and lists each **after** adding it: older files are in the list, and later changes are
+//! reported. The system reports changes if it can (inotify has a limited number of watches and of queued notices);
+//! otherwise, and for what it may have missed, sizes and times are polled.
 
 mod bell;
 mod dirs;
@@ -19,37 +19,37 @@ use bell::{Bell, Happened, Heard};
 use dirs::{Dirs, Hearing};
 use system::System;
 
-/// How often anything is looked at, at most, whatever the settings say: there is no busy waiting.
+/// The minimum interval of polling, for all settings, so that there is no busy waiting.
 const INTERVAL_MIN: Duration = Duration::from_millis(5);
 
-/// What may have changed since the last time. Nothing in it twice, and in order.
+/// What may have changed since the last call, sorted and without duplicates.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Changes {
-    /// Files to look at: new, changed, moved or gone.
+    /// Files to read: new, changed, moved or deleted.
     pub paths: Vec<PathBuf>,
-    /// Directories to add if they are wanted, also those below them, and then to list: files in them may be new, gone
-    /// or changed.
+    /// Directories to add if they are wanted, with those below them, and then to list: files in them may be new,
+    /// deleted or changed.
     pub dirs: Vec<PathBuf>,
-    /// Notices were lost: everything has to be listed and looked at again.
+    /// Notices were lost: everything has to be listed and read again.
     pub overflow: bool,
     /// A [`Waker`] ended the waiting.
     pub woken: bool,
 }
 
-/// How the watching is done, and how well.
+/// The state of a watch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Health {
-    /// What is in use.
+    /// The backend in use.
     pub backend: Backend,
     /// How many directories the system watches.
     pub dirs_watched: usize,
-    /// How many are looked at instead.
+    /// How many are polled instead.
     pub dirs_polled: usize,
-    /// How many are not there at the moment.
+    /// How many do not exist at the moment.
     pub dirs_missing: usize,
     /// How often notices were lost.
     pub overflows: u64,
-    /// Why directories are polled, if any are and nobody asked for it: what was said of the last one.
+    /// Why directories are polled, unless polling was requested: the error of the last one.
     pub why_polled: Option<String>,
 }
 
@@ -60,13 +60,13 @@ pub struct Waker {
 }
 
 impl Waker {
-    /// Ends the waiting that is going on, or else the next.
+    /// Ends the current wait, or else the next one.
     pub fn wake(&self) {
         self.bell.wake();
     }
 }
 
-/// Hears of changes in directories, the files of which somebody follows. Paths are absolute.
+/// Watches directories and the files that are followed in them. Paths are absolute.
 pub struct Watch {
     options: TailOptions,
     bell: Arc<Bell>,
@@ -76,7 +76,7 @@ pub struct Watch {
     dirs_due: Instant,
 }
 
-/// Changes while they are being gathered.
+/// Changes while they are collected.
 #[derive(Default)]
 struct Found {
     paths: BTreeSet<PathBuf>,
@@ -86,7 +86,7 @@ struct Found {
 }
 
 impl Watch {
-    /// Starts. If the system cannot tell of changes, polling takes its place; [`Watch::health`] says so.
+    /// Starts a watch. If the system cannot report changes, polling is used; [`Watch::health`] tells.
     #[must_use]
     pub fn new(options: TailOptions) -> Self {
         let bell = Arc::new(Bell::default());
@@ -98,25 +98,25 @@ impl Watch {
         Self { options, bell, dirs: Dirs::new(system), overflows: 0, files_due: now, dirs_due: now }
     }
 
-    /// Watches a directory, not those below it. One that is not there yet is told of when it comes; one that is
-    /// deleted and made again, or replaced, is watched again. Says whether it is new: what was made in it before is not
-    /// told of, so list it afterwards.
+    /// Watches a directory, not those below it. A missing one is reported when it appears; one that is deleted and
+    /// created again, or replaced, is watched again. Returns whether it is new: earlier files in it are not reported,
+    /// so list it afterwards.
     pub fn add_dir(&mut self, dir: &Path) -> bool {
         self.dirs.add(dir)
     }
 
-    /// No longer watches a directory, nor the files in it.
+    /// Stops watching a directory and the files in it.
     pub fn remove_dir(&mut self, dir: &Path) {
         self.dirs.remove(dir);
     }
 
-    /// Says that a file is followed, so that it is told of also where its directory has to be polled. Its directory is
-    /// added too. What happens to it from now on is told: add it, then look at it.
+    /// Adds a followed file, so that it is reported also where its directory is polled. Its directory is added too.
+    /// Later changes are reported: add it first, then read it.
     pub fn add_file(&mut self, file: &Path) {
         self.dirs.add_file(file);
     }
 
-    /// Says that a file is no longer followed. Where the system tells of its directory it still tells of this file.
+    /// Removes a followed file. In a watched directory it is still reported.
     pub fn remove_file(&mut self, file: &Path) {
         self.dirs.remove_file(file);
     }
@@ -127,7 +127,7 @@ impl Watch {
         Waker { bell: Arc::clone(&self.bell) }
     }
 
-    /// Says how the watching is done.
+    /// Returns the state of the watch.
     #[must_use]
     pub fn health(&self) -> Health {
         Health {
@@ -140,7 +140,7 @@ impl Watch {
         }
     }
 
-    /// Waits for changes, at most so long. With none, all is empty.
+    /// Waits for changes until the time is over. Without changes, everything is empty.
     pub fn wait(&mut self, at_most: Duration) -> Changes {
         let deadline = Instant::now().checked_add(at_most);
         loop {
@@ -181,14 +181,14 @@ impl Watch {
         if heard.overflow {
             self.overflows += 1;
             found.overflow = true;
-            // That a directory was deleted may be among what was lost.
+            // The notice of a deleted directory may be among the lost ones.
             self.dirs.attend_all();
         }
         for (path, happened) in heard.paths {
             let is_known = self.dirs.contains(&path);
             match happened {
                 Happened::Moved => self.dirs.attend_below(&path, found),
-                // It may have come back.
+                // It may have been created again.
                 Happened::Changed if is_known => {
                     self.dirs.add(&path);
                 }

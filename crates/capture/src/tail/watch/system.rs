@@ -1,4 +1,4 @@
-//! The system's own watching, one directory at a time, and what it could not do.
+//! Watches of the operating system, one directory at a time.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use notify::{RecommendedWatcher, RecursiveMode, Watcher as _};
 use super::bell::Bell;
 use crate::tail::stamp::{FileId, Stamp};
 
-/// Directories under the system's watch.
+/// The watched directories.
 pub(super) struct System {
     watcher: RecommendedWatcher,
     watches_max: usize,
@@ -18,10 +18,10 @@ pub(super) struct System {
 }
 
 impl System {
-    /// Asks the system for a way to hear of changes. Each takes one of a few that a user has (128 on Linux).
+    /// Creates a watcher. Each takes one of a few that a user has (128 on Linux).
     ///
     /// # Errors
-    /// What the system says, in words.
+    /// The error of the system, as text.
     pub(super) fn start(bell: &Arc<Bell>, watches_max: usize) -> Result<Self, String> {
         let bell = Arc::clone(bell);
         let watcher =
@@ -29,19 +29,20 @@ impl System {
         Ok(Self { watcher, watches_max, by_path: HashMap::new(), by_file: HashMap::new() })
     }
 
-    /// Watches a directory, known by its number too.
+    /// Watches a directory, identified by path and inode.
     ///
     /// # Errors
-    /// Why not, in words.
+    /// Why it cannot be watched, as text.
     pub(super) fn watch(&mut self, dir: &Path, file: FileId) -> Result<(), String> {
         if self.by_path.len() >= self.watches_max {
-            return Err(format!("{} directories are watched, which is as many as allowed", self.watches_max));
+            return Err(format!("{} directories are watched, which is the limit", self.watches_max));
         }
         if dir.is_relative() {
-            return Err(format!("`{}` is relative, and the system tells absolute paths", dir.display()));
+            return Err(format!("`{}` is relative, and watches need absolute paths", dir.display()));
         }
-        // The system knows a directory by its number and tells one name only: the other would never be heard of. But
-        // a name that stands for it no longer must go first, or ending that watch later would end this one.
+        // The system identifies a directory by its inode and reports one name only: changes under another name would
+        // never be noticed. But a name that no longer belongs to the directory must be removed first, or ending that
+        // watch later would end this one.
         if let Some(other) = self.by_file.get(&file).cloned() {
             if Stamp::of_dir(&other).is_some_and(|stamp| stamp.file == file) {
                 return Err(format!("`{}` is watched as `{}`", dir.display(), other.display()));
@@ -58,7 +59,7 @@ impl System {
     pub(super) fn unwatch(&mut self, dir: &Path) {
         if let Some(file) = self.by_path.remove(dir) {
             self.by_file.remove(&file);
-            // It has ended by itself when the directory was deleted.
+            // The watch has already ended if the directory was deleted.
             self.watcher.unwatch(dir).ok();
         }
     }
