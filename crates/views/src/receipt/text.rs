@@ -72,7 +72,7 @@ impl Rows {
             self.add(what, &ids.join(", "));
         }
         let usage = receipt.usage_evidence.usage.as_ref();
-        self.add("usage", &usage.map_or_else(|| UNKNOWN.to_owned(), |usage| compact(usage.as_str())));
+        self.add("usage", &usage.map_or_else(|| UNKNOWN.to_owned(), |usage| usage_text(usage.as_str())));
         let side = &receipt.side_effect_boundary;
         let approvals = [
             (side.approval_required_count, "required"),
@@ -108,6 +108,19 @@ impl Rows {
             self.add(UNKNOWN, &format!("{}: {}", unavailable.field, unavailable.reason));
         }
     }
+}
+
+/// Returns counts of tokens as a list, `250 input tokens, 35 output tokens`; anything but plain counts stays JSON.
+fn usage_text(json: &str) -> String {
+    let json = compact(json);
+    let count = |field: &str| {
+        let (name, number) = field.split_once(':')?;
+        let name = name.strip_prefix('"')?.strip_suffix('"')?.replace('_', " ");
+        number.parse::<u64>().ok().map(|number| format!("{number} {name}"))
+    };
+    let fields = json.strip_prefix('{').and_then(|json| json.strip_suffix('}'));
+    let counts = fields.and_then(|fields| fields.split(',').map(count).collect::<Option<Vec<_>>>());
+    counts.map_or(json, |counts| counts.join(", "))
 }
 
 fn word(value: Option<&str>) -> &str {
